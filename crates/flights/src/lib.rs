@@ -1,0 +1,90 @@
+//! The arithmetic of one TLS connection over Linux TCP, without loss.
+//!
+//! [`timeline`] walks through a connection segment by segment: no clock, no randomness, no
+//! socket. It says when TCP is established, when the handshake is done, when the first and the last
+//! byte arrive, and in how many [flights](Flight). On a path that loses nothing, the
+//! measurements of a real kernel agree with it; where they don't, one of the two is wrong.
+//!
+//! ```
+//! use std::time::Duration;
+//! use lastbyte_flights::{Exchange, Path, timeline};
+//! use lastbyte_link::{Direction, Link};
+//!
+//! let path = Path {
+//!     link: Link::symmetric(Duration::from_millis(35), Direction::default()),
+//!     ..Path::default()
+//! };
+//! // 16 KB do not fit ten segments: the handshake takes three round trips, TCP's included.
+//! let exchange = Exchange {
+//!     client_hello: 1449,
+//!     server_flight: 16_000,
+//!     client_finish: 74,
+//!     ..Exchange::default()
+//! };
+//! assert_eq!(timeline(&exchange, &path).handshake, Duration::from_millis(105));
+//! ```
+//!
+//! # What is modelled
+//!
+//! TCP as Linux 6.12 has it, with timestamps, and the link as [`lastbyte_link::Pipe`] has it. The
+//! names are those of the kernel's functions and fields in `net/ipv4`.
+//!
+//! - A sender has at most `cwnd` segments in flight (`tcp_cwnd_test`). A write is cut into full
+//!   segments; the last, shorter one leaves at once (`TCP_NODELAY`).
+//! - Slow start: an acknowledgement of n segments raises `cwnd` by n (`tcp_slow_start`), but only
+//!   while the window is used (`tcp_is_cwnd_limited`): either it was full when something was last
+//!   sent, or `cwnd < 2 * max_packets_out` (`tcp_cwnd_validate`). So from 20 segments, a flight of
+//!   13 lifts it to 26, and one of 3 leaves it where it is. The response finds the window as the
+//!   handshake left it: it can take a round trip *less* after a larger handshake.
+//! - The receiver acknowledges its first 16 segments one by one (`tcp_incr_quickack`), until it
+//!   sends data within 40 ms of receiving some (`inet_csk_inc_pingpong_cnt`). From then on, and
+//!   after the 16, it acknowledges when more than one full segment has come
+//!   (`__tcp_ack_snd_check`), with the data that it sends, or after 40 ms, which also ends the
+//!   ping-pong mode (`tcp_delack_timer_handler`). Outside of that mode a short segment is
+//!   acknowledged when the application reads it (`__tcp_cleanup_rbuf`).
+//!
+//! # What is not
+//!
+//! - Loss, jitter and the queue limit of the link.
+//! - The receive window, and that a receiver which is not interactive acknowledges more segments
+//!   one by one while it grows (`tcp_grow_window`).
+//! - The restart of slow start after idling (`tcp_slow_start_after_idle_check`).
+//! - The send buffer. Linux sizes it for the initial window: at 10 segments it holds 29, which
+//!   binds when the handshake has lifted the window above that, unless `tcp_wmem` is raised.
+//! - The end of slow start: `ssthresh` is infinite, and CUBIC's HyStart is left out. Without loss
+//!   it ends slow start when the window covers the path, and no longer matters.
+//! - GSO (`tcp_tso_should_defer` may hold back part of a window), GRO and pacing: each segment
+//!   leaves on its own, as soon as the window allows it.
+//! - The adaption of the 40 ms to the gaps between segments (`icsk_ack.ato`).
+
+mod tcp;
+mod timeline;
+
+pub use tcp::{Flight, Sender};
+pub use timeline::{Compute, Exchange, Path, Records, Timeline, timeline, transfer};
+
+/// How many segments of at most `mss` bytes hold `bytes`.
+#[must_use]
+pub fn segments(bytes: usize, mss: usize) -> usize {
+    bytes.div_ceil(mss.max(1))
+}
+
+/// How many flights `bytes` take from a standing start: slow start doubles the window with each.
+///
+/// This is what [`transfer`] walks through where the window is even and the path has no rate limit.
+/// An odd window can take one flight more, as the acknowledgement of its last segment is delayed.
+#[must_use]
+pub fn flights_needed(bytes: usize, mss: usize, initcwnd: u32) -> u32 {
+    let mut left = segments(bytes, mss);
+    let mut window = usize::try_from(initcwnd.max(1)).unwrap_or(usize::MAX);
+    let mut flights = 0;
+    while left > 0 {
+        left = left.saturating_sub(window);
+        window = window.saturating_mul(2);
+        flights += 1;
+    }
+    flights
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,523 @@
+//! A walk through one TCP connection, segment by segment.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::time::Duration;
+
+use lastbyte_link::{Direction, Fate, PacketKey, Pipe, Seed, Time, Toward};
+
+use crate::Path;
+
+/// An end of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Sender {
+    /// The one that connects.
+    Client,
+    /// The one that listens.
+    Server,
+}
+
+/// What a sender sends before it must wait for an acknowledgement.
+///
+/// A flight begins with a write, or after the first acknowledgement of the flight before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flight {
+    /// Who sends it.
+    pub sender: Sender,
+    /// When its first segment leaves, counted from just before `connect()`.
+    pub start: Duration,
+    /// How many segments it has.
+    pub segments: u32,
+    /// How many bytes of payload it has.
+    pub bytes: usize,
+    /// The congestion window when its last segment leaves, in segments.
+    pub cwnd: u32,
+}
+
+/// What one end writes as soon as it has received all messages before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Message {
+    pub(crate) sender: Sender,
+    /// An empty message is left out.
+    pub(crate) bytes: usize,
+    /// From receiving the message before to writing this one.
+    pub(crate) compute: Duration,
+}
+
+/// What became of a message.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Delivery {
+    pub(crate) written: Duration,
+    /// How many of its bytes were there, and when.
+    arrivals: Vec<(usize, Duration)>,
+}
+
+impl Delivery {
+    /// Returns how many bytes of it are there.
+    fn receive(&mut self, payload: usize, now: Duration) -> usize {
+        let received = self.arrivals.last().map_or(0, |(received, _)| *received) + payload;
+        self.arrivals.push((received, now));
+        received
+    }
+
+    /// When the first `bytes` of it were there.
+    pub(crate) fn arrived(&self, bytes: usize) -> Duration {
+        let index = self
+            .arrivals
+            .partition_point(|(received, _)| *received < bytes);
+        self.arrivals.get(index).map_or(self.written, |(_, at)| *at)
+    }
+}
+
+pub(crate) struct Walk<const N: usize> {
+    /// When TCP is established at the client.
+    pub(crate) connect: Duration,
+    /// One for each message.
+    pub(crate) deliveries: [Delivery; N],
+    pub(crate) flights: Vec<Flight>,
+}
+
+/// Lets the two ends exchange `messages`, one after the other.
+pub(crate) fn walk<const N: usize>(messages: [Message; N], path: &Path) -> Walk<N> {
+    let mut connection = Connection::new(messages, path);
+    let connect = connection.connect();
+    connection.begin_message(connect);
+    while !connection.is_done()
+        && let Some(Reverse((now, _, event))) = connection.agenda.pop()
+    {
+        match event {
+            Event::Write(sender, bytes) => connection.write(sender, bytes, now),
+            Event::Arrival(receiver, packet) => connection.receive(receiver, packet, now),
+            Event::DelayedAck(receiver) => connection.delayed_ack(receiver, now),
+        }
+    }
+    Walk {
+        connect: elapsed(connect),
+        deliveries: connection.deliveries,
+        flights: connection.flights,
+    }
+}
+
+/// An IPv4 header and a TCP header with timestamps.
+const HEADERS: usize = 20 + 32;
+/// An IPv4 header and the TCP header of a SYN: MSS, SACK, timestamps and window scale.
+const SYN: usize = 20 + 40;
+/// `TCP_MAX_QUICKACKS`
+const QUICK_ACKS: u32 = 16;
+/// `TCP_DELACK_MIN` and `TCP_ATO_MIN`
+const DELAYED_ACK: Duration = Duration::from_millis(40);
+
+/// The walk begins at time 0.
+fn elapsed(now: Time) -> Duration {
+    now.since(Time(0))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Write(Sender, usize),
+    Arrival(Sender, Packet),
+    DelayedAck(Sender),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Packet {
+    payload: usize,
+    /// How many bytes its sender has received.
+    acknowledgement: usize,
+}
+
+struct Connection<const N: usize> {
+    messages: [Message; N],
+    deliveries: [Delivery; N],
+    /// Which message is under way.
+    current: usize,
+    client: End,
+    server: End,
+    mss: usize,
+    /// What happens next. Of the events of one time, the one that was planned first comes first.
+    agenda: BinaryHeap<Reverse<(Time, usize, Event)>>,
+    planned: usize,
+    flights: Vec<Flight>,
+}
+
+impl<const N: usize> Connection<N> {
+    fn new(messages: [Message; N], path: &Path) -> Connection<N> {
+        Connection {
+            messages,
+            deliveries: std::array::from_fn(|_| Delivery::default()),
+            current: 0,
+            client: End::new(&path.link.forward, path.client_initcwnd),
+            server: End::new(&path.link.backward, path.server_initcwnd),
+            mss: path.mss.max(1),
+            agenda: BinaryHeap::new(),
+            planned: 0,
+            flights: Vec::new(),
+        }
+    }
+
+    /// The three-way handshake. Returns when it is done at the client.
+    fn connect(&mut self) -> Time {
+        let syn = self.client.transit(Time(0), SYN);
+        let syn_ack = self.server.transit(syn, SYN);
+        self.client.transit(syn_ack, HEADERS);
+        syn_ack
+    }
+
+    /// Plans the write of the message in turn, now that those before were received.
+    fn begin_message(&mut self, mut now: Time) {
+        while let Some(message) = self.messages.get(self.current) {
+            now = now + message.compute;
+            if let Some(delivery) = self.deliveries.get_mut(self.current) {
+                delivery.written = elapsed(now);
+            }
+            if message.bytes > 0 {
+                self.plan(now, Event::Write(message.sender, message.bytes));
+                return;
+            }
+            self.current += 1;
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.current >= N
+    }
+
+    fn write(&mut self, sender: Sender, bytes: usize, now: Time) {
+        self.end(sender).sending.written += bytes;
+        self.transmit(sender, now);
+    }
+
+    /// `tcp_rcv_established`
+    fn receive(&mut self, receiver: Sender, packet: Packet, now: Time) {
+        let mss = self.mss;
+        let end = self.end(receiver);
+        end.sending.acknowledged_to(packet.acknowledgement);
+        if packet.payload > 0 {
+            end.receiving.receive(packet.payload, now);
+        }
+        self.transmit(receiver, now);
+
+        let receiving = &mut self.end(receiver).receiving;
+        if receiving.is_ack_due(packet.payload, mss) {
+            self.acknowledge(receiver, now);
+        } else if let Some(deadline) = receiving.delay_ack(now) {
+            self.plan(deadline, Event::DelayedAck(receiver));
+        }
+        if packet.payload > 0 {
+            self.deliver(packet.payload, now);
+        }
+    }
+
+    /// The application reads.
+    fn deliver(&mut self, payload: usize, now: Time) {
+        let (Some(message), Some(delivery)) = (
+            self.messages.get(self.current),
+            self.deliveries.get_mut(self.current),
+        ) else {
+            return;
+        };
+        if delivery.receive(payload, elapsed(now)) >= message.bytes {
+            self.current += 1;
+            self.begin_message(now);
+        }
+    }
+
+    /// `tcp_delack_timer_handler`
+    fn delayed_ack(&mut self, receiver: Sender, now: Time) {
+        let receiving = &mut self.end(receiver).receiving;
+        if receiving.deadline == Some(now) {
+            receiving.mode = AckMode::Quick;
+            self.acknowledge(receiver, now);
+        }
+    }
+
+    fn acknowledge(&mut self, receiver: Sender, now: Time) {
+        let acknowledgement = self.end(receiver).receiving.acknowledge();
+        self.send(
+            receiver,
+            Packet {
+                payload: 0,
+                acknowledgement,
+            },
+            now,
+        );
+    }
+
+    /// `tcp_write_xmit`
+    fn transmit(&mut self, sender: Sender, now: Time) {
+        let mss = self.mss;
+        if self.end(sender).sending.is_all_sent() {
+            return;
+        }
+        while self.end(sender).sending.has_room() {
+            let end = self.end(sender);
+            if end.sending.flight.is_none() {
+                end.sending.flight = Some(end.sending.sent);
+                self.begin_flight(sender, now);
+            }
+            let end = self.end(sender);
+            let payload = end.sending.next_segment(mss);
+            let cwnd = end.sending.cwnd;
+            end.receiving.data_sent(now);
+            let acknowledgement = end.receiving.acknowledge();
+            self.count(sender, payload, cwnd);
+            self.send(
+                sender,
+                Packet {
+                    payload,
+                    acknowledgement,
+                },
+                now,
+            );
+        }
+        self.end(sender).sending.validate_cwnd();
+    }
+
+    fn begin_flight(&mut self, sender: Sender, now: Time) {
+        let start = elapsed(now);
+        self.flights.push(Flight {
+            sender,
+            start,
+            segments: 0,
+            bytes: 0,
+            cwnd: 0,
+        });
+    }
+
+    /// Counts a segment to the flight under way.
+    fn count(&mut self, sender: Sender, payload: usize, cwnd: u32) {
+        if let Some(flight) = self
+            .flights
+            .iter_mut()
+            .rfind(|flight| flight.sender == sender)
+        {
+            flight.segments += 1;
+            flight.bytes += payload;
+            flight.cwnd = cwnd;
+        }
+    }
+
+    fn send(&mut self, sender: Sender, packet: Packet, now: Time) {
+        let arrival = self.end(sender).transit(now, HEADERS + packet.payload);
+        let receiver = match sender {
+            Sender::Client => Sender::Server,
+            Sender::Server => Sender::Client,
+        };
+        self.plan(arrival, Event::Arrival(receiver, packet));
+    }
+
+    fn plan(&mut self, at: Time, event: Event) {
+        self.agenda.push(Reverse((at, self.planned, event)));
+        self.planned += 1;
+    }
+
+    fn end(&mut self, sender: Sender) -> &mut End {
+        match sender {
+            Sender::Client => &mut self.client,
+            Sender::Server => &mut self.server,
+        }
+    }
+}
+
+struct End {
+    pipe: Pipe,
+    sending: Sending,
+    receiving: Receiving,
+}
+
+impl End {
+    fn new(direction: &Direction, initcwnd: u32) -> End {
+        let lossless = Direction {
+            delay: direction.delay,
+            rate: direction.rate,
+            queue: u32::MAX,
+            ..Direction::default()
+        };
+        End {
+            // Without loss and jitter, luck has no say.
+            pipe: Pipe::new(&lossless, Seed(0).luck(0, Toward::Server)),
+            sending: Sending::new(initcwnd),
+            receiving: Receiving::default(),
+        }
+    }
+
+    /// Puts an IP packet of `length` bytes on the link; returns when it arrives.
+    fn transit(&mut self, now: Time, length: usize) -> Time {
+        match self.pipe.send(now, length, PacketKey(0)) {
+            Fate::Arrives(at) => at,
+            // Neither can be: nothing is lost, and the queue holds more than there is memory for.
+            Fate::Lost | Fate::Overflows => now,
+        }
+    }
+}
+
+/// What an end has sent. Bytes count from the first of the connection.
+struct Sending {
+    /// In segments.
+    cwnd: u32,
+    /// How far the current window was used (`is_cwnd_limited`).
+    usage: Usage,
+    /// The most segments in flight in the current window.
+    max_packets_out: u32,
+    /// Where the current window ends (`cwnd_usage_seq`).
+    usage_end: usize,
+    written: usize,
+    sent: usize,
+    acknowledged: usize,
+    /// Where each segment in flight ends.
+    in_flight: VecDeque<usize>,
+    /// Where the flight begins, while it lasts.
+    flight: Option<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Usage {
+    Full,
+    Partial,
+}
+
+impl Sending {
+    fn new(initcwnd: u32) -> Sending {
+        Sending {
+            cwnd: initcwnd.max(1),
+            usage: Usage::Partial,
+            max_packets_out: 0,
+            usage_end: 0,
+            written: 0,
+            sent: 0,
+            acknowledged: 0,
+            in_flight: VecDeque::new(),
+            flight: None,
+        }
+    }
+
+    fn is_all_sent(&self) -> bool {
+        self.sent == self.written
+    }
+
+    /// `tcp_cwnd_test`, while there is something to send
+    fn has_room(&self) -> bool {
+        !self.is_all_sent() && self.packets_out() < self.cwnd
+    }
+
+    /// Cuts off the next segment; returns its payload.
+    fn next_segment(&mut self, mss: usize) -> usize {
+        let payload = mss.min(self.written - self.sent);
+        self.sent += payload;
+        self.in_flight.push_back(self.sent);
+        payload
+    }
+
+    /// `tcp_ack`
+    fn acknowledged_to(&mut self, end: usize) {
+        let before = self.packets_out();
+        while self
+            .in_flight
+            .front()
+            .is_some_and(|segment| *segment <= end)
+        {
+            self.in_flight.pop_front();
+        }
+        let acknowledged = before - self.packets_out();
+        if self.is_cwnd_limited() {
+            self.cwnd = self.cwnd.saturating_add(acknowledged);
+        }
+        self.acknowledged = self.acknowledged.max(end);
+        if self.flight.is_some_and(|begin| begin < end) {
+            self.flight = None;
+        }
+    }
+
+    /// `tcp_is_cwnd_limited`, in slow start
+    fn is_cwnd_limited(&self) -> bool {
+        self.usage == Usage::Full || self.cwnd < self.max_packets_out.saturating_mul(2)
+    }
+
+    /// `tcp_cwnd_validate`, after something was sent or could not be
+    ///
+    /// The kernel also notes when more is sent in a window that was not full. Here all that a
+    /// window allows is sent at once.
+    fn validate_cwnd(&mut self) {
+        let packets_out = self.packets_out();
+        let usage = if packets_out >= self.cwnd {
+            Usage::Full
+        } else {
+            Usage::Partial
+        };
+        if usage == Usage::Full || self.acknowledged >= self.usage_end {
+            self.usage = usage;
+            self.max_packets_out = packets_out;
+            self.usage_end = self.sent;
+        }
+    }
+
+    fn packets_out(&self) -> u32 {
+        u32::try_from(self.in_flight.len()).unwrap_or(u32::MAX)
+    }
+}
+
+/// What an end has received, and how it acknowledges.
+#[derive(Default)]
+struct Receiving {
+    received: usize,
+    acknowledged: usize,
+    /// How many more acknowledgements leave at once (`icsk_ack.quick`).
+    quick: u32,
+    mode: AckMode,
+    /// When the delayed acknowledgement is due.
+    deadline: Option<Time>,
+    /// When data came last (`icsk_ack.lrcvtime`).
+    last: Option<Time>,
+}
+
+#[derive(Default, PartialEq)]
+enum AckMode {
+    #[default]
+    Quick,
+    /// What is received is expected to be answered with data.
+    PingPong,
+}
+
+impl Receiving {
+    /// `tcp_event_data_recv`
+    fn receive(&mut self, payload: usize, now: Time) {
+        if self.last.is_none() {
+            self.quick = QUICK_ACKS;
+        }
+        self.last = Some(now);
+        self.received += payload;
+    }
+
+    /// `tcp_event_data_sent`
+    fn data_sent(&mut self, now: Time) {
+        if self.last.is_some_and(|last| now.since(last) < DELAYED_ACK) {
+            self.mode = AckMode::PingPong;
+        }
+    }
+
+    /// `__tcp_ack_snd_check`, and `__tcp_cleanup_rbuf` for a short segment
+    fn is_ack_due(&self, payload: usize, mss: usize) -> bool {
+        let unacknowledged = self.received - self.acknowledged;
+        let is_prompt = self.mode == AckMode::Quick && (self.quick > 0 || payload < mss);
+        unacknowledged > mss || unacknowledged > 0 && is_prompt
+    }
+
+    /// `tcp_send_delayed_ack`: the deadline of what isn't acknowledged yet, if it is a new one
+    fn delay_ack(&mut self, now: Time) -> Option<Time> {
+        if self.received == self.acknowledged || self.deadline.is_some() {
+            return None;
+        }
+        self.deadline = Some(now + DELAYED_ACK);
+        self.deadline
+    }
+
+    /// `tcp_event_ack_sent`: any packet that is sent acknowledges all that was received
+    fn acknowledge(&mut self) -> usize {
+        if self.received > self.acknowledged {
+            self.quick = self.quick.saturating_sub(1);
+        }
+        self.acknowledged = self.received;
+        self.deadline = None;
+        self.received
+    }
+}

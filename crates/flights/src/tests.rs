@@ -1,0 +1,533 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::time::Duration;
+
+use lastbyte_link::{Direction, Link, Rate};
+use proptest::prelude::*;
+
+use super::*;
+
+/// P-256 and an RSA chain, and a request.
+const CLASSICAL: Exchange = Exchange {
+    client_hello: 271,
+    server_flight: 1900,
+    client_finish: 150,
+    response: 0,
+    first_record: 1448,
+    compute: NO_COMPUTE,
+};
+
+const NO_COMPUTE: Compute = Compute {
+    client_hello: Duration::ZERO,
+    server_flight: Duration::ZERO,
+    client_finish: Duration::ZERO,
+    response: Duration::ZERO,
+};
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn path(rtt: Duration, rate: Option<Rate>, initcwnd: u32) -> Path {
+    Path {
+        link: Link::symmetric(
+            rtt,
+            Direction {
+                rate,
+                ..Direction::default()
+            },
+        ),
+        server_initcwnd: initcwnd,
+        ..Path::default()
+    }
+}
+
+fn unlimited(rtt: u64, initcwnd: u32) -> Path {
+    path(ms(rtt), None, initcwnd)
+}
+
+fn limited(rtt: u64, rate: &str, initcwnd: u32) -> Path {
+    path(ms(rtt), Some(rate.parse().unwrap()), initcwnd)
+}
+
+/// The segments of each of the server's flights.
+fn server_flights(timeline: &Timeline) -> Vec<u32> {
+    timeline
+        .flights
+        .iter()
+        .filter(|flight| flight.sender == Sender::Server)
+        .map(|flight| flight.segments)
+        .collect()
+}
+
+fn assert_near(found: Duration, expected_ms: f64, tolerance: f64) {
+    let found = found.as_secs_f64() * 1e3;
+    assert!(
+        (found / expected_ms - 1.0).abs() < tolerance,
+        "{found} ms, not {expected_ms} ms"
+    );
+}
+
+#[test]
+fn connecting_takes_a_round_trip_and_two_syns() {
+    // 74 bytes take 592 ns.
+    let timeline = timeline(&CLASSICAL, &limited(35, "1gbit", 10));
+    assert_eq!(timeline.connect, ms(35) + Duration::from_nanos(2 * 592));
+}
+
+#[test]
+fn a_classical_handshake_takes_two_round_trips() {
+    let timeline = timeline(&CLASSICAL, &unlimited(35, 10));
+    assert_eq!(timeline.connect, ms(35));
+    assert_eq!(timeline.handshake, ms(70));
+    // Without a request.
+    assert_eq!(timeline.ttfb, None);
+    assert_eq!(timeline.ttlb, ms(70));
+    let flight = |sender, start, segments, bytes| Flight {
+        sender,
+        start,
+        segments,
+        bytes,
+        cwnd: 10,
+    };
+    assert_eq!(
+        timeline.flights,
+        [
+            flight(Sender::Client, ms(35), 1, 271),
+            flight(Sender::Server, Duration::from_micros(52_500), 2, 1900),
+            flight(Sender::Client, ms(70), 1, 150),
+        ]
+    );
+}
+
+#[test]
+fn a_large_handshake_waits_for_the_window() {
+    let handshake = |server_flight, initcwnd| {
+        let exchange = Exchange {
+            server_flight,
+            ..CLASSICAL
+        };
+        let timeline = timeline(&exchange, &unlimited(35, initcwnd));
+        (
+            timeline.handshake,
+            timeline.handshake_flights(),
+            server_flights(&timeline),
+        )
+    };
+    assert_eq!(handshake(16_000, 10), (ms(105), 2, vec![10, 2]));
+    assert_eq!(handshake(16_000, 20), (ms(70), 1, vec![12]));
+    // The last byte that fits ten segments, and one more.
+    assert_eq!(handshake(14_480, 10), (ms(70), 1, vec![10]));
+    assert_eq!(handshake(14_481, 10), (ms(105), 2, vec![10, 1]));
+    // SecP256r1MLKEM768 with ML-DSA-65.
+    assert_eq!(handshake(15_600, 10), (ms(105), 2, vec![10, 1]));
+    // Two more flights: ten segments, twenty, and the rest.
+    assert_eq!(handshake(31 * 1448, 10), (ms(140), 3, vec![10, 20, 1]));
+}
+
+#[test]
+fn a_client_certificate_can_outgrow_the_window_too() {
+    let exchange = Exchange {
+        client_finish: 16_000,
+        response: 100,
+        ..CLASSICAL
+    };
+    let timeline = timeline(&exchange, &unlimited(35, 10));
+    assert_eq!(timeline.handshake, ms(70));
+    assert_eq!(timeline.ttfb, Some(ms(140)));
+    assert_eq!(timeline.flights_of(Sender::Client), 3);
+}
+
+#[test]
+fn computing_adds_up() {
+    let compute = Compute {
+        client_hello: ms(1),
+        server_flight: ms(2),
+        client_finish: ms(4),
+        response: ms(8),
+    };
+    let exchange = Exchange {
+        response: 100,
+        compute,
+        ..CLASSICAL
+    };
+    let timeline = timeline(&exchange, &unlimited(100, 10));
+    assert_eq!(timeline.connect, ms(100));
+    assert_eq!(timeline.handshake, ms(207));
+    assert_eq!(timeline.ttfb, Some(ms(315)));
+}
+
+/// Linux raises the window only while it is used.
+#[test]
+fn a_handshake_lifts_the_window_as_far_as_it_used_it() {
+    let window = |segments: usize, initcwnd| {
+        let exchange = Exchange {
+            server_flight: segments * 1448,
+            response: 1_000_000,
+            ..CLASSICAL
+        };
+        let timeline = timeline(&exchange, &unlimited(35, initcwnd));
+        let handshake_flights = timeline.handshake_flights();
+        server_flights(&timeline)[handshake_flights]
+    };
+    assert_eq!(window(3, 20), 20);
+    assert_eq!(window(10, 20), 20);
+    assert_eq!(window(11, 20), 22);
+    assert_eq!(window(13, 20), 26);
+    // A window that was full is raised by all that is acknowledged.
+    assert_eq!(window(20, 20), 40);
+    assert_eq!(window(10, 10), 20);
+    assert_eq!(window(9, 10), 18);
+}
+
+/// 142 segments do not fit three flights from 20 segments on, which hold 140.
+#[test]
+fn a_larger_handshake_can_save_the_response_a_round_trip() {
+    let response = Records {
+        first: 16_384,
+        later: 16_384,
+    }
+    .wire_bytes(204_800);
+    let classical = Exchange {
+        server_flight: 3120,
+        response,
+        ..CLASSICAL
+    };
+    let post_quantum = Exchange {
+        client_hello: 1449,
+        server_flight: 18_054,
+        ..classical
+    };
+    let path = limited(35, "1gbit", 20);
+    let classical = timeline(&classical, &path);
+    let post_quantum = timeline(&post_quantum, &path);
+    assert_eq!(server_flights(&classical), [3, 20, 40, 80, 2]);
+    assert_eq!(server_flights(&post_quantum), [13, 26, 52, 64]);
+    // Measured with Linux 6.12 on such a link: 210.1 ms and 176 ms.
+    assert_near(classical.ttlb, 210.1, 0.001);
+    assert_near(post_quantum.ttlb, 176.0, 0.001);
+}
+
+#[test]
+fn plain_tcp_at_a_high_rate() {
+    let timeline = transfer(8, 204_800, &limited(35, "1gbit", 20));
+    assert_eq!(timeline.handshake, timeline.connect);
+    assert_eq!(server_flights(&timeline), [20, 40, 80, 2]);
+    // Measured: 175 ms. Five round trips, and what had to be serialised:
+    let nanos = 592 + 592 // SYN and SYN-ACK,
+        + 528 + 592 // their acknowledgement and the request,
+        + 528 + 12_112 // its acknowledgement and the first segment,
+        + 528 + 2 * 12_112 // the acknowledgement of that and the next two segments,
+        + 528 + 2 * 12_112 // of these two,
+        + 528 + 12_112 + 5584; // and of two again; the last two segments.
+    assert_eq!(timeline.ttlb, ms(175) + Duration::from_nanos(nanos));
+}
+
+#[test]
+fn plain_tcp_at_a_low_rate() {
+    let timeline = transfer(8, 204_800, &limited(200, "1mbit", 10));
+    // Measured with Linux 6.12 in virtual time, one connection after the other: 2208.257 ms. The
+    // FIN of the one before is on the link ahead of the SYN then: 66 bytes, 0.528 ms.
+    let fin = Duration::from_micros(528);
+    assert_eq!(timeline.ttlb + fin, Duration::from_micros(2_208_256));
+    // The first sixteen segments are acknowledged one by one, so that the first of the second
+    // flight starts the third; the third starts the fourth with its first two.
+    let starts: Vec<_> = timeline
+        .flights
+        .iter()
+        .map(|flight| flight.start.as_micros())
+        .collect();
+    assert_eq!(starts, [201_184, 302_304, 515_472, 728_112, 982_464]);
+}
+
+/// A request makes the client interactive: it acknowledges every second segment then.
+#[test]
+fn an_odd_segment_waits_for_the_delayed_acknowledgement() {
+    let exchange = Exchange {
+        server_flight: 100,
+        response: 10 * 1448,
+        ..CLASSICAL
+    };
+    let timeline = timeline(&exchange, &unlimited(200, 3));
+    let response: Vec<_> = timeline.flights[3..]
+        .iter()
+        .map(|flight| (flight.start, flight.segments, flight.cwnd))
+        .collect();
+    // Two of three segments are acknowledged at once, the third after 40 ms. That lets six segments
+    // go, two of them 40 ms later. As it had to wait, all that follow are acknowledged one by one.
+    assert_eq!(
+        response,
+        [(ms(500), 3, 3), (ms(700), 6, 6), (ms(900), 1, 7)]
+    );
+    assert_eq!(timeline.ttlb, ms(1000));
+    // Without the tenth segment, the two that were late are the last.
+    let exchange = Exchange {
+        response: 9 * 1448,
+        ..exchange
+    };
+    assert_eq!(super::timeline(&exchange, &unlimited(200, 3)).ttlb, ms(840));
+}
+
+/// A client that takes 40 ms to answer is not interactive, and acknowledges each segment.
+#[test]
+fn a_slow_client_is_not_interactive() {
+    let ttlb = |client_finish| {
+        let compute = Compute {
+            client_finish,
+            ..NO_COMPUTE
+        };
+        let exchange = Exchange {
+            server_flight: 100,
+            response: 9 * 1448,
+            compute,
+            ..CLASSICAL
+        };
+        timeline(&exchange, &unlimited(200, 3)).ttlb
+    };
+    assert_eq!(ttlb(ms(39)), ms(879));
+    assert_eq!(ttlb(ms(40)), ms(840));
+}
+
+/// A short segment is acknowledged as soon as it is read, ahead of the client's Finished.
+#[test]
+fn a_short_segment_is_acknowledged_when_it_is_read() {
+    let exchange = Exchange {
+        server_flight: 18 * 1448 + 100,
+        response: 1000,
+        ..CLASSICAL
+    };
+    let timeline = timeline(&exchange, &limited(200, "2mbit", 20));
+    // 66 bytes of acknowledgement, 216 of Finished and 1066 of response take 264, 864 and 4264 us.
+    let on_the_way = ms(200) + Duration::from_micros(264 + 864 + 4264);
+    assert_eq!(timeline.ttlb, timeline.handshake + on_the_way);
+}
+
+/// Seen from a real Linux 6.18, between two namespaces with such a link (and `tcp_wmem` raised).
+#[test]
+fn linux_sends_these_flights() {
+    let flights =
+        |rtt,
+         rate,
+         initcwnd,
+         [client_hello, server_flight, client_finish, response]: [usize; 4]| {
+            let exchange = Exchange {
+                client_hello,
+                server_flight,
+                client_finish,
+                response,
+                ..CLASSICAL
+            };
+            server_flights(&timeline(&exchange, &limited(rtt, rate, initcwnd)))
+        };
+    let large = [271, 18_054, 150, 207_166];
+    assert_eq!(flights(200, "20mbit", 20, large), [13, 26, 52, 66]);
+    assert_eq!(flights(200, "20mbit", 10, large), [10, 3, 23, 46, 75]);
+    assert_eq!(
+        flights(200, "20mbit", 3, [271, 100, 150, 14_480]),
+        [1, 3, 6, 1]
+    );
+    assert_eq!(
+        flights(200, "20mbit", 1, [271, 5000, 150, 40_000]),
+        [1, 2, 1, 5, 10, 13]
+    );
+    assert_eq!(
+        flights(200, "20mbit", 1, [271, 2000, 150, 20_000]),
+        [1, 1, 2, 4, 8]
+    );
+    assert_eq!(
+        flights(200, "20mbit", 2, [271, 4000, 150, 30_000]),
+        [2, 1, 5, 10, 6]
+    );
+    assert_eq!(
+        flights(100, "20mbit", 10, [271, 3000, 150, 300_000]),
+        [3, 10, 20, 40, 80, 58]
+    );
+    assert_eq!(
+        flights(60, "10mbit", 10, [1449, 44_888, 16_000, 100_000]),
+        [10, 20, 1, 41, 29]
+    );
+    assert_eq!(
+        flights(35, "5mbit", 10, [271, 16_000, 150, 51_200]),
+        [10, 2, 22, 14]
+    );
+}
+
+#[test]
+fn a_first_record_is_there_with_its_last_byte() {
+    let ttfb = |first_record| {
+        let exchange = Exchange {
+            response: 100_000,
+            first_record,
+            ..CLASSICAL
+        };
+        timeline(&exchange, &unlimited(100, 10)).ttfb.unwrap()
+    };
+    assert_eq!(ttfb(1448), ms(300));
+    assert_eq!(ttfb(14_480), ms(300));
+    assert_eq!(ttfb(16_406), ms(400));
+    // Nonsense is made the best of.
+    assert_eq!(ttfb(0), ms(300));
+    assert_eq!(ttfb(usize::MAX), ms(500));
+}
+
+#[test]
+fn records_add_22_bytes_each() {
+    let records = Records::default();
+    assert_eq!(records.wire_bytes(0), 0);
+    assert_eq!(records.wire_bytes(1), 23);
+    assert_eq!(records.wire_bytes(1426), 1448);
+    assert_eq!(records.wire_bytes(1427), 1427 + 44);
+    assert_eq!(records.wire_bytes(1426 + 16_384), 1426 + 16_384 + 44);
+    assert_eq!(records.wire_bytes(1426 + 16_385), 1426 + 16_385 + 66);
+    assert_eq!(records.first_wire_bytes(100), 122);
+    assert_eq!(records.first_wire_bytes(204_800), 1448);
+    let large = Records {
+        first: 16_384,
+        later: 16_384,
+    };
+    assert_eq!(large.wire_bytes(204_800), 204_800 + 13 * 22);
+    assert_eq!(large.first_wire_bytes(204_800), 16_406);
+    assert_eq!(Records { first: 0, later: 0 }.wire_bytes(3), 3 + 3 * 22);
+}
+
+#[test]
+fn counting_without_a_walk() {
+    assert_eq!(segments(0, 1448), 0);
+    assert_eq!(segments(1, 1448), 1);
+    assert_eq!(segments(1448, 1448), 1);
+    assert_eq!(segments(1449, 1448), 2);
+    assert_eq!(segments(3, 0), 3);
+    assert_eq!(flights_needed(0, 1448, 10), 0);
+    assert_eq!(flights_needed(14_480, 1448, 10), 1);
+    assert_eq!(flights_needed(14_481, 1448, 10), 2);
+    assert_eq!(flights_needed(140 * 1448, 1448, 20), 3);
+    assert_eq!(flights_needed(142 * 1448, 1448, 20), 4);
+    assert_eq!(flights_needed(3, 1, 0), 2);
+    assert_eq!(flights_needed(usize::MAX, 1, u32::MAX), 33);
+}
+
+#[test]
+fn parts_of_no_bytes_are_left_out() {
+    let path = Path {
+        mss: 0,
+        client_initcwnd: 0,
+        server_initcwnd: 0,
+        ..unlimited(10, 0)
+    };
+    let nothing = timeline(&Exchange::default(), &path);
+    assert_eq!(
+        (nothing.connect, nothing.handshake, nothing.ttlb),
+        (ms(10), ms(10), ms(10))
+    );
+    assert_eq!((nothing.ttfb, nothing.flights), (None, Vec::new()));
+    for parts in 0..16 {
+        let bytes = |part: usize| if parts & part == 0 { 0 } else { 3 };
+        let exchange = Exchange {
+            client_hello: bytes(1),
+            server_flight: bytes(2),
+            client_finish: bytes(4),
+            response: bytes(8),
+            ..Exchange::default()
+        };
+        let timeline = timeline(&exchange, &path);
+        assert!(timeline.handshake >= ms(10) && timeline.ttlb >= timeline.handshake);
+        assert_eq!(timeline.flights.is_empty(), parts == 0);
+    }
+    assert_eq!(transfer(0, 0, &path).ttlb, ms(10));
+}
+
+prop_compose! {
+    fn any_compute()(times in [0_u64..60, 0_u64..60, 0_u64..60, 0_u64..60]) -> Compute {
+        let [client_hello, server_flight, client_finish, response] = times.map(ms);
+        Compute { client_hello, server_flight, client_finish, response }
+    }
+}
+
+prop_compose! {
+    fn any_exchange()(
+        client_hello in 1_usize..3000,
+        server_flight in 1_usize..60_000,
+        client_finish in 1_usize..20_000,
+        response in 0_usize..200_000,
+        first_record in 0_usize..20_000,
+        compute in any_compute(),
+    ) -> Exchange {
+        Exchange {
+            client_hello, server_flight, client_finish, response, first_record, compute,
+        }
+    }
+}
+
+prop_compose! {
+    fn any_path()(
+        rtt in 0_u64..400_000,
+        kilobits in 0_u64..2_000_000,
+        mss in 50_usize..3000,
+        client_initcwnd in 0_u32..40,
+        server_initcwnd in 0_u32..40,
+    ) -> Path {
+        let rate = Rate::from_bits_per_second(1000 * kilobits);
+        let Path { link, .. } = path(Duration::from_micros(rtt), rate, 0);
+        Path { link, mss, client_initcwnd, server_initcwnd }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_timeline_is_in_order(exchange in any_exchange(), path in any_path()) {
+        let timeline = timeline(&exchange, &path);
+        prop_assert!(timeline.connect >= path.link.rtt());
+        prop_assert!(timeline.handshake >= timeline.connect);
+        prop_assert!(timeline.ttlb >= timeline.handshake);
+        prop_assert_eq!(timeline.ttfb.is_some(), exchange.response > 0);
+        prop_assert!(timeline.ttfb.is_none_or(|ttfb| ttfb <= timeline.ttlb));
+        prop_assert!(timeline.flights.is_sorted_by_key(|flight| flight.start));
+    }
+
+    #[test]
+    fn flights_carry_all_bytes_within_the_window(exchange in any_exchange(), path in any_path()) {
+        let flights = timeline(&exchange, &path).flights;
+        let bytes = |sender| -> usize {
+            flights.iter().filter(|flight| flight.sender == sender).map(|flight| flight.bytes).sum()
+        };
+        prop_assert_eq!(bytes(Sender::Client), exchange.client_hello + exchange.client_finish);
+        prop_assert_eq!(bytes(Sender::Server), exchange.server_flight + exchange.response);
+        for flight in &flights {
+            prop_assert!(flight.segments <= flight.cwnd);
+            prop_assert_eq!(flight.segments as usize, segments(flight.bytes, path.mss));
+        }
+    }
+
+    #[test]
+    fn a_longer_path_takes_no_less_time(
+        exchange in any_exchange(), path in any_path(), more in 0_u64..50_000,
+    ) {
+        let rtt = path.link.rtt() + Duration::from_micros(more);
+        let longer = Path { link: Link::symmetric(rtt, path.link.forward), ..path };
+        prop_assert!(timeline(&exchange, &longer).ttlb >= timeline(&exchange, &path).ttlb);
+    }
+
+    #[test]
+    fn a_larger_response_takes_no_less_time(
+        exchange in any_exchange(), path in any_path(), more in 0_usize..20_000,
+    ) {
+        let larger = Exchange { response: exchange.response + more, ..exchange };
+        prop_assert!(timeline(&larger, &path).ttlb >= timeline(&exchange, &path).ttlb);
+    }
+
+    #[test]
+    fn slow_start_doubles(bytes in 1_usize..1_000_000, half_initcwnd in 1_u32..20) {
+        let initcwnd = 2 * half_initcwnd;
+        let flights = transfer(1, bytes, &unlimited(35, initcwnd)).flights_of(Sender::Server);
+        prop_assert_eq!(flights, flights_needed(bytes, 1448, initcwnd) as usize);
+    }
+
+    #[test]
+    fn an_odd_window_takes_at_most_one_flight_more(
+        bytes in 1_usize..1_000_000, initcwnd in 1_u32..40,
+    ) {
+        let flights = transfer(1, bytes, &unlimited(35, initcwnd)).flights_of(Sender::Server);
+        let needed = flights_needed(bytes, 1448, initcwnd) as usize;
+        prop_assert!((needed..=needed + 1).contains(&flights));
+    }
+}

@@ -1,0 +1,39 @@
+//! An emulated network link as pure state.
+//!
+//! A [`Pipe`] is one direction of one connection's private [`Link`]. It is
+//! told when a packet comes and answers what becomes of it, as Linux's
+//! `sch_netem` would: delay, [jitter](Distribution), loss, rate and queue. It
+//! reads no clock and owns no socket, so the same code serves in real time, in
+//! virtual time and in arithmetic.
+//!
+//! Nothing here is random. What happens to a packet is a function of the study's
+//! [`Seed`], the index of its connection, its direction and its [`PacketKey`]:
+//! never of when it comes, or after which others. So connection 17 meets the
+//! same [`Luck`] in every arm of a comparison, and in every repetition.
+//!
+//! ```
+//! use std::time::Duration;
+//! use lastbyte_link::{Direction, Fate, Link, PacketKey, Pipe, Seed, Time, Toward};
+//!
+//! let link = Link::symmetric(
+//!     Duration::from_millis(35),
+//!     Direction { rate: Some("1mbit".parse()?), ..Direction::default() },
+//! );
+//! let mut forward = Pipe::new(&link.forward, Seed(1).luck(17, Toward::Server));
+//! // 1236 + 14 bytes take 10 ms at 1 Mbit/s.
+//! let fate = forward.send(Time(0), 1236, PacketKey::segment(0, 1, 0));
+//! assert_eq!(fate, Fate::Arrives(Time(27_500_000)));
+//! # Ok::<(), lastbyte_link::UnitError>(())
+//! ```
+
+mod luck;
+mod pipe;
+mod tcp;
+mod time;
+pub mod units;
+
+pub use luck::{Luck, PacketKey, Seed, Toward};
+pub use pipe::{Direction, Distribution, ETHERNET_HEADER, Fate, Link, Pipe};
+pub use tcp::{KeyMaker, TcpPacket};
+pub use time::Time;
+pub use units::{Bytes, Probability, Rate, UnitError, format_duration, parse_duration};

@@ -1,0 +1,104 @@
+/// The seed of a study: all luck in it comes from this number.
+///
+/// Luck is counter-based. It is hashed from what it belongs to, never drawn
+/// from a stream, so it does not depend on the order or the time in which
+/// packets come. The hash is the finaliser of SplitMix64 (Steele, Lea and Flood,
+/// "Fast splittable pseudorandom number generators", 2014).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Seed(pub u64);
+
+/// The end of the connection that a packet goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Toward {
+    /// From the client to the server.
+    Server,
+    /// From the server to the client.
+    Client,
+}
+
+/// The luck of one connection in one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Luck(u64);
+
+/// What identifies a packet's luck within its connection and direction.
+///
+/// The same packet of the same connection meets the same luck in every arm. Take the
+/// keys of real packets from a [`KeyMaker`](crate::KeyMaker).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PacketKey(pub u64);
+
+/// What a draw decides. Each has luck of its own: whether a packet is lost says
+/// nothing about its delay.
+#[derive(Clone, Copy)]
+pub(crate) enum Draw {
+    Loss = 1,
+    Delay = 2,
+}
+
+impl Seed {
+    /// The seed of a part of this study, such as one link. Parts with different names have
+    /// unrelated luck; luck drawn from one seed is shared.
+    #[must_use]
+    pub fn part(self, name: &str) -> Seed {
+        let hash = name
+            .bytes()
+            .fold(mix(self.0), |hash, byte| mix(hash ^ u64::from(byte)));
+        // The length keeps apart names that only zero bytes tell apart.
+        Seed(mix(hash ^ name.len() as u64))
+    }
+
+    /// The luck of connection `index` in the direction `toward`.
+    #[must_use]
+    pub fn luck(self, index: u32, toward: Toward) -> Luck {
+        let direction = match toward {
+            Toward::Server => 0,
+            Toward::Client => 1,
+        };
+        Luck(mix(mix(self.0) ^ (u64::from(index) << 1 | direction)))
+    }
+}
+
+impl Luck {
+    /// 64 even bits for one decision about one packet.
+    pub(crate) fn draw(self, key: PacketKey, draw: Draw) -> u64 {
+        let lane = mix(self.0 ^ draw as u64);
+        mix(lane.wrapping_add(mix(key.0)))
+    }
+}
+
+impl PacketKey {
+    const ACKNOWLEDGEMENT: u64 = 1 << 63;
+    const SYN_FIN_RST: u8 = 0b111;
+
+    /// A TCP segment that carries data or one of SYN, FIN and RST.
+    ///
+    /// `flags` is the flags byte of its header (RFC 9293, section 3.1). Only SYN, FIN and RST
+    /// count, as PSH depends on how the data was written. `sequence` is relative to
+    /// the initial sequence number; `attempt` is 0 when it is first sent.
+    #[must_use]
+    pub fn segment(flags: u8, sequence: u32, attempt: u32) -> PacketKey {
+        let flags = u64::from(flags & Self::SYN_FIN_RST) << 60;
+        PacketKey(flags | low_bits(attempt) | u64::from(sequence))
+    }
+
+    /// A TCP segment that only acknowledges: `acknowledgement` is relative to the peer's
+    /// initial sequence number; `attempt` counts duplicates from 0.
+    #[must_use]
+    pub fn acknowledgement(acknowledgement: u32, attempt: u32) -> PacketKey {
+        PacketKey(Self::ACKNOWLEDGEMENT | low_bits(attempt) | u64::from(acknowledgement))
+    }
+}
+
+/// The attempt, in the 28 bits between the flags and the sequence number.
+fn low_bits(attempt: u32) -> u64 {
+    u64::from(attempt & 0x0fff_ffff) << 32
+}
+
+/// The finaliser of SplitMix64, on the next state after `value`: a bijection in which every
+/// input bit flips each output bit with probability one half.
+fn mix(value: u64) -> u64 {
+    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
