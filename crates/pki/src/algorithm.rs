@@ -1,0 +1,242 @@
+//! The key and signature algorithms that chains can be made with.
+
+use std::fmt;
+use std::str::FromStr;
+
+use openssl::ec::{EcGroup, EcKey};
+use openssl::error::ErrorStack;
+use openssl::hash::MessageDigest;
+use openssl::nid::Nid;
+use openssl::pkey::{HasPublic, Id, KeyType, PKey, PKeyRef, Private};
+use openssl::rand::rand_bytes;
+use openssl::rsa::Rsa;
+use openssl::sign::Signer;
+use thiserror::Error;
+
+use crate::der::{self, Oid};
+use crate::error::PkiError;
+
+/// A key's algorithm and size, which also settles how it signs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum KeyAlgorithm {
+    /// ECDSA on P-256 with SHA-256.
+    EcdsaP256,
+    /// ECDSA on P-384 with SHA-384.
+    EcdsaP384,
+    /// RSA of 2048 bits; certificates are signed with PKCS #1 v1.5 and SHA-256.
+    Rsa2048,
+    /// RSA of 3072 bits; as [`KeyAlgorithm::Rsa2048`].
+    Rsa3072,
+    /// RSA of 4096 bits; as [`KeyAlgorithm::Rsa2048`].
+    Rsa4096,
+    /// ML-DSA-44 (FIPS 204).
+    MlDsa44,
+    /// ML-DSA-65 (FIPS 204).
+    MlDsa65,
+    /// ML-DSA-87 (FIPS 204).
+    MlDsa87,
+}
+
+use KeyAlgorithm::*;
+
+impl KeyAlgorithm {
+    /// Every algorithm, classical ones first, smaller ones first.
+    pub const ALL: [KeyAlgorithm; 8] = [
+        EcdsaP256, EcdsaP384, Rsa2048, Rsa3072, Rsa4096, MlDsa44, MlDsa65, MlDsa87,
+    ];
+
+    /// The name on the command line and in files, such as `ml-dsa-65`.
+    pub fn name(self) -> &'static str {
+        match self {
+            EcdsaP256 => "ecdsa-p256",
+            EcdsaP384 => "ecdsa-p384",
+            Rsa2048 => "rsa-2048",
+            Rsa3072 => "rsa-3072",
+            Rsa4096 => "rsa-4096",
+            MlDsa44 => "ml-dsa-44",
+            MlDsa65 => "ml-dsa-65",
+            MlDsa87 => "ml-dsa-87",
+        }
+    }
+
+    /// The algorithm of a key, or `None` for one that chains are not made with.
+    pub fn of<T: HasPublic>(key: &PKeyRef<T>) -> Option<KeyAlgorithm> {
+        if key.is_a(KeyType::ML_DSA_44) {
+            return Some(MlDsa44);
+        } else if key.is_a(KeyType::ML_DSA_65) {
+            return Some(MlDsa65);
+        } else if key.is_a(KeyType::ML_DSA_87) {
+            return Some(MlDsa87);
+        }
+        match (key.id(), key.bits()) {
+            (Id::RSA, 2048) => Some(Rsa2048),
+            (Id::RSA, 3072) => Some(Rsa3072),
+            (Id::RSA, 4096) => Some(Rsa4096),
+            (Id::EC, _) => match key.ec_key().ok()?.group().curve_name()? {
+                Nid::X9_62_PRIME256V1 => Some(EcdsaP256),
+                Nid::SECP384R1 => Some(EcdsaP384),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Bytes of the public key as a certificate's `subjectPublicKey` holds it:
+    /// an uncompressed point (SEC 1), an `RSAPublicKey` (RFC 8017), or the raw
+    /// key of FIPS 204, table 2.
+    pub fn public_key_bytes(self) -> usize {
+        match self {
+            EcdsaP256 => 65,
+            EcdsaP384 => 97,
+            Rsa2048 => 270,
+            Rsa3072 => 398,
+            Rsa4096 => 526,
+            MlDsa44 => 1312,
+            MlDsa65 => 1952,
+            MlDsa87 => 2592,
+        }
+    }
+
+    /// Bytes of a signature. One of ECDSA varies by a byte or two with the
+    /// leading zeros of its two integers; this is the likeliest length, and the
+    /// one that certificates made here have.
+    pub fn signature_bytes(self) -> usize {
+        match self {
+            EcdsaP256 => 71,
+            EcdsaP384 => 103,
+            Rsa2048 => 256,
+            Rsa3072 => 384,
+            Rsa4096 => 512,
+            MlDsa44 => 2420,
+            MlDsa65 => 3309,
+            MlDsa87 => 4627,
+        }
+    }
+
+    /// Makes a new key.
+    pub(crate) fn generate(self) -> Result<PKey<Private>, ErrorStack> {
+        let ec = |curve| PKey::from_ec_key(EcKey::generate(&*EcGroup::from_curve_name(curve)?)?);
+        let rsa = |bits| PKey::from_rsa(Rsa::generate(bits)?);
+        let ml_dsa = |key_type| {
+            let mut seed = [0; 32];
+            rand_bytes(&mut seed)?;
+            PKey::private_key_from_seed(None, key_type, None, &seed)
+        };
+        match self {
+            EcdsaP256 => ec(Nid::X9_62_PRIME256V1),
+            EcdsaP384 => ec(Nid::SECP384R1),
+            Rsa2048 => rsa(2048),
+            Rsa3072 => rsa(3072),
+            Rsa4096 => rsa(4096),
+            MlDsa44 => ml_dsa(KeyType::ML_DSA_44),
+            MlDsa65 => ml_dsa(KeyType::ML_DSA_65),
+            MlDsa87 => ml_dsa(KeyType::ML_DSA_87),
+        }
+    }
+
+    /// Signs with `key`, which must be of this algorithm. The signature has
+    /// exactly [`signature_bytes`](Self::signature_bytes).
+    pub(crate) fn sign(self, key: &PKeyRef<Private>, message: &[u8]) -> Result<Vec<u8>, PkiError> {
+        // About half of all ECDSA signatures have the usual length.
+        const ATTEMPTS: u32 = 128;
+        for _ in 0..ATTEMPTS {
+            let mut signer = match self.digest() {
+                Some(digest) => Signer::new(digest, key)?,
+                None => Signer::new_without_digest(key)?,
+            };
+            let signature = signer.sign_oneshot_to_vec(message)?;
+            if signature.len() == self.signature_bytes() {
+                return Ok(signature);
+            }
+        }
+        Err(PkiError::SignatureLength {
+            algorithm: self,
+            attempts: ATTEMPTS,
+        })
+    }
+
+    /// The DER of the `AlgorithmIdentifier` that names a signature: RFC 4055
+    /// section 5, RFC 5758 section 3.2, RFC 9881 section 2.
+    pub(crate) fn signature_identifier(self) -> Vec<u8> {
+        const NULL: &[u8] = &[0x05, 0x00];
+        let (oid, parameters): (Oid, &[u8]) = match self {
+            EcdsaP256 => (Oid(&[1, 2, 840, 10045, 4, 3, 2]), &[]),
+            EcdsaP384 => (Oid(&[1, 2, 840, 10045, 4, 3, 3]), &[]),
+            Rsa2048 | Rsa3072 | Rsa4096 => (Oid(&[1, 2, 840, 113549, 1, 1, 11]), NULL),
+            MlDsa44 => (Oid(&[2, 16, 840, 1, 101, 3, 4, 3, 17]), &[]),
+            MlDsa65 => (Oid(&[2, 16, 840, 1, 101, 3, 4, 3, 18]), &[]),
+            MlDsa87 => (Oid(&[2, 16, 840, 1, 101, 3, 4, 3, 19]), &[]),
+        };
+        der::sequence(&[&oid.to_der(), parameters])
+    }
+
+    /// Bytes of the DER of a `SubjectPublicKeyInfo` (RFC 5280 section 4.1).
+    pub(crate) fn key_info_bytes(self) -> usize {
+        // Around the key: two SEQUENCEs, a BIT STRING and the identifier.
+        self.public_key_bytes()
+            + match self {
+                EcdsaP256 => 26,
+                EcdsaP384 => 23,
+                Rsa2048 | Rsa3072 | Rsa4096 => 24,
+                MlDsa44 | MlDsa65 | MlDsa87 => 22,
+            }
+    }
+
+    /// The digest of a certificate's signature; ML-DSA signs the message itself.
+    fn digest(self) -> Option<MessageDigest> {
+        match self {
+            EcdsaP256 | Rsa2048 | Rsa3072 | Rsa4096 => Some(MessageDigest::sha256()),
+            EcdsaP384 => Some(MessageDigest::sha384()),
+            MlDsa44 | MlDsa65 | MlDsa87 => None,
+        }
+    }
+}
+
+impl fmt::Display for KeyAlgorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for KeyAlgorithm {
+    type Err = UnknownAlgorithm;
+
+    fn from_str(name: &str) -> Result<KeyAlgorithm, UnknownAlgorithm> {
+        KeyAlgorithm::ALL
+            .into_iter()
+            .find(|algorithm| algorithm.name() == name)
+            .ok_or_else(|| UnknownAlgorithm::new(name))
+    }
+}
+
+/// The error of [`KeyAlgorithm::from_str`].
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("unknown key algorithm \"{name}\": {mend}")]
+pub struct UnknownAlgorithm {
+    name: String,
+    mend: String,
+}
+
+impl UnknownAlgorithm {
+    fn new(name: &str) -> UnknownAlgorithm {
+        const ALIKE: f64 = 0.6;
+        let lower = name.to_ascii_lowercase();
+        let mend = KeyAlgorithm::ALL
+            .into_iter()
+            .map(|algorithm| {
+                let likeness = strsim::normalized_damerau_levenshtein(&lower, algorithm.name());
+                (likeness, algorithm)
+            })
+            .max_by(|(a, _), (b, _)| a.total_cmp(b))
+            .filter(|(likeness, _)| *likeness >= ALIKE)
+            .map(|(_, nearest)| format!("did you mean \"{nearest}\"?"))
+            .unwrap_or_else(|| {
+                let all: Vec<_> = KeyAlgorithm::ALL.map(KeyAlgorithm::name).into();
+                format!("use one of {}", all.join(", "))
+            });
+        UnknownAlgorithm {
+            name: name.to_owned(),
+            mend,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! A chain, ready for a TLS server and its client.
+
+use std::fmt::Write;
+
+use openssl::error::ErrorStack;
+use openssl::pkey::{PKey, Private};
+use openssl::sha::Sha256;
+use openssl::x509::X509;
+
+/// The certificates that a server sends, the key they speak for, and what a
+/// client needs to verify them.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    certificates: Vec<X509>,
+    root: X509,
+    key: PKey<Private>,
+    server_name: String,
+    certificate_message_bytes: usize,
+    digest: String,
+}
+
+impl Chain {
+    pub(crate) fn new(
+        certificates: Vec<X509>,
+        root: X509,
+        key: PKey<Private>,
+        server_name: String,
+    ) -> Result<Chain, ErrorStack> {
+        let mut lengths = Vec::new();
+        let mut hash = Sha256::new();
+        for certificate in &certificates {
+            let der = certificate.to_der()?;
+            lengths.push(der.len());
+            hash.update(&der);
+        }
+        let mut digest = String::new();
+        for byte in hash.finish() {
+            // Writing to a String cannot fail.
+            let _ = write!(digest, "{byte:02x}");
+        }
+        Ok(Chain {
+            certificates,
+            root,
+            key,
+            server_name,
+            certificate_message_bytes: certificate_message_bytes(lengths),
+            digest,
+        })
+    }
+
+    /// The certificates as sent, the end-entity first; the root is among them
+    /// only if it is sent.
+    pub fn certificates(&self) -> &[X509] {
+        &self.certificates
+    }
+
+    /// The trust anchor.
+    pub fn root(&self) -> &X509 {
+        &self.root
+    }
+
+    /// The end-entity's private key.
+    pub fn key(&self) -> &PKey<Private> {
+        &self.key
+    }
+
+    /// The name that the end-entity certificate is for.
+    pub fn server_name(&self) -> &str {
+        &self.server_name
+    }
+
+    /// Bytes of the TLS 1.3 Certificate message that carries the certificates,
+    /// its 4-byte header included; see [`certificate_message_bytes`].
+    pub fn certificate_message_bytes(&self) -> usize {
+        self.certificate_message_bytes
+    }
+
+    /// SHA-256 over the DER of the certificates as sent, in hexadecimal.
+    pub fn digest(&self) -> String {
+        self.digest.clone()
+    }
+}
+
+/// Bytes of a TLS 1.3 Certificate message (RFC 8446 section 4.4.2) of
+/// certificates whose DER has these lengths: 4 of header, 1 of an empty
+/// request context, 3 of list length, and for each certificate 3 of length and
+/// 2 of an empty extension list.
+pub fn certificate_message_bytes(der_lengths: impl IntoIterator<Item = usize>) -> usize {
+    4 + 1
+        + 3
+        + der_lengths
+            .into_iter()
+            .map(|der| 3 + der + 2)
+            .sum::<usize>()
+}

@@ -1,0 +1,85 @@
+//! What a certificate is, for people to read.
+
+use openssl::asn1::Asn1Object;
+use openssl::error::ErrorStack;
+use openssl::nid::Nid;
+use openssl::x509::{X509NameRef, X509Ref};
+
+use crate::algorithm::KeyAlgorithm;
+use crate::anatomy::{Anatomy, Extension, anatomy};
+use crate::error::PkiError;
+use crate::profile;
+
+/// What a certificate is and where its bytes go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// Whom it is for, such as `CN=server.example`.
+    pub subject: String,
+    /// Who signed it.
+    pub issuer: String,
+    /// The algorithm of its key: a [`KeyAlgorithm`]'s name, or OpenSSL's for others.
+    pub key: String,
+    /// The algorithm of its signature, by OpenSSL's name.
+    pub signature: String,
+    /// Where its bytes go.
+    pub anatomy: Anatomy,
+}
+
+/// Explains one certificate.
+///
+/// # Errors
+///
+/// [`PkiError::Der`] for a certificate that OpenSSL tolerates but that is not DER.
+pub fn explain(certificate: &X509Ref) -> Result<Explanation, PkiError> {
+    let anatomy = anatomy(&certificate.to_der()?)?;
+    let made_here = certificate
+        .public_key()
+        .ok()
+        .and_then(|key| KeyAlgorithm::of(&key));
+    Ok(Explanation {
+        subject: name(certificate.subject_name())?,
+        issuer: name(certificate.issuer_name())?,
+        key: match made_here {
+            Some(algorithm) => algorithm.to_string(),
+            None => algorithm_name(&anatomy.key_algorithm),
+        },
+        signature: algorithm_name(&anatomy.signature_algorithm),
+        anatomy,
+    })
+}
+
+impl Extension {
+    /// Its name in RFC 5280, such as `keyUsage`, or its object identifier.
+    pub fn name(&self) -> String {
+        if self.oid == profile::PADDING.to_string() {
+            return "padding".to_owned();
+        }
+        let name = nid(&self.oid).and_then(|nid| nid.short_name().ok());
+        name.unwrap_or(&self.oid).to_owned()
+    }
+}
+
+/// A distinguished name on one line.
+pub(crate) fn name(name: &X509NameRef) -> Result<String, ErrorStack> {
+    let mut parts = Vec::new();
+    for entry in name.entries() {
+        let kind = entry.object();
+        let value = entry.data().to_string()?;
+        parts.push(match kind.nid().short_name() {
+            Ok(short) if kind.nid() != Nid::UNDEF => format!("{short}={value}"),
+            _ => format!("{kind}={value}"),
+        });
+    }
+    Ok(parts.join(", "))
+}
+
+fn algorithm_name(oid: &str) -> String {
+    let name = nid(oid).and_then(|nid| nid.long_name().ok());
+    name.unwrap_or(oid).to_owned()
+}
+
+/// OpenSSL's number of an object identifier that it knows.
+fn nid(oid: &str) -> Option<Nid> {
+    let nid = Asn1Object::from_str(oid).ok()?.nid();
+    (nid != Nid::UNDEF).then_some(nid)
+}

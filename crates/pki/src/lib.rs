@@ -1,0 +1,51 @@
+//! Keys and certificate chains: made as a public CA issues them and padded to
+//! an exact size, or read from PEM files.
+//!
+//! A [`ChainSpec`] says what a chain is to be, a [`Store`] makes it once and
+//! keeps it, and a [`Chain`] is what a TLS server and its client need of it.
+//! Every certificate of one specification has the same size on every machine:
+//! serial numbers have a fixed length, and an ECDSA signature that came out
+//! shorter or longer than usual is made again. So sizes are arithmetic, and
+//! are known before any key is.
+//!
+//! ```
+//! use lastbyte_pki::{ChainSpec, KeyAlgorithm};
+//!
+//! let padded = ChainSpec {
+//!     certificate_bytes: Some(16_000),
+//!     ..ChainSpec::new(KeyAlgorithm::Rsa2048)
+//! };
+//! assert_eq!(padded.to_string(), "rsa-2048:16000B");
+//! assert!(padded.validate().is_ok());
+//! ```
+
+mod algorithm;
+mod anatomy;
+mod authority;
+mod chain;
+mod der;
+mod error;
+mod explain;
+mod pem;
+mod profile;
+mod size;
+mod spec;
+mod store;
+#[cfg(any(test, feature = "test-chains"))]
+pub mod test_chains;
+mod verify;
+
+pub use algorithm::{KeyAlgorithm, UnknownAlgorithm};
+
+pub use anatomy::{Anatomy, DerError, DerProblem, Extension, anatomy};
+pub use chain::{Chain, certificate_message_bytes};
+pub use error::{PemProblem, PkiError};
+pub use explain::{Explanation, explain};
+
+pub use pem::{PemFiles, load_pem};
+pub use size::{AlgorithmSizes, sizes};
+pub use spec::{ChainSpec, RootDelivery};
+pub use store::Store;
+
+#[cfg(test)]
+mod tests;

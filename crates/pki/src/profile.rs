@@ -1,0 +1,308 @@
+//! What the certificates say: the profiles of the CA/Browser Forum Baseline
+//! Requirements (version 2, section 7.1.2) on RFC 5280.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use openssl::sha::sha256;
+
+use crate::algorithm::KeyAlgorithm;
+use crate::der::{self, Oid, element, sequence};
+
+/// Changes when certificates of one specification would look different, so that
+/// kept ones are made anew.
+pub(crate) const VERSION: u32 = 1;
+
+/// The certificates are for this name and its `www.`.
+pub(crate) const SERVER_NAME: &str = "server.example";
+
+/// Bytes of a serial number: 126 random bits, so that the length never varies.
+pub(crate) const SERIAL_BYTES: usize = 16;
+
+/// The padding extension. RFC 5612 sets this enterprise number aside for
+/// examples, so it is nobody else's.
+pub(crate) const PADDING: Oid = Oid(&[1, 3, 6, 1, 4, 1, 32473, 1]);
+
+const COUNTRY_NAME: Oid = Oid(&[2, 5, 4, 6]);
+const ORGANIZATION_NAME: Oid = Oid(&[2, 5, 4, 10]);
+const COMMON_NAME: Oid = Oid(&[2, 5, 4, 3]);
+const SUBJECT_KEY_IDENTIFIER: Oid = Oid(&[2, 5, 29, 14]);
+const KEY_USAGE: Oid = Oid(&[2, 5, 29, 15]);
+const SUBJECT_ALT_NAME: Oid = Oid(&[2, 5, 29, 17]);
+const BASIC_CONSTRAINTS: Oid = Oid(&[2, 5, 29, 19]);
+const CRL_DISTRIBUTION_POINTS: Oid = Oid(&[2, 5, 29, 31]);
+const CERTIFICATE_POLICIES: Oid = Oid(&[2, 5, 29, 32]);
+const AUTHORITY_KEY_IDENTIFIER: Oid = Oid(&[2, 5, 29, 35]);
+const EXTENDED_KEY_USAGE: Oid = Oid(&[2, 5, 29, 37]);
+const AUTHORITY_INFO_ACCESS: Oid = Oid(&[1, 3, 6, 1, 5, 5, 7, 1, 1]);
+const OCSP: Oid = Oid(&[1, 3, 6, 1, 5, 5, 7, 48, 1]);
+const CA_ISSUERS: Oid = Oid(&[1, 3, 6, 1, 5, 5, 7, 48, 2]);
+const SERVER_AUTH: Oid = Oid(&[1, 3, 6, 1, 5, 5, 7, 3, 1]);
+const DOMAIN_VALIDATED: Oid = Oid(&[2, 23, 140, 1, 2, 1]);
+
+const DIGITAL_SIGNATURE: u8 = 0x80;
+const KEY_ENCIPHERMENT: u8 = 0x20;
+const KEY_CERT_SIGN: u8 = 0x04;
+const CRL_SIGN: u8 = 0x02;
+
+/// All that a certificate says.
+pub(crate) struct Contents<'a> {
+    /// Certificates above it: none above a root.
+    pub(crate) level: usize,
+    pub(crate) serial: [u8; SERIAL_BYTES],
+    pub(crate) validity: Validity,
+    /// The DER of its `SubjectPublicKeyInfo`.
+    pub(crate) key: &'a [u8],
+    /// The same of its issuer, its own for a root.
+    pub(crate) issuer_key: &'a [u8],
+    /// The issuer's algorithm, with which it is signed.
+    pub(crate) signature: KeyAlgorithm,
+    pub(crate) kind: Kind<'a>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Kind<'a> {
+    Root,
+    Intermediate {
+        /// How many intermediates may follow.
+        path_length: u8,
+        /// Characters more in the URL of its CRL.
+        crl_padding: usize,
+    },
+    EndEntity {
+        algorithm: KeyAlgorithm,
+        server_name: &'a str,
+        padding: &'a Padding,
+    },
+}
+
+/// What makes a chain larger.
+#[derive(Default)]
+pub(crate) struct Padding {
+    /// Characters more in the URL of each intermediate's CRL.
+    pub(crate) intermediate_crl: usize,
+    /// Characters more in the URL of the end-entity's CRL.
+    pub(crate) crl: usize,
+    /// What the end-entity's padding extension holds, if it has one.
+    pub(crate) extension: Option<Vec<u8>>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Validity {
+    pub(crate) not_before: SystemTime,
+    pub(crate) not_after: SystemTime,
+}
+
+impl Contents<'_> {
+    /// The DER of the `TBSCertificate`, which is what is signed.
+    pub(crate) fn to_be_signed(&self) -> Vec<u8> {
+        const V3: u8 = 2;
+        let issuer = self.level.saturating_sub(1);
+        let subject = match self.kind {
+            Kind::Root | Kind::Intermediate { .. } => ca_name(self.level),
+            Kind::EndEntity { server_name, .. } => {
+                sequence(&[&attribute(COMMON_NAME, der::UTF8_STRING, server_name)])
+            }
+        };
+        sequence(&[
+            &element(der::explicit(0), &element(der::INTEGER, &[V3])),
+            &element(der::INTEGER, &self.serial),
+            &self.signature.signature_identifier(),
+            &ca_name(issuer),
+            &self.validity.to_der(),
+            &subject,
+            self.key,
+            &element(der::explicit(3), &sequence(&[&self.extensions().concat()])),
+        ])
+    }
+
+    fn extensions(&self) -> Vec<Vec<u8>> {
+        let ca = "http://ca.lastbyte.example";
+        let issuer = self.level.saturating_sub(1);
+        let constraints = |contents: &[&[u8]]| critical(BASIC_CONSTRAINTS, &sequence(contents));
+        let usage = |bits| critical(KEY_USAGE, &der::named_bits(bits));
+        let is_ca = element(der::BOOLEAN, &[0xff]);
+        let server_auth = || extension(EXTENDED_KEY_USAGE, &sequence(&[&SERVER_AUTH.to_der()]));
+        let subject_key = extension(
+            SUBJECT_KEY_IDENTIFIER,
+            &element(der::OCTET_STRING, &key_identifier(self.key)),
+        );
+        let issuer_key = || {
+            let identifier = element(der::implicit(0), &key_identifier(self.issuer_key));
+            extension(AUTHORITY_KEY_IDENTIFIER, &sequence(&[&identifier]))
+        };
+        let policies = || {
+            let policy = sequence(&[&DOMAIN_VALIDATED.to_der()]);
+            extension(CERTIFICATE_POLICIES, &sequence(&[&policy]))
+        };
+        let issuers = sequence(&[&CA_ISSUERS.to_der(), &url(&format!("{ca}/{issuer}.cer"))]);
+        let crl = |more| {
+            let point = url(&format!("{ca}/{issuer}{}.crl", "0".repeat(more)));
+            let full_name = element(der::explicit(0), &point);
+            let point = sequence(&[&element(der::explicit(0), &full_name)]);
+            extension(CRL_DISTRIBUTION_POINTS, &sequence(&[&point]))
+        };
+        let access = |ways: &[&[u8]]| extension(AUTHORITY_INFO_ACCESS, &sequence(ways));
+        match self.kind {
+            Kind::Root => vec![
+                usage(KEY_CERT_SIGN | CRL_SIGN),
+                constraints(&[&is_ca]),
+                subject_key,
+            ],
+            Kind::Intermediate {
+                path_length,
+                crl_padding,
+            } => vec![
+                usage(DIGITAL_SIGNATURE | KEY_CERT_SIGN | CRL_SIGN),
+                server_auth(),
+                constraints(&[&is_ca, &element(der::INTEGER, &[path_length])]),
+                subject_key,
+                issuer_key(),
+                access(&[&issuers]),
+                policies(),
+                crl(crl_padding),
+            ],
+            Kind::EndEntity {
+                algorithm,
+                server_name,
+                padding,
+            } => {
+                use KeyAlgorithm::{Rsa2048, Rsa3072, Rsa4096};
+                let encipherment = match algorithm {
+                    Rsa2048 | Rsa3072 | Rsa4096 => KEY_ENCIPHERMENT,
+                    _ => 0,
+                };
+                let name = |name: &str| element(der::implicit(2), name.as_bytes());
+                let names = sequence(&[&name(server_name), &name(&format!("www.{server_name}"))]);
+                let ocsp = sequence(&[&OCSP.to_der(), &url("http://ocsp.lastbyte.example")]);
+                let mut extensions = vec![
+                    usage(DIGITAL_SIGNATURE | encipherment),
+                    server_auth(),
+                    constraints(&[]),
+                    subject_key,
+                    issuer_key(),
+                    access(&[&ocsp, &issuers]),
+                    extension(SUBJECT_ALT_NAME, &names),
+                    policies(),
+                    crl(padding.crl),
+                ];
+                if let Some(bytes) = &padding.extension {
+                    extensions.push(extension(PADDING, bytes));
+                }
+                extensions
+            }
+        }
+    }
+}
+
+impl Validity {
+    /// From an hour before `now`, since not every client's clock is right, until
+    /// `life` after it.
+    pub(crate) fn from(now: SystemTime, life: Duration) -> Validity {
+        Validity {
+            not_before: now - Duration::from_secs(3600),
+            not_after: now + life,
+        }
+    }
+
+    fn to_der(self) -> Vec<u8> {
+        sequence(&[&time(self.not_before), &time(self.not_after)])
+    }
+}
+
+/// A certificate of what is signed, the signer's algorithm and its signature.
+pub(crate) fn certificate(
+    to_be_signed: &[u8],
+    algorithm: KeyAlgorithm,
+    signature: &[u8],
+) -> Vec<u8> {
+    sequence(&[
+        to_be_signed,
+        &algorithm.signature_identifier(),
+        &der::bit_string(signature),
+    ])
+}
+
+fn ca_name(level: usize) -> Vec<u8> {
+    let common_name = match level {
+        // As long as the others, so that all intermediates have one size.
+        0 => "Lastbyte Test Root CA".to_owned(),
+        level => format!("Lastbyte Test TLS CA{level}"),
+    };
+    // XX: a code that ISO 3166 leaves to its users.
+    sequence(&[
+        &attribute(COUNTRY_NAME, der::PRINTABLE_STRING, "XX"),
+        &attribute(ORGANIZATION_NAME, der::UTF8_STRING, "Lastbyte Test"),
+        &attribute(COMMON_NAME, der::UTF8_STRING, &common_name),
+    ])
+}
+
+fn attribute(kind: Oid, string: u8, value: &str) -> Vec<u8> {
+    let pair = sequence(&[&kind.to_der(), &element(string, value.as_bytes())]);
+    element(der::SET, &pair)
+}
+
+fn extension(kind: Oid, value: &[u8]) -> Vec<u8> {
+    sequence(&[&kind.to_der(), &element(der::OCTET_STRING, value)])
+}
+
+fn critical(kind: Oid, value: &[u8]) -> Vec<u8> {
+    sequence(&[
+        &kind.to_der(),
+        &element(der::BOOLEAN, &[0xff]),
+        &element(der::OCTET_STRING, value),
+    ])
+}
+
+fn url(at: &str) -> Vec<u8> {
+    element(der::implicit(6), at.as_bytes())
+}
+
+/// The first 160 bits of the key's SHA-256: RFC 5280 section 4.2.1.2 asks only
+/// that it be unique.
+fn key_identifier(key: &[u8]) -> [u8; 20] {
+    let mut identifier = [0; 20];
+    for (to, from) in identifier.iter_mut().zip(sha256(key)) {
+        *to = from;
+    }
+    identifier
+}
+
+/// A time, to the second: UTCTime through 2049, GeneralizedTime after it (RFC
+/// 5280 section 4.1.2.5). Times before 1970 become 1970.
+pub(crate) fn time(time: SystemTime) -> Vec<u8> {
+    let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (days, second) = (
+        since_epoch.as_secs() / 86_400,
+        since_epoch.as_secs() % 86_400,
+    );
+    let (year, month, day) = date(days);
+    let rest = format!(
+        "{month:02}{day:02}{:02}{:02}{:02}Z",
+        second / 3600,
+        second / 60 % 60,
+        second % 60
+    );
+    if year < 2050 {
+        element(der::UTC_TIME, format!("{:02}{rest}", year % 100).as_bytes())
+    } else {
+        element(der::GENERALIZED_TIME, format!("{year:04}{rest}").as_bytes())
+    }
+}
+
+/// Year, month and day of a number of days since 1 January 1970.
+fn date(days_since_1970: u64) -> (u64, u64, u64) {
+    // Years are taken to begin in March, so that the leap day is the last one;
+    // 719,468 days lead from 1 March of year 0 to 1970.
+    let days = days_since_1970 + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year_of_era = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * day + 2) / 153;
+    let day = day - (153 * march_month + 2) / 5 + 1;
+    let (month, later) = if march_month < 10 {
+        (march_month + 3, 0)
+    } else {
+        (march_month - 9, 1)
+    };
+    (era * 400 + year_of_era + later, month, day)
+}

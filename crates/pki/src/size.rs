@@ -1,0 +1,163 @@
+//! How large certificates are, known before there is a key, and the padding
+//! that makes them larger.
+
+use std::time::SystemTime;
+
+use openssl::rand::rand_bytes;
+
+use crate::algorithm::KeyAlgorithm;
+use crate::authority::END_ENTITY_LIFE;
+use crate::chain::certificate_message_bytes;
+use crate::error::PkiError;
+use crate::profile::{self, Contents, Kind, Padding, SERIAL_BYTES, SERVER_NAME, Validity};
+use crate::spec::{ChainSpec, RootDelivery};
+
+/// What one algorithm costs, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AlgorithmSizes {
+    /// The algorithm of every key of the chain.
+    pub algorithm: KeyAlgorithm,
+    /// [`KeyAlgorithm::public_key_bytes`].
+    pub public_key: usize,
+    /// [`KeyAlgorithm::signature_bytes`].
+    pub signature: usize,
+    /// The DER of an end-entity certificate.
+    pub end_entity: usize,
+    /// The DER of an intermediate certificate.
+    pub intermediate: usize,
+    /// The DER of a root certificate.
+    pub root: usize,
+    /// The TLS 1.3 Certificate message with 0, 1, 2 and 3 intermediates and no root.
+    pub certificate_message: [usize; 1 + ChainSpec::MAX_INTERMEDIATES as usize],
+    /// The TLS 1.3 CertificateVerify message (RFC 8446 section 4.4.3).
+    pub certificate_verify: usize,
+}
+
+/// What each algorithm costs. Nothing is made for it.
+pub fn sizes() -> Vec<AlgorithmSizes> {
+    KeyAlgorithm::ALL
+        .into_iter()
+        .map(|algorithm| {
+            let spec = ChainSpec::new(algorithm);
+            let padding = Padding::default();
+            let with = |intermediates| ChainSpec {
+                intermediates,
+                ..spec.clone()
+            };
+            AlgorithmSizes {
+                algorithm,
+                public_key: algorithm.public_key_bytes(),
+                signature: algorithm.signature_bytes(),
+                end_entity: end_entity_bytes(&spec, &padding),
+                intermediate: ca_bytes(&spec, &padding, 1),
+                root: ca_bytes(&spec, &padding, 0),
+                certificate_message: [0, 1, 2, 3].map(|n| with(n).unpadded_bytes()),
+                // Header, signature scheme, length.
+                certificate_verify: 4 + 2 + 2 + algorithm.signature_bytes(),
+            }
+        })
+        .collect()
+}
+
+/// Bytes of the Certificate message that carries a chain.
+pub(crate) fn message_bytes(spec: &ChainSpec, padding: &Padding) -> usize {
+    let intermediates = 1..=usize::from(spec.intermediates);
+    let root = match spec.root {
+        RootDelivery::Omitted => None,
+        RootDelivery::Sent => Some(0),
+    };
+    let authorities = intermediates
+        .chain(root)
+        .map(|level| ca_bytes(spec, padding, level));
+    certificate_message_bytes(authorities.chain([end_entity_bytes(spec, padding)]))
+}
+
+/// The padding that gives the Certificate message the size asked for.
+pub(crate) fn padding(spec: &ChainSpec) -> Result<Padding, PkiError> {
+    let Some(target) = spec.certificate_bytes else {
+        return Ok(Padding::default());
+    };
+    let unpadded = spec.unpadded_bytes();
+    if target < unpadded {
+        let chain = spec.clone();
+        return Err(PkiError::TooSmall { chain, unpadded });
+    }
+    if target > ChainSpec::MAX_CERTIFICATE_BYTES {
+        return Err(PkiError::TooLarge(spec.clone()));
+    }
+    // The extension alone leaves gaps: it costs bytes of its own, and where a
+    // length needs one more byte, a size is skipped. A longer URL of the CRL fills
+    // these gaps. Where a length around all extensions skips a size, nothing in the
+    // certificate helps, and the intermediates grow instead.
+    const LONGEST_CRL: usize = 16;
+    for intermediate_crl in 0..=usize::from(spec.intermediates.min(1)) {
+        for crl in 0..=LONGEST_CRL {
+            let padding = |extension: Option<usize>| Padding {
+                intermediate_crl,
+                crl,
+                extension: extension.map(|bytes| vec![0; bytes]),
+            };
+            let bytes = |extension| message_bytes(spec, &padding(extension));
+            if bytes(None) == target {
+                return Ok(padding(None));
+            }
+            if let Some(extension) = solve(target, |extension| bytes(Some(extension))) {
+                let mut padding = padding(Some(extension));
+                if let Some(contents) = &mut padding.extension {
+                    // As keys and signatures, it can't be compressed.
+                    rand_bytes(contents)?;
+                }
+                return Ok(padding);
+            }
+        }
+    }
+    Err(PkiError::Unreachable(spec.clone()))
+}
+
+/// The argument for which `bytes`, which grows by one for each and now and then by
+/// more, is `target`.
+fn solve(target: usize, bytes: impl Fn(usize) -> usize) -> Option<usize> {
+    let most = target.checked_sub(bytes(0))?;
+    let least = most.saturating_sub(bytes(most) - target);
+    (least..=most).find(|argument| bytes(*argument) == target)
+}
+
+fn ca_bytes(spec: &ChainSpec, padding: &Padding, level: usize) -> usize {
+    let kind = match level {
+        0 => Kind::Root,
+        _ => Kind::Intermediate {
+            path_length: 0,
+            crl_padding: padding.intermediate_crl,
+        },
+    };
+    certificate_bytes(spec.ca, spec.ca, level, kind)
+}
+
+fn end_entity_bytes(spec: &ChainSpec, padding: &Padding) -> usize {
+    let kind = Kind::EndEntity {
+        algorithm: spec.leaf,
+        server_name: SERVER_NAME,
+        padding,
+    };
+    certificate_bytes(
+        spec.leaf,
+        spec.ca,
+        1 + usize::from(spec.intermediates),
+        kind,
+    )
+}
+
+/// The size of a certificate of zeros: a real one has the same.
+fn certificate_bytes(key: KeyAlgorithm, issuer: KeyAlgorithm, level: usize, kind: Kind) -> usize {
+    let contents = Contents {
+        level,
+        serial: [1; SERIAL_BYTES],
+        validity: Validity::from(SystemTime::UNIX_EPOCH, END_ENTITY_LIFE),
+        key: &vec![0; key.key_info_bytes()],
+        issuer_key: &[],
+        signature: issuer,
+        kind,
+    };
+    let signature = vec![0; issuer.signature_bytes()];
+    profile::certificate(&contents.to_be_signed(), issuer, &signature).len()
+}

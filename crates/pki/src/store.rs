@@ -1,0 +1,317 @@
+//! Chains, made once and kept on disk.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::slice;
+use std::time::{Duration, SystemTime};
+
+use openssl::error::ErrorStack;
+use openssl::pkey::{PKey, Private};
+use openssl::x509::{X509, X509Ref};
+
+use crate::algorithm::KeyAlgorithm;
+use crate::authority::{Authority, END_ENTITY_LIFE};
+use crate::chain::Chain;
+use crate::error::PkiError;
+use crate::profile::{self, Kind, SERVER_NAME, Validity};
+use crate::size;
+use crate::spec::{ChainSpec, RootDelivery};
+use crate::verify::{is_issued_by, is_valid, verify};
+
+/// A chain or a CA that is about to expire is made anew.
+const SPARE: Duration = Duration::from_secs(86_400);
+
+/// A folder of chains. Each is made when it is first asked for and is then the
+/// same for everybody who shares the folder, until a day before it expires.
+///
+/// Chains that differ in their padding or in whether the root is sent share
+/// their keys and their CA. The folder holds, for each chain, what other
+/// programs can use as well: `chain.pem` (without the root), `root.pem` and
+/// `key.pem`.
+#[derive(Clone, Debug)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+impl Store {
+    /// A store in `folder`, which is made when the first chain is.
+    pub fn open(folder: impl Into<PathBuf>) -> Store {
+        Store {
+            folder: folder.into(),
+        }
+    }
+
+    /// Where a user's chains are kept: `$LASTBYTE_CACHE`, else
+    /// `$XDG_CACHE_HOME/lastbyte`, else `~/.cache/lastbyte`.
+    ///
+    /// # Errors
+    ///
+    /// [`PkiError::NoHome`] if none of them is known.
+    pub fn default_dir() -> Result<PathBuf, PkiError> {
+        default_dir(|name| env::var_os(name), env::home_dir()).ok_or(PkiError::NoHome)
+    }
+
+    /// The chain that `spec` asks for: the kept one if there is one that is
+    /// whole and valid for another day, else a new one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ChainSpec::validate`], and [`PkiError::Store`] if a chain has
+    /// to be made and the folder can't be written.
+    pub fn chain(&self, spec: &ChainSpec) -> Result<Chain, PkiError> {
+        spec.validate()?;
+        let now = SystemTime::now();
+        match self.kept_chain(spec, now) {
+            Some(chain) => Ok(chain),
+            None => self.lock()?.chain(spec, now),
+        }
+    }
+
+    fn kept_chain(&self, spec: &ChainSpec, now: SystemTime) -> Option<Chain> {
+        let files = Files::read(&self.chain_folder(spec)).ok()?;
+        let (end_entity, intermediates) = files.certificates.split_first()?;
+        let intact = intermediates.len() == usize::from(spec.intermediates)
+            && files.certifies_key(end_entity, spec.leaf)
+            && files.are_valid(now, now + SPARE)
+            && verify(
+                end_entity,
+                intermediates,
+                slice::from_ref(&files.root),
+                SERVER_NAME,
+            )
+            .is_ok_and(|verified| verified.is_ok());
+        let chain = files.into_chain(spec.root).ok()?;
+        let bytes = spec.certificate_bytes.unwrap_or(spec.unpadded_bytes());
+        (intact && chain.certificate_message_bytes() == bytes).then_some(chain)
+    }
+
+    fn kept_authority(
+        &self,
+        spec: &ChainSpec,
+        crl_padding: usize,
+        now: SystemTime,
+    ) -> Option<Authority> {
+        let files = Files::read(&self.authority_folder(spec, crl_padding)).ok()?;
+        let issuing = files.certificates.first().unwrap_or(&files.root);
+        let intact = files.certificates.len() == usize::from(spec.intermediates)
+            && files.certifies_key(issuing, spec.ca)
+            && files.are_valid(now, now + END_ENTITY_LIFE + SPARE)
+            && files.are_linked();
+        intact.then_some(Authority {
+            algorithm: spec.ca,
+            intermediates: files.certificates,
+            root: files.root,
+            key: files.key,
+        })
+    }
+
+    fn chain_folder(&self, spec: &ChainSpec) -> PathBuf {
+        let name = spec.to_string().replace([':', '/'], "_");
+        let version = profile::VERSION;
+        self.folder
+            .join("chains")
+            .join(format!("{name}-v{version}"))
+    }
+
+    fn authority_folder(&self, spec: &ChainSpec, crl_padding: usize) -> PathBuf {
+        let ChainSpec {
+            ca, intermediates, ..
+        } = spec;
+        let longer = "+".repeat(crl_padding);
+        let version = profile::VERSION;
+        let name = format!("{ca}_intermediates={intermediates}{longer}-v{version}");
+        self.folder.join("ca").join(name)
+    }
+
+    /// Waits for its turn to make chains.
+    fn lock(&self) -> Result<Locked<'_>, PkiError> {
+        let path = self.folder.join("lock");
+        let open = || {
+            fs::create_dir_all(&self.folder)?;
+            let file = OpenOptions::new().create(true).append(true).open(&path)?;
+            file.lock()?;
+            Ok(file)
+        };
+        match open() {
+            Ok(lock) => Ok(Locked {
+                store: self,
+                _lock: lock,
+            }),
+            Err(source) => Err(PkiError::Store { path, source }),
+        }
+    }
+}
+
+pub(crate) fn default_dir(
+    variable: impl Fn(&str) -> Option<OsString>,
+    home: Option<PathBuf>,
+) -> Option<PathBuf> {
+    let folder = |name| {
+        let value = variable(name).filter(|value| !value.is_empty())?;
+        Some(PathBuf::from(value))
+    };
+    // The XDG Base Directory Specification says to ignore relative paths.
+    let cache = folder("XDG_CACHE_HOME").filter(|path| path.is_absolute());
+    folder("LASTBYTE_CACHE").or_else(|| {
+        let cache = cache.or_else(|| Some(home?.join(".cache")))?;
+        Some(cache.join("lastbyte"))
+    })
+}
+
+/// A store in which nobody else makes chains.
+struct Locked<'a> {
+    store: &'a Store,
+    _lock: File,
+}
+
+impl Locked<'_> {
+    fn chain(&self, spec: &ChainSpec, now: SystemTime) -> Result<Chain, PkiError> {
+        // Another process may have made it in the meantime.
+        if let Some(chain) = self.store.kept_chain(spec, now) {
+            return Ok(chain);
+        }
+        let plain = ChainSpec {
+            root: RootDelivery::Omitted,
+            certificate_bytes: None,
+            ..spec.clone()
+        };
+        let key = if *spec == plain {
+            spec.leaf.generate()?
+        } else {
+            self.chain(&plain, now)?.key().clone()
+        };
+        let padding = size::padding(spec)?;
+        let authority = self.authority(spec, padding.intermediate_crl, now)?;
+        let end_entity = authority.issue(
+            &key,
+            Validity::from(now, END_ENTITY_LIFE),
+            Kind::EndEntity {
+                algorithm: spec.leaf,
+                server_name: SERVER_NAME,
+                padding: &padding,
+            },
+        )?;
+        let mut certificates = vec![end_entity];
+        certificates.extend(authority.intermediates);
+        let files = Files {
+            certificates,
+            root: authority.root,
+            key,
+        };
+        files.install(&self.store.chain_folder(spec))?;
+        Ok(files.into_chain(spec.root)?)
+    }
+
+    fn authority(
+        &self,
+        spec: &ChainSpec,
+        crl_padding: usize,
+        now: SystemTime,
+    ) -> Result<Authority, PkiError> {
+        if let Some(authority) = self.store.kept_authority(spec, crl_padding, now) {
+            return Ok(authority);
+        }
+        let authority = Authority::new(spec.ca, spec.intermediates, crl_padding, now)?;
+        let files = Files {
+            certificates: authority.intermediates.clone(),
+            root: authority.root.clone(),
+            key: authority.key.clone(),
+        };
+        files.install(&self.store.authority_folder(spec, crl_padding))?;
+        Ok(authority)
+    }
+}
+
+/// What a folder holds.
+struct Files {
+    /// All but the root.
+    certificates: Vec<X509>,
+    root: X509,
+    /// The first certificate's, or the root's if there is none.
+    key: PKey<Private>,
+}
+
+impl Files {
+    fn read(folder: &Path) -> io::Result<Files> {
+        let read = |name| fs::read(folder.join(name));
+        Ok(Files {
+            certificates: X509::stack_from_pem(&read("chain.pem")?)?,
+            root: X509::from_pem(&read("root.pem")?)?,
+            // With a passphrase, so that OpenSSL never asks for one.
+            key: PKey::private_key_from_pem_passphrase(&read("key.pem")?, b"")?,
+        })
+    }
+
+    fn certifies_key(&self, certificate: &X509Ref, algorithm: KeyAlgorithm) -> bool {
+        let public = certificate.public_key();
+        KeyAlgorithm::of(&self.key) == Some(algorithm)
+            && public.is_ok_and(|public| public.public_eq(&self.key))
+    }
+
+    fn are_valid(&self, from: SystemTime, until: SystemTime) -> bool {
+        let mut all = self.certificates.iter().chain([&self.root]);
+        all.all(|certificate| is_valid(certificate, from, until))
+    }
+
+    /// Whether each is issued by the next one and the last by the root.
+    fn are_linked(&self) -> bool {
+        let issuers = self.certificates.iter().skip(1).chain([&self.root]);
+        let mut links = self.certificates.iter().zip(issuers);
+        links.all(|(certificate, issuer)| is_issued_by(certificate, issuer))
+    }
+
+    fn into_chain(mut self, root: RootDelivery) -> Result<Chain, ErrorStack> {
+        if root == RootDelivery::Sent {
+            self.certificates.push(self.root.clone());
+        }
+        Chain::new(
+            self.certificates,
+            self.root,
+            self.key,
+            SERVER_NAME.to_owned(),
+        )
+    }
+
+    /// Puts the folder in place whole, so that nobody reads half of it.
+    fn install(&self, folder: &Path) -> Result<(), PkiError> {
+        let mut chain = Vec::new();
+        for certificate in &self.certificates {
+            chain.extend(certificate.to_pem()?);
+        }
+        let files = [
+            ("chain.pem", chain),
+            ("root.pem", self.root.to_pem()?),
+            ("key.pem", self.key.private_key_to_pem_pkcs8()?),
+        ];
+        let new = folder.with_added_extension("new");
+        let replace = || {
+            remove_if_there(&new)?;
+            fs::create_dir_all(&new)?;
+            for (name, contents) in &files {
+                OpenOptions::new()
+                    .create_new(true)
+                    .write(true)
+                    .mode(0o600)
+                    .open(new.join(name))?
+                    .write_all(contents)?;
+            }
+            remove_if_there(folder)?;
+            fs::rename(&new, folder)
+        };
+        replace().map_err(|source| PkiError::Store {
+            path: folder.to_owned(),
+            source,
+        })
+    }
+}
+
+fn remove_if_there(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}

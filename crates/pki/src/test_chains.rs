@@ -1,0 +1,84 @@
+//! Chains for tests: for any name, and with one fault each.
+//!
+//! All keys are of ECDSA on P-256, and every call makes a new CA.
+
+use std::time::{Duration, SystemTime};
+
+use crate::algorithm::KeyAlgorithm;
+use crate::authority::{Authority, END_ENTITY_LIFE};
+use crate::chain::Chain;
+use crate::error::PkiError;
+use crate::profile::{Kind, Padding, SERVER_NAME, Validity};
+
+const ALGORITHM: KeyAlgorithm = KeyAlgorithm::EcdsaP256;
+const TEN_DAYS: Duration = Duration::from_secs(10 * 86_400);
+
+/// A chain without fault, for a name of your own.
+pub fn for_name(server_name: &str) -> Result<Chain, PkiError> {
+    issue(&authority()?, server_name, server_name, SystemTime::now())
+}
+
+/// A chain whose certificate is not for its [`server_name`](Chain::server_name).
+pub fn wrong_name() -> Result<Chain, PkiError> {
+    issue(
+        &authority()?,
+        "other.example",
+        SERVER_NAME,
+        SystemTime::now(),
+    )
+}
+
+/// A chain whose end-entity certificate expired ten days ago.
+pub fn expired() -> Result<Chain, PkiError> {
+    issued_at(SystemTime::now() - END_ENTITY_LIFE - TEN_DAYS)
+}
+
+/// A chain whose end-entity certificate becomes valid in ten days.
+pub fn not_yet_valid() -> Result<Chain, PkiError> {
+    issued_at(SystemTime::now() + TEN_DAYS)
+}
+
+/// A chain whose intermediate has the issuer's name, but another key.
+pub fn broken() -> Result<Chain, PkiError> {
+    let mixed = Authority {
+        intermediates: authority()?.intermediates,
+        ..authority()?
+    };
+    issue(&mixed, SERVER_NAME, SERVER_NAME, SystemTime::now())
+}
+
+/// A chain that leads to another root than [`Chain::root`].
+pub fn untrusted() -> Result<Chain, PkiError> {
+    let mixed = Authority {
+        root: authority()?.root,
+        ..authority()?
+    };
+    issue(&mixed, SERVER_NAME, SERVER_NAME, SystemTime::now())
+}
+
+/// A chain whose end-entity certificate was issued then, by a CA of today.
+pub(crate) fn issued_at(then: SystemTime) -> Result<Chain, PkiError> {
+    issue(&authority()?, SERVER_NAME, SERVER_NAME, then)
+}
+
+fn authority() -> Result<Authority, PkiError> {
+    Authority::new(ALGORITHM, 1, 0, SystemTime::now())
+}
+
+fn issue(
+    authority: &Authority,
+    certified: &str,
+    claimed: &str,
+    now: SystemTime,
+) -> Result<Chain, PkiError> {
+    let key = ALGORITHM.generate()?;
+    let kind = Kind::EndEntity {
+        algorithm: ALGORITHM,
+        server_name: certified,
+        padding: &Padding::default(),
+    };
+    let end_entity = authority.issue(&key, Validity::from(now, END_ENTITY_LIFE), kind)?;
+    let certificates = [vec![end_entity], authority.intermediates.clone()].concat();
+    let root = authority.root.clone();
+    Ok(Chain::new(certificates, root, key, claimed.to_owned())?)
+}

@@ -1,0 +1,339 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use openssl::asn1::Asn1Time;
+use openssl::hash::MessageDigest;
+use openssl::pkey::{PKey, Private};
+use openssl::symm::Cipher;
+use openssl::x509::extension::{ExtendedKeyUsage, SubjectAlternativeName};
+use openssl::x509::{X509, X509Extension, X509Name};
+use tempfile::TempDir;
+
+use crate::{Chain, PemFiles, load_pem, test_chains};
+
+/// A folder of PEM files.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, parts: &[Vec<u8>]) -> PathBuf {
+        fs::write(self.path(name), parts.concat()).unwrap();
+        self.path(name)
+    }
+
+    /// Reads `chain.pem` without naming any other file.
+    fn load(&self) -> Result<Chain, String> {
+        self.load_with(None, None)
+    }
+
+    fn load_with(&self, key: Option<&Path>, ca: Option<&Path>) -> Result<Chain, String> {
+        load_pem(&PemFiles {
+            chain: self.path("chain.pem"),
+            key: key.map(Path::to_owned),
+            ca: ca.map(Path::to_owned),
+        })
+        .map_err(|error| {
+            error
+                .to_string()
+                .replace(self.0.path().to_str().unwrap(), "DIR")
+        })
+    }
+}
+
+fn certificate(chain: &Chain, index: usize) -> Vec<u8> {
+    chain.certificates()[index].to_pem().unwrap()
+}
+
+fn root(chain: &Chain) -> Vec<u8> {
+    chain.root().to_pem().unwrap()
+}
+
+fn key(chain: &Chain) -> Vec<u8> {
+    chain.key().private_key_to_pem_pkcs8().unwrap()
+}
+
+/// What [`Folder::load_with`] says to a made chain.
+fn refusal(chain: &Chain) -> String {
+    let folder = Folder::new();
+    folder.write(
+        "chain.pem",
+        &[certificate(chain, 0), certificate(chain, 1), key(chain)],
+    );
+    let ca = folder.write("root.pem", &[root(chain)]);
+    folder.load_with(None, Some(&ca)).unwrap_err()
+}
+
+#[test]
+fn a_chain_is_read_from_where_its_parts_are() {
+    let chain = test_chains::for_name("shop.example").unwrap();
+    let sent = [certificate(&chain, 0), certificate(&chain, 1)].concat();
+    let check = |loaded: Result<Chain, String>| {
+        let loaded = loaded.unwrap();
+        assert_eq!(loaded.digest(), chain.digest());
+        assert_eq!(loaded.server_name(), "shop.example");
+        assert!(loaded.root() == chain.root());
+        assert!(loaded.key().public_eq(chain.key()));
+        assert_eq!(
+            loaded.certificate_message_bytes(),
+            chain.certificate_message_bytes()
+        );
+    };
+
+    let folder = Folder::new();
+    folder.write("chain.pem", &[sent.clone(), root(&chain), key(&chain)]);
+    check(folder.load());
+
+    let folder = Folder::new();
+    folder.write("chain.pem", &[sent.clone(), root(&chain)]);
+    folder.write("privkey.pem", &[key(&chain)]);
+    check(folder.load());
+
+    let folder = Folder::new();
+    let ca = folder.write(
+        "ca.pem",
+        &[root(&test_chains::broken().unwrap()), root(&chain)],
+    );
+    folder.write("chain.pem", &[sent]);
+    folder.write(
+        "key.pem",
+        &[chain.key().ec_key().unwrap().private_key_to_pem().unwrap()],
+    );
+    check(folder.load_with(None, Some(&ca)));
+
+    let elsewhere = folder.write("elsewhere.pem", &[key(&chain)]);
+    folder.write("key.pem", &[key(&test_chains::broken().unwrap())]);
+    check(folder.load_with(Some(&elsewhere), Some(&ca)));
+}
+
+#[test]
+fn a_self_signed_certificate_is_its_own_root() {
+    let (certificate, private) = self_signed("localhost", None);
+    let folder = Folder::new();
+    let pem = certificate.to_pem().unwrap();
+    folder.write(
+        "chain.pem",
+        &[pem, private.private_key_to_pem_pkcs8().unwrap()],
+    );
+    let chain = folder.load().unwrap();
+    assert_eq!(chain.certificates().len(), 1);
+    assert!(*chain.root() == certificate);
+}
+
+#[test]
+fn the_server_name_is_one_that_a_client_can_ask_for() {
+    let name = |common_name, extension| {
+        let (certificate, private) = self_signed(common_name, extension);
+        let folder = Folder::new();
+        let pem = certificate.to_pem().unwrap();
+        folder.write(
+            "chain.pem",
+            &[pem, private.private_key_to_pem_pkcs8().unwrap()],
+        );
+        folder.load().map(|chain| chain.server_name().to_owned())
+    };
+    assert_eq!(name("shop.example", None).unwrap(), "shop.example");
+    assert_eq!(
+        name("Shop", Some(dns_name("shop.example"))).unwrap(),
+        "shop.example"
+    );
+    assert_eq!(
+        name("", Some(dns_name("*.shop.example"))).unwrap(),
+        "www.shop.example"
+    );
+    assert_eq!(
+        name("", None).unwrap_err(),
+        "\"DIR/chain.pem\" names no server: its first certificate has no DNS name and no common \
+         name"
+    );
+}
+
+#[test]
+fn files_that_hold_something_else_are_refused() {
+    let chain = test_chains::for_name("server.example").unwrap();
+    let folder = Folder::new();
+    assert_eq!(
+        folder.load().unwrap_err(),
+        "\"DIR/chain.pem\" can't be read: No such file or directory (os error 2)"
+    );
+    folder.write("chain.pem", &[b"\xff\xfe garbage".to_vec()]);
+    assert_eq!(
+        folder.load().unwrap_err(),
+        "\"DIR/chain.pem\" is not PEM: no line of it is \"-----BEGIN CERTIFICATE-----\""
+    );
+    folder.write("chain.pem", &[chain.root().to_der().unwrap()]);
+    assert_eq!(
+        folder.load().unwrap_err(),
+        "\"DIR/chain.pem\" is DER, not PEM: convert it with \"openssl x509 -inform der -in FILE \
+         -out FILE.pem\""
+    );
+    folder.write("chain.pem", &[key(&chain)]);
+    assert_eq!(
+        folder.load().unwrap_err(),
+        "\"DIR/chain.pem\" holds no certificate, but a PRIVATE KEY"
+    );
+    let mut damaged = certificate(&chain, 0);
+    damaged.drain(100..120);
+    folder.write("chain.pem", &[damaged]);
+    let error = folder.load().unwrap_err();
+    assert!(
+        error.starts_with("\"DIR/chain.pem\" holds a certificate that is damaged: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn keys_that_cannot_be_used_are_refused() {
+    let chain = test_chains::for_name("server.example").unwrap();
+    let folder = Folder::new();
+    let certificates = certificate(&chain, 0);
+    let chain_pem = folder.write("chain.pem", &[certificates, certificate(&chain, 1)]);
+    assert_eq!(
+        folder.load().unwrap_err(),
+        "\"DIR/chain.pem\" holds no private key, and neither does \"privkey.pem\" or \"key.pem\" \
+         beside it: name its file with key="
+    );
+    assert_eq!(
+        folder.load_with(Some(&chain_pem), None).unwrap_err(),
+        "\"DIR/chain.pem\" holds no private key"
+    );
+    folder.write("key.pem", &[key(&test_chains::broken().unwrap())]);
+    assert_eq!(
+        folder.load().unwrap_err(),
+        "\"DIR/key.pem\" holds another key than that of the first certificate in \
+         \"DIR/chain.pem\": name the right file with key="
+    );
+    let cipher = Cipher::aes_128_cbc();
+    let encrypted = chain
+        .key()
+        .private_key_to_pem_pkcs8_passphrase(cipher, b"secret");
+    let traditional = chain.key().ec_key().unwrap();
+    let traditional = traditional.private_key_to_pem_passphrase(cipher, b"secret");
+    for pem in [encrypted.unwrap(), traditional.unwrap()] {
+        folder.write("key.pem", &[pem]);
+        assert_eq!(
+            folder.load().unwrap_err(),
+            "\"DIR/key.pem\" holds an encrypted key: decrypt it with \"openssl pkey -in FILE -out \
+             key.pem\""
+        );
+    }
+    let mut damaged = key(&chain);
+    damaged.drain(60..80);
+    folder.write("key.pem", &[damaged]);
+    let error = folder.load().unwrap_err();
+    assert!(
+        error.starts_with("\"DIR/key.pem\" holds a private key that is damaged or of an unknown"),
+        "{error}"
+    );
+}
+
+#[test]
+fn certificates_out_of_their_time_are_refused() {
+    let expired = test_chains::expired().unwrap();
+    let on = expired.certificates()[0].not_after();
+    assert_eq!(
+        refusal(&expired),
+        format!("\"DIR/chain.pem\" is out of date: its certificate 1 expired on {on}")
+    );
+    let early = test_chains::not_yet_valid().unwrap();
+    let until = early.certificates()[0].not_before();
+    assert_eq!(
+        refusal(&early),
+        format!(
+            "\"DIR/chain.pem\" can't be used yet: its certificate 1 is not valid until {until}"
+        )
+    );
+}
+
+#[test]
+fn chains_that_lead_nowhere_are_refused() {
+    assert_eq!(
+        refusal(&test_chains::broken().unwrap()),
+        "\"DIR/chain.pem\" is a broken chain: its certificate 1 (CN=server.example) is not issued \
+         by the next one; put the certificate of C=XX, O=Lastbyte Test, CN=Lastbyte Test TLS CA1 \
+         there"
+    );
+    assert_eq!(
+        refusal(&test_chains::untrusted().unwrap()),
+        "\"DIR/chain.pem\" lacks the issuer of its certificate 2, C=XX, O=Lastbyte Test, CN=Lastbyte \
+         Test Root CA, which is not in \"DIR/root.pem\" either: add it, or name the file that holds \
+         it with ca="
+    );
+    let chain = test_chains::for_name("server.example").unwrap();
+    let folder = Folder::new();
+    folder.write(
+        "chain.pem",
+        &[certificate(&chain, 0), certificate(&chain, 1), key(&chain)],
+    );
+    assert_eq!(
+        folder.load().unwrap_err(),
+        "\"DIR/chain.pem\" does not end in a self-signed certificate: name the file of its root \
+         with ca="
+    );
+}
+
+#[test]
+fn what_only_verification_finds_is_refused() {
+    let chain = test_chains::for_name("server.example").unwrap();
+    let mut forged = chain.certificates()[0].to_der().unwrap();
+    *forged.last_mut().unwrap() ^= 1;
+    let forged = X509::from_der(&forged).unwrap().to_pem().unwrap();
+    let folder = Folder::new();
+    folder.write(
+        "chain.pem",
+        &[forged, certificate(&chain, 1), root(&chain), key(&chain)],
+    );
+    assert_eq!(
+        folder.load().unwrap_err(),
+        "\"DIR/chain.pem\" does not verify against \"DIR/chain.pem\": certificate 1: certificate \
+         signature failure"
+    );
+
+    let client = ExtendedKeyUsage::new().client_auth().build().unwrap();
+    let (certificate, private) = self_signed("client.example", Some(client));
+    let key = private.private_key_to_pem_pkcs8().unwrap();
+    folder.write("chain.pem", &[certificate.to_pem().unwrap(), key]);
+    assert_eq!(
+        folder.load().unwrap_err(),
+        "\"DIR/chain.pem\" does not verify against \"DIR/chain.pem\": certificate 1: unsuitable \
+         certificate purpose"
+    );
+}
+
+/// As `openssl req -x509` makes it.
+fn self_signed(common_name: &str, extension: Option<X509Extension>) -> (X509, PKey<Private>) {
+    let key = PKey::generate_ed25519().unwrap();
+    let mut name = X509Name::builder().unwrap();
+    if !common_name.is_empty() {
+        name.append_entry_by_text("CN", common_name).unwrap();
+    }
+    let name = name.build();
+    let mut builder = X509::builder().unwrap();
+    builder.set_version(2).unwrap();
+    builder.set_subject_name(&name).unwrap();
+    builder.set_issuer_name(&name).unwrap();
+    let days = |days| Asn1Time::days_from_now(days).unwrap();
+    builder.set_not_before(&days(0)).unwrap();
+    builder.set_not_after(&days(2)).unwrap();
+    builder.set_pubkey(&key).unwrap();
+    if let Some(extension) = extension {
+        builder.append_extension(extension).unwrap();
+    }
+    builder.sign(&key, MessageDigest::null()).unwrap();
+    (builder.build(), key)
+}
+
+fn dns_name(name: &str) -> X509Extension {
+    let builder = X509::builder().unwrap();
+    let context = builder.x509v3_context(None, None);
+    SubjectAlternativeName::new()
+        .dns(name)
+        .build(&context)
+        .unwrap()
+}

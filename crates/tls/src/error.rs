@@ -1,0 +1,57 @@
+use std::fmt;
+
+use crate::{MAX_PLAINTEXT, names};
+
+/// Why a stack can't be set up or a connection can't go on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TlsError {
+    /// The library does not accept the configuration.
+    #[error("{stack} can't use {what}: {reason}")]
+    Setup {
+        /// The stack's name.
+        stack: &'static str,
+        /// The part of the configuration that it rejects.
+        what: String,
+        /// The library's words.
+        reason: String,
+    },
+    /// The peer ended the connection with an alert.
+    #[error("the peer refused: {0}")]
+    Refused(Alert),
+    /// The peer's certificates do not satisfy this side.
+    #[error("certificate verification failed: {reason}")]
+    Certificate {
+        /// The library's words.
+        reason: String,
+    },
+    /// What was received is not what TLS 1.3 allows here, or the library failed.
+    #[error("TLS failed: {reason}")]
+    Protocol {
+        /// The library's words.
+        reason: String,
+    },
+    /// The peer sent close_notify.
+    #[error("the peer closed the connection")]
+    Closed,
+    /// A record was to be written before the handshake was complete.
+    #[error("the handshake is not complete: no application data can be written yet")]
+    NotEstablished,
+    /// A record can't hold this many bytes.
+    #[error("a record holds 1 to {MAX_PLAINTEXT} bytes, not {0}")]
+    RecordLength(usize),
+}
+
+/// An alert's description (RFC 8446, 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Alert(pub u8);
+
+impl fmt::Display for Alert {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "alert {} ({})",
+            names::alert(self.0).unwrap_or("unassigned"),
+            self.0
+        )
+    }
+}

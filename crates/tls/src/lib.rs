@@ -1,0 +1,41 @@
+//! TLS 1.3 stacks behind one sans-IO trait, and an observer that reads
+//! handshakes off the wire.
+//!
+//! Nothing here reads a clock or owns a socket: a [`Connection`] takes the bytes
+//! that its peer sent and gives the bytes that are to be sent, and whoever moves
+//! them decides when, and in which segments. A [`Stack`] makes both sides of
+//! connections for one configuration.
+//!
+//! What was negotiated, and how large each message was, comes from the
+//! [`observer`] and never from a stack, so that it means the same for all of them.
+//!
+//! ```no_run
+//! use lastbyte_pki::{ChainSpec, KeyAlgorithm, Store};
+//! use lastbyte_tls::{Group, OpenSsl, TlsConfig, handshake_in_memory};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let chain = Store::open("chains").chain(&ChainSpec::new(KeyAlgorithm::MlDsa65))?;
+//! let stack = OpenSsl::new(&TlsConfig { group: Group::X25519MlKem768, chain: &chain })?;
+//! let handshake = handshake_in_memory(&stack)?;
+//! let observation = handshake.observer.observe(&handshake.client.key_log());
+//! assert_eq!(observation.client_hello_bytes, Some(1411));
+//! assert_eq!(observation.certificate_bytes, Some(chain.certificate_message_bytes()));
+//! # Ok(())
+//! # }
+//! ```
+
+mod error;
+#[cfg(test)]
+mod fixtures;
+mod group;
+mod memory;
+pub mod names;
+pub mod observer;
+mod openssl;
+mod stack;
+
+pub use crate::error::{Alert, TlsError};
+pub use crate::group::{Group, UnknownGroup};
+pub use crate::memory::{Handshake, StepTimes, handshake_in_memory, time_handshake};
+pub use crate::openssl::{OpenSsl, TlsConfig, openssl_version};
+pub use crate::stack::{Connection, KeyLog, MAX_PLAINTEXT, Progress, Stack};

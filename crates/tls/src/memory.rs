@@ -1,0 +1,105 @@
+use std::time::Duration;
+
+use crate::observer::{Observer, Side};
+use crate::{Connection, Progress, Stack, TlsError};
+
+/// A complete handshake, with both ends at hand.
+pub struct Handshake {
+    /// The client, established.
+    pub client: Box<dyn Connection>,
+    /// The server, established.
+    pub server: Box<dyn Connection>,
+    /// What both have sent.
+    pub observer: Observer,
+}
+
+/// What each step of a handshake takes by some clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepTimes {
+    /// The client makes its key share and ClientHello.
+    pub client_hello: Duration,
+    /// The server answers with its whole flight.
+    pub server_flight: Duration,
+    /// The client verifies that flight and makes its own last one.
+    pub client_finish: Duration,
+    /// The server verifies the client's last flight.
+    pub server_finish: Duration,
+}
+
+/// Carries out one handshake between the two sides of `stack`.
+///
+/// # Errors
+/// What either side says of the other, or [`TlsError::Protocol`] when both wait.
+pub fn handshake_in_memory(stack: &dyn Stack) -> Result<Handshake, TlsError> {
+    let mut no_clock = || Duration::ZERO;
+    Ok(drive(stack, &mut no_clock)?.0)
+}
+
+/// Carries out one handshake and measures its steps by `clock`, of which only
+/// differences count: the thread's CPU time, for one. Making the two connections
+/// is not part of any step.
+///
+/// # Errors
+/// As [`handshake_in_memory`], or when the handshake needs a HelloRetryRequest.
+pub fn time_handshake(
+    stack: &dyn Stack,
+    clock: &mut dyn FnMut() -> Duration,
+) -> Result<StepTimes, TlsError> {
+    match *drive(stack, clock)?.1 {
+        [client_hello, server_flight, client_finish, server_finish] => Ok(StepTimes {
+            client_hello,
+            server_flight,
+            client_finish,
+            server_finish,
+        }),
+        ref turns => Err(TlsError::Protocol {
+            reason: format!("the handshake took {} turns instead of 4", turns.len()),
+        }),
+    }
+}
+
+/// Lets both sides take turns, and gives how long each turn took.
+fn drive(
+    stack: &dyn Stack,
+    clock: &mut dyn FnMut() -> Duration,
+) -> Result<(Handshake, Vec<Duration>), TlsError> {
+    let mut handshake = Handshake {
+        client: stack.client()?,
+        server: stack.server()?,
+        observer: Observer::default(),
+    };
+    let mut turns = Vec::new();
+    let mut received = Vec::new();
+    let mut sent = Vec::new();
+    let mut peer_progress = Progress::Handshaking;
+    for side in [Side::Client, Side::Server].into_iter().cycle() {
+        let (connection, peer) = match side {
+            Side::Client => (&mut handshake.client, &mut handshake.server),
+            Side::Server => (&mut handshake.server, &mut handshake.client),
+        };
+        let start = clock();
+        connection.receive(&received);
+        let progress = connection.advance()?;
+        connection.transmit(&mut sent);
+        turns.push(clock().saturating_sub(start));
+
+        handshake.observer.sent(side, &sent);
+        if progress == Progress::Established && peer_progress == Progress::Established {
+            // Of its own accord, as session tickets are.
+            peer.receive(&sent);
+            break;
+        }
+        if received.is_empty() && sent.is_empty() {
+            return Err(TlsError::Protocol {
+                reason: "both sides wait for the other".to_owned(),
+            });
+        }
+        peer_progress = progress;
+        std::mem::swap(&mut received, &mut sent);
+        sent.clear();
+    }
+    Ok((handshake, turns))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,355 @@
+//! Reads a handshake off the wire.
+//!
+//! An [`Observer`] stores what both sides sent. With the handshake secrets from
+//! the key log it opens their records, and gives an [`Observation`]: which
+//! messages there were, how large each was, how they were packed into flights, and
+//! what was negotiated. So this means the same for every stack.
+//!
+//! It reads what others wrote: whatever the bytes are, it observes as much as
+//! can be read of them.
+
+mod cursor;
+mod message;
+mod record;
+
+use std::borrow::Cow;
+
+use self::cursor::Cursor;
+use self::message::next_message;
+use self::record::{ALERT, APPLICATION_DATA, HANDSHAKE, Opener, records};
+use crate::{Alert, KeyLog};
+
+/// The most that an [`Observer`] stores, in bytes: one handshake message of the
+/// largest size that there is, and room for the others.
+const CAPACITY: usize = (1 << 24) + (1 << 20);
+
+/// One end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The end that sends the ClientHello.
+    Client,
+    /// The end that answers it.
+    Server,
+}
+
+/// Stores the bytes of one connection's handshake.
+#[derive(Debug, Clone, Default)]
+pub struct Observer {
+    client: Vec<u8>,
+    server: Vec<u8>,
+    /// How many bytes each side sent before the other one did, in turn.
+    turns: Vec<(Side, usize)>,
+}
+
+impl Observer {
+    /// Notes that `sender` sent `bytes` after all that was noted before.
+    ///
+    /// Call this until the handshake is complete. Application data behind it does
+    /// not change the observation, but is stored (16 MiB in all at most).
+    pub fn sent(&mut self, sender: Side, bytes: &[u8]) {
+        let room = CAPACITY - self.client.len() - self.server.len();
+        let bytes = bytes.get(..room).unwrap_or(bytes);
+        if bytes.is_empty() {
+            return;
+        }
+        match sender {
+            Side::Client => self.client.extend_from_slice(bytes),
+            Side::Server => self.server.extend_from_slice(bytes),
+        }
+        match self.turns.last_mut() {
+            Some((side, length)) if *side == sender => *length += bytes.len(),
+            _ => self.turns.push((sender, bytes.len())),
+        }
+    }
+
+    /// Reads all that was sent. Without the handshake secrets of both sides in
+    /// `key_log`, only the hellos can be read, and the flights hold whatever records
+    /// follow.
+    pub fn observe(&self, key_log: &KeyLog) -> Observation {
+        let mut observation = Observation::default();
+        // The server's side first: it tells how to open both.
+        let server = observation.read(Side::Server, &self.server, key_log);
+        let client = observation.read(Side::Client, &self.client, key_log);
+        observation.flights = flights(&self.turns, client, server);
+        observation
+    }
+}
+
+/// What can be told of a handshake. A field is `None` where its message did not
+/// come, or could not be read. Sizes of messages are in bytes and include the
+/// handshake header of four bytes (RFC 8446, 4).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Observation {
+    /// The first ClientHello.
+    pub client_hello_bytes: Option<usize>,
+    /// The HelloRetryRequest, for which the client had to send a second ClientHello.
+    pub hello_retry_request_bytes: Option<usize>,
+    /// The second ClientHello.
+    pub second_client_hello_bytes: Option<usize>,
+    /// The ServerHello.
+    pub server_hello_bytes: Option<usize>,
+    /// The EncryptedExtensions.
+    pub encrypted_extensions_bytes: Option<usize>,
+    /// The CertificateRequest.
+    pub certificate_request_bytes: Option<usize>,
+    /// The server's Certificate, or its CompressedCertificate.
+    pub certificate_bytes: Option<usize>,
+    /// The server's CertificateVerify.
+    pub certificate_verify_bytes: Option<usize>,
+    /// The server's Finished.
+    pub server_finished_bytes: Option<usize>,
+    /// The client's Certificate, or its CompressedCertificate.
+    pub client_certificate_bytes: Option<usize>,
+    /// The client's CertificateVerify.
+    pub client_certificate_verify_bytes: Option<usize>,
+    /// The client's Finished.
+    pub client_finished_bytes: Option<usize>,
+
+    /// The negotiated version: 0x0304 is TLS 1.3. Of others only the hellos are read.
+    pub version: Option<u16>,
+    /// The cipher suite; see [`names::cipher_suite`](crate::names::cipher_suite).
+    pub cipher_suite: Option<u16>,
+    /// The key-exchange group; see [`names::group`](crate::names::group).
+    pub group: Option<u16>,
+    /// The algorithm of the server's CertificateVerify; see
+    /// [`names::signature_scheme`](crate::names::signature_scheme).
+    pub signature: Option<u16>,
+    /// Whether the ServerHello accepted a pre-shared key.
+    pub resumed: Option<bool>,
+    /// What became of early data.
+    pub early_data: EarlyData,
+    /// The name that the client asked for (RFC 6066, 3).
+    pub server_name: Option<String>,
+    /// The application protocol that the server chose (RFC 7301).
+    pub alpn: Option<String>,
+    /// What the server's certificates are.
+    pub certificate_type: CertificateType,
+    /// The algorithm of the server's CompressedCertificate (RFC 8879, 3).
+    pub certificate_compression: Option<u16>,
+    /// The size in bytes of each of the server's certificates, the end-entity's first.
+    pub certificates: Vec<usize>,
+    /// An alert that was sent during the handshake.
+    pub alert: Option<(Side, Alert)>,
+
+    /// What each side sent before the other one did, up to its Finished.
+    pub flights: Vec<TlsFlight>,
+}
+
+/// What one side sent before the other one did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFlight {
+    /// Who sent it.
+    pub sender: Side,
+    /// The bytes on the wire: whole records, with their headers, tags and padding.
+    /// Those of compatibility (change_cipher_spec), alerts and early data count too.
+    pub wire_bytes: usize,
+    /// The number of records.
+    pub records: usize,
+    /// The messages that ended in this flight, in order.
+    pub messages: Vec<Message>,
+}
+
+/// One handshake message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    /// Which one.
+    pub kind: MessageType,
+    /// Its size in bytes, handshake header included.
+    pub bytes: usize,
+}
+
+/// The type of a handshake message (RFC 8446, 4 and RFC 8879, 4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the RFC's own names")]
+pub enum MessageType {
+    ClientHello,
+    HelloRetryRequest,
+    ServerHello,
+    EncryptedExtensions,
+    CertificateRequest,
+    Certificate,
+    CompressedCertificate,
+    CertificateVerify,
+    Finished,
+    /// Any other type.
+    Other(u8),
+}
+
+/// What became of early data (RFC 8446, 4.2.10).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum EarlyData {
+    /// The client did not offer any.
+    #[default]
+    NotOffered,
+    /// The client offered some, and the server is not seen to accept it.
+    Offered,
+    /// The server accepted it.
+    Accepted,
+}
+
+/// What stands in a Certificate message (RFC 7250).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CertificateType {
+    /// Certificates.
+    #[default]
+    X509,
+    /// The public key alone.
+    RawPublicKey,
+}
+
+impl Observation {
+    /// Reads what one side sent, up to its Finished.
+    fn read(&mut self, sender: Side, stream: &[u8], key_log: &KeyLog) -> Vec<ReadRecord> {
+        const TLS_1_3: u16 = 0x0304;
+
+        let mut opener = None;
+        let mut handshake = Vec::new();
+        let mut read = Vec::new();
+        let mut offset = 0;
+        for record in records(stream) {
+            let content = match record.content_type {
+                APPLICATION_DATA => opener
+                    .get_or_insert_with(|| self.opener(sender, key_log))
+                    .as_mut()
+                    .and_then(|opener| opener.open(&record))
+                    .map(|(content_type, content)| (content_type, Cow::Owned(content))),
+                plain => Some((plain, Cow::Borrowed(record.body))),
+            };
+            let mut messages = Vec::new();
+            match content {
+                Some((HANDSHAKE, content)) => {
+                    handshake.extend_from_slice(&content);
+                    messages = self.take_messages(sender, &mut handshake);
+                }
+                Some((ALERT, content)) => {
+                    let description = content.get(1).copied().map(Alert);
+                    self.alert = self.alert.or(description.map(|alert| (sender, alert)));
+                }
+                _ => {}
+            }
+            let finished = messages
+                .iter()
+                .any(|message| message.kind == MessageType::Finished);
+            read.push(ReadRecord {
+                offset,
+                wire_bytes: record.wire_bytes(),
+                messages,
+            });
+            offset += record.wire_bytes();
+            if finished || self.version.is_some_and(|version| version != TLS_1_3) {
+                break;
+            }
+        }
+        read
+    }
+
+    fn opener(&self, sender: Side, key_log: &KeyLog) -> Option<Opener> {
+        let secret = key_log.secret(match sender {
+            Side::Client => "CLIENT_HANDSHAKE_TRAFFIC_SECRET",
+            Side::Server => "SERVER_HANDSHAKE_TRAFFIC_SECRET",
+        })?;
+        Opener::new(self.cipher_suite?, &secret)
+    }
+
+    /// Takes the whole messages off the front of `handshake`.
+    fn take_messages(&mut self, sender: Side, handshake: &mut Vec<u8>) -> Vec<Message> {
+        let mut rest = Cursor(handshake);
+        let mut messages = Vec::new();
+        while let Some(message) = next_message(&mut rest) {
+            if let Some(size) = self.size(sender, message.kind) {
+                size.get_or_insert(message.bytes);
+            }
+            message::note(self, sender, &message);
+            messages.push(Message {
+                kind: message.kind,
+                bytes: message.bytes,
+            });
+        }
+        let taken = handshake.len() - rest.0.len();
+        handshake.drain(..taken);
+        messages
+    }
+
+    /// Where the size of a message belongs.
+    fn size(&mut self, sender: Side, kind: MessageType) -> Option<&mut Option<usize>> {
+        Some(match (sender, kind) {
+            (Side::Client, MessageType::ClientHello) => match self.client_hello_bytes {
+                None => &mut self.client_hello_bytes,
+                Some(_) => &mut self.second_client_hello_bytes,
+            },
+            (Side::Client, MessageType::Certificate | MessageType::CompressedCertificate) => {
+                &mut self.client_certificate_bytes
+            }
+            (Side::Client, MessageType::CertificateVerify) => {
+                &mut self.client_certificate_verify_bytes
+            }
+            (Side::Client, MessageType::Finished) => &mut self.client_finished_bytes,
+            (Side::Server, MessageType::HelloRetryRequest) => &mut self.hello_retry_request_bytes,
+            (Side::Server, MessageType::ServerHello) => &mut self.server_hello_bytes,
+            (Side::Server, MessageType::EncryptedExtensions) => {
+                &mut self.encrypted_extensions_bytes
+            }
+            (Side::Server, MessageType::CertificateRequest) => &mut self.certificate_request_bytes,
+            (Side::Server, MessageType::Certificate | MessageType::CompressedCertificate) => {
+                &mut self.certificate_bytes
+            }
+            (Side::Server, MessageType::CertificateVerify) => &mut self.certificate_verify_bytes,
+            (Side::Server, MessageType::Finished) => &mut self.server_finished_bytes,
+            _ => return None,
+        })
+    }
+}
+
+/// A record of one side, and the messages that end in it.
+struct ReadRecord {
+    /// Where it begins in all that the side sent.
+    offset: usize,
+    wire_bytes: usize,
+    messages: Vec<Message>,
+}
+
+/// Sorts the records of both sides into flights: a record belongs where its first
+/// byte was sent.
+fn flights(
+    turns: &[(Side, usize)],
+    client: Vec<ReadRecord>,
+    server: Vec<ReadRecord>,
+) -> Vec<TlsFlight> {
+    let mut client = (client.into_iter().peekable(), 0);
+    let mut server = (server.into_iter().peekable(), 0);
+    let mut flights: Vec<TlsFlight> = Vec::new();
+    for &(sender, length) in turns {
+        let (records, sent) = match sender {
+            Side::Client => &mut client,
+            Side::Server => &mut server,
+        };
+        *sent += length;
+        while let Some(record) = records.next_if(|record| record.offset < *sent) {
+            match flights.last_mut() {
+                Some(flight) if flight.sender == sender => flight.add(record),
+                _ => {
+                    let mut flight = TlsFlight {
+                        sender,
+                        wire_bytes: 0,
+                        records: 0,
+                        messages: Vec::new(),
+                    };
+                    flight.add(record);
+                    flights.push(flight);
+                }
+            }
+        }
+    }
+    flights
+}
+
+impl TlsFlight {
+    fn add(&mut self, mut record: ReadRecord) {
+        self.wire_bytes += record.wire_bytes;
+        self.records += 1;
+        self.messages.append(&mut record.messages);
+    }
+}
+
+#[cfg(test)]
+mod tests;
