@@ -1,0 +1,265 @@
+//! `lastbyte compare`.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clap::{Args, ValueEnum};
+use lastbyte_pki::Store;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use super::options::{Network, Sampling};
+use super::progress::Bar;
+use super::{Failure, print, style};
+use crate::lab::{self, Ending, LiveEngine, PreparedArm, Run};
+use crate::report;
+use crate::results::{Environment, Percentile, Summary, Threshold, Validity, rows};
+use crate::study::{Arm, Experiment};
+
+const DEFAULT_BASELINE: &str = "secp256r1/rsa-2048";
+const DEFAULT_AGAINST: &str = "SecP256r1MLKEM768/ml-dsa-65";
+const PERCENTILES: [u8; 3] = [50, 75, 90];
+
+#[derive(Debug, Args)]
+pub(super) struct Compare {
+    /// The arm that others are compared with: GROUP/CHAIN[:BYTESB][/KEY=VALUE...]
+    /// [default: secp256r1/rsa-2048]
+    #[arg(long, value_name = "ARM")]
+    baseline: Option<Arm>,
+    /// An arm to compare; may be repeated [default: SecP256r1MLKEM768/ml-dsa-65]
+    #[arg(long, value_name = "ARM")]
+    against: Vec<Arm>,
+    #[command(flatten, next_help_heading = "Network")]
+    network: Network,
+    #[command(flatten, next_help_heading = "Sampling")]
+    sampling: Sampling,
+    /// What carries the bytes
+    #[arg(long, default_value = "auto")]
+    engine: Engine,
+    /// How results are printed
+    #[arg(long, default_value = "table")]
+    format: Format,
+    /// Keep every connection (FILE.csv) or the JSON document (FILE.json)
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<Output>,
+    /// Exit with 99 if a threshold is crossed: `ttlb.p75 > 10%`, `handshake.p90 > 300ms`
+    #[arg(long, value_name = "THRESHOLD", value_delimiter = ',')]
+    fail_if: Vec<Threshold>,
+    /// Fail if a sample is invalid
+    #[arg(long)]
+    strict: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Engine {
+    /// The best that this machine has
+    Auto,
+    /// Real time, the host's TCP
+    Live,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    Table,
+    Json,
+    Csv,
+    Markdown,
+}
+
+/// A file to write, and what to write into it.
+#[derive(Clone, Debug)]
+struct Output {
+    path: PathBuf,
+    content: Content,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Content {
+    Rows,
+    Document,
+}
+
+impl FromStr for Output {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let path = PathBuf::from(text);
+        let content = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("csv") => Content::Rows,
+            Some("json") => Content::Document,
+            _ => return Err("name it .csv, for every connection, or .json".to_owned()),
+        };
+        Ok(Self { path, content })
+    }
+}
+
+impl Compare {
+    pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
+        // First of all: it needs a process with one thread.
+        let (Engine::Auto | Engine::Live) = self.engine;
+        lab::acquire()?;
+        let output = self.output.as_ref().map(Draft::new).transpose()?;
+        let interrupt = interrupt().map_err(Failure::run)?;
+
+        let experiment = self.network.experiment(self.arms()?, &self.sampling);
+        let bar = Bar::new();
+        let arms = prepare(&experiment, &bar)?;
+        let run = LiveEngine::new(&experiment, &arms, &interrupt, &bar).run();
+        bar.finish();
+        let run = run?;
+
+        let percentiles: Vec<_> = PERCENTILES
+            .into_iter()
+            .filter_map(Percentile::new)
+            .collect();
+        let summary = Summary::new(&experiment, &run.samples, &percentiles);
+        let environment = lab::environment(arguments);
+        if let Some(draft) = output {
+            draft.write(&experiment, &run, &summary, &environment)?;
+        }
+        print(&match self.format {
+            Format::Table => report::table(&summary, style()),
+            Format::Json => report::json(&summary, &environment),
+            Format::Csv => report::csv(&summary),
+            Format::Markdown => report::markdown(&summary),
+        })?;
+        self.verdict(&run, &summary)
+    }
+
+    fn arms(&self) -> Result<Vec<Arm>, Failure> {
+        let default = |label: &str| label.parse::<Arm>().map_err(Failure::usage);
+        let mut arms = match &self.baseline {
+            Some(baseline) => vec![baseline.clone()],
+            None => vec![default(DEFAULT_BASELINE)?],
+        };
+        match (&self.baseline, self.against.as_slice()) {
+            (None, []) => arms.push(default(DEFAULT_AGAINST)?),
+            (_, against) => arms.extend_from_slice(against),
+        }
+        for (index, arm) in arms.iter().enumerate() {
+            if arms[..index].iter().any(|other| other.label == arm.label) {
+                return Err(Failure::Usage(format!(
+                    "arm \"{}\" is given twice: name each once",
+                    arm.label
+                )));
+            }
+        }
+        Ok(arms)
+    }
+
+    fn verdict(&self, run: &Run, summary: &Summary) -> Result<(), Failure> {
+        if run.ending == Ending::Interrupted {
+            let _ = writeln!(
+                io::stderr(),
+                "lastbyte: interrupted; the results above are those of the finished blocks"
+            );
+            return Err(Failure::Interrupted);
+        }
+        let crossings: Vec<_> = (self.fail_if.iter())
+            .flat_map(|threshold| threshold.crossings(summary))
+            .collect();
+        for crossing in &crossings {
+            let _ = writeln!(io::stderr(), "lastbyte: threshold crossed: {crossing}");
+        }
+        if !crossings.is_empty() {
+            return Err(Failure::Threshold);
+        }
+        let arms = summary.cells.iter().flat_map(|cell| &cell.arms);
+        if arms.clone().all(|arm| arm.wire.is_none()) {
+            return Err(Failure::Run("no connection completed".to_owned()));
+        }
+        if self.strict
+            && let Some(reason) = arms.into_iter().find_map(|arm| match &arm.validity {
+                Validity::Invalid(reason) => Some(format!("{}: {reason}", arm.label)),
+                Validity::Valid => None,
+            })
+        {
+            return Err(Failure::Run(format!("invalid sample: {reason}")));
+        }
+        Ok(())
+    }
+}
+
+fn prepare(experiment: &Experiment, bar: &Bar) -> Result<Vec<PreparedArm>, Failure> {
+    let store = Store::open(Store::default_dir().map_err(Failure::usage)?);
+    let mut arms = Vec::new();
+    for arm in &experiment.arms {
+        bar.say(format!("chain of {}", arm.label));
+        arms.push(PreparedArm::new(arm.clone(), &store)?);
+    }
+    Ok(arms)
+}
+
+/// A flag that Ctrl-C sets. A second Ctrl-C ends the process at once; the kernel
+/// cleans up after it.
+fn interrupt() -> io::Result<Arc<AtomicBool>> {
+    let interrupt = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&interrupt))?;
+        signal_hook::flag::register(signal, Arc::clone(&interrupt))?;
+    }
+    Ok(interrupt)
+}
+
+/// A file that takes its name once it is complete, so that an earlier one is never lost
+/// to a run that fails.
+struct Draft<'a> {
+    output: &'a Output,
+    file: tempfile::NamedTempFile<File>,
+}
+
+impl<'a> Draft<'a> {
+    /// Before anything is measured, so that a place that can't be written is told at once.
+    fn new(output: &'a Output) -> Result<Self, Failure> {
+        let folder = match output.path.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        if output.path.is_dir() {
+            return Err(cannot_write(output, "it is a folder"));
+        }
+        let file = tempfile::Builder::new()
+            .prefix(".lastbyte-")
+            .tempfile_in(folder)
+            .map_err(|error| cannot_write(output, error))?;
+        Ok(Self { output, file })
+    }
+
+    fn write(
+        mut self,
+        experiment: &Experiment,
+        run: &Run,
+        summary: &Summary,
+        environment: &Environment,
+    ) -> Result<(), Failure> {
+        let mut out = BufWriter::new(self.file.as_file_mut());
+        let written = match self.output.content {
+            Content::Rows => rows::Writer::new(&mut out, "compare").and_then(|mut writer| {
+                for sample in &run.samples {
+                    writer.write(experiment, sample)?;
+                }
+                writer.finish()
+            }),
+            Content::Document => out.write_all(report::json(summary, environment).as_bytes()),
+        };
+        written
+            .and_then(|()| out.flush())
+            .map_err(|error| cannot_write(self.output, error))?;
+        drop(out);
+        self.file
+            .persist(&self.output.path)
+            .map_err(|error| cannot_write(self.output, error.error))?;
+        Ok(())
+    }
+}
+
+fn cannot_write(output: &Output, error: impl std::fmt::Display) -> Failure {
+    Failure::Usage(format!(
+        "can't write \"{}\": {error}",
+        output.path.display()
+    ))
+}

@@ -1,0 +1,128 @@
+//! The options that describe networks and arms, and the experiment that they make.
+
+use std::time::Duration;
+
+use clap::{Args, value_parser};
+use lastbyte_link::{
+    Bytes, Direction, Distribution, Link, Probability, Rate, Seed, UnitError, parse_duration,
+};
+
+use crate::study::{Arm, Cell, Congestion, Experiment};
+
+/// Options that take lists make a grid.
+#[derive(Debug, Args)]
+pub(super) struct Network {
+    /// Round-trip time, half of it in each direction
+    #[arg(long, value_name = "TIME", value_delimiter = ',', default_value = "35ms", value_parser = duration)]
+    rtt: Vec<Duration>,
+    /// Rate of each direction
+    #[arg(
+        long,
+        value_name = "RATE",
+        value_delimiter = ',',
+        default_value = "1gbit"
+    )]
+    rate: Vec<Rate>,
+    /// Share of packets that each direction loses
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        value_delimiter = ',',
+        default_value = "0%"
+    )]
+    loss: Vec<Probability>,
+    /// Jitter of each direction
+    #[arg(long, value_name = "TIME", value_delimiter = ',', default_value = "0ms", value_parser = duration)]
+    jitter: Vec<Duration>,
+    /// How jitter is distributed: uniform (within +-TIME) or normal (TIME is the deviation)
+    #[arg(long, value_name = "NAME", default_value = "normal")]
+    jitter_distribution: Distribution,
+    /// Packets that each direction holds, those under way included
+    #[arg(long, value_name = "PACKETS", default_value = "1000", value_parser = value_parser!(u32).range(1..))]
+    queue: u32,
+    /// The server's initial congestion window, in segments
+    #[arg(long, value_name = "SEGMENTS", value_delimiter = ',', default_value = "10", value_parser = value_parser!(u32).range(1..=1000))]
+    initcwnd: Vec<u32>,
+    /// The client's initial congestion window, in segments
+    #[arg(long, value_name = "SEGMENTS", default_value = "10", value_parser = value_parser!(u32).range(1..=1000))]
+    client_initcwnd: u32,
+    /// Congestion control of both ends: cubic, reno or bbr
+    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    congestion: Congestion,
+    /// Bytes that the server answers
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_delimiter = ',',
+        default_value = "0KiB,50KiB,200KiB"
+    )]
+    data: Vec<Bytes>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Sampling {
+    /// Connections of each arm in each cell
+    #[arg(long, value_name = "N", default_value = "200", value_parser = value_parser!(u32).range(1..=1_000_000))]
+    connections: u32,
+    /// Connections at once, at most [default: as many as don't disturb each other]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    concurrency: Option<u32>,
+    /// When a connection counts as failed
+    #[arg(long, value_name = "TIME", default_value = "300s", value_parser = duration)]
+    timeout: Duration,
+    /// Where all randomness comes from
+    #[arg(long, value_name = "N", default_value = "1")]
+    seed: u64,
+}
+
+impl Network {
+    /// The grid, the transfer size changing fastest.
+    fn cells(&self) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for &rtt in &self.rtt {
+            for &rate in &self.rate {
+                for &loss in &self.loss {
+                    for &jitter in &self.jitter {
+                        let link = Link::symmetric(
+                            rtt,
+                            Direction {
+                                jitter,
+                                distribution: self.jitter_distribution,
+                                loss,
+                                rate: Some(rate),
+                                queue: self.queue,
+                                ..Direction::default()
+                            },
+                        );
+                        for &initcwnd in &self.initcwnd {
+                            cells.extend(self.data.iter().map(|&data| Cell {
+                                link,
+                                initcwnd,
+                                client_initcwnd: self.client_initcwnd,
+                                congestion: self.congestion,
+                                data,
+                            }));
+                        }
+                    }
+                }
+            }
+        }
+        cells
+    }
+
+    /// The experiment of these networks and arms.
+    pub(super) fn experiment(&self, arms: Vec<Arm>, sampling: &Sampling) -> Experiment {
+        Experiment {
+            arms,
+            cells: self.cells(),
+            connections: sampling.connections,
+            concurrency: sampling.concurrency,
+            timeout: sampling.timeout,
+            seed: Seed(sampling.seed),
+        }
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, UnitError> {
+    parse_duration(text)
+}

@@ -1,0 +1,341 @@
+//! The link between the two namespaces: reads each packet from one TUN device, asks the
+//! connection's own link when it arrives, and writes it to the other device then.
+//!
+//! Four measures keep it from disturbing what it carries. (a) A packet counts as sent
+//! earlier by as much as the delivery that it answers was late. (b) The thread
+//! runs under `SCHED_FIFO` and sleeps rather than spins, since the kernel throttles
+//! a real-time spinner. (c) Connections start after random gaps (see `endpoint`).
+//! (d) Addresses, ports and namespaces are fresh. Besides, a device is read right after each
+//! write to it: the write ran the receiving TCP, so its answer is already there. And no
+//! packet is delivered to a socket while its process is inside it (see `shared`).
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use lastbyte_link::{Fate, KeyMaker, Link, Pipe, Seed, TcpPacket, Time, Toward};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+
+use super::shared::{Shared, end};
+use super::surroundings::client_slot;
+use super::sys;
+
+/// Longer than any packet that the devices' MTU lets through.
+const PACKET_CAPACITY: usize = 2048;
+/// Packets read from one device before the other gets its turn.
+const READ_BATCH: usize = 64;
+/// How long the thread sleeps at most, so that it notices a stop.
+const MAX_SLEEP: Duration = Duration::from_millis(20);
+
+/// How the emulator fared in a block.
+#[derive(Debug, Default)]
+pub(crate) struct EmulatorReport {
+    /// Lateness of every delivery, in ns, in no order.
+    pub(crate) lateness: Vec<u32>,
+    /// Per slot, the latest delivery.
+    pub(crate) latest: Vec<Duration>,
+    /// Packets that the link lost.
+    pub(crate) lost: u64,
+    /// Packets that found the link's queue full.
+    pub(crate) overflowed: u64,
+    /// CPU time of the emulator, the kernel's work in its system calls included.
+    pub(crate) cpu: Duration,
+}
+
+/// One block's emulator.
+pub(crate) struct Emulator<'a> {
+    devices: [&'a OwnedFd; 2],
+    link: &'a Link,
+    seed: Seed,
+    first_index: u32,
+    shared: &'a Shared,
+    flows: Vec<Option<Flow>>,
+    packets: Packets,
+    queue: BinaryHeap<Reverse<Due>>,
+    order: u64,
+    report: EmulatorReport,
+}
+
+/// One connection's private link.
+struct Flow {
+    pipes: [Pipe; 2],
+    keys: KeyMaker,
+    /// How late the last delivery to the client and to the server was.
+    late: [Duration; 2],
+    latest: Duration,
+}
+
+/// A packet under way.
+struct Due {
+    at: Time,
+    order: u64,
+    slot: u32,
+    toward: Toward,
+    packet: u32,
+    length: u16,
+}
+
+/// Packets due at the same time leave in the order in which they came.
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.at, self.order).cmp(&(other.at, other.order))
+    }
+}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Due {}
+
+enum Read {
+    Packets,
+    Nothing,
+}
+
+impl<'a> Emulator<'a> {
+    /// `client` and `server` are the two devices; the connection in slot 0 has the luck of
+    /// index `first_index`.
+    pub(crate) fn new(
+        client: &'a OwnedFd,
+        server: &'a OwnedFd,
+        link: &'a Link,
+        seed: Seed,
+        first_index: u32,
+        shared: &'a Shared,
+    ) -> Self {
+        let slots = shared.slots();
+        Self {
+            devices: [client, server],
+            link,
+            seed,
+            first_index,
+            shared,
+            flows: (0..slots).map(|_| None).collect(),
+            packets: Packets::default(),
+            queue: BinaryHeap::with_capacity(4096),
+            order: 0,
+            report: EmulatorReport::default(),
+        }
+    }
+
+    /// Carries packets until told to stop.
+    pub(crate) fn run(mut self) -> io::Result<EmulatorReport> {
+        let result = self.carry();
+        // The endpoints must not wait for packets that nobody carries any more.
+        self.shared.stop();
+        result?;
+        self.report.cpu = sys::thread_cpu_time();
+        self.report.latest = self
+            .flows
+            .iter()
+            .map(|flow| flow.as_ref().map_or(Duration::ZERO, |flow| flow.latest))
+            .collect();
+        Ok(self.report)
+    }
+
+    fn carry(&mut self) -> io::Result<()> {
+        while !self.shared.is_stopped() {
+            while let Some(due) = self.pop_due() {
+                self.deliver(&due)?;
+                self.read(opposite(due.toward))?;
+            }
+            let from_client = self.read(Toward::Server)?;
+            let from_server = self.read(Toward::Client)?;
+            if matches!((from_client, from_server), (Read::Nothing, Read::Nothing)) {
+                self.sleep()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn pop_due(&mut self) -> Option<Due> {
+        let Reverse(first) = self.queue.peek()?;
+        if first.at > sys::now() {
+            return None;
+        }
+        self.queue.pop().map(|Reverse(due)| due)
+    }
+
+    fn deliver(&mut self, due: &Due) -> io::Result<()> {
+        let now = sys::now();
+        let late = now.since(due.at);
+        if let Some(Some(flow)) = self.flows.get_mut(due.slot as usize) {
+            flow.late[end(due.toward)] = late;
+            flow.latest = flow.latest.max(late);
+        }
+        self.report
+            .lateness
+            .push(u32::try_from(late.as_nanos()).unwrap_or(u32::MAX));
+        let packet = self.packets.get(due.packet, due.length);
+        let socket = self.shared.hold(due.slot, due.toward);
+        // Before the write: the receiving endpoint may be awake before it returns.
+        self.shared.set_delivered(due.slot, due.toward, now);
+        let written = nix::unistd::write(self.device(due.toward), packet);
+        drop(socket);
+        self.packets.free(due.packet);
+        match written {
+            // A full receive backlog drops a packet as a host would; TCP recovers, and the
+            // retransmission shows in TCP_INFO.
+            Ok(_) | Err(Errno::ENOBUFS | Errno::EAGAIN) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads what one end has sent.
+    fn read(&mut self, toward: Toward) -> io::Result<Read> {
+        for count in 0..READ_BATCH {
+            let packet = self.packets.allocate();
+            let device = self.devices[end(opposite(toward))];
+            match nix::unistd::read(device, self.packets.buffer(packet)) {
+                Ok(length) => {
+                    if !self.accept(toward, packet, length) {
+                        self.packets.free(packet);
+                    }
+                }
+                Err(Errno::EAGAIN | Errno::EINTR) => {
+                    self.packets.free(packet);
+                    return Ok(if count > 0 {
+                        Read::Packets
+                    } else {
+                        Read::Nothing
+                    });
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Read::Packets)
+    }
+
+    /// Gives a packet to its connection's link; false if it goes no further.
+    fn accept(&mut self, toward: Toward, packet: u32, length: usize) -> bool {
+        let now = sys::now();
+        let bytes = self.packets.get(packet, length as u16);
+        let Some(tcp) = TcpPacket::parse(bytes) else {
+            return false;
+        };
+        let client = match toward {
+            Toward::Server => tcp.source,
+            Toward::Client => tcp.destination,
+        };
+        let Some(slot) = client_slot(client) else {
+            return false;
+        };
+        let Some(flow) = self.flows.get_mut(slot as usize) else {
+            return false;
+        };
+        let flow = flow.get_or_insert_with(|| {
+            Flow::new(self.link, self.seed, self.first_index.wrapping_add(slot))
+        });
+        let key = flow.keys.key_of(toward, &tcp);
+        let sent = Time(now.0 - flow.late[end(opposite(toward))].as_nanos() as u64);
+        match flow.pipes[end(toward)].send(sent, length, key) {
+            Fate::Arrives(at) => {
+                self.order += 1;
+                self.queue.push(Reverse(Due {
+                    at,
+                    order: self.order,
+                    slot,
+                    toward,
+                    packet,
+                    length: length as u16,
+                }));
+                true
+            }
+            Fate::Lost => {
+                self.report.lost += 1;
+                false
+            }
+            Fate::Overflows => {
+                self.report.overflowed += 1;
+                false
+            }
+        }
+    }
+
+    fn sleep(&self) -> io::Result<()> {
+        let timeout = match self.queue.peek() {
+            Some(Reverse(due)) => due.at.since(sys::now()).min(MAX_SLEEP),
+            None => MAX_SLEEP,
+        };
+        if timeout.is_zero() {
+            return Ok(());
+        }
+        let mut devices = [
+            PollFd::new(self.device(Toward::Client), PollFlags::POLLIN),
+            PollFd::new(self.device(Toward::Server), PollFlags::POLLIN),
+        ];
+        match ppoll(&mut devices, Some(TimeSpec::from_duration(timeout)), None) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn device(&self, toward: Toward) -> BorrowedFd<'a> {
+        self.devices[end(toward)].as_fd()
+    }
+}
+
+impl Flow {
+    fn new(link: &Link, seed: Seed, index: u32) -> Self {
+        Self {
+            pipes: [
+                Pipe::new(&link.backward, seed.luck(index, Toward::Client)),
+                Pipe::new(&link.forward, seed.luck(index, Toward::Server)),
+            ],
+            keys: KeyMaker::default(),
+            late: [Duration::ZERO; 2],
+            latest: Duration::ZERO,
+        }
+    }
+}
+
+/// Buffers of packets under way, reused.
+#[derive(Default)]
+struct Packets {
+    bytes: Vec<u8>,
+    free: Vec<u32>,
+}
+
+impl Packets {
+    fn allocate(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            let packet = self.bytes.len() / PACKET_CAPACITY;
+            self.bytes.resize(self.bytes.len() + PACKET_CAPACITY, 0);
+            packet as u32
+        })
+    }
+
+    fn free(&mut self, packet: u32) {
+        self.free.push(packet);
+    }
+
+    fn buffer(&mut self, packet: u32) -> &mut [u8] {
+        let start = packet as usize * PACKET_CAPACITY;
+        &mut self.bytes[start..start + PACKET_CAPACITY]
+    }
+
+    fn get(&self, packet: u32, length: u16) -> &[u8] {
+        let start = packet as usize * PACKET_CAPACITY;
+        &self.bytes[start..start + usize::from(length)]
+    }
+}
+
+fn opposite(toward: Toward) -> Toward {
+    match toward {
+        Toward::Client => Toward::Server,
+        Toward::Server => Toward::Client,
+    }
+}

@@ -1,0 +1,379 @@
+//! The endpoints' loop: one thread drives the clients and the server of a block.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::ffi::OsString;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use lastbyte_link::{Time, Toward};
+use lastbyte_tls::Stack;
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, connect, listen, setsockopt,
+    socket, sockopt,
+};
+
+use super::LabError;
+use super::connection::{Exchange, Finished, Pair, SCRATCH};
+use super::shared::Shared;
+use super::surroundings::{SERVER, Surroundings, client_address, client_slot};
+use super::sys;
+use crate::results::Outcome;
+use crate::study::Congestion;
+
+const SERVER_PORT: u16 = 443;
+const CLIENT_PORT: u16 = 20_000;
+const BACKLOG: i32 = 4096;
+/// How long the loop sleeps at most, so that it notices an interrupt.
+const MAX_SLEEP: Duration = Duration::from_millis(100);
+
+/// What the endpoints do in one block.
+pub(crate) struct Load<'a> {
+    pub(crate) stack: &'a dyn Stack,
+    pub(crate) exchange: Exchange,
+    pub(crate) congestion: Congestion,
+    /// Connections in all.
+    pub(crate) connections: u32,
+    /// Connections at once.
+    pub(crate) concurrency: u32,
+    /// About how long one connection takes: starts are spread over it.
+    pub(crate) duration: Duration,
+    pub(crate) timeout: Duration,
+    /// For the gaps between connections only.
+    pub(crate) seed: u64,
+}
+
+/// How the endpoints fared in a block.
+pub(crate) struct EndpointReport {
+    /// By slot; those that an interrupt cut off are absent.
+    pub(crate) finished: Vec<Option<Finished>>,
+    /// CPU time of the endpoints, the kernel's work in their system calls included.
+    pub(crate) cpu: Duration,
+}
+
+/// Runs all connections of a block. `progress` hears of each one that ends.
+pub(crate) fn run(
+    surroundings: &Surroundings,
+    load: &Load<'_>,
+    shared: &Shared,
+    interrupt: &AtomicBool,
+    progress: &dyn Fn(),
+) -> Result<EndpointReport, LabError> {
+    surroundings.server.enter()?;
+    let listener = listen_on(load.congestion).map_err(LabError::Socket)?;
+    surroundings.client.enter()?;
+    let mut endpoints = Endpoints::new(load, shared, listener).map_err(LabError::Socket)?;
+    let before = sys::thread_cpu_time();
+    endpoints.run(interrupt, progress)?;
+    Ok(EndpointReport {
+        finished: endpoints.finished,
+        cpu: sys::thread_cpu_time() - before,
+    })
+}
+
+struct Endpoints<'a> {
+    load: &'a Load<'a>,
+    shared: &'a Shared,
+    listener: TcpListener,
+    epoll: Epoll,
+    pairs: Vec<Option<Pair>>,
+    finished: Vec<Option<Finished>>,
+    /// When the next connections start.
+    starts: BinaryHeap<Reverse<Time>>,
+    /// Deadlines of started connections, which are in order: all have one timeout.
+    deadlines: VecDeque<(Time, u32)>,
+    next_slot: u32,
+    ended: u32,
+    /// Since when the loop has not been idle.
+    busy_since: Time,
+    gaps: Gaps,
+    scratch: Vec<u8>,
+}
+
+enum Event {
+    Accept,
+    Ready { slot: u32, end: Toward },
+}
+
+impl<'a> Endpoints<'a> {
+    fn new(load: &'a Load<'a>, shared: &'a Shared, listener: TcpListener) -> io::Result<Self> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        epoll.add(
+            &listener,
+            EpollEvent::new(EpollFlags::EPOLLIN, Event::Accept.encode()),
+        )?;
+        let slots = load.connections as usize;
+        Ok(Self {
+            load,
+            shared,
+            listener,
+            epoll,
+            pairs: (0..slots).map(|_| None).collect(),
+            finished: (0..slots).map(|_| None).collect(),
+            starts: BinaryHeap::new(),
+            deadlines: VecDeque::new(),
+            next_slot: 0,
+            ended: 0,
+            busy_since: sys::now(),
+            gaps: Gaps(load.seed),
+            scratch: vec![0; SCRATCH],
+        })
+    }
+
+    fn run(&mut self, interrupt: &AtomicBool, progress: &dyn Fn()) -> Result<(), LabError> {
+        let begin = sys::now();
+        for _ in 0..self.load.concurrency.min(self.load.connections) {
+            let gap = match self.load.concurrency {
+                1 => Duration::ZERO,
+                _ => self.gaps.uniform(self.load.duration),
+            };
+            self.starts.push(Reverse(begin + gap));
+        }
+        let mut events = [EpollEvent::empty(); 256];
+        while self.ended < self.load.connections {
+            if interrupt.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            if self.shared.is_stopped() {
+                return Err(LabError::Crashed("the emulator"));
+            }
+            let ended = self.ended;
+            self.start_due()?;
+            self.expire();
+            let count = self.wait(&mut events).map_err(LabError::Socket)?;
+            for event in &events[..count] {
+                match Event::decode(event.data()) {
+                    Event::Accept => self.accept()?,
+                    Event::Ready { slot, end } => self.ready(slot, end),
+                }
+            }
+            for _ in ended..self.ended {
+                progress();
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for events, or until something else is due.
+    fn wait(&mut self, events: &mut [EpollEvent]) -> io::Result<usize> {
+        let count = self.epoll_wait(events, EpollTimeout::ZERO)?;
+        if count > 0 {
+            return Ok(count);
+        }
+        let now = sys::now();
+        let until_start = self.starts.peek().map(|Reverse(at)| at.since(now));
+        let until_deadline = self.deadlines.front().map(|(at, _)| at.since(now));
+        let timeout = [until_start, until_deadline]
+            .into_iter()
+            .flatten()
+            .fold(MAX_SLEEP, Duration::min);
+        // Rounded up: a loop that wakes a little too early would spin.
+        let timeout = u16::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(u16::MAX);
+        let count = self.epoll_wait(events, EpollTimeout::from(timeout))?;
+        self.busy_since = sys::now();
+        Ok(count)
+    }
+
+    fn epoll_wait(&self, events: &mut [EpollEvent], timeout: EpollTimeout) -> io::Result<usize> {
+        match self.epoll.wait(events, timeout) {
+            Ok(count) => Ok(count),
+            Err(Errno::EINTR) => Ok(0),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn start_due(&mut self) -> Result<(), LabError> {
+        while let Some(&Reverse(at)) = self.starts.peek() {
+            if at > sys::now() {
+                break;
+            }
+            self.starts.pop();
+            if self.next_slot < self.load.connections {
+                let slot = self.next_slot;
+                self.next_slot += 1;
+                self.start(slot)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, slot: u32) -> Result<(), LabError> {
+        let tls = self.load.stack.client().map_err(LabError::Stack)?;
+        let socket = open_socket(self.load.congestion).map_err(LabError::Socket)?;
+        let address = SocketAddrV4::new(client_address(slot), CLIENT_PORT);
+        bind(socket.as_raw_fd(), &SockaddrIn::from(address))
+            .map_err(|error| LabError::Socket(error.into()))?;
+        self.watch(&socket, slot, Toward::Client)
+            .map_err(LabError::Socket)?;
+        let server = SockaddrIn::from(SocketAddrV4::new(SERVER, SERVER_PORT));
+        let started = sys::now();
+        let connecting = connect(socket.as_raw_fd(), &server);
+        self.deadlines
+            .push_back((started + self.load.timeout, slot));
+        self.pairs[slot as usize] = Some(Pair::new(started, socket, tls));
+        if let Err(error) = connecting
+            && error != Errno::EINPROGRESS
+        {
+            self.end(slot, Outcome::Failed(format!("client: connect: {error}")));
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self) -> Result<(), LabError> {
+        loop {
+            let (socket, peer) = match self.listener.accept() {
+                Ok((socket, SocketAddr::V4(peer))) => (socket, peer),
+                Ok(_) => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                // The client has given up already; its own end says why.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                Err(error) => return Err(LabError::Socket(error)),
+            };
+            let Some(slot) = client_slot(*peer.ip()) else {
+                continue;
+            };
+            socket.set_nonblocking(true).map_err(LabError::Socket)?;
+            socket.set_nodelay(true).map_err(LabError::Socket)?;
+            self.watch(&socket, slot, Toward::Server)
+                .map_err(LabError::Socket)?;
+            let tls = self.load.stack.server().map_err(LabError::Stack)?;
+            if let Some(Some(pair)) = self.pairs.get_mut(slot as usize) {
+                pair.accepted(socket, tls);
+                pair.worked = sys::now();
+            }
+        }
+    }
+
+    fn ready(&mut self, slot: u32, end: Toward) {
+        let Some(Some(pair)) = self.pairs.get_mut(slot as usize) else {
+            return;
+        };
+        // What woke an idle loop has waited for nothing; what came while it worked, has.
+        // A connection never waits for itself.
+        let could_start = (self.shared.delivered(slot, end))
+            .max(self.busy_since)
+            .max(pair.worked);
+        pair.waited(end, sys::now().since(could_start));
+        let outcome = pair.ready(end, &self.load.exchange, &mut self.scratch, &|| {
+            self.shared.hold(slot, end)
+        });
+        pair.worked = sys::now();
+        if let Some(outcome) = outcome {
+            self.end(slot, outcome);
+        }
+    }
+
+    fn expire(&mut self) {
+        let now = sys::now();
+        while let Some(&(at, slot)) = self.deadlines.front() {
+            if at > now {
+                break;
+            }
+            self.deadlines.pop_front();
+            self.end(slot, Outcome::TimedOut);
+        }
+    }
+
+    fn end(&mut self, slot: u32, outcome: Outcome) {
+        let Some(pair) = self.pairs[slot as usize].take() else {
+            return;
+        };
+        self.finished[slot as usize] = Some(pair.finish(outcome));
+        self.ended += 1;
+        let gap = match self.load.concurrency {
+            1 => Duration::ZERO,
+            _ => self.gaps.exponential(self.load.duration / 8),
+        };
+        self.starts.push(Reverse(sys::now() + gap));
+    }
+
+    fn watch(&self, socket: &TcpStream, slot: u32, end: Toward) -> io::Result<()> {
+        let flags = EpollFlags::EPOLLIN
+            | EpollFlags::EPOLLOUT
+            | EpollFlags::EPOLLRDHUP
+            | EpollFlags::EPOLLET;
+        let data = Event::Ready { slot, end }.encode();
+        Ok(self.epoll.add(socket, EpollEvent::new(flags, data))?)
+    }
+}
+
+impl Event {
+    const ACCEPT: u64 = u64::MAX;
+
+    fn encode(&self) -> u64 {
+        match *self {
+            Event::Accept => Self::ACCEPT,
+            Event::Ready { slot, end } => {
+                u64::from(slot) << 1 | u64::from(matches!(end, Toward::Server))
+            }
+        }
+    }
+
+    fn decode(data: u64) -> Self {
+        match data {
+            Self::ACCEPT => Event::Accept,
+            _ => Event::Ready {
+                slot: (data >> 1) as u32,
+                end: if data & 1 == 1 {
+                    Toward::Server
+                } else {
+                    Toward::Client
+                },
+            },
+        }
+    }
+}
+
+fn listen_on(congestion: Congestion) -> io::Result<TcpListener> {
+    let socket = open_socket(congestion)?;
+    let address = SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, SERVER_PORT));
+    bind(socket.as_raw_fd(), &address)?;
+    listen(&socket, Backlog::new(BACKLOG)?)?;
+    Ok(TcpListener::from(std::os::fd::OwnedFd::from(socket)))
+}
+
+/// A non-blocking socket with TCP_NODELAY and the congestion control asked for, which
+/// accepted sockets inherit.
+pub(crate) fn open_socket(congestion: Congestion) -> io::Result<TcpStream> {
+    let socket = socket(
+        AddressFamily::Inet,
+        SockType::Stream,
+        SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC,
+        None,
+    )?;
+    let socket = TcpStream::from(socket);
+    socket.set_nodelay(true)?;
+    setsockopt(
+        &socket,
+        sockopt::TcpCongestion,
+        &OsString::from(congestion.to_string()),
+    )?;
+    Ok(socket)
+}
+
+/// Random gaps between connections, so that closed loops don't fall into step.
+struct Gaps(u64);
+
+impl Gaps {
+    fn uniform(&mut self, limit: Duration) -> Duration {
+        limit.mul_f64(self.fraction())
+    }
+
+    fn exponential(&mut self, mean: Duration) -> Duration {
+        mean.mul_f64(-(1.0 - self.fraction()).ln())
+    }
+
+    /// The next number in [0, 1), by SplitMix64.
+    fn fraction(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}

@@ -1,0 +1,55 @@
+//! What flight arithmetic expects of a sample.
+
+use std::time::Duration;
+
+use lastbyte_flights::{Compute, Exchange, Path, Records, Timeline, timeline};
+use lastbyte_tls::MAX_PLAINTEXT;
+
+use super::connection::{FIRST_RECORD, REQUEST};
+use crate::results::Wire;
+use crate::study::{Cell, RecordSize};
+
+/// The MSS of an MTU of 1500 bytes with TCP timestamps.
+const MSS: usize = 1448;
+
+/// When what happens on a connection without loss and jitter. `wire` is what an observer
+/// saw of a handshake of the arm, `compute` the time that its steps take in memory.
+pub fn expected(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Compute) -> Timeline {
+    let payload = cell.data.0 as usize;
+    let records = match record_size {
+        RecordSize::FirstSegment => Records {
+            first: FIRST_RECORD,
+            later: MAX_PLAINTEXT,
+        },
+        RecordSize::Fixed(size) => Records {
+            first: size.into(),
+            later: size.into(),
+        },
+    };
+    let request = match payload {
+        0 => 0,
+        _ => REQUEST.len() + Records::OVERHEAD,
+    };
+    let exchange = Exchange {
+        client_hello: wire.client_hello_wire_bytes as usize,
+        server_flight: wire.server_flight_wire_bytes as usize,
+        client_finish: wire.client_finish_wire_bytes as usize + request,
+        response: records.wire_bytes(payload),
+        first_record: records.first_wire_bytes(payload),
+        compute,
+    };
+    let path = Path {
+        link: cell.link,
+        mss: MSS,
+        client_initcwnd: cell.client_initcwnd,
+        server_initcwnd: cell.initcwnd,
+    };
+    timeline(&exchange, &path)
+}
+
+/// About how long one connection takes.
+pub(crate) fn duration(wire: &Wire, cell: &Cell, record_size: RecordSize) -> Duration {
+    expected(wire, cell, record_size, Compute::default())
+        .ttlb
+        .max(cell.link.rtt() * 2)
+}

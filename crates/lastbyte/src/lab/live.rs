@@ -1,0 +1,537 @@
+//! The live engine: real time, the host's own TCP, a link emulator in user space.
+//!
+//! Every connection has a link of its own, so many can be under way at once and
+//! each means what it would have meant alone, as long as the engine keeps up. So it
+//! first measures what a connection costs in CPU time, chooses a concurrency that
+//! leaves both its threads mostly idle, and gates every block on how late it was.
+
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Duration;
+
+use lastbyte_link::{Bytes, Direction, Link, Rate, Seed};
+use lastbyte_tls::observer::Side;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::mman::{MlockAllFlags, mlockall};
+use nix::unistd::Pid;
+
+use super::connection::{Exchange, Finished};
+use super::emulator::{Emulator, EmulatorReport};
+use super::endpoint::{self, EndpointReport, Load};
+use super::prepare::PreparedArm;
+use super::shared::Shared;
+use super::surroundings::Surroundings;
+use super::{LabError, expected, sys};
+use crate::results::{EngineReport, Lateness, Outcome, Resumption, Row, Sample, Validity, Wire};
+use crate::study::{Cell, Experiment};
+
+/// Connections of one block: enough to fill the concurrency that the engine
+/// chooses, few enough that arms alternate and a machine's drift meets all of them.
+const BLOCK: u32 = 100;
+/// Connections of a pilot, one at a time; the first of them warm caches up.
+const PILOT: u32 = 8;
+/// The share of its core that each thread may be busy, by the pilot's measure. Above
+/// it, connections wait for each other: see BENCHMARKS.md.
+const ENDPOINT_LOAD: f64 = 0.15;
+const EMULATOR_LOAD: f64 = 0.30;
+/// A block passes the gate when the 99th percentile of packets' lateness is
+/// below both of these...
+const MAX_LATENESS: Duration = Duration::from_millis(2);
+const MAX_LATENESS_SHARE: f64 = 0.05;
+/// ...and when the median connection waited for others for less than this share of
+/// the median time to the last byte.
+const MAX_WAIT_SHARE: f64 = 0.003;
+/// What no machine stays below: waking a sleeping thread.
+const WAKE_UP: Duration = Duration::from_micros(100);
+
+const EMULATOR_PRIORITY: i32 = 50;
+const ENDPOINT_PRIORITY: i32 = 40;
+
+/// Hears how a run goes.
+pub trait Progress: Sync {
+    /// All samples together will take about this long.
+    fn expect(&self, total: Duration);
+    /// A part of the work is done that was expected to take this long.
+    fn advance(&self, part: Duration);
+}
+
+/// Samples, and whether all were measured.
+#[derive(Debug)]
+pub struct Run {
+    /// By cell, then by arm; those with no finished block are absent.
+    pub samples: Vec<Sample>,
+    /// Whether the run came to its end.
+    pub ending: Ending,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Everything was measured.
+    Complete,
+    /// It was interrupted; finished blocks are kept.
+    Interrupted,
+}
+
+/// The live engine.
+pub struct LiveEngine<'a> {
+    experiment: &'a Experiment,
+    arms: &'a [PreparedArm],
+    interrupt: &'a AtomicBool,
+    progress: &'a dyn Progress,
+}
+
+/// What a connection of one arm with one transfer size costs, by a pilot.
+#[derive(Clone, Copy, Debug)]
+struct Cost {
+    endpoint: Duration,
+    emulator: Duration,
+    wire: Wire,
+}
+
+struct Block {
+    rows: Vec<Row>,
+    lateness: Vec<u32>,
+    emulator_cpu: Duration,
+    endpoint_cpu: Duration,
+}
+
+/// A sample that grows by blocks.
+struct Growing {
+    rows: Vec<Row>,
+    lateness: Vec<u32>,
+    emulator_cpu: Duration,
+    endpoint_cpu: Duration,
+    concurrency: u32,
+    lowered: u32,
+    duration: Duration,
+}
+
+impl<'a> LiveEngine<'a> {
+    /// An engine for one experiment. `interrupt` ends it early when set.
+    pub fn new(
+        experiment: &'a Experiment,
+        arms: &'a [PreparedArm],
+        interrupt: &'a AtomicBool,
+        progress: &'a dyn Progress,
+    ) -> Self {
+        Self {
+            experiment,
+            arms,
+            interrupt,
+            progress,
+        }
+    }
+
+    /// Measures every arm in every cell.
+    pub fn run(&self) -> Result<Run, LabError> {
+        // Pages must not be fetched while a packet waits. Where the limit on locked memory
+        // is too low, lateness shows it.
+        let _ = mlockall(MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE);
+        let plan = self.plan()?;
+        let total = plan.iter().flatten().map(|sample| self.expected(sample));
+        self.progress.expect(total.sum());
+        let mut run = Run {
+            samples: Vec::new(),
+            ending: Ending::Complete,
+        };
+        for (cell, mut samples) in plan.into_iter().enumerate() {
+            let ending = self.run_cell(&self.experiment.cells[cell], &mut samples)?;
+            for (arm, sample) in samples.into_iter().enumerate() {
+                if !sample.rows.is_empty() {
+                    let link = &self.experiment.cells[cell].link;
+                    run.samples
+                        .push(sample.finish(arm, cell, link, &self.arms[arm]));
+                }
+            }
+            if ending == Ending::Interrupted {
+                run.ending = ending;
+                break;
+            }
+        }
+        Ok(run)
+    }
+
+    /// Measures the costs and chooses each sample's concurrency.
+    fn plan(&self) -> Result<Vec<Vec<Growing>>, LabError> {
+        let mut costs: Vec<(usize, Bytes, Cost)> = Vec::new();
+        let mut plan = Vec::new();
+        for cell in &self.experiment.cells {
+            let mut samples = Vec::new();
+            for (arm, prepared) in self.arms.iter().enumerate() {
+                let known = costs
+                    .iter()
+                    .find(|(known, data, _)| *known == arm && *data == cell.data);
+                let cost = match known {
+                    Some((_, _, cost)) => *cost,
+                    None => {
+                        let cost = self.pilot(prepared, cell)?;
+                        costs.push((arm, cell.data, cost));
+                        cost
+                    }
+                };
+                let duration = expected::duration(&cost.wire, cell, prepared.arm.record_size);
+                samples.push(Growing {
+                    rows: Vec::new(),
+                    lateness: Vec::new(),
+                    emulator_cpu: Duration::ZERO,
+                    endpoint_cpu: Duration::ZERO,
+                    concurrency: self.concurrency(duration, &cost),
+                    lowered: 0,
+                    duration: duration + cost.endpoint,
+                });
+            }
+            plan.push(samples);
+        }
+        Ok(plan)
+    }
+
+    fn concurrency(&self, duration: Duration, cost: &Cost) -> u32 {
+        let fits = |load: f64, cpu: Duration| {
+            load * (duration + cost.endpoint).as_secs_f64() / cpu.as_secs_f64().max(1e-9)
+        };
+        let most = fits(ENDPOINT_LOAD, cost.endpoint).min(fits(EMULATOR_LOAD, cost.emulator));
+        let limit = self.experiment.concurrency.unwrap_or(BLOCK);
+        (most as u32).clamp(1, limit.min(BLOCK))
+    }
+
+    fn expected(&self, sample: &Growing) -> Duration {
+        let rounds = f64::from(self.experiment.connections) / f64::from(sample.concurrency);
+        sample.duration.mul_f64(rounds * 1.125 + 1.0)
+    }
+
+    /// A few connections, one at a time, over a link that hardly delays.
+    fn pilot(&self, prepared: &PreparedArm, cell: &Cell) -> Result<Cost, LabError> {
+        let pilot = Cell {
+            link: Link::symmetric(
+                Duration::from_millis(1),
+                Direction {
+                    rate: Rate::from_bits_per_second(1_000_000_000),
+                    ..Direction::default()
+                },
+            ),
+            ..cell.clone()
+        };
+        let load = Load {
+            connections: PILOT,
+            concurrency: 1,
+            duration: Duration::ZERO,
+            timeout: self.experiment.timeout.min(Duration::from_secs(2)),
+            ..self.load(prepared, &pilot, 0)
+        };
+        let (endpoints, emulator) = self.surround(&pilot, &load, Seed(0), 0, &|| {})?;
+        let wire = endpoints
+            .finished
+            .into_iter()
+            .flatten()
+            .last()
+            .map_or(Wire::default(), |finished| wire(&finished));
+        Ok(Cost {
+            endpoint: endpoints.cpu / PILOT,
+            emulator: emulator.cpu / PILOT,
+            wire,
+        })
+    }
+
+    /// Measures all arms in one cell, block by block in turn.
+    fn run_cell(&self, cell: &Cell, samples: &mut [Growing]) -> Result<Ending, LabError> {
+        for block in 0..self.experiment.connections.div_ceil(BLOCK) {
+            for (sample, prepared) in samples.iter_mut().zip(self.arms) {
+                loop {
+                    let Some(mut measured) = self.block(cell, prepared, block, sample)? else {
+                        return Ok(Ending::Interrupted);
+                    };
+                    let disturbed = gate(&measured.rows, &mut measured.lateness, &cell.link);
+                    if disturbed.is_err() && sample.concurrency > 1 {
+                        sample.concurrency /= 2;
+                        sample.lowered += 1;
+                        continue;
+                    }
+                    sample.add(measured);
+                    break;
+                }
+            }
+        }
+        Ok(Ending::Complete)
+    }
+
+    /// Measures one block; none if it was interrupted.
+    fn block(
+        &self,
+        cell: &Cell,
+        prepared: &PreparedArm,
+        block: u32,
+        sample: &Growing,
+    ) -> Result<Option<Block>, LabError> {
+        let first_index = block * BLOCK;
+        let load = Load {
+            connections: (self.experiment.connections - first_index).min(BLOCK),
+            concurrency: sample.concurrency,
+            duration: sample.duration,
+            ..self.load(prepared, cell, block)
+        };
+        let part = self.expected(sample) / self.experiment.connections;
+        let (endpoints, emulator) = self.surround(
+            cell,
+            &load,
+            link_seed(self.experiment.seed, &cell.link),
+            first_index,
+            &|| {
+                self.progress.advance(part);
+            },
+        )?;
+        if endpoints.finished.iter().any(Option::is_none) {
+            return Ok(None);
+        }
+        let rows = endpoints
+            .finished
+            .into_iter()
+            .flatten()
+            .zip(&emulator.latest)
+            .enumerate()
+            .map(|(slot, (finished, latest))| {
+                row(finished, first_index + slot as u32, block, *latest)
+            })
+            .collect();
+        Ok(Some(Block {
+            rows,
+            lateness: emulator.lateness,
+            emulator_cpu: emulator.cpu,
+            endpoint_cpu: endpoints.cpu,
+        }))
+    }
+
+    fn load<'l>(&self, prepared: &'l PreparedArm, cell: &Cell, block: u32) -> Load<'l> {
+        Load {
+            stack: prepared.stack.as_ref(),
+            exchange: Exchange {
+                data: cell.data.0,
+                records: prepared.arm.record_size,
+            },
+            congestion: cell.congestion,
+            connections: 0,
+            concurrency: 1,
+            duration: Duration::ZERO,
+            timeout: self.experiment.timeout,
+            seed: self.experiment.seed.0 ^ u64::from(block),
+        }
+    }
+
+    /// Runs a load in surroundings of its own.
+    fn surround(
+        &self,
+        cell: &Cell,
+        load: &Load<'_>,
+        seed: Seed,
+        first_index: u32,
+        progress: &(dyn Fn() + Sync),
+    ) -> Result<(EndpointReport, EmulatorReport), LabError> {
+        let surroundings = Surroundings::new(cell.client_initcwnd, cell.initcwnd)?;
+        let shared = Shared::new(load.connections);
+        let cpus = available_cpus();
+        let emulator = Emulator::new(
+            &surroundings.client.device,
+            &surroundings.server.device,
+            &cell.link,
+            seed,
+            first_index,
+            &shared,
+        );
+        thread::scope(|scope| {
+            let emulator = scope.spawn(|| {
+                take_core(&cpus, 0, EMULATOR_PRIORITY);
+                emulator.run()
+            });
+            // A thread of its own: it changes namespaces and scheduling for good.
+            let endpoints = scope.spawn(|| {
+                take_core(&cpus, 1, ENDPOINT_PRIORITY);
+                endpoint::run(&surroundings, load, &shared, self.interrupt, progress)
+            });
+            let endpoints = endpoints.join();
+            shared.stop();
+            let emulator = emulator
+                .join()
+                .map_err(|_| LabError::Crashed("the link emulator"))?
+                .map_err(LabError::Emulator)?;
+            let endpoints = endpoints.map_err(|_| LabError::Crashed("the endpoints' thread"))??;
+            Ok((endpoints, emulator))
+        })
+    }
+}
+
+impl Growing {
+    fn add(&mut self, block: Block) {
+        self.rows.extend(block.rows);
+        self.lateness.extend(block.lateness);
+        self.emulator_cpu += block.emulator_cpu;
+        self.endpoint_cpu += block.endpoint_cpu;
+    }
+
+    fn finish(mut self, arm: usize, cell: usize, link: &Link, prepared: &PreparedArm) -> Sample {
+        let validity = match gate(&self.rows, &mut self.lateness, link) {
+            Ok(()) => Validity::Valid,
+            Err(reason) => Validity::Invalid(reason),
+        };
+        Sample {
+            arm,
+            cell,
+            chain_digest: prepared.chain.digest(),
+            engine: EngineReport {
+                concurrency: self.concurrency,
+                lowered: self.lowered,
+                link_lateness_p99: lateness_p99(&mut self.lateness),
+                endpoint_wait_p50: median(self.rows.iter().map(|row| row.lateness.endpoint)),
+                packets: self.lateness.len() as u64,
+                emulator_cpu: self.emulator_cpu,
+                endpoint_cpu: self.endpoint_cpu,
+                validity,
+            },
+            rows: self.rows,
+        }
+    }
+}
+
+/// Where the randomness of one link comes from: each link of a grid has luck of its own.
+fn link_seed(seed: Seed, link: &Link) -> Seed {
+    let direction = |direction: &Direction| {
+        format!(
+            "{} {} {} {} {} {}",
+            direction.delay.as_nanos(),
+            direction.jitter.as_nanos(),
+            direction.distribution,
+            direction.loss,
+            direction.rate.map_or(0, Rate::bits_per_second),
+            direction.queue
+        )
+    };
+    seed.part(&format!(
+        "{}; {}",
+        direction(&link.forward),
+        direction(&link.backward)
+    ))
+}
+
+/// Whether the engine has kept out of these connections' way, or how it did not.
+fn gate(rows: &[Row], lateness: &mut [u32], link: &Link) -> Result<(), String> {
+    let one_way = link.forward.delay.min(link.backward.delay);
+    let limit = MAX_LATENESS
+        .min(one_way.mul_f64(MAX_LATENESS_SHARE))
+        .max(WAKE_UP);
+    let late = lateness_p99(lateness);
+    if late > limit {
+        return Err(format!(
+            "1 % of packets were more than {late:.0?} late, against a limit of {limit:.0?}: \
+             close other programs or use a machine with more cores"
+        ));
+    }
+    let completed = || rows.iter().filter(|row| row.outcome == Outcome::Completed);
+    let wait = median(completed().map(|row| row.lateness.endpoint));
+    let limit = median(completed().filter_map(|row| row.times.ttlb))
+        .mul_f64(MAX_WAIT_SHARE)
+        .max(WAKE_UP);
+    if wait > limit {
+        return Err(format!(
+            "connections waited {wait:.0?} for each other, against a limit of {limit:.0?}: \
+             ask for a lower --concurrency"
+        ));
+    }
+    Ok(())
+}
+
+fn lateness_p99(lateness: &mut [u32]) -> Duration {
+    let rank = lateness.len() * 99 / 100;
+    if rank >= lateness.len() {
+        return Duration::ZERO;
+    }
+    let (_, p99, _) = lateness.select_nth_unstable(rank);
+    Duration::from_nanos(u64::from(*p99))
+}
+
+fn median(durations: impl Iterator<Item = Duration>) -> Duration {
+    let mut durations: Vec<_> = durations.collect();
+    let middle = durations.len() / 2;
+    if middle >= durations.len() {
+        return Duration::ZERO;
+    }
+    *durations.select_nth_unstable(middle).1
+}
+
+fn row(finished: Finished, index: u32, block: u32, latest: Duration) -> Row {
+    Row {
+        index,
+        block,
+        wire: wire(&finished),
+        outcome: finished.outcome,
+        times: finished.times,
+        client_tcp: finished.client_tcp,
+        server_tcp: finished.server_tcp,
+        lateness: Lateness {
+            link: latest,
+            endpoint: finished.waited,
+        },
+    }
+}
+
+/// What the observer read of a connection's handshake.
+fn wire(finished: &Finished) -> Wire {
+    let seen = finished.observer.observe(&finished.keys);
+    let bytes = |size: Option<usize>| size.map_or(0, |size| size as u32);
+    let mut client = seen
+        .flights
+        .iter()
+        .filter(|flight| flight.sender == Side::Client);
+    let server = seen
+        .flights
+        .iter()
+        .filter(|flight| flight.sender == Side::Server);
+    let client_hello_wire_bytes = client.next().map_or(0, |flight| flight.wire_bytes as u32);
+    let mss = finished.client_tcp.map_or(0, |tcp| tcp.mss);
+    Wire {
+        client_hello_bytes: bytes(seen.client_hello_bytes),
+        client_hello_segments: client_hello_wire_bytes
+            .checked_div(mss)
+            .map_or(0, |_| client_hello_wire_bytes.div_ceil(mss)),
+        server_hello_bytes: bytes(seen.server_hello_bytes),
+        encrypted_extensions_bytes: bytes(seen.encrypted_extensions_bytes),
+        certificate_bytes: bytes(seen.certificate_bytes),
+        certificate_verify_bytes: bytes(seen.certificate_verify_bytes),
+        server_finished_bytes: bytes(seen.server_finished_bytes),
+        client_finished_bytes: bytes(seen.client_finished_bytes),
+        client_hello_wire_bytes,
+        server_flight_wire_bytes: server.map(|flight| flight.wire_bytes as u32).sum(),
+        client_finish_wire_bytes: client.map(|flight| flight.wire_bytes as u32).sum(),
+        group: seen.group,
+        cipher_suite: seen.cipher_suite,
+        signature: seen.signature,
+        certificates: seen.certificates.len() as u32,
+        resumption: match seen.resumed {
+            Some(true) => Resumption::Resumed,
+            _ => Resumption::Full,
+        },
+    }
+}
+
+/// The CPUs that this process may use.
+pub(crate) fn available_cpus() -> Vec<usize> {
+    let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else {
+        return Vec::new();
+    };
+    (0..CpuSet::count())
+        .filter(|cpu| set.is_set(*cpu).unwrap_or(false))
+        .collect()
+}
+
+/// Gives the calling thread a core and real-time scheduling, as far as the machine
+/// allows: where it does not, lateness shows it.
+fn take_core(cpus: &[usize], thread: usize, priority: i32) {
+    if cpus.len() > 1
+        && let Some(cpu) = cpus.iter().rev().nth(thread)
+    {
+        let mut set = CpuSet::new();
+        if set.set(*cpu).is_ok() {
+            let _ = sched_setaffinity(Pid::from_raw(0), &set);
+        }
+    }
+    let _ = nix::sys::prctl::set_timerslack(1);
+    let _ = sys::schedule_fifo(priority);
+}

@@ -1,0 +1,147 @@
+//! Network interfaces and routes of the calling thread's namespace, through
+//! route netlink.
+
+use std::io;
+use std::net::Ipv4Addr;
+
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
+    RouteScope, RouteType,
+};
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+
+/// A route netlink socket in the namespace of the thread that opened it.
+pub(crate) struct Netlink {
+    socket: Socket,
+    sequence: u32,
+}
+
+/// An IPv4 prefix.
+#[derive(Clone, Copy)]
+pub(crate) struct Prefix {
+    pub(crate) address: Ipv4Addr,
+    pub(crate) length: u8,
+}
+
+impl Netlink {
+    pub(crate) fn open() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        Ok(Self {
+            socket,
+            sequence: 0,
+        })
+    }
+
+    /// Brings an interface up with these settings.
+    pub(crate) fn set_up(
+        &mut self,
+        interface: u32,
+        settings: Vec<LinkAttribute>,
+    ) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = interface;
+        message.header.flags = LinkFlags::Up;
+        message.header.change_mask = LinkFlags::Up;
+        message.attributes = settings;
+        self.request(RouteNetlinkMessage::SetLink(message), 0)
+    }
+
+    /// Adds an address to an interface.
+    pub(crate) fn add_address(&mut self, interface: u32, prefix: Prefix) -> io::Result<()> {
+        let mut message = AddressMessage::default();
+        message.header.family = AddressFamily::Inet;
+        message.header.prefix_len = prefix.length;
+        message.header.index = interface;
+        message.attributes = vec![
+            AddressAttribute::Local(prefix.address.into()),
+            AddressAttribute::Address(prefix.address.into()),
+        ];
+        self.request(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE)
+    }
+
+    /// Makes every address of a prefix local, so that a socket can bind any of them
+    /// (AnyIP).
+    pub(crate) fn add_local_prefix(&mut self, loopback: u32, prefix: Prefix) -> io::Result<()> {
+        let mut message = route(prefix, loopback);
+        // The kernel looks local routes up in a table of their own (RT_TABLE_LOCAL).
+        message.header.table = 255;
+        message.header.scope = RouteScope::Host;
+        message.header.kind = RouteType::Local;
+        self.request(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE)
+    }
+
+    /// Routes a prefix to an interface; connections over it start with `initcwnd`
+    /// segments.
+    pub(crate) fn add_route(
+        &mut self,
+        interface: u32,
+        prefix: Prefix,
+        source: Ipv4Addr,
+        initcwnd: u32,
+    ) -> io::Result<()> {
+        let mut message = route(prefix, interface);
+        message
+            .attributes
+            .push(RouteAttribute::PrefSource(RouteAddress::Inet(source)));
+        message
+            .attributes
+            .push(RouteAttribute::Metrics(vec![RouteMetric::InitCwnd(
+                initcwnd,
+            )]));
+        self.request(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE)
+    }
+
+    /// Takes the queueing discipline away from an interface.
+    pub(crate) fn remove_queueing(&mut self, interface: u32) -> io::Result<()> {
+        let mut message = TcMessage::default();
+        message.header.index = interface as i32;
+        message.header.parent = TcHandle::ROOT;
+        message.attributes = vec![TcAttribute::Kind("noqueue".to_owned())];
+        self.request(
+            RouteNetlinkMessage::NewQueueDiscipline(message),
+            NLM_F_CREATE | NLM_F_REPLACE,
+        )
+    }
+
+    fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+        self.sequence += 1;
+        let mut request = NetlinkMessage::from(message);
+        request.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+        request.header.sequence_number = self.sequence;
+        request.finalize();
+        let mut bytes = vec![0; request.buffer_len()];
+        request.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+        let (answer, _) = self.socket.recv_from_full()?;
+        let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
+        match answer.payload {
+            NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn route(prefix: Prefix, interface: u32) -> RouteMessage {
+    let mut message = RouteMessage::default();
+    message.header.address_family = AddressFamily::Inet;
+    message.header.destination_prefix_length = prefix.length;
+    message.header.table = RouteHeader::RT_TABLE_MAIN;
+    message.header.protocol = RouteProtocol::Static;
+    message.header.scope = RouteScope::Link;
+    message.header.kind = RouteType::Unicast;
+    message.attributes = vec![
+        RouteAttribute::Destination(RouteAddress::Inet(prefix.address)),
+        RouteAttribute::Oif(interface),
+    ];
+    message
+}

@@ -1,0 +1,189 @@
+//! Fresh surroundings for a block: two network namespaces, each with one TUN
+//! device, and nothing between them but the emulator.
+//!
+//! Nothing here has a name outside this process. The kernel removes the namespaces
+//! and devices when the last descriptor closes, so a normal exit, Ctrl-C, a
+//! panic and `kill -9` all leave nothing behind.
+
+use std::fs;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::thread;
+
+use netlink_packet_route::link::LinkAttribute;
+use nix::sched::{CloneFlags, setns, unshare};
+
+use super::LabError;
+use super::netlink::{Netlink, Prefix};
+use super::sys;
+
+/// RFC 2544 reserves 198.18.0.0/15 for benchmarks.
+const CLIENTS: Prefix = prefix(18, 0, 0, 16);
+const SERVERS: Prefix = prefix(19, 0, 0, 16);
+const CLIENT_HOST: Ipv4Addr = Ipv4Addr::new(198, 18, 255, 254);
+const SERVER_HOST: Ipv4Addr = Ipv4Addr::new(198, 19, 255, 254);
+/// Where the server listens.
+pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 1);
+/// The most connections that one block can have: each has an address of its own.
+pub(crate) const MAX_CONNECTIONS: u32 = 60_000;
+
+const DEVICE: &str = "lastbyte0";
+const MTU: u32 = 1500;
+/// Packets that a device holds until the emulator has read them. It must never overflow:
+/// losing packets is the link's business.
+const DEVICE_QUEUE: u32 = 10_000;
+
+/// TCP settings of both namespaces: Linux's own defaults but for the buffers, written
+/// out so that a tuned host doesn't bend a result, and the metrics cache off, which
+/// would carry state from one connection to the next.
+pub(crate) const SYSCTLS: &[(&str, &str)] = &[
+    ("net/ipv6/conf/all/disable_ipv6", "1"),
+    ("net/ipv6/conf/default/disable_ipv6", "1"),
+    ("net/ipv4/conf/all/rp_filter", "0"),
+    ("net/ipv4/conf/default/rp_filter", "0"),
+    ("net/ipv4/ip_local_port_range", "1024 65535"),
+    ("net/ipv4/tcp_no_metrics_save", "1"),
+    ("net/ipv4/tcp_no_ssthresh_metrics_save", "1"),
+    ("net/ipv4/tcp_slow_start_after_idle", "1"),
+    // The buffers' starting sizes are Linux's largest. By default they follow the window,
+    // but then a receiver acknowledges, and a sender sends, depending on how soon its
+    // process runs: the machine's noise, not the network's. The advertised window still
+    // starts at 64 KiB and grows as it does by default.
+    ("net/ipv4/tcp_rmem", "4096 6291456 6291456"),
+    ("net/ipv4/tcp_wmem", "4096 4194304 4194304"),
+    ("net/ipv4/tcp_sack", "1"),
+    ("net/ipv4/tcp_timestamps", "1"),
+    ("net/ipv4/tcp_window_scaling", "1"),
+    ("net/ipv4/tcp_ecn", "2"),
+    ("net/ipv4/tcp_recovery", "1"),
+    ("net/ipv4/tcp_early_retrans", "3"),
+    ("net/ipv4/tcp_syn_retries", "6"),
+    ("net/ipv4/tcp_moderate_rcvbuf", "1"),
+    ("net/ipv4/tcp_autocorking", "1"),
+    ("net/core/somaxconn", "4096"),
+    ("net/ipv4/tcp_max_syn_backlog", "4096"),
+];
+
+/// Two namespaces and their devices.
+pub(crate) struct Surroundings {
+    pub(crate) client: Host,
+    pub(crate) server: Host,
+}
+
+/// One end.
+pub(crate) struct Host {
+    pub(crate) namespace: OwnedFd,
+    pub(crate) device: OwnedFd,
+}
+
+impl Surroundings {
+    /// Makes them, with each side's initial congestion window in segments.
+    pub(crate) fn new(client_initcwnd: u32, server_initcwnd: u32) -> Result<Self, LabError> {
+        Ok(Self {
+            client: Host::new(CLIENTS, CLIENT_HOST, SERVERS, client_initcwnd)?,
+            server: Host::new(SERVERS, SERVER_HOST, CLIENTS, server_initcwnd)?,
+        })
+    }
+}
+
+impl Host {
+    fn new(own: Prefix, address: Ipv4Addr, peer: Prefix, initcwnd: u32) -> Result<Self, LabError> {
+        // A thread of its own: a namespace belongs to the thread that enters it, and
+        // the caller stays where it is.
+        thread::spawn(move || {
+            unshare(CloneFlags::CLONE_NEWNET).map_err(|error| LabError::Namespace(error.into()))?;
+            let namespace = fs::File::open("/proc/thread-self/ns/net")
+                .map_err(LabError::Namespace)?
+                .into();
+            let device = sys::open_tun(DEVICE).map_err(LabError::Tun)?;
+            configure(own, address, peer, initcwnd).map_err(LabError::Configure)?;
+            Ok(Self { namespace, device })
+        })
+        .join()
+        .map_err(|_| LabError::Crashed("setting up a namespace"))?
+    }
+
+    /// Moves the calling thread into this host's namespace.
+    pub(crate) fn enter(&self) -> Result<(), LabError> {
+        setns(self.namespace.as_fd(), CloneFlags::CLONE_NEWNET)
+            .map_err(|error| LabError::Namespace(error.into()))
+    }
+}
+
+/// Address of the client of connection `slot` (0 to `MAX_CONNECTIONS` - 1) of a block.
+pub(crate) fn client_address(slot: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(CLIENTS.address.to_bits() + 1 + slot)
+}
+
+/// The inverse of [`client_address`].
+pub(crate) fn client_slot(address: Ipv4Addr) -> Option<u32> {
+    let slot = address
+        .to_bits()
+        .checked_sub(CLIENTS.address.to_bits() + 1)?;
+    (slot < MAX_CONNECTIONS).then_some(slot)
+}
+
+const fn prefix(b: u8, c: u8, d: u8, length: u8) -> Prefix {
+    Prefix {
+        address: Ipv4Addr::new(198, b, c, d),
+        length,
+    }
+}
+
+fn configure(own: Prefix, address: Ipv4Addr, peer: Prefix, initcwnd: u32) -> io::Result<()> {
+    for (name, value) in SYSCTLS {
+        let path = format!("/proc/sys/{name}");
+        match fs::write(&path, value) {
+            Ok(()) => {}
+            // Not every kernel has IPv6, and some settings became per-namespace late.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(io::Error::new(error.kind(), format!("{path}: {error}"))),
+        }
+    }
+    let loopback = interface("lo")?;
+    let device = interface(DEVICE)?;
+    let mut netlink = Netlink::open()?;
+    netlink.set_up(loopback, Vec::new())?;
+    netlink.add_address(
+        device,
+        Prefix {
+            address,
+            length: 32,
+        },
+    )?;
+    netlink.set_up(
+        device,
+        vec![
+            LinkAttribute::Mtu(MTU),
+            LinkAttribute::TxQueueLen(DEVICE_QUEUE),
+            // TCP makes single packets, not super-packets to be cut up later. Else
+            // a sender may hold back its last segments until the next acknowledgement
+            // (`tcp_tso_should_defer`), which can cost a round trip.
+            LinkAttribute::GsoMaxSegs(1),
+        ],
+    )?;
+    netlink.remove_queueing(device)?;
+    netlink.add_local_prefix(loopback, own)?;
+    netlink.add_route(device, peer, address, initcwnd)
+}
+
+fn interface(name: &str) -> io::Result<u32> {
+    Ok(nix::net::if_::if_nametoindex(name)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_and_addresses_correspond() {
+        assert_eq!(client_address(0), Ipv4Addr::new(198, 18, 0, 1));
+        for slot in [0, 1, 254, 255, 256, MAX_CONNECTIONS - 1] {
+            assert_eq!(client_slot(client_address(slot)), Some(slot));
+            assert_ne!(client_address(slot), CLIENT_HOST);
+        }
+        assert_eq!(client_slot(SERVER), None);
+        assert_eq!(client_slot(CLIENT_HOST), None);
+    }
+}

@@ -1,0 +1,108 @@
+//! The few kernel interfaces that no safe wrapper offers: TUN, `TCP_INFO`,
+//! real-time scheduling.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+use lastbyte_link::Time;
+
+use crate::results::TcpStats;
+
+/// `CLOCK_MONOTONIC`.
+#[inline]
+pub(crate) fn now() -> Time {
+    let mut t = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `t` is a valid timespec; CLOCK_MONOTONIC always exists, so the call can't fail.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
+    Time(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
+}
+
+/// CPU time that the calling thread has used.
+pub(crate) fn thread_cpu_time() -> Duration {
+    let mut t = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `t` is a valid timespec; the clock exists for every thread.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) };
+    Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
+}
+
+/// Creates the TUN device `name` in the calling thread's network namespace and
+/// returns its non-blocking end. The device lives as long as the descriptor.
+pub(crate) fn open_tun(name: &str) -> io::Result<OwnedFd> {
+    // SAFETY: the path is a NUL-terminated literal; the result is checked.
+    let fd = unsafe {
+        libc::open(
+            c"/dev/net/tun".as_ptr(),
+            libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC,
+        )
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `fd` is open and owned by nobody else.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: ifreq is plain data, for which all zeroes is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request
+        .ifr_name
+        .iter_mut()
+        .zip(name.bytes().take(libc::IFNAMSIZ - 1))
+    {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: TUNSETIFF reads and writes one ifreq, which `request` is.
+    if unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETIFF, &mut request) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(fd)
+}
+
+/// The parts of `struct tcp_info` that a row keeps.
+pub(crate) fn tcp_stats(socket: BorrowedFd<'_>) -> io::Result<TcpStats> {
+    // SAFETY: tcp_info is plain data, for which all zeroes is a valid value.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into `info`.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut info).cast(),
+            &mut length,
+        )
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(TcpStats {
+        retransmits: info.tcpi_total_retrans,
+        lost: info.tcpi_lost,
+        rtt: Duration::from_micros(u64::from(info.tcpi_rtt)),
+        min_rtt: Duration::from_micros(u64::from(info.tcpi_min_rtt)),
+        cwnd: info.tcpi_snd_cwnd,
+        mss: info.tcpi_snd_mss,
+        segments_out: info.tcpi_segs_out,
+        segments_in: info.tcpi_segs_in,
+    })
+}
+
+/// Puts the calling thread under `SCHED_FIFO` with `priority`.
+pub(crate) fn schedule_fifo(priority: i32) -> io::Result<()> {
+    let parameters = libc::sched_param {
+        sched_priority: priority,
+    };
+    // SAFETY: `parameters` is valid for the call; 0 names the calling thread.
+    if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}

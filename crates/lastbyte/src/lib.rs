@@ -1,0 +1,7 @@
+//! Lastbyte: what post-quantum TLS 1.3 costs, from `connect()` to the last byte.
+
+pub mod cli;
+pub mod lab;
+pub mod report;
+pub mod results;
+pub mod study;

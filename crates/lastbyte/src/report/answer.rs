@@ -1,0 +1,309 @@
+//! What the results come to, in plain words.
+
+use std::time::Duration;
+
+use lastbyte_link::Bytes;
+
+use crate::results::number::{milliseconds, percent};
+use crate::results::{ArmSummary, CellSummary, Metric, Percent, Percentile, Summary, Validity};
+
+/// How far from a whole number of round trips an increase may be and still be called one.
+const ROUND_TRIP_TOLERANCE: f64 = 0.1;
+
+/// One sentence for each arm that is compared, or for an arm alone. It calls nothing a difference
+/// whose interval holds zero, and is silent about samples that are not valid.
+pub(super) fn answer(summary: &Summary) -> Vec<String> {
+    let Some(percentile) = representative(&summary.percentiles) else {
+        return Vec::new();
+    };
+    let labels: Vec<&str> = match &*summary.experiment.arms {
+        [alone] => vec![&alone.label],
+        [_, compared @ ..] => compared.iter().map(|arm| arm.label.as_str()).collect(),
+        [] => Vec::new(),
+    };
+    let sentence = |label| match &*summary.experiment.arms {
+        [_] => alone(summary, label, percentile),
+        _ => compared(summary, label, percentile),
+    };
+    let (at, known) = match percentile {
+        Percentile::MEDIAN => ("At the median".to_owned(), "median".to_owned()),
+        other => (format!("At {other}"), other.to_string()),
+    };
+    labels
+        .into_iter()
+        .map(|label| match sentence(label) {
+            Some(sentence) => format!("{at}, {label} {sentence}."),
+            None => {
+                format!("Nothing can be said about {label}: there is no valid {known} to go by.")
+            }
+        })
+        .collect()
+}
+
+fn representative(percentiles: &[Percentile]) -> Option<Percentile> {
+    let median = percentiles
+        .iter()
+        .find(|percentile| **percentile == Percentile::MEDIAN);
+    median.or(percentiles.first()).copied()
+}
+
+/// `completes the handshake in 70.4 ms; the last byte comes after 246.1 ms`
+fn alone(summary: &Summary, label: &str, percentile: Percentile) -> Option<String> {
+    let times = |metric, cells: &[&CellSummary]| -> Option<String> {
+        let times = cells.iter().filter_map(|cell| {
+            let arm = valid_arm(cell, label)?;
+            let estimate = arm.metric(metric).percentiles.get(&percentile)?.ok()?;
+            Some((estimate.value, *cell))
+        });
+        let times: Vec<_> = times.collect();
+        let (least, at_least) = times.iter().min_by_key(|(time, _)| *time)?;
+        let (most, at_most) = times.iter().max_by_key(|(time, _)| *time)?;
+        Some(span(
+            &milliseconds(*least),
+            at_least,
+            &milliseconds(*most),
+            at_most,
+        ))
+    };
+    let cells: Vec<_> = summary.cells.iter().collect();
+    let handshake = times(Metric::Handshake, &cells)?;
+    let mut sentence = format!("completes the handshake in {handshake}");
+    if let Some(last_byte) = times(Metric::Ttlb, &cells_with_data(summary)) {
+        sentence.push_str(&format!("; the last byte comes after {last_byte}"));
+    }
+    Some(sentence)
+}
+
+/// `adds one round trip (35.1 ms, +50 %) to the handshake; at 200KiB the last byte comes 1.9 % later`
+fn compared(summary: &Summary, label: &str, percentile: Percentile) -> Option<String> {
+    let cells: Vec<_> = summary.cells.iter().collect();
+    let handshake = Differences::new(&cells, label, Metric::Handshake, percentile)?;
+    let last_byte = Differences::new(&cells_with_data(summary), label, Metric::Ttlb, percentile);
+    let clauses = std::iter::once(handshake_clause(&handshake))
+        .chain(last_byte.map(|differences| last_byte_clause(&differences)));
+    Some(clauses.collect::<Vec<_>>().join("; "))
+}
+
+/// Increases of one metric over the cells.
+struct Differences<'a> {
+    /// Those whose intervals don't hold zero, the least first.
+    shown: Vec<Difference<'a>>,
+    /// All that were measured.
+    measured: usize,
+}
+
+struct Difference<'a> {
+    cell: &'a CellSummary,
+    increase: Percent,
+    before: Duration,
+    after: Duration,
+}
+
+/// Which way differences point.
+enum Trend {
+    None,
+    Up,
+    Down,
+    Both,
+}
+
+impl<'a> Differences<'a> {
+    /// `None` if nothing was measured.
+    fn new(
+        cells: &[&'a CellSummary],
+        label: &str,
+        metric: Metric,
+        percentile: Percentile,
+    ) -> Option<Differences<'a>> {
+        let mut shown = Vec::new();
+        let mut measured = 0;
+        for cell in cells {
+            let Some((baseline, arm)) = cell.baseline().zip(valid_arm(cell, label)) else {
+                continue;
+            };
+            let time = |arm: &ArmSummary| arm.metric(metric).percentiles.get(&percentile)?.ok();
+            let increase = arm
+                .metric(metric)
+                .increases
+                .get(&percentile)
+                .and_then(|known| known.ok());
+            let (Some(increase), Some(before), Some(after), Validity::Valid) =
+                (increase, time(baseline), time(arm), &baseline.validity)
+            else {
+                continue;
+            };
+            measured += 1;
+            if !increase.interval.holds_zero() {
+                let (before, after) = (before.value, after.value);
+                shown.push(Difference {
+                    cell,
+                    increase: increase.value,
+                    before,
+                    after,
+                });
+            }
+        }
+        shown.sort_by(|a, b| a.increase.0.total_cmp(&b.increase.0));
+        (measured > 0).then_some(Differences { shown, measured })
+    }
+
+    fn trend(&self) -> Trend {
+        match (self.shown.first(), self.shown.last()) {
+            (Some(least), _) if least.increase > Percent(0.0) => Trend::Up,
+            (_, Some(most)) if most.increase < Percent(0.0) => Trend::Down,
+            (Some(_), Some(_)) => Trend::Both,
+            _ => Trend::None,
+        }
+    }
+
+    /// Where nothing was shown.
+    fn elsewhere(&self) -> String {
+        match self.measured - self.shown.len() {
+            0 => String::new(),
+            others => format!(
+                ", and in {others} of {} cells no difference was shown",
+                self.measured
+            ),
+        }
+    }
+}
+
+fn handshake_clause(differences: &Differences<'_>) -> String {
+    let clause = match differences.trend() {
+        Trend::None => return "shows no difference in the handshake".into(),
+        Trend::Up => format!("adds {} to the handshake", extent(&differences.shown)),
+        Trend::Down => format!("takes {} off the handshake", extent(&differences.shown)),
+        Trend::Both => format!("changes the handshake by {}", percents(&differences.shown)),
+    };
+    clause + &differences.elsewhere()
+}
+
+fn last_byte_clause(differences: &Differences<'_>) -> String {
+    let (Some(least), Some(most)) = (differences.shown.first(), differences.shown.last()) else {
+        return "no difference was shown in the last byte".into();
+    };
+    let size = |difference: &Difference<'_>| percent(Percent(difference.increase.0.abs()));
+    let comes = match (&*differences.shown, differences.trend()) {
+        ([only], Trend::Up) => {
+            format!(
+                "at {} the last byte comes {} later",
+                place(only.cell),
+                size(only)
+            )
+        }
+        ([only], _) => format!(
+            "at {} the last byte comes {} earlier",
+            place(only.cell),
+            size(only)
+        ),
+        (_, Trend::Up) => format!(
+            "the last byte comes {} later",
+            span(&size(least), least.cell, &size(most), most.cell)
+        ),
+        (_, Trend::Down) => format!(
+            "the last byte comes {} earlier",
+            span(&size(most), most.cell, &size(least), least.cell)
+        ),
+        (_, _) => format!(
+            "the last byte comes between {} earlier ({}) and {} later ({})",
+            size(least),
+            place(least.cell),
+            size(most),
+            place(most.cell)
+        ),
+    };
+    comes + &differences.elsewhere()
+}
+
+/// `one round trip (35.1 ms, +50 %)`, or `3.2 ms (+4.5 %)`.
+fn extent(shown: &[Difference<'_>]) -> String {
+    let times = shown
+        .iter()
+        .map(|difference| difference.before.abs_diff(difference.after));
+    let least = times.clone().min().map_or(String::new(), milliseconds);
+    let most = times.max().map_or(String::new(), milliseconds);
+    let time = if least == most {
+        least
+    } else {
+        format!("{least} to {most}")
+    };
+    let percents = percents(shown);
+    match round_trips(shown) {
+        Some(round_trips) => format!("{round_trips} ({time}, {percents})"),
+        None => format!("{time} ({percents})"),
+    }
+}
+
+/// `+50 %`, or `-3.0 % to +14 %`.
+fn percents(shown: &[Difference<'_>]) -> String {
+    let signed = |difference: &Difference<'_>| {
+        let sign = if difference.increase > Percent(0.0) {
+            "+"
+        } else {
+            ""
+        };
+        format!("{sign}{}", percent(difference.increase))
+    };
+    let least = shown.first().map_or(String::new(), signed);
+    let most = shown.last().map_or(String::new(), signed);
+    if least == most {
+        least
+    } else {
+        format!("{least} to {most}")
+    }
+}
+
+/// The round trips that all differences amount to, in words.
+fn round_trips(shown: &[Difference<'_>]) -> Option<String> {
+    let mut counts = shown.iter().map(|difference| {
+        let rtt = difference.cell.cell.link.rtt().as_secs_f64();
+        let round_trips = difference.before.abs_diff(difference.after).as_secs_f64() / rtt;
+        let whole = round_trips.round();
+        let near = (round_trips - whole).abs() <= ROUND_TRIP_TOLERANCE;
+        (near && (1.0..100.0).contains(&whole)).then_some(whole as u32)
+    });
+    let first = counts.next()??;
+    counts
+        .all(|count| count == Some(first))
+        .then(|| match first {
+            1 => "one round trip".into(),
+            2 => "two round trips".into(),
+            3 => "three round trips".into(),
+            more => format!("{more} round trips"),
+        })
+}
+
+/// `70.4 ms`, or `70.4 ms (0B) to 246.1 ms (200KiB)`.
+fn span(least: &str, at_least: &CellSummary, most: &str, at_most: &CellSummary) -> String {
+    if least == most {
+        return least.to_owned();
+    }
+    format!(
+        "{least} ({}) to {most} ({})",
+        place(at_least),
+        place(at_most)
+    )
+}
+
+/// What tells the cell from others, or how much data it has.
+fn place(cell: &CellSummary) -> String {
+    if cell.name.is_empty() {
+        cell.cell.data.to_string()
+    } else {
+        cell.name.clone()
+    }
+}
+
+fn valid_arm<'a>(cell: &'a CellSummary, label: &str) -> Option<&'a ArmSummary> {
+    cell.arms
+        .iter()
+        .find(|arm| arm.label == label && arm.validity == Validity::Valid)
+}
+
+fn cells_with_data(summary: &Summary) -> Vec<&CellSummary> {
+    summary
+        .cells
+        .iter()
+        .filter(|cell| cell.cell.data != Bytes(0))
+        .collect()
+}

@@ -1,0 +1,119 @@
+//! The summary as CSV.
+
+use std::time::Duration;
+
+use super::json::{milliseconds, percent};
+use crate::results::{
+    ArmSummary, CellSummary, Estimate, Measured, Metric, MetricSummary, Percent, Percentile, Role,
+    Summary, Validity,
+};
+
+/// One line for each cell, arm and metric, after a line with the names of the fields: what was
+/// measured, then for each percentile its time in milliseconds, its increase over the baseline in
+/// percent, and the ends of their 95 % intervals. A field is empty where there is no number.
+pub fn csv(summary: &Summary) -> String {
+    let mut csv = ::csv::Writer::from_writer(Vec::new());
+    let mut write = |fields: Vec<String>| {
+        // Writing to memory cannot fail, and all records are made to have one length.
+        let _ = csv.write_record(fields);
+    };
+    write(names(&summary.percentiles));
+    for cell in &summary.cells {
+        for arm in &cell.arms {
+            for metric in Metric::ALL {
+                write(fields(cell, arm, metric, &summary.percentiles));
+            }
+        }
+    }
+    String::from_utf8(csv.into_inner().unwrap_or_default()).unwrap_or_default()
+}
+
+fn names(percentiles: &[Percentile]) -> Vec<String> {
+    const ESTIMATES: [&str; 6] = [
+        "ms",
+        "low_ms",
+        "high_ms",
+        "increase_percent",
+        "increase_low_percent",
+        "increase_high_percent",
+    ];
+    let places = [
+        "rtt_ms",
+        "forward_rate_bps",
+        "backward_rate_bps",
+        "forward_loss",
+        "backward_loss",
+        "forward_jitter_ms",
+        "backward_jitter_ms",
+        "initcwnd",
+        "client_initcwnd",
+        "congestion",
+        "data_bytes",
+        "arm",
+        "baseline",
+        "valid",
+        "connections",
+        "failed",
+        "metric",
+    ];
+    let estimates = percentiles.iter().flat_map(|percentile| {
+        ESTIMATES
+            .iter()
+            .map(move |name| format!("{percentile}_{name}"))
+    });
+    places
+        .into_iter()
+        .map(str::to_owned)
+        .chain(estimates)
+        .collect()
+}
+
+fn fields(
+    cell: &CellSummary,
+    arm: &ArmSummary,
+    metric: Metric,
+    percentiles: &[Percentile],
+) -> Vec<String> {
+    let link = &cell.cell.link;
+    let both = [&link.forward, &link.backward];
+    let mut fields = vec![milliseconds(link.rtt()).to_string()];
+    fields.extend(both.map(|way| {
+        way.rate
+            .map_or(String::new(), |rate| rate.bits_per_second().to_string())
+    }));
+    fields.extend(both.map(|way| way.loss.fraction().to_string()));
+    fields.extend(both.map(|way| milliseconds(way.jitter).to_string()));
+    fields.extend([
+        cell.cell.initcwnd.to_string(),
+        cell.cell.client_initcwnd.to_string(),
+        cell.cell.congestion.to_string(),
+        cell.cell.data.0.to_string(),
+        arm.label.clone(),
+        (arm.role == Role::Baseline).to_string(),
+        (arm.validity == Validity::Valid).to_string(),
+        arm.connections.to_string(),
+        arm.failed().to_string(),
+        metric.to_string(),
+    ]);
+    let MetricSummary {
+        percentiles: times,
+        increases,
+        ..
+    } = arm.metric(metric);
+    for percentile in percentiles {
+        fields.extend(estimate(times.get(percentile), |time: Duration| {
+            milliseconds(time).to_string()
+        }));
+        fields.extend(estimate(increases.get(percentile), |increase: Percent| {
+            percent(increase).to_string()
+        }));
+    }
+    fields
+}
+
+fn estimate<T: Copy>(measured: Option<&Measured<T>>, text: fn(T) -> String) -> [String; 3] {
+    let Some(Ok(Estimate { value, interval })) = measured else {
+        return Default::default();
+    };
+    [Some(*value), interval.low, interval.high].map(|number| number.map_or(String::new(), text))
+}

@@ -1,0 +1,420 @@
+//! The document of `compare`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use lastbyte_link::{Direction, Rate};
+use serde::Serialize;
+
+use super::answer::answer;
+use crate::results::check::{cipher_suite_name, group_name, signature_name};
+use crate::results::{
+    Absent, ArmSummary, CellSummary, Environment, Estimate, Interval, Measured, Metric, Percent,
+    Percentile, Role, Summary, Typical, Validity, WireSummary,
+};
+
+/// The JSON Schema of the document.
+pub const SCHEMA: &str = include_str!("../../schemas/compare-1.schema.json");
+
+/// The whole summary as one JSON document, as [`SCHEMA`] has it. A number that can't be had is null,
+/// and an entry in `notes` says why.
+pub fn json(summary: &Summary, environment: &Environment) -> String {
+    let mut notes = Notes::default();
+    let cells = summary.cells.iter().enumerate();
+    let cells = cells
+        .map(|(index, cell)| CellDocument::new(cell, &format!("cells[{index}]"), &mut notes))
+        .collect();
+    let document = Document {
+        schema: "lastbyte.compare/1",
+        engine: &environment.engine,
+        seed: summary.experiment.seed.0,
+        answer: answer(summary),
+        warnings: summary.warnings.iter().map(ToString::to_string).collect(),
+        notes: notes.0,
+        environment,
+        connections: summary.experiment.connections,
+        timeout_ms: milliseconds(summary.experiment.timeout),
+        cells,
+    };
+    // Serialising plain structures to memory cannot fail.
+    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+}
+
+/// The name of a size, and where it is.
+type Size = (&'static str, fn(&WireSummary) -> Typical);
+
+/// The sizes that are told of each arm's handshake.
+const SIZES: [Size; 10] = [
+    ("client_hello_bytes", |wire| wire.client_hello_bytes),
+    ("client_hello_segments", |wire| wire.client_hello_segments),
+    ("server_hello_bytes", |wire| wire.server_hello_bytes),
+    ("encrypted_extensions_bytes", |wire| {
+        wire.encrypted_extensions_bytes
+    }),
+    ("certificate_bytes", |wire| wire.certificate_bytes),
+    ("certificates", |wire| wire.certificates),
+    ("certificate_verify_bytes", |wire| {
+        wire.certificate_verify_bytes
+    }),
+    ("server_finished_bytes", |wire| wire.server_finished_bytes),
+    ("client_finished_bytes", |wire| wire.client_finished_bytes),
+    ("server_flight_wire_bytes", |wire| wire.server_wire_bytes),
+];
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    engine: &'a str,
+    seed: u64,
+    answer: Vec<String>,
+    warnings: Vec<String>,
+    notes: Vec<String>,
+    environment: &'a Environment,
+    connections: u32,
+    timeout_ms: f64,
+    cells: Vec<CellDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct CellDocument<'a> {
+    rtt_ms: f64,
+    rate_bps: Option<u64>,
+    loss: Option<f64>,
+    jitter_ms: Option<f64>,
+    forward: DirectionDocument,
+    backward: DirectionDocument,
+    initcwnd: u32,
+    client_initcwnd: u32,
+    congestion: &'static str,
+    data_bytes: u64,
+    arms: Vec<ArmDocument<'a>>,
+    increase_percent: Vec<IncreaseDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct DirectionDocument {
+    delay_ms: f64,
+    jitter_ms: f64,
+    jitter_distribution: String,
+    loss: f64,
+    rate_bps: Option<u64>,
+    queue_packets: u32,
+}
+
+#[derive(Serialize)]
+struct ArmDocument<'a> {
+    arm: &'a str,
+    baseline: bool,
+    valid: bool,
+    invalid_reason: Option<&'a str>,
+    connections: u32,
+    failed: u32,
+    failures: Vec<FailureDocument<'a>>,
+    #[serde(flatten)]
+    sizes: BTreeMap<&'static str, Option<u32>>,
+    server_segments: Option<usize>,
+    server_flights: Option<u32>,
+    negotiated: NegotiatedDocument,
+    chain_sha256: &'a str,
+    #[serde(flatten)]
+    times: BTreeMap<String, ByPercentile<Option<f64>>>,
+    intervals: BTreeMap<String, ByPercentile<IntervalDocument>>,
+    measurement: MeasurementDocument,
+}
+
+#[derive(Serialize)]
+struct FailureDocument<'a> {
+    reason: &'a str,
+    connections: u32,
+}
+
+#[derive(Default, Serialize)]
+struct NegotiatedDocument {
+    group: Option<String>,
+    cipher_suite: Option<String>,
+    signature: Option<String>,
+}
+
+/// How the engine fared.
+#[derive(Serialize)]
+struct MeasurementDocument {
+    concurrency: u32,
+    lowered: u32,
+    link_lateness_p99_ms: f64,
+    endpoint_wait_p50_ms: f64,
+}
+
+#[derive(Serialize)]
+struct IncreaseDocument<'a> {
+    arm: &'a str,
+    metric: &'static str,
+    #[serde(flatten)]
+    percentiles: ByPercentile<EstimateDocument>,
+}
+
+#[derive(Serialize)]
+struct IntervalDocument {
+    low: Option<f64>,
+    high: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct EstimateDocument {
+    value: Option<f64>,
+    #[serde(flatten)]
+    interval: IntervalDocument,
+}
+
+/// By `p50` and so on.
+type ByPercentile<T> = BTreeMap<String, T>;
+
+/// Why numbers are null, each after the path of what it is about.
+#[derive(Default)]
+struct Notes(Vec<String>);
+
+impl Notes {
+    fn add(&mut self, path: &str, why: impl fmt::Display) {
+        self.0.push(format!("{path}: {why}"));
+    }
+
+    /// Says why percentiles, or ends of their intervals, are absent.
+    fn add_absent<T>(&mut self, path: &str, measured: &BTreeMap<Percentile, Measured<T>>) {
+        for (percentile, measured) in measured {
+            match measured {
+                Err(Absent::NoData) => return self.add(path, Absent::NoData),
+                Err(absent) => self.add(&format!("{path}.{percentile}"), absent),
+                Ok(Estimate {
+                    interval:
+                        Interval {
+                            low: Some(_),
+                            high: Some(_),
+                        },
+                    ..
+                }) => (),
+                Ok(_) => self.add(
+                    &format!("{path}.{percentile}"),
+                    "its interval is open, since resamples lean on connections that failed",
+                ),
+            }
+        }
+    }
+}
+
+impl<'a> CellDocument<'a> {
+    fn new(summary: &'a CellSummary, path: &str, notes: &mut Notes) -> CellDocument<'a> {
+        let cell = &summary.cell;
+        let [forward, backward] = [&cell.link.forward, &cell.link.backward];
+        let mut arms = Vec::new();
+        let mut increase_percent = Vec::new();
+        for (index, arm) in summary.arms.iter().enumerate() {
+            arms.push(ArmDocument::new(
+                arm,
+                &format!("{path}.arms[{index}]"),
+                notes,
+            ));
+            if arm.role == Role::Baseline {
+                continue;
+            }
+            for metric in Metric::ALL {
+                let path = format!("{path}.increase_percent[{}]", increase_percent.len());
+                increase_percent.push(IncreaseDocument::new(arm, metric, &path, notes));
+            }
+        }
+        if forward.rate.is_none() && backward.rate.is_none() {
+            notes.add(&format!("{path}.rate_bps"), "the link has no rate limit");
+        }
+        CellDocument {
+            rtt_ms: milliseconds(cell.link.rtt()),
+            rate_bps: both(
+                forward.rate,
+                backward.rate,
+                &format!("{path}.rate_bps"),
+                notes,
+            )
+            .flatten()
+            .map(Rate::bits_per_second),
+            loss: both(forward.loss, backward.loss, &format!("{path}.loss"), notes)
+                .map(|loss| loss.fraction()),
+            jitter_ms: both(
+                forward.jitter,
+                backward.jitter,
+                &format!("{path}.jitter_ms"),
+                notes,
+            )
+            .map(milliseconds),
+            forward: DirectionDocument::new(forward),
+            backward: DirectionDocument::new(backward),
+            initcwnd: cell.initcwnd,
+            client_initcwnd: cell.client_initcwnd,
+            congestion: cell.congestion.name(),
+            data_bytes: cell.data.0,
+            arms,
+            increase_percent,
+        }
+    }
+}
+
+/// What both directions have in common.
+fn both<T: PartialEq>(forward: T, backward: T, path: &str, notes: &mut Notes) -> Option<T> {
+    if forward != backward {
+        notes.add(path, "the directions differ: see forward and backward");
+        return None;
+    }
+    Some(forward)
+}
+
+impl DirectionDocument {
+    fn new(direction: &Direction) -> DirectionDocument {
+        DirectionDocument {
+            delay_ms: milliseconds(direction.delay),
+            jitter_ms: milliseconds(direction.jitter),
+            jitter_distribution: direction.distribution.to_string(),
+            loss: direction.loss.fraction(),
+            rate_bps: direction.rate.map(Rate::bits_per_second),
+            queue_packets: direction.queue,
+        }
+    }
+}
+
+impl<'a> ArmDocument<'a> {
+    fn new(arm: &'a ArmSummary, path: &str, notes: &mut Notes) -> ArmDocument<'a> {
+        let server_flights = arm.wire.and_then(|wire| wire.server_flights);
+        match arm.wire {
+            None => notes.add(
+                path,
+                "no connection completed, so the handshake is not known",
+            ),
+            Some(_) if server_flights.is_none() => {
+                notes.add(
+                    &format!("{path}.server_flights"),
+                    "the server's segment size is not known",
+                );
+            }
+            Some(_) => (),
+        }
+        let sizes = SIZES.map(|(name, size)| {
+            let size = arm.wire.as_ref().map(size);
+            if let Some(Typical { least, most, .. }) = size
+                && least != most
+            {
+                notes.add(
+                    &format!("{path}.{name}"),
+                    format!("the median of {least} to {most}"),
+                );
+            }
+            (name, size.map(|size| size.median))
+        });
+        let mut times = BTreeMap::new();
+        let mut intervals = BTreeMap::new();
+        for metric in Metric::ALL {
+            let name = format!("{metric}_ms");
+            let measured = &arm.metric(metric).percentiles;
+            notes.add_absent(&format!("{path}.{name}"), measured);
+            times.insert(
+                name.clone(),
+                by_percentile(measured, |time| time.map(|time| milliseconds(time.value))),
+            );
+            intervals.insert(
+                name,
+                by_percentile(measured, |time| interval(time, milliseconds)),
+            );
+        }
+        ArmDocument {
+            arm: &arm.label,
+            baseline: arm.role == Role::Baseline,
+            valid: arm.validity == Validity::Valid,
+            invalid_reason: match &arm.validity {
+                Validity::Valid => None,
+                Validity::Invalid(reason) => Some(reason),
+            },
+            connections: arm.connections,
+            failed: arm.failed(),
+            failures: arm
+                .failures
+                .iter()
+                .map(|(reason, connections)| FailureDocument {
+                    reason,
+                    connections: *connections,
+                })
+                .collect(),
+            sizes: sizes.into(),
+            server_segments: server_flights.map(|server| server.segments),
+            server_flights: server_flights.map(|server| server.flights),
+            negotiated: arm
+                .wire
+                .as_ref()
+                .map(NegotiatedDocument::new)
+                .unwrap_or_default(),
+            chain_sha256: &arm.chain_digest,
+            times,
+            intervals,
+            measurement: MeasurementDocument {
+                concurrency: arm.engine.concurrency,
+                lowered: arm.engine.lowered,
+                link_lateness_p99_ms: milliseconds(arm.engine.link_lateness_p99),
+                endpoint_wait_p50_ms: milliseconds(arm.engine.endpoint_wait_p50),
+            },
+        }
+    }
+}
+
+impl NegotiatedDocument {
+    fn new(wire: &WireSummary) -> NegotiatedDocument {
+        NegotiatedDocument {
+            group: wire.group.map(group_name),
+            cipher_suite: wire.cipher_suite.map(cipher_suite_name),
+            signature: wire.signature.map(signature_name),
+        }
+    }
+}
+
+impl<'a> IncreaseDocument<'a> {
+    fn new(
+        arm: &'a ArmSummary,
+        metric: Metric,
+        path: &str,
+        notes: &mut Notes,
+    ) -> IncreaseDocument<'a> {
+        let increases = &arm.metric(metric).increases;
+        notes.add_absent(path, increases);
+        IncreaseDocument {
+            arm: &arm.label,
+            metric: metric.name(),
+            percentiles: by_percentile(increases, |increase| EstimateDocument {
+                value: increase.map(|increase| percent(increase.value)),
+                interval: interval(increase, percent),
+            }),
+        }
+    }
+}
+
+/// A document of each estimate, or of its absence.
+fn by_percentile<T: Copy, D>(
+    measured: &BTreeMap<Percentile, Measured<T>>,
+    document: impl Fn(Option<Estimate<T>>) -> D,
+) -> ByPercentile<D> {
+    measured
+        .iter()
+        .map(|(percentile, known)| (percentile.to_string(), document(known.ok())))
+        .collect()
+}
+
+fn interval<T: Copy>(estimate: Option<Estimate<T>>, number: fn(T) -> f64) -> IntervalDocument {
+    let interval = estimate.map(|estimate| estimate.interval);
+    IntervalDocument {
+        low: interval.and_then(|interval| interval.low).map(number),
+        high: interval.and_then(|interval| interval.high).map(number),
+    }
+}
+
+/// In milliseconds, to the nanosecond.
+pub(super) fn milliseconds(duration: Duration) -> f64 {
+    duration.as_nanos() as f64 / 1e6
+}
+
+/// In percent, to a ten-thousandth.
+pub(super) fn percent(Percent(percent): Percent) -> f64 {
+    // Adding zero makes one zero of the two that there are.
+    (percent * 1e4).round() / 1e4 + 0.0
+}

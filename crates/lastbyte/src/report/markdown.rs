@@ -1,0 +1,98 @@
+//! The summary as Markdown, for an issue or a page.
+
+use super::answer::answer;
+use super::messages::{COLUMNS, messages};
+use super::text;
+use crate::results::{ArmSummary, CellSummary, Metric, Percentile, Summary, Validity};
+
+/// What it comes to, a table for each cell, the handshakes' messages, and warnings.
+pub fn markdown(summary: &Summary) -> String {
+    let mut out = String::new();
+    for sentence in answer(summary) {
+        out.push_str(&format!("{}\n\n", escape(&sentence)));
+    }
+    for cell in summary.cells.iter().filter(|cell| !cell.arms.is_empty()) {
+        let times = times(cell, &summary.percentiles);
+        out.push_str(&format!("**{}**\n\n{times}\n", cell.cell));
+    }
+    if let Some(legend) = text::legend(summary) {
+        out.push_str(&format!("{legend}\n\n"));
+    }
+    let titles = std::iter::once("handshake messages, bytes")
+        .chain(COLUMNS)
+        .map(str::to_owned);
+    let sizes = messages(summary)
+        .into_iter()
+        .map(|(label, sizes)| std::iter::once(code(label)).chain(sizes).collect());
+    out.push_str(&table(1, titles.collect(), sizes));
+    if !summary.warnings.is_empty() {
+        out.push('\n');
+    }
+    for warning in &summary.warnings {
+        out.push_str(&format!("- Warning: {}\n", escape(&warning.to_string())));
+    }
+    out
+}
+
+/// Times of one cell, with their increases over the baseline.
+fn times(cell: &CellSummary, percentiles: &[Percentile]) -> String {
+    let titles = ["metric".to_owned(), "arm".to_owned()];
+    let titles = titles
+        .into_iter()
+        .chain(percentiles.iter().map(Percentile::to_string));
+    let rows = text::metrics(cell).iter().flat_map(|metric| {
+        cell.arms.iter().map(|arm| {
+            let fields = percentiles
+                .iter()
+                .map(|percentile| field(arm, *metric, *percentile));
+            [text::metric(*metric).to_owned(), label(arm)]
+                .into_iter()
+                .chain(fields)
+                .collect()
+        })
+    });
+    table(2, titles.collect(), rows)
+}
+
+/// `250.8 ms (+1.9 % [1.7, 2.1])`
+fn field(arm: &ArmSummary, metric: Metric, percentile: Percentile) -> String {
+    let metric = arm.metric(metric);
+    let time = metric
+        .percentiles
+        .get(&percentile)
+        .map_or(String::new(), text::time);
+    match metric.increases.get(&percentile) {
+        Some(increase) => format!("{time} ({})", text::increase(increase)),
+        None => time,
+    }
+}
+
+fn label(arm: &ArmSummary) -> String {
+    match arm.validity {
+        Validity::Valid => code(&arm.label),
+        Validity::Invalid(_) => format!("{} (invalid)", code(&arm.label)),
+    }
+}
+
+/// A table of which the first columns are words, and the others numbers.
+fn table(words: usize, titles: Vec<String>, rows: impl Iterator<Item = Vec<String>>) -> String {
+    let line = |fields: &[String]| format!("| {} |\n", fields.join(" | "));
+    let alignment = |column| if column < words { "---" } else { "---:" };
+    let rule: Vec<String> = (0..titles.len())
+        .map(|column| alignment(column).into())
+        .collect();
+    let mut out = line(&titles) + &line(&rule);
+    for row in rows {
+        out.push_str(&line(&row));
+    }
+    out
+}
+
+fn code(text: &str) -> String {
+    format!("`{}`", escape(text).replace('`', "'"))
+}
+
+/// Keeps a text, such as a path in an arm, from ending its field or line.
+fn escape(text: &str) -> String {
+    text.replace('|', "\\|").replace(['\n', '\r'], " ")
+}

@@ -1,0 +1,18 @@
+//! Results for people and for programs.
+
+mod answer;
+mod csv;
+mod json;
+mod layout;
+mod markdown;
+mod messages;
+mod table;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use self::csv::csv;
+pub use json::{SCHEMA, json};
+pub use layout::Style;
+pub use markdown::markdown;
+pub use table::table;

@@ -1,0 +1,137 @@
+//! Results for a terminal.
+
+use std::time::Duration;
+
+use super::answer::answer;
+use super::layout::{Field, Line, Role, Style, set, wrap};
+use super::messages::{COLUMNS, messages};
+use super::text;
+use crate::results::number::millisecond_digits;
+use crate::results::{
+    ArmSummary, CellSummary, Measured, Metric, Percentile, Role as ArmRole, Summary, Validity,
+};
+
+/// The results as text of at most 100 columns: times and increases of each cell, the handshakes'
+/// messages, what it comes to in a sentence, and warnings.
+pub fn table(summary: &Summary, style: Style) -> String {
+    let mut times = Vec::new();
+    for cell in &summary.cells {
+        times.extend(cell_lines(cell, &summary.percentiles));
+        times.push(Line::Text(Role::Normal, String::new()));
+    }
+    let mut out = set(&times, style);
+    if let Some(legend) = text::legend(summary) {
+        out.push_str(&format!("{}\n\n", style.paint(Role::Dim, &legend)));
+    }
+    let handshakes = set(&handshake_lines(summary), style);
+    if !handshakes.is_empty() {
+        out.push_str(&format!("{handshakes}\n"));
+    }
+    for sentence in answer(summary) {
+        out.push_str(&wrap(&sentence, 0));
+        out.push('\n');
+    }
+    if !summary.warnings.is_empty() {
+        out.push('\n');
+    }
+    for warning in &summary.warnings {
+        let text = wrap(&format!("warning: {warning}"), 2);
+        let rest = text.strip_prefix("warning:").unwrap_or(&text);
+        out.push_str(&style.paint(Role::Warning, "warning:"));
+        out.push_str(rest);
+        out.push('\n');
+    }
+    out
+}
+
+/// Times of one cell.
+fn cell_lines(cell: &CellSummary, percentiles: &[Percentile]) -> Vec<Line> {
+    let mut lines = vec![Line::Text(Role::Heading, heading(cell))];
+    if cell.arms.is_empty() {
+        lines.push(Line::Text(Role::Normal, "  not measured".into()));
+        return lines;
+    }
+    let mut titles: Vec<Field> = percentiles
+        .iter()
+        .map(|percentile| Field::new(Role::Dim, percentile.to_string()))
+        .collect();
+    for metric in text::metrics(cell) {
+        let name = Field::new(Role::Normal, format!("  {}", text::metric(*metric)));
+        lines.push(Line::Fields(name, std::mem::take(&mut titles)));
+        for arm in &cell.arms {
+            lines.extend(arm_lines(cell, arm, *metric));
+        }
+    }
+    lines
+}
+
+/// The times of an arm, and below them their increases or, for an arm alone, their intervals.
+fn arm_lines(cell: &CellSummary, arm: &ArmSummary, metric: Metric) -> Vec<Line> {
+    let label = match arm.validity {
+        Validity::Valid => Field::new(Role::Normal, format!("    {}", arm.label)),
+        Validity::Invalid(_) => Field::new(Role::Warning, format!("    {} (invalid)", arm.label)),
+    };
+    let below = |fields: Vec<Field>| Line::Fields(Field::new(Role::Normal, ""), fields);
+    let metric = arm.metric(metric);
+    let times = metric.percentiles.values();
+    let mut lines = vec![Line::Fields(
+        label,
+        times
+            .clone()
+            .map(|time| Field::new(Role::Normal, text::time(time)))
+            .collect(),
+    )];
+    if arm.role == ArmRole::Compared {
+        let increases = metric.increases.values().map(text::increase);
+        lines.push(below(
+            increases.map(|text| Field::new(Role::Dim, text)).collect(),
+        ));
+    } else if cell.arms.len() == 1 {
+        lines.push(below(times.map(time_interval).collect()));
+    }
+    lines
+}
+
+fn time_interval(time: &Measured<Duration>) -> Field {
+    let text = time.map_or(String::new(), |time| {
+        text::interval(&time.interval, millisecond_digits)
+    });
+    Field::new(Role::Dim, text)
+}
+
+/// The cell, and how many connections each of its samples has if they agree.
+fn heading(cell: &CellSummary) -> String {
+    let mut counts: Vec<u32> = cell.arms.iter().map(|arm| arm.connections).collect();
+    counts.dedup();
+    match *counts {
+        [connections] => format!("{}: {connections} connections", cell.cell),
+        _ => cell.cell.to_string(),
+    }
+}
+
+/// The handshakes' messages, once for each arm.
+fn handshake_lines(summary: &Summary) -> Vec<Line> {
+    let names = COLUMNS
+        .iter()
+        .map(|name| Field::new(Role::Dim, *name))
+        .collect();
+    let title = Line::Fields(
+        Field::new(Role::Heading, "handshake messages, bytes"),
+        names,
+    );
+    let rows = messages(summary).into_iter().map(|(label, numbers)| {
+        let numbers = numbers
+            .into_iter()
+            .map(|number| Field::new(Role::Normal, number));
+        Line::Fields(
+            Field::new(Role::Normal, format!("    {label}")),
+            numbers.collect(),
+        )
+    });
+    let rows: Vec<Line> = rows.collect();
+    if rows.is_empty() {
+        rows
+    } else {
+        std::iter::once(title).chain(rows).collect()
+    }
+}

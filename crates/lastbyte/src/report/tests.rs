@@ -1,0 +1,444 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::time::Duration;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::results::fixtures::{CLASSICAL, HYBRID, MIXED, cell, experiment, samples};
+use crate::results::{Environment, Host, Outcome, Percentile, Sample, Summary, Validity};
+use crate::study::Experiment;
+
+fn summary(experiment: &Experiment, samples: &[Sample]) -> Summary {
+    Summary::new(experiment, samples, &Percentile::USUAL)
+}
+
+/// The question that `compare` answers when nothing is asked.
+fn headline() -> Summary {
+    let cells = ["0KiB", "50KiB", "200KiB"]
+        .map(|data| cell("0%", data))
+        .into();
+    let experiment = experiment(&[CLASSICAL, HYBRID], cells, 200);
+    summary(&experiment, &samples(&experiment))
+}
+
+fn alone() -> Summary {
+    let experiment = experiment(&[CLASSICAL], vec![cell("0%", "200KiB")], 100);
+    summary(&experiment, &samples(&experiment))
+}
+
+/// Three arms, with all that can go wrong on a lossy path.
+fn troubled() -> Summary {
+    let cells = vec![cell("0%", "0KiB"), cell("5%", "200KiB")];
+    let experiment = experiment(&[CLASSICAL, HYBRID, MIXED], cells, 60);
+    let mut samples = samples(&experiment);
+    for row in &mut samples[4].rows[..9] {
+        row.outcome = match row.index % 4 {
+            0 => Outcome::Failed("connection reset by the peer".into()),
+            _ => Outcome::TimedOut,
+        };
+    }
+    samples[2].engine.validity =
+        Validity::Invalid("the machine was too busy: close other programs".into());
+    for row in &mut samples[5].rows {
+        // Much luck, and none that the arms share.
+        let late = Duration::from_millis(u64::from(row.index * 7919 % 61) * 2);
+        row.times.handshake = row.times.handshake.map(|time| time + late);
+        row.times.ttlb = row
+            .times
+            .ttlb
+            .map(|time| time - Duration::from_millis(60) + late);
+    }
+    summary(&experiment, &samples)
+}
+
+fn environment() -> Environment {
+    let pairs = |pairs: &[(&str, &str)]| {
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
+    };
+    Environment {
+        engine: "live".into(),
+        command: vec!["lastbyte".into(), "compare".into()],
+        versions: pairs(&[("lastbyte", "0.1.0"), ("openssl", "3.6.3")]),
+        kernel: "Linux 6.12.0".into(),
+        sysctls: pairs(&[("net.ipv4.tcp_no_metrics_save", "1")]),
+        host: Host {
+            cpu: "A processor".into(),
+            cpus: 2,
+            memory_bytes: 1 << 30,
+        },
+    }
+}
+
+#[test]
+fn the_headline_in_a_terminal() {
+    assert_snapshot!(table(&headline(), Style::Plain));
+}
+
+#[test]
+fn an_arm_alone_in_a_terminal() {
+    assert_snapshot!(table(&alone(), Style::Plain));
+}
+
+#[test]
+fn trouble_in_a_terminal() {
+    assert_snapshot!(table(&troubled(), Style::Plain));
+}
+
+#[test]
+fn colours_do_not_change_the_text() {
+    let coloured = table(&troubled(), Style::Coloured);
+    assert!(coloured.starts_with("\x1b[1mRTT 35ms"), "{coloured}");
+    let mut plain = String::new();
+    let mut rest = coloured.as_str();
+    while let Some((before, code)) = rest.split_once("\x1b[") {
+        plain.push_str(before);
+        rest = code.split_once('m').unwrap().1;
+    }
+    plain.push_str(rest);
+    assert_eq!(plain, table(&troubled(), Style::Plain));
+}
+
+#[test]
+fn no_line_is_wider_than_a_terminal() {
+    for summary in [headline(), alone(), troubled()] {
+        for line in table(&summary, Style::Plain).lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+            assert_eq!(line, line.trim_end());
+        }
+    }
+}
+
+#[test]
+fn a_long_label_has_a_line_of_its_own() {
+    let label = "SecP256r1MLKEM768/rsa-2048:16000B/intermediates=2/root=sent/record_size=1400";
+    let experiment = experiment(&[CLASSICAL, label], vec![cell("0%", "0B")], 20);
+    assert_snapshot!(table(
+        &summary(&experiment, &samples(&experiment)),
+        Style::Plain
+    ));
+}
+
+#[test]
+fn nothing_was_measured() {
+    let experiment = experiment(&[CLASSICAL, HYBRID], vec![cell("0%", "200KiB")], 20);
+    let summary = summary(&experiment, &[]);
+    assert_snapshot!(table(&summary, Style::Plain));
+    assert_valid(&json(&summary, &environment()));
+    assert!(!markdown(&summary).is_empty());
+    assert_eq!(csv(&summary).lines().count(), 1);
+}
+
+#[test]
+fn every_connection_failed() {
+    let experiment = experiment(&[CLASSICAL, HYBRID], vec![cell("0%", "200KiB")], 20);
+    let mut samples = samples(&experiment);
+    for row in samples.iter_mut().flat_map(|sample| &mut sample.rows) {
+        row.outcome = Outcome::TimedOut;
+    }
+    let summary = summary(&experiment, &samples);
+    assert_snapshot!(table(&summary, Style::Plain));
+    assert_valid(&json(&summary, &environment()));
+}
+
+mod answering {
+    use super::*;
+    use crate::report::answer::answer;
+
+    /// What is said of an arm whose last bytes come this much later than the baseline's, in
+    /// thousandths, at 50, 100 and so on KiB; a number above 100 is spread around zero.
+    fn answer_to(handshake: Duration, last_bytes: &[i32]) -> String {
+        let cells = (1..=last_bytes.len())
+            .map(|n| cell("0%", &format!("{}KiB", 50 * n)))
+            .collect();
+        let experiment = experiment(&[CLASSICAL, HYBRID], cells, 100);
+        let mut samples = samples(&experiment);
+        for sample in &mut samples {
+            for row in &mut sample.rows {
+                let thousandths = match (sample.arm, last_bytes[sample.cell]) {
+                    (0, _) => 0,
+                    (_, uncertain @ 101..) if row.index % 2 == 0 => uncertain,
+                    (_, uncertain @ 101..) => -uncertain,
+                    (_, certain) => certain,
+                };
+                let base = if sample.arm == 0 {
+                    Duration::ZERO
+                } else {
+                    handshake
+                };
+                row.times.handshake = Some(Duration::from_millis(70) + base);
+                row.times.ttlb = Some(Duration::from_micros((200_000 + 200 * thousandths) as u64));
+            }
+        }
+        let [sentence] = &*answer(&summary(&experiment, &samples)) else {
+            panic!()
+        };
+        sentence
+            .strip_prefix("At the median, SecP256r1MLKEM768/ml-dsa-65 ")
+            .unwrap_or(sentence)
+            .to_owned()
+    }
+
+    #[test]
+    fn of_the_last_byte() {
+        let none = Duration::ZERO;
+        for (last_bytes, expected) in [
+            (&[19][..], "at 50KiB the last byte comes 1.9 % later"),
+            (&[-19], "at 50KiB the last byte comes 1.9 % earlier"),
+            (&[0], "no difference was shown in the last byte"),
+            (&[500], "no difference was shown in the last byte"),
+            (&[20, 20], "the last byte comes 2.0 % later"),
+            (
+                &[20, 10],
+                "the last byte comes 1.0 % (100KiB) to 2.0 % (50KiB) later",
+            ),
+            (
+                &[-10, -20],
+                "the last byte comes 1.0 % (50KiB) to 2.0 % (100KiB) earlier",
+            ),
+            (
+                &[10, -20],
+                "the last byte comes between 2.0 % earlier (100KiB) and 1.0 % later (50KiB)",
+            ),
+            (
+                &[500, 0, 100],
+                "at 150KiB the last byte comes 10 % later, and in 2 of 3 cells no difference was shown",
+            ),
+        ] {
+            let expected = format!("shows no difference in the handshake; {expected}.");
+            assert_eq!(answer_to(none, last_bytes), expected);
+        }
+    }
+
+    #[test]
+    fn of_the_handshake() {
+        for (millis, expected) in [
+            (
+                35,
+                "adds one round trip (35.0 ms, +50 %) to the handshake; ",
+            ),
+            (
+                72,
+                "adds two round trips (72.0 ms, +103 %) to the handshake; ",
+            ),
+            (
+                140,
+                "adds 4 round trips (140.0 ms, +200 %) to the handshake; ",
+            ),
+            (3, "adds 3.00 ms (+4.3 %) to the handshake; "),
+            (52, "adds 52.0 ms (+74 %) to the handshake; "),
+        ] {
+            let answer = answer_to(Duration::from_millis(millis), &[0]);
+            assert!(answer.starts_with(expected), "{answer}");
+        }
+    }
+
+    #[test]
+    fn of_samples_that_are_not_valid() {
+        let cells = vec![cell("0%", "50KiB"), cell("0%", "200KiB")];
+        let experiment = experiment(&[CLASSICAL, HYBRID], cells, 100);
+        let mut samples = samples(&experiment);
+        let invalid = Validity::Invalid("too busy".into());
+        samples[0].engine.validity = invalid.clone();
+        assert_eq!(
+            answer(&summary(&experiment, &samples)),
+            [
+                "At the median, SecP256r1MLKEM768/ml-dsa-65 adds one round trip (35.0 ms, +50 %) to the \
+              handshake; at 200KiB the last byte comes 17 % later."
+            ]
+        );
+        samples[3].engine.validity = invalid;
+        assert_eq!(
+            answer(&summary(&experiment, &samples)),
+            [
+                "Nothing can be said about SecP256r1MLKEM768/ml-dsa-65: there is no valid median to go by."
+            ]
+        );
+    }
+
+    #[test]
+    fn of_a_faster_handshake_and_without_a_median() {
+        let cells = vec![cell("0%", "0B")];
+        let experiment = experiment(&[HYBRID, CLASSICAL], cells, 100);
+        let percentiles = [Percentile::new(75).unwrap()];
+        let summary = Summary::new(&experiment, &samples(&experiment), &percentiles);
+        assert_eq!(
+            answer(&summary),
+            ["At p75, secp256r1/rsa-2048 takes one round trip (35.0 ms, -33 %) off the handshake."]
+        );
+    }
+
+    #[test]
+    fn of_an_arm_alone_in_two_cells() {
+        let cells = vec![cell("0%", "50KiB"), cell("0%", "200KiB")];
+        let experiment = experiment(&[CLASSICAL], cells, 100);
+        assert_eq!(
+            answer(&summary(&experiment, &samples(&experiment))),
+            [
+                "At the median, secp256r1/rsa-2048 completes the handshake in 70.5 ms; the last byte comes \
+              after 176.0 ms (50KiB) to 211.0 ms (200KiB)."
+            ]
+        );
+    }
+}
+
+#[test]
+fn the_headline_in_markdown() {
+    assert_snapshot!(markdown(&headline()));
+}
+
+#[test]
+fn trouble_in_markdown() {
+    assert_snapshot!(markdown(&troubled()));
+}
+
+#[test]
+fn trouble_in_csv() {
+    assert_snapshot!(csv(&troubled()));
+}
+
+#[test]
+fn trouble_in_json() {
+    let document = json(&troubled(), &environment());
+    assert_valid(&document);
+    assert_snapshot!(document);
+}
+
+#[test]
+fn directions_that_differ_are_noted_in_json() {
+    let mut cell = cell("1%", "50KiB");
+    cell.link.forward.rate = None;
+    cell.link.backward.loss = "2%".parse().unwrap();
+    let experiment = experiment(&[CLASSICAL], vec![cell], 20);
+    let document = json(&summary(&experiment, &samples(&experiment)), &environment());
+    assert_valid(&document);
+    let document: Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(document["cells"][0]["loss"], Value::Null);
+    assert_eq!(document["cells"][0]["backward"]["loss"], 0.02);
+    assert_eq!(
+        document["notes"],
+        json!([
+            "cells[0].rate_bps: the directions differ: see forward and backward",
+            "cells[0].loss: the directions differ: see forward and backward",
+        ])
+    );
+}
+
+#[test]
+fn every_null_of_a_number_has_a_note() {
+    let document: Value = serde_json::from_str(&json(&troubled(), &environment())).unwrap();
+    let notes: Vec<&str> = document["notes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|note| note.as_str().unwrap())
+        .collect();
+    let mut nulls = Vec::new();
+    find_nulls(&document["cells"], "cells".into(), &mut nulls);
+    nulls.retain(|path| !path.contains(".intervals.") && !path.ends_with(".invalid_reason"));
+    assert!(nulls.len() > 20, "{nulls:?}");
+    for null in nulls {
+        let noted = notes
+            .iter()
+            .any(|note| null.starts_with(note.split_once(": ").unwrap().0));
+        assert!(noted, "{null}");
+    }
+}
+
+fn find_nulls(value: &Value, path: String, nulls: &mut Vec<String>) {
+    match value {
+        Value::Null => nulls.push(path),
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                find_nulls(item, format!("{path}[{index}]"), nulls);
+            }
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                find_nulls(member, format!("{path}.{name}"), nulls);
+            }
+        }
+        _ => (),
+    }
+}
+
+/// The document that the command line's contract shows.
+const CONTRACT: &str = r#"
+{"schema": "lastbyte.compare/1", "engine": "virtual", "seed": 1, "notes": [],
+ "cells": [{"rtt_ms": 35.0, "rate_bps": 1000000000, "loss": 0.0, "jitter_ms": 0.0,
+   "initcwnd": 10, "data_bytes": 204800,
+   "arms": [{"arm": "secp256r1/rsa-2048", "baseline": true, "valid": true, "connections": 200, "failed": 0,
+     "client_hello_bytes": 266, "server_hello_bytes": 155, "certificate_bytes": 1471, "certificate_verify_bytes": 264,
+     "connect_ms": {"p50": 35.0, "p75": 35.0, "p90": 35.0}, "handshake_ms": {"p50": 70.4, "p75": 70.4, "p90": 70.5},
+     "ttfb_ms": {"p50": 105.5, "p75": 105.5, "p90": 105.6}, "ttlb_ms": {"p50": 246.1, "p75": 246.1, "p90": 246.2}}],
+   "increase_percent": [{"arm": "SecP256r1MLKEM768/ml-dsa-65", "metric": "ttlb",
+     "p50": {"value": 1.0, "low": 0.8, "high": 1.2}, "p75": {"value": 1.0, "low": 0.8, "high": 1.2}, "p90": {"value": 1.0, "low": 0.8, "high": 1.2}}]}]}
+"#;
+
+#[test]
+fn the_contract_is_kept() {
+    assert_valid(CONTRACT);
+    // Whatever the contract's document has, ours has in the same place.
+    let contract: Value = serde_json::from_str(CONTRACT).unwrap();
+    let document: Value = serde_json::from_str(&json(&headline(), &environment())).unwrap();
+    assert_holds(&document, &contract, "");
+}
+
+fn assert_holds(document: &Value, contract: &Value, path: &str) {
+    match (document, contract) {
+        (Value::Object(document), Value::Object(contract)) => {
+            for (name, value) in contract {
+                let path = format!("{path}.{name}");
+                assert_holds(
+                    document.get(name).unwrap_or_else(|| panic!("{path}")),
+                    value,
+                    &path,
+                );
+            }
+        }
+        (Value::Array(document), Value::Array(contract)) => {
+            for (document, contract) in document.iter().zip(contract) {
+                assert_holds(document, contract, path);
+            }
+        }
+        _ => (),
+    }
+}
+
+#[test]
+fn the_schema_tells_documents_from_others() {
+    for (from, to) in [
+        (r#""seed": 1"#, r#""seed": "1""#),
+        (r#""seed": 1,"#, ""),
+        ("lastbyte.compare/1", "lastbyte.compare/2"),
+        (r#""loss": 0.0"#, r#""loss": 5.0"#),
+        (r#""p75": 35.0"#, r#""75": 35.0"#),
+        (r#""p50": {"value": 1.0"#, r#""p50": {"value": "1""#),
+        (r#""metric": "ttlb""#, r#""metric": "tltb""#),
+        (r#""certificate_bytes": 1471"#, r#""certificate_bytes": -1"#),
+    ] {
+        let broken = CONTRACT.replace(from, to);
+        assert_ne!(broken, CONTRACT);
+        assert!(
+            !schema().is_valid(&serde_json::from_str(&broken).unwrap()),
+            "{to}"
+        );
+    }
+}
+
+fn assert_valid(document: &str) {
+    let document = serde_json::from_str(document).unwrap();
+    let errors: Vec<_> = schema()
+        .iter_errors(&document)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+}
+
+fn schema() -> jsonschema::Validator {
+    jsonschema::draft202012::new(&serde_json::from_str(SCHEMA).unwrap()).unwrap()
+}

@@ -1,0 +1,83 @@
+//! The pieces of text that reports share.
+
+use std::time::Duration;
+
+use lastbyte_link::Bytes;
+
+use crate::results::number::{milliseconds, percent_digits};
+use crate::results::{CellSummary, Interval, Measured, Metric, Percent, Summary};
+
+/// What stands before an increase that may be none.
+const UNCERTAIN: char = '~';
+
+/// The metrics worth telling of a cell, the most telling first. Without data, the last byte is
+/// the handshake.
+pub(super) fn metrics(cell: &CellSummary) -> &'static [Metric] {
+    match cell.cell.data {
+        Bytes(0) => &[Metric::Handshake],
+        _ => &[Metric::Ttlb, Metric::Handshake, Metric::Ttfb],
+    }
+}
+
+pub(super) fn metric(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Connect => "connect",
+        Metric::Handshake => "handshake",
+        Metric::Ttfb => "first byte",
+        Metric::Ttlb => "last byte",
+    }
+}
+
+/// `70.4 ms`; infinitely late is `never`.
+pub(super) fn time(time: &Measured<Duration>) -> String {
+    time.map_or("never".into(), |time| milliseconds(time.value))
+}
+
+/// `+1.9 % [1.7, 2.1]`, or `~+0.1 % [-0.2, 0.3]` when it may be none.
+pub(super) fn increase(increase: &Measured<Percent>) -> String {
+    let Ok(estimate) = increase else {
+        return "-".into();
+    };
+    let mut text = String::new();
+    if estimate.interval.holds_zero() {
+        text.push(UNCERTAIN);
+    }
+    if estimate.value > Percent(0.0) {
+        text.push('+');
+    }
+    text.push_str(&format!(
+        "{} % {}",
+        percent_digits(estimate.value),
+        interval(&estimate.interval, percent_digits)
+    ));
+    text
+}
+
+/// `[1.7, 2.1]`
+pub(super) fn interval<T: Copy>(interval: &Interval<T>, digits: fn(T) -> String) -> String {
+    let low = interval.low.map_or("-∞".into(), digits);
+    let high = interval.high.map_or("∞".into(), digits);
+    format!("[{low}, {high}]")
+}
+
+/// What the sign of uncertainty means, if it was used.
+pub(super) fn legend(summary: &Summary) -> Option<String> {
+    let uncertain = |cell: &CellSummary| {
+        let shown = |metric: &Metric| {
+            cell.arms
+                .iter()
+                .map(|arm| arm.metric(*metric))
+                .collect::<Vec<_>>()
+        };
+        let mut increases = metrics(cell)
+            .iter()
+            .flat_map(shown)
+            .flat_map(|metric| metric.increases.values().flatten());
+        increases.any(|increase| increase.interval.holds_zero())
+    };
+    summary
+        .cells
+        .iter()
+        .any(uncertain)
+        .then(|| format!("{UNCERTAIN} its 95 % interval holds zero: no difference was shown"))
+}

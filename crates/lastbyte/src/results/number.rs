@@ -1,0 +1,48 @@
+//! How measured numbers are written for people.
+
+use std::time::Duration;
+
+use super::Percent;
+
+/// `70.4 ms`, `2208.3 ms`, `0.412 ms`: to a tenth of a millisecond, or three digits.
+pub(crate) fn milliseconds(duration: Duration) -> String {
+    format!("{} ms", millisecond_digits(duration))
+}
+
+/// The number of [`milliseconds`].
+pub(crate) fn millisecond_digits(duration: Duration) -> String {
+    let value = duration.as_secs_f64() * 1e3;
+    let decimals = match value {
+        10.0.. => 1,
+        1.0.. => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// `50 %`, `14 %`, `1.9 %`, `0.04 %`: two digits.
+pub(crate) fn percent(Percent(value): Percent) -> String {
+    let decimals = match value.abs() {
+        9.95.. => 0,
+        0.095.. => 1,
+        _ => 2,
+    };
+    format!("{} %", without_negative_zero(format!("{value:.decimals$}")))
+}
+
+/// A number of percent for a column: `128`, `14.5`, `-0.04`.
+pub(crate) fn percent_digits(Percent(value): Percent) -> String {
+    let decimals = match value.abs() {
+        99.95.. => 0,
+        0.095.. | 0.0 => 1,
+        _ => 2,
+    };
+    without_negative_zero(format!("{value:.decimals$}"))
+}
+
+fn without_negative_zero(number: String) -> String {
+    match number.strip_prefix('-') {
+        Some(zero) if zero.bytes().all(|byte| matches!(byte, b'0' | b'.')) => zero.to_owned(),
+        _ => number,
+    }
+}

@@ -1,0 +1,126 @@
+//! The row: what one connection did.
+
+use std::time::Duration;
+
+/// One connection.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Index of the connection in its sample; arms share the luck of an index.
+    pub index: u32,
+    /// The block that it was measured in.
+    pub block: u32,
+    /// Whether it did what it should, or why not.
+    pub outcome: Outcome,
+    /// From just before `connect()`; each is absent if it was not reached.
+    pub times: Times,
+    /// What went over the wire in the handshake, as far as it went.
+    pub wire: Wire,
+    /// The client's TCP at the end.
+    pub client_tcp: Option<TcpStats>,
+    /// The server's TCP at the end.
+    pub server_tcp: Option<TcpStats>,
+    /// What the engine added to this connection.
+    pub lateness: Lateness,
+}
+
+/// Whether a connection did what it should.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It delivered every byte.
+    Completed,
+    /// It did not finish within the timeout.
+    TimedOut,
+    /// It failed, with the reason in one line.
+    Failed(String),
+}
+
+/// Times of one connection, from just before `connect()`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// To TCP established.
+    pub connect: Option<Duration>,
+    /// To the client's Finished written.
+    pub handshake: Option<Duration>,
+    /// To the first response payload byte decrypted; absent without data.
+    pub ttfb: Option<Duration>,
+    /// To the last response payload byte decrypted; the handshake time without data.
+    pub ttlb: Option<Duration>,
+}
+
+/// What the observer read from the wire. Message sizes are bytes with the
+/// 4-byte handshake header; zero when the message was not seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wire {
+    /// ClientHello, in bytes.
+    pub client_hello_bytes: u32,
+    /// Segments that the ClientHello's record took, at the connection's MSS.
+    pub client_hello_segments: u32,
+    /// ServerHello, in bytes.
+    pub server_hello_bytes: u32,
+    /// EncryptedExtensions, in bytes.
+    pub encrypted_extensions_bytes: u32,
+    /// Certificate, in bytes.
+    pub certificate_bytes: u32,
+    /// CertificateVerify, in bytes.
+    pub certificate_verify_bytes: u32,
+    /// The server's Finished, in bytes.
+    pub server_finished_bytes: u32,
+    /// The client's Finished, in bytes.
+    pub client_finished_bytes: u32,
+    /// The client's first flight on the wire, record framing included.
+    pub client_hello_wire_bytes: u32,
+    /// The server's handshake messages on the wire, record framing included.
+    pub server_flight_wire_bytes: u32,
+    /// The client's last handshake messages on the wire, record framing included.
+    pub client_finish_wire_bytes: u32,
+    /// Key-exchange group (IANA code point), when negotiated.
+    pub group: Option<u16>,
+    /// Cipher suite (IANA code point), when negotiated.
+    pub cipher_suite: Option<u16>,
+    /// Signature scheme of CertificateVerify (IANA code point), when seen.
+    pub signature: Option<u16>,
+    /// Certificates in the server's Certificate message.
+    pub certificates: u32,
+    /// Whether a pre-shared key was accepted.
+    pub resumption: Resumption,
+}
+
+/// Whether the handshake resumed an earlier session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Resumption {
+    /// A full handshake.
+    #[default]
+    Full,
+    /// The server accepted a pre-shared key.
+    Resumed,
+}
+
+/// The parts of `struct tcp_info` that explain a time (linux/tcp.h).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpStats {
+    /// `tcpi_total_retrans`, in segments.
+    pub retransmits: u32,
+    /// `tcpi_lost`, in segments.
+    pub lost: u32,
+    /// `tcpi_rtt`, smoothed.
+    pub rtt: Duration,
+    /// `tcpi_min_rtt`.
+    pub min_rtt: Duration,
+    /// `tcpi_snd_cwnd`, in segments.
+    pub cwnd: u32,
+    /// `tcpi_snd_mss`, in bytes.
+    pub mss: u32,
+    /// `tcpi_segs_out`.
+    pub segments_out: u32,
+    /// `tcpi_segs_in`.
+    pub segments_in: u32,
+}
+
+/// What the engine itself added to a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lateness {
+    /// The latest delivery of a packet, behind the moment the link gave it.
+    pub link: Duration,
+    /// How long the steps of this connection waited for other connections' work, summed.
+    pub endpoint: Duration,
+}

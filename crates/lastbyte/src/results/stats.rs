@@ -1,0 +1,326 @@
+//! Percentiles, and how far they can be trusted.
+//!
+//! A percentile is interpolated linearly between the two nearest connections (type 7 of Hyndman
+//! and Fan 1996, the default of numpy and R). A connection that failed is infinitely late, so a
+//! percentile that leans on one is absent.
+//!
+//! Intervals are percentile bootstraps (Efron 1979). Connection 17 meets the same luck in every
+//! arm, so what is resampled is connection indices, for all arms at once: what
+//! luck does to both arms cancels in their increase.
+
+use std::time::Duration;
+
+use lastbyte_link::Seed;
+
+use super::Percentile;
+
+/// How often connections are resampled.
+const RESAMPLES: u64 = 2000;
+/// The ends of a 95 % interval, in thousandths.
+const LOW: u64 = 25;
+const HIGH: u64 = 975;
+
+/// A number and its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate<T> {
+    /// What was measured.
+    pub value: T,
+    /// Where it could as well have been.
+    pub interval: Interval<T>,
+}
+
+/// A 95 % interval. An end is absent when more than 2.5 % of the resamples have no number there,
+/// because they lean on connections that failed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval<T> {
+    /// The lower end.
+    pub low: Option<T>,
+    /// The upper end.
+    pub high: Option<T>,
+}
+
+/// 100 x (arm - baseline) / baseline.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Percent(pub f64);
+
+impl Interval<Percent> {
+    /// Whether no increase at all could explain what was measured.
+    pub fn holds_zero(&self) -> bool {
+        self.low.is_none_or(|low| low <= Percent(0.0))
+            && self.high.is_none_or(|high| high >= Percent(0.0))
+    }
+}
+
+/// The times of one metric in one sample.
+#[derive(Clone, Debug, Default)]
+pub struct Series(Vec<(u32, Option<Duration>)>);
+
+impl FromIterator<(u32, Option<Duration>)> for Series {
+    /// From connections' indices and times; a connection without a time is infinitely late.
+    fn from_iter<I: IntoIterator<Item = (u32, Option<Duration>)>>(times: I) -> Series {
+        Series(times.into_iter().collect())
+    }
+}
+
+/// Percentiles of one [`Series`] and of its resamples.
+#[derive(Clone, Debug)]
+pub struct Percentiles(Vec<Replicates>);
+
+/// One percentile, in nanoseconds; infinite where it leans on a connection that failed.
+#[derive(Clone, Debug)]
+struct Replicates {
+    percentile: Percentile,
+    measured: Span,
+    resampled: Vec<f64>,
+}
+
+/// Percentiles of all `series`, resampled together: series that are compared must share their
+/// connection indices, and be passed at once.
+pub fn percentiles(series: &[Series], percentiles: &[Percentile], seed: Seed) -> Vec<Percentiles> {
+    let mut indices: Vec<u32> = series
+        .iter()
+        .flat_map(|series| &series.0)
+        .map(|(index, _)| *index)
+        .collect();
+    indices.sort_unstable();
+    indices.dedup();
+    let rankings: Vec<Ranking> = series
+        .iter()
+        .map(|series| Ranking::new(series, &indices))
+        .collect();
+
+    let mut counts = vec![1; indices.len()];
+    let mut all: Vec<Percentiles> = rankings
+        .iter()
+        .map(|ranking| {
+            let spans = ranking.spans(&counts, percentiles);
+            let replicates = percentiles
+                .iter()
+                .zip(spans)
+                .map(|(percentile, span)| Replicates {
+                    percentile: *percentile,
+                    measured: span,
+                    resampled: Vec::new(),
+                });
+            Percentiles(replicates.collect())
+        })
+        .collect();
+    for resample in 0..RESAMPLES {
+        draw(seed, resample, &mut counts);
+        for (ranking, known) in rankings.iter().zip(&mut all) {
+            let spans = ranking.spans(&counts, percentiles);
+            for (replicates, span) in known.0.iter_mut().zip(spans) {
+                replicates.resampled.push(span.value());
+            }
+        }
+    }
+    all
+}
+
+impl Percentiles {
+    /// `None` when it leans on a connection that failed, or there is no connection.
+    pub fn estimate(&self, percentile: Percentile) -> Option<Estimate<Duration>> {
+        let replicates = self.get(percentile)?;
+        let mut resampled = replicates.resampled.clone();
+        Some(Estimate {
+            value: duration(replicates.measured.value())?,
+            interval: Interval {
+                low: quantile(&mut resampled, LOW).and_then(duration),
+                high: quantile(&mut resampled, HIGH).and_then(duration),
+            },
+        })
+    }
+
+    /// The increase over `baseline`, which must come from the same call of [`percentiles`]. `None`
+    /// when one of the two has no such percentile, or the baseline's is zero.
+    pub fn increase(
+        &self,
+        baseline: &Percentiles,
+        percentile: Percentile,
+    ) -> Option<Estimate<Percent>> {
+        let (arm, baseline) = (self.get(percentile)?, baseline.get(percentile)?);
+        let value = finite(increase(arm.measured.value(), baseline.measured.value())?)?;
+        // Where the baseline has no percentile, nothing is known: the interval is as wide as can be.
+        let resampled = |unknown: f64| -> Vec<f64> {
+            let pairs = arm.resampled.iter().zip(&baseline.resampled);
+            pairs
+                .map(|(arm, baseline)| increase(*arm, *baseline).unwrap_or(unknown))
+                .collect()
+        };
+        let end = |unknown, thousandths| quantile(&mut resampled(unknown), thousandths);
+        Some(Estimate {
+            value: Percent(value),
+            interval: Interval {
+                low: end(f64::NEG_INFINITY, LOW).and_then(finite).map(Percent),
+                high: end(f64::INFINITY, HIGH).and_then(finite).map(Percent),
+            },
+        })
+    }
+
+    /// The times of the connections just below and just above the percentile.
+    pub fn neighbours(&self, percentile: Percentile) -> Option<(Duration, Duration)> {
+        let Span { below, above, .. } = self.get(percentile)?.measured;
+        Some((duration(below)?, duration(above)?))
+    }
+
+    fn get(&self, percentile: Percentile) -> Option<&Replicates> {
+        self.0
+            .iter()
+            .find(|replicates| replicates.percentile == percentile)
+    }
+}
+
+/// The connections of a series in order of time, each as a time in nanoseconds and a place in the
+/// counts of a resample.
+struct Ranking(Vec<(f64, usize)>);
+
+impl Ranking {
+    fn new(series: &Series, indices: &[u32]) -> Ranking {
+        let mut order: Vec<(f64, usize)> = series
+            .0
+            .iter()
+            .filter_map(|(index, time)| {
+                let time = time.map_or(f64::INFINITY, |time| time.as_nanos() as f64);
+                Some((time, indices.binary_search(index).ok()?))
+            })
+            .collect();
+        order.sort_unstable_by(|(a, _), (b, _)| a.total_cmp(b));
+        Ranking(order)
+    }
+
+    /// Percentiles of the resample that has each connection as often as `counts` says.
+    fn spans(&self, counts: &[u32], percentiles: &[Percentile]) -> Vec<Span> {
+        let total = self
+            .0
+            .iter()
+            .map(|(_, place)| u64::from(counts[*place]))
+            .sum();
+        let positions: Vec<Position> = percentiles
+            .iter()
+            .map(|percentile| Position::new(total, u64::from(percentile.percent()), 100))
+            .collect();
+        let mut ranks: Vec<u64> = positions
+            .iter()
+            .flat_map(|position| [position.below, position.above])
+            .collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+
+        let mut times = Vec::with_capacity(ranks.len());
+        let mut passed = 0;
+        for (time, place) in &self.0 {
+            passed += u64::from(counts[*place]);
+            while ranks.get(times.len()).is_some_and(|rank| *rank < passed) {
+                times.push(*time);
+            }
+            if times.len() == ranks.len() {
+                break;
+            }
+        }
+        let time = |rank: u64| {
+            let index = ranks.binary_search(&rank).ok();
+            index
+                .and_then(|index| times.get(index))
+                .copied()
+                .unwrap_or(f64::INFINITY)
+        };
+        positions
+            .iter()
+            .map(|position| Span {
+                below: time(position.below),
+                above: time(position.above),
+                fraction: position.fraction,
+            })
+            .collect()
+    }
+}
+
+/// Where a quantile lies among ranks that count from zero.
+#[derive(Clone, Copy)]
+struct Position {
+    below: u64,
+    above: u64,
+    /// How far it is from `below` to `above`.
+    fraction: f64,
+}
+
+impl Position {
+    /// The quantile `numerator / denominator` of `total` connections.
+    fn new(total: u64, numerator: u64, denominator: u64) -> Position {
+        let last = total.saturating_sub(1);
+        let scaled = last * numerator;
+        let below = scaled / denominator;
+        Position {
+            below,
+            above: (below + 1).min(last),
+            fraction: (scaled % denominator) as f64 / denominator as f64,
+        }
+    }
+}
+
+/// What a quantile lies between.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    below: f64,
+    above: f64,
+    fraction: f64,
+}
+
+impl Span {
+    fn value(self) -> f64 {
+        // Also what keeps an infinite neighbour out of a number that does not lean on it.
+        if self.fraction == 0.0 || self.below == self.above {
+            return self.below;
+        }
+        self.below + (self.above - self.below) * self.fraction
+    }
+}
+
+/// Draws as many connections as there are, with replacement, into how often each was drawn. A
+/// function of the seed, the resample and a counter alone.
+fn draw(seed: Seed, resample: u64, counts: &mut [u32]) {
+    let key = mix(seed.0 ^ mix(resample));
+    let connections = counts.len() as u64;
+    counts.fill(0);
+    for counter in 0..connections {
+        let high_bits = mix(key.wrapping_add(counter)) >> 32;
+        counts[((high_bits * connections) >> 32) as usize] += 1;
+    }
+}
+
+/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+fn mix(value: u64) -> u64 {
+    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// In percent; `None` unless the baseline is a positive number.
+fn increase(arm: f64, baseline: f64) -> Option<f64> {
+    (baseline > 0.0 && baseline.is_finite()).then(|| 100.0 * (arm - baseline) / baseline)
+}
+
+/// A quantile in thousandths, by the same rule as percentiles.
+fn quantile(values: &mut [f64], thousandths: u64) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let position = Position::new(values.len() as u64, thousandths, 1000);
+    let at = |rank: u64| values.get(usize::try_from(rank).ok()?).copied();
+    let span = Span {
+        below: at(position.below)?,
+        above: at(position.above)?,
+        fraction: position.fraction,
+    };
+    Some(span.value())
+}
+
+fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+fn duration(nanos: f64) -> Option<Duration> {
+    finite(nanos).map(|nanos| Duration::from_nanos(nanos.round() as u64))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use super::*;
+
+const MEDIAN: Percentile = Percentile::MEDIAN;
+
+fn percentile(percent: u8) -> Percentile {
+    Percentile::new(percent).unwrap()
+}
+
+fn millis(value: f64) -> Duration {
+    Duration::from_secs_f64(value / 1e3)
+}
+
+/// Connections by their milliseconds; a negative one failed.
+fn series(times: impl IntoIterator<Item = f64>) -> Series {
+    let time = |millis_or_failed: f64| (millis_or_failed >= 0.0).then(|| millis(millis_or_failed));
+    (0..).zip(times.into_iter().map(time)).collect()
+}
+
+fn known(series: &[Series]) -> Vec<Percentiles> {
+    percentiles(series, &Percentile::USUAL, Seed(1))
+}
+
+fn values(times: impl IntoIterator<Item = f64>) -> [Option<Duration>; 3] {
+    let known = known(&[series(times)]);
+    Percentile::USUAL.map(|percentile| known[0].estimate(percentile).map(|estimate| estimate.value))
+}
+
+/// Even numbers in [0, 1), made by a counter.
+fn uniform(key: u64) -> impl Iterator<Item = f64> {
+    (0..).map(move |counter: u64| (mix(mix(key) ^ counter) >> 11) as f64 / (1_u64 << 53) as f64)
+}
+
+#[test]
+fn percentiles_are_those_of_numpy() {
+    // numpy.percentile([1, 2, 3, 4], [50, 75, 90])
+    assert_eq!(
+        values([4.0, 1.0, 3.0, 2.0]),
+        [2.5, 3.25, 3.7].map(|value| Some(millis(value)))
+    );
+    // numpy.percentile([15, 20, 35, 40, 50], [50, 75, 90])
+    let five = [15.0, 20.0, 35.0, 40.0, 50.0];
+    assert_eq!(
+        values(five),
+        [35.0, 40.0, 46.0].map(|value| Some(millis(value)))
+    );
+    assert_eq!(values([7.0]), [Some(millis(7.0)); 3]);
+    assert_eq!(values([]), [None; 3]);
+}
+
+#[test]
+fn a_percentile_that_leans_on_a_failure_is_absent() {
+    // Of five, p75 is the fourth itself, and p90 lies between the fourth and the fifth.
+    let expected = [Some(millis(30.0)), Some(millis(40.0)), None];
+    assert_eq!(values([30.0, 10.0, -1.0, 40.0, 20.0]), expected);
+    assert_eq!(values([-1.0, -1.0]), [None; 3]);
+}
+
+#[test]
+fn neighbours_are_the_connections_around_a_percentile() {
+    let known = &known(&[series([10.0, 20.0, 30.0, 40.0, -1.0])])[0];
+    assert_eq!(known.neighbours(MEDIAN), Some((millis(30.0), millis(40.0))));
+    assert_eq!(known.neighbours(percentile(90)), None);
+}
+
+#[test]
+fn an_increase_is_relative_to_the_baseline() {
+    let known = known(&[series([100.0, 200.0]), series([120.0, 240.0])]);
+    let increase = known[1].increase(&known[0], MEDIAN).unwrap();
+    // Every resample of the pairs has the same increase.
+    for value in [
+        Some(increase.value),
+        increase.interval.low,
+        increase.interval.high,
+    ] {
+        assert!((value.unwrap().0 - 20.0).abs() < 1e-9, "{increase:?}");
+    }
+    assert!(!increase.interval.holds_zero());
+    let none = known[0].increase(&known[0], MEDIAN).unwrap();
+    assert_eq!(none.value, Percent(0.0));
+    assert!(none.interval.holds_zero());
+}
+
+#[test]
+fn there_is_no_increase_over_nothing() {
+    let known = known(&[series([0.0]), series([-1.0]), series([1.0])]);
+    for baseline in &known[..2] {
+        assert_eq!(known[2].increase(baseline, MEDIAN), None);
+    }
+    assert_eq!(known[1].increase(&known[2], MEDIAN), None);
+}
+
+#[test]
+fn an_interval_is_open_where_resamples_meet_failures() {
+    // p50 of seven with two failures: two more in a resample, and it is gone.
+    let times = |failed: u32| {
+        series((0..7).map(move |index| {
+            if index < failed {
+                -1.0
+            } else {
+                100.0 + f64::from(index)
+            }
+        }))
+    };
+    let known = percentiles(&[times(2), times(0)], &[MEDIAN], Seed(1));
+    let time = known[0].estimate(MEDIAN).unwrap().interval;
+    assert!(time.low.is_some() && time.high.is_none(), "{time:?}");
+    let slower = known[0].increase(&known[1], MEDIAN).unwrap().interval;
+    assert!(slower.low.is_some() && slower.high.is_none(), "{slower:?}");
+    // Where the baseline has no percentile, nothing is known of either end.
+    let faster = known[1].increase(&known[0], MEDIAN).unwrap().interval;
+    assert!(
+        faster.low.is_none() && faster.high.is_none() && faster.holds_zero(),
+        "{faster:?}"
+    );
+}
+
+#[test]
+fn the_same_seed_gives_the_same_intervals() {
+    let times = series(uniform(1).take(50));
+    let interval = |seed| {
+        let known = percentiles(std::slice::from_ref(&times), &[MEDIAN], seed);
+        known[0].estimate(MEDIAN).unwrap().interval
+    };
+    assert_eq!(interval(Seed(1)), interval(Seed(1)));
+    assert_ne!(interval(Seed(1)), interval(Seed(2)));
+}
+
+#[test]
+fn the_order_of_connections_does_not_matter() {
+    let times: Vec<_> = (0..)
+        .zip(uniform(1).take(50).map(|time| Some(millis(time))))
+        .collect();
+    let forward: Series = times.iter().copied().collect();
+    let backward: Series = times.iter().rev().copied().collect();
+    let known = known(&[forward, backward]);
+    assert_eq!(known[0].estimate(MEDIAN), known[1].estimate(MEDIAN));
+}
+
+#[test]
+fn connections_that_one_series_lacks_do_not_shift_the_other() {
+    let whole = series(uniform(1).take(50));
+    let half: Series = (25..)
+        .zip(uniform(1).skip(25).take(25).map(|time| Some(millis(time))))
+        .collect();
+    let together = known(&[whole.clone(), half]);
+    let alone = known(&[whole]);
+    assert_eq!(together[0].estimate(MEDIAN), alone[0].estimate(MEDIAN));
+    assert!(
+        together[1]
+            .estimate(MEDIAN)
+            .unwrap()
+            .interval
+            .high
+            .is_some()
+    );
+}
+
+#[test]
+fn ninety_five_of_a_hundred_intervals_hold_the_truth() {
+    const TRIALS: u32 = 400;
+    // Exponential times with a mean of 100 ms: their median is 100 ln 2, their p90 100 ln 10.
+    let truth = [(MEDIAN, 2_f64.ln()), (percentile(90), 10_f64.ln())];
+    let mut covered = [0; 2];
+    for trial in 0..TRIALS {
+        let times = uniform(trial.into())
+            .take(200)
+            .map(|u| -100.0 * (1.0 - u).ln());
+        let known = &percentiles(&[series(times)], &Percentile::USUAL, Seed(trial.into()))[0];
+        for ((percentile, truth), covered) in truth.iter().zip(&mut covered) {
+            let Interval { low, high } = known.estimate(*percentile).unwrap().interval;
+            let holds = (low.unwrap()..=high.unwrap()).contains(&millis(100.0 * truth));
+            *covered += u32::from(holds);
+        }
+    }
+    for covered in covered {
+        let coverage = f64::from(covered) / f64::from(TRIALS);
+        // The standard error of the coverage is 1.1 %.
+        assert!((0.917..=0.983).contains(&coverage), "{coverage}");
+    }
+}
+
+#[test]
+fn an_interval_that_holds_zero_is_rarely_wrong_about_equal_arms() {
+    const TRIALS: u32 = 400;
+    let time = |u: f64| 100.0 - 100.0 * (1.0 - u).ln();
+    let holds = (0..TRIALS).filter(|trial| {
+        let arm = |offset| series(uniform(u64::from(*trial) + offset).take(100).map(time));
+        let known = percentiles(&[arm(0), arm(1 << 32)], &[MEDIAN], Seed((*trial).into()));
+        known[1]
+            .increase(&known[0], MEDIAN)
+            .unwrap()
+            .interval
+            .holds_zero()
+    });
+    let share = holds.count() as f64 / f64::from(TRIALS);
+    assert!((0.917..=0.983).contains(&share), "{share}");
+}
+
+#[test]
+fn pairing_narrows_the_interval() {
+    let luck: Vec<f64> = uniform(1)
+        .take(200)
+        .map(|u| 100.0 - 100.0 * (1.0 - u).ln())
+        .collect();
+    let noise = uniform(2).map(|u| 1.0 + u / 100.0);
+    let slower: Vec<f64> = luck
+        .iter()
+        .zip(noise)
+        .map(|(time, noise)| 1.02 * time * noise)
+        .collect();
+    let width = |arm: Series| {
+        let known = percentiles(&[series(luck.clone()), arm], &[MEDIAN], Seed(1));
+        let Interval { low, high } = known[1].increase(&known[0], MEDIAN).unwrap().interval;
+        high.unwrap().0 - low.unwrap().0
+    };
+    let paired = width(series(slower.clone()));
+    let unpaired = width(series(
+        slower
+            .iter()
+            .copied()
+            .skip(100)
+            .chain(slower.iter().copied().take(100)),
+    ));
+    assert!(10.0 * paired < unpaired, "{paired} {unpaired}");
+}

@@ -1,0 +1,406 @@
+//! An experiment's results: what every sample comes to.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use lastbyte_flights::{flights_needed, segments};
+use lastbyte_link::{Bytes, Seed};
+
+use super::stats::{self, Estimate, Percent, Percentiles, Series};
+use super::warning::{self, Warning};
+use super::{EngineReport, Metric, Outcome, Percentile, Row, Sample, Validity, Wire};
+use crate::study::{Arm, Cell, Experiment, distinctions};
+
+/// What an experiment found.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// What was asked.
+    pub experiment: Experiment,
+    /// The percentiles that are told, in ascending order.
+    pub percentiles: Vec<Percentile>,
+    /// The cells, in the order of the experiment.
+    pub cells: Vec<CellSummary>,
+    /// What to mind when reading the results.
+    pub warnings: Vec<Warning>,
+}
+
+/// What was found in one cell.
+#[derive(Clone, Debug)]
+pub struct CellSummary {
+    /// The cell.
+    pub cell: Cell,
+    /// What tells it from the other cells; empty when it stands alone.
+    pub name: String,
+    /// The arms that were measured in it, in the order of the experiment.
+    pub arms: Vec<ArmSummary>,
+}
+
+/// One sample.
+#[derive(Clone, Debug)]
+pub struct ArmSummary {
+    /// The arm, as it was written.
+    pub label: String,
+    /// What it is compared with.
+    pub role: Role,
+    /// Whether the sample may be trusted.
+    pub validity: Validity,
+    /// Connections measured, those that failed included.
+    pub connections: u32,
+    /// Connections that failed or timed out, by reason, the most frequent first.
+    pub failures: Vec<(String, u32)>,
+    /// Message sizes and what was negotiated; `None` if no connection completed.
+    pub wire: Option<WireSummary>,
+    /// SHA-256 of the certificates as sent, in hex.
+    pub chain_digest: String,
+    /// How the engine fared.
+    pub engine: EngineReport,
+    /// To TCP established.
+    pub connect: MetricSummary,
+    /// To the client's Finished written.
+    pub handshake: MetricSummary,
+    /// To the first response payload byte decrypted.
+    pub ttfb: MetricSummary,
+    /// To the last response payload byte decrypted.
+    pub ttlb: MetricSummary,
+}
+
+/// What an arm is to the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The others are compared with it.
+    Baseline,
+    /// It is compared with the baseline.
+    Compared,
+}
+
+/// One metric of one sample.
+#[derive(Clone, Debug, Default)]
+pub struct MetricSummary {
+    /// The percentiles that are told.
+    pub percentiles: BTreeMap<Percentile, Measured<Duration>>,
+    /// Their increases over the baseline's; none for the baseline itself.
+    pub increases: BTreeMap<Percentile, Measured<Percent>>,
+    /// The connections just below and just above each percentile.
+    pub neighbours: BTreeMap<Percentile, (Duration, Duration)>,
+}
+
+/// A number with its interval, or why there is none.
+pub type Measured<T> = Result<Estimate<T>, Absent>;
+
+/// Why there is no number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Absent {
+    /// The percentile leans on a connection that failed.
+    #[error("{failed} of {connections} connections failed")]
+    Failures {
+        /// Connections that failed or timed out.
+        failed: u32,
+        /// Connections measured.
+        connections: u32,
+    },
+    /// No request is sent for 0 bytes of data, so there is no first byte.
+    #[error("no request is sent for 0 bytes of data")]
+    NoData,
+    /// There is nothing to compare with.
+    #[error("the baseline has none")]
+    NoBaseline,
+}
+
+/// What the handshakes of a sample's completed connections were on the wire. Message sizes are
+/// bytes with the 4-byte handshake header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WireSummary {
+    /// ClientHello, in bytes.
+    pub client_hello_bytes: Typical,
+    /// Segments that the ClientHello took.
+    pub client_hello_segments: Typical,
+    /// ServerHello, in bytes.
+    pub server_hello_bytes: Typical,
+    /// EncryptedExtensions, in bytes.
+    pub encrypted_extensions_bytes: Typical,
+    /// Certificate, in bytes.
+    pub certificate_bytes: Typical,
+    /// Certificates in it.
+    pub certificates: Typical,
+    /// CertificateVerify, in bytes.
+    pub certificate_verify_bytes: Typical,
+    /// The server's Finished, in bytes.
+    pub server_finished_bytes: Typical,
+    /// The client's Finished, in bytes.
+    pub client_finished_bytes: Typical,
+    /// The server's handshake messages on the wire, record framing included, in bytes.
+    pub server_wire_bytes: Typical,
+    /// How the server's messages were cut, if its MSS is known.
+    pub server_flights: Option<ServerFlights>,
+    /// Key-exchange group (IANA code point).
+    pub group: Option<u16>,
+    /// Cipher suite (IANA code point).
+    pub cipher_suite: Option<u16>,
+    /// Signature scheme of CertificateVerify (IANA code point).
+    pub signature: Option<u16>,
+}
+
+/// A number that all connections of a sample have in common, or nearly: the lengths of
+/// ECDSA signatures vary by a byte or two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Typical {
+    /// The median; what all have, when they agree.
+    pub median: u32,
+    /// The least.
+    pub least: u32,
+    /// The most.
+    pub most: u32,
+}
+
+/// The server's handshake messages as TCP sends them without loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerFlights {
+    /// Segments that hold them.
+    pub segments: usize,
+    /// Flights: each one after the first costs the handshake a round trip.
+    pub flights: u32,
+}
+
+impl Summary {
+    /// Summarises `samples` of `experiment`, in any order. Samples that are missing, as after an
+    /// interruption, are left out.
+    pub fn new(experiment: &Experiment, samples: &[Sample], percentiles: &[Percentile]) -> Summary {
+        let mut percentiles = percentiles.to_vec();
+        percentiles.sort_unstable();
+        percentiles.dedup();
+        let names = distinctions(&experiment.cells);
+        let cells = experiment.cells.iter().zip(names).enumerate();
+        let cells: Vec<CellSummary> = cells
+            .map(|(index, (cell, name))| {
+                let of_arm = |arm| {
+                    let mut samples = samples.iter();
+                    samples.find(|sample| (sample.cell, sample.arm) == (index, arm))
+                };
+                let arms = experiment.arms.iter().enumerate();
+                let measured: Vec<_> = arms.map(|(index, arm)| (arm, of_arm(index))).collect();
+                CellSummary {
+                    cell: cell.clone(),
+                    name,
+                    arms: summarise(cell, &measured, &percentiles, experiment.seed),
+                }
+            })
+            .collect();
+        let warnings = warning::warnings(&cells);
+        Summary {
+            experiment: experiment.clone(),
+            percentiles,
+            cells,
+            warnings,
+        }
+    }
+}
+
+impl CellSummary {
+    /// The arm that the others are compared with, if it was measured.
+    pub fn baseline(&self) -> Option<&ArmSummary> {
+        self.arms.iter().find(|arm| arm.role == Role::Baseline)
+    }
+}
+
+impl ArmSummary {
+    /// One of its metrics.
+    pub fn metric(&self, metric: Metric) -> &MetricSummary {
+        match metric {
+            Metric::Connect => &self.connect,
+            Metric::Handshake => &self.handshake,
+            Metric::Ttfb => &self.ttfb,
+            Metric::Ttlb => &self.ttlb,
+        }
+    }
+
+    /// Connections that failed or timed out.
+    pub fn failed(&self) -> u32 {
+        self.failures
+            .iter()
+            .map(|(_, connections)| connections)
+            .sum()
+    }
+}
+
+/// The samples of one cell, in the order of their arms, the first of which is the baseline.
+fn summarise(
+    cell: &Cell,
+    measured: &[(&Arm, Option<&Sample>)],
+    percentiles: &[Percentile],
+    seed: Seed,
+) -> Vec<ArmSummary> {
+    let series = |metric: Metric| -> Vec<Series> {
+        let rows = |sample: Option<&Sample>| -> Series {
+            let rows = sample.into_iter().flat_map(|sample| &sample.rows);
+            rows.map(|row| (row.index, metric.of(row))).collect()
+        };
+        measured.iter().map(|(_, sample)| rows(*sample)).collect()
+    };
+    let known = Metric::ALL.map(|metric| {
+        (
+            metric,
+            stats::percentiles(&series(metric), percentiles, seed),
+        )
+    });
+    let arms = measured
+        .iter()
+        .enumerate()
+        .filter_map(|(index, (arm, sample))| {
+            let sample = (*sample)?;
+            let [connect, handshake, ttfb, ttlb] = known.each_ref().map(|(metric, known)| {
+                MetricSummary::new(absence(*metric, cell, sample), known, index, percentiles)
+            });
+            Some(ArmSummary {
+                label: arm.label.clone(),
+                role: if index == 0 {
+                    Role::Baseline
+                } else {
+                    Role::Compared
+                },
+                validity: sample.validity(arm),
+                connections: count(sample.rows.len()),
+                failures: failures(&sample.rows),
+                wire: WireSummary::of(&sample.rows, cell),
+                chain_digest: sample.chain_digest.clone(),
+                engine: sample.engine.clone(),
+                connect,
+                handshake,
+                ttfb,
+                ttlb,
+            })
+        });
+    arms.collect()
+}
+
+/// Why percentiles of a sample are absent, if they are.
+fn absence(metric: Metric, cell: &Cell, sample: &Sample) -> Absent {
+    let late = sample.rows.iter().filter(|row| metric.of(row).is_none());
+    match metric {
+        Metric::Ttfb if cell.data == Bytes(0) => Absent::NoData,
+        _ => Absent::Failures {
+            failed: count(late.count()),
+            connections: count(sample.rows.len()),
+        },
+    }
+}
+
+impl MetricSummary {
+    /// Of the arm at `index` of those that are `known`, of which the first is the baseline.
+    fn new(
+        absent: Absent,
+        known: &[Percentiles],
+        index: usize,
+        percentiles: &[Percentile],
+    ) -> MetricSummary {
+        let mut summary = MetricSummary::default();
+        let (Some(own), Some(baseline)) = (known.get(index), known.first()) else {
+            return summary;
+        };
+        for percentile in percentiles.iter().copied() {
+            let time = own.estimate(percentile).ok_or(absent);
+            if index > 0 {
+                let increase = own.increase(baseline, percentile).ok_or(Absent::NoBaseline);
+                summary.increases.insert(percentile, time.and(increase));
+            }
+            summary.percentiles.insert(percentile, time);
+            let neighbours = own.neighbours(percentile).map(|pair| (percentile, pair));
+            summary.neighbours.extend(neighbours);
+        }
+        summary
+    }
+}
+
+/// Reasons with how many connections failed for them, the most frequent first.
+fn failures(rows: &[Row]) -> Vec<(String, u32)> {
+    let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
+    for row in rows {
+        let reason = match &row.outcome {
+            Outcome::Completed => continue,
+            Outcome::TimedOut => "timed out",
+            Outcome::Failed(reason) => reason,
+        };
+        *counts.entry(reason).or_default() += 1;
+    }
+    let mut failures: Vec<_> = counts
+        .into_iter()
+        .map(|(reason, count)| (reason.to_owned(), count))
+        .collect();
+    failures.sort_by_key(|(_, count)| Reverse(*count));
+    failures
+}
+
+impl WireSummary {
+    fn of(rows: &[Row], cell: &Cell) -> Option<WireSummary> {
+        let completed = || rows.iter().filter(|row| row.outcome == Outcome::Completed);
+        let first = completed().next()?.wire;
+        let typical =
+            |number: fn(&Wire) -> u32| Typical::of(completed().map(|row| number(&row.wire)));
+        let server_wire_bytes = typical(|wire| wire.server_flight_wire_bytes)?;
+        let mss = Typical::of(completed().filter_map(|row| Some(row.server_tcp?.mss)));
+        Some(WireSummary {
+            client_hello_bytes: typical(|wire| wire.client_hello_bytes)?,
+            client_hello_segments: typical(|wire| wire.client_hello_segments)?,
+            server_hello_bytes: typical(|wire| wire.server_hello_bytes)?,
+            encrypted_extensions_bytes: typical(|wire| wire.encrypted_extensions_bytes)?,
+            certificate_bytes: typical(|wire| wire.certificate_bytes)?,
+            certificates: typical(|wire| wire.certificates)?,
+            certificate_verify_bytes: typical(|wire| wire.certificate_verify_bytes)?,
+            server_finished_bytes: typical(|wire| wire.server_finished_bytes)?,
+            client_finished_bytes: typical(|wire| wire.client_finished_bytes)?,
+            server_wire_bytes,
+            server_flights: mss.map(|mss| {
+                let (bytes, mss) = (server_wire_bytes.median as usize, mss.median as usize);
+                ServerFlights {
+                    segments: segments(bytes, mss),
+                    flights: flights_needed(bytes, mss, cell.initcwnd),
+                }
+            }),
+            group: first.group,
+            cipher_suite: first.cipher_suite,
+            signature: first.signature,
+        })
+    }
+}
+
+impl Typical {
+    /// Of two samples that should agree.
+    pub(crate) fn merge(self, other: Typical) -> Typical {
+        Typical {
+            median: self.median,
+            least: self.least.min(other.least),
+            most: self.most.max(other.most),
+        }
+    }
+
+    /// `None` of nothing. Of an even number of numbers, the median is the lower one.
+    fn of(numbers: impl IntoIterator<Item = u32>) -> Option<Typical> {
+        let mut numbers: Vec<u32> = numbers.into_iter().collect();
+        numbers.sort_unstable();
+        Some(Typical {
+            median: *numbers.get(numbers.len().checked_sub(1)? / 2)?,
+            least: *numbers.first()?,
+            most: *numbers.last()?,
+        })
+    }
+}
+
+impl fmt::Display for Typical {
+    /// `1471`, or `79 (78-80)` when connections differ.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Typical {
+            median,
+            least,
+            most,
+        } = self;
+        if least == most {
+            return f.pad(&median.to_string());
+        }
+        f.pad(&format!("{median} ({least}-{most})"))
+    }
+}
+
+fn count(connections: usize) -> u32 {
+    u32::try_from(connections).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,413 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::time::Duration;
+
+use insta::assert_snapshot;
+use lastbyte_link::Direction;
+
+use super::fixtures::{CLASSICAL, HYBRID, MIXED, cell, experiment, samples};
+use super::*;
+use crate::study::{Cell, Experiment};
+
+fn results(arms: &[&str], cells: Vec<Cell>, connections: u32) -> (Experiment, Vec<Sample>) {
+    let experiment = experiment(arms, cells, connections);
+    let samples = samples(&experiment);
+    (experiment, samples)
+}
+
+fn summary((experiment, samples): &(Experiment, Vec<Sample>)) -> Summary {
+    Summary::new(experiment, samples, &Percentile::USUAL)
+}
+
+fn warnings(results: &(Experiment, Vec<Sample>)) -> Vec<String> {
+    summary(results)
+        .warnings
+        .iter()
+        .map(ToString::to_string)
+        .collect()
+}
+
+mod checking {
+    use super::*;
+
+    fn check_with(arm: &str, change: fn(&mut Row)) -> Result<(), String> {
+        let (experiment, mut samples) = results(&[CLASSICAL, HYBRID], vec![cell("0%", "0B")], 3);
+        change(&mut samples[1].rows[2]);
+        let arm = arm.parse().unwrap_or_else(|_| experiment.arms[1].clone());
+        check(&arm, &samples[1].rows)
+    }
+
+    #[test]
+    fn what_the_arm_says_is_negotiated() {
+        assert_eq!(check_with(HYBRID, |_| ()), Ok(()));
+        // Of a connection that failed, nothing is known.
+        let failed = |row: &mut Row| {
+            row.outcome = Outcome::TimedOut;
+            row.wire = Wire::default();
+        };
+        assert_eq!(check_with(HYBRID, failed), Ok(()));
+    }
+
+    #[test]
+    fn every_mismatch_is_told() {
+        type Change = fn(&mut Row);
+        let cases: [(&str, Change, &str); 8] = [
+            (
+                HYBRID,
+                |row| row.wire.group = Some(0x001d),
+                "connection 2 negotiated x25519, not SecP256r1MLKEM768",
+            ),
+            (
+                HYBRID,
+                |row| row.wire.group = Some(0x1234),
+                "connection 2 negotiated 0x1234, not SecP256r1MLKEM768",
+            ),
+            (
+                HYBRID,
+                |row| row.wire.group = None,
+                "connection 2 negotiated no group, not SecP256r1MLKEM768",
+            ),
+            (
+                HYBRID,
+                |row| row.wire.signature = Some(0x0904),
+                "connection 2 was signed with mldsa44, which is not of a key ml-dsa-65",
+            ),
+            (
+                HYBRID,
+                |row| row.wire.certificates = 1,
+                "connection 2 got 1 certificates, not 2",
+            ),
+            (
+                HYBRID,
+                |row| row.wire.resumption = Resumption::Resumed,
+                "connection 2 resumed an earlier session, which the arm does not ask for",
+            ),
+            (
+                "SecP256r1MLKEM768/ml-dsa-65/intermediates=2/root=sent",
+                |_| (),
+                "connection 0 got 2 certificates, not 4",
+            ),
+            (
+                "SecP256r1MLKEM768/ml-dsa-65:16000B",
+                |_| (),
+                "connection 0 got a Certificate message of 10929 bytes, not 16000",
+            ),
+        ];
+        for (arm, change, expected) in cases {
+            assert_eq!(check_with(arm, change), Err(expected.into()));
+        }
+    }
+
+    #[test]
+    fn of_a_users_own_chain_only_the_group_is_known() {
+        let wild = |row: &mut Row| {
+            row.wire.signature = None;
+            row.wire.certificates = 5;
+        };
+        assert_eq!(check_with("SecP256r1MLKEM768/chain.pem", wild), Ok(()));
+        assert!(check_with("x25519/chain.pem", wild).is_err());
+    }
+
+    #[test]
+    fn a_sample_is_invalid_for_either_reason_or_both() {
+        let (experiment, mut samples) = results(&[CLASSICAL], vec![cell("0%", "0B")], 3);
+        let [sample] = &mut *samples else { panic!() };
+        let validity = |sample: &Sample| sample.validity(&experiment.arms[0]);
+        assert_eq!(validity(sample), Validity::Valid);
+        sample.engine.validity = Validity::Invalid("too busy".into());
+        assert_eq!(validity(sample), Validity::Invalid("too busy".into()));
+        sample.rows[1].wire.certificates = 1;
+        let both = "connection 1 got 1 certificates, not 2; too busy";
+        assert_eq!(validity(sample), Validity::Invalid(both.into()));
+        sample.engine.validity = Validity::Valid;
+        let check = "connection 1 got 1 certificates, not 2";
+        assert_eq!(validity(sample), Validity::Invalid(check.into()));
+    }
+}
+
+mod summarising {
+    use super::*;
+
+    #[test]
+    fn a_sample_in_numbers() {
+        let mut results = results(&[CLASSICAL, MIXED], vec![cell("0%", "200KiB")], 10);
+        results.1[1].rows[3].outcome = Outcome::TimedOut;
+        results.1[1].rows[4].outcome = Outcome::Failed("reset".into());
+        results.1[1].rows[5].outcome = Outcome::TimedOut;
+        let summary = summary(&results);
+        let [baseline, arm] = &*summary.cells[0].arms else {
+            panic!()
+        };
+
+        assert_eq!((baseline.role, arm.role), (Role::Baseline, Role::Compared));
+        assert!(baseline.ttlb.increases.is_empty());
+        assert_eq!((arm.connections, arm.failed()), (10, 3));
+        assert_eq!(arm.failures, [("timed out".into(), 2), ("reset".into(), 1)]);
+        let p90 = arm.ttlb.percentiles[&Percentile::USUAL[2]];
+        assert_eq!(
+            p90,
+            Err(Absent::Failures {
+                failed: 3,
+                connections: 10
+            })
+        );
+        assert!(arm.ttlb.increases[&Percentile::MEDIAN].is_ok());
+
+        let wire = arm.wire.unwrap();
+        assert_eq!(
+            wire.certificate_verify_bytes,
+            Typical {
+                median: 79,
+                least: 78,
+                most: 80
+            }
+        );
+        assert_eq!(wire.certificate_bytes.to_string(), "677");
+        assert_eq!(
+            wire.server_flights,
+            Some(ServerFlights {
+                segments: 2,
+                flights: 1
+            })
+        );
+        assert_eq!((wire.group, wire.signature), (Some(0x11ec), Some(0x0403)));
+    }
+
+    #[test]
+    fn without_data_there_is_no_first_byte() {
+        let summary = summary(&results(&[CLASSICAL], vec![cell("0%", "0B")], 5));
+        let ttfb = &summary.cells[0].arms[0].ttfb;
+        assert!(
+            ttfb.percentiles
+                .values()
+                .all(|time| *time == Err(Absent::NoData))
+        );
+    }
+
+    #[test]
+    fn what_was_not_measured_is_left_out() {
+        let (experiment, mut samples) = results(
+            &[CLASSICAL, HYBRID],
+            vec![cell("0%", "0B"), cell("0%", "1KiB")],
+            5,
+        );
+        samples.remove(0);
+        samples.truncate(2);
+        samples.reverse();
+        let summary = Summary::new(
+            &experiment,
+            &samples,
+            &[Percentile::MEDIAN, Percentile::MEDIAN],
+        );
+        assert_eq!(summary.percentiles, [Percentile::MEDIAN]);
+        let [first, second] = &*summary.cells else {
+            panic!()
+        };
+        assert_eq!(first.arms[0].label, HYBRID);
+        assert_eq!(
+            first.arms[0].ttlb.increases[&Percentile::MEDIAN],
+            Err(Absent::NoBaseline)
+        );
+        assert!(first.baseline().is_none());
+        assert_eq!(second.baseline().unwrap().label, CLASSICAL);
+        assert_eq!(second.arms.len(), 1);
+    }
+}
+
+mod warning {
+    use super::*;
+
+    #[test]
+    fn nothing_to_mind() {
+        assert_eq!(
+            warnings(&results(&[CLASSICAL, HYBRID], vec![cell("1%", "0B")], 100)),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn too_few_connections() {
+        let few =
+            |connections| warnings(&results(&[CLASSICAL], vec![cell("0%", "0B")], connections));
+        assert_eq!(few(100), [""; 0]);
+        assert_eq!(
+            few(99),
+            ["fewer than 10 of 99 connections lie beyond p90: use `--connections 100` or more"]
+        );
+        assert_eq!(
+            few(39),
+            [
+                "fewer than 10 of 39 connections lie beyond p75 and p90: use `--connections 100` or more"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_cliff_where_as_many_syns_are_lost_as_lie_beyond_a_percentile() {
+        let cliffs = |loss, connections| -> Vec<(u8, f64)> {
+            let cells = vec![cell(loss, "0B")];
+            let warnings = summary(&results(&[CLASSICAL], cells, connections)).warnings;
+            let cliff = |warning: &Warning| match warning.problem {
+                Problem::Cliff { percentile, share } => Some((percentile.percent(), share)),
+                _ => None,
+            };
+            warnings.iter().filter_map(cliff).collect()
+        };
+        assert_eq!(cliffs("0%", 1000), []);
+        assert_eq!(cliffs("1%", 1000), []);
+        // 1 - 0.95^2
+        let [(90, share)] = *cliffs("5%", 5000) else {
+            panic!()
+        };
+        assert!((share - 0.0975).abs() < 1e-12);
+        // 1 - 0.97^2 is 5.9 %: 200 connections can't tell it from 10 %, 5000 can.
+        assert_eq!(cliffs("3%", 200).len(), 1);
+        assert_eq!(cliffs("3%", 5000).len(), 0);
+        // 1 - 0.86^2 is 26 %.
+        assert!(matches!(*cliffs("14%", 1000), [(75, _)]));
+        assert_eq!(cliffs("100%", 1000), []);
+    }
+
+    #[test]
+    fn a_gap_at_a_percentile() {
+        let mut results = results(&[CLASSICAL, HYBRID], vec![cell("0%", "200KiB")], 200);
+        // p75 of 200 connections lies between the 150th and the 151st.
+        for row in &mut results.1[1].rows {
+            let late = if row.index < 150 {
+                Duration::ZERO
+            } else {
+                Duration::from_millis(950)
+            };
+            row.times.ttlb = Some(Duration::from_millis(100) + late);
+        }
+        assert_eq!(
+            warnings(&results),
+            [
+                "SecP256r1MLKEM768/ml-dsa-65: p75 of TTLB lies in a gap between 100.0 ms and 1050.0 ms: a few \
+              connections decide where: compare other percentiles, or measure more connections"
+            ]
+        );
+    }
+
+    #[test]
+    fn one_warning_for_all_cells_that_have_it() {
+        let cells = ["0B", "1KiB", "2KiB"].map(|data| cell("0%", data)).into();
+        let mut results = results(&[CLASSICAL, HYBRID], cells, 100);
+        for sample in [1, 5] {
+            results.1[sample].engine.validity = Validity::Invalid("too busy".into());
+        }
+        assert_eq!(
+            warnings(&results),
+            ["in 2 cells (0B; 2KiB): SecP256r1MLKEM768/ml-dsa-65: not to be trusted: too busy"]
+        );
+        results.1[3].engine.validity = Validity::Invalid("too busy".into());
+        assert_eq!(
+            warnings(&results),
+            ["SecP256r1MLKEM768/ml-dsa-65: not to be trusted: too busy"]
+        );
+    }
+}
+
+mod numbers {
+    use super::number::{milliseconds, percent, percent_digits};
+    use super::*;
+
+    #[test]
+    fn milliseconds_have_as_many_digits_as_are_of_use() {
+        for (nanos, expected) in [
+            (0, "0.000 ms"),
+            (1499, "0.001 ms"),
+            (412_345, "0.412 ms"),
+            (7_041_000, "7.04 ms"),
+            (70_449_000, "70.4 ms"),
+            (2_208_257_000, "2208.3 ms"),
+        ] {
+            assert_eq!(milliseconds(Duration::from_nanos(nanos)), expected);
+        }
+    }
+
+    #[test]
+    fn percents_have_as_many_digits_as_are_of_use() {
+        for (value, expected, in_a_column) in [
+            (0.0, "0.00 %", "0.0"),
+            (-0.001, "0.00 %", "0.00"),
+            (0.04, "0.04 %", "0.04"),
+            (-1.94, "-1.9 %", "-1.9"),
+            (14.26, "14 %", "14.3"),
+            (-128.4, "-128 %", "-128"),
+        ] {
+            assert_eq!(percent(Percent(value)), expected);
+            assert_eq!(percent_digits(Percent(value)), in_a_column);
+        }
+    }
+}
+
+mod writing_rows {
+    use super::*;
+
+    fn csv((experiment, samples): &(Experiment, Vec<Sample>)) -> String {
+        let mut out = Vec::new();
+        let mut writer = rows::Writer::new(&mut out, "compare").unwrap();
+        for sample in samples {
+            writer.write(experiment, sample).unwrap();
+        }
+        writer.finish().unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn the_columns() {
+        let columns = rows::COLUMNS
+            .iter()
+            .map(|column| format!("{}: {}", column.name, column.doc));
+        assert_snapshot!(columns.collect::<Vec<_>>().join("\n"));
+    }
+
+    #[test]
+    fn connections_that_completed_failed_and_timed_out() {
+        let mut cell = cell("5%", "50KiB");
+        cell.link.forward = Direction {
+            jitter: Duration::from_micros(1500),
+            rate: None,
+            queue: 200,
+            ..cell.link.forward
+        };
+        let mut results = results(
+            &[CLASSICAL, "x25519/ecdsa-p256/record_size=1400"],
+            vec![cell],
+            2,
+        );
+        results.1[1].rows[0].outcome = Outcome::Failed("reset, \"by peer\"".into());
+        results.1[1].rows[0].times.ttlb = None;
+        results.1[1].rows[1] = Row {
+            outcome: Outcome::TimedOut,
+            times: Times::default(),
+            wire: Wire::default(),
+            client_tcp: None,
+            server_tcp: None,
+            ..results.1[1].rows[1].clone()
+        };
+        results.1[1].engine.validity = Validity::Invalid("too busy".into());
+        assert_snapshot!(csv(&results));
+    }
+
+    #[test]
+    fn names_are_unique_and_every_line_is_full() {
+        let mut names: Vec<_> = rows::COLUMNS.iter().map(|column| column.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), rows::COLUMNS.len());
+
+        let csv = csv(&results(&[CLASSICAL, HYBRID], vec![cell("0%", "0B")], 3));
+        let mut reader = ::csv::Reader::from_reader(csv.as_bytes());
+        assert_eq!(reader.records().map(Result::unwrap).count(), 6);
+    }
+
+    #[test]
+    fn a_sample_of_another_experiment_is_an_error() {
+        let (experiment, mut samples) = results(&[CLASSICAL], vec![cell("0%", "0B")], 1);
+        samples[0].cell = 1;
+        let mut writer = rows::Writer::new(Vec::new(), "compare").unwrap();
+        assert!(writer.write(&experiment, &samples[0]).is_err());
+    }
+}

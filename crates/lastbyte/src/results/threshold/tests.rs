@@ -1,0 +1,178 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::results::fixtures::{CLASSICAL, HYBRID, cell, experiment, samples};
+use crate::results::{Outcome, Sample};
+use crate::study::Experiment;
+
+fn threshold(text: &str) -> Threshold {
+    text.parse().unwrap()
+}
+
+fn measured() -> (Experiment, Vec<Sample>) {
+    let cells = vec![cell("0%", "0KiB"), cell("0%", "200KiB")];
+    let experiment = experiment(&[CLASSICAL, HYBRID], cells, 20);
+    let samples = samples(&experiment);
+    (experiment, samples)
+}
+
+fn crossings(text: &str, (experiment, samples): &(Experiment, Vec<Sample>)) -> Vec<String> {
+    threshold(text).crossings(&Summary::new(experiment, samples, &Percentile::USUAL))
+}
+
+#[test]
+fn both_bounds_and_both_comparisons() {
+    assert_eq!(
+        threshold("ttlb.p75 > 10%"),
+        Threshold {
+            metric: Metric::Ttlb,
+            percentile: Percentile::new(75).unwrap(),
+            comparison: Comparison::Above,
+            bound: Bound::Increase(Percent(10.0)),
+        }
+    );
+    assert_eq!(
+        threshold(" handshake.p90>=1.5s "),
+        Threshold {
+            metric: Metric::Handshake,
+            percentile: Percentile::new(90).unwrap(),
+            comparison: Comparison::AtLeast,
+            bound: Bound::Time(Duration::from_millis(1500)),
+        }
+    );
+}
+
+#[test]
+fn errors_name_the_mend() {
+    for (text, expected) in [
+        ("", "write METRIC.PERCENTILE > BOUND"),
+        ("ttlb > 10%", "write METRIC.PERCENTILE > BOUND"),
+        ("ttlb.p75 < 10%", "use > or >="),
+        ("ttlb.p75 => 10%", "use > or >="),
+        (
+            "tltb.p75 > 10%",
+            r#"unknown metric "tltb": did you mean "ttlb"?"#,
+        ),
+        ("ttlb.75 > 10%", r#""75" is no percentile: use p1 to p99"#),
+        ("ttlb.p100 > 10%", r#""p100" is no percentile"#),
+        ("ttlb.p75 > ten%", r#""ten%" is no percentage"#),
+        ("ttlb.p75 > nan%", r#""nan%" is no percentage"#),
+        (
+            "ttlb.p75 > 10",
+            r#"missing unit in "10": did you mean "10%" or "10ms"?"#,
+        ),
+        ("ttlb.p75 > 10mss", "unknown unit \"mss\""),
+        ("ttlb.p75 >", "empty duration"),
+    ] {
+        let error = text.parse::<Threshold>().unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("threshold {text:?}: ")),
+            "{error}"
+        );
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn an_increase_is_of_arms_over_the_baseline() {
+    let results = measured();
+    assert_eq!(
+        crossings("handshake.p50 > 40%", &results),
+        [
+            "handshake.p50 > 40%: SecP256r1MLKEM768/ml-dsa-65 at 0B increases by 50 %",
+            "handshake.p50 > 40%: SecP256r1MLKEM768/ml-dsa-65 at 200KiB increases by 50 %",
+        ]
+    );
+    assert_eq!(crossings("handshake.p50 > 60%", &results), [""; 0]);
+}
+
+#[test]
+fn a_time_is_of_every_arm() {
+    let mut results = measured();
+    assert_eq!(
+        crossings("handshake.p50 > 100ms", &results),
+        [
+            "handshake.p50 > 100ms: SecP256r1MLKEM768/ml-dsa-65 at 0B is 105.5 ms",
+            "handshake.p50 > 100ms: SecP256r1MLKEM768/ml-dsa-65 at 200KiB is 105.5 ms",
+        ]
+    );
+    assert_eq!(crossings("handshake.p50 > 1ms", &results).len(), 4);
+
+    // With a single cell there is no need to tell which.
+    results.0.cells.truncate(1);
+    results.1.truncate(1);
+    assert_eq!(
+        crossings("handshake.p50 >= 1ms", &results),
+        ["handshake.p50 >= 1ms: secp256r1/rsa-2048 is 70.5 ms"]
+    );
+}
+
+#[test]
+fn the_bound_itself_is_crossed_only_by_at_least() {
+    let mut results = measured();
+    for sample in &mut results.1 {
+        for row in &mut sample.rows {
+            row.times.connect = Some(Duration::from_millis(35));
+        }
+    }
+    assert_eq!(crossings("connect.p50 > 35ms", &results).len(), 0);
+    assert_eq!(crossings("connect.p50 >= 35ms", &results).len(), 4);
+    assert_eq!(crossings("connect.p50 > 0%", &results).len(), 0);
+    assert_eq!(crossings("connect.p50 >= 0%", &results).len(), 2);
+}
+
+#[test]
+fn failures_are_infinitely_late() {
+    let mut results = measured();
+    for row in &mut results.1[3].rows[..9] {
+        row.outcome = Outcome::TimedOut;
+    }
+    let at = "SecP256r1MLKEM768/ml-dsa-65 at 200KiB is absent: 9 of 20 connections failed";
+    assert_eq!(
+        crossings("ttlb.p90 > 10s", &results),
+        [format!("ttlb.p90 > 10s: {at}")]
+    );
+    assert_eq!(
+        crossings("ttlb.p90 > 1000%", &results),
+        [format!("ttlb.p90 > 1000%: {at}")]
+    );
+    // Without data there is no first byte, and nothing that could be late.
+    assert_eq!(crossings("ttfb.p50 > 10s", &results), [""; 0]);
+}
+
+#[test]
+fn a_percentile_that_was_not_asked_for_is_told() {
+    let crossings = crossings("ttlb.p99 > 10s", &measured());
+    assert_eq!(crossings.len(), 4);
+    assert!(
+        crossings[0].ends_with("secp256r1/rsa-2048 at 0B was not summarised"),
+        "{}",
+        crossings[0]
+    );
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_what_is_read(
+        metric in prop::sample::select(&Metric::ALL[..]),
+        percentile in 1..=99_u8,
+        comparison in prop::sample::select(vec![Comparison::Above, Comparison::AtLeast]),
+        bound in prop_oneof![
+            (-1e6..1e6).prop_map(|percent| Bound::Increase(Percent(percent))),
+            any::<u64>().prop_map(|nanos| Bound::Time(Duration::from_nanos(nanos))),
+        ],
+    ) {
+        let percentile = Percentile::new(percentile).unwrap();
+        let threshold = Threshold { metric, percentile, comparison, bound };
+        prop_assert_eq!(threshold.to_string().parse(), Ok(threshold));
+    }
+
+    #[test]
+    fn any_text_is_a_threshold_or_one_line(text in "\\PC*|ttlb.p[0-9]{1,3} ?[<>=]{1,2} ?[0-9a-z.%-]{0,6}") {
+        if let Err(error) = text.parse::<Threshold>() {
+            prop_assert!(!error.to_string().contains('\n'), "{}", error);
+        }
+    }
+}

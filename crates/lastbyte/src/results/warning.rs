@@ -1,0 +1,270 @@
+//! What to mind when reading results, and what to do about it.
+
+use std::fmt;
+use std::time::Duration;
+
+use lastbyte_link::Link;
+
+use super::number::{milliseconds, percent};
+use super::summary::{ArmSummary, CellSummary};
+use super::{Percent, Percentile, Validity};
+
+/// Connections that should lie beyond a percentile for it to mean something.
+const BEYOND: u32 = 10;
+/// Connections on either side of a percentile that are this far apart make a cliff of it: the
+/// retransmission timeout of a SYN is 1 s (RFC 6298, section 2).
+const GAP: Duration = Duration::from_millis(900);
+/// How many standard errors a percentile should keep away from a cliff.
+const STANDARD_ERRORS: f64 = 3.0;
+
+/// What to mind, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Warning {
+    /// What to mind.
+    pub problem: Problem,
+    /// The names of the cells that have it, unless there is only one cell.
+    pub cells: Vec<String>,
+}
+
+/// What to mind when reading results.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Problem {
+    /// A sample is not what its arm says, or the engine disturbed it.
+    Invalid {
+        /// The arm.
+        arm: String,
+        /// Why, in one line with the mend.
+        reason: String,
+    },
+    /// Connections failed.
+    Failures {
+        /// The arm.
+        arm: String,
+        /// How many failed.
+        failed: u32,
+        /// Of how many.
+        connections: u32,
+        /// Why, and how many for each reason, the most frequent first.
+        reasons: Vec<(String, u32)>,
+    },
+    /// Too few connections lie beyond some percentiles.
+    TooFew {
+        /// The percentiles.
+        percentiles: Vec<Percentile>,
+        /// Connections measured.
+        connections: u32,
+        /// Connections that would do.
+        enough: u32,
+    },
+    /// About as many connections lose their SYN or SYN-ACK as lie beyond a percentile.
+    Cliff {
+        /// The percentile.
+        percentile: Percentile,
+        /// The share of connections that wait for the SYN's retransmission timeout.
+        share: f64,
+    },
+    /// The connections around a percentile are far apart.
+    Gap {
+        /// The arm.
+        arm: String,
+        /// The percentile of its TTLB.
+        percentile: Percentile,
+        /// The connection just below it.
+        below: Duration,
+        /// The connection just above it.
+        above: Duration,
+    },
+}
+
+/// Finds what to mind, the gravest first.
+pub(super) fn warnings(cells: &[CellSummary]) -> Vec<Warning> {
+    let mut warnings: Vec<Warning> = Vec::new();
+    for find in [invalid, failures, cliffs, too_few, gaps] {
+        for cell in cells {
+            for problem in find(cell) {
+                let index = warnings
+                    .iter()
+                    .position(|warning| warning.problem == problem);
+                let known = index.and_then(|index| warnings.get_mut(index));
+                match known {
+                    Some(warning) if warning.cells.contains(&cell.name) => (),
+                    Some(warning) => warning.cells.push(cell.name.clone()),
+                    None => warnings.push(Warning {
+                        problem,
+                        cells: vec![cell.name.clone()],
+                    }),
+                }
+            }
+        }
+    }
+    for warning in &mut warnings {
+        if warning.cells.len() == cells.len() {
+            warning.cells.clear();
+        }
+    }
+    warnings
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.cells {
+            [] => (),
+            [cell] => write!(f, "{cell}: ")?,
+            cells => write!(f, "in {} cells ({}): ", cells.len(), cells.join("; "))?,
+        }
+        self.problem.fmt(f)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::Invalid { arm, reason } => write!(f, "{arm}: not to be trusted: {reason}"),
+            Problem::Failures {
+                arm,
+                failed,
+                connections,
+                reasons,
+            } => {
+                let reasons: Vec<_> = reasons
+                    .iter()
+                    .map(|(reason, count)| format!("{reason}: {count}"))
+                    .collect();
+                write!(
+                    f,
+                    "{arm}: {failed} of {connections} connections failed ({}): they count as infinitely late; \
+                     `-o FILE.csv` has each of them",
+                    reasons.join(", ")
+                )
+            }
+            Problem::TooFew {
+                percentiles,
+                connections,
+                enough,
+            } => {
+                let percentiles: Vec<_> = percentiles.iter().map(Percentile::to_string).collect();
+                let percentiles = percentiles.join(" and ");
+                write!(
+                    f,
+                    "fewer than {BEYOND} of {connections} connections lie beyond {percentiles}: use \
+                     `--connections {enough}` or more"
+                )
+            }
+            Problem::Cliff { percentile, share } => write!(
+                f,
+                "{percentile} stands on a cliff: about {} of connections lose their SYN or SYN-ACK and wait \
+                 1 s, so it can fall on either side: compare other percentiles, or measure \
+                 thousands of connections",
+                percent(Percent(100.0 * share))
+            ),
+            Problem::Gap {
+                arm,
+                percentile,
+                below,
+                above,
+            } => write!(
+                f,
+                "{arm}: {percentile} of TTLB lies in a gap between {} and {}: a few connections decide \
+                 where: compare other percentiles, or measure more connections",
+                milliseconds(*below),
+                milliseconds(*above)
+            ),
+        }
+    }
+}
+
+fn invalid(cell: &CellSummary) -> Vec<Problem> {
+    let problem = |arm: &ArmSummary| match &arm.validity {
+        Validity::Valid => None,
+        Validity::Invalid(reason) => Some(Problem::Invalid {
+            arm: arm.label.clone(),
+            reason: reason.clone(),
+        }),
+    };
+    cell.arms.iter().filter_map(problem).collect()
+}
+
+fn failures(cell: &CellSummary) -> Vec<Problem> {
+    let failing = cell.arms.iter().filter(|arm| !arm.failures.is_empty());
+    failing
+        .map(|arm| Problem::Failures {
+            arm: arm.label.clone(),
+            failed: arm.failed(),
+            connections: arm.connections,
+            reasons: arm.failures.clone(),
+        })
+        .collect()
+}
+
+fn cliffs(cell: &CellSummary) -> Vec<Problem> {
+    let Some(connections) = fewest_connections(cell) else {
+        return Vec::new();
+    };
+    let Link { forward, backward } = &cell.cell.link;
+    let share = 1.0 - (1.0 - forward.loss.fraction()) * (1.0 - backward.loss.fraction());
+    let error = (share * (1.0 - share) / f64::from(connections)).sqrt();
+    percentiles(cell)
+        .filter(|percentile| {
+            let beyond = 1.0 - f64::from(percentile.percent()) / 100.0;
+            share > 0.0 && (share - beyond).abs() <= STANDARD_ERRORS * error
+        })
+        .map(|percentile| Problem::Cliff { percentile, share })
+        .collect()
+}
+
+fn too_few(cell: &CellSummary) -> Vec<Problem> {
+    let Some(connections) = fewest_connections(cell) else {
+        return Vec::new();
+    };
+    let enough = |percentile: &Percentile| {
+        let percent = u32::from(percentile.percent());
+        (100 * BEYOND).div_ceil(percent.min(100 - percent))
+    };
+    let percentiles: Vec<_> = percentiles(cell)
+        .filter(|percentile| connections < enough(percentile))
+        .collect();
+    match percentiles.iter().map(enough).max() {
+        Some(enough) => vec![Problem::TooFew {
+            percentiles,
+            connections,
+            enough,
+        }],
+        None => Vec::new(),
+    }
+}
+
+fn gaps(cell: &CellSummary) -> Vec<Problem> {
+    let cliffs = cliffs(cell);
+    let explained = |at: Percentile| {
+        cliffs
+            .iter()
+            .any(|cliff| matches!(cliff, Problem::Cliff { percentile, .. } if *percentile == at))
+    };
+    let gaps_of = |arm: &ArmSummary| -> Vec<Problem> {
+        arm.ttlb
+            .neighbours
+            .iter()
+            .filter(|(percentile, (below, above))| {
+                above.saturating_sub(*below) > GAP && !explained(**percentile)
+            })
+            .map(|(percentile, (below, above))| Problem::Gap {
+                arm: arm.label.clone(),
+                percentile: *percentile,
+                below: *below,
+                above: *above,
+            })
+            .collect()
+    };
+    cell.arms.iter().flat_map(gaps_of).collect()
+}
+
+fn percentiles(cell: &CellSummary) -> impl Iterator<Item = Percentile> + use<'_> {
+    cell.arms
+        .first()
+        .into_iter()
+        .flat_map(|arm| arm.ttlb.percentiles.keys().copied())
+}
+
+fn fewest_connections(cell: &CellSummary) -> Option<u32> {
+    cell.arms.iter().map(|arm| arm.connections).min()
+}

@@ -1,0 +1,298 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::time::Duration;
+
+use lastbyte_link::{Bytes, Direction, Link};
+use lastbyte_pki::{ChainSpec, KeyAlgorithm, PemFiles, RootDelivery};
+use lastbyte_tls::Group;
+use proptest::prelude::*;
+
+use super::*;
+
+fn arm(text: &str) -> Arm {
+    text.parse().unwrap()
+}
+
+fn problem(text: &str) -> String {
+    text.parse::<Arm>().unwrap_err().to_string()
+}
+
+#[test]
+fn the_headline() {
+    assert_eq!(
+        arm("SecP256r1MLKEM768/ml-dsa-65"),
+        Arm {
+            label: "SecP256r1MLKEM768/ml-dsa-65".into(),
+            group: Group::Secp256r1MlKem768,
+            chain: ArmChain::Made(ChainSpec::new(KeyAlgorithm::MlDsa65)),
+            record_size: RecordSize::FirstSegment,
+        }
+    );
+}
+
+#[test]
+fn every_key_of_a_made_chain() {
+    let label =
+        "x25519/rsa-2048+ml-dsa-44:16000B/root=sent/intermediates=2/record_size=1400/stack=openssl";
+    assert_eq!(
+        arm(label),
+        Arm {
+            label: label.into(),
+            group: Group::X25519,
+            chain: ArmChain::Made(ChainSpec {
+                leaf: KeyAlgorithm::Rsa2048,
+                ca: KeyAlgorithm::MlDsa44,
+                intermediates: 2,
+                root: RootDelivery::Sent,
+                certificate_bytes: Some(16_000),
+            }),
+            record_size: RecordSize::Fixed(1400),
+        }
+    );
+    assert_eq!(
+        arm("x25519/rsa-2048/record_size=auto").record_size,
+        RecordSize::FirstSegment
+    );
+}
+
+#[test]
+fn paths_keep_their_slashes() {
+    for (label, chain, key, ca) in [
+        ("x25519/chain.pem", "chain.pem", None, None),
+        (
+            "x25519//etc/chain.crt/ca=/etc/root.pem",
+            "/etc/chain.crt",
+            None,
+            Some("/etc/root.pem"),
+        ),
+        (
+            "x25519/./chain/key=k/e/y/ca=c/a",
+            "./chain",
+            Some("k/e/y"),
+            Some("c/a"),
+        ),
+        ("x25519/a-b=c/chain.cer", "a-b=c/chain.cer", None, None),
+    ] {
+        let files = PemFiles {
+            chain: chain.into(),
+            key: key.map(Into::into),
+            ca: ca.map(Into::into),
+        };
+        assert_eq!(arm(label).chain, ArmChain::Pem(files), "{label}");
+    }
+    assert!(problem("x25519/a/b=c/chain.pem").contains(r#"unknown key "b""#));
+}
+
+#[test]
+fn errors_name_the_arm_the_part_and_the_mend() {
+    for (text, expected) in [
+        ("", r#"arm "": unknown group "": "#),
+        (
+            "secp256r1",
+            r#"missing chain: write GROUP/CHAIN, such as "secp256r1/rsa-2048""#,
+        ),
+        (
+            "secp256r1/",
+            r#"missing chain: write GROUP/CHAIN, such as "secp256r1/rsa-2048""#,
+        ),
+        ("secp256r1/root=sent", "missing chain: write GROUP/CHAIN"),
+        (
+            "secp256r2/rsa-2048",
+            r#"unknown group "secp256r2": did you mean "secp256r1"?"#,
+        ),
+        (
+            "secp256r1/rsa2048",
+            r#"arm "secp256r1/rsa2048": unknown chain "rsa2048": did you mean "rsa-2048"?"#,
+        ),
+        (
+            "secp256r1/ML-DSA-65",
+            r#"unknown chain "ML-DSA-65": did you mean "ml-dsa-65"?"#,
+        ),
+        (
+            "secp256r1/rsa-2048+mldsa65",
+            r#"unknown chain "mldsa65": did you mean "ml-dsa-65"?"#,
+        ),
+        (
+            "secp256r1/zzzzzzzzz",
+            "unknown chain \"zzzzzzzzz\": use one of ecdsa-p256, ",
+        ),
+        ("secp256r1/rsa-2048:16000", r#"did you mean "16000B"?"#),
+        ("secp256r1/rsa-2048:100B", "100B"),
+        (
+            "secp256r1/c.pem:16000B",
+            r#"a size is for chains that are made, and "c.pem" is sent as it is"#,
+        ),
+        (
+            "secp256r1/rsa-2048/sent",
+            r#""sent" is not KEY=VALUE; for a file, write "./rsa-2048/sent""#,
+        ),
+        ("secp256r1/rsa-2048/", r#""" is not KEY=VALUE"#),
+        (
+            "secp256r1/rsa-2048/intermediate=2",
+            r#"unknown key "intermediate": did you mean "intermediates"?"#,
+        ),
+        (
+            "secp256r1/rsa-2048/intermediates=4",
+            r#"intermediates="4" is not possible: use 0 to 3"#,
+        ),
+        (
+            "secp256r1/rsa-2048/intermediates=2/intermediates=2",
+            "intermediates= is given twice",
+        ),
+        (
+            "secp256r1/rsa-2048/root=send",
+            r#"root="send" is not possible: did you mean "sent"?"#,
+        ),
+        (
+            "secp256r1/rsa-2048/root=sent/x",
+            r#"root="sent/x" is not possible"#,
+        ),
+        (
+            "secp256r1/rsa-2048/record_size=0",
+            "use 1 to 16384 bytes, or auto",
+        ),
+        (
+            "secp256r1/rsa-2048/record_size=16385",
+            "use 1 to 16384 bytes, or auto",
+        ),
+        (
+            "secp256r1/rsa-2048/key=k.pem",
+            "key= is for a chain in a PEM file, and rsa-2048 is made",
+        ),
+        (
+            "secp256r1/c.pem/root=sent",
+            r#"root= is for chains that are made, and "c.pem" is sent as it is"#,
+        ),
+        (
+            "secp256r1/c.pem/key=",
+            r#"key="" is not possible: name a PEM file"#,
+        ),
+        (
+            "secp256r1/rsa-2048/stack=rustls",
+            "\"stack=rustls\" can't be measured yet",
+        ),
+        (
+            "secp256r1/rsa-2048/delivery=dns",
+            "\"delivery\" can't be measured yet",
+        ),
+        (
+            "secp256r1/fn-dsa-512",
+            "\"fn-dsa-512\" can't be measured yet",
+        ),
+    ] {
+        let problem = problem(text);
+        assert!(problem.starts_with(&format!("arm {text:?}: ")), "{problem}");
+        assert!(problem.contains(expected), "{problem}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_what_is_read(
+        group in prop::sample::select(&Group::ALL[..]),
+        leaf in prop::sample::select(&KeyAlgorithm::ALL[..]),
+        ca in prop::sample::select(&KeyAlgorithm::ALL[..]),
+        intermediates in 0..=ChainSpec::MAX_INTERMEDIATES,
+        root in prop::sample::select(vec![RootDelivery::Omitted, RootDelivery::Sent]),
+        padding in prop::option::of(0..100_000_usize),
+        bytes in prop::option::of(1..=16384_u16),
+    ) {
+        let mut spec = ChainSpec { leaf, ca, intermediates, root, certificate_bytes: None };
+        spec.certificate_bytes = padding.map(|padding| spec.unpadded_bytes() + padding);
+        let record_size = bytes.map_or("auto".into(), |bytes| bytes.to_string());
+        let label = format!("{group}/{spec}/record_size={record_size}");
+        prop_assert_eq!(
+            label.parse::<Arm>().unwrap(),
+            Arm {
+                label,
+                group,
+                chain: ArmChain::Made(spec),
+                record_size: bytes.map_or(RecordSize::FirstSegment, RecordSize::Fixed),
+            }
+        );
+    }
+
+    #[test]
+    fn any_text_is_an_arm_or_one_line(text in "\\PC*|(x25519|secp256r1)/[a-z0-9:=+./_\n-]{0,30}") {
+        match text.parse::<Arm>() {
+            Ok(arm) => prop_assert_eq!(arm.to_string(), text),
+            Err(error) => prop_assert!(!error.to_string().contains('\n'), "{}", error),
+        }
+    }
+
+    #[test]
+    fn any_text_is_congestion_or_one_line(text in "\\PC*|[bcuren]{0,5}") {
+        match text.parse::<Congestion>() {
+            Ok(congestion) => prop_assert_eq!(congestion.to_string(), text),
+            Err(error) => prop_assert!(!error.to_string().contains('\n'), "{}", error),
+        }
+    }
+}
+
+#[test]
+fn congestion_is_named_as_the_kernel_does() {
+    for congestion in Congestion::ALL {
+        assert_eq!(congestion.to_string().parse(), Ok(congestion));
+    }
+    assert_eq!(
+        "cubc".parse::<Congestion>().unwrap_err().to_string(),
+        r#"unknown congestion control "cubc": did you mean "cubic"?"#
+    );
+}
+
+fn cell(data: u64, direction: Direction) -> Cell {
+    Cell {
+        link: Link::symmetric(Duration::from_millis(35), direction),
+        initcwnd: 10,
+        client_initcwnd: 10,
+        congestion: Congestion::Cubic,
+        data: Bytes(data),
+    }
+}
+
+#[test]
+fn a_cell_tells_what_is_unusual() {
+    let gigabit = Direction {
+        rate: Some("1gbit".parse().unwrap()),
+        ..Direction::default()
+    };
+    let mut cell = cell(204_800, gigabit);
+    assert_eq!(
+        cell.to_string(),
+        "RTT 35ms, 1gbit, loss 0%, initcwnd 10, 200KiB"
+    );
+
+    cell.link.forward.delay = Duration::from_millis(5);
+    cell.link.backward = Direction {
+        loss: "1%".parse().unwrap(),
+        jitter: Duration::from_millis(2),
+        rate: None,
+        ..cell.link.backward
+    };
+    cell.congestion = Congestion::Bbr;
+    cell.client_initcwnd = 20;
+    assert_eq!(
+        cell.to_string(),
+        "RTT 22.5ms (5ms up and 17.5ms down), 1gbit up and no rate limit down, loss 0% up and 1% down, \
+         jitter 0s up and 2ms uniform down, initcwnd 10, client initcwnd 20, bbr, 200KiB"
+    );
+}
+
+#[test]
+fn cells_are_told_apart_by_what_differs() {
+    let direction = Direction::default();
+    let lossy = Direction {
+        loss: "5%".parse().unwrap(),
+        ..direction
+    };
+    assert_eq!(distinctions(&[]), Vec::<String>::new());
+    assert_eq!(distinctions(&[cell(0, direction)]), [""]);
+    assert_eq!(
+        distinctions(&[cell(0, direction), cell(1024, direction)]),
+        ["0B", "1KiB"]
+    );
+    assert_eq!(
+        distinctions(&[cell(0, direction), cell(0, lossy), cell(1024, lossy)]),
+        ["loss 0%, 0B", "loss 5%, 0B", "loss 5%, 1KiB"]
+    );
+}
