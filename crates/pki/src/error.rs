@@ -108,7 +108,7 @@ pub enum PemProblem {
         label: String,
     },
     /// A block that should be a certificate isn't one.
-    #[error("holds a certificate that is damaged: {0}")]
+    #[error("holds a certificate that is damaged: {}", reason(.0))]
     BadCertificate(ErrorStack),
     /// The file named as the key's holds none.
     #[error("holds no private key")]
@@ -123,7 +123,7 @@ pub enum PemProblem {
     #[error("holds an encrypted key: decrypt it with \"openssl pkey -in FILE -out key.pem\"")]
     EncryptedKey,
     /// The private key can't be decoded.
-    #[error("holds a private key that is damaged or of an unknown kind: {0}")]
+    #[error("holds a private key that is damaged or of an unknown kind: {}", reason(.0))]
     BadKey(ErrorStack),
     /// The key belongs to another certificate.
     #[error(
@@ -197,4 +197,12 @@ pub enum PemProblem {
     /// The end-entity certificate names no server.
     #[error("names no server: its first certificate has no DNS name and no common name")]
     NoName,
+}
+
+/// What went wrong first, without OpenSSL's codes and source lines.
+fn reason(stack: &ErrorStack) -> &str {
+    let first = stack.errors().first();
+    first
+        .and_then(|error| error.reason())
+        .unwrap_or("unknown reason")
 }

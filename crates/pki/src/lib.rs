@@ -36,12 +36,10 @@ pub mod test_chains;
 mod verify;
 
 pub use algorithm::{KeyAlgorithm, UnknownAlgorithm};
-
 pub use anatomy::{Anatomy, DerError, DerProblem, Extension, anatomy};
 pub use chain::{Chain, certificate_message_bytes};
 pub use error::{PemProblem, PkiError};
 pub use explain::{Explanation, explain};
-
 pub use pem::{PemFiles, load_pem};
 pub use size::{AlgorithmSizes, sizes};
 pub use spec::{ChainSpec, RootDelivery};

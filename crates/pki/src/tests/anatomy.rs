@@ -107,6 +107,67 @@ fn what_is_wrong_is_said_with_its_place() {
     );
 }
 
+/// A certificate of hardly anything, and NULL at one place where it is too much.
+fn minimal(extra: Option<usize>) -> Vec<u8> {
+    let null = |place| match extra == Some(place) {
+        true => vec![5, 0],
+        false => Vec::new(),
+    };
+    let empty = der::sequence(&[]);
+    let algorithm = der::sequence(&[&Oid(&[1, 2, 3]).to_der()]);
+    let bits = der::bit_string(&[1, 2, 3]);
+    let value = der::element(der::OCTET_STRING, &[]);
+    let extension = der::sequence(&[&Oid(&[2, 5, 29, 15]).to_der(), &value, &null(0)]);
+    let extensions = [der::sequence(&[&extension]), null(1)].concat();
+    let key_info = der::sequence(&[&algorithm, &bits, &null(2)]);
+    let signed = der::sequence(&[
+        &der::element(der::INTEGER, &[1]),
+        &algorithm,
+        &empty,
+        &empty,
+        &empty,
+        &key_info,
+        &der::element(der::explicit(3), &extensions),
+        &null(3),
+    ]);
+    [
+        der::sequence(&[&signed, &algorithm, &bits, &null(4)]),
+        null(5),
+    ]
+    .concat()
+}
+
+#[test]
+fn every_part_is_read_to_its_end() {
+    let anatomy = anatomy(&minimal(None)).unwrap();
+    assert_eq!(
+        (anatomy.key_algorithm.as_str(), anatomy.public_key),
+        ("1.2.3", 3)
+    );
+    assert_eq!((anatomy.names, anatomy.signature), (4, 3));
+    assert_eq!(anatomy.extension_bytes(), 9);
+    // The headers of five elements around others, serial number, validity, three
+    // algorithms, and what two BIT STRINGs have before their contents.
+    assert_eq!(anatomy.rest, 5 * 2 + 3 + 2 + 3 * 6 + 2 * 3);
+    for place in 0..=5 {
+        let error = crate::anatomy::anatomy(&minimal(Some(place))).unwrap_err();
+        assert_eq!(error.problem, DerProblem::Trailing, "{place}");
+    }
+}
+
+#[test]
+fn object_identifiers_that_are_none_are_refused() {
+    for contents in [
+        &[][..],
+        &[0x80],
+        &[0x2a, 0x86],
+        &[0x2a, 0x80, 0x01],
+        &[0xff; 20],
+    ] {
+        assert_eq!(crate::anatomy::dotted(contents), None, "{contents:x?}");
+    }
+}
+
 #[test]
 fn lengths_take_their_shortest_form() {
     for (contents, prefix) in [
@@ -130,6 +191,7 @@ fn object_identifiers_are_written_as_openssl_does() {
         Oid(&[1, 2, 840, 113549, 1, 1, 11]),
         Oid(&[2, 23, 140, 1, 2, 1]),
         Oid(&[1, 3, 6, 1, 4, 1, 32473, 1]),
+        Oid(&[1, 2, 16_384, 1 << 21, 1 << 28]),
         Oid(&[2, 999, 4_294_967_295]),
     ] {
         let object = Asn1Object::from_str(&oid.to_string()).unwrap();
