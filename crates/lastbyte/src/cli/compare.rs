@@ -1,8 +1,9 @@
 //! `lastbyte compare`.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -17,12 +18,11 @@ use super::progress::Bar;
 use super::{Failure, print, style};
 use crate::lab::{self, Ending, LiveEngine, PreparedArm, Run};
 use crate::report;
-use crate::results::{Environment, Percentile, Summary, Threshold, Validity, rows};
+use crate::results::{Bound, Environment, Percentile, Summary, Threshold, Validity, rows};
 use crate::study::{Arm, Experiment};
 
 const DEFAULT_BASELINE: &str = "secp256r1/rsa-2048";
 const DEFAULT_AGAINST: &str = "SecP256r1MLKEM768/ml-dsa-65";
-const PERCENTILES: [u8; 3] = [50, 75, 90];
 
 #[derive(Debug, Args)]
 pub(super) struct Compare {
@@ -105,16 +105,27 @@ impl Compare {
         let output = self.output.as_ref().map(Draft::new).transpose()?;
         let interrupt = interrupt().map_err(Failure::run)?;
 
-        let experiment = self.network.experiment(self.arms()?, &self.sampling);
+        let arms = self.arms()?;
+        if let Some(threshold) = self
+            .fail_if
+            .iter()
+            .find(|threshold| arms.len() == 1 && matches!(threshold.bound, Bound::Increase(_)))
+        {
+            return Err(Failure::Usage(format!(
+                "threshold \"{threshold}\" is an increase over the baseline: name an arm with --against"
+            )));
+        }
+        let experiment = self.network.experiment(arms, &self.sampling);
         let bar = Bar::new();
         let arms = prepare(&experiment, &bar)?;
         let run = LiveEngine::new(&experiment, &arms, &interrupt, &bar).run();
         bar.finish();
         let run = run?;
 
-        let percentiles: Vec<_> = PERCENTILES
+        // A threshold can be of a percentile that is not among the usual ones.
+        let percentiles: Vec<_> = Percentile::USUAL
             .into_iter()
-            .filter_map(Percentile::new)
+            .chain(self.fail_if.iter().map(|threshold| threshold.percentile))
             .collect();
         let summary = Summary::new(&experiment, &run.samples, &percentiles);
         let environment = lab::environment(arguments);
@@ -222,8 +233,14 @@ impl<'a> Draft<'a> {
         if output.path.is_dir() {
             return Err(cannot_write(output, "it is a folder"));
         }
+        if !folder.is_dir() {
+            let problem = format!("there is no folder \"{}\": make it first", folder.display());
+            return Err(cannot_write(output, problem));
+        }
         let file = tempfile::Builder::new()
             .prefix(".lastbyte-")
+            // Less the umask, as for any file that a user makes.
+            .permissions(Permissions::from_mode(0o666))
             .tempfile_in(folder)
             .map_err(|error| cannot_write(output, error))?;
         Ok(Self { output, file })

@@ -54,7 +54,8 @@ pub(super) struct Network {
         long,
         value_name = "SIZE",
         value_delimiter = ',',
-        default_value = "0KiB,50KiB,200KiB"
+        default_value = "0KiB,50KiB,200KiB",
+        value_parser = data
     )]
     data: Vec<Bytes>,
 }
@@ -125,4 +126,14 @@ impl Network {
 
 fn duration(text: &str) -> Result<Duration, UnitError> {
     parse_duration(text)
+}
+
+/// Flight arithmetic goes through a response segment by segment.
+fn data(text: &str) -> Result<Bytes, String> {
+    const MOST: Bytes = Bytes(1 << 30);
+    match text.parse() {
+        Ok(data) if data > MOST => Err(format!("ask for {MOST} or less")),
+        Ok(data) => Ok(data),
+        Err(error) => Err(UnitError::to_string(&error)),
+    }
 }

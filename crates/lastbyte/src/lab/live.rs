@@ -170,7 +170,8 @@ impl<'a> LiveEngine<'a> {
                         cost
                     }
                 };
-                let duration = expected::duration(&cost.wire, cell, prepared.arm.record_size);
+                let duration = expected::duration(&cost.wire, cell, prepared.arm.record_size)
+                    .min(self.experiment.timeout);
                 samples.push(Growing {
                     rows: Vec::new(),
                     lateness: Vec::new(),
@@ -192,7 +193,7 @@ impl<'a> LiveEngine<'a> {
         };
         let most = fits(ENDPOINT_LOAD, cost.endpoint).min(fits(EMULATOR_LOAD, cost.emulator));
         let limit = self.experiment.concurrency.unwrap_or(BLOCK);
-        (most as u32).clamp(1, limit.min(BLOCK))
+        (most as u32).clamp(1, limit.clamp(1, BLOCK))
     }
 
     fn expected(&self, sample: &Growing) -> Duration {

@@ -81,11 +81,12 @@ pub fn examine(privilege: &Result<Privilege, LabError>) -> Vec<Finding> {
                 Ok(Privilege::UserNamespace) => {
                     State::Good("in a user namespace, without root".to_owned())
                 }
-                Err(error) => State::Missing(format!(
+                Err(LabError::Namespace(error)) => State::Missing(format!(
                     "{error}: run as root, or allow user namespaces \
-                     (sysctl kernel.unprivileged_userns_clone=1, \
+                     (sysctl user.max_user_namespaces above 0, kernel.unprivileged_userns_clone=1, \
                      on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0)"
                 )),
+                Err(error) => State::Missing(error.to_string()),
             },
         },
     ];

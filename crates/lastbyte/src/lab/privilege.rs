@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::io;
-use std::thread;
 
+use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getgid, getuid};
 
@@ -19,17 +19,18 @@ pub enum Privilege {
 }
 
 /// Makes sure that this process can make network namespaces, in a user namespace of its
-/// own if need be. To be called before the process has a second thread: the kernel
-/// allows it to nobody else.
+/// own if need be, and leaves the calling thread in a fresh one. To be called before the
+/// process has ever had a second thread: the kernel gives a user namespace to nobody
+/// else, and a thread that was joined may still be on its way out.
 pub fn acquire() -> Result<Privilege, LabError> {
-    if thread::spawn(|| unshare(CloneFlags::CLONE_NEWNET))
-        .join()
-        .is_ok_and(|result| result.is_ok())
-    {
-        return Ok(Privilege::Root);
+    let failed = |error: Errno| LabError::Namespace(error.into());
+    match unshare(CloneFlags::CLONE_NEWNET) {
+        Ok(()) => return Ok(Privilege::Root),
+        Err(Errno::EPERM) => {}
+        Err(error) => return Err(failed(error)),
     }
     let (user, group) = (getuid(), getgid());
-    unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| LabError::Namespace(error.into()))?;
+    unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET).map_err(failed)?;
     let map = || -> io::Result<()> {
         fs::write("/proc/self/setgroups", "deny")?;
         fs::write("/proc/self/uid_map", format!("0 {user} 1"))?;

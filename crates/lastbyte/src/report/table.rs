@@ -31,6 +31,12 @@ pub fn table(summary: &Summary, style: Style) -> String {
         out.push_str(&wrap(&sentence, 0));
         out.push('\n');
     }
+    if let Some(engine) = text::engine(summary) {
+        out.push_str(&format!(
+            "\n{}\n",
+            style.paint(Role::Dim, &wrap(&engine, 0))
+        ));
+    }
     if !summary.warnings.is_empty() {
         out.push('\n');
     }

@@ -81,3 +81,30 @@ pub(super) fn legend(summary: &Summary) -> Option<String> {
         .any(uncertain)
         .then(|| format!("{UNCERTAIN} its 95 % interval holds zero: no difference was shown"))
 }
+
+/// How the engine fared over all samples, if anything was measured.
+pub(super) fn engine(summary: &Summary) -> Option<String> {
+    let samples = summary.cells.iter().flat_map(|cell| &cell.arms);
+    let engines = || samples.clone().map(|sample| &sample.engine);
+    let least = engines().map(|engine| engine.concurrency).min()?;
+    let most = engines().map(|engine| engine.concurrency).max()?;
+    let late = engines().map(|engine| engine.link_lateness_p99).max()?;
+    let lowered: u32 = engines().map(|engine| engine.lowered).sum();
+    let span = match (least, most) {
+        (1, 1) => "one connection at a time".to_owned(),
+        _ if least == most => format!("{most} connections at once"),
+        _ => format!("{least} to {most} connections at once"),
+    };
+    let mut text = format!(
+        "{span}; in each sample, 99 of 100 packets were at most {} late",
+        milliseconds(late)
+    );
+    match lowered {
+        0 => {}
+        1 => text.push_str("; 1 block was disturbed and measured again with fewer at once"),
+        _ => text.push_str(&format!(
+            "; {lowered} blocks were disturbed and measured again with fewer at once"
+        )),
+    }
+    Some(text)
+}
