@@ -65,7 +65,7 @@ pub(super) struct Sampling {
     /// Connections of each arm in each cell
     #[arg(long, value_name = "N", default_value = "200", value_parser = value_parser!(u32).range(1..=1_000_000))]
     connections: u32,
-    /// Connections at once, at most [default: as many as don't disturb each other]
+    /// Connections at once, even if they disturb each other [default: as many as don't]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     concurrency: Option<u32>,
     /// When a connection counts as failed

@@ -484,3 +484,6 @@ impl End {
 fn text(error: impl ToString) -> String {
     error.to_string()
 }
+
+#[cfg(test)]
+mod tests;

@@ -339,3 +339,6 @@ fn opposite(toward: Toward) -> Toward {
         Toward::Server => Toward::Client,
     }
 }
+
+#[cfg(test)]
+mod tests;

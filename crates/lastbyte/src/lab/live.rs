@@ -20,7 +20,7 @@ use super::emulator::{Emulator, EmulatorReport};
 use super::endpoint::{self, EndpointReport, Load};
 use super::prepare::PreparedArm;
 use super::shared::Shared;
-use super::surroundings::Surroundings;
+use super::surroundings::{MAX_CONNECTIONS, Surroundings};
 use super::{LabError, expected, sys};
 use crate::results::{EngineReport, Lateness, Outcome, Resumption, Row, Sample, Validity, Wire};
 use crate::study::{Cell, Experiment};
@@ -191,9 +191,21 @@ impl<'a> LiveEngine<'a> {
         let fits = |load: f64, cpu: Duration| {
             load * (duration + cost.endpoint).as_secs_f64() / cpu.as_secs_f64().max(1e-9)
         };
-        let most = fits(ENDPOINT_LOAD, cost.endpoint).min(fits(EMULATOR_LOAD, cost.emulator));
-        let limit = self.experiment.concurrency.unwrap_or(BLOCK);
-        (most as u32).clamp(1, limit.clamp(1, BLOCK))
+        match self.experiment.concurrency {
+            Some(asked) => asked.max(1),
+            None => {
+                let most =
+                    fits(ENDPOINT_LOAD, cost.endpoint).min(fits(EMULATOR_LOAD, cost.emulator));
+                (most as u32).clamp(1, BLOCK)
+            }
+        }
+    }
+
+    /// Connections of a block. What the user asks to be under way at once is so for most
+    /// of it.
+    fn block_size(&self) -> u32 {
+        let asked = self.experiment.concurrency.unwrap_or(1);
+        BLOCK.max(asked.saturating_mul(5)).min(MAX_CONNECTIONS)
     }
 
     fn expected(&self, sample: &Growing) -> Duration {
@@ -236,14 +248,15 @@ impl<'a> LiveEngine<'a> {
 
     /// Measures all arms in one cell, block by block in turn.
     fn run_cell(&self, cell: &Cell, samples: &mut [Growing]) -> Result<Ending, LabError> {
-        for block in 0..self.experiment.connections.div_ceil(BLOCK) {
+        for block in 0..self.experiment.connections.div_ceil(self.block_size()) {
             for (sample, prepared) in samples.iter_mut().zip(self.arms) {
                 loop {
                     let Some(mut measured) = self.block(cell, prepared, block, sample)? else {
                         return Ok(Ending::Interrupted);
                     };
                     let disturbed = gate(&measured.rows, &mut measured.lateness, &cell.link);
-                    if disturbed.is_err() && sample.concurrency > 1 {
+                    let lower = self.experiment.concurrency.is_none() && sample.concurrency > 1;
+                    if disturbed.is_err() && lower {
                         sample.concurrency /= 2;
                         sample.lowered += 1;
                         continue;
@@ -264,9 +277,10 @@ impl<'a> LiveEngine<'a> {
         block: u32,
         sample: &Growing,
     ) -> Result<Option<Block>, LabError> {
-        let first_index = block * BLOCK;
+        let size = self.block_size();
+        let first_index = block * size;
         let load = Load {
-            connections: (self.experiment.connections - first_index).min(BLOCK),
+            connections: (self.experiment.connections - first_index).min(size),
             concurrency: sample.concurrency,
             duration: sample.duration,
             ..self.load(prepared, cell, block)
@@ -536,3 +550,6 @@ fn take_core(cpus: &[usize], thread: usize, priority: i32) {
     let _ = nix::sys::prctl::set_timerslack(1);
     let _ = sys::schedule_fifo(priority);
 }
+
+#[cfg(test)]
+mod tests;

@@ -98,3 +98,6 @@ pub(crate) fn end(toward: Toward) -> usize {
         Toward::Server => 1,
     }
 }
+
+#[cfg(test)]
+mod tests;

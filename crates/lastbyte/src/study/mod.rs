@@ -125,7 +125,7 @@ pub struct Experiment {
     pub cells: Vec<Cell>,
     /// Connections of each sample.
     pub connections: u32,
-    /// Connections at once, or the engine's choice.
+    /// Connections at once, or the engine's choice: as many as don't disturb each other.
     pub concurrency: Option<u32>,
     /// When a connection counts as failed.
     pub timeout: Duration,

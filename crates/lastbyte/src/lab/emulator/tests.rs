@@ -1,0 +1,54 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn due(at: u64, order: u64) -> Due {
+    Due {
+        at: Time(at),
+        order,
+        slot: 0,
+        toward: Toward::Client,
+        packet: 0,
+        length: 0,
+    }
+}
+
+#[test]
+fn packets_leave_by_time_and_then_by_arrival() {
+    let mut queue = BinaryHeap::new();
+    for (at, order) in [(20, 1), (10, 3), (10, 2), (30, 4), (20, 5), (10, 6)] {
+        queue.push(Reverse(due(at, order)));
+    }
+    let left: Vec<_> = std::iter::from_fn(|| queue.pop())
+        .map(|Reverse(due)| (due.at.0, due.order))
+        .collect();
+    assert_eq!(left, [(10, 2), (10, 3), (10, 6), (20, 1), (20, 5), (30, 4)]);
+}
+
+proptest! {
+    #[test]
+    fn packets_are_ordered_as_their_times_are(a in (0..4_u64, 0..4_u64), b in (0..4_u64, 0..4_u64)) {
+        let (one, other) = (due(a.0, a.1), due(b.0, b.1));
+        prop_assert_eq!(one.cmp(&other), a.cmp(&b));
+        prop_assert_eq!(one == other, a == b);
+    }
+}
+
+#[test]
+fn buffers_are_reused_and_keep_apart() {
+    let mut packets = Packets::default();
+    let [first, second] = [packets.allocate(), packets.allocate()];
+    packets.buffer(first).fill(1);
+    packets.buffer(second).fill(2);
+    // More memory moves the buffers, and not what is in them.
+    let third = packets.allocate();
+    packets.buffer(third).fill(3);
+    assert_eq!(packets.get(first, 1500), [1; 1500]);
+    assert_eq!(packets.get(second, 40), [2; 40]);
+
+    packets.free(second);
+    assert_eq!(packets.allocate(), second);
+    assert_eq!(packets.bytes.len(), 3 * PACKET_CAPACITY);
+}

@@ -1,0 +1,182 @@
+//! What the end-to-end tests share. They need what `lastbyte doctor` asks for.
+//!
+//! Nothing here or in the tests bounds a latency from above: the machine that runs them may
+//! be busy. What physics says is bounded from below; for the rest the fastest of several
+//! connections speaks.
+// Each test program has its own copy, and uses a part of it.
+#![allow(dead_code)]
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use lastbyte::lab::{LiveEngine, PreparedArm, Progress, Run};
+use lastbyte::study::{Cell, Congestion, Experiment};
+use lastbyte_link::{Bytes, Link, Seed};
+use lastbyte_pki::Store;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Chains that all tests share, since making them takes longer than using them.
+pub(crate) const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/chains");
+
+pub(crate) fn store() -> Store {
+    Store::open(CACHE)
+}
+
+/// The program, about to run with these arguments.
+pub(crate) fn lastbyte(arguments: impl IntoIterator<Item: AsRef<OsStr>>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lastbyte"));
+    command.args(arguments).env("LASTBYTE_CACHE", CACHE);
+    command
+}
+
+/// How a program ended, and what it said.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Ended {
+        Ended {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+pub(crate) fn run(command: &mut Command) -> Ended {
+    let output = command.output();
+    Ended::from(output.unwrap_or_else(|error| panic!("{command:?}: {error}")))
+}
+
+/// Fails unless this machine can run the live engine, with the mend.
+pub(crate) fn need_live_engine() {
+    let doctor = run(&mut lastbyte(["doctor"]));
+    assert_eq!(
+        doctor.code,
+        Some(0),
+        "these tests need the live engine; what is missing:\n{}",
+        doctor.stdout
+    );
+}
+
+pub(crate) fn need_root() {
+    assert!(
+        nix::unistd::geteuid().is_root(),
+        "this test needs root: run `sudo -E cargo test --release -p lastbyte`"
+    );
+}
+
+/// The document and the rows of a `compare`.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    pub(crate) document: Value,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// One line of a rows file, by column.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Row(HashMap<String, String>);
+
+/// Runs `compare` with these options, separated by blanks, which must succeed.
+pub(crate) fn compare(options: &str) -> Measured {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("rows.csv");
+    let mut command = lastbyte(["compare", "--format", "json", "-o"]);
+    let ended = run(command.arg(&file).args(options.split_whitespace()));
+    if ended.code != Some(0) {
+        need_live_engine();
+        panic!("{command:?} failed: {ended:?}");
+    }
+    Measured {
+        document: serde_json::from_str(&ended.stdout).unwrap(),
+        rows: read_rows(&file),
+    }
+}
+
+pub(crate) fn read_rows(file: &Path) -> Vec<Row> {
+    let mut reader = csv::Reader::from_path(file).unwrap();
+    reader.deserialize().map(|row| Row(row.unwrap())).collect()
+}
+
+impl Measured {
+    /// The sample of an arm in a cell of the document.
+    pub(crate) fn sample(&self, cell: usize, arm: usize) -> &Value {
+        &self.document["cells"][cell]["arms"][arm]
+    }
+
+    pub(crate) fn rows_of<'a>(&'a self, arm: &'a str) -> impl Iterator<Item = &'a Row> {
+        self.rows.iter().filter(move |row| row.text("arm") == arm)
+    }
+}
+
+impl Row {
+    pub(crate) fn text(&self, column: &str) -> &str {
+        &self.0[column]
+    }
+
+    pub(crate) fn number(&self, column: &str) -> u64 {
+        let text = self.text(column);
+        text.parse()
+            .unwrap_or_else(|_| panic!("{column} is no number: {text:?}"))
+    }
+
+    /// The time in a column, which is in nanoseconds.
+    pub(crate) fn time(&self, column: &str) -> Duration {
+        Duration::from_nanos(self.number(column))
+    }
+}
+
+/// A cell that is as usual but for its link and the response.
+pub(crate) fn cell(link: Link, data: Bytes) -> Cell {
+    Cell {
+        link,
+        initcwnd: 10,
+        client_initcwnd: 10,
+        congestion: Congestion::Cubic,
+        data,
+    }
+}
+
+/// Measures one arm in one cell through the library, one connection after the other.
+pub(crate) fn measure(arm: PreparedArm, cell: Cell, connections: u32, timeout: Duration) -> Run {
+    // The library needs the right to make namespaces, which the test harness, with its
+    // threads, can't acquire in a user namespace.
+    need_root();
+    let experiment = Experiment {
+        arms: vec![arm.arm.clone()],
+        cells: vec![cell],
+        connections,
+        concurrency: Some(1),
+        timeout,
+        seed: Seed(1),
+    };
+    let arms = [arm];
+    let interrupt = AtomicBool::new(false);
+    LiveEngine::new(&experiment, &arms, &interrupt, &Silent)
+        .run()
+        .unwrap_or_else(|error| {
+            need_live_engine();
+            panic!("{error}")
+        })
+}
+
+struct Silent;
+
+impl Progress for Silent {
+    fn expect(&self, _: Duration) {}
+    fn advance(&self, _: Duration) {}
+}
+
+/// Where a file of a folder is.
+pub(crate) fn at(folder: &TempDir, name: &str) -> PathBuf {
+    folder.path().join(name)
+}
