@@ -1,0 +1,47 @@
+//! A file that is said to hold a chain and its key: real blocks in any order, and anything else.
+#![no_main]
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use lastbyte_fuzz::pieces;
+use lastbyte_pki::{ChainSpec, KeyAlgorithm, PemFiles, Store, explain, load_pem};
+use libfuzzer_sys::fuzz_target;
+use tempfile::TempDir;
+
+/// The end-entity, its issuer, the root and the key.
+static BLOCKS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().unwrap();
+    let spec = ChainSpec::new(KeyAlgorithm::EcdsaP256);
+    let chain = Store::open(folder.path()).chain(&spec).unwrap();
+    let certificates = chain.certificates().iter().chain([chain.root()]);
+    let mut blocks: Vec<_> = certificates
+        .map(|certificate| certificate.to_pem().unwrap())
+        .collect();
+    blocks.push(chain.key().private_key_to_pem_pkcs8().unwrap());
+    blocks
+});
+
+static FOLDER: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+
+fuzz_target!(|data: &[u8]| {
+    let pem: Vec<u8> = pieces(data)
+        .flat_map(|(tag, bytes)| BLOCKS.get(usize::from(tag)).map_or(bytes, Vec::as_slice))
+        .copied()
+        .collect();
+    let chain: PathBuf = FOLDER.path().join("chain.pem");
+    fs::write(&chain, pem).unwrap();
+    match load_pem(&PemFiles {
+        chain,
+        key: None,
+        ca: None,
+    }) {
+        Ok(chain) => {
+            for certificate in chain.certificates() {
+                explain(certificate).unwrap();
+            }
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+});
