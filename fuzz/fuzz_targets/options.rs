@@ -7,6 +7,7 @@ use std::str::FromStr;
 use lastbyte::results::Threshold;
 use lastbyte::study::{Arm, Congestion};
 use lastbyte_link::{Bytes, Distribution, Probability, Rate, format_duration, parse_duration};
+use lastbyte_pki::KeyAlgorithm;
 use lastbyte_tls::Group;
 use libfuzzer_sys::fuzz_target;
 
@@ -16,6 +17,7 @@ fuzz_target!(|text: &str| {
     read_again::<Congestion>(text);
     read_again::<Distribution>(text);
     read_again::<Group>(text);
+    read_again::<KeyAlgorithm>(text);
     read_again::<Probability>(text);
     read_again::<Rate>(text);
     read_again::<Threshold>(text);
@@ -33,6 +35,6 @@ where
             let again = value.to_string().parse::<T>();
             assert_eq!(again.as_ref().ok(), Some(&value), "{again:?}");
         }
-        Err(error) => if error.to_string().contains('\n') { eprintln!("MULTILINE {:?}", error); },
+        Err(error) => assert!(!error.to_string().is_empty()),
     }
 }

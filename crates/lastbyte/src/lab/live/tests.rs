@@ -185,7 +185,7 @@ fn concurrency_leaves_both_threads_mostly_idle() {
 
 #[test]
 fn blocks_are_larger_than_the_concurrency_that_is_asked_for() {
-    let block_size = |asked| with_concurrency(asked, LiveEngine::block_size);
+    let block_size = |asked| with_concurrency(asked, |engine| engine.block_size());
     assert_eq!(block_size(None), BLOCK);
     assert_eq!(block_size(Some(1)), BLOCK);
     assert_eq!(block_size(Some(20)), BLOCK);
