@@ -91,15 +91,14 @@ fn a_second_ctrl_c_ends_at_once() {
 #[test]
 fn no_end_leaves_anything_behind() {
     need_root();
-    need_live_engine();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
         let folder = TempDir::new().unwrap();
         let child = long_compare(&at(&folder, "rows.csv"));
         let pid = child.id();
         let mut namespaces = BTreeSet::new();
         wait_for("both ends to be there", || {
-            namespaces.extend(namespaces_with_device(pid));
-            namespaces.len() >= 2
+            namespaces = own_namespaces(pid);
+            namespaces.len() >= 2 && has_device(pid)
         });
         send(&child, signal);
         end(child);
@@ -132,6 +131,7 @@ const AGAINST: &str = "secp256r1/ecdsa-p256";
 
 /// A `compare` that would go on for hours.
 fn long_compare(output: &Path) -> Child {
+    need_live_engine();
     let mut command = lastbyte(["compare", "--baseline", BASELINE, "--against", AGAINST]);
     command.args(["--rtt", "2ms", "--data", "0KiB", "--connections", "1000000"]);
     command.args(["--format", "csv", "-o"]);
@@ -175,17 +175,21 @@ fn names(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The network namespaces of a process' threads that have the device.
-fn namespaces_with_device(pid: u32) -> Vec<PathBuf> {
-    let with_device = |task: &PathBuf| {
+/// The network namespaces that a process has descriptors of.
+fn own_namespaces(pid: u32) -> BTreeSet<PathBuf> {
+    let descriptors = entries(format!("/proc/{pid}/fd")).into_iter();
+    descriptors
+        .filter_map(|descriptor| fs::read_link(descriptor).ok())
+        .filter(|link| link.to_string_lossy().starts_with("net:["))
+        .collect()
+}
+
+/// Whether a thread of a process sees the device.
+fn has_device(pid: u32) -> bool {
+    entries(format!("/proc/{pid}/task")).iter().any(|task| {
         let devices = fs::read_to_string(task.join("net/dev")).unwrap_or_default();
         devices.contains("lastbyte0")
-    };
-    let tasks = entries(format!("/proc/{pid}/task")).into_iter();
-    tasks
-        .filter(with_device)
-        .filter_map(|task| fs::read_link(task.join("ns/net")).ok())
-        .collect()
+    })
 }
 
 /// All network namespaces that a thread is in or has a descriptor of, or that are mounted,

@@ -5,8 +5,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{cell, compare, measure, store};
-use lastbyte::lab::PreparedArm;
+use common::{cell, compare, measure, prepare};
 use lastbyte::results::{Outcome, Row};
 use lastbyte_link::{Bytes, Direction, Link, Rate};
 
@@ -146,7 +145,7 @@ fn rate(rate: &str) -> Direction {
 
 /// Three connections over a link.
 fn rows(link: Link, data: u64, timeout: Duration) -> impl Iterator<Item = Row> {
-    let arm = PreparedArm::new(CHAIN.parse().unwrap(), &store()).unwrap();
+    let arm = prepare(CHAIN);
     let run = measure(arm, cell(link, Bytes(data)), 3, timeout);
     let rows: Vec<_> = run
         .samples

@@ -6,14 +6,14 @@ mod common;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::{cell, measure, store};
+use common::{cell, measure, prepare};
 use lastbyte::lab::PreparedArm;
 use lastbyte::results::{Outcome, Row};
-use lastbyte::study::Arm;
 use lastbyte_link::{Bytes, Direction, Link};
 use lastbyte_pki::{Chain, PkiError, test_chains};
 use lastbyte_tls::{Connection, KeyLog, OpenSsl, Progress, Stack, TlsConfig, TlsError};
 
+const ARM: &str = "x25519/ecdsa-p256";
 const TIMEOUT: Duration = Duration::from_millis(600);
 const DATA: u64 = 60_000;
 /// What the stack writes of it before it stops: the first record fills a segment.
@@ -133,8 +133,7 @@ fn half_fail(fault: Fault, reason: &str) -> Vec<Row> {
 
 /// Measures six connections, every second of which meets the fault, and gives those.
 fn half(fault: Fault) -> Vec<Row> {
-    let arm: Arm = "x25519/ecdsa-p256".parse().unwrap();
-    let mut prepared = PreparedArm::new(arm, &store()).unwrap();
+    let mut prepared = prepare(ARM);
     prepared.stack = Box::new(Faulty {
         stack: prepared.stack,
         fault,
@@ -300,7 +299,7 @@ fn chains_that_a_client_must_refuse() {
         ),
     ];
     for (make, reason) in chains {
-        let arm: Arm = "x25519/ecdsa-p256".parse().unwrap();
+        let arm = prepare(ARM).arm;
         let chain = make().unwrap();
         let stack = OpenSsl::new(&TlsConfig {
             group: arm.group,

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -59,12 +60,13 @@ pub(crate) fn run(command: &mut Command) -> Ended {
 
 /// Fails unless this machine can run the live engine, with the mend.
 pub(crate) fn need_live_engine() {
-    let doctor = run(&mut lastbyte(["doctor"]));
-    assert_eq!(
-        doctor.code,
-        Some(0),
-        "these tests need the live engine; what is missing:\n{}",
-        doctor.stdout
+    static DOCTOR: OnceLock<Ended> = OnceLock::new();
+    let doctor = DOCTOR.get_or_init(|| run(&mut lastbyte(["doctor"])));
+    assert!(
+        doctor.code == Some(0),
+        "this test needs the live engine; what is missing:\n{}{}",
+        doctor.stdout,
+        doctor.stderr
     );
 }
 
@@ -88,14 +90,12 @@ pub(crate) struct Row(HashMap<String, String>);
 
 /// Runs `compare` with these options, separated by blanks, which must succeed.
 pub(crate) fn compare(options: &str) -> Measured {
+    need_live_engine();
     let folder = TempDir::new().unwrap();
-    let file = folder.path().join("rows.csv");
+    let file = at(&folder, "rows.csv");
     let mut command = lastbyte(["compare", "--format", "json", "-o"]);
     let ended = run(command.arg(&file).args(options.split_whitespace()));
-    if ended.code != Some(0) {
-        need_live_engine();
-        panic!("{command:?} failed: {ended:?}");
-    }
+    assert_eq!(ended.code, Some(0), "{command:?}: {}", ended.stderr);
     Measured {
         document: serde_json::from_str(&ended.stdout).unwrap(),
         rows: read_rows(&file),
@@ -146,11 +146,17 @@ pub(crate) fn cell(link: Link, data: Bytes) -> Cell {
     }
 }
 
+/// An arm for [`measure`].
+pub(crate) fn prepare(arm: &str) -> PreparedArm {
+    // The test harness has threads, so it can't acquire the right to make namespaces as the
+    // program does.
+    need_root();
+    need_live_engine();
+    PreparedArm::new(arm.parse().unwrap(), &store()).unwrap()
+}
+
 /// Measures one arm in one cell through the library, one connection after the other.
 pub(crate) fn measure(arm: PreparedArm, cell: Cell, connections: u32, timeout: Duration) -> Run {
-    // The library needs the right to make namespaces, which the test harness, with its
-    // threads, can't acquire in a user namespace.
-    need_root();
     let experiment = Experiment {
         arms: vec![arm.arm.clone()],
         cells: vec![cell],
@@ -163,10 +169,7 @@ pub(crate) fn measure(arm: PreparedArm, cell: Cell, connections: u32, timeout: D
     let interrupt = AtomicBool::new(false);
     LiveEngine::new(&experiment, &arms, &interrupt, &Silent)
         .run()
-        .unwrap_or_else(|error| {
-            need_live_engine();
-            panic!("{error}")
-        })
+        .unwrap()
 }
 
 struct Silent;
