@@ -133,10 +133,9 @@ impl<'a> Emulator<'a> {
 
     /// Carries packets until told to stop.
     pub(crate) fn run(mut self) -> io::Result<EmulatorReport> {
-        let result = self.carry();
         // The endpoints must not wait for packets that nobody carries any more.
-        self.shared.stop();
-        result?;
+        let _stop = self.shared.stop_on_drop();
+        self.carry()?;
         self.report.cpu = sys::thread_cpu_time();
         self.report.latest = self
             .flows

@@ -353,17 +353,23 @@ impl<'a> LiveEngine<'a> {
             &shared,
         );
         thread::scope(|scope| {
+            for thread in 0..2 {
+                scope.spawn({
+                    let (cpus, shared) = (&cpus, &shared);
+                    move || keep_awake(cpus, thread, shared)
+                });
+            }
             let emulator = scope.spawn(|| {
                 take_core(&cpus, 0, EMULATOR_PRIORITY);
                 emulator.run()
             });
             // A thread of its own: it changes namespaces and scheduling for good.
             let endpoints = scope.spawn(|| {
+                let _stop = shared.stop_on_drop();
                 take_core(&cpus, 1, ENDPOINT_PRIORITY);
                 endpoint::run(&surroundings, load, &shared, self.interrupt, progress)
             });
             let endpoints = endpoints.join();
-            shared.stop();
             let emulator = emulator
                 .join()
                 .map_err(|_| LabError::Crashed("the link emulator"))?
@@ -539,6 +545,25 @@ pub(crate) fn available_cpus() -> Vec<usize> {
 /// Gives the calling thread a core and real-time scheduling, as far as the machine
 /// allows: where it does not, lateness shows it.
 fn take_core(cpus: &[usize], thread: usize, priority: i32) {
+    pin(cpus, thread);
+    let _ = nix::sys::prctl::set_timerslack(1);
+    let _ = sys::schedule_fifo(priority);
+}
+
+/// Spins on a core while nothing else runs there. A core that sleeps between packets wakes
+/// up late and works slowly at first, a virtual one above all; a server's core under load
+/// does neither.
+fn keep_awake(cpus: &[usize], thread: usize, shared: &Shared) {
+    if cpus.len() < 2 || sys::schedule_idle().is_err() {
+        return;
+    }
+    pin(cpus, thread);
+    while !shared.is_stopped() {
+        std::hint::spin_loop();
+    }
+}
+
+fn pin(cpus: &[usize], thread: usize) {
     if cpus.len() > 1
         && let Some(cpu) = cpus.iter().rev().nth(thread)
     {
@@ -547,8 +572,6 @@ fn take_core(cpus: &[usize], thread: usize, priority: i32) {
             let _ = sched_setaffinity(Pid::from_raw(0), &set);
         }
     }
-    let _ = nix::sys::prctl::set_timerslack(1);
-    let _ = sys::schedule_fifo(priority);
 }
 
 #[cfg(test)]

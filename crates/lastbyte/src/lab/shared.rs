@@ -37,9 +37,14 @@ impl Shared {
         self.ends.len()
     }
 
-    /// Ends the emulator; it calls this itself when it fails.
+    /// Ends the emulator.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Relaxed);
+    }
+
+    /// Tells the others that this thread has ended, however it ends.
+    pub(crate) fn stop_on_drop(&self) -> StopOnDrop<'_> {
+        StopOnDrop(self)
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
@@ -77,6 +82,15 @@ impl Shared {
 
     fn end(&self, slot: u32, toward: Toward) -> Option<&End> {
         self.ends.get(slot as usize).map(|ends| &ends[end(toward)])
+    }
+}
+
+/// Calls [`Shared::stop`] when dropped.
+pub(crate) struct StopOnDrop<'a>(&'a Shared);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
     }
 }
 

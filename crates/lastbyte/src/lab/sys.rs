@@ -97,11 +97,20 @@ pub(crate) fn tcp_stats(socket: BorrowedFd<'_>) -> io::Result<TcpStats> {
 
 /// Puts the calling thread under `SCHED_FIFO` with `priority`.
 pub(crate) fn schedule_fifo(priority: i32) -> io::Result<()> {
+    schedule(libc::SCHED_FIFO, priority)
+}
+
+/// Puts the calling thread under `SCHED_IDLE`: it runs when nothing else wants to.
+pub(crate) fn schedule_idle() -> io::Result<()> {
+    schedule(libc::SCHED_IDLE, 0)
+}
+
+fn schedule(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
     let parameters = libc::sched_param {
         sched_priority: priority,
     };
     // SAFETY: `parameters` is valid for the call; 0 names the calling thread.
-    if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } < 0 {
+    if unsafe { libc::sched_setscheduler(0, policy, &parameters) } < 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(())
