@@ -22,6 +22,7 @@ use crate::results::{Bound, Environment, Percentile, Summary, Threshold, Validit
 use crate::study::{Arm, Experiment};
 
 const DEFAULT_BASELINE: &str = "secp256r1/rsa-2048";
+const RESULTS: &str = "Results";
 const DEFAULT_AGAINST: &str = "SecP256r1MLKEM768/ml-dsa-65";
 
 #[derive(Debug, Args)]
@@ -38,19 +39,19 @@ pub(super) struct Compare {
     #[command(flatten, next_help_heading = "Sampling")]
     sampling: Sampling,
     /// What carries the bytes
-    #[arg(long, default_value = "auto")]
+    #[arg(long, default_value = "auto", help_heading = "Sampling")]
     engine: Engine,
     /// How results are printed
-    #[arg(long, default_value = "table")]
+    #[arg(long, default_value = "table", help_heading = RESULTS)]
     format: Format,
     /// Keep every connection (FILE.csv) or the JSON document (FILE.json)
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", help_heading = RESULTS)]
     output: Option<Output>,
     /// Exit with 99 if a threshold is crossed: `ttlb.p75 > 10%`, `handshake.p90 > 300ms`
-    #[arg(long, value_name = "THRESHOLD", value_delimiter = ',')]
+    #[arg(long, value_name = "THRESHOLD", value_delimiter = ',', help_heading = RESULTS)]
     fail_if: Vec<Threshold>,
     /// Fail if a sample is invalid
-    #[arg(long)]
+    #[arg(long, help_heading = RESULTS)]
     strict: bool,
 }
 

@@ -12,7 +12,8 @@ use crate::study::{Arm, Cell, Congestion, Experiment};
 /// Options that take lists make a grid.
 #[derive(Debug, Args)]
 pub(super) struct Network {
-    /// Round-trip time, half of it in each direction
+    /// Round-trip time, half of it in each direction. Lists make a grid: 35ms,70ms; also for
+    /// rate, loss, jitter, initcwnd and data
     #[arg(long, value_name = "TIME", value_delimiter = ',', default_value = "35ms", value_parser = duration)]
     rtt: Vec<Duration>,
     /// Rate of each direction
