@@ -82,9 +82,9 @@ has_package() {
 
 install_packages() {
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-        apt-get install --yes --quiet --quiet --no-install-recommends "${missing[@]}" >&2
+        apt-get install --yes --no-install-recommends "${missing[@]}" >/dev/null
 }
 
 update_packages() {
-    "${as_root[@]}" apt-get update --quiet --quiet >&2
+    "${as_root[@]}" apt-get update >/dev/null
 }

@@ -35,6 +35,6 @@ where
             let again = value.to_string().parse::<T>();
             assert_eq!(again.as_ref().ok(), Some(&value), "{again:?}");
         }
-        Err(error) => assert!(!error.to_string().is_empty()),
+        Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
     }
 }

@@ -211,7 +211,7 @@ impl FromStr for KeyAlgorithm {
 
 /// The error of [`KeyAlgorithm::from_str`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("unknown key algorithm \"{name}\": {mend}")]
+#[error("unknown key algorithm {name:?}: {mend}")]
 pub struct UnknownAlgorithm {
     name: String,
     mend: String,

@@ -39,7 +39,7 @@ pub enum ArmProblem {
         mend: String,
     },
     /// Something that is not a key follows a chain that is made.
-    #[error("{segment:?} is not KEY=VALUE; for a file, write \"./{chain}/{segment}\"")]
+    #[error("{segment:?} is not KEY=VALUE; for a file, write {file:?}", file = format!("./{chain}/{segment}"))]
     NotAKey {
         /// The chain.
         chain: String,
