@@ -89,6 +89,8 @@ struct Cost {
     wire: Wire,
 }
 
+/// What was measured, of one block or of several.
+#[derive(Default)]
 struct Block {
     rows: Vec<Row>,
     lateness: Vec<u32>,
@@ -98,10 +100,7 @@ struct Block {
 
 /// A sample that grows by blocks.
 struct Growing {
-    rows: Vec<Row>,
-    lateness: Vec<u32>,
-    emulator_cpu: Duration,
-    endpoint_cpu: Duration,
+    measured: Block,
     concurrency: u32,
     lowered: u32,
     duration: Duration,
@@ -138,7 +137,7 @@ impl<'a> LiveEngine<'a> {
         for (cell, mut samples) in plan.into_iter().enumerate() {
             let ending = self.run_cell(&self.experiment.cells[cell], &mut samples)?;
             for (arm, sample) in samples.into_iter().enumerate() {
-                if !sample.rows.is_empty() {
+                if !sample.measured.rows.is_empty() {
                     let link = &self.experiment.cells[cell].link;
                     run.samples
                         .push(sample.finish(arm, cell, link, &self.arms[arm]));
@@ -173,10 +172,7 @@ impl<'a> LiveEngine<'a> {
                 let duration = expected::duration(&cost.wire, cell, prepared.arm.record_size)
                     .min(self.experiment.timeout);
                 samples.push(Growing {
-                    rows: Vec::new(),
-                    lateness: Vec::new(),
-                    emulator_cpu: Duration::ZERO,
-                    endpoint_cpu: Duration::ZERO,
+                    measured: Block::default(),
                     concurrency: self.concurrency(duration, &cost),
                     lowered: 0,
                     duration: duration + cost.endpoint,
@@ -261,7 +257,7 @@ impl<'a> LiveEngine<'a> {
                         sample.lowered += 1;
                         continue;
                     }
-                    sample.add(measured);
+                    sample.measured.add(measured);
                     break;
                 }
             }
@@ -380,16 +376,19 @@ impl<'a> LiveEngine<'a> {
     }
 }
 
-impl Growing {
+impl Block {
     fn add(&mut self, block: Block) {
         self.rows.extend(block.rows);
         self.lateness.extend(block.lateness);
         self.emulator_cpu += block.emulator_cpu;
         self.endpoint_cpu += block.endpoint_cpu;
     }
+}
 
-    fn finish(mut self, arm: usize, cell: usize, link: &Link, prepared: &PreparedArm) -> Sample {
-        let validity = match gate(&self.rows, &mut self.lateness, link) {
+impl Growing {
+    fn finish(self, arm: usize, cell: usize, link: &Link, prepared: &PreparedArm) -> Sample {
+        let mut measured = self.measured;
+        let validity = match gate(&measured.rows, &mut measured.lateness, link) {
             Ok(()) => Validity::Valid,
             Err(reason) => Validity::Invalid(reason),
         };
@@ -400,14 +399,14 @@ impl Growing {
             engine: EngineReport {
                 concurrency: self.concurrency,
                 lowered: self.lowered,
-                link_lateness_p99: lateness_p99(&mut self.lateness),
-                endpoint_wait_p50: median(self.rows.iter().map(|row| row.lateness.endpoint)),
-                packets: self.lateness.len() as u64,
-                emulator_cpu: self.emulator_cpu,
-                endpoint_cpu: self.endpoint_cpu,
+                link_lateness_p99: lateness_p99(&mut measured.lateness),
+                endpoint_wait_p50: median(measured.rows.iter().map(|row| row.lateness.endpoint)),
+                packets: measured.lateness.len() as u64,
+                emulator_cpu: measured.emulator_cpu,
+                endpoint_cpu: measured.endpoint_cpu,
                 validity,
             },
-            rows: self.rows,
+            rows: measured.rows,
         }
     }
 }
