@@ -52,7 +52,12 @@ need_packages() {
     local why=$1 package missing=() as_root=()
     shift
     for package in "$@"; do
-        has_package "$package" || missing+=("$package")
+        has_package "$package" && continue
+        case $package in
+            taskset) missing+=(util-linux) ;;
+            xz) missing+=(xz-utils) ;;
+            *) missing+=("$package") ;;
+        esac
     done
     [[ ${#missing[@]} -gt 0 ]] || return 0
 

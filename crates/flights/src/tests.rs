@@ -503,7 +503,7 @@ proptest! {
         exchange in any_exchange(), path in any_path(), more in 0_u64..50_000,
     ) {
         let rtt = path.link.rtt() + Duration::from_micros(more);
-        let longer = Path { link: Link::symmetric(rtt, path.link.forward), ..path };
+        let longer = Path { link: Link::symmetric(rtt, path.link.forward.clone()), ..path.clone() };
         prop_assert!(timeline(&exchange, &longer).ttlb >= timeline(&exchange, &path).ttlb);
     }
 

@@ -37,7 +37,7 @@ pub struct Compute {
 }
 
 /// The network and the TCP parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
     /// Delays and rates. Loss, jitter and queue are left out of account.
     pub link: Link,

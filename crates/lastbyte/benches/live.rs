@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use lastbyte::lab::{self, LiveEngine, PreparedArm, Progress, expected};
 use lastbyte::results::Sample;
-use lastbyte::study::{Arm, Cell, Congestion, Experiment};
+use lastbyte::study::{Arm, Cell, Experiment};
 use lastbyte_flights::Compute;
-use lastbyte_link::{Bytes, Direction, Link, Seed, parse_duration};
+use lastbyte_link::{Bytes, Direction, Link, parse_duration};
 use lastbyte_pki::Store;
 use lastbyte_tls::{StepTimes, time_handshake};
 use nix::time::{ClockId, clock_gettime};
@@ -156,13 +156,10 @@ fn experiment(
     connections: u32,
     concurrency: Option<u32>,
 ) -> Experiment {
+    let arms = arms.iter().map(|arm| arm.arm.clone()).collect();
     Experiment {
-        arms: arms.iter().map(|arm| arm.arm.clone()).collect(),
-        cells,
-        connections,
         concurrency,
-        timeout: Duration::from_secs(300),
-        seed: Seed(1),
+        ..Experiment::new(arms, cells, connections)
     }
 }
 
@@ -174,9 +171,8 @@ fn cell(rtt: &str, rate: &str, initcwnd: u32, kibibytes: u64) -> Cell {
     Cell {
         link: Link::symmetric(parse_duration(rtt).unwrap(), direction),
         initcwnd,
-        client_initcwnd: 10,
-        congestion: Congestion::Cubic,
         data: Bytes(kibibytes << 10),
+        ..Cell::default()
     }
 }
 

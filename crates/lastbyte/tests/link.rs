@@ -103,8 +103,8 @@ fn each_direction_has_a_rate_of_its_own() {
     let wire = Duration::from_secs_f64(DATA as f64 * 8.0 / 1e6);
     let ttlb = |link| rows(link, DATA, Duration::from_secs(60)).map(|row| row.times.ttlb.unwrap());
     let slow_down = Link {
-        forward: fast,
-        backward: slow,
+        forward: fast.clone(),
+        backward: slow.clone(),
     };
     for ttlb in ttlb(slow_down) {
         assert!(ttlb >= wire, "{ttlb:?}");

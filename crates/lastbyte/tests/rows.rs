@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use common::{Measured, Row, at, compare, lastbyte, need_live_engine, run};
 use lastbyte::results::rows::COLUMNS;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use serde_json::Value;
 use tempfile::TempDir;
 
 #[test]
@@ -56,6 +58,31 @@ fn every_connection_has_one_line() {
         digests
     };
     assert_ne!(digest(arms[0]), digest(arms[1]));
+}
+
+#[test]
+fn parquet_has_the_same_columns() {
+    need_live_engine();
+    let folder = TempDir::new().unwrap();
+    let file = at(&folder, "rows.parquet");
+    let mut command = lastbyte(["compare", "--baseline", "x25519/ecdsa-p256"]);
+    command.args(["--engine", "live", "--rtt", "2ms", "--data", "0KiB"]);
+    let ended = run(command.args(["--connections", "30", "-o"]).arg(&file));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+
+    let reader = SerializedFileReader::new(fs::File::open(&file).unwrap()).unwrap();
+    let metadata = reader.metadata().file_metadata();
+    assert_eq!(metadata.num_rows(), 30);
+    let columns = metadata.schema_descr().columns().iter();
+    let columns: Vec<_> = columns.map(|column| column.name().to_owned()).collect();
+    let names: Vec<_> = COLUMNS.iter().map(|column| column.name).collect();
+    assert_eq!(columns, names);
+    let about = metadata.key_value_metadata().unwrap();
+    let about = about.iter().find(|pair| pair.key == "lastbyte").unwrap();
+    let about: Value = serde_json::from_str(about.value.as_ref().unwrap()).unwrap();
+    assert_eq!(about["schema"], "lastbyte.rows/1");
+    assert_eq!(about["samples"][0]["connections"], 30);
+    assert_eq!(about["environments"][0]["command"][1], "compare");
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn options_that_can_not_be() {
         ),
         (
             vec!["compare", "--output", "rows.parquet"],
-            "'--output <FILE>': name it .csv, for every connection, or .json",
+            "'--output <FILE>': name it .parquet or .csv, for every connection, or .json",
         ),
         (
             vec!["compare", "--fail-if", "latency.p50 > 1ms"],
@@ -93,7 +93,7 @@ fn options_that_can_not_be() {
         ),
         (
             vec!["compare", "--fail-if", "ttlb.p75 > 10%,ttlb.p100 > 10%"],
-            r#"threshold "ttlb.p100 > 10%": "p100" is no percentile: use p1 to p99, such as p75"#,
+            r#"threshold "ttlb.p100 > 10%": "p100" is no percentile: use p0.1 to p99.9, such as p75"#,
         ),
         (
             vec!["compare", "--fail-if", "ttlb.p50 > 10"],

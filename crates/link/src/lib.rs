@@ -2,14 +2,15 @@
 //!
 //! A [`Pipe`] is one direction of one connection's private [`Link`]. It is
 //! told when a packet comes and answers what becomes of it, as Linux's
-//! `sch_netem` would: delay, [jitter](Distribution), loss, rate and queue. It
+//! `sch_netem` would: delay, [jitter](Distribution), [loss](Loss), rate and queue. It
 //! reads no clock and owns no socket, so the same code serves in real time, in
 //! virtual time and in arithmetic.
 //!
 //! Nothing here is random. What happens to a packet is a function of the study's
 //! [`Seed`], the index of its connection, its direction and its [`PacketKey`]:
 //! never of when it comes, or after which others. So connection 17 meets the
-//! same [`Luck`] in every arm of a comparison, and in every repetition.
+//! same [`Luck`] in every arm of a comparison, and in every repetition. Only loss in
+//! [bursts](Loss::GilbertElliott) has a memory of the packets before.
 //!
 //! ```
 //! use std::time::Duration;
@@ -26,14 +27,20 @@
 //! # Ok::<(), lastbyte_link::UnitError>(())
 //! ```
 
+mod distribution;
+mod loss;
 mod luck;
 mod pipe;
+mod table;
 mod tcp;
 mod time;
 pub mod units;
 
+pub use distribution::Distribution;
+pub use loss::Loss;
 pub use luck::{Luck, PacketKey, Seed, Toward};
-pub use pipe::{Direction, Distribution, ETHERNET_HEADER, Fate, Link, Pipe};
+pub use pipe::{Direction, ETHERNET_HEADER, Fate, Link, Pipe};
+pub use table::{Table, TableError};
 pub use tcp::{KeyMaker, TcpPacket};
 pub use time::Time;
 pub use units::{Bytes, Probability, Rate, UnitError, format_duration, parse_duration};

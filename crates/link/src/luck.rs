@@ -33,6 +33,8 @@ pub struct PacketKey(pub u64);
 pub(crate) enum Draw {
     Loss = 1,
     Delay = 2,
+    /// Whether the state of [bursts](crate::Loss::GilbertElliott) changes.
+    Change = 3,
 }
 
 impl Seed {

@@ -3,8 +3,7 @@
 //! The rules are those of `netem_enqueue`, `loss_event`, `tabledist` and `packet_time_ns` in
 //! `net/sched/sch_netem.c` (Linux 6.12), in this order:
 //!
-//! 1. Loss, before the queue. A 32-bit draw is compared with the probability: 0 % never loses,
-//!    100 % always, and a packet that is lost at 1 % is lost at 3 % too.
+//! 1. [`Loss`], before the queue.
 //! 2. The queue. A packet overflows when as many are held as the queue allows. Those in the delay
 //!    line are held, so `queue * 1514 bytes / delay` is the most that can pass.
 //! 3. The delay, with jitter.
@@ -25,24 +24,22 @@
 //! - The 14 bytes of the Ethernet header always count, where netem counts what its device has.
 //! - A rate is exact to the bit per second, where netem rounds to bytes per second.
 //! - Jitter has no upper limit, where netem cuts it at 2.147 s.
-//! - The table of the normal distribution is centred ([`Distribution::table`]).
+//! - The table of the normal distribution is centred ([`Distribution::Normal`]).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::fmt;
-use std::str::FromStr;
-use std::sync::LazyLock;
 use std::time::Duration;
 
+use crate::distribution::SCALE;
+use crate::loss::State;
 use crate::luck::Draw;
-use crate::units::nearest;
-use crate::{Luck, PacketKey, Probability, Rate, Time, UnitError};
+use crate::{Distribution, Loss, Luck, PacketKey, Rate, Time};
 
 /// Bytes that a rate counts for each packet besides the IP packet itself.
 pub const ETHERNET_HEADER: usize = 14;
 
 /// One network between a client and a server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
     /// From the client to the server.
     pub forward: Direction,
@@ -58,7 +55,7 @@ impl Link {
         Link {
             forward: Direction {
                 delay: half,
-                ..direction
+                ..direction.clone()
             },
             backward: Direction {
                 delay: rtt.saturating_sub(half),
@@ -75,7 +72,7 @@ impl Link {
 }
 
 /// One direction of a [`Link`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Direction {
     /// One-way delay.
     pub delay: Duration,
@@ -83,8 +80,8 @@ pub struct Direction {
     pub jitter: Duration,
     /// How the jitter is distributed.
     pub distribution: Distribution,
-    /// The share of packets lost.
-    pub loss: Probability,
+    /// How packets are lost.
+    pub loss: Loss,
     /// What the direction carries; `None` is without limit.
     pub rate: Option<Rate>,
     /// How many packets it holds, those in the delay line included. This bounds the rate:
@@ -99,35 +96,9 @@ impl Default for Direction {
             delay: Duration::ZERO,
             jitter: Duration::ZERO,
             distribution: Distribution::Uniform,
-            loss: Probability::ZERO,
+            loss: Loss::NONE,
             rate: None,
             queue: 1000,
-        }
-    }
-}
-
-/// How jitter is distributed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Distribution {
-    /// Even, from `delay - jitter` to just below `delay + jitter`. netem's default.
-    #[default]
-    Uniform,
-    /// Normal, with the jitter as its standard deviation.
-    Normal,
-}
-
-impl Distribution {
-    /// The table that delays are drawn from, for those that have one: quantiles in
-    /// 1/8192 of the jitter, as `TCA_NETEM_DELAY_DIST` takes them.
-    ///
-    /// For the normal distribution these are the 4096 quantiles at `(i + 1/2) / 4096`, so its mean
-    /// is 0 and its ends are ±3.67. The table that comes with iproute2 has the quantiles at
-    /// `(i + 1/8) / 4096`, a mean of -0.0008 and ends of -4 and 3.52.
-    #[must_use]
-    pub fn table(self) -> Option<&'static [i16; TABLE_SIZE]> {
-        match self {
-            Distribution::Uniform => None,
-            Distribution::Normal => Some(&NORMAL),
         }
     }
 }
@@ -148,6 +119,7 @@ pub enum Fate {
 pub struct Pipe {
     direction: Direction,
     luck: Luck,
+    state: State,
     held: BinaryHeap<Reverse<Time>>,
     last: Time,
 }
@@ -157,8 +129,9 @@ impl Pipe {
     #[must_use]
     pub fn new(direction: &Direction, luck: Luck) -> Pipe {
         Pipe {
-            direction: *direction,
+            direction: direction.clone(),
             luck,
+            state: State::default(),
             held: BinaryHeap::new(),
             last: Time(0),
         }
@@ -167,7 +140,8 @@ impl Pipe {
     /// Takes an IP packet of `length` bytes at `now`, which is not before the `now` of any call
     /// before, and says what becomes of it.
     pub fn send(&mut self, now: Time, length: usize, key: PacketKey) -> Fate {
-        if is_lost(self.direction.loss, self.luck.draw(key, Draw::Loss)) {
+        let draw = |draw| (self.luck.draw(key, draw) >> 32) as u32;
+        if self.direction.loss.strikes(&mut self.state, draw) {
             return Fate::Lost;
         }
         while self
@@ -213,111 +187,23 @@ impl Pipe {
             return mean;
         }
         let draw = self.luck.draw(key, Draw::Delay);
-        match self.direction.distribution {
-            Distribution::Uniform => {
-                let steps = (u128::from(draw) * (2 * jitter.unsigned_abs())) >> 64;
-                mean - jitter + steps as i128
-            }
-            Distribution::Normal => {
-                let quantile = NORMAL[(draw >> (u64::BITS - TABLE_BITS)) as usize];
-                let scaled = jitter * i128::from(quantile);
-                mean + (scaled + TABLE_SCALE / 2 * scaled.signum()) / TABLE_SCALE
+        match self.direction.distribution.table() {
+            None => mean - jitter + below(2 * jitter.unsigned_abs(), draw) as i128,
+            Some(table) => {
+                let index = below(table.len() as u128, draw) as usize;
+                let scaled = jitter * table.get(index).copied().map_or(0, i128::from);
+                mean + (scaled + SCALE / 2 * scaled.signum()) / SCALE
             }
         }
     }
 }
 
-impl FromStr for Distribution {
-    type Err = UnitError;
-
-    fn from_str(text: &str) -> Result<Distribution, UnitError> {
-        let known = [Distribution::Uniform, Distribution::Normal];
-        known
-            .into_iter()
-            .find(|distribution| distribution.name() == text)
-            .ok_or_else(|| UnitError::UnknownName {
-                kind: "jitter distribution",
-                text: text.into(),
-                mend: nearest(text, known.iter().map(|distribution| distribution.name())),
-            })
-    }
-}
-
-impl fmt::Display for Distribution {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl Distribution {
-    fn name(self) -> &'static str {
-        match self {
-            Distribution::Uniform => "uniform",
-            Distribution::Normal => "normal",
-        }
-    }
-}
-
-/// netem's `loss_event`: compares the upper 32 bits of a draw with the probability.
-fn is_lost(loss: Probability, draw: u64) -> bool {
-    let threshold = (loss.fraction() * f64::from(u32::MAX)).round() as u32;
-    threshold != 0 && threshold >= (draw >> 32) as u32
+/// An even draw, scaled to less than `bound`.
+fn below(bound: u128, draw: u64) -> u128 {
+    (u128::from(draw) * bound) >> u64::BITS
 }
 
 /// In nanoseconds, saturating at 292 years.
 fn nanos(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
-
-const TABLE_BITS: u32 = 12;
-const TABLE_SIZE: usize = 1 << TABLE_BITS;
-/// `NETEM_DIST_SCALE`: what one standard deviation is in a table.
-const TABLE_SCALE: i128 = 8192;
-
-static NORMAL: LazyLock<[i16; TABLE_SIZE]> = LazyLock::new(|| {
-    const HALF: usize = TABLE_SIZE / 2;
-
-    let mut table = [0; TABLE_SIZE];
-    let (lower, upper) = table.split_at_mut(HALF);
-    let mut quantile = 0.0;
-    for (i, (below, above)) in lower.iter_mut().rev().zip(upper).enumerate() {
-        quantile = normal_quantile(0.5 + (i as f64 + 0.5) / TABLE_SIZE as f64, quantile);
-        *above = (quantile * TABLE_SCALE as f64).round() as i16;
-        *below = -*above;
-    }
-    table
-});
-
-/// The quantile of the standard normal distribution at `probability`, from one half up, to 1e-12.
-///
-/// Newton's method on the distribution function, from a quantile `below`: the function is concave
-/// here, so that no step goes too far.
-fn normal_quantile(probability: f64, below: f64) -> f64 {
-    let mut x = below;
-    loop {
-        let (distribution, density) = normal(x);
-        let step = (probability - distribution) / density;
-        x += step;
-        if step < 1e-9 {
-            return x;
-        }
-    }
-}
-
-/// The distribution function and the density of the standard normal distribution at `x`.
-///
-/// The series is that of Marsaglia, "Evaluating the normal distribution", Journal of Statistical
-/// Software 11(4), 2004.
-fn normal(x: f64) -> (f64, f64) {
-    let density = (-x * x / 2.0).exp() / std::f64::consts::TAU.sqrt();
-    let (mut sum, mut term, mut divisor) = (0.0, x, 1.0);
-    while sum + term != sum {
-        sum += term;
-        divisor += 2.0;
-        term *= x * x / divisor;
-    }
-    (0.5 + sum * density, density)
-}
-
-#[cfg(test)]
-mod tests;

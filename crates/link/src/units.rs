@@ -127,6 +127,8 @@ impl Rate {
 impl Probability {
     /// Never.
     pub const ZERO: Probability = Probability(0.0);
+    /// Always.
+    pub const ONE: Probability = Probability(1.0);
 
     /// `None` unless `fraction` lies between 0 and 1.
     #[must_use]
@@ -141,6 +143,18 @@ impl Probability {
     #[must_use]
     pub fn fraction(self) -> f64 {
         self.0
+    }
+
+    /// That it does not happen.
+    #[must_use]
+    pub fn complement(self) -> Probability {
+        Probability(1.0 - self.0)
+    }
+
+    /// As `tc` tells it to netem: in 1/(2^32 - 1), to the nearest.
+    #[must_use]
+    pub fn to_netem(self) -> u32 {
+        (self.0 * f64::from(u32::MAX)).round() as u32
     }
 }
 

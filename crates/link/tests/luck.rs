@@ -5,14 +5,14 @@
 use std::time::Duration;
 
 use lastbyte_link::{
-    Direction, Distribution, Fate, Luck, PacketKey, Pipe, Probability, Seed, Time, Toward,
+    Direction, Distribution, Fate, Loss, Luck, PacketKey, Pipe, Probability, Seed, Time, Toward,
 };
 
 const DELAY: Duration = Duration::from_secs(1);
 
 fn is_lost(luck: Luck, loss: f64, key: PacketKey) -> bool {
     let direction = Direction {
-        loss: Probability::from_fraction(loss).unwrap(),
+        loss: Loss::Random(Probability::from_fraction(loss).unwrap()),
         ..Direction::default()
     };
     Pipe::new(&direction, luck).send(Time(0), 1500, key) == Fate::Lost

@@ -5,14 +5,14 @@
 use std::time::Duration;
 
 use lastbyte_link::{
-    Direction, Distribution, Fate, Link, PacketKey, Pipe, Probability, Seed, Time, Toward,
+    Direction, Distribution, Fate, Link, Loss, PacketKey, Pipe, Probability, Seed, Time, Toward,
 };
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
 
-fn pipe(direction: Direction) -> Pipe {
-    Pipe::new(&direction, Seed(1).luck(0, Toward::Client))
+fn pipe(direction: &Direction) -> Pipe {
+    Pipe::new(direction, Seed(1).luck(0, Toward::Client))
 }
 
 fn key(i: u32) -> PacketKey {
@@ -28,7 +28,7 @@ fn arrival(fate: Fate) -> u64 {
 
 #[test]
 fn delay_alone() {
-    let mut pipe = pipe(Direction {
+    let mut pipe = pipe(&Direction {
         delay: Duration::from_millis(20),
         ..Direction::default()
     });
@@ -45,7 +45,7 @@ fn delay_alone() {
 #[test]
 fn a_rate_serialises_after_the_delay_and_counts_the_ethernet_header() {
     // 1236 + 14 bytes take 10 ms at 1 Mbit/s.
-    let mut pipe = pipe(Direction {
+    let mut pipe = pipe(&Direction {
         delay: Duration::from_millis(20),
         rate: "1mbit".parse().ok(),
         ..Direction::default()
@@ -65,7 +65,7 @@ fn a_rate_serialises_after_the_delay_and_counts_the_ethernet_header() {
 
 #[test]
 fn the_queue_holds_what_is_in_the_delay_line() {
-    let mut pipe = pipe(Direction {
+    let mut pipe = pipe(&Direction {
         delay: Duration::from_millis(20),
         queue: 2,
         ..Direction::default()
@@ -89,7 +89,7 @@ fn the_queue_holds_what_is_in_the_delay_line() {
 
 #[test]
 fn the_queue_bounds_the_rate() {
-    let mut pipe = pipe(Direction {
+    let mut pipe = pipe(&Direction {
         delay: Duration::from_millis(50),
         ..Direction::default()
     });
@@ -103,7 +103,7 @@ fn the_queue_bounds_the_rate() {
 
 #[test]
 fn a_queue_of_none_drops_all() {
-    let mut pipe = pipe(Direction {
+    let mut pipe = pipe(&Direction {
         queue: 0,
         ..Direction::default()
     });
@@ -118,7 +118,7 @@ fn what_is_lost_takes_no_place_and_no_time() {
         queue: 5,
         ..Direction::default()
     };
-    let mut pipe = pipe(direction);
+    let mut pipe = pipe(&direction);
     let fates: Vec<Fate> = (0..100).map(|i| pipe.send(Time(0), 1236, key(i))).collect();
     let arrivals: Vec<Fate> = fates
         .iter()
@@ -139,7 +139,7 @@ fn what_is_lost_takes_no_place_and_no_time() {
 
 #[test]
 fn uniform_jitter_fills_its_range() {
-    let mut pipe = pipe(Direction {
+    let mut pipe = pipe(&Direction {
         delay: Duration::from_nanos(100),
         jitter: Duration::from_nanos(4),
         queue: u32::MAX,
@@ -165,7 +165,7 @@ fn uniform_jitter_fills_its_range() {
 #[test]
 fn normal_jitter_has_its_mean_and_deviation() {
     const N: u32 = 200_000;
-    let mut pipe = pipe(Direction {
+    let mut pipe = pipe(&Direction {
         delay: Duration::from_millis(100),
         jitter: Duration::from_millis(10),
         distribution: Distribution::Normal,
@@ -199,7 +199,7 @@ fn normal_jitter_has_its_mean_and_deviation() {
 #[test]
 fn normal_jitter_is_rounded_to_the_nearest() {
     const N: u32 = 100_000;
-    let mut pipe = pipe(Direction {
+    let mut pipe = pipe(&Direction {
         delay: Duration::from_nanos(10),
         jitter: Duration::from_nanos(1),
         distribution: Distribution::Normal,
@@ -244,20 +244,18 @@ fn jitter_reorders_only_without_a_rate() {
         distribution: Distribution::Normal,
         ..Direction::default()
     };
-    let arrivals = |direction| {
+    let arrivals = |direction: &Direction| {
         let mut pipe = pipe(direction);
         (0..200)
             .map(|i| arrival(pipe.send(Time(i * 10_000), 1500, key(i as u32))))
             .collect::<Vec<_>>()
     };
-    assert!(!arrivals(direction).is_sorted());
-    assert!(
-        arrivals(Direction {
-            rate: "1gbit".parse().ok(),
-            ..direction
-        })
-        .is_sorted()
-    );
+    let limited = Direction {
+        rate: "1gbit".parse().ok(),
+        ..direction.clone()
+    };
+    assert!(!arrivals(&direction).is_sorted());
+    assert!(arrivals(&limited).is_sorted());
 }
 
 /// netem: `time_to_send = now + delay + serialisation` when it holds nothing.
@@ -271,13 +269,13 @@ fn a_negative_delay_eats_into_the_serialisation() {
     let unlimited = Direction {
         rate: None,
         delay: Duration::from_millis(11),
-        ..direction
+        ..direction.clone()
     };
     let (mut clamped, mut shortened) = (0, 0);
     for i in 0..1000 {
-        let drawn = arrival(pipe(unlimited).send(Time(0), 1236, key(i))) as i64 - 11 * MS as i64;
+        let drawn = arrival(pipe(&unlimited).send(Time(0), 1236, key(i))) as i64 - 11 * MS as i64;
         // The packet before is out at this very moment: nothing is held.
-        let mut pipe = pipe(direction);
+        let mut pipe = pipe(&direction);
         let now = arrival(pipe.send(Time(1000 * MS), 1236, key(i + 1000)));
         let passed = arrival(pipe.send(Time(now), 1236, key(i))) - now;
         assert_eq!(passed as i64, (10 * MS as i64 + drawn).max(0));
@@ -295,8 +293,8 @@ fn luck_does_not_depend_on_order_or_time() {
         loss: "10%".parse().unwrap(),
         ..Direction::default()
     };
-    let mut forward = pipe(direction);
-    let mut reverse = pipe(direction);
+    let mut forward = pipe(&direction);
+    let mut reverse = pipe(&direction);
     let at = |now: u64, fate: Fate| match fate {
         Fate::Arrives(Time(at)) => Some(at - now),
         _ => None,
@@ -319,7 +317,7 @@ fn symmetric_links_share_the_round_trip() {
         queue: 7,
         ..Direction::default()
     };
-    let link = Link::symmetric(Duration::from_nanos(35_000_001), rest);
+    let link = Link::symmetric(Duration::from_nanos(35_000_001), rest.clone());
     assert_eq!(link.forward.delay, Duration::from_nanos(17_500_000));
     assert_eq!(link.backward.delay, Duration::from_nanos(17_500_001));
     assert_eq!(link.rtt(), Duration::from_nanos(35_000_001));
@@ -327,26 +325,10 @@ fn symmetric_links_share_the_round_trip() {
 }
 
 #[test]
-fn distributions_by_name() {
-    for distribution in [Distribution::Uniform, Distribution::Normal] {
-        assert_eq!(distribution.to_string().parse(), Ok(distribution));
-    }
-    let error = |text: &str| text.parse::<Distribution>().unwrap_err().to_string();
-    assert_eq!(
-        error("gaussian"),
-        r#"unknown jitter distribution "gaussian": use one of uniform, normal"#
-    );
-    assert_eq!(
-        error("Normal"),
-        r#"unknown jitter distribution "Normal": did you mean "normal"?"#
-    );
-}
-
-#[test]
 fn times_saturate() {
     assert_eq!(Time(5) + Duration::MAX, Time(u64::MAX));
     assert_eq!(Time(5).since(Time(9)), Duration::ZERO);
-    let mut pipe = pipe(Direction {
+    let mut pipe = pipe(&Direction {
         delay: Duration::MAX,
         jitter: Duration::MAX,
         rate: "1bit".parse().ok(),
@@ -373,11 +355,11 @@ proptest! {
             delay: Duration::from_nanos(delay),
             jitter: Duration::from_nanos(jitter),
             distribution: if normal { Distribution::Normal } else { Distribution::Uniform },
-            loss: Probability::from_fraction(loss).unwrap(),
+            loss: Loss::Random(Probability::from_fraction(loss).unwrap()),
             rate: lastbyte_link::Rate::from_bits_per_second(rate),
             queue,
         };
-        let mut pipe = pipe(direction);
+        let mut pipe = pipe(&direction);
         let mut now = Time(0);
         let mut held: Vec<Time> = Vec::new();
         let mut last = Time(0);

@@ -151,6 +151,12 @@ fn probabilities() {
         assert_eq!(text.parse::<Probability>().unwrap().to_string(), shown);
     }
     assert_eq!(Probability::default(), Probability::ZERO);
+    assert_eq!(Probability::ONE.complement(), Probability::ZERO);
+    let netem = |text: &str| text.parse::<Probability>().unwrap().to_netem();
+    assert_eq!(
+        (netem("0%"), netem("1%"), netem("100%")),
+        (0, 42_949_673, u32::MAX)
+    );
     assert!(
         Probability::from_fraction(-0.0)
             .unwrap()

@@ -1,7 +1,9 @@
 //! A chain, ready for a TLS server and its client.
 
 use std::fmt::Write;
+use std::time::Duration;
 
+use openssl::asn1::Asn1Time;
 use openssl::error::ErrorStack;
 use openssl::pkey::{PKey, Private};
 use openssl::sha::Sha256;
@@ -52,6 +54,19 @@ impl Chain {
     /// only if it is sent.
     pub fn certificates(&self) -> &[X509] {
         &self.certificates
+    }
+
+    /// From when on all of its certificates are valid, the root included, since 1970. Zero for
+    /// those of before.
+    pub fn valid_from(&self) -> Duration {
+        let epoch = Asn1Time::from_unix(0);
+        let since_epoch = |certificate: &X509| {
+            let after = epoch.as_ref().ok()?.diff(certificate.not_before()).ok()?;
+            let seconds = i64::from(after.days) * 86_400 + i64::from(after.secs);
+            u64::try_from(seconds).ok()
+        };
+        let all = self.certificates.iter().chain([&self.root]);
+        Duration::from_secs(all.filter_map(since_epoch).max().unwrap_or(0))
     }
 
     /// The trust anchor.

@@ -13,17 +13,21 @@ use clap::{Args, ValueEnum};
 use lastbyte_pki::Store;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use super::engine::{self, Engine};
 use super::options::{Network, Sampling};
 use super::progress::Bar;
 use super::{Failure, print, style};
-use crate::lab::{self, Ending, LiveEngine, PreparedArm, Run};
+use crate::lab::{self, Ending, Engine as _, LiveEngine, PreparedArm, Run, Watcher};
 use crate::report;
-use crate::results::{Bound, Environment, Percentile, Summary, Threshold, Validity, rows};
-use crate::study::{Arm, Experiment};
+use crate::results::rows::{Batch, CsvWriter, Origin};
+use crate::results::{
+    Bound, Environment, Percentile, Sample, Summary, Threshold, Validity, write_rows,
+};
+use crate::study::{Arm, EngineChoice, Experiment};
 
-const DEFAULT_BASELINE: &str = "secp256r1/rsa-2048";
+pub(super) const DEFAULT_BASELINE: &str = "secp256r1/rsa-2048";
 const RESULTS: &str = "Results";
-const DEFAULT_AGAINST: &str = "SecP256r1MLKEM768/ml-dsa-65";
+pub(super) const DEFAULT_AGAINST: &str = "SecP256r1MLKEM768/ml-dsa-65";
 
 #[derive(Debug, Args)]
 pub(super) struct Compare {
@@ -39,12 +43,17 @@ pub(super) struct Compare {
     #[command(flatten, next_help_heading = "Sampling")]
     sampling: Sampling,
     /// What carries the bytes
-    #[arg(long, default_value = "auto", help_heading = "Sampling")]
-    engine: Engine,
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "auto",
+        help_heading = "Sampling"
+    )]
+    engine: EngineChoice,
     /// How results are printed
     #[arg(long, default_value = "table", help_heading = RESULTS)]
     format: Format,
-    /// Keep every connection (FILE.csv) or the JSON document (FILE.json)
+    /// Keep every connection (FILE.parquet, FILE.csv) or the JSON document (FILE.json)
     #[arg(short, long, value_name = "FILE", help_heading = RESULTS)]
     output: Option<Output>,
     /// Exit with 99 if a threshold is crossed: `ttlb.p75 > 10%`, `handshake.p90 > 300ms`
@@ -53,14 +62,6 @@ pub(super) struct Compare {
     /// Fail if a sample is invalid
     #[arg(long, help_heading = RESULTS)]
     strict: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Engine {
-    /// The best that this machine has
-    Auto,
-    /// Real time, the host's TCP
-    Live,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -80,7 +81,8 @@ struct Output {
 
 #[derive(Clone, Copy, Debug)]
 enum Content {
-    Rows,
+    Parquet,
+    Csv,
     Document,
 }
 
@@ -90,9 +92,12 @@ impl FromStr for Output {
     fn from_str(text: &str) -> Result<Self, String> {
         let path = PathBuf::from(text);
         let content = match path.extension().and_then(|extension| extension.to_str()) {
-            Some("csv") => Content::Rows,
+            Some("parquet") => Content::Parquet,
+            Some("csv") => Content::Csv,
             Some("json") => Content::Document,
-            _ => return Err("name it .csv, for every connection, or .json".to_owned()),
+            _ => {
+                return Err("name it .parquet or .csv, for every connection, or .json".to_owned());
+            }
         };
         Ok(Self { path, content })
     }
@@ -100,9 +105,11 @@ impl FromStr for Output {
 
 impl Compare {
     pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
-        // First of all: it needs a process with one thread.
-        let (Engine::Auto | Engine::Live) = self.engine;
-        lab::acquire()?;
+        let chosen = engine::choose(self.engine)?;
+        if let Engine::Live = chosen.engine {
+            // Before anything else: it needs a process with one thread.
+            lab::acquire()?;
+        }
         let output = self.output.as_ref().map(Draft::new).transpose()?;
         let interrupt = interrupt().map_err(Failure::run)?;
 
@@ -118,10 +125,24 @@ impl Compare {
         }
         let experiment = self.network.experiment(arms, &self.sampling);
         let bar = Bar::new();
-        let arms = prepare(&experiment, &bar)?;
-        let run = LiveEngine::new(&experiment, &arms, &interrupt, &bar).run();
-        bar.finish();
-        let run = run?;
+        if self.engine == EngineChoice::Auto {
+            bar.warn(&chosen.reason);
+        }
+        let arms = prepare(&experiment.arms, &bar)?;
+        let (run, environment) = match chosen.engine {
+            Engine::Live => {
+                engine::check_live(&experiment)?;
+                let run = LiveEngine::new(&experiment, &arms, &interrupt, &bar).run();
+                bar.finish();
+                (run?, lab::environment(arguments))
+            }
+            Engine::Virtual(kernel) => {
+                let engine = engine::virtual_engine(kernel, arguments)?;
+                let run = engine::run_in_passing(&engine, &experiment, &arms, &interrupt, &bar);
+                bar.finish();
+                (run?, engine.environment().clone())
+            }
+        };
 
         // A threshold can be of a percentile that is not among the usual ones.
         let percentiles: Vec<_> = Percentile::USUAL
@@ -129,7 +150,6 @@ impl Compare {
             .chain(self.fail_if.iter().map(|threshold| threshold.percentile))
             .collect();
         let summary = Summary::new(&experiment, &run.samples, &percentiles);
-        let environment = lab::environment(arguments);
         if let Some(draft) = output {
             draft.write(&experiment, &run, &summary, &environment)?;
         }
@@ -196,19 +216,21 @@ impl Compare {
     }
 }
 
-fn prepare(experiment: &Experiment, bar: &Bar) -> Result<Vec<PreparedArm>, Failure> {
+pub(super) fn prepare<'a>(
+    arms: impl IntoIterator<Item = &'a Arm>,
+    bar: &Bar,
+) -> Result<Vec<PreparedArm>, Failure> {
     let store = Store::open(Store::default_dir().map_err(Failure::usage)?);
-    let mut arms = Vec::new();
-    for arm in &experiment.arms {
+    let prepare = |arm: &Arm| {
         bar.say(format!("chain of {}", arm.label));
-        arms.push(PreparedArm::new(arm.clone(), &store)?);
-    }
-    Ok(arms)
+        Ok(PreparedArm::new(arm.clone(), &store)?)
+    };
+    arms.into_iter().map(prepare).collect()
 }
 
 /// A flag that Ctrl-C sets. A second Ctrl-C ends the process at once; the kernel
 /// cleans up after it.
-fn interrupt() -> io::Result<Arc<AtomicBool>> {
+pub(super) fn interrupt() -> io::Result<Arc<AtomicBool>> {
     let interrupt = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&interrupt))?;
@@ -254,14 +276,15 @@ impl<'a> Draft<'a> {
         summary: &Summary,
         environment: &Environment,
     ) -> Result<(), Failure> {
+        let origin = Origin {
+            study: "compare",
+            measure: "compare",
+            engine: &environment.engine,
+        };
         let mut out = BufWriter::new(self.file.as_file_mut());
         let written = match self.output.content {
-            Content::Rows => rows::Writer::new(&mut out, "compare").and_then(|mut writer| {
-                for sample in &run.samples {
-                    writer.write(experiment, sample)?;
-                }
-                writer.finish()
-            }),
+            Content::Parquet => write_rows(&mut out, origin, experiment, &run.samples, environment),
+            Content::Csv => write_csv(&mut out, origin, experiment, &run.samples),
             Content::Document => out.write_all(report::json(summary, environment).as_bytes()),
         };
         written
@@ -273,6 +296,19 @@ impl<'a> Draft<'a> {
             .map_err(|error| cannot_write(self.output, error.error))?;
         Ok(())
     }
+}
+
+fn write_csv(
+    out: impl Write,
+    origin: Origin<'_>,
+    experiment: &Experiment,
+    samples: &[Sample],
+) -> io::Result<()> {
+    let mut writer = CsvWriter::new(out)?;
+    for sample in samples {
+        writer.write(&Batch::new(origin, experiment, sample)?)?;
+    }
+    writer.finish()
 }
 
 fn cannot_write(output: &Output, error: impl std::fmt::Display) -> Failure {

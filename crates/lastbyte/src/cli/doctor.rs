@@ -3,12 +3,49 @@
 use std::fmt::Write;
 
 use super::{Failure, print};
-use crate::lab::{self, State};
+use crate::kernel;
+use crate::lab::{self, Finding, State};
 
 pub(super) fn run() -> Result<(), Failure> {
-    let findings = lab::examine(&lab::acquire());
+    // First of all: it needs a process with one thread.
+    let live = lab::examine(&lab::acquire());
     let mut text = String::new();
-    for finding in &findings {
+    let live = tell(&mut text, "live", &live);
+    text.push('\n');
+    let virtual_engine = tell(&mut text, "virtual", &examine_virtual());
+    if !live && !virtual_engine {
+        print(&text)?;
+        return Err(Failure::Machine(
+            "this machine can't run an engine yet: mend the lines marked FAIL of one of them"
+                .to_owned(),
+        ));
+    }
+    print(&text)
+}
+
+/// What the virtual engine needs.
+fn examine_virtual() -> Vec<Finding> {
+    let processes = Finding {
+        what: "kernels as processes",
+        state: match lab::can_boot_kernels() {
+            Ok(()) => State::Good("they can run here".to_owned()),
+            Err(problem) => State::Missing(problem),
+        },
+    };
+    let kernel = Finding {
+        what: "its kernel",
+        state: match kernel::find() {
+            Ok(Some(kernel)) => State::Good(format!("Linux {}", kernel.info.version)),
+            Ok(None) => State::Missing("not built: run `lastbyte kernel build`".to_owned()),
+            Err(error) => State::Missing(error.to_string()),
+        },
+    };
+    vec![processes, kernel]
+}
+
+/// Adds what was found of an engine's needs, and whether it can run.
+fn tell(text: &mut String, engine: &str, findings: &[Finding]) -> bool {
+    for finding in findings {
         let (mark, found) = match &finding.state {
             State::Good(found) => ("ok  ", found),
             State::Poor(found) => ("poor", found),
@@ -17,13 +54,9 @@ pub(super) fn run() -> Result<(), Failure> {
         // Writing to a String can't fail.
         let _ = writeln!(text, "{mark}  {:<22} {found}", finding.what);
     }
-    let missing = |state: &State| matches!(state, State::Missing(_));
-    if findings.iter().any(|finding| missing(&finding.state)) {
-        print(&text)?;
-        return Err(Failure::Machine(
-            "this machine can't run the live engine yet: mend the lines marked FAIL".to_owned(),
-        ));
-    }
-    text.push_str("\nThis machine can run the live engine.\n");
-    print(&text)
+    let missing = |finding: &Finding| matches!(finding.state, State::Missing(_));
+    let runs = !findings.iter().any(missing);
+    let can = if runs { "can" } else { "can't" };
+    let _ = writeln!(text, "This machine {can} run the {engine} engine.");
+    runs
 }

@@ -1,19 +1,26 @@
 //! The command line.
 
+mod calibrate;
 mod chain;
 mod compare;
 mod doctor;
+mod engine;
+mod kernel;
 mod options;
 mod progress;
+mod run;
+mod validate;
 
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::lab::LabError;
+use crate::lab::{self, LabError};
+use crate::results::FolderError;
 
 /// Measures what post-quantum TLS 1.3 costs, from connect() to the last byte.
 #[derive(Debug, Parser)]
@@ -32,9 +39,18 @@ struct Cli {
 enum Command {
     /// Answer one question now: what do these TLS configurations cost on this network?
     Compare(Box<compare::Compare>),
+    /// Measure a study, block by block, into a folder
+    Run(run::Run),
+    /// Compare two sets of results, sample by sample
+    Validate(validate::Validate),
     /// Make, explain and tabulate certificate chains
     #[command(subcommand)]
     Chain(chain::Command),
+    /// Measure what handshakes cost this machine in CPU time
+    Calibrate(calibrate::Calibrate),
+    /// Build the kernel of the virtual engine, tell about it or remove it
+    #[command(subcommand)]
+    Kernel(kernel::Command),
     /// Tell what this machine can do, and how to mend what it can't
     Doctor,
 }
@@ -57,6 +73,9 @@ enum Failure {
 /// Runs the command line `arguments`, the program's name first.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<_> = arguments.collect();
+    if let Some(code) = inner_command(&arguments) {
+        return code;
+    }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
@@ -67,7 +86,11 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let result = match cli.command {
         Command::Compare(compare) => compare.run(&arguments),
+        Command::Run(run) => run.run(&arguments),
+        Command::Validate(validate) => validate.run(),
         Command::Chain(command) => command.run(),
+        Command::Calibrate(calibrate) => calibrate.run(),
+        Command::Kernel(command) => command.run(),
         Command::Doctor => doctor::run(),
     };
     match result {
@@ -78,6 +101,30 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             }
             ExitCode::from(failure.exit_code())
         }
+    }
+}
+
+/// What `lastbyte` does for itself when it starts virtual kernels: not a part of the command line.
+fn inner_command(arguments: &[OsString]) -> Option<ExitCode> {
+    let (_, command) = arguments.split_first()?;
+    match command {
+        // The kernel gives its init some parameters of its own besides.
+        [word, folder, ..] if word == lab::GUEST_COMMAND && std::process::id() == 1 => {
+            lab::guest_main(Path::new(folder))
+        }
+        [word, parent, kernel, rest @ ..] if word == lab::BOOT_COMMAND => {
+            let error = lab::boot_main(&parent.to_string_lossy(), kernel, rest);
+            let _ = writeln!(io::stderr(), "lastbyte: {}: {error}", kernel.display());
+            Some(ExitCode::FAILURE)
+        }
+        [word] if word == lab::TRACE_COMMAND => {
+            let Err(error) = lab::try_trace() else {
+                return Some(ExitCode::SUCCESS);
+            };
+            let _ = writeln!(io::stderr(), "{error}");
+            Some(ExitCode::FAILURE)
+        }
+        _ => None,
     }
 }
 
@@ -117,11 +164,26 @@ impl From<LabError> for Failure {
             LabError::Namespace(_) | LabError::Tun(_) | LabError::Configure(_) => {
                 Failure::Machine(message)
             }
-            LabError::Chain(_) => Failure::Usage(message),
+            LabError::Chain(_) | LabError::Netem(_) => Failure::Usage(message),
             LabError::Stack(_)
             | LabError::Socket(_)
             | LabError::Crashed(_)
             | LabError::Emulator(_) => Failure::Run(message),
+        }
+    }
+}
+
+impl From<FolderError> for Failure {
+    fn from(error: FolderError) -> Self {
+        match error {
+            FolderError::Io { .. } | FolderError::Content { .. } | FolderError::Part(_) => {
+                Failure::run(error)
+            }
+            FolderError::NoRun(_)
+            | FolderError::NotEmpty(_)
+            | FolderError::Exists(_)
+            | FolderError::OtherRun { .. }
+            | FolderError::Busy(_) => Failure::usage(error),
         }
     }
 }

@@ -1,13 +1,17 @@
 //! The options that describe networks and arms, and the experiment that they make.
 
+use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, value_parser};
 use lastbyte_link::{
-    Bytes, Direction, Distribution, Link, Probability, Rate, Seed, UnitError, parse_duration,
+    Bytes, Direction, Distribution, Link, Loss, Rate, Seed, UnitError, parse_duration,
 };
 
-use crate::study::{Arm, Cell, Congestion, Experiment};
+use crate::study::{
+    Arm, Cell, Congestion, CpuTime, DistributionError, Emulation, Experiment, Gso, Preset,
+    load_distribution,
+};
 
 /// Options that take lists make a grid.
 #[derive(Debug, Args)]
@@ -24,19 +28,22 @@ pub(super) struct Network {
         default_value = "1gbit"
     )]
     rate: Vec<Rate>,
-    /// Share of packets that each direction loses
-    #[arg(
-        long,
-        value_name = "PERCENT",
-        value_delimiter = ',',
-        default_value = "0%"
-    )]
-    loss: Vec<Probability>,
+    /// Share of packets that each direction loses; in bursts with gemodel:P[/R[/1-H[/1-K]]], as tc
+    /// has it: gemodel:1%/10%
+    #[arg(long, value_name = "LOSS", value_delimiter = ',', default_value = "0%")]
+    loss: Vec<Loss>,
     /// Jitter of each direction
     #[arg(long, value_name = "TIME", value_delimiter = ',', default_value = "0ms", value_parser = duration)]
     jitter: Vec<Duration>,
-    /// How jitter is distributed: uniform (within +-TIME) or normal (TIME is the deviation)
-    #[arg(long, value_name = "NAME", default_value = "normal")]
+    /// How jitter is distributed: uniform (within +-TIME), normal (TIME is the deviation), pareto,
+    /// paretonormal, or as in a file: tc's FILE.dist, or measured delays, one on a line, in
+    /// FILE.csv or FILE.txt
+    #[arg(
+        long,
+        value_name = "NAME|FILE",
+        default_value = "normal",
+        value_parser = distribution
+    )]
     jitter_distribution: Distribution,
     /// Packets that each direction holds, those under way included
     #[arg(long, value_name = "PACKETS", default_value = "1000", value_parser = value_parser!(u32).range(1..))]
@@ -50,6 +57,12 @@ pub(super) struct Network {
     /// Congestion control of both ends: cubic, reno or bbr
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     congestion: Congestion,
+    /// Whether the link sees TCP's super-packets: off or on [default: off, or the preset's]
+    #[arg(long, value_name = "OFF|ON")]
+    gso: Option<Gso>,
+    /// A named set of link, socket and TCP settings: network or published-2024
+    #[arg(long, value_name = "NAME", default_value = "network")]
+    preset: Preset,
     /// Bytes that the server answers
     #[arg(
         long,
@@ -75,6 +88,12 @@ pub(super) struct Sampling {
     /// Where all randomness comes from
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
+    /// CPU time in the virtual engine's clock: none or calibrated (as on this machine)
+    #[arg(long, value_name = "NAME", default_value = "none")]
+    cpu: CpuTime,
+    /// What the virtual engine emulates the link with: netem or link (as the live engine does)
+    #[arg(long, value_name = "NAME", default_value = "netem")]
+    emulation: Emulation,
 }
 
 impl Network {
@@ -89,7 +108,7 @@ impl Network {
                             rtt,
                             Direction {
                                 jitter,
-                                distribution: self.jitter_distribution,
+                                distribution: self.jitter_distribution.clone(),
                                 loss,
                                 rate: Some(rate),
                                 queue: self.queue,
@@ -98,11 +117,14 @@ impl Network {
                         );
                         for &initcwnd in &self.initcwnd {
                             cells.extend(self.data.iter().map(|&data| Cell {
-                                link,
+                                link: link.clone(),
                                 initcwnd,
                                 client_initcwnd: self.client_initcwnd,
                                 congestion: self.congestion,
                                 data,
+                                gso: self.gso.unwrap_or(self.preset.gso()),
+                                preset: self.preset,
+                                ..Cell::default()
                             }));
                         }
                     }
@@ -115,18 +137,22 @@ impl Network {
     /// The experiment of these networks and arms.
     pub(super) fn experiment(&self, arms: Vec<Arm>, sampling: &Sampling) -> Experiment {
         Experiment {
-            arms,
-            cells: self.cells(),
-            connections: sampling.connections,
             concurrency: sampling.concurrency,
             timeout: sampling.timeout,
             seed: Seed(sampling.seed),
+            emulation: sampling.emulation,
+            cpu: sampling.cpu,
+            ..Experiment::new(arms, self.cells(), sampling.connections)
         }
     }
 }
 
 fn duration(text: &str) -> Result<Duration, UnitError> {
     parse_duration(text)
+}
+
+fn distribution(text: &str) -> Result<Distribution, DistributionError> {
+    load_distribution(text, Path::new(""))
 }
 
 /// Flight arithmetic goes through a response segment by segment.

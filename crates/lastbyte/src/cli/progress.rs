@@ -1,10 +1,11 @@
 //! A progress bar with the time left, on a terminal only.
 
+use std::io::{self, Write};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::lab::Progress;
+use crate::lab::{Progress, Watcher};
 
 /// A bar on standard error. It counts the time that the work is expected to take.
 pub(super) struct Bar(ProgressBar);
@@ -38,5 +39,13 @@ impl Progress for Bar {
 
     fn advance(&self, part: Duration) {
         self.0.inc(part.as_micros() as u64);
+    }
+}
+
+impl Watcher for Bar {
+    fn warn(&self, line: &str) {
+        self.0.suspend(|| {
+            let _ = writeln!(io::stderr(), "lastbyte: {line}");
+        });
     }
 }

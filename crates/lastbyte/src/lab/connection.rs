@@ -6,12 +6,15 @@
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
+use std::thread;
 use std::time::Duration;
 
 use lastbyte_link::{Time, Toward};
 use lastbyte_tls::observer::{Observer, Side};
 use lastbyte_tls::{Connection, KeyLog, MAX_PLAINTEXT, Progress};
 
+use super::boundary::RecordBoundary;
+use super::calibration::CpuCosts;
 use super::{shared, sys};
 use crate::results::{Outcome, TcpStats, Times};
 use crate::study::RecordSize;
@@ -33,6 +36,19 @@ pub(crate) struct Exchange {
     /// Response payload in bytes.
     pub(crate) data: u64,
     pub(crate) records: RecordSize,
+    pub(crate) wakes: Wakes,
+    /// What computing takes in a clock in which it takes no time of its own.
+    pub(crate) cpu: CpuCosts,
+}
+
+/// When a client hears that data has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wakes {
+    /// Whenever some has, as usual.
+    Arrival,
+    /// When there is enough of it to go on. Where computing takes no time, nothing but system
+    /// calls is different.
+    Progress,
 }
 
 /// Keeps packets from a socket for as long as a system call on it takes.
@@ -97,6 +113,8 @@ struct End {
     pending: Vec<u8>,
     written: usize,
     input: Input,
+    boundary: RecordBoundary,
+    low_water: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -262,13 +280,19 @@ impl Pair {
         client.end.fill(scratch, hold)?;
         if matches!(client.state, ClientState::Handshaking) {
             let progress = client.end.tls.advance();
+            let mut cost = exchange.cpu.client_hello;
             if let Ok(Progress::Established) = progress {
+                cost = exchange.cpu.client_finish;
                 if exchange.data > 0 {
                     client.end.tls.write_record(REQUEST).map_err(text)?;
+                    cost += exchange.cpu.encrypt.of(REQUEST.len());
                 }
                 client.state = ClientState::Finishing;
             }
             let bytes = client.end.take_output();
+            if !bytes.is_empty() {
+                spend(cost);
+            }
             self.observer.sent(Side::Client, bytes);
             client.end.flush(hold)?;
             progress.map_err(text)?;
@@ -290,17 +314,35 @@ impl Pair {
             if count == 0 {
                 break;
             }
-            if self.times.ttfb.is_none() {
-                self.times.ttfb = since_start();
-            }
+            let is_first = self.times.ttfb.is_none();
             let remaining = remaining
                 .checked_sub(count as u64)
                 .ok_or("more data than asked for")?;
             client.state = ClientState::Receiving { remaining };
+            // What comes between is decrypted while the rest is under way.
+            if is_first || remaining == 0 {
+                spend(exchange.cpu.decrypt.of(count));
+            }
+            if is_first {
+                self.times.ttfb = since_start();
+            }
             if remaining == 0 {
                 self.times.ttlb = since_start();
                 client.state = ClientState::Done;
             }
+        }
+        if exchange.wakes == Wakes::Progress {
+            client.end.wake_at(match client.state {
+                // At least so much comes before the last byte.
+                ClientState::Receiving { remaining } if self.times.ttfb.is_some() => {
+                    let underway = client.end.boundary.seen() as u64;
+                    remaining.saturating_sub(underway)
+                }
+                ClientState::Handshaking | ClientState::Receiving { .. } => {
+                    client.end.boundary.missing() as u64
+                }
+                _ => 1,
+            });
         }
         match (client.end.input, client.state) {
             (Input::Closed, ClientState::Handshaking) => {
@@ -329,9 +371,13 @@ impl Server {
         if matches!(self.state, ServerState::Handshaking) {
             let progress = self.end.tls.advance();
             let bytes = self.end.take_output();
+            if !bytes.is_empty() {
+                spend(exchange.cpu.server_flight);
+            }
             observer.sent(Side::Server, bytes);
             self.end.flush(hold)?;
             if let Progress::Established = progress.map_err(text)? {
+                spend(exchange.cpu.server_finish);
                 self.state = ServerState::AwaitingRequest {
                     missing: REQUEST.len(),
                 };
@@ -344,6 +390,8 @@ impl Server {
                 let count = self.end.tls.read(scratch).map_err(text)?;
                 *missing = missing.saturating_sub(count);
                 if *missing == 0 {
+                    spend(exchange.cpu.decrypt.of(REQUEST.len()));
+                    spend(exchange.cpu.response(exchange.data, exchange.records));
                     self.state = ServerState::Responding { sent: 0 };
                     break;
                 }
@@ -416,6 +464,19 @@ impl End {
             pending: Vec::new(),
             written: 0,
             input: Input::Open,
+            boundary: RecordBoundary::default(),
+            low_water: 1,
+        }
+    }
+
+    /// Asks not to be woken for less than this.
+    fn wake_at(&mut self, bytes: u64) {
+        // The receive buffer holds far more: see `surroundings::SYSCTLS`.
+        let bytes = bytes.clamp(1, SCRATCH as u64);
+        if bytes != self.low_water {
+            self.low_water = bytes;
+            // A socket that refuses wakes the client more often.
+            let _ = sys::set_low_water(self.socket.as_fd(), bytes as u32);
         }
     }
 
@@ -428,7 +489,14 @@ impl End {
             };
             match read {
                 Ok(0) => self.input = Input::Closed,
-                Ok(count) => self.tls.receive(&scratch[..count]),
+                Ok(count) => {
+                    self.boundary.pass(&scratch[..count]);
+                    self.tls.receive(&scratch[..count]);
+                    // A socket that gives less than it could has no more (epoll(7)).
+                    if count < scratch.len() {
+                        break;
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.to_string()),
@@ -478,6 +546,13 @@ impl End {
         let _ =
             nix::sys::socket::setsockopt(&self.socket, nix::sys::socket::sockopt::Linger, &reset);
         stats
+    }
+}
+
+/// Lets the clock go on by what computing takes.
+pub(crate) fn spend(cost: Duration) {
+    if !cost.is_zero() {
+        thread::sleep(cost);
     }
 }
 

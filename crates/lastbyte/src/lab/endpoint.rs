@@ -205,12 +205,11 @@ impl<'a> Endpoints<'a> {
     fn start(&mut self, slot: u32) -> Result<(), LabError> {
         let tls = self.load.stack.client().map_err(LabError::Stack)?;
         let socket = open_socket(self.load.congestion).map_err(LabError::Socket)?;
-        let address = SocketAddrV4::new(client_address(slot), CLIENT_PORT);
-        bind(socket.as_raw_fd(), &SockaddrIn::from(address))
-            .map_err(|error| LabError::Socket(error.into()))?;
+        let address = client_socket_address(client_address(slot));
+        bind(socket.as_raw_fd(), &address).map_err(|error| LabError::Socket(error.into()))?;
         self.watch(&socket, slot, Toward::Client)
             .map_err(LabError::Socket)?;
-        let server = SockaddrIn::from(SocketAddrV4::new(SERVER, SERVER_PORT));
+        let server = server_socket_address();
         let started = sys::now();
         let connecting = connect(socket.as_raw_fd(), &server);
         self.deadlines
@@ -329,7 +328,17 @@ impl Event {
     }
 }
 
-fn listen_on(congestion: Congestion) -> io::Result<TcpListener> {
+/// Where a client with this address calls from.
+pub(crate) fn client_socket_address(address: Ipv4Addr) -> SockaddrIn {
+    SockaddrIn::from(SocketAddrV4::new(address, CLIENT_PORT))
+}
+
+/// Where clients call.
+pub(crate) fn server_socket_address() -> SockaddrIn {
+    SockaddrIn::from(SocketAddrV4::new(SERVER, SERVER_PORT))
+}
+
+pub(crate) fn listen_on(congestion: Congestion) -> io::Result<TcpListener> {
     let socket = open_socket(congestion)?;
     let address = SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, SERVER_PORT));
     bind(socket.as_raw_fd(), &address)?;

@@ -39,7 +39,7 @@ pub fn expected(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Comp
         compute,
     };
     let path = Path {
-        link: cell.link,
+        link: cell.link.clone(),
         mss: MSS,
         client_initcwnd: cell.client_initcwnd,
         server_initcwnd: cell.initcwnd,

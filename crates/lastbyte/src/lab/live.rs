@@ -5,17 +5,27 @@
 //! first measures what a connection costs in CPU time, chooses a concurrency that
 //! leaves both its threads mostly idle, and gates every block on how late it was.
 
+mod blocks;
+#[cfg(test)]
+mod tests;
+
+pub use blocks::LiveBlocks;
+pub(super) use blocks::try_handshake;
+
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
 use lastbyte_link::{Bytes, Direction, Link, Rate, Seed};
-use lastbyte_tls::observer::Side;
+use lastbyte_tls::KeyLog;
+use lastbyte_tls::observer::{Observer, Side};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::unistd::Pid;
 
-use super::connection::{Exchange, Finished};
+use super::calibration::CpuCosts;
+use super::connection::{Exchange, Finished, Wakes};
 use super::emulator::{Emulator, EmulatorReport};
 use super::endpoint::{self, EndpointReport, Load};
 use super::prepare::PreparedArm;
@@ -79,6 +89,8 @@ pub struct LiveEngine<'a> {
     arms: &'a [PreparedArm],
     interrupt: &'a AtomicBool,
     progress: &'a dyn Progress,
+    wakes: Wakes,
+    cpu: CpuCosts,
 }
 
 /// What a connection of one arm with one transfer size costs, by a pilot.
@@ -119,14 +131,42 @@ impl<'a> LiveEngine<'a> {
             arms,
             interrupt,
             progress,
+            wakes: Wakes::Arrival,
+            cpu: CpuCosts::default(),
         }
+    }
+
+    /// The same engine inside a kernel in which time stands still while it computes, and goes on
+    /// by `cpu` instead.
+    pub(super) fn in_virtual_time(self, cpu: CpuCosts) -> Self {
+        Self {
+            wakes: Wakes::Progress,
+            cpu,
+            ..self
+        }
+    }
+
+    /// Measures one block, one connection at a time.
+    pub(super) fn block_alone(
+        &self,
+        cell: &Cell,
+        prepared: &PreparedArm,
+        block: u32,
+        indices: Range<u32>,
+    ) -> Result<Vec<Row>, LabError> {
+        let sample = Growing {
+            measured: Block::default(),
+            concurrency: 1,
+            lowered: 0,
+            duration: Duration::ZERO,
+        };
+        let measured = self.block(cell, prepared, block, indices, &sample)?;
+        Ok(measured.map_or_else(Vec::new, |measured| measured.rows))
     }
 
     /// Measures every arm in every cell.
     pub fn run(&self) -> Result<Run, LabError> {
-        // Pages must not be fetched while a packet waits. Where the limit on locked memory
-        // is too low, lateness shows it.
-        let _ = mlockall(MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE);
+        lock_memory();
         let plan = self.plan()?;
         let total = plan.iter().flatten().map(|sample| self.expected(sample));
         self.progress.expect(total.sum());
@@ -169,18 +209,23 @@ impl<'a> LiveEngine<'a> {
                         cost
                     }
                 };
-                let duration = expected::duration(&cost.wire, cell, prepared.arm.record_size)
-                    .min(self.experiment.timeout);
-                samples.push(Growing {
-                    measured: Block::default(),
-                    concurrency: self.concurrency(duration, &cost),
-                    lowered: 0,
-                    duration: duration + cost.endpoint,
-                });
+                samples.push(self.begin(prepared, cell, &cost));
             }
             plan.push(samples);
         }
         Ok(plan)
+    }
+
+    /// A sample of which nothing is measured yet.
+    fn begin(&self, prepared: &PreparedArm, cell: &Cell, cost: &Cost) -> Growing {
+        let duration = expected::duration(&cost.wire, cell, prepared.arm.record_size)
+            .min(self.experiment.timeout);
+        Growing {
+            measured: Block::default(),
+            concurrency: self.concurrency(duration, cost),
+            lowered: 0,
+            duration: duration + cost.endpoint,
+        }
     }
 
     fn concurrency(&self, duration: Duration, cost: &Cost) -> u32 {
@@ -197,16 +242,8 @@ impl<'a> LiveEngine<'a> {
         }
     }
 
-    /// Connections of a block. What the user asks to be under way at once is so for most
-    /// of it.
-    fn block_size(&self) -> u32 {
-        let asked = self.experiment.concurrency.unwrap_or(1);
-        BLOCK.max(asked.saturating_mul(5)).min(MAX_CONNECTIONS)
-    }
-
     fn expected(&self, sample: &Growing) -> Duration {
-        let rounds = f64::from(self.experiment.connections) / f64::from(sample.concurrency);
-        sample.duration.mul_f64(rounds * 1.125 + 1.0)
+        sample.expected(self.experiment.connections)
     }
 
     /// A few connections, one at a time, over a link that hardly delays.
@@ -234,7 +271,7 @@ impl<'a> LiveEngine<'a> {
             .into_iter()
             .flatten()
             .last()
-            .map_or(Wire::default(), |finished| wire(&finished));
+            .map_or(Wire::default(), |finished| wire_of(&finished));
         Ok(Cost {
             endpoint: endpoints.cpu / PILOT,
             emulator: emulator.cpu / PILOT,
@@ -244,25 +281,44 @@ impl<'a> LiveEngine<'a> {
 
     /// Measures all arms in one cell, block by block in turn.
     fn run_cell(&self, cell: &Cell, samples: &mut [Growing]) -> Result<Ending, LabError> {
-        for block in 0..self.experiment.connections.div_ceil(self.block_size()) {
+        let size = block_size(self.experiment.concurrency);
+        let connections = self.experiment.connections;
+        for block in 0..connections.div_ceil(size) {
+            let first = block * size;
+            let indices = first..connections.min(first + size);
             for (sample, prepared) in samples.iter_mut().zip(self.arms) {
-                loop {
-                    let Some(mut measured) = self.block(cell, prepared, block, sample)? else {
-                        return Ok(Ending::Interrupted);
-                    };
-                    let disturbed = gate(&measured.rows, &mut measured.lateness, &cell.link);
-                    let lower = self.experiment.concurrency.is_none() && sample.concurrency > 1;
-                    if disturbed.is_err() && lower {
-                        sample.concurrency /= 2;
-                        sample.lowered += 1;
-                        continue;
-                    }
-                    sample.measured.add(measured);
-                    break;
+                match self.undisturbed_block(cell, prepared, block, indices.clone(), sample)? {
+                    Some(measured) => sample.measured.add(measured),
+                    None => return Ok(Ending::Interrupted),
                 }
             }
         }
         Ok(Ending::Complete)
+    }
+
+    /// Measures one block, at a lower and lower concurrency until the engine does not disturb it;
+    /// none if it was interrupted.
+    fn undisturbed_block(
+        &self,
+        cell: &Cell,
+        prepared: &PreparedArm,
+        block: u32,
+        indices: Range<u32>,
+        sample: &mut Growing,
+    ) -> Result<Option<Block>, LabError> {
+        loop {
+            let Some(mut measured) = self.block(cell, prepared, block, indices.clone(), sample)?
+            else {
+                return Ok(None);
+            };
+            let disturbed = gate(&measured.rows, &mut measured.lateness, &cell.link);
+            let lower = self.experiment.concurrency.is_none() && sample.concurrency > 1;
+            if disturbed.is_ok() || !lower {
+                return Ok(Some(measured));
+            }
+            sample.concurrency /= 2;
+            sample.lowered += 1;
+        }
     }
 
     /// Measures one block; none if it was interrupted.
@@ -271,12 +327,12 @@ impl<'a> LiveEngine<'a> {
         cell: &Cell,
         prepared: &PreparedArm,
         block: u32,
+        indices: Range<u32>,
         sample: &Growing,
     ) -> Result<Option<Block>, LabError> {
-        let size = self.block_size();
-        let first_index = block * size;
+        let first_index = indices.start;
         let load = Load {
-            connections: (self.experiment.connections - first_index).min(size),
+            connections: indices.end - indices.start,
             concurrency: sample.concurrency,
             duration: sample.duration,
             ..self.load(prepared, cell, block)
@@ -318,6 +374,8 @@ impl<'a> LiveEngine<'a> {
             exchange: Exchange {
                 data: cell.data.0,
                 records: prepared.arm.record_size,
+                wakes: self.wakes,
+                cpu: self.cpu,
             },
             congestion: cell.congestion,
             connections: 0,
@@ -386,6 +444,12 @@ impl Block {
 }
 
 impl Growing {
+    /// About how long so many connections take.
+    fn expected(&self, connections: u32) -> Duration {
+        let rounds = f64::from(connections) / f64::from(self.concurrency);
+        self.duration.mul_f64(rounds * 1.125 + 1.0)
+    }
+
     fn finish(self, arm: usize, cell: usize, link: &Link, prepared: &PreparedArm) -> Sample {
         let mut measured = self.measured;
         let validity = match gate(&measured.rows, &mut measured.lateness, link) {
@@ -411,8 +475,15 @@ impl Growing {
     }
 }
 
+/// Connections of a block, when so many are asked to be under way at once: they are so for most of
+/// it.
+fn block_size(asked: Option<u32>) -> u32 {
+    let asked = asked.unwrap_or(1);
+    BLOCK.max(asked.saturating_mul(5)).min(MAX_CONNECTIONS)
+}
+
 /// Where the randomness of one link comes from: each link of a grid has luck of its own.
-fn link_seed(seed: Seed, link: &Link) -> Seed {
+pub(super) fn link_seed(seed: Seed, link: &Link) -> Seed {
     let direction = |direction: &Direction| {
         format!(
             "{} {} {} {} {} {}",
@@ -476,11 +547,11 @@ fn median(durations: impl Iterator<Item = Duration>) -> Duration {
     *durations.select_nth_unstable(middle).1
 }
 
-fn row(finished: Finished, index: u32, block: u32, latest: Duration) -> Row {
+pub(super) fn row(finished: Finished, index: u32, block: u32, latest: Duration) -> Row {
     Row {
         index,
         block,
-        wire: wire(&finished),
+        wire: wire_of(&finished),
         outcome: finished.outcome,
         times: finished.times,
         client_tcp: finished.client_tcp,
@@ -492,9 +563,14 @@ fn row(finished: Finished, index: u32, block: u32, latest: Duration) -> Row {
     }
 }
 
-/// What the observer read of a connection's handshake.
-fn wire(finished: &Finished) -> Wire {
-    let seen = finished.observer.observe(&finished.keys);
+fn wire_of(finished: &Finished) -> Wire {
+    let mss = finished.client_tcp.map_or(0, |tcp| tcp.mss);
+    wire(&finished.observer, &finished.keys, mss)
+}
+
+/// What the observer read of a connection's handshake. Without an MSS (0), segments are not known.
+fn wire(observer: &Observer, keys: &KeyLog, mss: u32) -> Wire {
+    let seen = observer.observe(keys);
     let bytes = |size: Option<usize>| size.map_or(0, |size| size as u32);
     let mut client = seen
         .flights
@@ -505,7 +581,6 @@ fn wire(finished: &Finished) -> Wire {
         .iter()
         .filter(|flight| flight.sender == Side::Server);
     let client_hello_wire_bytes = client.next().map_or(0, |flight| flight.wire_bytes as u32);
-    let mss = finished.client_tcp.map_or(0, |tcp| tcp.mss);
     Wire {
         client_hello_bytes: bytes(seen.client_hello_bytes),
         client_hello_segments: client_hello_wire_bytes
@@ -529,6 +604,12 @@ fn wire(finished: &Finished) -> Wire {
             _ => Resumption::Full,
         },
     }
+}
+
+/// Pages must not be fetched while a packet waits. Where the limit on locked memory is too low,
+/// lateness shows it.
+fn lock_memory() {
+    let _ = mlockall(MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE);
 }
 
 /// The CPUs that this process may use.
@@ -572,6 +653,3 @@ fn pin(cpus: &[usize], thread: usize) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -196,7 +196,7 @@ fn wake_up() -> State {
     }
 }
 
-fn kernel() -> String {
+pub(super) fn kernel() -> String {
     let part = |name| fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
     format!("{} {}", part("ostype").trim(), part("osrelease").trim())
 }

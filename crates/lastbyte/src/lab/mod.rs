@@ -1,27 +1,41 @@
 //! The laboratory: engines that carry connections over an emulated link.
 
+mod boot;
+mod boundary;
+pub mod calibration;
 mod connection;
 mod emulator;
 mod endpoint;
 mod expected;
+mod guest;
 mod live;
 mod machine;
 mod netlink;
 mod prepare;
 mod privilege;
+mod runner;
 mod shared;
 mod surroundings;
 mod sys;
+mod virtual_engine;
 
 use std::io;
 
 use lastbyte_tls::TlsError;
 
+pub use boot::can_boot as can_boot_kernels;
+pub(crate) use boot::{COMMAND as BOOT_COMMAND, TRACE_COMMAND, main as boot_main, try_trace};
 pub use expected::expected;
-pub use live::{Ending, LiveEngine, Progress, Run};
+pub use guest::NetemError;
+pub(crate) use guest::{COMMAND as GUEST_COMMAND, main as guest_main};
+pub use live::{Ending, LiveBlocks, LiveEngine, Progress, Run};
 pub use machine::{Finding, State, environment, examine};
 pub use prepare::PreparedArm;
 pub use privilege::{Privilege, acquire};
+pub use runner::{
+    BlockError, Engine, FailedBlock, Finished, Job, NoShard, RunError, Runner, Shard, Watcher,
+};
+pub use virtual_engine::VirtualEngine;
 
 /// Why the laboratory can't run.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +58,9 @@ pub enum LabError {
     /// The emulator failed.
     #[error("the link emulator failed: {0}")]
     Emulator(#[source] io::Error),
+    /// netem can't do what a link says.
+    #[error(transparent)]
+    Netem(#[from] NetemError),
     /// A TLS stack refuses an arm's configuration.
     #[error(transparent)]
     Stack(#[from] TlsError),

@@ -3,15 +3,22 @@
 
 use std::io;
 use std::net::Ipv4Addr;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+    DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage,
+    NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
+};
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
-    RouteScope, RouteType,
+    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteMetric,
+    RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
@@ -22,6 +29,17 @@ pub(crate) struct Netlink {
     socket: Socket,
     sequence: u32,
 }
+
+/// An Ethernet device to be made.
+#[derive(Clone, Copy)]
+pub(crate) struct Device<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) address: MacAddress,
+}
+
+/// An Ethernet address.
+#[derive(Clone, Copy)]
+pub(crate) struct MacAddress(pub(crate) [u8; 6]);
 
 /// An IPv4 prefix.
 #[derive(Clone, Copy)]
@@ -53,6 +71,43 @@ impl Netlink {
         message.header.change_mask = LinkFlags::Up;
         message.attributes = settings;
         self.request(RouteNetlinkMessage::SetLink(message), 0)
+    }
+
+    /// Makes two devices that are joined by a cable, the second one in another namespace.
+    pub(crate) fn add_veth(
+        &mut self,
+        own: Device<'_>,
+        peer: Device<'_>,
+        namespace: BorrowedFd<'_>,
+    ) -> io::Result<()> {
+        let mut far = peer.message();
+        far.attributes
+            .push(LinkAttribute::NetNsFd(namespace.as_raw_fd()));
+        let mut message = own.message();
+        message.attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(far))),
+        ]));
+        self.request(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE)
+    }
+
+    /// Tells the link-layer address of a neighbour, once and for all: resolving it would
+    /// cost the first packet a round trip.
+    pub(crate) fn add_neighbour(
+        &mut self,
+        interface: u32,
+        neighbour: Ipv4Addr,
+        address: MacAddress,
+    ) -> io::Result<()> {
+        let mut message = NeighbourMessage::default();
+        message.header.family = AddressFamily::Inet;
+        message.header.ifindex = interface;
+        message.header.state = NeighbourState::Permanent;
+        message.attributes = vec![
+            NeighbourAttribute::Destination(NeighbourAddress::Inet(neighbour)),
+            NeighbourAttribute::LinkLayerAddress(address.0.to_vec()),
+        ];
+        self.request(RouteNetlinkMessage::NewNeighbour(message), NLM_F_CREATE)
     }
 
     /// Adds an address to an interface.
@@ -100,6 +155,49 @@ impl Netlink {
         self.request(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE)
     }
 
+    /// Routes a prefix to a neighbour.
+    pub(crate) fn add_hop(
+        &mut self,
+        interface: u32,
+        prefix: Prefix,
+        gateway: Ipv4Addr,
+        metrics: Vec<RouteMetric>,
+    ) -> io::Result<()> {
+        let mut message = route(prefix, interface);
+        message.header.scope = RouteScope::Universe;
+        message.header.flags = RouteFlags::Onlink;
+        message
+            .attributes
+            .push(RouteAttribute::Gateway(RouteAddress::Inet(gateway)));
+        if !metrics.is_empty() {
+            message.attributes.push(RouteAttribute::Metrics(metrics));
+        }
+        self.request(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE)
+    }
+
+    /// Gives an interface a queueing discipline with these `TCA_OPTIONS`, or new options to
+    /// the one that it has.
+    pub(crate) fn set_queueing(
+        &mut self,
+        interface: u32,
+        kind: &str,
+        options: Vec<u8>,
+    ) -> io::Result<()> {
+        const TCA_OPTIONS: u16 = 2;
+        let mut message = TcMessage::default();
+        message.header.index = interface as i32;
+        message.header.parent = TcHandle::ROOT;
+        message.header.handle = TcHandle { major: 1, minor: 0 };
+        message.attributes = vec![
+            TcAttribute::Kind(kind.to_owned()),
+            TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, options)),
+        ];
+        self.request(
+            RouteNetlinkMessage::NewQueueDiscipline(message),
+            NLM_F_CREATE,
+        )
+    }
+
     /// Takes the queueing discipline away from an interface.
     pub(crate) fn remove_queueing(&mut self, interface: u32) -> io::Result<()> {
         let mut message = TcMessage::default();
@@ -128,6 +226,17 @@ impl Netlink {
             NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
             _ => Ok(()),
         }
+    }
+}
+
+impl Device<'_> {
+    fn message(self) -> LinkMessage {
+        let mut message = LinkMessage::default();
+        message.attributes = vec![
+            LinkAttribute::IfName(self.name.to_owned()),
+            LinkAttribute::Address(self.address.0.to_vec()),
+        ];
+        message
     }
 }
 

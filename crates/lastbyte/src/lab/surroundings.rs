@@ -19,17 +19,17 @@ use super::netlink::{Netlink, Prefix};
 use super::sys;
 
 /// RFC 2544 reserves 198.18.0.0/15 for benchmarks.
-const CLIENTS: Prefix = prefix(18, 0, 0, 16);
-const SERVERS: Prefix = prefix(19, 0, 0, 16);
-const CLIENT_HOST: Ipv4Addr = Ipv4Addr::new(198, 18, 255, 254);
-const SERVER_HOST: Ipv4Addr = Ipv4Addr::new(198, 19, 255, 254);
+pub(crate) const CLIENTS: Prefix = prefix(18, 0, 0, 16);
+pub(crate) const SERVERS: Prefix = prefix(19, 0, 0, 16);
+pub(crate) const CLIENT_HOST: Ipv4Addr = Ipv4Addr::new(198, 18, 255, 254);
+pub(crate) const SERVER_HOST: Ipv4Addr = Ipv4Addr::new(198, 19, 255, 254);
 /// Where the server listens.
 pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 1);
 /// The most connections that one block can have: each has an address of its own.
 pub(crate) const MAX_CONNECTIONS: u32 = 60_000;
 
 const DEVICE: &str = "lastbyte0";
-const MTU: u32 = 1500;
+pub(crate) const MTU: u32 = 1500;
 /// Packets that a device holds until the emulator has read them. It must never overflow:
 /// losing packets is the link's business.
 const DEVICE_QUEUE: u32 = 10_000;
@@ -132,15 +132,7 @@ const fn prefix(b: u8, c: u8, d: u8, length: u8) -> Prefix {
 }
 
 fn configure(own: Prefix, address: Ipv4Addr, peer: Prefix, initcwnd: u32) -> io::Result<()> {
-    for (name, value) in SYSCTLS {
-        let path = format!("/proc/sys/{name}");
-        match fs::write(&path, value) {
-            Ok(()) => {}
-            // Not every kernel has IPv6, and some settings became per-namespace late.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(io::Error::new(error.kind(), format!("{path}: {error}"))),
-        }
-    }
+    set_sysctls(SYSCTLS)?;
     let loopback = interface("lo")?;
     let device = interface(DEVICE)?;
     let mut netlink = Netlink::open()?;
@@ -168,7 +160,21 @@ fn configure(own: Prefix, address: Ipv4Addr, peer: Prefix, initcwnd: u32) -> io:
     netlink.add_route(device, peer, address, initcwnd)
 }
 
-fn interface(name: &str) -> io::Result<u32> {
+/// Sets kernel settings of the calling thread's namespace.
+pub(crate) fn set_sysctls(settings: &[(&str, &str)]) -> io::Result<()> {
+    for (name, value) in settings {
+        let path = format!("/proc/sys/{name}");
+        match fs::write(&path, value) {
+            Ok(()) => {}
+            // Not every kernel has IPv6, and some settings became per-namespace late.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(io::Error::new(error.kind(), format!("{path}: {error}"))),
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn interface(name: &str) -> io::Result<u32> {
     Ok(nix::net::if_::if_nametoindex(name)?)
 }
 

@@ -95,6 +95,39 @@ pub(crate) fn tcp_stats(socket: BorrowedFd<'_>) -> io::Result<TcpStats> {
     })
 }
 
+/// Sets `SO_RCVLOWAT`: the socket counts as readable from so many bytes on.
+pub(crate) fn set_low_water(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
+    let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    set_option(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
+}
+
+/// Sets `TCP_QUICKACK`: acknowledges at once until the connection is interactive.
+pub(crate) fn acknowledge_at_once(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(socket, libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1)
+}
+
+fn set_option(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
+    // SAFETY: the kernel reads one int, which `value` is.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 /// Puts the calling thread under `SCHED_FIFO` with `priority`.
 pub(crate) fn schedule_fifo(priority: i32) -> io::Result<()> {
     schedule(libc::SCHED_FIFO, priority)

@@ -17,8 +17,8 @@ pub(super) fn answer(summary: &Summary) -> Vec<String> {
         return Vec::new();
     };
     let labels: Vec<&str> = match &*summary.experiment.arms {
-        [alone] => vec![&alone.label],
-        [_, compared @ ..] => compared.iter().map(|arm| arm.label.as_str()).collect(),
+        [alone] => vec![&alone.name],
+        [_, compared @ ..] => compared.iter().map(|arm| arm.name.as_str()).collect(),
         [] => Vec::new(),
     };
     let sentence = |label| match &*summary.experiment.arms {

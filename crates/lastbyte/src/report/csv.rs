@@ -43,6 +43,8 @@ fn names(percentiles: &[Percentile]) -> Vec<String> {
         "backward_rate_bps",
         "forward_loss",
         "backward_loss",
+        "forward_loss_model",
+        "backward_loss_model",
         "forward_jitter_ms",
         "backward_jitter_ms",
         "initcwnd",
@@ -81,7 +83,8 @@ fn fields(
         way.rate
             .map_or(String::new(), |rate| rate.bits_per_second().to_string())
     }));
-    fields.extend(both.map(|way| way.loss.fraction().to_string()));
+    fields.extend(both.map(|way| way.loss.mean().fraction().to_string()));
+    fields.extend(both.map(|way| way.loss.model().unwrap_or_default()));
     fields.extend(both.map(|way| milliseconds(way.jitter).to_string()));
     fields.extend([
         cell.cell.initcwnd.to_string(),

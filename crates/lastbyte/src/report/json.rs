@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use lastbyte_link::{Direction, Rate};
+use lastbyte_link::{Direction, Probability, Rate};
 use serde::Serialize;
 
 use super::answer::answer;
@@ -81,6 +81,7 @@ struct CellDocument<'a> {
     rtt_ms: f64,
     rate_bps: Option<u64>,
     loss: Option<f64>,
+    loss_model: Option<String>,
     jitter_ms: Option<f64>,
     forward: DirectionDocument,
     backward: DirectionDocument,
@@ -98,6 +99,7 @@ struct DirectionDocument {
     jitter_ms: f64,
     jitter_distribution: String,
     loss: f64,
+    loss_model: Option<String>,
     rate_bps: Option<u64>,
     queue_packets: u32,
 }
@@ -234,8 +236,20 @@ impl<'a> CellDocument<'a> {
             )
             .flatten()
             .map(Rate::bits_per_second),
-            loss: both(forward.loss, backward.loss, &format!("{path}.loss"), notes)
-                .map(|loss| loss.fraction()),
+            loss: both(
+                forward.loss.mean(),
+                backward.loss.mean(),
+                &format!("{path}.loss"),
+                notes,
+            )
+            .map(Probability::fraction),
+            loss_model: both(
+                forward.loss.model(),
+                backward.loss.model(),
+                &format!("{path}.loss_model"),
+                notes,
+            )
+            .flatten(),
             jitter_ms: both(
                 forward.jitter,
                 backward.jitter,
@@ -270,7 +284,8 @@ impl DirectionDocument {
             delay_ms: milliseconds(direction.delay),
             jitter_ms: milliseconds(direction.jitter),
             jitter_distribution: direction.distribution.to_string(),
-            loss: direction.loss.fraction(),
+            loss: direction.loss.mean().fraction(),
+            loss_model: direction.loss.model(),
             rate_bps: direction.rate.map(Rate::bits_per_second),
             queue_packets: direction.queue,
         }

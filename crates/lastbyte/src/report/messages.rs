@@ -11,7 +11,7 @@ pub(super) const COLUMNS: [&str; 5] = [
     "server flights",
 ];
 
-/// The label and the sizes of each arm over all cells; arms of which no connection completed are
+/// The name and the sizes of each arm over all cells; arms of which no connection completed are
 /// left out.
 pub(super) fn messages(summary: &Summary) -> Vec<(&str, [String; COLUMNS.len()])> {
     summary
@@ -21,7 +21,7 @@ pub(super) fn messages(summary: &Summary) -> Vec<(&str, [String; COLUMNS.len()])
         .filter_map(|arm| {
             let samples = summary.cells.iter().flat_map(|cell| &cell.arms);
             let wires: Vec<WireSummary> = samples
-                .filter(|sample| sample.label == arm.label)
+                .filter(|sample| sample.label == arm.name)
                 .filter_map(|sample| sample.wire)
                 .collect();
             let typical = |number: fn(&WireSummary) -> Typical| {
@@ -32,7 +32,7 @@ pub(super) fn messages(summary: &Summary) -> Vec<(&str, [String; COLUMNS.len()])
                     .map(|typical| typical.to_string())
             };
             Some((
-                arm.label.as_str(),
+                arm.name.as_str(),
                 [
                     typical(|wire| wire.client_hello_bytes)?,
                     typical(|wire| wire.server_hello_bytes)?,

@@ -6,10 +6,13 @@ mod json;
 mod layout;
 mod markdown;
 mod messages;
+mod qq;
+mod svg;
 mod table;
 #[cfg(test)]
 mod tests;
 mod text;
+pub mod validation;
 
 pub use self::csv::csv;
 pub use json::{SCHEMA, json};

@@ -329,6 +329,36 @@ fn directions_that_differ_are_noted_in_json() {
 }
 
 #[test]
+fn loss_in_bursts_is_told_by_its_mean_and_its_model() {
+    let bursts = |text: &str| {
+        let experiment = experiment(&[CLASSICAL], vec![cell(text, "50KiB")], 20);
+        summary(&experiment, &samples(&experiment))
+    };
+    let document = json(&bursts("gemodel:1%/9%/50%"), &environment());
+    assert_valid(&document);
+    let document: Value = serde_json::from_str(&document).unwrap();
+    let told = &document["cells"][0];
+    assert_eq!(
+        (&told["loss"], &told["backward"]["loss"]),
+        (&json!(0.05), &json!(0.05))
+    );
+    assert_eq!(told["loss_model"], "gemodel:1%/9%/50%");
+    assert_eq!(told["forward"]["loss_model"], "gemodel:1%/9%/50%");
+
+    let table = csv(&bursts("gemodel:1%/9%/50%"));
+    let mut records = ::csv::Reader::from_reader(table.as_bytes());
+    let record: std::collections::BTreeMap<String, String> =
+        records.deserialize().next().unwrap().unwrap();
+    assert_eq!(
+        (&*record["forward_loss"], &*record["backward_loss_model"]),
+        ("0.05", "gemodel:1%/9%/50%")
+    );
+    let [uniform, bursts] =
+        ["5%", "gemodel:1%/19%"].map(|loss| bursts(loss).cells[0].cell.to_string());
+    assert_eq!(bursts, uniform.replace("5%", "gemodel:1%/19%"));
+}
+
+#[test]
 fn every_null_of_a_number_has_a_note() {
     let document: Value = serde_json::from_str(&json(&troubled(), &environment())).unwrap();
     let notes: Vec<&str> = document["notes"]
@@ -339,7 +369,10 @@ fn every_null_of_a_number_has_a_note() {
         .collect();
     let mut nulls = Vec::new();
     find_nulls(&document["cells"], "cells".into(), &mut nulls);
-    nulls.retain(|path| !path.contains(".intervals.") && !path.ends_with(".invalid_reason"));
+    let text = [".invalid_reason", ".loss_model"];
+    nulls.retain(|path| {
+        !path.contains(".intervals.") && !text.iter().any(|name| path.ends_with(name))
+    });
     assert!(nulls.len() > 20, "{nulls:?}");
     for null in nulls {
         let noted = notes

@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Where results come from: all that someone else needs to get them again.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
     /// What carried the bytes: `live` or `virtual`. It stands beside the environment in a document.
     #[serde(skip)]
@@ -21,7 +21,7 @@ pub struct Environment {
 }
 
 /// The machine that measured.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     /// Its processor, as `/proc/cpuinfo` calls it.
     pub cpu: String,

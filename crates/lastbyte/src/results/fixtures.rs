@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use lastbyte_link::{Bytes, Direction, Link, Seed};
+use lastbyte_link::{Bytes, Direction, Link};
 use lastbyte_tls::Group;
 
 use super::{
     EngineReport, Lateness, Outcome, Resumption, Row, Sample, TcpStats, Times, Validity, Wire,
 };
-use crate::study::{Arm, ArmChain, Cell, Congestion, Experiment};
+use crate::study::{Arm, ArmChain, Cell, Experiment};
 
 pub(crate) const CLASSICAL: &str = "secp256r1/rsa-2048";
 pub(crate) const HYBRID: &str = "SecP256r1MLKEM768/ml-dsa-65";
@@ -24,22 +24,14 @@ pub(crate) fn cell(loss: &str, data: &str) -> Cell {
     };
     Cell {
         link: Link::symmetric(Duration::from_millis(35), direction),
-        initcwnd: 10,
-        client_initcwnd: 10,
-        congestion: Congestion::Cubic,
         data: data.parse().unwrap(),
+        ..Cell::default()
     }
 }
 
 pub(crate) fn experiment(arms: &[&str], cells: Vec<Cell>, connections: u32) -> Experiment {
-    Experiment {
-        arms: arms.iter().map(|arm| arm.parse().unwrap()).collect(),
-        cells,
-        connections,
-        concurrency: None,
-        timeout: Duration::from_secs(300),
-        seed: Seed(1),
-    }
+    let arms = arms.iter().map(|arm| arm.parse().unwrap()).collect();
+    Experiment::new(arms, cells, connections)
 }
 
 /// Every sample of an experiment in which nothing goes wrong.

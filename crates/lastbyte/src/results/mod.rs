@@ -1,11 +1,15 @@
 //! Rows, samples, percentiles and their intervals.
 
 pub(crate) mod check;
+mod dataset;
 mod environment;
 #[cfg(test)]
 pub(crate) mod fixtures;
+mod folder;
+mod merged;
 mod metric;
 pub(crate) mod number;
+mod part;
 mod row;
 pub mod rows;
 pub mod stats;
@@ -16,8 +20,11 @@ mod threshold;
 mod warning;
 
 pub use check::check;
+pub use dataset::{Dataset, Samples};
 pub use environment::{Environment, Host};
-pub use metric::{Metric, NoPercentile, Percentile, UnknownMetric};
+pub use folder::{Folder, FolderError, Manifest, Start, file_name};
+pub use merged::{SampleKey, write_rows};
+pub use part::{Part, PartError, PartHeader, PartProblem, read_part, write_part};
 pub use row::{Lateness, Outcome, Resumption, Row, TcpStats, Times, Wire};
 pub use stats::{Estimate, Interval, Percent};
 pub use summary::{
@@ -27,7 +34,11 @@ pub use summary::{
 pub use threshold::{Bound, Comparison, Threshold, ThresholdError, ThresholdProblem};
 pub use warning::{Problem, Warning};
 
+pub use crate::study::{Metric, NoPercentile, Percentile};
+
 use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 /// One arm in one cell: its connections and how the engine fared.
 #[derive(Clone, Debug)]
@@ -44,32 +55,52 @@ pub struct Sample {
     pub engine: EngineReport,
 }
 
-/// How the engine fared in a sample.
-#[derive(Clone, Debug, PartialEq)]
+/// How the engine fared in a sample, or in a block of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EngineReport {
     /// Connections under way at once, at most.
     pub concurrency: u32,
     /// How often the concurrency was lowered because the gate did not pass.
     pub lowered: u32,
     /// 99th percentile of packets' lateness.
+    #[serde(rename = "link_lateness_p99_ns", with = "nanoseconds")]
     pub link_lateness_p99: Duration,
     /// Median over connections of the time that their steps waited for other connections.
+    #[serde(rename = "endpoint_wait_p50_ns", with = "nanoseconds")]
     pub endpoint_wait_p50: Duration,
     /// Packets that the emulator delivered.
     pub packets: u64,
     /// CPU time of the emulator, with what the kernel did in its system calls.
+    #[serde(rename = "emulator_cpu_ns", with = "nanoseconds")]
     pub emulator_cpu: Duration,
     /// CPU time of the endpoints, with what the kernel did in their system calls.
+    #[serde(rename = "endpoint_cpu_ns", with = "nanoseconds")]
     pub endpoint_cpu: Duration,
     /// Whether the engine disturbed the sample.
     pub validity: Validity,
 }
 
 /// Whether a sample may be trusted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Validity {
     /// The engine stayed within its bounds.
     Valid,
     /// It did not, for this reason, in one line with the mend.
     Invalid(String),
+}
+
+/// Durations as whole nanoseconds.
+mod nanoseconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(duration: &Duration, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_u64(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        u64::deserialize(from).map(Duration::from_nanos)
+    }
 }

@@ -197,7 +197,7 @@ impl Ranking {
             .sum();
         let positions: Vec<Position> = percentiles
             .iter()
-            .map(|percentile| Position::new(total, u64::from(percentile.percent()), 100))
+            .map(|percentile| Position::new(total, u64::from(percentile.per_mille()), 1000))
             .collect();
         let mut ranks: Vec<u64> = positions
             .iter()

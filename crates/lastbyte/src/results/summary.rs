@@ -1,7 +1,9 @@
 //! An experiment's results: what every sample comes to.
 
+use std::borrow::Borrow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::fmt;
 use std::time::Duration;
 
@@ -40,7 +42,7 @@ pub struct CellSummary {
 /// One sample.
 #[derive(Clone, Debug)]
 pub struct ArmSummary {
-    /// The arm, as it was written.
+    /// What the arm is called.
     pub label: String,
     /// What it is compared with.
     pub role: Role,
@@ -167,33 +169,53 @@ impl Summary {
     /// Summarises `samples` of `experiment`, in any order. Samples that are missing, as after an
     /// interruption, are left out.
     pub fn new(experiment: &Experiment, samples: &[Sample], percentiles: &[Percentile]) -> Summary {
+        let in_cell = |cell| -> Result<Vec<&Sample>, Infallible> {
+            Ok(samples
+                .iter()
+                .filter(|sample| sample.cell == cell)
+                .collect())
+        };
+        let Ok(summary) = Summary::by_cell(experiment, percentiles, in_cell);
+        summary
+    }
+
+    /// Summarises an experiment of which no more than one cell is in memory: `samples_of` gives the
+    /// samples of a cell, by its index, one cell after the other.
+    ///
+    /// # Errors
+    ///
+    /// When `samples_of` has one.
+    pub fn by_cell<S: Borrow<Sample>, E>(
+        experiment: &Experiment,
+        percentiles: &[Percentile],
+        mut samples_of: impl FnMut(usize) -> Result<Vec<S>, E>,
+    ) -> Result<Summary, E> {
         let mut percentiles = percentiles.to_vec();
         percentiles.sort_unstable();
         percentiles.dedup();
         let names = distinctions(&experiment.cells);
-        let cells = experiment.cells.iter().zip(names).enumerate();
-        let cells: Vec<CellSummary> = cells
-            .map(|(index, (cell, name))| {
-                let of_arm = |arm| {
-                    let mut samples = samples.iter();
-                    samples.find(|sample| (sample.cell, sample.arm) == (index, arm))
-                };
-                let arms = experiment.arms.iter().enumerate();
-                let measured: Vec<_> = arms.map(|(index, arm)| (arm, of_arm(index))).collect();
-                CellSummary {
-                    cell: cell.clone(),
-                    name,
-                    arms: summarise(cell, &measured, &percentiles, experiment.seed),
-                }
-            })
-            .collect();
+        let mut cells = Vec::new();
+        for (index, (cell, name)) in experiment.cells.iter().zip(names).enumerate() {
+            let samples = samples_of(index)?;
+            let of_arm = |arm| {
+                let mut samples = samples.iter().map(Borrow::borrow);
+                samples.find(|sample: &&Sample| sample.arm == arm)
+            };
+            let arms = experiment.arms.iter().enumerate();
+            let measured: Vec<_> = arms.map(|(index, arm)| (arm, of_arm(index))).collect();
+            cells.push(CellSummary {
+                cell: cell.clone(),
+                name,
+                arms: summarise(cell, &measured, &percentiles, experiment.seed),
+            });
+        }
         let warnings = warning::warnings(&cells);
-        Summary {
+        Ok(Summary {
             experiment: experiment.clone(),
             percentiles,
             cells,
             warnings,
-        }
+        })
     }
 }
 
@@ -253,7 +275,7 @@ fn summarise(
                 MetricSummary::new(absence(*metric, cell, sample), known, index, percentiles)
             });
             Some(ArmSummary {
-                label: arm.label.clone(),
+                label: arm.name.clone(),
                 role: if index == 0 {
                     Role::Baseline
                 } else {

@@ -11,8 +11,9 @@ use thiserror::Error;
 use super::number::{milliseconds, percent};
 use super::{
     Absent, ArmSummary, CellSummary, Measured, Metric, NoPercentile, Percent, Percentile, Role,
-    Summary, UnknownMetric,
+    Summary,
 };
+use crate::study::UnknownName;
 
 /// What makes a run fail: a metric's percentile that exceeds a bound.
 ///
@@ -156,7 +157,7 @@ pub enum ThresholdProblem {
     Comparison,
     /// There is no such metric.
     #[error(transparent)]
-    Metric(#[from] UnknownMetric),
+    Metric(#[from] UnknownName),
     /// There is no such percentile.
     #[error(transparent)]
     Percentile(#[from] NoPercentile),

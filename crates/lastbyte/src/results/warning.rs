@@ -201,11 +201,12 @@ fn cliffs(cell: &CellSummary) -> Vec<Problem> {
         return Vec::new();
     };
     let Link { forward, backward } = &cell.cell.link;
-    let share = 1.0 - (1.0 - forward.loss.fraction()) * (1.0 - backward.loss.fraction());
+    let [syn, syn_ack] = [forward, backward].map(|way| way.loss.of_first().fraction());
+    let share = 1.0 - (1.0 - syn) * (1.0 - syn_ack);
     let error = (share * (1.0 - share) / f64::from(connections)).sqrt();
     percentiles(cell)
         .filter(|percentile| {
-            let beyond = 1.0 - f64::from(percentile.percent()) / 100.0;
+            let beyond = 1.0 - f64::from(percentile.per_mille()) / 1000.0;
             share > 0.0 && (share - beyond).abs() <= STANDARD_ERRORS * error
         })
         .map(|percentile| Problem::Cliff { percentile, share })
@@ -217,8 +218,8 @@ fn too_few(cell: &CellSummary) -> Vec<Problem> {
         return Vec::new();
     };
     let enough = |percentile: &Percentile| {
-        let percent = u32::from(percentile.percent());
-        (100 * BEYOND).div_ceil(percent.min(100 - percent))
+        let per_mille = u32::from(percentile.per_mille());
+        (1000 * BEYOND).div_ceil(per_mille.min(1000 - per_mille))
     };
     let percentiles: Vec<_> = percentiles(cell)
         .filter(|percentile| connections < enough(percentile))

@@ -219,6 +219,7 @@ fn parse(text: &str) -> Result<Arm, ArmProblem> {
             .map_err(|problem| ArmProblem::Impossible(problem.to_string()))?;
     }
     Ok(Arm {
+        name: text.to_owned(),
         label: text.to_owned(),
         group,
         chain,

@@ -52,7 +52,7 @@ struct Parameter {
 }
 
 impl Cell {
-    fn parameters(&self) -> [Parameter; 9] {
+    fn parameters(&self) -> [Parameter; 11] {
         let Link { forward, backward } = &self.link;
         let both = |text: fn(&Direction) -> String| match (text(forward), text(backward)) {
             (up, down) if up == down => up,
@@ -81,6 +81,8 @@ impl Cell {
                 format!("client initcwnd {}", self.client_initcwnd),
             ),
             unless("cubic", self.congestion.to_string()),
+            unless("gso off", format!("gso {}", self.gso)),
+            unless("preset network", format!("preset {}", self.preset)),
             always(self.data.to_string()),
         ]
     }

@@ -1,15 +1,28 @@
-//! What to measure: arms and cells.
+//! What to measure: arms, cells and the study file that they are written in.
 
 mod arm;
+mod blocks;
 mod cell;
+mod distribution;
+mod figure;
+pub mod file;
+mod metric;
+mod named;
+mod settings;
 #[cfg(test)]
 mod tests;
 
 pub use arm::{ArmError, ArmProblem};
+pub use blocks::{BlockId, Size};
 pub use cell::distinctions;
+pub use distribution::{DistributionError, load_distribution};
+pub use figure::{Figure, Parameter, Plot};
+pub use file::{StudyError, StudyProblem};
+pub use metric::{Metric, NoPercentile, Percentile};
+pub use named::UnknownName;
+pub use settings::{Congestion, CpuTime, Emulation, EngineChoice, Gso, Preset};
 
-use std::fmt;
-use std::str::FromStr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use lastbyte_link::{Bytes, Link, Seed};
@@ -19,6 +32,8 @@ use lastbyte_tls::Group;
 /// One TLS configuration under comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arm {
+    /// What it is called: its name in the study, else its label.
+    pub name: String,
     /// As it was written: `GROUP/CHAIN[:BYTESB][/KEY=VALUE...]`.
     pub label: String,
     /// Key-exchange group.
@@ -48,64 +63,13 @@ pub enum RecordSize {
     Fixed(u16),
 }
 
-/// Congestion control of both ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Congestion {
-    /// Linux's default.
-    #[default]
-    Cubic,
-    /// NewReno.
-    Reno,
-    /// BBR, as the host's kernel has it.
-    Bbr,
-}
-
-impl Congestion {
-    const ALL: [Congestion; 3] = [Congestion::Cubic, Congestion::Reno, Congestion::Bbr];
-
-    /// The name that the kernel knows it by.
-    pub fn name(self) -> &'static str {
-        match self {
-            Congestion::Cubic => "cubic",
-            Congestion::Reno => "reno",
-            Congestion::Bbr => "bbr",
-        }
-    }
-}
-
-impl fmt::Display for Congestion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Congestion {
-    type Err = UnknownCongestion;
-
-    fn from_str(text: &str) -> Result<Congestion, UnknownCongestion> {
-        Congestion::ALL
-            .into_iter()
-            .find(|congestion| congestion.name() == text)
-            .ok_or_else(|| UnknownCongestion {
-                text: text.to_owned(),
-                mend: mend(text, Congestion::ALL.map(Congestion::name)),
-            })
-    }
-}
-
-/// The text names no [`Congestion`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown congestion control {text:?}: {mend}")]
-pub struct UnknownCongestion {
-    text: String,
-    mend: String,
-}
-
 /// link x initcwnd x transfer size. Every arm is measured in every cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
     /// The network.
     pub link: Link,
+    /// What the study calls its link. All links of one grid have one name.
+    pub link_name: Option<String>,
     /// The server's initial congestion window, in segments.
     pub initcwnd: u32,
     /// The client's initial congestion window, in segments.
@@ -114,10 +78,60 @@ pub struct Cell {
     pub congestion: Congestion,
     /// Response payload.
     pub data: Bytes,
+    /// What the link sees of the senders' super-packets.
+    pub gso: Gso,
+    /// All other settings of the network and of TCP.
+    pub preset: Preset,
+}
+
+impl Default for Cell {
+    /// A link that neither delays nor loses, Linux's own windows, no data.
+    fn default() -> Self {
+        Self {
+            link: Link::default(),
+            link_name: None,
+            initcwnd: 10,
+            client_initcwnd: 10,
+            congestion: Congestion::default(),
+            data: Bytes(0),
+            gso: Gso::default(),
+            preset: Preset::default(),
+        }
+    }
+}
+
+/// What to measure, over which networks, drawn as which figures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Study {
+    /// Its name, in every row.
+    pub name: String,
+    /// The file that it was read from; empty for one that was not.
+    pub path: PathBuf,
+    /// The file as it was read.
+    pub text: String,
+    /// What it measures, in the order of the file.
+    pub measures: Vec<Measure>,
+    /// The percentiles that are told.
+    pub percentiles: Vec<Percentile>,
+    /// The engine that it asks for.
+    pub engine: EngineChoice,
+    /// How its results are drawn, in the order of the file.
+    pub figures: Vec<Figure>,
+    /// Where relative paths in it begin.
+    pub folder: PathBuf,
+}
+
+/// A part of a study: some arms over some networks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measure {
+    /// Its name, unique in the study.
+    pub id: String,
+    /// What is measured.
+    pub experiment: Experiment,
 }
 
 /// Arms, cells and how many connections: all that an engine needs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Experiment {
     /// The arms; the first is the baseline.
     pub arms: Vec<Arm>,
@@ -131,6 +145,26 @@ pub struct Experiment {
     pub timeout: Duration,
     /// Where all randomness comes from.
     pub seed: Seed,
+    /// What the virtual engine emulates the link with.
+    pub emulation: Emulation,
+    /// CPU time in the virtual engine's clock.
+    pub cpu: CpuTime,
+}
+
+impl Experiment {
+    /// One with the usual timeout of 300 s and seed 1, and all else the engine's choice.
+    pub fn new(arms: Vec<Arm>, cells: Vec<Cell>, connections: u32) -> Self {
+        Self {
+            arms,
+            cells,
+            connections,
+            concurrency: None,
+            timeout: Duration::from_secs(300),
+            seed: Seed(1),
+            emulation: Emulation::default(),
+            cpu: CpuTime::default(),
+        }
+    }
 }
 
 /// `did you mean "rsa-2048"?` when a known word is near, else all of them.
@@ -146,5 +180,9 @@ pub(crate) fn mend<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> 
         .filter(|(likeness, _)| *likeness >= ALIKE)
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, nearest)| format!("did you mean {nearest:?}?"))
-        .unwrap_or_else(|| format!("use one of {}", known.join(", ")))
+        .unwrap_or_else(|| match known[..] {
+            [] => "there is none".to_owned(),
+            [name] => format!("use {name:?}"),
+            _ => format!("use one of {}", known.join(", ")),
+        })
 }

@@ -1,8 +1,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::fmt::{Debug, Display};
+use std::str::FromStr;
 use std::time::Duration;
 
-use lastbyte_link::{Bytes, Direction, Link};
+use lastbyte_link::{Bytes, Direction, Distribution, Link};
 use lastbyte_pki::{ChainSpec, KeyAlgorithm, PemFiles, RootDelivery};
 use lastbyte_tls::Group;
 use proptest::prelude::*;
@@ -22,6 +24,7 @@ fn the_headline() {
     assert_eq!(
         arm("SecP256r1MLKEM768/ml-dsa-65"),
         Arm {
+            name: "SecP256r1MLKEM768/ml-dsa-65".into(),
             label: "SecP256r1MLKEM768/ml-dsa-65".into(),
             group: Group::Secp256r1MlKem768,
             chain: ArmChain::Made(ChainSpec::new(KeyAlgorithm::MlDsa65)),
@@ -37,6 +40,7 @@ fn every_key_of_a_made_chain() {
     assert_eq!(
         arm(label),
         Arm {
+            name: label.into(),
             label: label.into(),
             group: Group::X25519,
             chain: ArmChain::Made(ChainSpec {
@@ -204,6 +208,7 @@ proptest! {
         prop_assert_eq!(
             label.parse::<Arm>().unwrap(),
             Arm {
+                name: label.clone(),
                 label,
                 group,
                 chain: ArmChain::Made(spec),
@@ -240,13 +245,55 @@ fn congestion_is_named_as_the_kernel_does() {
     );
 }
 
-fn cell(data: u64, direction: Direction) -> Cell {
+#[test]
+fn settings_have_names() {
+    fn assert_named<T>(all: impl IntoIterator<Item = T>, names: &str)
+    where
+        T: Debug + Display + FromStr<Err = UnknownName> + PartialEq,
+    {
+        let all: Vec<_> = all.into_iter().collect();
+        let named: Vec<_> = all.iter().map(T::to_string).collect();
+        assert_eq!(named.join(" "), names);
+        for (setting, name) in all.into_iter().zip(named) {
+            assert_eq!(name.parse(), Ok(setting));
+        }
+    }
+    assert_named(CpuTime::ALL, "none calibrated");
+    assert_named(Emulation::ALL, "netem link");
+    assert_named(EngineChoice::ALL, "auto live virtual");
+    assert_named(Gso::ALL, "off on");
+    assert_named(Metric::ALL, "connect handshake ttfb ttlb");
+    assert_named(Parameter::ALL, "link rtt rate loss jitter initcwnd data");
+    assert_named(Plot::ALL, "increase percentiles cdf table");
+    assert_named(Preset::ALL, "network published-2024");
+}
+
+#[test]
+fn percentiles_have_at_most_one_decimal() {
+    for per_mille in 1..=999_u16 {
+        let text = format!("p{}.{}", per_mille / 10, per_mille % 10);
+        let percentile: Percentile = text.parse().unwrap();
+        assert_eq!(percentile.per_mille(), per_mille);
+        assert_eq!(percentile.to_string(), text.trim_end_matches(".0"));
+        assert_eq!(percentile.to_string().parse(), Ok(percentile));
+    }
+    assert_eq!("p75".parse(), Ok(Percentile::new(75).unwrap()));
+    for text in [
+        "", "p", "75", "p0", "p0.0", "p100", "p99.95", "p.5", "p5.", "p+5", "p-1", "p5.-1", "p1e1",
+        "p65586", "p6558.6", "pp5",
+    ] {
+        assert_eq!(
+            text.parse::<Percentile>().unwrap_err().to_string(),
+            format!("{text:?} is no percentile: use p0.1 to p99.9, such as p75")
+        );
+    }
+}
+
+fn cell(data: u64, direction: &Direction) -> Cell {
     Cell {
-        link: Link::symmetric(Duration::from_millis(35), direction),
-        initcwnd: 10,
-        client_initcwnd: 10,
-        congestion: Congestion::Cubic,
+        link: Link::symmetric(Duration::from_millis(35), direction.clone()),
         data: Bytes(data),
+        ..Cell::default()
     }
 }
 
@@ -256,7 +303,7 @@ fn a_cell_tells_what_is_unusual() {
         rate: Some("1gbit".parse().unwrap()),
         ..Direction::default()
     };
-    let mut cell = cell(204_800, gigabit);
+    let mut cell = cell(204_800, &gigabit);
     assert_eq!(
         cell.to_string(),
         "RTT 35ms, 1gbit, loss 0%, initcwnd 10, 200KiB"
@@ -276,14 +323,32 @@ fn a_cell_tells_what_is_unusual() {
         "RTT 22.5ms (5ms up and 17.5ms down), 1gbit up and no rate limit down, loss 0% up and 1% down, \
          jitter 0s up and 2ms uniform down, initcwnd 10, client initcwnd 20, bbr, 200KiB"
     );
+
+    let bursts = Direction {
+        loss: "gemodel:1%/10%".parse().unwrap(),
+        jitter: Duration::from_millis(2),
+        distribution: Distribution::Pareto,
+        ..gigabit
+    };
+    cell = Cell {
+        link: Link::symmetric(Duration::from_millis(35), bursts),
+        gso: Gso::On,
+        preset: Preset::Published2024,
+        ..Cell::default()
+    };
+    assert_eq!(
+        cell.to_string(),
+        "RTT 35ms, 1gbit, loss gemodel:1%/10%, jitter 2ms pareto, initcwnd 10, gso on, \
+         preset published-2024, 0B"
+    );
 }
 
 #[test]
 fn cells_are_told_apart_by_what_differs() {
-    let direction = Direction::default();
-    let lossy = Direction {
+    let direction = &Direction::default();
+    let lossy = &Direction {
         loss: "5%".parse().unwrap(),
-        ..direction
+        ..direction.clone()
     };
     assert_eq!(distinctions(&[]), Vec::<String>::new());
     assert_eq!(distinctions(&[cell(0, direction)]), [""]);

@@ -15,8 +15,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use lastbyte::lab::{LiveEngine, PreparedArm, Progress, Run};
-use lastbyte::study::{Cell, Congestion, Experiment};
-use lastbyte_link::{Bytes, Link, Seed};
+use lastbyte::study::{Cell, Experiment};
+use lastbyte_link::{Bytes, Link};
 use lastbyte_pki::Store;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -139,10 +139,8 @@ impl Row {
 pub(crate) fn cell(link: Link, data: Bytes) -> Cell {
     Cell {
         link,
-        initcwnd: 10,
-        client_initcwnd: 10,
-        congestion: Congestion::Cubic,
         data,
+        ..Cell::default()
     }
 }
 
@@ -158,12 +156,9 @@ pub(crate) fn prepare(arm: &str) -> PreparedArm {
 /// Measures one arm in one cell through the library, one connection after the other.
 pub(crate) fn measure(arm: PreparedArm, cell: Cell, connections: u32, timeout: Duration) -> Run {
     let experiment = Experiment {
-        arms: vec![arm.arm.clone()],
-        cells: vec![cell],
-        connections,
         concurrency: Some(1),
         timeout,
-        seed: Seed(1),
+        ..Experiment::new(vec![arm.arm.clone()], vec![cell], connections)
     };
     let arms = [arm];
     let interrupt = AtomicBool::new(false);

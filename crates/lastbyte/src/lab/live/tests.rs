@@ -185,7 +185,6 @@ fn concurrency_leaves_both_threads_mostly_idle() {
 
 #[test]
 fn blocks_are_larger_than_the_concurrency_that_is_asked_for() {
-    let block_size = |asked| with_concurrency(asked, |engine| engine.block_size());
     assert_eq!(block_size(None), BLOCK);
     assert_eq!(block_size(Some(1)), BLOCK);
     assert_eq!(block_size(Some(20)), BLOCK);
@@ -197,38 +196,38 @@ fn blocks_are_larger_than_the_concurrency_that_is_asked_for() {
 #[test]
 fn each_link_of_a_grid_has_luck_of_its_own() {
     let direction = Direction::default();
-    let link = Link::symmetric(35 * MS, direction);
+    let link = Link::symmetric(35 * MS, direction.clone());
     let rate = Rate::from_bits_per_second(1);
-    let mut links = vec![link, Link::symmetric(36 * MS, direction)];
+    let mut links = vec![link.clone(), Link::symmetric(36 * MS, direction)];
     for changed in [
         Direction {
             jitter: MS,
-            ..link.forward
+            ..link.forward.clone()
         },
         Direction {
             loss: "1%".parse().unwrap(),
-            ..link.forward
+            ..link.forward.clone()
         },
         Direction {
             rate,
-            ..link.forward
+            ..link.forward.clone()
         },
         Direction {
             queue: 999,
-            ..link.forward
+            ..link.forward.clone()
         },
         Direction {
             delay: MS,
-            ..link.forward
+            ..link.forward.clone()
         },
     ] {
         links.push(Link {
-            forward: changed,
-            ..link
+            forward: changed.clone(),
+            ..link.clone()
         });
         links.push(Link {
             backward: changed,
-            ..link
+            ..link.clone()
         });
     }
     let seeds: Vec<_> = links.iter().map(|link| link_seed(Seed(1), link)).collect();

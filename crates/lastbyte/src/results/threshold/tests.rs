@@ -55,7 +55,10 @@ fn errors_name_the_mend() {
             "tltb.p75 > 10%",
             r#"unknown metric "tltb": did you mean "ttlb"?"#,
         ),
-        ("ttlb.75 > 10%", r#""75" is no percentile: use p1 to p99"#),
+        (
+            "ttlb.75 > 10%",
+            r#""75" is no percentile: use p0.1 to p99.9"#,
+        ),
         ("ttlb.p100 > 10%", r#""p100" is no percentile"#),
         ("ttlb.p75 > ten%", r#""ten%" is no percentage"#),
         ("ttlb.p75 > nan%", r#""nan%" is no percentage"#),

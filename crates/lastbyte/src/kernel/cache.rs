@@ -1,0 +1,261 @@
+//! The folder that kernels are kept in.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use lastbyte_pki::Store;
+
+use super::digest::sha256_of_file;
+use super::recipe::{RECIPE, Recipe};
+use super::{Kernel, KernelError, KernelInfo, Size};
+
+const PROGRAM: &str = "linux";
+const INFO: &str = "kernel.json";
+const LOCK: &str = "lock";
+const WORK: &str = "work-";
+
+/// A folder of kernels, for the recipe of this version of Lastbyte.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    folder: PathBuf,
+    recipe: Recipe,
+}
+
+/// What a cache holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// A kernel for this version of Lastbyte.
+    Fitting(Kernel),
+    /// A kernel for another version, with other options or patches.
+    Other(Kernel),
+    /// A kernel's folder whose files are missing or not as they were built.
+    Damaged(PathBuf),
+    /// What a build that was interrupted or failed has done so far.
+    Unfinished(PathBuf),
+}
+
+impl Cache {
+    /// The user's: in `$LASTBYTE_CACHE`, else `$XDG_CACHE_HOME/lastbyte`, else
+    /// `~/.cache/lastbyte`.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::NoCache`] if none of them is known.
+    pub fn of_user() -> Result<Cache, KernelError> {
+        Cache::new(&Store::default_dir()?, RECIPE)
+    }
+
+    /// `caches` is where each kind of cache has a folder.
+    pub(super) fn new(caches: &Path, recipe: Recipe) -> Result<Cache, KernelError> {
+        // Linux is built in a folder of its own, so a relative path would lead elsewhere.
+        let folder = std::path::absolute(caches.join("kernel"));
+        Ok(Cache {
+            folder: folder.map_err(KernelError::cache(caches))?,
+            recipe,
+        })
+    }
+
+    /// The newest kernel for this version of Lastbyte, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::Cache`] if the folder can't be read.
+    pub fn find(&self) -> Result<Option<Kernel>, KernelError> {
+        self.find_where(|_| true)
+    }
+
+    /// The newest one of those whose origin is `wanted`.
+    pub(super) fn find_where(
+        &self,
+        wanted: impl Fn(&KernelInfo) -> bool,
+    ) -> Result<Option<Kernel>, KernelError> {
+        let recipe = self.recipe.digest();
+        let mut kernels: Vec<_> = (self.folders()?.iter())
+            .filter(|folder| !is_work(folder))
+            .filter_map(|folder| read(folder))
+            .filter(|kernel| kernel.info.recipe_sha256 == recipe && wanted(&kernel.info))
+            .collect();
+        kernels.sort_by(|a, b| b.info.built.cmp(&a.info.built));
+        Ok(kernels.into_iter().find(is_intact))
+    }
+
+    /// All that is kept: kernels from the newest to the oldest, then the rest.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::Cache`] if the folder can't be read.
+    pub fn kept(&self) -> Result<Vec<Kept>, KernelError> {
+        let recipe = self.recipe.digest();
+        let classify = |folder: PathBuf| match read(&folder) {
+            _ if is_work(&folder) => Kept::Unfinished(folder),
+            Some(kernel) if !is_intact(&kernel) => Kept::Damaged(folder),
+            Some(kernel) if kernel.info.recipe_sha256 == recipe => Kept::Fitting(kernel),
+            Some(kernel) => Kept::Other(kernel),
+            None => Kept::Damaged(folder),
+        };
+        let mut kept: Vec<_> = self.folders()?.into_iter().map(classify).collect();
+        kept.sort_by(|a, b| b.built().cmp(&a.built()));
+        Ok(kept)
+    }
+
+    /// Removes all kernels and what builds left behind, and says how much room that made.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::Busy`] while a kernel is built, [`KernelError::Cache`] if something
+    /// can't be removed.
+    pub fn remove(&self) -> Result<Size, KernelError> {
+        if !self.folder.exists() {
+            return Ok(Size(0));
+        }
+        let _lock = self.try_lock()?.ok_or(KernelError::Busy)?;
+        let mut freed = Size(0);
+        for path in self.entries()? {
+            // Whoever waits for the lock has it open.
+            if path.file_name().is_some_and(|name| name != LOCK) {
+                freed.0 += size(&path).0;
+                remove_if_there(&path)?;
+            }
+        }
+        Ok(freed)
+    }
+
+    /// The right to change the folder, unless somebody has it.
+    pub(super) fn try_lock(&self) -> Result<Option<File>, KernelError> {
+        let path = self.folder.join(LOCK);
+        let open = || {
+            fs::create_dir_all(&self.folder)?;
+            // Tools get it as their input, so that it stays locked until they have ended.
+            let mut options = OpenOptions::new();
+            let file = options.create(true).read(true).append(true).open(&path)?;
+            match file.try_lock() {
+                Ok(()) => Ok(Some(file)),
+                Err(TryLockError::WouldBlock) => Ok(None),
+                Err(TryLockError::Error(error)) => Err(error),
+            }
+        };
+        open().map_err(KernelError::cache(&path))
+    }
+
+    pub(super) fn recipe(&self) -> &Recipe {
+        &self.recipe
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(super) fn log(&self) -> PathBuf {
+        self.folder.join("build.log")
+    }
+
+    pub(super) fn downloads(&self) -> PathBuf {
+        self.folder.join("download")
+    }
+
+    /// Where the kernel of this key is built.
+    pub(super) fn work(&self, key: &str) -> PathBuf {
+        self.folder.join(format!("{WORK}{key}"))
+    }
+
+    /// Where builds have stopped.
+    pub(super) fn works(&self) -> Result<Vec<PathBuf>, KernelError> {
+        let folders = self.folders()?;
+        Ok(folders.into_iter().filter(|path| is_work(path)).collect())
+    }
+
+    /// Puts a folder that holds a program and its origin in place, and reads it back.
+    pub(super) fn install(&self, key: &str, folder: &Path) -> Result<Kernel, KernelError> {
+        let place = self.folder.join(key);
+        remove_if_there(&place)?;
+        fs::rename(folder, &place).map_err(KernelError::cache(&place))?;
+        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "it can't be read back");
+        read(&place).ok_or_else(|| KernelError::cache(&place)(damaged()))
+    }
+
+    /// The folders of kernels and of builds.
+    fn folders(&self) -> Result<Vec<PathBuf>, KernelError> {
+        let mut paths = self.entries()?;
+        paths.retain(|path| path.is_dir() && *path != self.downloads());
+        Ok(paths)
+    }
+
+    fn entries(&self) -> Result<Vec<PathBuf>, KernelError> {
+        let list = || match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+            Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
+        };
+        list().map_err(KernelError::cache(&self.folder))
+    }
+}
+
+impl Kept {
+    fn built(&self) -> Option<&str> {
+        match self {
+            Kept::Fitting(kernel) | Kept::Other(kernel) => Some(&kernel.info.built),
+            Kept::Damaged(_) | Kept::Unfinished(_) => None,
+        }
+    }
+}
+
+/// Writes a program's origin beside it.
+pub(super) fn write_info(folder: &Path, info: &KernelInfo) -> Result<(), KernelError> {
+    let path = folder.join(INFO);
+    let write = || {
+        let mut text = serde_json::to_string_pretty(info)?;
+        text.push('\n');
+        fs::write(&path, text)
+    };
+    write().map_err(KernelError::cache(&path))
+}
+
+/// Where a folder has the program.
+pub(super) fn program(folder: &Path) -> PathBuf {
+    folder.join(PROGRAM)
+}
+
+fn read(folder: &Path) -> Option<Kernel> {
+    let info = fs::read(folder.join(INFO)).ok()?;
+    Some(Kernel {
+        path: program(folder),
+        info: serde_json::from_slice(&info).ok()?,
+    })
+}
+
+fn is_intact(kernel: &Kernel) -> bool {
+    sha256_of_file(&kernel.path).is_ok_and(|sha256| sha256 == kernel.info.sha256)
+}
+
+fn is_work(folder: &Path) -> bool {
+    let name = folder.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with(WORK))
+}
+
+/// What a file or folder takes on the disk.
+pub(super) fn size(path: &Path) -> Size {
+    let Ok(metadata) = path.symlink_metadata() else {
+        return Size(0);
+    };
+    let inside = (metadata.is_dir())
+        .then(|| fs::read_dir(path).into_iter().flatten().flatten())
+        .into_iter()
+        .flatten();
+    // What can't be read is not counted.
+    let inside: u64 = inside.map(|entry| size(&entry.path()).0).sum();
+    Size(metadata.blocks() * 512 + inside)
+}
+
+pub(super) fn remove_if_there(path: &Path) -> Result<(), KernelError> {
+    let removed = match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(KernelError::cache(path)),
+    }
+}

@@ -1,0 +1,112 @@
+use std::io;
+use std::path::{Path, PathBuf};
+
+use lastbyte_pki::PkiError;
+use thiserror::Error;
+
+use super::Size;
+use super::process::ToolError;
+
+/// Why there is no kernel for the virtual engine.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// No kernel was built for this version of Lastbyte.
+    #[error("no kernel is built for the virtual engine: run `lastbyte kernel build`")]
+    NotBuilt,
+    /// User-Mode Linux with time travel is for x86-64 only.
+    #[error("the virtual engine needs an x86-64 processor, and this one is {0}")]
+    Processor(&'static str),
+    /// There is no folder for caches.
+    #[error(transparent)]
+    NoCache(#[from] PkiError),
+    /// A file or folder of the cache could not be used.
+    #[error("can't use {path:?}: {source}")]
+    Cache {
+        /// What could not be used.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Linux's makefiles can't work in a folder of this name.
+    #[error("Linux can't be built in {0:?}, with a blank or colon in it: set LASTBYTE_CACHE")]
+    Folder(PathBuf),
+    /// Less disk space than a build needs.
+    #[error(
+        "the build needs {needed} of disk, and {folder:?} has {free}: make room or set LASTBYTE_CACHE"
+    )]
+    Space {
+        /// Where the build is to be.
+        folder: PathBuf,
+        /// What it needs.
+        needed: Size,
+        /// What is there.
+        free: Size,
+    },
+    /// The disk became full.
+    #[error("the disk of {0:?} is full: make room and run the build again, it continues there")]
+    DiskFull(PathBuf),
+    /// Kernels can't be removed while one is built.
+    #[error("a build is under way: wait for it or end it first")]
+    Busy,
+    /// Tools are missing and can't be installed.
+    #[error("{missing} missing, needed to build Linux: {mend}")]
+    Tools {
+        /// What is missing.
+        missing: String,
+        /// What to do.
+        mend: String,
+    },
+    /// The distribution's source package could not be had.
+    #[error("can't get {package}: {problem}; or name a source of Linux 6.12 with --source")]
+    Package {
+        /// Its name, and its version where known.
+        package: String,
+        /// What was wrong, and its mend.
+        problem: String,
+    },
+    /// What the user named is no source that the kernel can be built from.
+    #[error("{path:?} {problem}")]
+    WrongSource {
+        /// What was named.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A step of the build failed.
+    #[error("{step} failed: {problem} (all of it: {log:?})")]
+    Failed {
+        /// What was being done.
+        step: &'static str,
+        /// What the tool said.
+        problem: String,
+        /// What all tools said.
+        log: PathBuf,
+    },
+    /// Interrupted; what was done is kept.
+    #[error("interrupted: `lastbyte kernel build` continues where this one stopped")]
+    Interrupted,
+}
+
+impl KernelError {
+    pub(super) fn cache(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| match source.kind() {
+            io::ErrorKind::StorageFull => KernelError::DiskFull(path),
+            _ => KernelError::Cache { path, source },
+        }
+    }
+
+    /// For a tool whose failure has no other meaning.
+    pub(super) fn from_tool(step: &'static str, log: &Path, error: ToolError) -> Self {
+        match error {
+            ToolError::Interrupted => KernelError::Interrupted,
+            ToolError::DiskFull => KernelError::DiskFull(log.parent().unwrap_or(log).to_owned()),
+            ToolError::Failed(problem) => KernelError::Failed {
+                step,
+                problem,
+                log: log.to_owned(),
+            },
+        }
+    }
+}

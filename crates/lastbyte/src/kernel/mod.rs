@@ -1,0 +1,135 @@
+//! The virtual engine's guest kernel: User-Mode Linux with time travel, built once from the
+//! distribution's source package, or from a source archive that the user names, and kept.
+//!
+//! ```text
+//! CACHE/kernel/lock                 held by whoever builds or removes, and by their tools
+//!              build.log            what the tools of the last build said
+//!              download/            the distribution's source package, while a build needs it
+//!              work-KEY/            a build that goes on, or that the next one goes on with
+//!              KEY/linux            a kernel: an ordinary program
+//!              KEY/kernel.json      where it comes from: a [`KernelInfo`]
+//! ```
+//!
+//! `KEY` is a digest of the source and of the recipe: the configuration, the patches and how
+//! they are used. A kernel takes its name when it is complete, so there is never half a one.
+
+mod build;
+mod cache;
+mod digest;
+mod error;
+mod process;
+mod recipe;
+mod source;
+#[cfg(test)]
+mod tests;
+mod time;
+mod tools;
+
+pub use build::{Builder, Built, Progress};
+pub use cache::{Cache, Kept};
+pub use error::KernelError;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// A kernel that is ready to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// The program.
+    pub path: PathBuf,
+    /// Where it comes from.
+    pub info: KernelInfo,
+}
+
+/// Where a kernel comes from. Digests are SHA-256 in hexadecimal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelInfo {
+    /// What it calls itself: `6.12.117`.
+    pub version: String,
+    /// Digest of the program.
+    pub sha256: String,
+    /// What it was made of.
+    pub source: SourceInfo,
+    /// Digest of configuration, patches and how they were used. A kernel fits a version of
+    /// Lastbyte that has the same.
+    pub recipe_sha256: String,
+    /// Digest of the configuration fragment.
+    pub config_sha256: String,
+    /// What was changed in the source, in this order.
+    pub patches: Vec<PatchInfo>,
+    /// The compiler, as it calls itself.
+    pub compiler: String,
+    /// When it was complete, in UTC, as RFC 3339 writes it.
+    pub built: String,
+    /// How long the build took, without what an interrupted one before it had done.
+    pub build_seconds: u64,
+}
+
+/// The source that a kernel was made of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceInfo {
+    /// The package and its version, or the name of the user's file.
+    pub name: String,
+    /// Digest of the package or file.
+    pub sha256: String,
+    /// Where it was had from.
+    pub origin: Origin,
+}
+
+/// Where a source was had from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// The distribution's package that Lastbyte is tested with; its digest was the recorded one.
+    Pinned,
+    /// Another version of that package.
+    Package,
+    /// A file that the user named.
+    File,
+}
+
+/// A change of the source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PatchInfo {
+    /// Its name.
+    pub name: String,
+    /// Digest of its file.
+    pub sha256: String,
+}
+
+/// The user's kernel for this version of Lastbyte, if one is built: the newest, if it was
+/// built from several sources.
+///
+/// # Errors
+///
+/// [`KernelError::NoCache`] or [`KernelError::Cache`] if it can't be told.
+pub fn find() -> Result<Option<Kernel>, KernelError> {
+    Cache::of_user()?.find()
+}
+
+/// As [`find`], if there must be one.
+///
+/// # Errors
+///
+/// Those of [`find`], and [`KernelError::NotBuilt`].
+pub fn require() -> Result<Kernel, KernelError> {
+    find()?.ok_or(KernelError::NotBuilt)
+}
+
+/// A number of bytes, printed with two digits or more: `5.9 MB`, `2.5 GB`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size(pub u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.0 as f64;
+        let (unit, size) = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)]
+            .into_iter()
+            .find(|(_, size)| bytes >= *size)
+            .unwrap_or(("B", 1.0));
+        let digits = usize::from(size > 1.0 && bytes / size < 10.0);
+        write!(f, "{:.digits$} {unit}", bytes / size)
+    }
+}

@@ -1,0 +1,296 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, UNIX_EPOCH};
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::cache;
+use super::digest::{sha256, sha256_of_file};
+use super::process::{Runner, ToolError};
+use super::recipe::{Patch, RECIPE, Recipe};
+use super::source::{Version, source_version};
+use super::time::rfc3339;
+use super::{Cache, Kept, Kernel, KernelInfo, Origin, Size, SourceInfo};
+
+const SMALL: Recipe = Recipe {
+    config: "# Why\nCONFIG_A=y\n\nCONFIG_B=n\nCONFIG_C=4\n",
+    patches: &[Patch {
+        name: "0001-a",
+        text: "Why\n\n--- a/a\n+++ b/a\n",
+    }],
+};
+
+#[test]
+fn files_of_the_recipe() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernel");
+    let files = fs::read_dir(folder.join("patches")).unwrap();
+    let files: BTreeSet<_> = files
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let names = RECIPE.patches.iter().map(|patch| patch.name);
+    let used: BTreeSet<_> = names.clone().map(|name| format!("{name}.patch")).collect();
+    assert_eq!(files, used);
+    assert!(names.is_sorted());
+    for Patch { name, text } in RECIPE.patches {
+        let (reason, diff) = text.split_once("\n--- a/").expect(name);
+        assert!(reason.trim().lines().count() > 2, "{name} lacks its reason");
+        assert!(diff.contains("\n+++ b/"), "{name}");
+    }
+    for line in RECIPE.config.lines().filter(|line| !line.is_empty()) {
+        let option = line.starts_with("CONFIG_") && line.contains('=');
+        assert!(option || line.starts_with("# "), "{line:?}");
+    }
+}
+
+#[test]
+fn a_digest_is_of_all_of_the_recipe() {
+    let recipes = [
+        SMALL,
+        Recipe {
+            config: "CONFIG_A=y\n",
+            ..SMALL
+        },
+        Recipe {
+            patches: &[],
+            ..SMALL
+        },
+        // What moves from one file to the next is another recipe too.
+        Recipe {
+            config: "# Why\nCONFIG_A=y\n\nCONFIG_B=n\nCONFIG_C=4\nWhy\n",
+            patches: &[Patch {
+                name: "0001-a",
+                text: "\n--- a/a\n+++ b/a\n",
+            }],
+        },
+    ];
+    let digests: BTreeSet<_> = recipes.iter().map(Recipe::digest).collect();
+    assert_eq!(digests.len(), recipes.len());
+    assert_eq!(SMALL.key("a").len(), 16);
+    assert_ne!(SMALL.key("a"), SMALL.key("b"));
+}
+
+#[test]
+fn options_that_are_missing() {
+    for (config, missing) in [
+        ("CONFIG_A=y\nCONFIG_C=4\n", vec![]),
+        ("CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=4\n", vec![]),
+        ("CONFIG_A=y\nCONFIG_B2=y\nCONFIG_C=4\n", vec![]),
+        (
+            "CONFIG_A=m\nCONFIG_B=y\nCONFIG_C=40\n",
+            vec!["CONFIG_A=y", "CONFIG_B=n", "CONFIG_C=4"],
+        ),
+        ("# CONFIG_A=y\nCONFIG_C=4\n", vec!["CONFIG_A=y"]),
+    ] {
+        assert_eq!(SMALL.missing_options(config), missing, "{config}");
+    }
+}
+
+#[test]
+fn dates() {
+    for (seconds, date) in [
+        (0, "1970-01-01T00:00:00Z"),
+        (951_782_399, "2000-02-28T23:59:59Z"),
+        (951_782_400, "2000-02-29T00:00:00Z"),
+        (951_868_800, "2000-03-01T00:00:00Z"),
+        (1_735_689_599, "2024-12-31T23:59:59Z"),
+        (4_107_542_400, "2100-03-01T00:00:00Z"),
+    ] {
+        let time = UNIX_EPOCH + Duration::from_secs(seconds);
+        assert_eq!(rfc3339(time), date);
+    }
+}
+
+proptest! {
+    #[test]
+    fn later_times_have_later_dates(a in 0_u64..8_000_000_000, b in 0_u64..8_000_000_000) {
+        let date = |seconds| rfc3339(UNIX_EPOCH + Duration::from_secs(seconds));
+        prop_assert_eq!(a.cmp(&b), date(a).cmp(&date(b)));
+    }
+}
+
+#[test]
+fn sizes() {
+    for (bytes, text) in [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1_000, "1.0 kB"),
+        (5_954_720, "6.0 MB"),
+        (59_547_200, "60 MB"),
+        (2_500_000_000, "2.5 GB"),
+    ] {
+        assert_eq!(Size(bytes).to_string(), text);
+    }
+}
+
+#[test]
+fn versions_of_sources() {
+    let folder = TempDir::new().unwrap();
+    let version = |makefile: &str| {
+        fs::write(folder.path().join("Makefile"), makefile).unwrap();
+        source_version(folder.path())
+    };
+    let makefile = "# SPDX\nVERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 117\nEXTRAVERSION =\n";
+    let found = version(makefile).unwrap();
+    assert_eq!(found.to_string(), "6.12.117");
+    let later = Version {
+        minor: 13,
+        patch: 0,
+        ..found
+    };
+    assert!(later > found);
+    assert_eq!(version("VERSION = 6\nPATCHLEVEL = x\nSUBLEVEL = 1\n"), None);
+    assert_eq!(version("all:\n"), None);
+}
+
+#[test]
+fn a_digest_of_a_file() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("a");
+    let bytes = vec![7; 1_000_000];
+    fs::write(&file, &bytes).unwrap();
+    assert_eq!(sha256_of_file(&file).unwrap(), sha256(&bytes));
+    // FIPS 180-2, appendix B.1.
+    assert_eq!(
+        sha256(b"abc"),
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    );
+}
+
+/// Puts a kernel into the cache, as a build does.
+fn keep(cache: &Cache, key: &str, recipe: &Recipe, built: &str, origin: Origin) -> Kernel {
+    let new = cache.work(key).join("result");
+    fs::create_dir_all(&new).unwrap();
+    fs::write(cache::program(&new), key).unwrap();
+    let info = KernelInfo {
+        version: "6.12.1".to_owned(),
+        sha256: sha256(key.as_bytes()),
+        source: SourceInfo {
+            name: "linux.tar".to_owned(),
+            sha256: sha256(b""),
+            origin,
+        },
+        recipe_sha256: recipe.digest(),
+        config_sha256: sha256(recipe.config.as_bytes()),
+        patches: Vec::new(),
+        compiler: "cc".to_owned(),
+        built: built.to_owned(),
+        build_seconds: 1,
+    };
+    cache::write_info(&new, &info).unwrap();
+    let kernel = cache.install(key, &new).unwrap();
+    fs::remove_dir(cache.work(key)).unwrap();
+    kernel
+}
+
+#[test]
+fn what_a_cache_keeps() {
+    let folder = TempDir::new().unwrap();
+    let cache = Cache::new(folder.path(), SMALL).unwrap();
+    assert_eq!(cache.find().unwrap(), None);
+    assert_eq!(cache.kept().unwrap(), []);
+    assert_eq!(cache.remove().unwrap(), Size(0));
+    assert!(!cache.folder().exists());
+
+    let other = Recipe {
+        patches: &[],
+        ..SMALL
+    };
+    let old = keep(&cache, "0", &SMALL, "2024-01-01T00:00:00Z", Origin::Pinned);
+    let new = keep(&cache, "1", &SMALL, "2025-01-01T00:00:00Z", Origin::File);
+    let foreign = keep(&cache, "2", &other, "2026-01-01T00:00:00Z", Origin::Pinned);
+    let unfinished = cache.work("3");
+    fs::create_dir(&unfinished).unwrap();
+    fs::create_dir(cache.downloads()).unwrap();
+    fs::write(cache.log(), "").unwrap();
+    assert_eq!(cache.find().unwrap().as_ref(), Some(&new));
+    let pinned = cache.find_where(|info| info.source.origin == Origin::Pinned);
+    assert_eq!(pinned.unwrap().as_ref(), Some(&old));
+    assert_eq!(
+        cache.kept().unwrap(),
+        [
+            Kept::Other(foreign.clone()),
+            Kept::Fitting(new.clone()),
+            Kept::Fitting(old.clone()),
+            Kept::Unfinished(unfinished),
+        ]
+    );
+
+    // One that is not as it was built is not used.
+    fs::write(&new.path, "half").unwrap();
+    assert_eq!(cache.find().unwrap().as_ref(), Some(&old));
+    fs::write(old.path.with_file_name("kernel.json"), "{").unwrap();
+    assert_eq!(cache.find().unwrap(), None);
+    let damaged = |kept: &Kept| matches!(kept, Kept::Damaged(_));
+    let kept = cache.kept().unwrap();
+    assert_eq!(kept.iter().filter(|kept| damaged(kept)).count(), 2);
+
+    assert!(cache.remove().unwrap() > Size(0));
+    assert_eq!(cache.kept().unwrap(), []);
+    assert!(!cache.log().exists() && !cache.downloads().exists());
+}
+
+#[test]
+fn a_relative_cache_is_made_absolute() {
+    let cache = Cache::new(Path::new("somewhere"), SMALL).unwrap();
+    assert!(cache.folder().is_absolute());
+    assert!(cache.folder().ends_with("somewhere/kernel"));
+}
+
+/// Runs a script as a tool.
+fn sh(script: &str) -> (Result<Vec<String>, ToolError>, String) {
+    let folder = TempDir::new().unwrap();
+    let log = folder.path().join("log");
+    fs::write(&log, "before\n").unwrap();
+    let lock = fs::File::open(&log).unwrap();
+    let interrupt = AtomicBool::new(false);
+    let runner = Runner::new(log.clone(), &lock, &interrupt);
+    let lines = runner.lines(runner.tool("/bin/sh").args(["-c", script]));
+    (lines, fs::read_to_string(log).unwrap())
+}
+
+#[test]
+fn tools_and_their_log() {
+    let (lines, log) = sh("echo one; echo two >&2; printf three");
+    assert_eq!(lines.unwrap(), ["one", "two", "three"]);
+    assert!(log.starts_with("before\n$ "), "{log}");
+    assert!(log.ends_with("\none\ntwo\nthree"), "{log}");
+}
+
+#[test]
+fn the_line_that_says_why() {
+    for (script, reason) in [
+        ("exit 3", "it ended with exit status: 3"),
+        ("kill -9 $$", "it ended with signal: 9 (SIGKILL)"),
+        ("echo so; echo it is; false", "it is"),
+        (
+            "echo '  CC      lib/error.o'; echo 'a.c:1: warning: an error'; echo 'a.c:2: error: no'
+             echo 'a.c:3: error: nor'; echo 'make: *** [a.o] Error 1'; false",
+            "a.c:2: error: no",
+        ),
+        (
+            "echo 'xz: (stdin): Unexpected end of input'; echo 'tar: Error is not recoverable'; false",
+            "xz: (stdin): Unexpected end of input",
+        ),
+        ("printf 'bad \\033[1mthing'; false", "bad [1mthing"),
+    ] {
+        match sh(script).0 {
+            Err(ToolError::Failed(said)) => assert_eq!(said, reason),
+            other => panic!("{script}: {other:?}"),
+        }
+    }
+    let full = sh("head -c 1 /dev/zero > /dev/full");
+    assert!(matches!(full.0, Err(ToolError::DiskFull)), "{full:?}");
+}
+
+#[test]
+fn tools_do_not_get_the_environment_of_others() {
+    // Cargo sets this one for tests.
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    let (lines, _) = sh("echo ${CARGO_MANIFEST_DIR-none} $LC_ALL");
+    assert_eq!(lines.unwrap(), ["none C"]);
+}

@@ -1,0 +1,341 @@
+//! What an arm's TLS costs on this machine, in CPU time.
+
+mod costs;
+#[cfg(test)]
+mod tests;
+
+pub use costs::{CpuCosts, CpuCostsError, Picoseconds, RecordCost};
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use lastbyte_tls::{Connection, MAX_PLAINTEXT, TlsError, handshake_in_memory, time_handshake};
+use nix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use super::connection::REQUEST;
+use super::{PreparedArm, environment};
+
+/// What an arm's TLS costs on this machine, in memory: the CPU time of each step, in caches that
+/// are warm. The machine's noise shows in the spread, and medians keep clear of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// The arm, as it was written.
+    pub arm: String,
+    /// Key-exchange group.
+    pub group: String,
+    /// SHA-256 of its certificates as sent, in hex.
+    pub chain_sha256: String,
+    /// The machine's processor, as `/proc/cpuinfo` calls it.
+    pub cpu: String,
+    /// Versions of Lastbyte and of the libraries under test, by name.
+    pub versions: BTreeMap<String, String>,
+    /// When it was measured, in seconds since 1970.
+    pub measured_at: u64,
+    /// How often each step was measured.
+    pub handshakes: u32,
+    /// Making a client that has not sent anything yet. In a measurement, that is done before the
+    /// clock starts.
+    pub client_setup: Spread,
+    /// Making a server that waits for a ClientHello.
+    pub server_setup: Spread,
+    /// The client makes its key share and ClientHello.
+    pub client_hello: Spread,
+    /// The server answers with its whole flight.
+    pub server_flight: Spread,
+    /// The client verifies that flight and makes its own last one.
+    pub client_finish: Spread,
+    /// The server verifies the client's last flight.
+    pub server_finish: Spread,
+    /// The client encrypts the request.
+    pub encrypt_request: Spread,
+    /// The server decrypts the request.
+    pub decrypt_request: Spread,
+    /// The server encrypts a record of 16 KiB.
+    pub encrypt_record: Spread,
+    /// The client decrypts a record of 16 KiB.
+    pub decrypt_record: Spread,
+}
+
+/// A CPU time in nanoseconds, and how far it varies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spread {
+    /// The 5th percentile.
+    pub p5_ns: u64,
+    /// The median.
+    pub p50_ns: u64,
+    /// The 95th percentile.
+    pub p95_ns: u64,
+}
+
+/// An arm can't be calibrated.
+#[derive(Debug, thiserror::Error)]
+pub enum CalibrationError {
+    /// A handshake of it fails in memory.
+    #[error("arm {arm:?}: {problem}")]
+    Tls {
+        /// The arm.
+        arm: String,
+        /// Why.
+        problem: TlsError,
+    },
+    /// The file to keep it in can't be written.
+    #[error("can't write \"{}\": {problem}; set LASTBYTE_CACHE to a folder that can be written", .path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        problem: io::Error,
+    },
+}
+
+impl Calibration {
+    /// How often each step is measured unless something else is asked for.
+    pub const HANDSHAKES: u32 = 500;
+
+    /// The one that `cache` keeps for this arm, this processor and these versions, else a new one,
+    /// which is then kept.
+    ///
+    /// # Errors
+    ///
+    /// [`CalibrationError`] when a new one can't be measured or kept.
+    pub fn load_or_measure(arm: &PreparedArm, cache: &Path) -> Result<Self, CalibrationError> {
+        if let Some(kept) = Self::load(arm, cache) {
+            return Ok(kept);
+        }
+        let calibration = Self::measure(arm, Self::HANDSHAKES)?;
+        calibration.store(cache)?;
+        Ok(calibration)
+    }
+
+    /// Measures `arm` on the thread that calls, each step this often, at least once.
+    ///
+    /// # Errors
+    ///
+    /// [`CalibrationError::Tls`] when a handshake fails.
+    pub fn measure(arm: &PreparedArm, handshakes: u32) -> Result<Self, CalibrationError> {
+        let handshakes = handshakes.max(1);
+        let measured =
+            Steps::measure(arm, handshakes).map_err(|problem| CalibrationError::Tls {
+                arm: arm.arm.label.clone(),
+                problem,
+            })?;
+        let [
+            client_setup,
+            server_setup,
+            client_hello,
+            server_flight,
+            client_finish,
+            server_finish,
+            encrypt_request,
+            decrypt_request,
+            encrypt_record,
+            decrypt_record,
+        ] = measured.0.map(Spread::of);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        Ok(Self {
+            measured_at: now.map_or(0, |since| since.as_secs()),
+            handshakes,
+            client_setup,
+            server_setup,
+            client_hello,
+            server_flight,
+            client_finish,
+            server_finish,
+            encrypt_request,
+            decrypt_request,
+            encrypt_record,
+            decrypt_record,
+            ..Self::unmeasured(arm)
+        })
+    }
+
+    /// Keeps it in `cache`, in the place of an earlier one, and tells where.
+    ///
+    /// # Errors
+    ///
+    /// [`CalibrationError::Unwritable`] when it can't.
+    pub fn store(&self, cache: &Path) -> Result<PathBuf, CalibrationError> {
+        let path = self.path(cache);
+        match write(&path, self) {
+            Ok(()) => Ok(path),
+            Err(problem) => Err(CalibrationError::Unwritable { path, problem }),
+        }
+    }
+
+    /// The medians.
+    pub fn costs(&self) -> CpuCosts {
+        let median = |spread: Spread| Duration::from_nanos(spread.p50_ns);
+        let line = |request, record| {
+            RecordCost::through(
+                (REQUEST.len(), median(request)),
+                (MAX_PLAINTEXT, median(record)),
+            )
+        };
+        CpuCosts {
+            server_setup: median(self.server_setup),
+            client_hello: median(self.client_hello),
+            server_flight: median(self.server_flight),
+            client_finish: median(self.client_finish),
+            server_finish: median(self.server_finish),
+            encrypt: line(self.encrypt_request, self.encrypt_record),
+            decrypt: line(self.decrypt_request, self.decrypt_record),
+        }
+    }
+
+    /// The kept one. One of other versions, or that can't be read, is as good as none.
+    fn load(arm: &PreparedArm, cache: &Path) -> Option<Self> {
+        let new = Self::unmeasured(arm);
+        let kept: Self = serde_json::from_slice(&fs::read(new.path(cache)).ok()?).ok()?;
+        let fits = kept.group == new.group
+            && kept.chain_sha256 == new.chain_sha256
+            && kept.cpu == new.cpu
+            && kept.versions == new.versions;
+        // Arms that differ in their records alone share it.
+        fits.then_some(Self {
+            arm: new.arm,
+            ..kept
+        })
+    }
+
+    /// What is known of one without measuring.
+    fn unmeasured(arm: &PreparedArm) -> Self {
+        let environment = environment(&[]);
+        let none = Spread::default();
+        Self {
+            arm: arm.arm.label.clone(),
+            group: arm.arm.group.name().to_owned(),
+            chain_sha256: arm.chain.digest(),
+            cpu: environment.host.cpu,
+            versions: environment.versions,
+            measured_at: 0,
+            handshakes: 0,
+            client_setup: none,
+            server_setup: none,
+            client_hello: none,
+            server_flight: none,
+            client_finish: none,
+            server_finish: none,
+            encrypt_request: none,
+            decrypt_request: none,
+            encrypt_record: none,
+            decrypt_record: none,
+        }
+    }
+
+    /// `calibration/PROCESSOR/GROUP-CHAIN.json`
+    fn path(&self, cache: &Path) -> PathBuf {
+        let word = |text: &str| {
+            let words: Vec<_> = text
+                .split(|c: char| !c.is_ascii_alphanumeric())
+                .filter(|word| !word.is_empty())
+                .collect();
+            words.join("-")
+        };
+        let chain = self.chain_sha256.get(..16).unwrap_or(&self.chain_sha256);
+        cache
+            .join("calibration")
+            .join(word(&self.cpu))
+            .join(format!("{}-{chain}.json", word(&self.group)))
+    }
+}
+
+fn write(path: &Path, calibration: &Calibration) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    writeln!(file, "{}", serde_json::to_string_pretty(calibration)?)?;
+    file.persist(path)?;
+    Ok(())
+}
+
+impl Spread {
+    fn of(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        let last = times.len().saturating_sub(1);
+        let quantile = |percent: usize| {
+            let time = times.get((last * percent).div_ceil(100));
+            time.map_or(0, |time| time.as_nanos() as u64)
+        };
+        Self {
+            p5_ns: quantile(5),
+            p50_ns: quantile(50),
+            p95_ns: quantile(95),
+        }
+    }
+}
+
+/// The times of each step, in the order of [`Calibration`]'s fields.
+#[derive(Default)]
+struct Steps([Vec<Duration>; 10]);
+
+impl Steps {
+    fn measure(arm: &PreparedArm, handshakes: u32) -> Result<Self, TlsError> {
+        /// Before the first that counts.
+        const WARM_UP: u32 = 20;
+
+        for _ in 0..WARM_UP {
+            time_handshake(arm.stack.as_ref(), &mut cpu_time)?;
+        }
+        let mut steps = Self::default();
+        let mut established = handshake_in_memory(arm.stack.as_ref())?;
+        let (client, server) = (established.client.as_mut(), established.server.as_mut());
+        let mut record = [0; MAX_PLAINTEXT];
+        for _ in 0..handshakes {
+            let (_, client_setup) = timed(|| arm.stack.client())?;
+            let (_, server_setup) = timed(|| arm.stack.server())?;
+            let handshake = time_handshake(arm.stack.as_ref(), &mut cpu_time)?;
+            let request = exchange(client, server, &mut record[..REQUEST.len()])?;
+            let response = exchange(server, client, &mut record)?;
+            let times = [
+                client_setup,
+                server_setup,
+                handshake.client_hello,
+                handshake.server_flight,
+                handshake.client_finish,
+                handshake.server_finish,
+                request.0,
+                request.1,
+                response.0,
+                response.1,
+            ];
+            for (step, time) in steps.0.iter_mut().zip(times) {
+                step.push(time);
+            }
+        }
+        Ok(steps)
+    }
+}
+
+/// What it takes to encrypt a record, and to decrypt it.
+fn exchange(
+    sender: &mut dyn Connection,
+    receiver: &mut dyn Connection,
+    payload: &mut [u8],
+) -> Result<(Duration, Duration), TlsError> {
+    let mut sent = Vec::with_capacity(2 * MAX_PLAINTEXT);
+    let ((), encrypt) = timed(|| {
+        sender.write_record(payload)?;
+        sender.transmit(&mut sent);
+        Ok(())
+    })?;
+    let (_, decrypt) = timed(|| {
+        receiver.receive(&sent);
+        receiver.read(payload)
+    })?;
+    Ok((encrypt, decrypt))
+}
+
+fn timed<T>(work: impl FnOnce() -> Result<T, TlsError>) -> Result<(T, Duration), TlsError> {
+    let start = cpu_time();
+    let done = work()?;
+    Ok((done, cpu_time().saturating_sub(start)))
+}
+
+/// The CPU time of this thread. Linux has always had that clock.
+fn cpu_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
+}

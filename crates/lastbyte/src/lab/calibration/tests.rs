@@ -1,0 +1,193 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use lastbyte_pki::Store;
+use proptest::prelude::*;
+
+use super::*;
+use crate::study::RecordSize;
+
+fn prepared(arm: &str, cache: &Path) -> PreparedArm {
+    PreparedArm::new(arm.parse().unwrap(), &Store::open(cache)).unwrap()
+}
+
+#[test]
+fn every_step_takes_time() {
+    let cache = tempfile::tempdir().unwrap();
+    let arm = prepared("x25519/ecdsa-p256", cache.path());
+    let calibration = Calibration::measure(&arm, 30).unwrap();
+    assert_eq!(calibration.arm, "x25519/ecdsa-p256");
+    assert_eq!(calibration.chain_sha256, arm.chain.digest());
+    assert_eq!(calibration.handshakes, 30);
+    for spread in [
+        calibration.client_setup,
+        calibration.server_setup,
+        calibration.client_hello,
+        calibration.server_flight,
+        calibration.client_finish,
+        calibration.server_finish,
+        calibration.encrypt_request,
+        calibration.decrypt_request,
+        calibration.encrypt_record,
+        calibration.decrypt_record,
+    ] {
+        assert!(spread.p5_ns > 0, "{calibration:?}");
+        assert!(spread.p5_ns <= spread.p50_ns, "{calibration:?}");
+        assert!(spread.p50_ns <= spread.p95_ns, "{calibration:?}");
+    }
+    // The server signs, the client verifies a chain of two: no noise makes Finished dearer.
+    assert!(calibration.server_flight.p50_ns > calibration.server_finish.p50_ns);
+    assert!(calibration.client_finish.p50_ns > calibration.server_finish.p50_ns);
+    assert!(calibration.costs().encrypt.byte > Picoseconds(0));
+}
+
+#[test]
+fn a_calibration_is_kept_for_its_group_and_chain() {
+    let cache = tempfile::tempdir().unwrap();
+    let arm = prepared("x25519/ecdsa-p256", cache.path());
+    let first = Calibration::load_or_measure(&arm, cache.path()).unwrap();
+    assert_eq!(first.handshakes, Calibration::HANDSHAKES);
+    assert_eq!(Calibration::load(&arm, cache.path()), Some(first.clone()));
+
+    // Other records, the same handshake.
+    let records = prepared("x25519/ecdsa-p256/record_size=1000", cache.path());
+    let kept = Calibration::load(&records, cache.path()).unwrap();
+    assert_eq!(kept.arm, "x25519/ecdsa-p256/record_size=1000");
+    assert_eq!(kept.client_hello, first.client_hello);
+
+    for other in ["secp256r1/ecdsa-p256", "x25519/ecdsa-p384"] {
+        let other = prepared(other, cache.path());
+        assert_eq!(Calibration::load(&other, cache.path()), None);
+    }
+}
+
+#[test]
+fn a_calibration_of_another_version_or_a_broken_one_is_as_good_as_none() {
+    let cache = tempfile::tempdir().unwrap();
+    let arm = prepared("x25519/ecdsa-p256", cache.path());
+    let mut calibration = Calibration::measure(&arm, 1).unwrap();
+    let path = calibration.store(cache.path()).unwrap();
+    assert_eq!(
+        Calibration::load(&arm, cache.path()),
+        Some(calibration.clone())
+    );
+    fs::write(&path, "{\"arm\": ").unwrap();
+    assert_eq!(Calibration::load(&arm, cache.path()), None);
+    calibration
+        .versions
+        .insert("openssl".into(), "OpenSSL 1.0.2".into());
+    calibration.store(cache.path()).unwrap();
+    assert_eq!(Calibration::load(&arm, cache.path()), None);
+}
+
+#[test]
+fn a_cache_that_can_not_be_written_is_told() {
+    let cache = tempfile::tempdir().unwrap();
+    let arm = prepared("x25519/ecdsa-p256", cache.path());
+    fs::write(cache.path().join("calibration"), "").unwrap();
+    let calibration = Calibration::measure(&arm, 1).unwrap();
+    let problem = calibration.store(cache.path()).unwrap_err().to_string();
+    assert!(problem.starts_with("can't write \""), "{problem}");
+    assert!(problem.ends_with("set LASTBYTE_CACHE to a folder that can be written"));
+}
+
+#[test]
+fn medians_and_spreads_are_ranks() {
+    let spread = Spread::of((0..=100).rev().map(Duration::from_nanos).collect());
+    assert_eq!((spread.p5_ns, spread.p50_ns, spread.p95_ns), (5, 50, 95));
+    let one = Spread::of(vec![Duration::from_nanos(7)]);
+    assert_eq!((one.p5_ns, one.p50_ns, one.p95_ns), (7, 7, 7));
+}
+
+#[test]
+fn costs_of_records_are_a_line() {
+    let nanos = Duration::from_nanos;
+    let cost = RecordCost::through((59, nanos(1_000)), (16_384, nanos(5_081)));
+    // 4081.25 ns over 16325 bytes.
+    assert_eq!(cost.byte, Picoseconds(249));
+    assert_eq!(cost.record, nanos(986));
+    assert_eq!(cost.of(16_384), nanos(986 + 4_079));
+    // Noise must not make a byte gain time.
+    let noisy = RecordCost::through((59, nanos(1_000)), (16_384, nanos(900)));
+    assert_eq!(noisy.of(16_384), nanos(1_000));
+}
+
+#[test]
+fn a_response_costs_what_its_records_cost() {
+    let record = |record, byte| RecordCost {
+        record: Duration::from_nanos(record),
+        byte: Picoseconds(byte),
+    };
+    let costs = CpuCosts {
+        client_finish: Duration::from_nanos(10),
+        server_finish: Duration::from_nanos(20),
+        encrypt: record(1_000, 1_000),
+        decrypt: record(0, 2_000),
+        ..CpuCosts::default()
+    };
+    // Records of 1426, 16384 and 2190 bytes.
+    let response = costs.response(20_000, RecordSize::FirstSegment);
+    assert_eq!(response, Duration::from_nanos(3 * 1_000 + 20_000));
+    assert_eq!(
+        costs.response(20_000, RecordSize::Fixed(1_000)),
+        Duration::from_nanos(20 * 1_000 + 20_000)
+    );
+    let compute = costs.compute(20_000, RecordSize::FirstSegment);
+    let request = REQUEST.len() as u64;
+    assert_eq!(
+        compute.client_finish,
+        Duration::from_nanos(10 + 1_000 + request)
+    );
+    assert_eq!(
+        compute.response,
+        response + Duration::from_nanos(20 + 2 * request)
+    );
+    let none = costs.compute(0, RecordSize::FirstSegment);
+    assert_eq!(none.client_finish, Duration::from_nanos(10));
+    assert_eq!(none.response, Duration::from_nanos(20));
+}
+
+#[test]
+fn costs_in_a_wrong_form_are_refused() {
+    for (text, problem) in [
+        ("", r#""" stands where server_setup= should"#),
+        (
+            "client_hello=1ns",
+            r#""client_hello=1ns" stands where server_setup= should"#,
+        ),
+        ("server_setup=1us", r#""1us" is no number of ns"#),
+        ("server_setup=-1ns", r#""-1ns" is no number of ns"#),
+    ] {
+        let error = text.parse::<CpuCosts>().unwrap_err().to_string();
+        assert_eq!(error, format!("CPU costs {text:?}: {problem}"));
+    }
+    let whole = CpuCosts::default().to_string();
+    let error = format!("{whole},x=1ns").parse::<CpuCosts>().unwrap_err();
+    assert!(error.to_string().ends_with(r#""x=1ns" is too much"#));
+    let short = whole.rsplit_once('+').unwrap().0;
+    let error = short.parse::<CpuCosts>().unwrap_err().to_string();
+    assert!(error.ends_with(r#""0ns" is not of the form 900ns+310ps"#));
+}
+
+proptest! {
+    #[test]
+    fn costs_come_back_from_their_text(steps: [u64; 7], bytes: [u64; 2]) {
+        let nanos = |index: usize| Duration::from_nanos(steps[index]);
+        let costs = CpuCosts {
+            server_setup: nanos(0),
+            client_hello: nanos(1),
+            server_flight: nanos(2),
+            client_finish: nanos(3),
+            server_finish: nanos(4),
+            encrypt: RecordCost { record: nanos(5), byte: Picoseconds(bytes[0]) },
+            decrypt: RecordCost { record: nanos(6), byte: Picoseconds(bytes[1]) },
+        };
+        let text = costs.to_string();
+        prop_assert!(!text.contains(char::is_whitespace));
+        prop_assert_eq!(text.parse::<CpuCosts>().unwrap(), costs);
+    }
+
+    #[test]
+    fn any_text_is_costs_or_an_error(text in "\\PC*") {
+        let _ = text.parse::<CpuCosts>();
+    }
+}

@@ -1,0 +1,285 @@
+//! Inside the virtual kernel: what `lastbyte` does as its init. It measures one block and writes
+//! its part.
+//!
+//! The kernel's root is the host's file system, which it can only read. The job's folder is
+//! mounted besides, for the part. Everything a guest says to the host is a line on its console.
+
+mod netem;
+mod network;
+mod serial;
+
+pub use netem::NetemError;
+
+use std::fs;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use lastbyte_link::{Direction, Link, Time};
+use lastbyte_pki::Store;
+use nix::mount::{MsFlags, mount};
+use nix::sys::reboot::{RebootMode, reboot};
+use serde::{Deserialize, Serialize};
+
+use super::calibration::CpuCosts;
+use super::connection::{Exchange, Wakes};
+use super::live::{self, LiveEngine};
+use super::{LabError, PreparedArm, Progress};
+use crate::results::{EngineReport, Environment, PartHeader, Row, Validity, write_part};
+use crate::study::{BlockId, Cell, Emulation, Experiment, Study};
+
+/// The first argument that makes `lastbyte` a guest; the job's folder is the second.
+pub(crate) const COMMAND: &str = "__guest";
+/// The file in the job's folder that says what is to be measured.
+pub(super) const JOB: &str = "job.json";
+/// The file in the job's folder that is the part, once the guest has said [`DONE`].
+pub(super) const PART: &str = "part.parquet";
+/// What lines on the console begin with that are for the host.
+pub(super) const PREFIX: &str = "lastbyte:";
+/// The part is written.
+pub(super) const DONE: &str = "done";
+/// The block failed; the reason follows.
+pub(super) const FAILED: &str = "failed";
+/// What a reason begins with that is the disk's.
+pub(super) const DISK: &str = "disk: ";
+/// The block goes on.
+pub(super) const ALIVE: &str = "alive";
+/// How many signs of life a block gives.
+const SIGNS: u32 = 25;
+
+/// When OpenSSL gets its randomness: after anything that may differ between two boots.
+const RANDOMNESS_BEGINS: Time = Time(10_000_000_000);
+
+/// Where the job's folder is mounted in the guest.
+const JOB_MOUNT: &str = "/dev/lastbyte";
+
+/// What a guest is to measure.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct GuestJob {
+    /// The study file: its text, and the path that relative paths in it begin at.
+    pub(super) study: String,
+    pub(super) study_path: PathBuf,
+    pub(super) id: BlockId,
+    /// Indices of the connections.
+    pub(super) connections: Range<u32>,
+    /// Where chains are kept. The arm's is there.
+    pub(super) store: PathBuf,
+    /// [`CpuCosts`], if computing is to take time.
+    pub(super) costs: Option<String>,
+    /// Where the rows come from.
+    pub(super) engine: String,
+    pub(super) environment: Environment,
+}
+
+/// Whether netem can be the link of a cell.
+///
+/// # Errors
+///
+/// What it can't do, with the mend.
+pub(super) fn check(cell: &Cell) -> Result<(), NetemError> {
+    for direction in [&cell.link.forward, &cell.link.backward] {
+        netem::options(direction, 0, netem::Table::Send)?;
+    }
+    Ok(())
+}
+
+/// Measures the block of the job in `folder`, says so, and ends the kernel.
+pub(crate) fn main(folder: &Path) -> ! {
+    let said = match run(folder) {
+        Ok(()) => DONE.to_owned(),
+        Err(reason) => format!("{FAILED} {reason}"),
+    };
+    say(&said);
+    let _ = reboot(RebootMode::RB_POWER_OFF);
+    // Only root can; whoever calls this by hand gets the exit code.
+    std::process::exit(1);
+}
+
+fn run(folder: &Path) -> Result<(), String> {
+    mount_all(folder).map_err(|error| format!("can't mount: {error}"))?;
+    // Sleeps end to the nanosecond.
+    nix::sys::prctl::set_timerslack(1).map_err(text)?;
+    // OpenSSL's randomness begins with the time, among others. What the guest has done so far, and
+    // how often it has read the clock, depends on how long its paths are.
+    serial::sleep_until(RANDOMNESS_BEGINS).map_err(text)?;
+    openssl::rand::rand_bytes(&mut [0]).map_err(text)?;
+    let job = fs::read(Path::new(JOB_MOUNT).join(JOB)).map_err(text)?;
+    let job: GuestJob = serde_json::from_slice(&job).map_err(text)?;
+    let study = Study::parse(&job.study, &job.study_path).map_err(text)?;
+    let part = measure(&job, &study)?;
+    fs::write(Path::new(JOB_MOUNT).join(PART), part).map_err(|error| format!("{DISK}{error}"))
+}
+
+fn mount_all(folder: &Path) -> io::Result<()> {
+    let plain =
+        |kind: &str, at: &str| mount(Some(kind), at, Some(kind), MsFlags::empty(), None::<&str>);
+    plain("proc", "/proc")?;
+    plain("devtmpfs", "/dev")?;
+    fs::create_dir(JOB_MOUNT)?;
+    mount(
+        None::<&str>,
+        JOB_MOUNT,
+        Some("hostfs"),
+        MsFlags::empty(),
+        Some(folder),
+    )?;
+    Ok(())
+}
+
+/// The part file of the job's block.
+fn measure(job: &GuestJob, study: &Study) -> Result<Vec<u8>, String> {
+    let none = || "the study has no such block".to_owned();
+    let experiment = &study
+        .measures
+        .get(job.id.measure)
+        .ok_or_else(none)?
+        .experiment;
+    let cell = experiment.cells.get(job.id.cell).ok_or_else(none)?;
+    let arm = experiment.arms.get(job.id.arm).ok_or_else(none)?;
+    let store = Store::open(&job.store);
+    let arm = PreparedArm::new(arm.clone(), &store).map_err(text)?;
+    let costs = match &job.costs {
+        Some(costs) => costs.parse().map_err(text)?,
+        None => CpuCosts::default(),
+    };
+
+    let rows = match experiment.emulation {
+        Emulation::Netem => over_netem(job, experiment, cell, &arm, costs),
+        Emulation::Link => over_emulator(job, experiment, cell, &arm, costs),
+    }
+    .map_err(text)?;
+
+    let mut environment = job.environment.clone();
+    environment.engine.clone_from(&job.engine);
+    environment.kernel = super::machine::kernel();
+    let header = PartHeader::new(
+        study,
+        job.id,
+        job.connections.clone(),
+        arm.chain.digest(),
+        report(&rows),
+        environment,
+    )
+    .ok_or_else(none)?;
+    let mut part = Vec::new();
+    write_part(&mut part, &header, study, &rows).map_err(text)?;
+    Ok(part)
+}
+
+/// One connection after the other, over the kernel's own link emulator.
+fn over_netem(
+    job: &GuestJob,
+    experiment: &Experiment,
+    cell: &Cell,
+    arm: &PreparedArm,
+    cpu: CpuCosts,
+) -> Result<Vec<Row>, LabError> {
+    let seed = live::link_seed(experiment.seed, &cell.link);
+    let mut network = network::Network::new(cell, seed)?;
+    let load = serial::Load {
+        stack: arm.stack.as_ref(),
+        exchange: Exchange {
+            data: cell.data.0,
+            records: arm.arm.record_size,
+            wakes: Wakes::Progress,
+            cpu,
+        },
+        cell,
+        connections: job.connections.clone(),
+        timeout: experiment.timeout,
+        drain: drain(&cell.link),
+        seed,
+    };
+    let mut signs = Signs::of(&job.connections);
+    let finished = serial::run(&mut network, &load, &mut || signs.advance())?;
+    Ok(finished
+        .into_iter()
+        .zip(job.connections.clone())
+        .map(|(finished, index)| live::row(finished, index, job.id.block, Duration::ZERO))
+        .collect())
+}
+
+/// One connection after the other, over the live engine's link emulator.
+fn over_emulator(
+    job: &GuestJob,
+    experiment: &Experiment,
+    cell: &Cell,
+    arm: &PreparedArm,
+    cpu: CpuCosts,
+) -> Result<Vec<Row>, LabError> {
+    let interrupt = AtomicBool::new(false);
+    LiveEngine::new(experiment, std::slice::from_ref(arm), &interrupt, &Silent)
+        .in_virtual_time(cpu)
+        .block_alone(cell, arm, job.id.block, job.connections.clone())
+}
+
+/// How long a link may hold packets at most: the longest delay, and a full queue before it.
+fn drain(link: &Link) -> Duration {
+    const FULL_PACKET: usize = 1514;
+    const LEAST: Duration = Duration::from_secs(1);
+    /// Deviations that no table goes beyond.
+    const FARTHEST: u32 = 5;
+    let longest = |direction: &Direction| {
+        let packet = direction
+            .rate
+            .map_or(Duration::ZERO, |rate| rate.serialisation(FULL_PACKET));
+        direction.delay + direction.jitter * FARTHEST + packet * direction.queue
+    };
+    LEAST.max(longest(&link.forward) + longest(&link.backward))
+}
+
+fn report(rows: &[Row]) -> EngineReport {
+    let packets = rows.iter().flat_map(|row| [row.client_tcp, row.server_tcp]);
+    let packets = packets.flatten().map(|tcp| u64::from(tcp.segments_out));
+    EngineReport {
+        concurrency: 1,
+        lowered: 0,
+        link_lateness_p99: Duration::ZERO,
+        endpoint_wait_p50: Duration::ZERO,
+        packets: packets.sum(),
+        emulator_cpu: Duration::ZERO,
+        endpoint_cpu: Duration::ZERO,
+        validity: Validity::Valid,
+    }
+}
+
+/// Tells the host now and then that the block goes on.
+struct Signs {
+    every: u32,
+    since: u32,
+}
+
+impl Signs {
+    fn of(connections: &Range<u32>) -> Self {
+        Self {
+            every: (connections.len() as u32 / SIGNS).max(1),
+            since: 0,
+        }
+    }
+
+    fn advance(&mut self) {
+        self.since += 1;
+        if self.since == self.every {
+            say(ALIVE);
+            self.since = 0;
+        }
+    }
+}
+
+fn say(what: &str) {
+    // Nobody else can be told when the console is gone.
+    let _ = writeln!(io::stdout(), "{PREFIX} {what}");
+}
+
+fn text(error: impl ToString) -> String {
+    error.to_string().replace('\n', " ")
+}
+
+struct Silent;
+
+impl Progress for Silent {
+    fn expect(&self, _: Duration) {}
+    fn advance(&self, _: Duration) {}
+}

@@ -1,0 +1,271 @@
+//! The guest's network: a client and a server, and a router between them that is the link.
+
+use std::fs::File;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use lastbyte_link::{Direction, ETHERNET_HEADER, Link, Seed, Toward};
+use netlink_packet_route::link::LinkAttribute;
+use netlink_packet_route::route::RouteMetric;
+use nix::sched::{CloneFlags, setns, unshare};
+
+use super::netem::{self, Table};
+use crate::lab::netlink::{Device, MacAddress, Netlink, Prefix};
+use crate::lab::surroundings::{
+    CLIENT_HOST, CLIENTS, MTU, SERVER_HOST, SERVERS, SYSCTLS, interface, set_sysctls,
+};
+use crate::lab::{LabError, shared};
+use crate::study::{Cell, Gso, Preset};
+
+/// The name of each end's device in its own namespace.
+const DEVICE: &str = "lastbyte0";
+const ROUTER_TO_CLIENT: &str = "client";
+const ROUTER_TO_SERVER: &str = "server";
+/// The router's addresses on both sides (RFC 5737), which no end has for itself.
+const ROUTER_CLIENT_SIDE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const ROUTER_SERVER_SIDE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+
+/// Three namespaces, joined by two cables.
+pub(super) struct Network {
+    client: OwnedFd,
+    server: OwnedFd,
+    link: Emulation,
+}
+
+/// The two devices whose queueing disciplines are the link.
+struct Emulation {
+    /// Toward the client, toward the server: see [`shared::end`].
+    ends: [Emulated; 2],
+    seed: Seed,
+}
+
+struct Emulated {
+    netlink: Netlink,
+    interface: u32,
+    direction: Direction,
+}
+
+/// One end, from its own point of view.
+struct Side {
+    own: Prefix,
+    address: Ipv4Addr,
+    mac: MacAddress,
+    peer: Prefix,
+    router: Ipv4Addr,
+    router_mac: MacAddress,
+    initcwnd: u32,
+}
+
+impl Network {
+    /// Makes it for one cell; `seed` is that of the link's luck.
+    pub(super) fn new(cell: &Cell, seed: Seed) -> Result<Self, LabError> {
+        let client = namespace()?;
+        let server = namespace()?;
+        let router = namespace()?;
+        let [client_side, server_side] = sides(cell);
+        let configure = LabError::Configure;
+
+        within(&router, || {
+            let mut netlink = Netlink::open()?;
+            for (name, side, namespace) in [
+                (ROUTER_TO_CLIENT, &client_side, &client),
+                (ROUTER_TO_SERVER, &server_side, &server),
+            ] {
+                let own = Device {
+                    name,
+                    address: side.router_mac,
+                };
+                let far = Device {
+                    name: DEVICE,
+                    address: side.mac,
+                };
+                named("veth", netlink.add_veth(own, far, namespace.as_fd()))?;
+            }
+            Ok(())
+        })
+        .map_err(configure)?;
+        within(&client, || client_side.configure(cell)).map_err(configure)?;
+        within(&server, || server_side.configure(cell)).map_err(configure)?;
+        within(&router, || {
+            set_sysctls(&[("net/ipv4/ip_forward", "1")])?;
+            route(ROUTER_TO_CLIENT, &client_side)?;
+            route(ROUTER_TO_SERVER, &server_side)
+        })
+        .map_err(configure)?;
+
+        let emulated = |namespace: &OwnedFd, name: &'static str, direction: &Direction| {
+            within(namespace, || {
+                Ok(Emulated {
+                    netlink: Netlink::open()?,
+                    interface: interface(name)?,
+                    direction: direction.clone(),
+                })
+            })
+            .map_err(configure)
+        };
+        let [forward, backward] = directions(cell);
+        let ends = match cell.preset {
+            Preset::Network => [
+                emulated(&router, ROUTER_TO_CLIENT, &backward)?,
+                emulated(&router, ROUTER_TO_SERVER, &forward)?,
+            ],
+            // Its authors' harness has no router.
+            Preset::Published2024 => [
+                emulated(&server, DEVICE, &backward)?,
+                emulated(&client, DEVICE, &forward)?,
+            ],
+        };
+        let mut network = Self {
+            client,
+            server,
+            link: Emulation { ends, seed },
+        };
+        network.link.set(0, Table::Send)?;
+        Ok(network)
+    }
+
+    /// Gives both directions the luck of connection `index`.
+    pub(super) fn set_luck(&mut self, index: u32) -> Result<(), LabError> {
+        self.link.set(index, Table::Keep)
+    }
+
+    /// Moves the calling thread into the client's namespace.
+    pub(super) fn enter_client(&self) -> Result<(), LabError> {
+        enter(&self.client).map_err(LabError::Namespace)
+    }
+
+    /// Moves the calling thread into the server's namespace.
+    pub(super) fn enter_server(&self) -> Result<(), LabError> {
+        enter(&self.server).map_err(LabError::Namespace)
+    }
+}
+
+impl Emulation {
+    fn set(&mut self, index: u32, table: Table) -> Result<(), LabError> {
+        for toward in [Toward::Client, Toward::Server] {
+            let end = &mut self.ends[shared::end(toward)];
+            let seed = self.seed.part(&format!("netem {index} {toward:?}")).0;
+            let options = netem::options(&end.direction, seed, table)?;
+            let set = end.netlink.set_queueing(end.interface, "netem", options);
+            named(&format!("netem on {}", end.interface), set).map_err(LabError::Configure)?;
+        }
+        Ok(())
+    }
+}
+
+impl Side {
+    fn configure(&self, cell: &Cell) -> io::Result<()> {
+        set_sysctls(SYSCTLS)?;
+        if cell.preset == Preset::Published2024 {
+            set_sysctls(PUBLISHED_2024)?;
+        }
+        let loopback = interface("lo")?;
+        let device = interface(DEVICE)?;
+        let mut netlink = Netlink::open()?;
+        named("loopback", netlink.set_up(loopback, Vec::new()))?;
+        named("address", netlink.add_address(device, host(self.address)))?;
+        let mut settings = vec![LinkAttribute::Mtu(MTU)];
+        if cell.gso == Gso::Off {
+            settings.push(LinkAttribute::GsoMaxSegs(1));
+        }
+        let metrics = vec![RouteMetric::InitCwnd(self.initcwnd)];
+        named("device", netlink.set_up(device, settings))?;
+        let neighbour = netlink.add_neighbour(device, self.router, self.router_mac);
+        named("neighbour", neighbour)?;
+        let local = netlink.add_local_prefix(loopback, self.own);
+        named("local addresses", local)?;
+        let hop = netlink.add_hop(device, self.peer, self.router, metrics);
+        named("route", hop)
+    }
+}
+
+/// What the harness of the time-to-last-byte paper leaves as Linux has it, against [`SYSCTLS`].
+const PUBLISHED_2024: &[(&str, &str)] = &[
+    ("net/ipv4/tcp_no_metrics_save", "0"),
+    ("net/ipv4/tcp_rmem", "4096 131072 6291456"),
+    ("net/ipv4/tcp_wmem", "4096 16384 4194304"),
+];
+
+/// What netem is told of a cell's link, toward the server and toward the client.
+fn directions(cell: &Cell) -> [Direction; 2] {
+    /// A ping and its Ethernet header.
+    const PING: usize = 84 + ETHERNET_HEADER;
+    let Link { forward, backward } = &cell.link;
+    [forward, backward].map(|direction| {
+        let mut direction = direction.clone();
+        if let (Preset::Published2024, Some(rate)) = (cell.preset, direction.rate) {
+            // Its authors' harness takes the delay from a ping, and adds the rate to that: a
+            // ping's serialisation counts twice.
+            direction.delay += rate.serialisation(PING);
+        }
+        direction
+    })
+}
+
+fn sides(cell: &Cell) -> [Side; 2] {
+    // Locally administered addresses.
+    let mac = |last| MacAddress([2, 0, 0, 0, 0, last]);
+    [
+        Side {
+            own: CLIENTS,
+            address: CLIENT_HOST,
+            mac: mac(1),
+            peer: SERVERS,
+            router: ROUTER_CLIENT_SIDE,
+            router_mac: mac(2),
+            initcwnd: cell.client_initcwnd,
+        },
+        Side {
+            own: SERVERS,
+            address: SERVER_HOST,
+            mac: mac(4),
+            peer: CLIENTS,
+            router: ROUTER_SERVER_SIDE,
+            router_mac: mac(3),
+            initcwnd: cell.initcwnd,
+        },
+    ]
+}
+
+/// The router's part: everyone on this side is reached through the host there.
+fn route(name: &str, side: &Side) -> io::Result<()> {
+    let device = interface(name)?;
+    let mut netlink = Netlink::open()?;
+    let address = netlink.add_address(device, host(side.router));
+    named("router's address", address)?;
+    let device_up = netlink.set_up(device, vec![LinkAttribute::Mtu(MTU)]);
+    named("router's device", device_up)?;
+    let neighbour = netlink.add_neighbour(device, side.address, side.mac);
+    named("router's neighbour", neighbour)?;
+    let hop = netlink.add_hop(device, side.own, side.address, Vec::new());
+    named("router's route", hop)
+}
+
+/// Says what could not be done.
+fn named<T>(what: &str, result: io::Result<T>) -> io::Result<T> {
+    result.map_err(|error| io::Error::new(error.kind(), format!("{what}: {error}")))
+}
+
+fn host(address: Ipv4Addr) -> Prefix {
+    Prefix {
+        address,
+        length: 32,
+    }
+}
+
+fn namespace() -> Result<OwnedFd, LabError> {
+    unshare(CloneFlags::CLONE_NEWNET).map_err(|error| LabError::Namespace(error.into()))?;
+    let file = File::open("/proc/thread-self/ns/net").map_err(LabError::Namespace)?;
+    Ok(file.into())
+}
+
+fn enter(namespace: &OwnedFd) -> io::Result<()> {
+    Ok(setns(namespace.as_fd(), CloneFlags::CLONE_NEWNET)?)
+}
+
+/// Runs `action` in a namespace; the thread stays there.
+fn within<T>(namespace: &OwnedFd, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    enter(namespace)?;
+    action()
+}

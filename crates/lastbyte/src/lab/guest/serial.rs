@@ -1,0 +1,205 @@
+//! The guest's endpoints: one connection after the other, each over a link that is idle.
+//!
+//! Time stands still while the guest computes, so what it does costs nothing but wall time, and
+//! system calls are what costs most of that.
+
+use std::io;
+use std::net::{SocketAddrV4, TcpListener, TcpStream};
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd};
+use std::thread::sleep;
+use std::time::Duration;
+
+use lastbyte_link::{Seed, Time, Toward};
+use lastbyte_tls::Stack;
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::socket::{SockaddrIn, bind, connect};
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
+
+use super::network::Network;
+use crate::lab::connection::{Exchange, Finished, Pair, SCRATCH, spend};
+use crate::lab::endpoint::{client_socket_address, listen_on, open_socket, server_socket_address};
+use crate::lab::shared::Shared;
+use crate::lab::surroundings::client_address;
+use crate::lab::{LabError, sys};
+use crate::results::Outcome;
+use crate::study::{Cell, Preset};
+
+/// What the endpoints do in one block.
+pub(super) struct Load<'a> {
+    pub(super) stack: &'a dyn Stack,
+    pub(super) exchange: Exchange,
+    pub(super) cell: &'a Cell,
+    /// Indices of the connections in their sample.
+    pub(super) connections: Range<u32>,
+    pub(super) timeout: Duration,
+    /// How long the link may still hold packets of a connection that has ended.
+    pub(super) drain: Duration,
+    /// Of the link's luck.
+    pub(super) seed: Seed,
+}
+
+/// Connections before those that count, with the preset that has them.
+const WARM_UPS: u32 = 3;
+
+const LISTENER: u64 = 0;
+const CLIENT: u64 = 1;
+const SERVER: u64 = 2;
+
+/// Runs all connections of a block. `progress` hears of each one that ends.
+pub(super) fn run(
+    network: &mut Network,
+    load: &Load<'_>,
+    progress: &mut dyn FnMut(),
+) -> Result<Vec<Finished>, LabError> {
+    network.enter_server()?;
+    let listener = listen_on(load.cell.congestion).map_err(LabError::Socket)?;
+    network.enter_client()?;
+    let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(socket)?;
+    epoll
+        .add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER))
+        .map_err(socket)?;
+    let mut endpoints = Endpoints {
+        load,
+        epoll,
+        listener,
+        scratch: vec![0; SCRATCH],
+        alone: Shared::new(0),
+    };
+    // Its authors' harness has three connections before the first that counts.
+    let warm_ups = match load.cell.preset {
+        Preset::Network => 0,
+        Preset::Published2024 => WARM_UPS,
+    };
+    for _ in 0..warm_ups {
+        sleep(load.drain);
+        endpoints.connection(0)?;
+    }
+    let mut finished = Vec::with_capacity(load.connections.len());
+    for (slot, index) in (0..).zip(load.connections.clone()) {
+        network.set_luck(index)?;
+        sleep_until(start_after(sys::now() + load.drain, load.seed, index))?;
+        finished.push(endpoints.connection(slot)?);
+        progress();
+    }
+    Ok(finished)
+}
+
+struct Endpoints<'a> {
+    load: &'a Load<'a>,
+    epoll: Epoll,
+    listener: TcpListener,
+    scratch: Vec<u8>,
+    /// Nobody else is at the sockets.
+    alone: Shared,
+}
+
+impl Endpoints<'_> {
+    fn connection(&mut self, slot: u32) -> Result<Finished, LabError> {
+        let tls = self.load.stack.client().map_err(LabError::Stack)?;
+        let client = open_socket(self.load.cell.congestion).map_err(LabError::Socket)?;
+        let address = match self.load.cell.preset {
+            // Of its own: nothing is known of an address that never called.
+            Preset::Network => client_socket_address(client_address(slot)),
+            // One for all, which the kernel keeps metrics of, and any port.
+            Preset::Published2024 => SockaddrIn::from(SocketAddrV4::new(client_address(0), 0)),
+        };
+        bind(client.as_raw_fd(), &address).map_err(socket)?;
+        if self.load.cell.preset == Preset::Published2024 {
+            sys::acknowledge_at_once(client.as_fd()).map_err(LabError::Socket)?;
+        }
+        self.watch(&client, CLIENT)?;
+        let started = sys::now();
+        let connecting = connect(client.as_raw_fd(), &server_socket_address());
+        let deadline = started + self.load.timeout;
+        let mut pair = Pair::new(started, client, tls);
+        let outcome = match connecting {
+            Ok(()) | Err(Errno::EINPROGRESS) => self.drive(&mut pair, deadline)?,
+            Err(error) => Outcome::Failed(format!("client: connect: {error}")),
+        };
+        Ok(pair.finish(outcome))
+    }
+
+    /// Serves both ends until the connection has an outcome.
+    fn drive(&mut self, pair: &mut Pair, deadline: Time) -> Result<Outcome, LabError> {
+        let mut events = [EpollEvent::empty(); 4];
+        let timeout = EpollTimeout::try_from(self.load.timeout).unwrap_or(EpollTimeout::MAX);
+        loop {
+            let count = match self.epoll.wait(&mut events, timeout) {
+                Ok(count) => count,
+                Err(Errno::EINTR) => continue,
+                Err(error) => return Err(socket(error)),
+            };
+            for event in &events[..count] {
+                let end = match event.data() {
+                    LISTENER => {
+                        self.accept(pair)?;
+                        continue;
+                    }
+                    CLIENT => Toward::Client,
+                    _ => Toward::Server,
+                };
+                let hold = || self.alone.hold(0, end);
+                if let Some(outcome) =
+                    pair.ready(end, &self.load.exchange, &mut self.scratch, &hold)
+                {
+                    return Ok(outcome);
+                }
+            }
+            if count == 0 && sys::now() >= deadline {
+                return Ok(Outcome::TimedOut);
+            }
+        }
+    }
+
+    fn accept(&self, pair: &mut Pair) -> Result<(), LabError> {
+        use io::ErrorKind::{ConnectionAborted, WouldBlock};
+        let stream = match self.listener.accept() {
+            Ok((stream, _)) => stream,
+            // The client has given up already; its own end says why.
+            Err(error) if matches!(error.kind(), WouldBlock | ConnectionAborted) => return Ok(()),
+            Err(error) => return Err(LabError::Socket(error)),
+        };
+        stream.set_nonblocking(true).map_err(LabError::Socket)?;
+        self.watch(&stream, SERVER)?;
+        spend(self.load.exchange.cpu.server_setup);
+        pair.accepted(stream, self.load.stack.server().map_err(LabError::Stack)?);
+        Ok(())
+    }
+
+    fn watch(&self, stream: &TcpStream, end: u64) -> Result<(), LabError> {
+        let flags = EpollFlags::EPOLLIN
+            | EpollFlags::EPOLLOUT
+            | EpollFlags::EPOLLRDHUP
+            | EpollFlags::EPOLLET;
+        self.epoll
+            .add(stream, EpollEvent::new(flags, end))
+            .map_err(socket)
+    }
+}
+
+/// When the connection starts that may not start before `earliest`. Where it falls between two
+/// ticks of the kernel's clock is its luck: TCP's timers end on a tick.
+fn start_after(earliest: Time, seed: Seed, index: u32) -> Time {
+    const SECOND: u64 = 1_000_000_000;
+    const TICK: u64 = 1_000_000;
+    let phase = seed.part(&format!("phase {index}")).0 % TICK;
+    Time(earliest.0.next_multiple_of(SECOND).saturating_add(phase))
+}
+
+pub(super) fn sleep_until(time: Time) -> Result<(), LabError> {
+    let until = TimeSpec::from_duration(Duration::from_nanos(time.0));
+    clock_nanosleep(
+        ClockId::CLOCK_MONOTONIC,
+        ClockNanosleepFlags::TIMER_ABSTIME,
+        &until,
+    )
+    .map(drop)
+    .map_err(socket)
+}
+
+fn socket(error: Errno) -> LabError {
+    LabError::Socket(error.into())
+}

@@ -1,0 +1,351 @@
+//! The virtual engine: each block is the boot of a User-Mode Linux kernel in which time skips all
+//! waiting. Its TCP and its netem are Linux's own, and its init is this very program (`guest`).
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::calibration::Calibration;
+use super::guest::{self, GuestJob};
+use super::runner::{BlockError, Engine, Job};
+use super::{Ending, boot, live};
+use crate::kernel::Kernel;
+use crate::results::Environment;
+use crate::study::{CpuTime, Emulation, Gso, Preset, Study};
+
+/// Connections of one block: a boot takes as long as some twenty of them.
+const BLOCK: u32 = 250;
+/// How long a guest may give no sign of life. A block gives some twenty-five in seconds.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How often the engine looks whether it is interrupted.
+const LOOK: Duration = Duration::from_millis(50);
+/// The guest's memory. It takes no more of the host's than it uses.
+const MEMORY: &str = "mem=256M";
+/// The guest's allocator gives nothing back to its kernel. Each page that it gets again would be
+/// a fault, and a fault costs the guest several system calls of the host.
+const ALLOCATOR: &str = "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=33554432\
+    :glibc.malloc.trim_threshold=1073741824:glibc.malloc.top_pad=67108864";
+/// Lines of the console that are kept to tell why a guest died.
+const KEPT_LINES: usize = 100;
+
+/// The virtual engine.
+pub struct VirtualEngine {
+    kernel: Kernel,
+    program: PathBuf,
+    store: PathBuf,
+    environment: Environment,
+    patience: Duration,
+}
+
+impl VirtualEngine {
+    /// An engine with this kernel. `program` is `lastbyte` itself, `store` the folder that arms'
+    /// chains are kept in, and `environment` that of the machine.
+    pub fn new(
+        kernel: Kernel,
+        program: PathBuf,
+        store: PathBuf,
+        mut environment: Environment,
+    ) -> Self {
+        environment.engine = "virtual".to_owned();
+        environment.kernel = format!("Linux {}", kernel.info.version);
+        for (name, version) in [
+            ("kernel source", &kernel.info.source.name),
+            ("kernel sha256", &kernel.info.sha256),
+        ] {
+            environment
+                .versions
+                .insert(name.to_owned(), version.clone());
+        }
+        Self {
+            kernel,
+            program,
+            store,
+            environment,
+            patience: PATIENCE,
+        }
+    }
+
+    /// Gives a guest up that has given no sign of life for so long.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    fn guest_job(&self, job: &Job<'_>) -> Result<GuestJob, BlockError> {
+        let costs = match job.experiment.cpu {
+            CpuTime::None => None,
+            CpuTime::Calibrated => {
+                let calibration = Calibration::load_or_measure(job.arm, &self.store);
+                let calibration =
+                    calibration.map_err(|error| BlockError::Failed(error.to_string()))?;
+                Some(calibration.costs().to_string())
+            }
+        };
+        Ok(GuestJob {
+            study: match job.study.text.as_str() {
+                "" => job.study.to_toml(),
+                text => text.to_owned(),
+            },
+            study_path: absolute(&job.study.path),
+            id: job.id,
+            connections: job.connections.clone(),
+            store: self.store.clone(),
+            costs,
+            engine: self.environment.engine.clone(),
+            environment: self.environment.clone(),
+        })
+    }
+
+    /// Starts the guest of a job that is in `folder`.
+    fn boot(&self, job: &Job<'_>, folder: &Path) -> io::Result<Child> {
+        let wall_clock = job
+            .arm
+            .chain
+            .valid_from()
+            .saturating_add(Duration::from_secs(60));
+        let seed = job.experiment.seed.part("guest").0 ^ u64::from(job.connections.start);
+        boot::command(&self.program, &self.kernel.path)
+            .args([MEMORY, "rootfstype=hostfs", "rootflags=/", "ro", "quiet"])
+            .args(["con=null", "con0=null,fd:1", "panic=-1"])
+            .arg("time-travel=inf-cpu")
+            .arg(format!("time-travel-start={}", wall_clock.as_nanos()))
+            .arg(format!("lastbyte_seed={seed}"))
+            .arg(ALLOCATOR)
+            .arg(quoted("init=", &self.program)?)
+            .args(["--", guest::COMMAND])
+            .arg(quoted("", folder)?)
+            .env_clear()
+            // The kernel keeps a socket and its process id below.
+            .env("HOME", folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+    }
+
+    /// Listens to a guest until it ends.
+    fn attend(&self, job: &Job<'_>, mut child: Child) -> Result<Fate, io::Error> {
+        let (sender, lines) = mpsc::channel();
+        let outputs = [
+            child
+                .stdout
+                .take()
+                .map(|out| Box::new(out) as Box<dyn Read + Send>),
+            child
+                .stderr
+                .take()
+                .map(|out| Box::new(out) as Box<dyn Read + Send>),
+        ];
+        for output in outputs.into_iter().flatten() {
+            let sender = sender.clone();
+            thread::spawn(move || {
+                let lines = BufReader::new(output).split(b'\n');
+                for line in lines.map_while(Result::ok) {
+                    let line = String::from_utf8_lossy(&line).into_owned();
+                    if sender.send(line).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+
+        let mut console = VecDeque::new();
+        let mut said = None;
+        let mut sign = Instant::now();
+        let cut_short = loop {
+            if job.interrupt.load(Ordering::Relaxed) {
+                break Some(Fate::Interrupted);
+            }
+            match lines.recv_timeout(LOOK) {
+                Ok(line) => {
+                    sign = Instant::now();
+                    let word = line.trim().strip_prefix(guest::PREFIX).map(str::trim);
+                    match word.map(|word| word.split_once(' ').unwrap_or((word, ""))) {
+                        Some((guest::ALIVE, _)) => {}
+                        Some((guest::DONE, _)) => said = Some(Fate::Done),
+                        Some((guest::FAILED, reason)) => {
+                            said = Some(Fate::Failed(reason.to_owned()));
+                        }
+                        _ => {
+                            console.push_back(line);
+                            if console.len() > KEPT_LINES {
+                                console.pop_front();
+                            }
+                        }
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) if sign.elapsed() > self.patience => {
+                    let reason = format!(
+                        "its guest gave no sign of life for {:.0?}: it hangs, or the machine is overloaded",
+                        self.patience
+                    );
+                    break Some(Fate::Failed(reason));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                // Its outputs are closed: it has ended.
+                Err(RecvTimeoutError::Disconnected) => break None,
+            }
+        };
+        if cut_short.is_some() {
+            child.kill()?;
+        }
+        let status = child.wait()?;
+        Ok(cut_short
+            .or(said)
+            .unwrap_or_else(|| Fate::Failed(death(status, console.make_contiguous()))))
+    }
+}
+
+/// What became of a guest.
+enum Fate {
+    Done,
+    Failed(String),
+    Interrupted,
+}
+
+impl Engine for VirtualEngine {
+    fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    fn check(&self, study: &Study) -> Result<(), String> {
+        for measure in &study.measures {
+            let experiment = &measure.experiment;
+            for cell in &experiment.cells {
+                let checked = match experiment.emulation {
+                    Emulation::Netem => guest::check(cell).map_err(|error| error.to_string()),
+                    Emulation::Link if cell.preset == Preset::Published2024 => {
+                        Err(format!("the preset {} is made of netem", cell.preset))
+                    }
+                    Emulation::Link if cell.gso == Gso::On => {
+                        Err("emulation = \"link\" has no super-packets: leave gso off".to_owned())
+                    }
+                    Emulation::Link => Ok(()),
+                };
+                checked
+                    .map_err(|problem| format!("measure {:?}, {cell}: {problem}", measure.id))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn block_size(&self, _: &Study) -> u32 {
+        BLOCK
+    }
+
+    /// Guests have one processor each.
+    fn workers(&self) -> usize {
+        live::available_cpus().len().max(1)
+    }
+
+    fn expected_block(&self, job: &Job<'_>) -> Duration {
+        const BOOT: Duration = Duration::from_millis(250);
+        const CONNECTION: Duration = Duration::from_micros(1500);
+        const PACKET: Duration = Duration::from_micros(12);
+        let Some(handshake) = live::try_handshake(job) else {
+            return BOOT;
+        };
+        let connection = CONNECTION + handshake.cpu.mul_f64(1.5) + PACKET * handshake.packets;
+        BOOT + connection * job.connections.len() as u32
+    }
+
+    fn measure(&self, job: &Job<'_>, draft: &Path) -> Result<Ending, BlockError> {
+        // Beside the draft, so that the part can take its name.
+        let folder = absolute(&draft.with_extension("guest"));
+        // Whatever an earlier process that was killed has left.
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).map_err(BlockError::Write)?;
+        let _removed = Removed(&folder);
+        let text = serde_json::to_vec(&self.guest_job(job)?).map_err(io::Error::from);
+        text.and_then(|text| fs::write(folder.join(guest::JOB), text))
+            .map_err(BlockError::Write)?;
+
+        let fate = self
+            .boot(job, &folder)
+            .and_then(|child| self.attend(job, child));
+        let fate = fate
+            .map_err(|error| BlockError::Failed(format!("its guest can't be started: {error}")))?;
+        match fate {
+            Fate::Interrupted => Ok(Ending::Interrupted),
+            Fate::Failed(reason) => match reason.strip_prefix(guest::DISK) {
+                Some(reason) => Err(BlockError::Write(io::Error::other(reason.to_owned()))),
+                None => Err(BlockError::Failed(reason)),
+            },
+            Fate::Done => {
+                fs::rename(folder.join(guest::PART), draft).map_err(BlockError::Write)?;
+                Ok(Ending::Complete)
+            }
+        }
+    }
+}
+
+/// Removes a folder when dropped.
+struct Removed<'a>(&'a Path);
+
+impl Drop for Removed<'_> {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(self.0);
+    }
+}
+
+/// Why a guest died without a word.
+fn death(status: ExitStatus, console: &[String]) -> String {
+    let said = |what: &str| console.iter().find(|line| line.contains(what));
+    if said("Out of memory").is_some() {
+        return "its guest ran out of memory".to_owned();
+    }
+    // SIGBUS: a page of the guest's memory, which is a file, can't be had.
+    if status.signal() == Some(7) || said("Bus error").is_some() {
+        return "its guest could not get memory: free some, or make /dev/shm larger \
+                (it uses up to 256 MB for each processor)"
+            .to_owned();
+    }
+    if let Some(panic) = said("panicked at") {
+        return format!(
+            "Lastbyte panicked in its guest, please report it: {}",
+            panic.trim()
+        );
+    }
+    if let Some(panic) = said("Kernel panic") {
+        let panic = panic
+            .split_once("Kernel panic")
+            .map_or("", |(_, rest)| rest);
+        return format!(
+            "its guest kernel panicked{}",
+            panic.replace(" - not syncing", "")
+        );
+    }
+    match (status.signal(), console.last()) {
+        (Some(signal), _) => format!("its guest was ended by signal {signal}"),
+        (None, Some(line)) => format!("its guest ended early: {}", line.trim()),
+        (None, None) => format!("its guest ended early, with {status}"),
+    }
+}
+
+/// A parameter of the kernel's command line, which is cut at spaces outside quotes.
+fn quoted(name: &str, path: &Path) -> io::Result<OsString> {
+    let path = path.as_os_str();
+    if path.as_encoded_bytes().contains(&b'"') {
+        return Err(io::Error::other(format!(
+            "a guest can't be told of a path with quotes: {path:?}"
+        )));
+    }
+    let quote = OsStr::new("\"");
+    Ok([OsStr::new(name), quote, path, quote].into_iter().collect())
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use super::*;
+
+fn ended(code: i32, signal: i32) -> ExitStatus {
+    ExitStatus::from_raw(code << 8 | signal)
+}
+
+fn lines(text: &str) -> Vec<String> {
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_death_is_told_in_one_line() {
+    for (status, console, reason) in [
+        (
+            ended(0, 6),
+            "<6>some\n<0>Kernel panic - not syncing: Segfault with no mm\nmore",
+            "its guest kernel panicked: Segfault with no mm",
+        ),
+        (
+            ended(1, 0),
+            "<4>Out of memory: Killed process 1 (lastbyte)\n<0>Kernel panic - not syncing: Attempted to kill init!",
+            "its guest ran out of memory",
+        ),
+        (
+            ended(0, 7),
+            "",
+            "its guest could not get memory: free some, or make /dev/shm larger \
+             (it uses up to 256 MB for each processor)",
+        ),
+        (ended(0, 9), "Linux", "its guest was ended by signal 9"),
+        (
+            ended(1, 0),
+            "lastbyte: no",
+            "its guest ended early: lastbyte: no",
+        ),
+        (
+            ended(1, 0),
+            "",
+            "its guest ended early, with exit status: 1",
+        ),
+    ] {
+        assert_eq!(death(status, &lines(console)), reason);
+    }
+}
+
+#[test]
+fn paths_reach_the_kernel_in_quotes() {
+    let quoted_path = quoted("init=", Path::new("/a folder/lastbyte")).unwrap();
+    assert_eq!(quoted_path, "init=\"/a folder/lastbyte\"");
+    let error = quoted("", Path::new("/a\"b")).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        r#"a guest can't be told of a path with quotes: "/a\"b""#
+    );
+}

@@ -1,0 +1,147 @@
+//! What a run has measured so far, or altogether.
+
+use std::path::{Path, PathBuf};
+use std::vec;
+
+use super::folder::{parts, read_manifest, rows_path, study_path};
+use super::merged::MergedSamples;
+use super::{EngineReport, FolderError, Manifest, Sample, SampleKey, Summary, read_part};
+use crate::study::{Measure, Study};
+
+/// The folder of a run, to read from.
+#[derive(Debug)]
+pub struct Dataset {
+    /// What was to be measured.
+    pub study: Study,
+    /// And with what.
+    pub manifest: Manifest,
+    path: PathBuf,
+}
+
+impl Dataset {
+    /// Opens a folder of `lastbyte run`, complete or not.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be read, or holds no run.
+    pub fn open(path: &Path) -> Result<Dataset, FolderError> {
+        let manifest = read_manifest(path)?.ok_or_else(|| FolderError::NoRun(path.to_owned()))?;
+        let file = study_path(path);
+        let study = Study::load(&file).map_err(|error| FolderError::Content {
+            path: file,
+            problem: error.to_string(),
+        })?;
+        Ok(Dataset {
+            study: Study {
+                // The file may have had its name from its old place.
+                name: manifest.study.clone(),
+                ..study
+            },
+            manifest,
+            path: path.to_owned(),
+        })
+    }
+
+    /// The samples in the order of the study. Of a run that has not come to its end, those with a
+    /// finished block, as far as they go.
+    ///
+    /// # Errors
+    ///
+    /// When the rows can't be read.
+    pub fn samples(&self) -> Result<Samples<'_>, FolderError> {
+        let rows = rows_path(&self.path);
+        let source = if rows.exists() {
+            Source::Merged(Box::new(MergedSamples::open(&rows)?))
+        } else {
+            Source::Parts(SampleKey::all(&self.study).collect::<Vec<_>>().into_iter())
+        };
+        Ok(Samples {
+            dataset: self,
+            source,
+        })
+    }
+
+    /// Summarises one measure after the other, with one cell in memory at a time, and gives each to
+    /// `tell`, with its index.
+    ///
+    /// # Errors
+    ///
+    /// When the rows can't be read, or `tell` has one.
+    pub fn summarise<E: From<FolderError>>(
+        &self,
+        mut tell: impl FnMut(usize, &Measure, Summary) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut samples = self.samples()?.peekable();
+        for (index, measure) in self.study.measures.iter().enumerate() {
+            let of_cell = |cell| {
+                let mut found = Vec::new();
+                // An error may be of any cell.
+                while let Some(sample) = samples.next_if(|sample| match sample {
+                    Ok((key, _)) => (key.measure, key.cell) == (index, cell),
+                    Err(_) => true,
+                }) {
+                    found.push(sample?.1);
+                }
+                Ok::<_, FolderError>(found)
+            };
+            let percentiles = &self.study.percentiles;
+            tell(
+                index,
+                measure,
+                Summary::by_cell(&measure.experiment, percentiles, of_cell)?,
+            )?;
+        }
+        Ok(())
+    }
+
+    /// What there is of a sample in part files.
+    fn sample_of_parts(&self, key: SampleKey) -> Result<Option<Sample>, FolderError> {
+        let mut rows = Vec::new();
+        let mut chain = None;
+        let mut reports = Vec::new();
+        for (block, path) in parts(&self.path, &self.study, &self.manifest, key) {
+            if !path.exists() {
+                continue;
+            }
+            let part = read_part(&path)?;
+            rows.extend(part.rows);
+            chain.get_or_insert(part.header.chain_sha256);
+            reports.push((block, part.header.report));
+        }
+        let (Some(chain_digest), Some(engine)) = (chain, EngineReport::of_blocks(&reports)) else {
+            return Ok(None);
+        };
+        Ok(Some(Sample {
+            arm: key.arm,
+            cell: key.cell,
+            rows,
+            chain_digest,
+            engine,
+        }))
+    }
+}
+
+/// The samples of a [`Dataset`], one in memory at a time. One is an error when its rows can't be read.
+pub struct Samples<'a> {
+    dataset: &'a Dataset,
+    source: Source,
+}
+
+enum Source {
+    Merged(Box<MergedSamples>),
+    Parts(vec::IntoIter<SampleKey>),
+}
+
+impl Iterator for Samples<'_> {
+    type Item = Result<(SampleKey, Sample), FolderError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match &mut self.source {
+            Source::Merged(samples) => samples.next(),
+            Source::Parts(keys) => keys.find_map(|key| {
+                let sample = self.dataset.sample_of_parts(key).transpose()?;
+                Some(sample.map(|sample| (key, sample)))
+            }),
+        }
+    }
+}

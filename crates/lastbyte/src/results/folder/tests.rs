@@ -1,0 +1,411 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::results::fixtures::{self, CLASSICAL, HYBRID, cell};
+use crate::results::{Dataset, Row, Sample, Summary, Validity, write_part};
+use crate::study::Measure;
+
+const BLOCK: u32 = 10;
+
+/// Two measures, of two cells and one: 25 connections are three blocks.
+fn study() -> Study {
+    let cells = vec![cell("0%", "0B"), cell("1%", "50KiB")];
+    let first = fixtures::experiment(&[CLASSICAL, HYBRID], cells, 25);
+    let mut study = Study::single("trees", first);
+    study.text = "name = \"trees\"".to_owned();
+    study.measures.push(Measure {
+        id: "a/b".to_owned(),
+        experiment: fixtures::experiment(&[HYBRID], vec![cell("0%", "1KiB")], 8),
+    });
+    study
+}
+
+fn environment(engine: &str) -> Environment {
+    Environment {
+        engine: engine.to_owned(),
+        ..Environment::default()
+    }
+}
+
+fn manifest(study: &Study) -> Manifest {
+    Manifest::new(study, BLOCK, environment("live"))
+}
+
+fn take(path: &Path, study: &Study, start: Start) -> Result<Folder, FolderError> {
+    Folder::take(path, study, manifest(study), start)
+}
+
+fn rows(study: &Study, id: BlockId) -> Vec<Row> {
+    let experiment = &study.measures[id.measure].experiment;
+    let samples = fixtures::samples(experiment);
+    let sample = (samples.into_iter())
+        .find(|sample| (sample.cell, sample.arm) == (id.cell, id.arm))
+        .unwrap();
+    let rows = sample.rows.into_iter();
+    rows.filter(|row| study.block(id, BLOCK).contains(&row.index))
+        .map(|row| Row {
+            block: id.block,
+            ..row
+        })
+        .collect()
+}
+
+fn write(path: &Path, study: &Study, id: BlockId, engine: &str, validity: Validity) {
+    let experiment = &study.measures[id.measure].experiment;
+    let report = EngineReport {
+        concurrency: id.block + 1,
+        validity,
+        ..fixtures::samples(experiment)[0].engine.clone()
+    };
+    let header = PartHeader::new(
+        study,
+        id,
+        study.block(id, BLOCK),
+        "ab".repeat(32),
+        report,
+        environment(engine),
+    );
+    let file = File::create(path).unwrap();
+    write_part(file, &header.unwrap(), study, &rows(study, id)).unwrap();
+}
+
+fn measure(folder: &Folder, study: &Study, ids: impl IntoIterator<Item = BlockId>) {
+    for id in ids {
+        write(&folder.draft(study, id), study, id, "live", Validity::Valid);
+        folder.keep(study, id).unwrap();
+    }
+}
+
+fn names(path: &Path) -> Vec<String> {
+    let mut names = entries(path).unwrap();
+    names.sort_unstable();
+    names
+}
+
+fn samples(path: &Path) -> Vec<(SampleKey, Sample)> {
+    let data = Dataset::open(path).unwrap();
+    data.samples().unwrap().map(Result::unwrap).collect()
+}
+
+#[test]
+fn a_run_from_its_beginning_to_its_end() {
+    let (root, study) = (TempDir::new().unwrap(), study());
+    let path = root.path().join("out/here");
+    let folder = take(&path, &study, Start::Afresh).unwrap();
+    assert_eq!(names(&path), ["manifest.json", "parts", "study.toml"]);
+    assert_eq!(
+        fs::read_to_string(path.join("study.toml")).unwrap(),
+        study.text
+    );
+    measure(&folder, &study, study.blocks(BLOCK));
+    assert!(!folder.is_complete());
+    let parts = names(&path.join("parts"));
+    assert_eq!(parts.len(), 13);
+    assert_eq!(parts[12], "01-a-b-0000-00-00000.parquet");
+
+    folder.merge(&study).unwrap();
+    assert!(folder.is_complete());
+    assert_eq!(
+        names(&path),
+        ["manifest.json", "rows.parquet", "study.toml"]
+    );
+}
+
+/// A study file that the folder's readers can read.
+fn real_study() -> Study {
+    let text = format!(
+        "connections = 25\n[arm.old]\ntls = \"{CLASSICAL}\"\n[arm.new]\ntls = \"{HYBRID}\"\n\
+         [link.far]\nrtt = \"35ms\"\nloss = [\"0%\", \"1%\"]\n\
+         [[measure]]\nid = \"growth\"\n[[measure]]\nid = \"shrinking\"\narms = [\"new\"]\ndata = \"1KiB\"\n"
+    );
+    Study::parse(&text, Path::new("forest.toml")).unwrap()
+}
+
+#[test]
+fn parts_and_the_file_that_is_made_of_them_hold_the_same() {
+    let (root, study) = (TempDir::new().unwrap(), real_study());
+    let folder = take(root.path(), &study, Start::Afresh).unwrap();
+    measure(&folder, &study, study.blocks(BLOCK));
+    let of_parts = samples(root.path());
+    folder.merge(&study).unwrap();
+    let merged = samples(root.path());
+
+    let keys: Vec<_> = merged.iter().map(|(key, _)| *key).collect();
+    assert_eq!(keys, SampleKey::all(&study).collect::<Vec<_>>());
+    assert_eq!(of_parts.len(), merged.len());
+    for ((key, part), (other, sample)) in of_parts.iter().zip(&merged) {
+        assert_eq!((key, &part.rows), (other, &sample.rows));
+        assert_eq!(part.engine, sample.engine);
+        assert_eq!(part.chain_digest, sample.chain_digest);
+        let indices: Vec<_> = sample.rows.iter().map(|row| row.index).collect();
+        assert_eq!(indices, Vec::from_iter(0..25));
+        // Of its three blocks.
+        assert_eq!(sample.engine.concurrency, 3);
+        assert_eq!(sample.engine.packets, 3000);
+    }
+    assert_eq!(Dataset::open(root.path()).unwrap().study.name, "forest");
+}
+
+#[test]
+fn a_summary_cell_by_cell_is_that_of_all_at_once() {
+    let (root, study) = (TempDir::new().unwrap(), real_study());
+    let folder = take(root.path(), &study, Start::Afresh).unwrap();
+    measure(&folder, &study, study.blocks(BLOCK));
+    folder.merge(&study).unwrap();
+    let samples = samples(root.path());
+    let mut told = Vec::new();
+    let data = Dataset::open(root.path()).unwrap();
+    data.summarise(|index, measure, summary| -> Result<(), FolderError> {
+        let of_measure = samples.iter().filter(|(key, _)| key.measure == index);
+        let of_measure: Vec<_> = of_measure.map(|(_, sample)| sample.clone()).collect();
+        let whole = Summary::new(&measure.experiment, &of_measure, &study.percentiles);
+        assert_eq!(format!("{summary:?}"), format!("{whole:?}"));
+        told.push((measure.id.clone(), summary.cells.len()));
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(
+        told,
+        [("growth".to_owned(), 2), ("shrinking".to_owned(), 2)]
+    );
+}
+
+#[test]
+fn what_is_not_finished_can_be_read_as_far_as_it_goes() {
+    let (root, study) = (TempDir::new().unwrap(), real_study());
+    let folder = take(root.path(), &study, Start::Afresh).unwrap();
+    assert!(samples(root.path()).is_empty());
+    measure(&folder, &study, study.blocks(BLOCK).take(3));
+    let samples = samples(root.path());
+    let counts = samples
+        .iter()
+        .map(|(key, sample)| (key.arm, sample.rows.len()));
+    assert_eq!(counts.collect::<Vec<_>>(), [(0, 20), (1, 10)]);
+}
+
+#[test]
+fn a_disturbed_block_makes_its_sample_invalid() {
+    let (root, study) = (TempDir::new().unwrap(), real_study());
+    let folder = take(root.path(), &study, Start::Afresh).unwrap();
+    for id in study.blocks(BLOCK) {
+        let disturbed = id.arm == 0 && id.cell == 0 && id.block > 0;
+        let validity = match disturbed {
+            true => Validity::Invalid("too busy".to_owned()),
+            false => Validity::Valid,
+        };
+        write(&folder.draft(&study, id), &study, id, "live", validity);
+        folder.keep(&study, id).unwrap();
+    }
+    folder.merge(&study).unwrap();
+    let samples = samples(root.path());
+    let told = "2 of 3 blocks were disturbed, such as block 1: too busy";
+    assert_eq!(
+        samples[0].1.engine.validity,
+        Validity::Invalid(told.to_owned())
+    );
+    assert_eq!(samples[1].1.engine.validity, Validity::Valid);
+}
+
+#[test]
+fn finished_blocks_are_known_again() {
+    let (root, study) = (TempDir::new().unwrap(), study());
+    let folder = take(root.path(), &study, Start::Afresh).unwrap();
+    let blocks: Vec<_> = study.blocks(BLOCK).collect();
+    measure(&folder, &study, [blocks[0], blocks[5]]);
+    // Half written, and cut off by a crash.
+    fs::write(folder.draft(&study, blocks[1]), "PAR1").unwrap();
+    fs::create_dir(folder.draft(&study, blocks[2]).with_extension("guest")).unwrap();
+    fs::write(folder.part(&study, blocks[3]), "PAR1").unwrap();
+    drop(folder);
+
+    let folder = take(root.path(), &study, Start::Resume).unwrap();
+    assert_eq!(names(&root.path().join("parts")).len(), 3);
+    let mut damaged = Vec::new();
+    let finished = folder.finished(&study, |error| damaged.push(error.to_string()));
+    assert_eq!(finished.unwrap(), BTreeSet::from([blocks[0], blocks[5]]));
+    let [damaged] = &*damaged else {
+        panic!("{damaged:?}")
+    };
+    assert!(
+        damaged.contains("0000-01-00001.parquet\": it is incomplete or damaged: delete it"),
+        "{damaged}"
+    );
+    // It is written over.
+    measure(&folder, &study, blocks);
+    folder.merge(&study).unwrap();
+}
+
+#[test]
+fn parts_of_other_machines_are_taken() {
+    let (root, study) = (TempDir::new().unwrap(), study());
+    let [one, two, whole] = ["one", "two", "whole"].map(|name| root.path().join(name));
+    for (path, rest) in [(&one, 0), (&two, 1)] {
+        let folder = take(path, &study, Start::Afresh).unwrap();
+        let mine = study.blocks(BLOCK).enumerate();
+        let mine = mine.filter(|(index, _)| index % 2 == rest);
+        measure(&folder, &study, mine.map(|(_, id)| id));
+    }
+    fs::create_dir_all(whole.join("parts")).unwrap();
+    for part in [&one, &two].map(|path| names(&path.join("parts"))).concat() {
+        let from = [&one, &two].map(|path| path.join("parts").join(&part));
+        let from = from.iter().find(|path| path.exists()).unwrap();
+        fs::copy(from, whole.join("parts").join(&part)).unwrap();
+    }
+    let folder = take(&whole, &study, Start::Resume).unwrap();
+    let finished = folder.finished(&study, |error| panic!("{error}")).unwrap();
+    assert_eq!(finished, study.blocks(BLOCK).collect());
+}
+
+fn refusal(taken: Result<Folder, FolderError>) -> String {
+    let line = taken.unwrap_err().to_string();
+    assert!(!line.contains('\n'));
+    line
+}
+
+#[test]
+fn a_folder_with_anything_else_is_refused() {
+    let (root, study) = (TempDir::new().unwrap(), study());
+    fs::write(root.path().join("precious"), "").unwrap();
+    for start in [Start::Afresh, Start::Resume] {
+        let line = refusal(take(root.path(), &study, start));
+        let told = "is not empty and holds no run: name another folder with -o";
+        assert!(line.ends_with(told), "{line}");
+    }
+    assert_eq!(names(root.path()), ["precious"]);
+    let line = refusal(take(&root.path().join("precious"), &study, Start::Afresh));
+    assert!(line.starts_with("can't make "), "{line}");
+}
+
+#[test]
+fn an_earlier_run_is_never_lost() {
+    let (root, study) = (TempDir::new().unwrap(), study());
+    drop(take(root.path(), &study, Start::Afresh).unwrap());
+    let line = refusal(take(root.path(), &study, Start::Afresh));
+    let told = "holds a run already: go on with it by --resume, or name another folder with -o";
+    assert!(line.ends_with(told), "{line}");
+
+    let mut other = study.clone();
+    other.text.push('\n');
+    let line = refusal(take(root.path(), &other, Start::Resume));
+    let told = "is of another run: its study \"trees\" was another file: run that one, or name \
+                another folder with -o";
+    assert!(line.ends_with(told), "{line}");
+
+    let other = Manifest::new(&study, BLOCK, environment("virtual"));
+    let line = refusal(Folder::take(root.path(), &study, other, Start::Resume));
+    let told = "its engine was live: add --engine live, or name another folder with -o";
+    assert!(line.ends_with(told), "{line}");
+
+    let other = Manifest::new(&study, BLOCK + 1, environment("live"));
+    let line = refusal(Folder::take(root.path(), &study, other, Start::Resume));
+    assert!(line.contains("its blocks have 10 connections"), "{line}");
+
+    fs::write(root.path().join("manifest.json"), "{").unwrap();
+    let line = refusal(take(root.path(), &study, Start::Resume));
+    assert!(
+        line.contains("can't read") && line.contains("manifest.json"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_part_of_another_run_is_refused() {
+    let (root, study) = (TempDir::new().unwrap(), study());
+    let folder = take(root.path(), &study, Start::Afresh).unwrap();
+    let blocks: Vec<_> = study.blocks(BLOCK).collect();
+    let mut other = study.clone();
+    other.text.push('\n');
+    let refused = |part: &dyn Fn(&Path)| {
+        let path = folder.part(&study, blocks[0]);
+        part(&path);
+        let line = folder.finished(&study, |_| ()).unwrap_err().to_string();
+        assert!(line.contains("is of another run: its "), "{line}");
+        line
+    };
+    let line = refused(&|path| write(path, &other, blocks[0], "live", Validity::Valid));
+    assert!(line.contains("was another file"), "{line}");
+    let line = refused(&|path| write(path, &study, blocks[0], "virtual", Validity::Valid));
+    assert!(line.contains("engine was virtual"), "{line}");
+    let line = refused(&|path| write(path, &study, blocks[2], "live", Validity::Valid));
+    assert!(line.contains("block is another one"), "{line}");
+}
+
+#[test]
+fn two_runs_do_not_share_a_folder() {
+    let (root, study) = (TempDir::new().unwrap(), study());
+    let first = take(root.path(), &study, Start::Afresh).unwrap();
+    let line = refusal(take(root.path(), &study, Start::Resume));
+    assert!(line.starts_with("another run is under way in "), "{line}");
+    drop(first);
+    take(root.path(), &study, Start::Resume).unwrap();
+}
+
+#[test]
+fn a_draft_that_is_not_what_it_should_be_is_not_kept() {
+    let (root, study) = (TempDir::new().unwrap(), study());
+    let folder = take(root.path(), &study, Start::Afresh).unwrap();
+    let blocks: Vec<_> = study.blocks(BLOCK).collect();
+    let draft = folder.draft(&study, blocks[0]);
+    write(&draft, &study, blocks[1], "live", Validity::Valid);
+    assert!(folder.keep(&study, blocks[0]).is_err());
+    fs::write(&draft, "").unwrap();
+    assert!(folder.keep(&study, blocks[0]).is_err());
+    assert!(folder.finished(&study, |_| ()).unwrap().is_empty());
+}
+
+#[test]
+fn what_is_missing_is_not_merged() {
+    let (root, study) = (TempDir::new().unwrap(), study());
+    let folder = take(root.path(), &study, Start::Afresh).unwrap();
+    measure(&folder, &study, study.blocks(BLOCK).skip(1));
+    assert!(matches!(folder.merge(&study), Err(FolderError::Part(_))));
+    assert!(!folder.is_complete());
+    assert_eq!(names(&root.path().join("parts")).len(), 12);
+}
+
+#[test]
+fn parts_that_a_crash_has_left_are_removed() {
+    let (root, study) = (TempDir::new().unwrap(), study());
+    let folder = take(root.path(), &study, Start::Afresh).unwrap();
+    measure(&folder, &study, study.blocks(BLOCK));
+    let parts = root.path().join("parts");
+    let part = names(&parts).remove(0);
+    let kept = fs::read(parts.join(&part)).unwrap();
+    folder.merge(&study).unwrap();
+    drop(folder);
+    fs::create_dir(&parts).unwrap();
+    fs::write(parts.join(&part), kept).unwrap();
+    assert!(
+        take(root.path(), &study, Start::Resume)
+            .unwrap()
+            .is_complete()
+    );
+    assert!(!parts.exists());
+}
+
+#[test]
+fn no_run_can_be_read_from_elsewhere() {
+    let root = TempDir::new().unwrap();
+    let line = Dataset::open(root.path()).unwrap_err().to_string();
+    assert!(
+        line.ends_with("holds no run: name a folder of `lastbyte run`"),
+        "{line}"
+    );
+}
+
+#[test]
+fn names_of_files_are_plain() {
+    for (text, name) in [
+        ("slow links", "slow-links"),
+        ("a/b", "a-b"),
+        ("../x", "x"),
+        ("été", "t"),
+        ("v1.2_x", "v1.2_x"),
+        ("..", "run"),
+        ("", "run"),
+    ] {
+        assert_eq!(file_name(text), name);
+    }
+}

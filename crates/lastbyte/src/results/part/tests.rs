@@ -1,0 +1,296 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::time::Duration;
+
+use lastbyte_tls::names;
+use proptest::option;
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+use crate::results::fixtures::{self, CLASSICAL, HYBRID, cell};
+use crate::results::{Lateness, Outcome, Resumption, TcpStats, Times, Wire};
+
+const ID: BlockId = BlockId {
+    measure: 0,
+    cell: 1,
+    block: 3,
+    arm: 1,
+};
+
+fn study() -> Study {
+    let cells = vec![cell("0%", "0B"), cell("1%", "50KiB")];
+    Study::single(
+        "trees",
+        fixtures::experiment(&[CLASSICAL, HYBRID], cells, 40),
+    )
+}
+
+fn header(study: &Study, connections: Range<u32>) -> PartHeader {
+    let samples = fixtures::samples(&study.measures[0].experiment);
+    let environment = Environment {
+        engine: "live".to_owned(),
+        command: vec!["lastbyte".to_owned(), "run".to_owned()],
+        ..Environment::default()
+    };
+    PartHeader::new(
+        study,
+        ID,
+        connections,
+        "ab".repeat(32),
+        samples[0].engine.clone(),
+        environment,
+    )
+    .unwrap()
+}
+
+/// Rows 30 to 39 of a study.
+fn part() -> (Study, Part) {
+    let study = study();
+    let header = header(&study, 30..40);
+    let samples = fixtures::samples(&study.measures[0].experiment);
+    let mut rows = samples[3].rows[30..].to_vec();
+    for row in &mut rows {
+        row.block = ID.block;
+    }
+    (study, Part { header, rows })
+}
+
+fn bytes(study: &Study, part: &Part) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_part(&mut bytes, &part.header, study, &part.rows).unwrap();
+    bytes
+}
+
+fn read(bytes: &[u8]) -> Result<Part, PartError> {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("part.parquet");
+    fs::write(&path, bytes).unwrap();
+    read_part(&path)
+}
+
+#[test]
+fn a_part_is_read_as_it_was_written() {
+    let (study, part) = part();
+    assert_eq!(read(&bytes(&study, &part)).unwrap(), part);
+}
+
+#[test]
+fn a_part_without_rows_is_read_too() {
+    let study = study();
+    let header = header(&study, 0..0);
+    let part = Part {
+        header,
+        rows: Vec::new(),
+    };
+    assert_eq!(read(&bytes(&study, &part)).unwrap(), part);
+}
+
+/// Every byte counts, and so does the end.
+#[test]
+fn a_damaged_part_is_told_in_one_line() {
+    let (study, part) = part();
+    let whole = bytes(&study, &part);
+    let damaged = |bytes: &[u8]| {
+        let error = read(bytes).unwrap_err();
+        assert!(
+            matches!(error.problem, PartProblem::Unreadable(Unreadable::Damaged)),
+            "{error}"
+        );
+        let line = error.to_string();
+        assert!(
+            line.ends_with(
+                "part.parquet\": it is incomplete or damaged: delete it and run again with --resume"
+            ),
+            "{line}"
+        );
+        assert!(
+            line.starts_with("can't use \"") && !line.contains('\n'),
+            "{line}"
+        );
+    };
+    for length in [
+        0,
+        1,
+        3,
+        4,
+        35,
+        36,
+        37,
+        100,
+        whole.len() / 2,
+        whole.len() - 1,
+    ] {
+        damaged(&whole[..length]);
+    }
+    for place in (0..whole.len()).step_by(61) {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 1;
+        damaged(&bytes);
+    }
+    damaged(&[&whole[..], b"\n"].concat());
+}
+
+#[test]
+fn what_lacks_a_file_is_told_as_the_system_does() {
+    let error = read_part(Path::new("/nowhere/part.parquet")).unwrap_err();
+    let line = error.to_string();
+    assert!(line.contains("No such file or directory"), "{line}");
+}
+
+#[test]
+fn rows_that_the_header_does_not_tell_of_are_refused() {
+    let refused = |change: fn(&mut Part)| {
+        let (study, mut part) = part();
+        change(&mut part);
+        let problem = read(&bytes(&study, &part)).unwrap_err().problem;
+        assert!(matches!(problem, PartProblem::Rows), "{problem}");
+    };
+    refused(|part| part.header.first = 29);
+    refused(|part| part.header.connections = 9);
+    refused(|part| part.rows.swap(0, 1));
+    refused(|part| part.rows[4].block = 2);
+    refused(|part| part.rows.truncate(5));
+}
+
+#[test]
+fn another_schema_is_refused() {
+    let (study, mut part) = part();
+    part.header.schema = "lastbyte.rows/2".to_owned();
+    let line = read(&bytes(&study, &part)).unwrap_err().to_string();
+    let told = "its schema is \"lastbyte.rows/2\", not \"lastbyte.rows/1\"";
+    assert!(line.contains(told), "{line}");
+}
+
+#[test]
+fn a_block_that_the_study_does_not_have_has_no_part() {
+    let (study, mut part) = part();
+    part.header.id.arm = 2;
+    let error = write_part(Vec::new(), &part.header, &study, &part.rows).unwrap_err();
+    assert!(error.to_string().contains("no arm"), "{error}");
+}
+
+/// Most of a part is the same in every row.
+#[test]
+fn a_part_is_small() {
+    let study = study();
+    let rows = fixtures::samples(&fixtures::experiment(
+        &[HYBRID],
+        vec![cell("0%", "50KiB")],
+        100,
+    ));
+    let part = Part {
+        header: header(&study, 0..100),
+        rows: rows[0].rows.clone(),
+    };
+    let length = bytes(&study, &part).len();
+    assert!(length < 40_000, "{length} bytes");
+}
+
+proptest! {
+    #[test]
+    fn rows_are_read_as_they_were_written(rows in prop::collection::vec(row(), 0..20)) {
+        let study = study();
+        let part = Part {
+            header: header(&study, 0..rows.len() as u32),
+            rows: (rows.into_iter().enumerate())
+                .map(|(index, row)| Row { index: index as u32, block: ID.block, ..row })
+                .collect(),
+        };
+        prop_assert_eq!(read(&bytes(&study, &part)).unwrap(), part);
+    }
+}
+
+fn row() -> impl Strategy<Value = Row> {
+    let outcome = prop_oneof![
+        Just(Outcome::Completed),
+        Just(Outcome::TimedOut),
+        ".*".prop_map(Outcome::Failed),
+    ];
+    let tcp = || option::of(tcp());
+    (
+        outcome,
+        times(),
+        wire(),
+        tcp(),
+        tcp(),
+        duration(),
+        duration(),
+    )
+        .prop_map(
+            |(outcome, times, wire, client_tcp, server_tcp, link, endpoint)| Row {
+                index: 0,
+                block: 0,
+                outcome,
+                times,
+                wire,
+                client_tcp,
+                server_tcp,
+                lateness: Lateness { link, endpoint },
+            },
+        )
+}
+
+/// Up to what Parquet holds.
+fn duration() -> impl Strategy<Value = Duration> {
+    prop_oneof![Just(0), Just(i64::MAX as u64), 0..=i64::MAX as u64].prop_map(Duration::from_nanos)
+}
+
+fn times() -> impl Strategy<Value = Times> {
+    let time = || option::of(duration());
+    (time(), time(), time(), time()).prop_map(|(connect, handshake, ttfb, ttlb)| Times {
+        connect,
+        handshake,
+        ttfb,
+        ttlb,
+    })
+}
+
+fn wire() -> impl Strategy<Value = Wire> {
+    let code_point = |name: fn(u16) -> Option<&'static str>| {
+        let named: Vec<u16> = (0..=u16::MAX)
+            .filter(|code| name(*code).is_some())
+            .collect();
+        option::of(prop_oneof![prop::sample::select(named), any::<u16>()])
+    };
+    let resumption = prop_oneof![Just(Resumption::Full), Just(Resumption::Resumed)];
+    (
+        any::<[u32; 12]>(),
+        code_point(names::group),
+        code_point(names::cipher_suite),
+        code_point(names::signature_scheme),
+        resumption,
+    )
+        .prop_map(|(sizes, group, cipher_suite, signature, resumption)| Wire {
+            client_hello_bytes: sizes[0],
+            client_hello_segments: sizes[1],
+            server_hello_bytes: sizes[2],
+            encrypted_extensions_bytes: sizes[3],
+            certificate_bytes: sizes[4],
+            certificate_verify_bytes: sizes[5],
+            server_finished_bytes: sizes[6],
+            client_finished_bytes: sizes[7],
+            client_hello_wire_bytes: sizes[8],
+            server_flight_wire_bytes: sizes[9],
+            client_finish_wire_bytes: sizes[10],
+            certificates: sizes[11] % 3,
+            group,
+            cipher_suite,
+            signature,
+            resumption,
+        })
+}
+
+fn tcp() -> impl Strategy<Value = TcpStats> {
+    (any::<[u32; 6]>(), duration(), duration()).prop_map(|(numbers, rtt, min_rtt)| TcpStats {
+        retransmits: numbers[0],
+        lost: numbers[1],
+        rtt,
+        min_rtt,
+        cwnd: numbers[2],
+        mss: numbers[3],
+        segments_out: numbers[4],
+        segments_in: numbers[5],
+    })
+}

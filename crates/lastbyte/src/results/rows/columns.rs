@@ -1,0 +1,686 @@
+//! The columns, what they say of a connection, and how a row is had back from them.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use lastbyte_link::{Direction, Rate};
+use lastbyte_tls::names;
+
+use super::{Batch, Column, Connection, Kind, Presence, Value};
+use crate::results::check::{cipher_suite_name, group_name, signature_name};
+use crate::results::{Outcome, Resumption, Row, Validity, Wire};
+use crate::study::{Cell, Emulation, RecordSize};
+
+/// All columns, in their order.
+pub const COLUMNS: &[Column] = &[
+    text("study", "what was measured", |c| {
+        c.batch.origin.study.into()
+    }),
+    text("measure", "the part of the study", |c| {
+        c.batch.origin.measure.into()
+    }),
+    text(
+        "engine",
+        "what carried the bytes: `live` or `virtual`",
+        |c| c.batch.origin.engine.into(),
+    ),
+    text(
+        "arm",
+        "what the study calls the TLS configuration, else its `tls`",
+        |c| c.batch.arm.name.as_str().into(),
+    ),
+    text("tls", "the TLS configuration, as it was written", |c| {
+        c.batch.arm.label.as_str().into()
+    }),
+    text("link", "what the study calls the link", |c| {
+        c.cell().link_name.as_deref().into()
+    })
+    .optional(),
+    whole("forward_delay_ns", "delay from client to server", |c| {
+        c.forward().delay.into()
+    }),
+    whole("forward_jitter_ns", "jitter from client to server", |c| {
+        c.forward().jitter.into()
+    }),
+    text(
+        "forward_distribution",
+        "how jitter from client to server is distributed",
+        |c| c.forward().distribution.to_string().into(),
+    ),
+    fraction(
+        "forward_loss",
+        "share of packets lost from client to server, as a fraction",
+        |c| c.forward().loss.mean().fraction().into(),
+    ),
+    text(
+        "forward_loss_model",
+        "how packets are lost from client to server, unless each has its own luck",
+        |c| c.forward().loss.model().into(),
+    )
+    .optional(),
+    whole(
+        "forward_rate_bps",
+        "rate limit from client to server, in bits per second",
+        |c| c.forward().rate.map(Rate::bits_per_second).into(),
+    )
+    .optional(),
+    whole(
+        "forward_queue_packets",
+        "queue limit from client to server",
+        |c| c.forward().queue.into(),
+    ),
+    whole("backward_delay_ns", "delay from server to client", |c| {
+        c.backward().delay.into()
+    }),
+    whole("backward_jitter_ns", "jitter from server to client", |c| {
+        c.backward().jitter.into()
+    }),
+    text(
+        "backward_distribution",
+        "how jitter from server to client is distributed",
+        |c| c.backward().distribution.to_string().into(),
+    ),
+    fraction(
+        "backward_loss",
+        "share of packets lost from server to client, as a fraction",
+        |c| c.backward().loss.mean().fraction().into(),
+    ),
+    text(
+        "backward_loss_model",
+        "how packets are lost from server to client, unless each has its own luck",
+        |c| c.backward().loss.model().into(),
+    )
+    .optional(),
+    whole(
+        "backward_rate_bps",
+        "rate limit from server to client, in bits per second",
+        |c| c.backward().rate.map(Rate::bits_per_second).into(),
+    )
+    .optional(),
+    whole(
+        "backward_queue_packets",
+        "queue limit from server to client",
+        |c| c.backward().queue.into(),
+    ),
+    text(
+        "gso",
+        "whether the link sees super-packets: `off` or `on`",
+        |c| c.cell().gso.name().into(),
+    ),
+    text(
+        "emulation",
+        "what emulated the link: `netem` or `link`",
+        |c| emulation(c.batch).into(),
+    ),
+    whole(
+        "initcwnd",
+        "the server's initial congestion window, in segments",
+        |c| c.cell().initcwnd.into(),
+    ),
+    whole(
+        "client_initcwnd",
+        "the client's initial congestion window, in segments",
+        |c| c.cell().client_initcwnd.into(),
+    ),
+    text("congestion", "congestion control of both ends", |c| {
+        c.cell().congestion.name().into()
+    }),
+    text(
+        "preset",
+        "all other settings: `network` or `published-2024`",
+        |c| c.cell().preset.name().into(),
+    ),
+    text(
+        "cpu",
+        "CPU time in a virtual clock: `none` or `calibrated`",
+        |c| cpu(c.batch),
+    )
+    .optional(),
+    whole("data_bytes", "response payload", |c| c.cell().data.0.into()),
+    text(
+        "record_size",
+        "most bytes of a TLS record, or `auto`",
+        |c| record_size(c.batch.arm.record_size),
+    ),
+    whole("timeout_ns", "when a connection counts as failed", |c| {
+        c.batch.experiment.timeout.into()
+    }),
+    whole("seed", "where all randomness comes from", |c| {
+        c.batch.experiment.seed.0.into()
+    }),
+    whole("concurrency", "connections at once, at most", |c| {
+        c.batch.concurrency.into()
+    }),
+    truth(
+        "valid",
+        "`false` if what was measured together with it may not be trusted",
+        |c| (c.batch.validity == Validity::Valid).into(),
+    ),
+    whole(
+        "index",
+        "the connection; arms share the luck of an index",
+        |c| c.row.index.into(),
+    )
+    .restored(|row, value| set(&mut row.index, value)),
+    whole("block", "the block that it was measured in", |c| {
+        c.row.block.into()
+    })
+    .restored(|row, value| set(&mut row.block, value)),
+    text("outcome", "`completed`, `timed-out` or `failed`", |c| {
+        outcome(&c.row.outcome)
+    })
+    .restored(|row, value| set(&mut row.outcome, value)),
+    text("reason", "why it failed", |c| reason(&c.row.outcome))
+        .optional()
+        .restored(|row, value| {
+            row.outcome = Outcome::Failed(value.text()?.to_owned());
+            Some(())
+        }),
+    whole(
+        "connect_ns",
+        "from just before connect() to TCP established",
+        |c| c.row.times.connect.into(),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.times.connect, value)),
+    whole(
+        "handshake_ns",
+        "from just before connect() to the client's Finished written",
+        |c| c.row.times.handshake.into(),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.times.handshake, value)),
+    whole(
+        "ttfb_ns",
+        "from just before connect() to the first payload byte decrypted",
+        |c| c.row.times.ttfb.into(),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.times.ttfb, value)),
+    whole(
+        "ttlb_ns",
+        "from just before connect() to the last payload byte decrypted",
+        |c| c.row.times.ttlb.into(),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.times.ttlb, value)),
+    whole(
+        "client_hello_bytes",
+        "ClientHello with its 4-byte header",
+        |c| seen(c.row.wire.client_hello_bytes),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.wire.client_hello_bytes, value)),
+    whole(
+        "client_hello_segments",
+        "segments that the ClientHello took",
+        |c| seen(c.row.wire.client_hello_segments),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.wire.client_hello_segments, value)),
+    whole(
+        "server_hello_bytes",
+        "ServerHello with its 4-byte header",
+        |c| seen(c.row.wire.server_hello_bytes),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.wire.server_hello_bytes, value)),
+    whole(
+        "encrypted_extensions_bytes",
+        "EncryptedExtensions with its 4-byte header",
+        |c| seen(c.row.wire.encrypted_extensions_bytes),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.wire.encrypted_extensions_bytes, value)),
+    whole(
+        "certificate_bytes",
+        "Certificate with its 4-byte header",
+        |c| seen(c.row.wire.certificate_bytes),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.wire.certificate_bytes, value)),
+    whole(
+        "certificate_verify_bytes",
+        "CertificateVerify with its 4-byte header",
+        |c| seen(c.row.wire.certificate_verify_bytes),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.wire.certificate_verify_bytes, value)),
+    whole(
+        "server_finished_bytes",
+        "the server's Finished with its 4-byte header",
+        |c| seen(c.row.wire.server_finished_bytes),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.wire.server_finished_bytes, value)),
+    whole(
+        "client_finished_bytes",
+        "the client's Finished with its 4-byte header",
+        |c| seen(c.row.wire.client_finished_bytes),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.wire.client_finished_bytes, value)),
+    whole(
+        "client_hello_wire_bytes",
+        "the client's first flight, with record framing",
+        |c| seen(c.row.wire.client_hello_wire_bytes),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.wire.client_hello_wire_bytes, value)),
+    whole(
+        "server_flight_wire_bytes",
+        "the server's messages, with record framing",
+        |c| seen(c.row.wire.server_flight_wire_bytes),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.wire.server_flight_wire_bytes, value)),
+    whole(
+        "client_finish_wire_bytes",
+        "the client's last messages, with record framing",
+        |c| seen(c.row.wire.client_finish_wire_bytes),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.wire.client_finish_wire_bytes, value)),
+    whole(
+        "certificates",
+        "certificates in the Certificate message",
+        |c| seen(c.row.wire.certificates),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.wire.certificates, value)),
+    text("group", "key-exchange group negotiated", |c| {
+        c.row.wire.group.map(group_name).into()
+    })
+    .optional()
+    .restored(|row, value| {
+        row.wire.group = Some(GROUPS.code_point(value.text()?)?);
+        Some(())
+    }),
+    text("cipher_suite", "cipher suite negotiated", |c| {
+        c.row.wire.cipher_suite.map(cipher_suite_name).into()
+    })
+    .optional()
+    .restored(|row, value| {
+        row.wire.cipher_suite = Some(CIPHER_SUITES.code_point(value.text()?)?);
+        Some(())
+    }),
+    text("signature", "signature scheme of CertificateVerify", |c| {
+        c.row.wire.signature.map(signature_name).into()
+    })
+    .optional()
+    .restored(|row, value| {
+        row.wire.signature = Some(SIGNATURES.code_point(value.text()?)?);
+        Some(())
+    }),
+    truth("resumed", "`true` if an earlier session was resumed", |c| {
+        resumed(&c.row.wire)
+    })
+    .optional()
+    .restored(|row, value| set(&mut row.wire.resumption, value)),
+    text("chain_sha256", "SHA-256 of the certificates as sent", |c| {
+        c.batch.chain_digest.into()
+    }),
+    whole(
+        "client_retransmits",
+        "tcpi_total_retrans of the client at the end",
+        |c| c.row.client_tcp.map(|tcp| tcp.retransmits).into(),
+    )
+    .optional()
+    .restored(|row, value| {
+        set(
+            &mut row.client_tcp.get_or_insert_default().retransmits,
+            value,
+        )
+    }),
+    whole("client_lost", "tcpi_lost of the client at the end", |c| {
+        c.row.client_tcp.map(|tcp| tcp.lost).into()
+    })
+    .optional()
+    .restored(|row, value| set(&mut row.client_tcp.get_or_insert_default().lost, value)),
+    whole("client_rtt_ns", "tcpi_rtt of the client at the end", |c| {
+        c.row.client_tcp.map(|tcp| tcp.rtt).into()
+    })
+    .optional()
+    .restored(|row, value| set(&mut row.client_tcp.get_or_insert_default().rtt, value)),
+    whole(
+        "client_min_rtt_ns",
+        "tcpi_min_rtt of the client at the end",
+        |c| c.row.client_tcp.map(|tcp| tcp.min_rtt).into(),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.client_tcp.get_or_insert_default().min_rtt, value)),
+    whole(
+        "client_cwnd",
+        "tcpi_snd_cwnd of the client at the end, in segments",
+        |c| c.row.client_tcp.map(|tcp| tcp.cwnd).into(),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.client_tcp.get_or_insert_default().cwnd, value)),
+    whole(
+        "client_mss",
+        "tcpi_snd_mss of the client at the end, in bytes",
+        |c| c.row.client_tcp.map(|tcp| tcp.mss).into(),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.client_tcp.get_or_insert_default().mss, value)),
+    whole(
+        "client_segments_out",
+        "tcpi_segs_out of the client at the end",
+        |c| c.row.client_tcp.map(|tcp| tcp.segments_out).into(),
+    )
+    .optional()
+    .restored(|row, value| {
+        set(
+            &mut row.client_tcp.get_or_insert_default().segments_out,
+            value,
+        )
+    }),
+    whole(
+        "client_segments_in",
+        "tcpi_segs_in of the client at the end",
+        |c| c.row.client_tcp.map(|tcp| tcp.segments_in).into(),
+    )
+    .optional()
+    .restored(|row, value| {
+        set(
+            &mut row.client_tcp.get_or_insert_default().segments_in,
+            value,
+        )
+    }),
+    whole(
+        "server_retransmits",
+        "tcpi_total_retrans of the server at the end",
+        |c| c.row.server_tcp.map(|tcp| tcp.retransmits).into(),
+    )
+    .optional()
+    .restored(|row, value| {
+        set(
+            &mut row.server_tcp.get_or_insert_default().retransmits,
+            value,
+        )
+    }),
+    whole("server_lost", "tcpi_lost of the server at the end", |c| {
+        c.row.server_tcp.map(|tcp| tcp.lost).into()
+    })
+    .optional()
+    .restored(|row, value| set(&mut row.server_tcp.get_or_insert_default().lost, value)),
+    whole("server_rtt_ns", "tcpi_rtt of the server at the end", |c| {
+        c.row.server_tcp.map(|tcp| tcp.rtt).into()
+    })
+    .optional()
+    .restored(|row, value| set(&mut row.server_tcp.get_or_insert_default().rtt, value)),
+    whole(
+        "server_min_rtt_ns",
+        "tcpi_min_rtt of the server at the end",
+        |c| c.row.server_tcp.map(|tcp| tcp.min_rtt).into(),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.server_tcp.get_or_insert_default().min_rtt, value)),
+    whole(
+        "server_cwnd",
+        "tcpi_snd_cwnd of the server at the end, in segments",
+        |c| c.row.server_tcp.map(|tcp| tcp.cwnd).into(),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.server_tcp.get_or_insert_default().cwnd, value)),
+    whole(
+        "server_mss",
+        "tcpi_snd_mss of the server at the end, in bytes",
+        |c| c.row.server_tcp.map(|tcp| tcp.mss).into(),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.server_tcp.get_or_insert_default().mss, value)),
+    whole(
+        "server_segments_out",
+        "tcpi_segs_out of the server at the end",
+        |c| c.row.server_tcp.map(|tcp| tcp.segments_out).into(),
+    )
+    .optional()
+    .restored(|row, value| {
+        set(
+            &mut row.server_tcp.get_or_insert_default().segments_out,
+            value,
+        )
+    }),
+    whole(
+        "server_segments_in",
+        "tcpi_segs_in of the server at the end",
+        |c| c.row.server_tcp.map(|tcp| tcp.segments_in).into(),
+    )
+    .optional()
+    .restored(|row, value| {
+        set(
+            &mut row.server_tcp.get_or_insert_default().segments_in,
+            value,
+        )
+    }),
+    whole(
+        "link_lateness_ns",
+        "latest delivery of a packet, behind the link's time for it",
+        |c| c.row.lateness.link.into(),
+    )
+    .restored(|row, value| set(&mut row.lateness.link, value)),
+    whole(
+        "endpoint_wait_ns",
+        "waiting for other connections' work, summed",
+        |c| c.row.lateness.endpoint.into(),
+    )
+    .restored(|row, value| set(&mut row.lateness.endpoint, value)),
+];
+
+const fn text(
+    name: &'static str,
+    doc: &'static str,
+    value: for<'a> fn(&Connection<'a>) -> Value<'a>,
+) -> Column {
+    Column::new(name, doc, Kind::Text, value)
+}
+
+const fn whole(
+    name: &'static str,
+    doc: &'static str,
+    value: for<'a> fn(&Connection<'a>) -> Value<'a>,
+) -> Column {
+    Column::new(name, doc, Kind::Whole, value)
+}
+
+const fn fraction(
+    name: &'static str,
+    doc: &'static str,
+    value: for<'a> fn(&Connection<'a>) -> Value<'a>,
+) -> Column {
+    Column::new(name, doc, Kind::Fraction, value)
+}
+
+const fn truth(
+    name: &'static str,
+    doc: &'static str,
+    value: for<'a> fn(&Connection<'a>) -> Value<'a>,
+) -> Column {
+    Column::new(name, doc, Kind::Truth, value)
+}
+
+impl Column {
+    const fn new(
+        name: &'static str,
+        doc: &'static str,
+        kind: Kind,
+        value: for<'a> fn(&Connection<'a>) -> Value<'a>,
+    ) -> Column {
+        Column {
+            name,
+            doc,
+            kind,
+            presence: Presence::Required,
+            value,
+            restore: None,
+        }
+    }
+
+    const fn optional(mut self) -> Column {
+        self.presence = Presence::Optional;
+        self
+    }
+
+    const fn restored(mut self, restore: fn(&mut Row, Value<'_>) -> Option<()>) -> Column {
+        self.restore = Some(restore);
+        self
+    }
+}
+
+impl<'a> Connection<'a> {
+    fn cell(&self) -> &'a Cell {
+        self.batch.cell
+    }
+
+    fn forward(&self) -> &'a Direction {
+        &self.batch.cell.link.forward
+    }
+
+    fn backward(&self) -> &'a Direction {
+        &self.batch.cell.link.backward
+    }
+}
+
+fn emulation(batch: &Batch<'_>) -> &'static str {
+    match (batch.origin.engine, batch.experiment.emulation) {
+        ("live", _) => Emulation::Link.name(),
+        (_, emulation) => emulation.name(),
+    }
+}
+
+fn cpu(batch: &Batch<'_>) -> Value<'static> {
+    match (batch.origin.engine, batch.experiment.cpu) {
+        ("live", _) => Value::Absent,
+        (_, cpu) => cpu.name().into(),
+    }
+}
+
+fn record_size(size: RecordSize) -> Value<'static> {
+    match size {
+        RecordSize::FirstSegment => "auto".into(),
+        RecordSize::Fixed(bytes) => bytes.to_string().into(),
+    }
+}
+
+fn outcome(outcome: &Outcome) -> Value<'static> {
+    match outcome {
+        Outcome::Completed => "completed".into(),
+        Outcome::TimedOut => "timed-out".into(),
+        Outcome::Failed(_) => "failed".into(),
+    }
+}
+
+fn reason(outcome: &Outcome) -> Value<'_> {
+    match outcome {
+        Outcome::Failed(reason) => reason.as_str().into(),
+        Outcome::Completed | Outcome::TimedOut => Value::Absent,
+    }
+}
+
+/// A message of no bytes was not seen.
+fn seen(number: u32) -> Value<'static> {
+    (number > 0).then_some(number).into()
+}
+
+/// Of a handshake that did not get so far, nothing is known.
+fn resumed(wire: &Wire) -> Value<'static> {
+    match (wire.group, wire.resumption) {
+        (_, Resumption::Resumed) => true.into(),
+        (Some(_), Resumption::Full) => false.into(),
+        (None, Resumption::Full) => Value::Absent,
+    }
+}
+
+fn set<T: FromValue>(field: &mut T, value: Value<'_>) -> Option<()> {
+    *field = T::from_value(&value)?;
+    Some(())
+}
+
+/// What a field of a row can be had back from.
+trait FromValue: Sized {
+    fn from_value(value: &Value<'_>) -> Option<Self>;
+}
+
+impl Value<'_> {
+    fn text(&self) -> Option<&str> {
+        match self {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl FromValue for u32 {
+    fn from_value(value: &Value<'_>) -> Option<Self> {
+        match value {
+            Value::Whole(number) => (*number).try_into().ok(),
+            _ => None,
+        }
+    }
+}
+
+impl FromValue for Duration {
+    fn from_value(value: &Value<'_>) -> Option<Self> {
+        match value {
+            Value::Whole(nanos) => Some(Duration::from_nanos(*nanos)),
+            _ => None,
+        }
+    }
+}
+
+impl<T: FromValue> FromValue for Option<T> {
+    fn from_value(value: &Value<'_>) -> Option<Self> {
+        T::from_value(value).map(Some)
+    }
+}
+
+impl FromValue for Resumption {
+    fn from_value(value: &Value<'_>) -> Option<Self> {
+        match value {
+            Value::Truth(true) => Some(Resumption::Resumed),
+            Value::Truth(false) => Some(Resumption::Full),
+            _ => None,
+        }
+    }
+}
+
+impl FromValue for Outcome {
+    /// Of one that failed, the reason is in a column of its own.
+    fn from_value(value: &Value<'_>) -> Option<Self> {
+        match value.text()? {
+            "completed" => Some(Outcome::Completed),
+            "timed-out" => Some(Outcome::TimedOut),
+            "failed" => Some(Outcome::Failed(String::new())),
+            _ => None,
+        }
+    }
+}
+
+/// IANA's names, to find code points by.
+struct CodePoints(LazyLock<HashMap<&'static str, u16>>);
+
+static GROUPS: CodePoints = CodePoints::new(|| all(names::group));
+static CIPHER_SUITES: CodePoints = CodePoints::new(|| all(names::cipher_suite));
+static SIGNATURES: CodePoints = CodePoints::new(|| all(names::signature_scheme));
+
+impl CodePoints {
+    const fn new(all: fn() -> HashMap<&'static str, u16>) -> CodePoints {
+        CodePoints(LazyLock::new(all))
+    }
+
+    /// One that has no name was written as a number.
+    fn code_point(&self, name: &str) -> Option<u16> {
+        match name.strip_prefix("0x") {
+            Some(digits) => u16::from_str_radix(digits, 16).ok(),
+            None => self.0.get(name).copied(),
+        }
+    }
+}
+
+fn all(name: fn(u16) -> Option<&'static str>) -> HashMap<&'static str, u16> {
+    (0..=u16::MAX)
+        .filter_map(|code_point| Some((name(code_point)?, code_point)))
+        .collect()
+}

@@ -1,0 +1,419 @@
+//! How a study is written.
+//!
+//! ```toml
+//! name = "slow links"          # the file's name without its ending
+//! percentiles = [50, 75, 90]   # up to 99.9
+//! engine = "auto"              # auto | live | virtual
+//! folder = "."                 # where paths begin: from the folder of this file
+//! connections = 1000           # of each sample; this and what follows can differ by measure
+//! seed = 1
+//! timeout = "300s"
+//! concurrency = 20             # live only; else the engine's choice
+//! emulation = "netem"          # virtual only: netem | link
+//! cpu = "none"                 # virtual only: none | calibrated
+//!
+//! [arm.classical]              # the first arm is the baseline
+//! tls = "secp256r1/rsa-2048"   # an arm as on the command line
+//!
+//! [link.lte-m]
+//! rtt = "200ms"                # or `delay`, that of one direction
+//! rate = "1mbit"               # without limit
+//! loss = ["0%", "3%"]          # 0%; lists make a grid
+//! jitter = "0ms"
+//! jitter_distribution = "normal"
+//! queue = 1000
+//! [link.lte-m.backward]        # or `forward`: what differs from the server to the client
+//! loss = "0%"
+//!
+//! [[measure]]
+//! id = "growth"
+//! arms = ["classical"]         # all, in the order of the file
+//! links = ["lte-m"]            # all, in the order of the file
+//! preset = "network"           # network | published-2024, with which goes gso = "on"
+//! gso = "off"                  # off | on
+//! congestion = "cubic"         # cubic | reno | bbr
+//! client_initcwnd = 10
+//! initcwnd = 20                # 10
+//! data = ["0KiB", "50KiB"]     # 0KiB
+//!
+//! [[figure]]
+//! id = "fig10"
+//! measure = "growth"
+//! plot = "increase"            # increase | percentiles | cdf | table
+//! x = "data"                   # link | rtt | rate | loss | jitter | initcwnd | data
+//! facet = "loss"               # as x
+//! metric = "ttlb"              # ttlb; connect | handshake | ttfb
+//! ```
+//!
+//! Where a key is absent, what is in its comment first holds; `id`, `tls`, `rtt`, a figure's
+//! `measure` and `plot`, and the `x` of what is drawn along one, must be there.
+//!
+//! The cells of a measure are those of its links in their order. In a link and in a measure, a key
+//! changes faster than those that stand before it here; a link's `forward` and `backward` change
+//! faster than all its other keys.
+//!
+//! Where a grid won't do, a measure has *explicit cells*, in the order in which they are reported.
+//! Their `link` is a name, or a table with the keys of a link and the `name` that is reported:
+//!
+//! ```toml
+//! [[measure.cell]]
+//! link = "lte-m"
+//! data = "50KiB"
+//! [[measure.cell]]
+//! link = { name = "lte-m", rtt = "180ms", rate = "1mbit" }
+//! initcwnd = 20
+//! ```
+
+mod error;
+mod grid;
+mod table;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use error::{StudyError, StudyProblem};
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lastbyte_link::Seed;
+
+use self::grid::{GRID, LINK, NamedLink};
+use self::table::{Field, Source, Table};
+use self::write::key;
+use super::{
+    Arm, ArmChain, Cell, EngineChoice, Experiment, Figure, Measure, NoPercentile, Percentile, Plot,
+    Study, UnknownName,
+};
+
+/// Cells of a study, at most.
+const MOST_CELLS: usize = 100_000;
+/// Connections of a sample, at most.
+const MOST_CONNECTIONS: u32 = 1_000_000;
+
+const TOP: &[&str] = &[
+    "name",
+    "percentiles",
+    "engine",
+    "folder",
+    "arm",
+    "link",
+    "measure",
+    "figure",
+];
+const SAMPLING: &[&str] = &[
+    "connections",
+    "seed",
+    "timeout",
+    "concurrency",
+    "emulation",
+    "cpu",
+];
+const MEASURE: &[&str] = &["id", "arms", "links", "cell"];
+const FIGURE: &[&str] = &["id", "measure", "plot", "x", "facet", "metric"];
+
+impl Study {
+    /// Reads a study file.
+    ///
+    /// # Errors
+    ///
+    /// When the file can't be read or is no study: one line with the file, the line and the mend.
+    pub fn load(path: &Path) -> Result<Study, StudyError> {
+        let text = fs::read_to_string(path).map_err(|error| StudyError::Unreadable {
+            path: path.to_owned(),
+            error,
+        })?;
+        Study::parse(&text, path)
+    }
+
+    /// Reads the text of a study file. Relative paths in it begin at the folder of `path`, which
+    /// also names the study if nothing else does.
+    ///
+    /// # Errors
+    ///
+    /// When it is no study: one line with the file, the line and the mend.
+    pub fn parse(text: &str, path: &Path) -> Result<Study, StudyError> {
+        let source = Source { path, text };
+        let document = source.parse()?;
+        let known = [TOP, SAMPLING].concat();
+        let top = Table::new(source, String::new(), 0..0, document.get_ref(), &known)?;
+
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let name = top.read("name", Field::text)?;
+        let percentiles = top.read("percentiles", |field| field.list(percentile))?;
+        let engine = top.read("engine", Field::parse)?;
+        let folder = top.read("folder", Field::text)?.unwrap_or_default();
+        let folder = absolute(&path.with_file_name(folder));
+        let file = File {
+            usual: sampling(&top, Experiment::new(Vec::new(), Vec::new(), 1000))?,
+            arms: arms(&top, &folder)?,
+            links: links(&top, &folder)?,
+            folder,
+        };
+        let measures = file.measures(&top)?;
+        Ok(Study {
+            name: name.unwrap_or(&stem).to_owned(),
+            path: path.to_owned(),
+            text: text.to_owned(),
+            figures: figures(&top, &measures)?,
+            measures,
+            percentiles: percentiles.unwrap_or_else(|| Percentile::USUAL.to_vec()),
+            engine: engine.unwrap_or_default(),
+            folder: file.folder,
+        })
+    }
+
+    /// A study that no file holds, of one measure. Relative paths begin at the current folder.
+    pub fn single(name: &str, mut experiment: Experiment) -> Study {
+        let folder = absolute(Path::new(""));
+        for arm in &mut experiment.arms {
+            settle(arm, &folder);
+        }
+        Study {
+            name: name.to_owned(),
+            path: PathBuf::new(),
+            text: String::new(),
+            measures: vec![Measure {
+                id: name.to_owned(),
+                experiment,
+            }],
+            percentiles: Percentile::USUAL.to_vec(),
+            engine: EngineChoice::default(),
+            figures: Vec::new(),
+            folder,
+        }
+    }
+}
+
+/// What measures refer to.
+struct File {
+    /// An experiment without arms and cells.
+    usual: Experiment,
+    arms: Vec<Arm>,
+    links: Vec<NamedLink>,
+    folder: PathBuf,
+}
+
+impl File {
+    fn measures(&self, top: &Table) -> Result<Vec<Measure>, StudyError> {
+        const HEADER: &str = "[[measure]]";
+        let mut measures: Vec<Measure> = Vec::new();
+        let mut left = MOST_CELLS;
+        let known = [MEASURE, GRID, SAMPLING].concat();
+        let tables = top.require("measure", HEADER)?.tables(HEADER, &known)?;
+        for table in tables {
+            let measure = self.measure(&table, left)?;
+            if measures.iter().any(|other| other.id == measure.id) {
+                return Err(table.same_name("measure", &measure.id));
+            }
+            left -= measure.experiment.cells.len();
+            measures.push(measure);
+        }
+        Ok(measures)
+    }
+
+    /// `most` is how many cells it may have.
+    fn measure(&self, table: &Table, most: usize) -> Result<Measure, StudyError> {
+        let id = table.require("id", "id = \"NAME\"")?.text()?.to_owned();
+        let arms = match table.get("arms") {
+            None => self.arms.clone(),
+            Some(arms) => arms.list(|arm| self.arm(arm))?,
+        };
+        let cells = match table.get("cell") {
+            Some(cells) => self.explicit_cells(table, &cells, most)?,
+            None => {
+                let links = match table.get("links") {
+                    Some(links) => links.list(|link| self.link(link))?,
+                    None if self.links.is_empty() => {
+                        return Err(table.missing("links", "[link.NAME]"));
+                    }
+                    None => self.links.iter().collect(),
+                };
+                grid::cells(table, &links, most)?
+            }
+        };
+        Ok(Measure {
+            id,
+            experiment: Experiment {
+                arms,
+                cells,
+                ..sampling(table, self.usual.clone())?
+            },
+        })
+    }
+
+    fn explicit_cells(
+        &self,
+        measure: &Table,
+        field: &Field,
+        most: usize,
+    ) -> Result<Vec<Cell>, StudyError> {
+        const HEADER: &str = "[[measure.cell]]";
+        let mut grid = ["links"].iter().chain(GRID);
+        if let Some(other) = grid.find_map(|key| measure.get(key)) {
+            return Err(other.conflict(HEADER));
+        }
+        let mut cells = Vec::new();
+        for table in field.tables(HEADER, &[&["link"], GRID].concat())? {
+            let link = table.require("link", "link = \"NAME\"")?;
+            let left = most - cells.len();
+            let more = match link.is_table() {
+                true => grid::cells(&table, &[&self.inline_link(&link, left)?], left)?,
+                false => grid::cells(&table, &[self.link(&link)?], left)?,
+            };
+            cells.extend(more);
+        }
+        Ok(cells)
+    }
+
+    fn inline_link(&self, field: &Field, most: usize) -> Result<NamedLink, StudyError> {
+        let table = field.table("link".to_owned(), &[&["name"], LINK].concat())?;
+        Ok(NamedLink {
+            name: table.read("name", Field::text)?.map(str::to_owned),
+            grid: grid::links(&table, &self.folder, most)?,
+        })
+    }
+
+    fn arm(&self, field: &Field) -> Result<Arm, StudyError> {
+        find("arm", field, &self.arms, |arm| &arm.name).cloned()
+    }
+
+    fn link(&self, field: &Field) -> Result<&NamedLink, StudyError> {
+        find("link", field, &self.links, |link| {
+            link.name.as_deref().unwrap_or_default()
+        })
+    }
+}
+
+/// The one of `known` that a field names.
+fn find<'k, T>(
+    kind: &'static str,
+    field: &Field,
+    known: &'k [T],
+    name: impl Fn(&T) -> &str,
+) -> Result<&'k T, StudyError> {
+    let text = field.text()?;
+    known
+        .iter()
+        .find(|known| name(known) == text)
+        .ok_or_else(|| {
+            let unknown = UnknownName::new(kind, text, known.iter().map(name));
+            field.error(StudyProblem::Value(unknown.to_string()))
+        })
+}
+
+fn arms(top: &Table, folder: &Path) -> Result<Vec<Arm>, StudyError> {
+    let mut arms: Vec<Arm> = Vec::new();
+    for field in top.require("arm", "[arm.NAME]")?.named_tables()? {
+        let table = field.table(format!("[arm.{}]", key(field.key())), &["tls"])?;
+        let tls = table.require("tls", "tls = \"GROUP/CHAIN\"")?;
+        let mut arm: Arm = tls.parse()?;
+        if let Some(other) = arms.iter().find(|other| other.label == arm.label) {
+            return Err(tls.error(StudyProblem::SameArm {
+                name: field.key().to_owned(),
+                other: other.name.clone(),
+            }));
+        }
+        arm.name = field.key().to_owned();
+        settle(&mut arm, folder);
+        arms.push(arm);
+    }
+    Ok(arms)
+}
+
+/// Lets the paths of an arm begin at `folder`.
+fn settle(arm: &mut Arm, folder: &Path) {
+    if let ArmChain::Pem(files) = &mut arm.chain {
+        let paths = [
+            Some(&mut files.chain),
+            files.key.as_mut(),
+            files.ca.as_mut(),
+        ];
+        for path in paths.into_iter().flatten() {
+            *path = folder.join(&path);
+        }
+    }
+}
+
+/// `path` from the root of the file system, whether or not there is something.
+fn absolute(path: &Path) -> PathBuf {
+    // An empty path is none, but the current folder is meant.
+    std::path::absolute(path.join(".")).unwrap_or_else(|_| path.to_owned())
+}
+
+fn links(top: &Table, folder: &Path) -> Result<Vec<NamedLink>, StudyError> {
+    let mut links = Vec::new();
+    let Some(field) = top.get("link") else {
+        return Ok(links);
+    };
+    let mut left = MOST_CELLS;
+    for field in field.named_tables()? {
+        let table = field.table(format!("[link.{}]", key(field.key())), LINK)?;
+        let grid = grid::links(&table, folder, left)?;
+        left -= grid.len();
+        links.push(NamedLink {
+            name: Some(field.key().to_owned()),
+            grid,
+        });
+    }
+    Ok(links)
+}
+
+/// `usual`, with what a table says otherwise.
+fn sampling(table: &Table, usual: Experiment) -> Result<Experiment, StudyError> {
+    let connections = table.read("connections", |field| field.whole(1..=MOST_CONNECTIONS))?;
+    let seed = table.read("seed", |field| field.whole(0..=u64::MAX))?;
+    let timeout = table.read("timeout", Field::duration)?;
+    let concurrency = table.read("concurrency", |field| field.whole(1..=u32::MAX))?;
+    let emulation = table.read("emulation", Field::parse)?;
+    let cpu = table.read("cpu", Field::parse)?;
+    Ok(Experiment {
+        connections: connections.unwrap_or(usual.connections),
+        seed: seed.map_or(usual.seed, Seed),
+        timeout: timeout.unwrap_or(usual.timeout),
+        concurrency: concurrency.or(usual.concurrency),
+        emulation: emulation.unwrap_or(usual.emulation),
+        cpu: cpu.unwrap_or(usual.cpu),
+        ..usual
+    })
+}
+
+fn percentile(field: &Field) -> Result<Percentile, StudyError> {
+    let percentile = format!("p{}", field.number()?).parse();
+    percentile.map_err(|error: NoPercentile| field.error(StudyProblem::Value(error.to_string())))
+}
+
+fn figures(top: &Table, measures: &[Measure]) -> Result<Vec<Figure>, StudyError> {
+    const HEADER: &str = "[[figure]]";
+    let mut figures: Vec<Figure> = Vec::new();
+    let Some(field) = top.get("figure") else {
+        return Ok(figures);
+    };
+    for table in field.tables(HEADER, FIGURE)? {
+        let figure = figure(&table, measures)?;
+        if figures.iter().any(|other| other.id == figure.id) {
+            return Err(table.same_name("figure", &figure.id));
+        }
+        figures.push(figure);
+    }
+    Ok(figures)
+}
+
+fn figure(table: &Table, measures: &[Measure]) -> Result<Figure, StudyError> {
+    let id = table.require("id", "id = \"NAME\"")?.text()?.to_owned();
+    let field = table.require("measure", "measure = \"ID\"")?;
+    let measure = find("measure", &field, measures, |measure| &measure.id)?;
+    let plot: Plot = table.require("plot", "plot = \"increase\"")?.parse()?;
+    let x = table.read("x", Field::parse)?;
+    if x.is_none() && plot.needs_x() {
+        return Err(table.missing("x", "x = \"data\""));
+    }
+    Ok(Figure {
+        id,
+        measure: measure.id.clone(),
+        plot,
+        x,
+        facet: table.read("facet", Field::parse)?,
+        metric: table.read("metric", Field::parse)?.unwrap_or_default(),
+    })
+}

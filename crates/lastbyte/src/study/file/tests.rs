@@ -1,0 +1,1260 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::HashSet;
+use std::fs;
+use std::time::Duration;
+
+use insta::assert_snapshot;
+use lastbyte_link::{Bytes, Direction, Distribution, Link, Loss, Probability, Rate};
+use lastbyte_pki::PemFiles;
+use proptest::prelude::*;
+
+use super::*;
+use crate::study::{
+    BlockId, Congestion, CpuTime, Emulation, EngineChoice, Gso, Metric, Parameter, Preset, Size,
+};
+
+const SLOW_LINKS: &str = r#"name = "slow links"
+connections = 1000
+seed = 1
+percentiles = [50, 75, 90]
+
+[arm.classical]              # the first arm is the baseline
+tls = "secp256r1/rsa-2048:2500B"
+[arm.pq]
+tls = "SecP256r1MLKEM768/rsa-2048:16000B"
+
+[link.lte-m]
+rtt = "200ms"
+rate = "1mbit"
+loss = ["0%", "3%", "10%"]   # lists make a grid
+
+[[measure]]
+id = "growth"
+arms = ["classical", "pq"]
+links = ["lte-m"]
+initcwnd = 20
+data = ["0KiB", "50KiB", "100KiB", "200KiB"]
+
+[[figure]]
+id = "fig10"
+measure = "growth"
+plot = "increase"            # increase | percentiles | cdf | table
+x = "data"
+facet = "loss"
+metric = "ttlb"
+"#;
+
+fn parse(text: &str) -> Result<Study, StudyError> {
+    Study::parse(text, Path::new("studies/slow-links.toml"))
+}
+
+fn study(text: &str) -> Study {
+    parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// The one measure of a study with the arms a and b, and the links x and y.
+fn measure(rest: &str) -> Experiment {
+    let mut study = study(&format!("{BASE}{rest}"));
+    study.measures.remove(0).experiment
+}
+
+const BASE: &str = r#"
+[arm.a]
+tls = "x25519/rsa-2048"
+[arm.b]
+tls = "x25519/ml-dsa-44"
+[link.x]
+rtt = "10ms"
+[link.y]
+rtt = "20ms"
+[[measure]]
+id = "m"
+"#;
+
+#[test]
+fn slow_links() {
+    let study = study(SLOW_LINKS);
+    let arm = |name: &str, tls: &str| Arm {
+        name: name.into(),
+        ..tls.parse().unwrap()
+    };
+    let cell = |loss: &str, kibibytes: u64| {
+        let direction = Direction {
+            rate: Rate::from_bits_per_second(1_000_000),
+            loss: loss.parse().unwrap(),
+            distribution: Distribution::Normal,
+            ..Direction::default()
+        };
+        Cell {
+            link: Link::symmetric(Duration::from_millis(200), direction),
+            link_name: Some("lte-m".into()),
+            initcwnd: 20,
+            data: Bytes(kibibytes << 10),
+            ..Cell::default()
+        }
+    };
+    let cells = ["0%", "3%", "10%"]
+        .into_iter()
+        .flat_map(|loss| [0, 50, 100, 200].map(|kibibytes| cell(loss, kibibytes)));
+    let arms = vec![
+        arm("classical", "secp256r1/rsa-2048:2500B"),
+        arm("pq", "SecP256r1MLKEM768/rsa-2048:16000B"),
+    ];
+    assert_eq!(
+        study,
+        Study {
+            name: "slow links".into(),
+            path: "studies/slow-links.toml".into(),
+            text: SLOW_LINKS.into(),
+            measures: vec![Measure {
+                id: "growth".into(),
+                experiment: Experiment::new(arms, cells.collect(), 1000),
+            }],
+            percentiles: Percentile::USUAL.to_vec(),
+            engine: EngineChoice::Auto,
+            figures: vec![Figure {
+                id: "fig10".into(),
+                measure: "growth".into(),
+                plot: Plot::Increase,
+                x: Some(Parameter::Data),
+                facet: Some(Parameter::Loss),
+                metric: Metric::Ttlb,
+            }],
+            folder: std::env::current_dir().unwrap().join("studies"),
+        }
+    );
+}
+
+#[test]
+fn all_that_may_be_absent() {
+    let study = study(BASE);
+    assert_eq!(study.name, "slow-links");
+    assert_eq!(study.engine, EngineChoice::Auto);
+    assert_eq!(study.percentiles, Percentile::USUAL);
+    assert_eq!(study.figures, []);
+    let experiment = &study.measures[0].experiment;
+    let names = |arms: &[Arm]| arms.iter().map(|arm| arm.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&experiment.arms), ["a", "b"]);
+    assert_eq!(
+        *experiment,
+        Experiment {
+            arms: experiment.arms.clone(),
+            ..Experiment::new(Vec::new(), experiment.cells.clone(), 1000)
+        }
+    );
+    let cell = |name: &str, rtt| Cell {
+        link: Link::symmetric(
+            Duration::from_millis(rtt),
+            Direction {
+                distribution: Distribution::Normal,
+                ..Direction::default()
+            },
+        ),
+        link_name: Some(name.into()),
+        ..Cell::default()
+    };
+    assert_eq!(experiment.cells, [cell("x", 10), cell("y", 20)]);
+}
+
+#[test]
+fn what_a_measure_says_holds_for_it_alone() {
+    let top = r#"
+        engine = "virtual"
+        percentiles = [25, 99.9]
+        connections = 7
+        seed = 18446744073709551615
+        timeout = "10s"
+        concurrency = 3
+        emulation = "link"
+        cpu = "calibrated"
+    "#;
+    let own = r#"
+        [[measure]]
+        id = "own"
+        links = "y"
+        arms = "b"
+        connections = 8
+        seed = 2
+        timeout = "20s"
+        concurrency = 4
+        emulation = "netem"
+        cpu = "none"
+    "#;
+    let study = study(&format!("{top}{BASE}{own}"));
+    assert_eq!(study.engine, EngineChoice::Virtual);
+    assert_eq!(
+        study.percentiles,
+        ["p25", "p99.9"].map(|percentile| percentile.parse().unwrap())
+    );
+    let [usual, own] = &study.measures[..] else {
+        panic!("{study:?}");
+    };
+    let (usual, own) = (&usual.experiment, &own.experiment);
+    assert_eq!(
+        *usual,
+        Experiment {
+            arms: usual.arms.clone(),
+            cells: usual.cells.clone(),
+            connections: 7,
+            seed: Seed(u64::MAX),
+            timeout: Duration::from_secs(10),
+            concurrency: Some(3),
+            emulation: Emulation::Link,
+            cpu: CpuTime::Calibrated,
+        }
+    );
+    assert_eq!(
+        *own,
+        Experiment {
+            arms: usual.arms[1..].to_vec(),
+            cells: usual.cells[1..].to_vec(),
+            connections: 8,
+            seed: Seed(2),
+            timeout: Duration::from_secs(20),
+            concurrency: Some(4),
+            emulation: Emulation::Netem,
+            cpu: CpuTime::None,
+        }
+    );
+}
+
+#[test]
+fn the_order_of_a_grid() {
+    let text = r#"
+        [arm.a]
+        tls = "x25519/rsa-2048"
+        [link.far]
+        rtt = "300ms"
+        [link.near]
+        delay = ["1ms", "2ms"]
+        rate = ["1mbit", "2mbit"]
+        loss = ["0%", "1%"]
+        jitter = ["0ms", "1ms"]
+        [link.near.forward]
+        queue = [10, 20]
+        [[measure]]
+        id = "links"
+        links = ["near", "far"]
+        [[measure]]
+        id = "cells"
+        links = "far"
+        preset = ["network", "published-2024"]
+        congestion = ["cubic", "bbr"]
+        client_initcwnd = [10, 20]
+        initcwnd = [10, 20]
+        data = ["0KiB", "1KiB"]
+    "#;
+    let lines: Vec<_> = study(text)
+        .measures
+        .into_iter()
+        .flat_map(|measure| measure.experiment.cells)
+        .map(|cell| format!("{} {cell}", cell.link_name.as_deref().unwrap_or_default()))
+        .collect();
+    assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn directions_that_differ() {
+    let text = r#"
+        [arm.a]
+        tls = "x25519/rsa-2048"
+        [link.x]
+        rtt = "30ms"
+        rate = "1mbit"
+        loss = "1%"
+        jitter_distribution = "uniform"
+        [link.x.forward]
+        delay = "5ms"
+        loss = "gemodel:1%/10%"
+        [link.x.backward]
+        rate = "10mbit"
+        jitter = "2ms"
+        jitter_distribution = "paretonormal"
+        queue = 20
+        [[measure]]
+        id = "m"
+    "#;
+    let forward = Direction {
+        delay: Duration::from_millis(5),
+        rate: Rate::from_bits_per_second(1_000_000),
+        loss: "gemodel:1%/10%".parse().unwrap(),
+        distribution: Distribution::Uniform,
+        ..Direction::default()
+    };
+    let backward = Direction {
+        delay: Duration::from_millis(15),
+        rate: Rate::from_bits_per_second(10_000_000),
+        loss: "1%".parse().unwrap(),
+        jitter: Duration::from_millis(2),
+        distribution: Distribution::ParetoNormal,
+        queue: 20,
+    };
+    let study = study(text);
+    let cells = &study.measures[0].experiment.cells;
+    assert_eq!(cells[0].link, Link { forward, backward });
+    assert_eq!(cells.len(), 1);
+
+    let delays = text.replace(r#"rtt = "30ms""#, "");
+    assert_eq!(
+        parse(&delays).unwrap_err().to_string(),
+        r#"studies/slow-links.toml:4: missing "rtt" in [link.x]: write rtt = "35ms""#
+    );
+    let delays = delays.replace("queue", "delay = '15ms'\nqueue");
+    assert_eq!(self::study(&delays).measures, study.measures);
+}
+
+#[test]
+fn a_preset_has_its_gso_unless_told_otherwise() {
+    let settings = |rest| {
+        let cells = measure(&format!("links = 'x'\n{rest}")).cells;
+        cells
+            .iter()
+            .map(|cell| (cell.preset, cell.gso))
+            .collect::<Vec<_>>()
+    };
+    let network = (Preset::Network, Gso::Off);
+    let published = (Preset::Published2024, Gso::On);
+    assert_eq!(settings(""), [network]);
+    assert_eq!(settings("preset = 'network'"), [network]);
+    assert_eq!(
+        settings("preset = ['published-2024', 'network']"),
+        [published, network]
+    );
+    assert_eq!(
+        settings("preset = 'published-2024'\ngso = 'off'"),
+        [(published.0, Gso::Off)]
+    );
+    assert_eq!(settings("gso = 'on'"), [(network.0, Gso::On)]);
+}
+
+#[test]
+fn explicit_cells() {
+    let experiment = measure(
+        r#"
+        [[measure.cell]]
+        link = "y"
+        data = ["1KiB", "0KiB"]
+        [[measure.cell]]
+        link = { name = "z", delay = "15ms", backward.queue = 20 }
+        congestion = "reno"
+        [[measure.cell]]
+        link = { rtt = "20ms" }
+        preset = "published-2024"
+        [[measure.cell]]
+        link = "y"
+        data = "1KiB"
+        "#,
+    );
+    let [y1, y0, z, unnamed, again] = &experiment.cells[..] else {
+        panic!("{experiment:?}");
+    };
+    assert_eq!(
+        (y1.link.rtt(), y1.data),
+        (Duration::from_millis(20), Bytes(1024))
+    );
+    assert_eq!(y1.link_name.as_deref(), Some("y"));
+    assert_eq!(again, y1);
+    assert_eq!(y0.data, Bytes(0));
+    assert_eq!(z.link.rtt(), Duration::from_millis(30));
+    assert_eq!(z.link.backward.queue, 20);
+    assert_eq!(z.link_name.as_deref(), Some("z"));
+    assert_eq!(z.congestion, Congestion::Reno);
+    assert_eq!((&unnamed.link, &unnamed.link_name), (&y0.link, &None));
+    assert_eq!(
+        (unnamed.preset, unnamed.gso),
+        (Preset::Published2024, Gso::On)
+    );
+}
+
+#[test]
+fn what_no_measure_uses_is_no_error() {
+    let experiment = measure("arms = 'b'\nlinks = 'y'");
+    assert_eq!((experiment.arms.len(), experiment.cells.len()), (1, 1));
+}
+
+#[test]
+fn the_documentation_is_a_study() {
+    let blocks: Vec<String> = include_str!("../file.rs")
+        .lines()
+        .map_while(|line| line.strip_prefix("//!"))
+        .collect::<Vec<_>>()
+        .split(|line| line.starts_with(" ```"))
+        .skip(1)
+        .step_by(2)
+        .map(|lines| lines.join("\n"))
+        .collect();
+    let [whole, cells] = &blocks[..] else {
+        panic!("{blocks:?}");
+    };
+    assert_eq!(study(whole).size(1000).cells, 4);
+    let at = whole.find("preset = ").unwrap();
+    assert_eq!(
+        study(&format!("{}{cells}", &whole[..at]).replace("links =", "#"))
+            .size(1000)
+            .cells,
+        3
+    );
+}
+
+#[test]
+fn paths_begin_at_the_folder_of_the_file() {
+    let text = r#"
+        [arm.a]
+        tls = "x25519/certs/chain.pem/key=key.pem/ca=/etc/root.pem"
+        [link.x]
+        rtt = "35ms"
+        [[measure]]
+        id = "m"
+    "#;
+    let chain = |text: &str| study(text).measures[0].experiment.arms[0].chain.clone();
+    let here = std::env::current_dir().unwrap();
+    let files = |folder: PathBuf| {
+        ArmChain::Pem(PemFiles {
+            chain: folder.join("certs/chain.pem"),
+            key: Some(folder.join("key.pem")),
+            ca: Some("/etc/root.pem".into()),
+        })
+    };
+    assert_eq!(chain(text), files(here.join("studies")));
+    assert_eq!(
+        chain(&format!("folder = 'x/y'{text}")),
+        files(here.join("studies/x/y"))
+    );
+    assert_eq!(chain(&format!("folder = '/x'{text}")), files("/x".into()));
+
+    let label = "x25519/certs/chain.pem/key=key.pem/ca=/etc/root.pem";
+    let arms = vec![label.parse().unwrap()];
+    let single = Study::single("one", Experiment::new(arms, vec![Cell::default()], 1));
+    assert_eq!(single.measures[0].experiment.arms[0].chain, files(here));
+    assert_eq!(single.measures[0].experiment.arms[0].label, label);
+    assert_reads_again(&single);
+}
+
+#[test]
+fn jitter_from_a_file_beside_the_study() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("study.toml");
+    let text = format!("{BASE}links = 'x'").replace(
+        "rtt = \"10ms\"",
+        "rtt = '10ms'\njitter = '1ms'\njitter_distribution = 'wifi.dist'",
+    );
+    fs::write(&path, &text).unwrap();
+    let missing = Study::load(&path).unwrap_err().to_string();
+    let start = format!("{}:9: can't read jitter distribution", path.display());
+    assert!(missing.starts_with(&start), "{missing}");
+
+    fs::write(folder.path().join("wifi.dist"), "-8192 0 x").unwrap();
+    let wrong = Study::load(&path).unwrap_err().to_string();
+    assert!(
+        wrong.contains(r#":9: jitter distribution "wifi.dist", line 1: "x" is no"#),
+        "{wrong}"
+    );
+
+    fs::write(folder.path().join("wifi.dist"), "-8192 0 8192").unwrap();
+    let study = Study::load(&path).unwrap();
+    let distribution = &study.measures[0].experiment.cells[0]
+        .link
+        .forward
+        .distribution;
+    assert_eq!(distribution.to_string(), "wifi.dist");
+    assert_eq!(distribution.table(), Some(&[-8192, 0, 8192][..]));
+    assert_reads_again(&study);
+}
+
+#[test]
+fn a_file_that_is_none() {
+    assert_eq!(
+        Study::load(Path::new("/no/such.toml"))
+            .unwrap_err()
+            .to_string(),
+        r#"can't read study "/no/such.toml": No such file or directory (os error 2)"#
+    );
+}
+
+/// What replaces what in [`SLOW_LINKS`], and the error with its line.
+const ERRORS: &[(&str, &str, &str)] = &[
+    // Not TOML.
+    (
+        "seed = 1",
+        "seed = ",
+        "3: not TOML: string values must be quoted, expected literal string",
+    ),
+    (
+        "[link.lte-m]",
+        "[link.lte-m",
+        "11: not TOML: unclosed table, expected `]`",
+    ),
+    (
+        "seed = 1",
+        "name = 'x'",
+        r#"3: "name" is there twice: leave one out"#,
+    ),
+    (
+        "[arm.pq]",
+        "[arm.classical]",
+        r#"8: "classical" is there twice: leave one out"#,
+    ),
+    // Keys.
+    (
+        "seed",
+        "sead",
+        r#"3: unknown key "sead": did you mean "seed"?"#,
+    ),
+    (
+        "links = [",
+        "lnik = [",
+        r#"19: unknown key "lnik" in [[measure]]: did you mean "links"?"#,
+    ),
+    (
+        "[arm.pq]\ntls",
+        "[arm.'p q']\ntsl",
+        r#"9: unknown key "tsl" in [arm."p q"]: did you mean "tls"?"#,
+    ),
+    (
+        "rate",
+        "rat",
+        r#"13: unknown key "rat" in [link.lte-m]: did you mean "rate"?"#,
+    ),
+    (
+        "rate =",
+        "backward.rtt =",
+        r#"13: unknown key "rtt" in [link.lte-m.backward]: did you mean "rate"?"#,
+    ),
+    (
+        "[[figure]]",
+        "[[figures]]",
+        r#"23: unknown key "figures": did you mean "figure"?"#,
+    ),
+    (
+        "facet",
+        "face",
+        r#"28: unknown key "face" in [[figure]]: did you mean "facet"?"#,
+    ),
+    // What is missing.
+    (
+        "tls = \"secp256r1/rsa-2048:2500B\"",
+        "",
+        r#"6: missing "tls" in [arm.classical]: write tls = "GROUP/CHAIN""#,
+    ),
+    (
+        "rtt = \"200ms\"",
+        "",
+        r#"11: missing "rtt" in [link.lte-m]: write rtt = "35ms""#,
+    ),
+    (
+        "id = \"growth\"",
+        "",
+        r#"16: missing "id" in [[measure]]: write id = "NAME""#,
+    ),
+    (
+        "plot = \"increase\"",
+        "",
+        r#"23: missing "plot" in [[figure]]: write plot = "increase""#,
+    ),
+    (
+        "x = \"data\"",
+        "",
+        r#"23: missing "x" in [[figure]]: write x = "data""#,
+    ),
+    // Types.
+    (
+        "1000",
+        "\"many\"",
+        r#"2: "connections" is a text: write a whole number"#,
+    ),
+    (
+        "1000",
+        "1.5",
+        r#"2: "connections" is a fraction: write a whole number"#,
+    ),
+    (
+        "\"slow links\"",
+        "5",
+        r#"1: "name" is a whole number: write a text in quotes"#,
+    ),
+    (
+        "[50, 75, 90]",
+        "true",
+        r#"4: "percentiles" is a truth value: write a number"#,
+    ),
+    (
+        "[50, 75, 90]",
+        "[50, [75]]",
+        r#"4: "percentiles" is a list: write a number"#,
+    ),
+    (
+        "rtt = \"200ms\"",
+        "rtt = 2000-01-01",
+        r#"12: "rtt" is a date: write a text in quotes"#,
+    ),
+    (
+        "[\"lte-m\"]",
+        "[{ rtt = \"35ms\" }]",
+        r#"19: "links" is a table: write a text in quotes"#,
+    ),
+    (
+        "[[measure]]",
+        "[measure]",
+        r#"16: "measure" is a table: write tables such as [[measure]]"#,
+    ),
+    (
+        "[link.lte-m]",
+        "[link]",
+        r#"12: "rtt" is a text: write a table such as [link.rtt]"#,
+    ),
+    (
+        "rate = \"1mbit\"",
+        "forward = \"1mbit\"",
+        r#"13: "forward" is a text: write a table such as [link.lte-m.forward]"#,
+    ),
+    // Units and names.
+    (
+        "200ms",
+        "200msec",
+        r#"12: unknown unit "msec" in "200msec": did you mean "ms"?"#,
+    ),
+    (
+        "\"200ms\"",
+        "200",
+        r#"12: missing unit in duration "200": did you mean "200ms"?"#,
+    ),
+    (
+        "\"200ms\"",
+        "0.2",
+        r#"12: missing unit in duration "0.2": did you mean "0.2ms"?"#,
+    ),
+    (
+        "1mbit",
+        "1mbits",
+        r#"13: unknown unit "mbits" in "1mbits": did you mean "mbit"?"#,
+    ),
+    (
+        "\"10%\"]",
+        "\n\"10\"]",
+        r#"15: missing unit in probability "10": did you mean "10%"?"#,
+    ),
+    (
+        "50KiB",
+        "50K",
+        r#"21: unknown unit "K" in "50K": did you mean "KB"?"#,
+    ),
+    (
+        "secp256r1/rsa-2048:2500B",
+        "secp256r1/rsa2048",
+        r#"7: arm "secp256r1/rsa2048": unknown chain "rsa2048": did you mean "rsa-2048"?"#,
+    ),
+    (
+        "seed = 1",
+        "engine = \"real\"",
+        r#"3: unknown engine "real": use one of auto, live, virtual"#,
+    ),
+    (
+        "seed = 1",
+        "emulation = \"netme\"",
+        r#"3: unknown emulation "netme": did you mean "netem"?"#,
+    ),
+    (
+        "seed = 1",
+        "cpu = \"calibrate\"",
+        r#"3: unknown CPU time "calibrate": did you mean "calibrated"?"#,
+    ),
+    (
+        "seed = 1",
+        "timeout = 300",
+        r#"3: missing unit in duration "300": did you mean "300ms"?"#,
+    ),
+    (
+        "initcwnd = 20",
+        "gso = \"ON\"",
+        r#"20: unknown GSO setting "ON": did you mean "on"?"#,
+    ),
+    (
+        "initcwnd = 20",
+        "preset = \"published\"",
+        r#"20: unknown preset "published": did you mean "published-2024"?"#,
+    ),
+    (
+        "initcwnd = 20",
+        "congestion = \"cubc\"",
+        r#"20: unknown congestion control "cubc": did you mean "cubic"?"#,
+    ),
+    (
+        "rate = \"1mbit\"",
+        "jitter_distribution = \"norml\"",
+        r#"13: unknown jitter distribution "norml": did you mean "normal"?"#,
+    ),
+    (
+        "\"increase\"",
+        "\"increas\"",
+        r#"26: unknown plot "increas": did you mean "increase"?"#,
+    ),
+    (
+        "x = \"data\"",
+        "x = \"date\"",
+        r#"27: unknown parameter "date": did you mean "data"?"#,
+    ),
+    (
+        "facet = \"loss\"",
+        "facet = \"bytes\"",
+        r#"28: unknown parameter "bytes": use one of link, rtt, rate, loss, jitter, initcwnd, data"#,
+    ),
+    (
+        "\"ttlb\"",
+        "\"ttl\"",
+        r#"29: unknown metric "ttl": did you mean "ttlb"?"#,
+    ),
+    // References.
+    (
+        "\"pq\"]",
+        "\"qp\"]",
+        r#"18: unknown arm "qp": did you mean "pq"?"#,
+    ),
+    (
+        "[\"lte-m\"]",
+        "[\"lte\"]",
+        r#"19: unknown link "lte": did you mean "lte-m"?"#,
+    ),
+    (
+        "measure = \"growth\"",
+        "measure = \"groth\"",
+        r#"25: unknown measure "groth": did you mean "growth"?"#,
+    ),
+    // Ranges.
+    (
+        "1000",
+        "0",
+        r#"2: "connections" can't be 0: use 1 to 1000000"#,
+    ),
+    (
+        "1000",
+        "1_000_001",
+        r#"2: "connections" can't be 1000001: use 1 to 1000000"#,
+    ),
+    (
+        "seed = 1",
+        "seed = -1",
+        r#"3: "seed" can't be -1: use 0 to 18446744073709551615"#,
+    ),
+    (
+        "seed = 1",
+        "concurrency = 0",
+        r#"3: "concurrency" can't be 0: use 1 to 4294967295"#,
+    ),
+    (
+        "[50, 75, 90]",
+        "[50, 100]",
+        r#"4: "p100" is no percentile: use p0.1 to p99.9, such as p75"#,
+    ),
+    (
+        "[50, 75, 90]",
+        "0",
+        r#"4: "p0" is no percentile: use p0.1 to p99.9, such as p75"#,
+    ),
+    (
+        "[50, 75, 90]",
+        "[99.99]",
+        r#"4: "p99.99" is no percentile: use p0.1 to p99.9, such as p75"#,
+    ),
+    (
+        "rate = \"1mbit\"",
+        "queue = 0",
+        r#"13: "queue" can't be 0: use 1 to 4294967295"#,
+    ),
+    (
+        "initcwnd = 20",
+        "initcwnd = [20, 1001]",
+        r#"20: "initcwnd" can't be 1001: use 1 to 1000"#,
+    ),
+    (
+        "200KiB",
+        "2GiB",
+        r#"21: "data" can't be 2GiB: use 0B to 1GiB"#,
+    ),
+    // What is empty.
+    (
+        "[50, 75, 90]",
+        "[]",
+        r#"4: "percentiles" is empty: write at least one"#,
+    ),
+    (
+        "[\"classical\", \"pq\"]",
+        "[]",
+        r#"18: "arms" is empty: write at least one"#,
+    ),
+    (
+        "[\"lte-m\"]",
+        "[]",
+        r#"19: "links" is empty: write at least one"#,
+    ),
+    (
+        "[\"0%\", \"3%\", \"10%\"]",
+        "[]",
+        r#"14: "loss" is empty: write at least one"#,
+    ),
+    (
+        "\"slow links\"",
+        "\"\"",
+        r#"1: "name" is empty: write a text"#,
+    ),
+    ("\"growth\"", "\"\"", r#"17: "id" is empty: write a text"#),
+    // What is there twice.
+    (
+        "[50, 75, 90]",
+        "[50, 50.0]",
+        r#"4: "percentiles" has 50.0 twice: leave one out"#,
+    ),
+    (
+        "\"pq\"]",
+        "\"classical\"]",
+        r#"18: "arms" has "classical" twice: leave one out"#,
+    ),
+    (
+        "\"10%\"",
+        "\"3.0%\"",
+        r#"14: "loss" has "3.0%" twice: leave one out"#,
+    ),
+    (
+        "\"50KiB\"",
+        "\"51200B\", \"50KiB\"",
+        r#"21: "data" has "50KiB" twice: leave one out"#,
+    ),
+    (
+        "initcwnd = 20",
+        "initcwnd = [20, 0x14]",
+        r#"20: "initcwnd" has 0x14 twice: leave one out"#,
+    ),
+    (
+        "SecP256r1MLKEM768/rsa-2048:16000B",
+        "secp256r1/rsa-2048:2500B",
+        r#"9: arm "pq" is the same as arm "classical": leave one out"#,
+    ),
+    (
+        "[[figure]]",
+        "[[measure]]\nid = \"growth\"\n[[figure]]",
+        r#"23: measure "growth" is there twice: give each a name of its own"#,
+    ),
+    // What contradicts.
+    (
+        "rate = \"1mbit\"",
+        "delay = \"100ms\"",
+        r#"13: "delay" does not go with "rtt": leave one out"#,
+    ),
+    (
+        "[[figure]]",
+        "[[measure.cell]]\nlink = \"lte-m\"\n[[figure]]",
+        r#"19: "links" does not go with [[measure.cell]]: leave one out"#,
+    ),
+];
+
+#[test]
+fn errors_have_the_line_and_the_mend() {
+    for (good, bad, expected) in ERRORS {
+        let text = SLOW_LINKS.replacen(good, bad, 1);
+        assert_ne!(text, SLOW_LINKS, "{good}");
+        let error = parse(&text).expect_err(expected).to_string();
+        assert_eq!(
+            error,
+            format!("studies/slow-links.toml:{expected}"),
+            "{bad}"
+        );
+    }
+}
+
+#[test]
+fn errors_of_what_is_not_there_at_all() {
+    let error = |text: &str| parse(text).unwrap_err().to_string();
+    let arm = "[arm.a]\ntls = \"x25519/rsa-2048\"\n";
+    let measure = "[[measure]]\nid = \"m\"\n";
+    assert_eq!(
+        error(""),
+        r#"studies/slow-links.toml:1: missing "arm": write [arm.NAME]"#
+    );
+    assert_eq!(
+        error("[arm]"),
+        r#"studies/slow-links.toml:1: "arm" is empty: write a table such as [arm.NAME]"#
+    );
+    assert_eq!(
+        error(arm),
+        r#"studies/slow-links.toml:1: missing "measure": write [[measure]]"#
+    );
+    assert_eq!(
+        error(&format!("measure = []\n{arm}")),
+        r#"studies/slow-links.toml:1: "measure" is empty: write at least one [[measure]]"#
+    );
+    assert_eq!(
+        error(&format!("{arm}{measure}")),
+        r#"studies/slow-links.toml:3: missing "links" in [[measure]]: write [link.NAME]"#
+    );
+    assert_eq!(
+        error(&format!("{arm}{measure}links = \"x\"")),
+        r#"studies/slow-links.toml:5: unknown link "x": there is none"#
+    );
+    assert_eq!(
+        error(&format!("{arm}{measure}[[measure.cell]]\ninitcwnd = 5")),
+        r#"studies/slow-links.toml:5: missing "link" in [[measure.cell]]: write link = "NAME""#
+    );
+    let figure = "[[figure]]\nid = \"f\"\nmeasure = \"m\"\nplot = \"cdf\"\n";
+    assert_eq!(
+        error(&format!("{BASE}{figure}{figure}")),
+        r#"studies/slow-links.toml:16: figure "f" is there twice: give each a name of its own"#
+    );
+}
+
+#[test]
+fn errors_stay_on_one_line() {
+    let error = Study::parse("a\nb", Path::new("new\nline.toml")).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        r"new\nline.toml:1: not TOML: key with no value, expected `=`"
+    );
+    let error = parse("\"a\\nb\" = 1").unwrap_err().to_string();
+    assert!(error.contains(r#"unknown key "a\nb""#), "{error}");
+}
+
+#[test]
+fn there_is_an_end_to_what_lists_make() {
+    let list = |unit: &str, count: u32| {
+        let values: Vec<_> = (1..=count)
+            .map(|value| format!("'{value}{unit}'"))
+            .collect();
+        format!("[{}]", values.join(", "))
+    };
+    let (delays, sizes) = (list("ms", 400), list("B", 400));
+    let links = format!("rtt = {delays}\njitter = {}\n", list("us", 300));
+    let too_many = "more than 100000 cells: shorten the lists, or write several studies";
+    let error = |text: String| parse(&text).unwrap_err().to_string();
+
+    let wide = BASE.replace("rtt = \"10ms\"", &links);
+    assert_eq!(
+        error(wide),
+        format!("studies/slow-links.toml:8: {too_many}")
+    );
+    let links = links.replace(&list("us", 300), &list("us", 150));
+    let wide = BASE
+        .replace("rtt = \"10ms\"", &links)
+        .replace("rtt = \"20ms\"", &links);
+    assert_eq!(
+        error(wide),
+        format!("studies/slow-links.toml:12: {too_many}")
+    );
+    let cells = BASE.replace("rtt = \"10ms\"", &format!("rtt = {delays}"));
+    assert_eq!(
+        error(format!("{cells}data = {sizes}")),
+        format!("studies/slow-links.toml:12: {too_many}")
+    );
+    let most = format!("{cells}links = 'x'\ndata = {}", list("B", 250));
+    assert_eq!(study(&most).size(1).cells, 100_000);
+    assert_eq!(
+        error(format!("{most}\n[[measure]]\nid = 'n'")),
+        format!("studies/slow-links.toml:14: {too_many}")
+    );
+    assert_eq!(
+        error(format!(
+            "{most}\n[[measure]]\nid = 'n'\n[[measure.cell]]\nlink = 'y'"
+        )),
+        format!("studies/slow-links.toml:16: {too_many}")
+    );
+}
+
+/// That what is written of a study is the same study, wherever it is put.
+fn assert_reads_again(study: &Study) {
+    let text = study.to_toml();
+    let again = Study::parse(&text, Path::new("/else/where.toml"))
+        .unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let expected = Study {
+        path: "/else/where.toml".into(),
+        text: text.clone(),
+        ..study.clone()
+    };
+    assert_eq!(again, expected, "{text}");
+}
+
+#[test]
+fn what_is_written_of_an_example() {
+    let study = study(&SLOW_LINKS.replace("lte-m]", "lte-m]\nqueue = 20"));
+    assert_reads_again(&study);
+    let short = study
+        .to_toml()
+        .replace(&study.folder.display().to_string(), "FOLDER");
+    let cells: Vec<_> = short.split("\n\n[[measure.cell]]").collect();
+    assert_eq!(cells.len(), 13);
+    assert_snapshot!([cells[0], cells[6], cells[12]].join("\n\n[[measure.cell]]"));
+}
+
+fn duration() -> impl Strategy<Value = Duration> {
+    prop_oneof![
+        (0..1000_u64).prop_map(Duration::from_millis),
+        any::<u64>().prop_map(Duration::from_nanos)
+    ]
+}
+
+fn probability() -> impl Strategy<Value = Probability> {
+    (0.0..=1.0).prop_map(|fraction| Probability::from_fraction(fraction).unwrap())
+}
+
+fn loss() -> impl Strategy<Value = Loss> {
+    let parameters = (probability(), probability(), probability(), probability());
+    prop_oneof![
+        probability().prop_map(Loss::Random),
+        parameters.prop_map(|(to_bad, to_good, loss_in_bad, loss_in_good)| {
+            Loss::GilbertElliott {
+                to_bad,
+                to_good,
+                loss_in_bad,
+                loss_in_good,
+            }
+        }),
+    ]
+}
+
+fn direction() -> impl Strategy<Value = Direction> {
+    let distributions = vec![
+        Distribution::Uniform,
+        Distribution::Normal,
+        Distribution::Pareto,
+        Distribution::ParetoNormal,
+    ];
+    (
+        duration(),
+        duration(),
+        prop::sample::select(distributions),
+        loss(),
+        prop::option::of(1..=u64::MAX),
+        1..=u32::MAX,
+    )
+        .prop_map(
+            |(delay, jitter, distribution, loss, rate, queue)| Direction {
+                delay,
+                jitter,
+                distribution,
+                loss,
+                rate: rate.and_then(Rate::from_bits_per_second),
+                queue,
+            },
+        )
+}
+
+fn link() -> impl Strategy<Value = Link> {
+    prop_oneof![
+        (duration(), direction()).prop_map(|(rtt, direction)| Link::symmetric(rtt, direction)),
+        (direction(), direction()).prop_map(|(forward, backward)| Link { forward, backward }),
+    ]
+}
+
+fn cell() -> impl Strategy<Value = Cell> {
+    (
+        link(),
+        prop::option::of(name()),
+        1..=1000_u32,
+        1..=1000_u32,
+        prop::sample::select(&Congestion::ALL[..]),
+        0..=1_u64 << 30,
+        prop::sample::select(&Gso::ALL[..]),
+        prop::sample::select(&Preset::ALL[..]),
+    )
+        .prop_map(
+            |(link, link_name, initcwnd, client_initcwnd, congestion, data, gso, preset)| Cell {
+                link,
+                link_name,
+                initcwnd,
+                client_initcwnd,
+                congestion,
+                data: Bytes(data),
+                gso,
+                preset,
+            },
+        )
+}
+
+/// Anything, control characters, quotes and brackets included.
+fn name() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[a-z0-9-]{1,8}",
+        "[\"'\\\\\\]. #=\n\u{7f}\u{85}é]{1,4}",
+        ".{1,4}"
+    ]
+}
+
+fn names(count: usize) -> impl Strategy<Value = Vec<String>> {
+    let names = prop::collection::hash_set(name(), count);
+    names.prop_map(|names: HashSet<String>| names.into_iter().collect())
+}
+
+/// Three arms, some of which have their label as their name.
+fn arms() -> impl Strategy<Value = Vec<Arm>> {
+    let labels = [
+        "secp256r1/rsa-2048",
+        "SecP256r1MLKEM768/ml-dsa-65+ecdsa-p256:16000B/intermediates=2",
+        "x25519//etc/\"chain\".pem/key=/etc/key\\.pem",
+    ];
+    names(labels.len()).prop_flat_map(move |names| {
+        let arms = labels.into_iter().zip(names).map(|(label, name)| {
+            let arm: Arm = label.parse().unwrap();
+            let named = Arm {
+                name,
+                ..arm.clone()
+            };
+            prop::sample::select(vec![arm, named])
+        });
+        arms.collect::<Vec<_>>()
+    })
+}
+
+fn experiment(arms: Vec<Arm>) -> impl Strategy<Value = Experiment> {
+    (
+        prop::sample::subsequence(arms, 1..=3).prop_shuffle(),
+        prop::collection::vec(cell(), 1..4),
+        1..=MOST_CONNECTIONS,
+        prop::option::of(1..=u32::MAX),
+        duration(),
+        any::<u64>(),
+        prop::sample::select(&Emulation::ALL[..]),
+        prop::sample::select(&CpuTime::ALL[..]),
+    )
+        .prop_map(
+            |(arms, cells, connections, concurrency, timeout, seed, emulation, cpu)| Experiment {
+                arms,
+                cells,
+                connections,
+                concurrency,
+                timeout,
+                seed: Seed(seed),
+                emulation,
+                cpu,
+            },
+        )
+}
+
+fn measures() -> impl Strategy<Value = Vec<Measure>> {
+    (arms(), names(3), 1..=3_usize).prop_flat_map(|(arms, ids, count)| {
+        let measure = |id| {
+            experiment(arms.clone()).prop_map(move |experiment| Measure {
+                id: String::clone(&id),
+                experiment,
+            })
+        };
+        ids.into_iter().take(count).map(measure).collect::<Vec<_>>()
+    })
+}
+
+fn figure(id: String, measure: String) -> impl Strategy<Value = Figure> {
+    let parameter = || prop::sample::select(&Parameter::ALL[..]);
+    (
+        prop::sample::select(&Plot::ALL[..]),
+        parameter(),
+        prop::option::of(parameter()),
+        prop::sample::select(&Metric::ALL[..]),
+    )
+        .prop_map(move |(plot, x, facet, metric)| Figure {
+            id: id.clone(),
+            measure: measure.clone(),
+            plot,
+            x: plot.needs_x().then_some(x),
+            facet,
+            metric,
+        })
+}
+
+fn any_study() -> impl Strategy<Value = Study> {
+    let percentiles =
+        (1..=999_u16).prop_map(|per_mille| format!("p{}.{}", per_mille / 10, per_mille % 10));
+    (
+        name(),
+        measures(),
+        prop::collection::btree_set(percentiles, 1..4),
+        prop::sample::select(&EngineChoice::ALL[..]),
+        name(),
+    )
+        .prop_flat_map(|(name, measures, percentiles, engine, id)| {
+            let last = measures[measures.len() - 1].id.clone();
+            prop::option::of(figure(id, last)).prop_map(move |figure| Study {
+                name: name.clone(),
+                path: PathBuf::new(),
+                text: String::new(),
+                measures: measures.clone(),
+                percentiles: percentiles.iter().map(|p| p.parse().unwrap()).collect(),
+                engine,
+                figures: figure.into_iter().collect(),
+                folder: "/some where/\"else\"".into(),
+            })
+        })
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_what_is_read(study in any_study()) {
+        assert_reads_again(&study);
+    }
+
+    #[test]
+    fn any_text_is_a_study_or_one_line(
+        (good, bad) in prop::sample::select(ERRORS).prop_map(|(good, bad, _)| (good, bad)),
+        other in ".{0,10}|[a-z=\"\\[\\]{},.\n]{0,10}",
+        at in 0..SLOW_LINKS.len(),
+    ) {
+        let mut text = SLOW_LINKS.replacen(good, bad, 1);
+        text.insert_str(text.floor_char_boundary(at), &other);
+        if let Err(error) = parse(&text) {
+            prop_assert!(!error.to_string().contains('\n'), "{}", error);
+        }
+    }
+}
+
+#[test]
+fn sizes_and_blocks() {
+    let other =
+        "[[measure]]\nid = \"other\"\nconnections = 10\narms = \"pq\"\ndata = [\"0B\", \"1B\"]";
+    let study = study(&format!("{SLOW_LINKS}{other}"));
+    assert_eq!(
+        study.size(400),
+        Size {
+            cells: 12 + 6,
+            samples: 24 + 6,
+            blocks: 24 * 3 + 6,
+            connections: 24_000 + 60,
+        }
+    );
+    let blocks: Vec<_> = study.blocks(400).collect();
+    assert_eq!(blocks.len(), 78);
+    assert!(blocks.is_sorted());
+    let places: Vec<_> = (blocks.iter().take(7))
+        .map(|id| (id.cell, id.block, id.arm, study.block(*id, 400)))
+        .collect();
+    assert_eq!(
+        places,
+        [
+            (0, 0, 0, 0..400),
+            (0, 0, 1, 0..400),
+            (0, 1, 0, 400..800),
+            (0, 1, 1, 400..800),
+            (0, 2, 0, 800..1000),
+            (0, 2, 1, 800..1000),
+            (1, 0, 0, 0..400),
+        ]
+    );
+    let last = blocks[77];
+    assert_eq!(
+        (last.measure, last.cell, last.block, last.arm),
+        (1, 5, 0, 0)
+    );
+    assert_eq!(study.block(last, 400), 0..10);
+    let all: u64 = blocks
+        .iter()
+        .map(|id| study.block(*id, 400).len() as u64)
+        .sum();
+    assert_eq!(all, study.size(400).connections);
+
+    for absent in [
+        BlockId { measure: 2, ..last },
+        BlockId { cell: 6, ..last },
+        BlockId {
+            block: u32::MAX,
+            ..last
+        },
+        BlockId { arm: 1, ..last },
+    ] {
+        let none = study.block(absent, 400);
+        assert_eq!(none.start, none.end, "{absent:?}");
+    }
+}

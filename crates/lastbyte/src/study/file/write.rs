@@ -1,0 +1,201 @@
+//! Writes a study so that what is read of it is the same study.
+
+use std::fmt::Display;
+
+use lastbyte_link::{Direction, Link, format_duration};
+
+use crate::study::{Arm, Cell, Experiment, Figure, Measure, Study};
+
+impl Study {
+    /// The study as a text that [`Study::parse`] reads as the same study, wherever it is put. Every
+    /// cell stands on its own.
+    pub fn to_toml(&self) -> String {
+        let percentiles = self.percentiles.iter().map(|percentile| {
+            let percentile = percentile.to_string();
+            percentile.trim_start_matches('p').to_owned()
+        });
+        let mut text = Text::default();
+        text.set("name", quoted(&self.name));
+        text.set("percentiles", list(percentiles));
+        text.set("engine", quoted(self.engine));
+        text.set("folder", quoted(self.folder.display()));
+        for arm in self.arms() {
+            text.header(&format!("[arm.{}]", key(&arm.name)));
+            text.set("tls", quoted(&arm.label));
+        }
+        for Measure { id, experiment } in &self.measures {
+            text.header("[[measure]]");
+            text.set("id", quoted(id));
+            text.experiment(experiment);
+        }
+        for figure in &self.figures {
+            text.header("[[figure]]");
+            text.figure(figure);
+        }
+        text.0
+    }
+
+    /// Every arm once, in the order in which they first appear.
+    fn arms(&self) -> Vec<&Arm> {
+        let mut arms: Vec<&Arm> = Vec::new();
+        for arm in self.measures.iter().flat_map(|m| &m.experiment.arms) {
+            if !arms.iter().any(|other| other.name == arm.name) {
+                arms.push(arm);
+            }
+        }
+        arms
+    }
+}
+
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    fn header(&mut self, header: &str) {
+        self.0 += &format!("\n{header}\n");
+    }
+
+    fn set(&mut self, key: &str, value: impl Display) {
+        self.0 += &format!("{key} = {value}\n");
+    }
+
+    fn experiment(&mut self, experiment: &Experiment) {
+        let Experiment {
+            arms,
+            cells,
+            connections,
+            concurrency,
+            timeout,
+            seed,
+            emulation,
+            cpu,
+        } = experiment;
+        self.set("arms", list(arms.iter().map(|arm| quoted(&arm.name))));
+        self.set("connections", connections);
+        self.set("seed", seed.0);
+        self.set("timeout", quoted(format_duration(*timeout)));
+        if let Some(concurrency) = concurrency {
+            self.set("concurrency", concurrency);
+        }
+        self.set("emulation", quoted(emulation));
+        self.set("cpu", quoted(cpu));
+        for cell in cells {
+            self.header("[[measure.cell]]");
+            self.cell(cell);
+        }
+    }
+
+    fn cell(&mut self, cell: &Cell) {
+        let Cell {
+            link,
+            link_name,
+            initcwnd,
+            client_initcwnd,
+            congestion,
+            data,
+            gso,
+            preset,
+        } = cell;
+        let name = link_name.as_ref().map(|name| ("name", quoted(name)));
+        let link = name.into_iter().chain(self::link(link));
+        self.set("link", table(link));
+        self.set("preset", quoted(preset));
+        self.set("gso", quoted(gso));
+        self.set("congestion", quoted(congestion));
+        self.set("client_initcwnd", client_initcwnd);
+        self.set("initcwnd", initcwnd);
+        self.set("data", quoted(data));
+    }
+
+    fn figure(&mut self, figure: &Figure) {
+        let Figure {
+            id,
+            measure,
+            plot,
+            x,
+            facet,
+            metric,
+        } = figure;
+        self.set("id", quoted(id));
+        self.set("measure", quoted(measure));
+        self.set("plot", quoted(plot));
+        if let Some(x) = x {
+            self.set("x", quoted(x));
+        }
+        if let Some(facet) = facet {
+            self.set("facet", quoted(facet));
+        }
+        self.set("metric", quoted(metric));
+    }
+}
+
+type Entry = (&'static str, String);
+
+fn link(link: &Link) -> Vec<Entry> {
+    let Link { forward, backward } = link;
+    // Half of an odd number of nanoseconds is rounded, so only what is made of the RTT tells.
+    if *link == Link::symmetric(link.rtt(), forward.clone()) {
+        let rtt = ("rtt", quoted(format_duration(link.rtt())));
+        return [rtt].into_iter().chain(direction(forward)).collect();
+    }
+    let whole = |direction: &Direction| {
+        let delay = ("delay", quoted(format_duration(direction.delay)));
+        table([delay].into_iter().chain(self::direction(direction)))
+    };
+    vec![("forward", whole(forward)), ("backward", whole(backward))]
+}
+
+/// A direction without its delay.
+fn direction(direction: &Direction) -> impl Iterator<Item = Entry> {
+    let Direction {
+        delay: _,
+        jitter,
+        distribution,
+        loss,
+        rate,
+        queue,
+    } = direction;
+    let rate = rate.map(|rate| ("rate", quoted(rate)));
+    let others = [
+        ("loss", quoted(loss)),
+        ("jitter", quoted(format_duration(*jitter))),
+        ("jitter_distribution", quoted(distribution)),
+        ("queue", queue.to_string()),
+    ];
+    rate.into_iter().chain(others)
+}
+
+fn table(entries: impl IntoIterator<Item = Entry>) -> String {
+    let entries = entries.into_iter();
+    let entries: Vec<_> = entries
+        .map(|(key, value)| format!("{key} = {value}"))
+        .collect();
+    format!("{{ {} }}", entries.join(", "))
+}
+
+fn list(values: impl IntoIterator<Item = String>) -> String {
+    let values: Vec<_> = values.into_iter().collect();
+    format!("[{}]", values.join(", "))
+}
+
+/// A key as it is written in a header.
+pub(super) fn key(name: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    match !name.is_empty() && name.chars().all(is_bare) {
+        true => name.to_owned(),
+        false => quoted(name),
+    }
+}
+
+/// A basic string of TOML.
+fn quoted(text: impl Display) -> String {
+    let escaped = text
+        .to_string()
+        .chars()
+        .fold(String::new(), |text, c| match c {
+            '"' | '\\' => format!("{text}\\{c}"),
+            c if c.is_control() => format!("{text}\\u{:04X}", u32::from(c)),
+            c => format!("{text}{c}"),
+        });
+    format!("\"{escaped}\"")
+}

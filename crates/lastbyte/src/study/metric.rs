@@ -1,0 +1,96 @@
+//! What is told of the connections of a sample.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::named::named;
+
+/// A time from just before `connect()`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Metric {
+    /// To TCP established.
+    Connect,
+    /// To the client's Finished written.
+    Handshake,
+    /// To the first response payload byte decrypted.
+    Ttfb,
+    /// To the last response payload byte decrypted.
+    #[default]
+    Ttlb,
+}
+
+// In the order of a connection.
+named!(Metric, "metric", {
+    Connect => "connect",
+    Handshake => "handshake",
+    Ttfb => "ttfb",
+    Ttlb => "ttlb",
+});
+
+/// A percentile from 0.1 to 99.9 with at most one decimal, written `p75` or `p99.9`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Percentile {
+    per_mille: u16,
+}
+
+impl Percentile {
+    /// Half of all connections are no later.
+    pub const MEDIAN: Percentile = Percentile { per_mille: 500 };
+
+    /// Those that are told if nothing else is asked for.
+    pub const USUAL: [Percentile; 3] = [
+        Percentile::MEDIAN,
+        Percentile { per_mille: 750 },
+        Percentile { per_mille: 900 },
+    ];
+
+    /// A whole one; `None` unless from 1 to 99.
+    pub fn new(percent: u8) -> Option<Percentile> {
+        (1..=99).contains(&percent).then_some(Percentile {
+            per_mille: u16::from(percent) * 10,
+        })
+    }
+
+    /// From 1 to 999.
+    pub fn per_mille(self) -> u16 {
+        self.per_mille
+    }
+}
+
+impl fmt::Display for Percentile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, decimal) = (self.per_mille / 10, self.per_mille % 10);
+        f.pad(&match decimal {
+            0 => format!("p{whole}"),
+            _ => format!("p{whole}.{decimal}"),
+        })
+    }
+}
+
+impl FromStr for Percentile {
+    type Err = NoPercentile;
+
+    fn from_str(text: &str) -> Result<Percentile, NoPercentile> {
+        text.strip_prefix('p')
+            .and_then(per_mille)
+            .filter(|per_mille| (1..=999).contains(per_mille))
+            .map(|per_mille| Percentile { per_mille })
+            .ok_or_else(|| NoPercentile(text.to_owned()))
+    }
+}
+
+/// Reads `99.9` as 999.
+fn per_mille(percent: &str) -> Option<u16> {
+    let (whole, decimal) = percent.split_once('.').unwrap_or((percent, "0"));
+    let digits = format!("{whole}{decimal}");
+    let is_number = decimal.len() == 1 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits
+        .parse()
+        .ok()
+        .filter(|_| is_number && !whole.is_empty())
+}
+
+/// The text is no [`Percentile`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no percentile: use p0.1 to p99.9, such as p75")]
+pub struct NoPercentile(String);

@@ -1,0 +1,100 @@
+//! What can be chosen besides arms and numbers.
+
+use super::named::named;
+
+/// Congestion control of both ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Congestion {
+    /// Linux's default.
+    #[default]
+    Cubic,
+    /// NewReno.
+    Reno,
+    /// BBR, as the host's kernel has it.
+    Bbr,
+}
+
+named!(Congestion, "congestion control", {
+    Cubic => "cubic",
+    Reno => "reno",
+    Bbr => "bbr",
+});
+
+/// Whether the link sees TCP's super-packets (generic segmentation offload).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Gso {
+    /// Each packet meets its own luck, as in a network.
+    #[default]
+    Off,
+    /// Up to 64 KiB are lost, delayed and counted as one packet.
+    On,
+}
+
+named!(Gso, "GSO setting", { Off => "off", On => "on" });
+
+/// A named set of link, socket and TCP settings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Preset {
+    /// What a network does.
+    #[default]
+    Network,
+    /// What the harness of the time-to-last-byte paper does (2024).
+    Published2024,
+}
+
+named!(Preset, "preset", {
+    Network => "network",
+    Published2024 => "published-2024",
+});
+
+impl Preset {
+    /// What goes with it unless it is chosen apart.
+    pub fn gso(self) -> Gso {
+        match self {
+            Preset::Network => Gso::Off,
+            Preset::Published2024 => Gso::On,
+        }
+    }
+}
+
+/// The engine that is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// The best that this machine has.
+    #[default]
+    Auto,
+    /// Real time, the host's TCP.
+    Live,
+    /// Virtual time, the TCP of a kernel of our own.
+    Virtual,
+}
+
+named!(EngineChoice, "engine", {
+    Auto => "auto",
+    Live => "live",
+    Virtual => "virtual",
+});
+
+/// What the virtual engine emulates the link with. The live engine always has the emulator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Emulation {
+    /// Linux's own `sch_netem`.
+    #[default]
+    Netem,
+    /// The same emulator in user space that the live engine has.
+    Link,
+}
+
+named!(Emulation, "emulation", { Netem => "netem", Link => "link" });
+
+/// CPU time in the virtual engine's clock. In the live engine, it is what it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CpuTime {
+    /// Computing takes no time: what is left is the network's.
+    #[default]
+    None,
+    /// Each step of a handshake takes what `lastbyte calibrate` measured on this machine.
+    Calibrated,
+}
+
+named!(CpuTime, "CPU time", { None => "none", Calibrated => "calibrated" });

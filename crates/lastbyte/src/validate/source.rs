@@ -1,0 +1,263 @@
+//! What is compared: measured results, or what flight arithmetic says of them.
+
+mod csv;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lastbyte_flights::{Compute, Timeline};
+use lastbyte_link::Direction;
+
+use super::Connections;
+use super::margin::has_loss;
+use crate::lab::expected;
+use crate::results::{Dataset, FolderError, Metric, Row, Validity, Wire};
+use crate::study::{Cell, CpuTime, RecordSize};
+
+/// What results of flight arithmetic are called, and their engine.
+const ARITHMETIC: &str = "arithmetic";
+
+/// A set of samples that can be compared with another.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// What they are called: where they were read from.
+    pub name: String,
+    /// What carried the bytes: `live` or `virtual`.
+    pub engine: String,
+    /// In their own order.
+    pub samples: Vec<SampleTimes>,
+}
+
+/// The times of one sample.
+#[derive(Clone, Debug)]
+pub struct SampleTimes {
+    /// Which sample.
+    pub key: Key,
+    /// Where its times come from.
+    pub nature: Nature,
+    /// Whether they hold CPU time.
+    pub computing: Computing,
+    /// The times of each connection in the order of [`Metric::ALL`]. One that failed has none.
+    pub times: Vec<[Option<Duration>; 4]>,
+    /// Whether the engine vouches for it.
+    pub validity: Validity,
+    /// What the first connection that completed had on the wire.
+    pub wire: Option<Wire>,
+    /// How the response was cut into records.
+    pub record_size: RecordSize,
+    /// SHA-256 of the certificates as sent, in hex.
+    pub chain_digest: String,
+}
+
+/// What two samples must share to be compared. The engine, the seed and the study's name are no
+/// part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// The measure that it belongs to; empty outside of a study.
+    pub measure: String,
+    /// What the arm is called: its name in the study, else as it was written.
+    pub arm: String,
+    /// The cell.
+    pub cell: Cell,
+}
+
+/// Where times come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nature {
+    /// From connections: other ones would have had other times.
+    Measured,
+    /// From arithmetic: they are what they are.
+    Computed,
+}
+
+/// Whether computing takes time on the clock that measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Computing {
+    /// All time is the network's.
+    Free,
+    /// As long as it takes, or as a calibration says.
+    TakesTime,
+}
+
+impl Computing {
+    /// On the clock of this engine.
+    fn of(engine: &str, cpu: CpuTime) -> Computing {
+        match (engine, cpu) {
+            ("virtual", CpuTime::None) => Computing::Free,
+            _ => Computing::TakesTime,
+        }
+    }
+}
+
+/// Results can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// A file can't be read.
+    #[error("can't read \"{}\": {problem}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        problem: String,
+    },
+    /// A folder can't be read.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// There is nothing in it.
+    #[error("{0:?} holds no connection: measure some first")]
+    Empty(PathBuf),
+}
+
+impl Results {
+    /// Reads a folder of `lastbyte run`, complete or not, or rows of `lastbyte compare -o rows.csv`.
+    ///
+    /// # Errors
+    ///
+    /// When `path` can't be read, or holds no results.
+    pub fn open(path: &Path) -> Result<Results, SourceError> {
+        let is_csv = path.extension().is_some_and(|extension| extension == "csv");
+        let results = if is_csv {
+            csv::read(path)?
+        } else {
+            Results::read(path)?
+        };
+        if results.samples.is_empty() {
+            return Err(SourceError::Empty(path.to_owned()));
+        }
+        Ok(results)
+    }
+
+    /// Reads a folder. Of each connection, only its times are kept.
+    fn read(folder: &Path) -> Result<Results, SourceError> {
+        let dataset = Dataset::open(folder)?;
+        let mut samples = Vec::new();
+        for sample in dataset.samples()? {
+            let (key, sample) = sample?;
+            // A key that the study does not have is not of this folder.
+            let Some(measure) = dataset.study.measures.get(key.measure) else {
+                continue;
+            };
+            let experiment = &measure.experiment;
+            let (Some(arm), Some(cell)) =
+                (experiment.arms.get(key.arm), experiment.cells.get(key.cell))
+            else {
+                continue;
+            };
+            let mut times = SampleTimes {
+                key: Key::new(&measure.id, &arm.name, cell.clone()),
+                nature: Nature::Measured,
+                computing: Computing::of(&dataset.manifest.engine, experiment.cpu),
+                times: Vec::with_capacity(sample.rows.len()),
+                validity: sample.validity(arm),
+                wire: None,
+                record_size: arm.record_size,
+                chain_digest: sample.chain_digest.clone(),
+            };
+            for row in &sample.rows {
+                times.add(times_of(row), &row.wire);
+            }
+            samples.push(times);
+        }
+        Ok(Results {
+            name: folder.display().to_string(),
+            engine: dataset.manifest.engine,
+            samples,
+        })
+    }
+
+    /// What flight arithmetic says of these samples, as far as it goes: those without loss and
+    /// jitter, of which a connection has completed.
+    pub fn arithmetic(&self) -> Results {
+        Results {
+            name: ARITHMETIC.to_owned(),
+            engine: ARITHMETIC.to_owned(),
+            samples: (self.samples.iter())
+                .filter_map(SampleTimes::arithmetic)
+                .collect(),
+        }
+    }
+
+    pub(super) fn sample(&self, key: &Key) -> Option<&SampleTimes> {
+        self.samples.iter().find(|sample| sample.key == *key)
+    }
+}
+
+impl SampleTimes {
+    /// The times of one metric, by connection.
+    pub(super) fn times(&self, metric: Metric) -> impl Iterator<Item = Option<Duration>> {
+        self.times
+            .iter()
+            .map(move |[connect, handshake, ttfb, ttlb]| match metric {
+                Metric::Connect => *connect,
+                Metric::Handshake => *handshake,
+                Metric::Ttfb => *ttfb,
+                Metric::Ttlb => *ttlb,
+            })
+    }
+
+    pub(super) fn connections(&self) -> Option<Connections> {
+        (self.nature == Nature::Measured).then(|| Connections {
+            all: self.times.len(),
+            failed: self.times(Metric::Ttlb).filter(Option::is_none).count(),
+        })
+    }
+
+    /// Adds a connection.
+    fn add(&mut self, times: [Option<Duration>; 4], wire: &Wire) {
+        if self.wire.is_none() && times != [None; 4] {
+            self.wire = Some(*wire);
+        }
+        self.times.push(times);
+    }
+
+    fn arithmetic(&self) -> Option<SampleTimes> {
+        if self.key.has_chance() {
+            return None;
+        }
+        let Timeline {
+            connect,
+            handshake,
+            ttfb,
+            ttlb,
+            ..
+        } = expected(
+            &self.wire?,
+            &self.key.cell,
+            self.record_size,
+            Compute::default(),
+        );
+        Some(SampleTimes {
+            nature: Nature::Computed,
+            computing: Computing::Free,
+            times: vec![[Some(connect), Some(handshake), ttfb, Some(ttlb)]],
+            validity: Validity::Valid,
+            ..self.clone()
+        })
+    }
+}
+
+impl Key {
+    /// The name of a link is no part of it.
+    fn new(measure: &str, arm: &str, cell: Cell) -> Key {
+        Key {
+            measure: measure.to_owned(),
+            arm: arm.to_owned(),
+            cell: Cell {
+                link_name: None,
+                ..cell
+            },
+        }
+    }
+
+    /// Whether the network does what it does at random.
+    pub(super) fn has_chance(&self) -> bool {
+        let jitters = |way: &Direction| !way.jitter.is_zero();
+        has_loss(&self.cell)
+            || jitters(&self.cell.link.forward)
+            || jitters(&self.cell.link.backward)
+    }
+}
+
+fn times_of(row: &Row) -> [Option<Duration>; 4] {
+    Metric::ALL.map(|metric| metric.of(row))
+}

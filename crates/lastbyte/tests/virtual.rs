@@ -1,0 +1,354 @@
+//! The virtual engine, end to end: its kernel must be built (`lastbyte kernel build`).
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use common::{Ended, run};
+use lastbyte::lab::expected;
+use lastbyte::results::{Dataset, Metric, Sample};
+use lastbyte_flights::Compute;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+/// Eight blocks, in which luck decides much.
+const LOSSY: &str = r#"
+connections = 500
+[arm.old]
+tls = "secp256r1/ecdsa-p256"
+[arm.new]
+tls = "SecP256r1MLKEM768/ml-dsa-65"
+[link.bad]
+rtt = "35ms"
+rate = "10mbit"
+loss = ["3%", "gemodel:1%/20%"]
+jitter = "2ms"
+jitter_distribution = "paretonormal"
+[[measure]]
+id = "m"
+data = ["20KiB"]
+"#;
+
+/// The program with the user's own cache, which has the kernel.
+fn lastbyte(arguments: impl IntoIterator<Item: AsRef<OsStr>>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lastbyte"));
+    command.args(arguments);
+    command
+}
+
+/// A folder with a study in it.
+struct Place(TempDir);
+
+impl Place {
+    fn new(study: &str) -> Place {
+        let place = Place(TempDir::new().unwrap());
+        fs::write(place.path("study.toml"), study).unwrap();
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn run(&self, folder: &str) -> Command {
+        let mut command = lastbyte(["run"]);
+        command
+            .arg(self.path("study.toml"))
+            .args(["--engine", "virtual", "-o"])
+            .arg(self.path(folder));
+        command
+    }
+
+    fn measured(&self, folder: &str) -> Vec<Sample> {
+        samples(&self.path(folder))
+    }
+}
+
+/// Runs what must succeed.
+fn succeed(command: &mut Command) -> Ended {
+    let ended = run(command);
+    assert_eq!(ended.code, Some(0), "{command:?}: {}", ended.stderr);
+    ended
+}
+
+fn samples(folder: &Path) -> Vec<Sample> {
+    let data = Dataset::open(folder).unwrap();
+    let samples = data.samples().unwrap();
+    samples.map(|sample| sample.unwrap().1).collect()
+}
+
+/// The process ids of guests that write below `folder`, their kernels' first.
+fn guests(folder: &Path) -> Vec<Pid> {
+    let folder = folder.as_os_str().as_encoded_bytes();
+    let of_folder = |id: &i32| {
+        fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|words| {
+            let guest = words.windows(7).any(|word| word == b"__guest");
+            guest && words.windows(folder.len()).any(|word| word == folder)
+        })
+    };
+    let ids = fs::read_dir("/proc").unwrap().flatten();
+    let ids = ids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut ids: Vec<i32> = ids.filter(of_folder).collect();
+    ids.sort_unstable();
+    ids.into_iter().map(Pid::from_raw).collect()
+}
+
+#[test]
+fn the_same_question_has_the_same_answer_to_the_nanosecond() {
+    let place = TempDir::new().unwrap();
+    let deeper = place.path().join("a folder with a longer name");
+    fs::create_dir(&deeper).unwrap();
+    let question = "compare --engine virtual --loss 5% --jitter 3ms --data 20KiB --connections 120";
+    let ask = |folder: &Path, mut command: Command| {
+        let file = folder.join("rows.csv");
+        command
+            .args(question.split(' '))
+            .arg("-o")
+            .arg(&file)
+            .current_dir(folder);
+        succeed(&mut command);
+        fs::read(file).unwrap()
+    };
+    let mut one_core = Command::new("taskset");
+    one_core.args(["--cpu-list", "0", env!("CARGO_BIN_EXE_lastbyte")]);
+
+    let first = ask(place.path(), lastbyte([""; 0]));
+    let again = ask(&deeper, one_core);
+    assert_eq!(first.iter().filter(|byte| **byte == b'\n').count(), 241);
+    assert!(first == again, "two runs differ");
+}
+
+#[test]
+fn without_loss_it_agrees_with_flight_arithmetic() {
+    let study = r#"
+        connections = 3
+        [arm.old]
+        tls = "secp256r1/rsa-2048"
+        [arm.new]
+        tls = "SecP256r1MLKEM768/ml-dsa-65"
+        [link.fast]
+        rtt = ["10ms", "35ms"]
+        rate = "1gbit"
+        [link.slow]
+        rtt = "200ms"
+        rate = ["1mbit", "10mbit"]
+        [[measure]]
+        id = "netem"
+        initcwnd = [10, 20]
+        data = ["0KiB", "50KiB", "300KiB"]
+        [[measure]]
+        id = "link"
+        emulation = "link"
+        data = ["0KiB", "200KiB"]
+    "#;
+    let place = Place::new(study);
+    succeed(&mut place.run("results"));
+    let data = Dataset::open(&place.path("results")).unwrap();
+    let mut samples = 0;
+    for sample in data.samples().unwrap() {
+        let (key, sample) = sample.unwrap();
+        samples += 1;
+        let experiment = &data.study.measures[key.measure].experiment;
+        let (cell, arm) = (&experiment.cells[key.cell], &experiment.arms[key.arm]);
+        for row in &sample.rows {
+            let compute = Compute::default();
+            let expected = expected(&row.wire, cell, arm.record_size, compute).ttlb;
+            let measured = Metric::Ttlb.of(row).unwrap();
+            let ratio = measured.as_secs_f64() / expected.as_secs_f64();
+            assert!(
+                (ratio - 1.0).abs() < 0.001,
+                "{}, {cell}: {measured:?}, by arithmetic {expected:?}",
+                arm.label
+            );
+        }
+    }
+    assert_eq!(samples, 2 * (24 + 8));
+}
+
+#[test]
+fn super_packets_are_lost_together_and_the_preset_is_as_published() {
+    let place = TempDir::new().unwrap();
+    let document = |options: &str| {
+        let command = format!("compare --engine virtual --format json {options}");
+        let ended = succeed(lastbyte(command.split(' ')).current_dir(place.path()));
+        serde_json::from_str::<serde_json::Value>(&ended.stdout).unwrap()
+    };
+    let median = |document: &serde_json::Value| {
+        let ttlb = &document["cells"][0]["arms"][0]["ttlb_ms"]["p50"];
+        ttlb.as_f64().unwrap()
+    };
+    let slow = "--baseline secp256r1/rsa-2048 --rtt 200ms --rate 1mbit --initcwnd 20 \
+                --data 200KiB --connections 10";
+    // On a path of 1 Mbit/s, a ping's serialisation is 0.784 ms each way, and each of the five
+    // round trips of this transfer has it twice.
+    let plain = median(&document(&format!("{slow} --gso on")));
+    let published = median(&document(&format!("{slow} --preset published-2024")));
+    assert!(
+        (4.0..12.0).contains(&(published - plain)),
+        "{plain} ms, with the preset {published} ms"
+    );
+
+    let lossy = "--baseline secp256r1/rsa-2048 --rate 100mbit --loss 3% --data 100KiB \
+                 --connections 300";
+    let single = median(&document(lossy));
+    let super_packets = median(&document(&format!("{lossy} --gso on")));
+    assert!(
+        super_packets < single,
+        "{super_packets} ms with super-packets, {single} ms without"
+    );
+}
+
+#[test]
+fn a_guest_that_is_killed_fails_its_block_and_no_other() {
+    let place = Place::new(LOSSY);
+    succeed(&mut place.run("undisturbed"));
+
+    let child = place
+        .run("disturbed")
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let folder = place.path("disturbed");
+    let victim = loop {
+        thread::sleep(Duration::from_millis(20));
+        if let Some(guest) = guests(&folder).first() {
+            break *guest;
+        }
+    };
+    // In the middle of its work, or still at its boot: both must do.
+    kill(victim, Signal::SIGKILL).unwrap();
+    let ended = Ended::from(child.wait_with_output().map(with_no_stdout).unwrap());
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(
+        ended
+            .stderr
+            .contains("failed: its guest was ended by signal 9")
+            && ended.stderr.contains("1 of 8 blocks failed"),
+        "{}",
+        ended.stderr
+    );
+    succeed(place.run("disturbed").arg("--resume"));
+    assert_same_rows(&place, "undisturbed", "disturbed");
+}
+
+#[test]
+fn lastbyte_can_be_killed_at_any_time_and_takes_its_guests_along() {
+    let place = Place::new(LOSSY);
+    succeed(&mut place.run("undisturbed"));
+    let folder = place.path("disturbed");
+    for pause in [300, 900, 1500] {
+        let mut command = place.run("disturbed");
+        if folder.join("manifest.json").exists() {
+            command.arg("--resume");
+        }
+        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+        thread::sleep(Duration::from_millis(pause));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let gone = (0..250).any(|_| {
+            thread::sleep(Duration::from_millis(20));
+            guests(&folder).is_empty()
+        });
+        assert!(gone, "guests outlive lastbyte: {:?}", guests(&folder));
+    }
+    let mut resume = place.run("disturbed");
+    if folder.join("manifest.json").exists() {
+        resume.arg("--resume");
+    }
+    succeed(&mut resume);
+    assert_same_rows(&place, "undisturbed", "disturbed");
+    let left: Vec<_> = fs::read_dir(&folder).unwrap().flatten().collect();
+    assert!(
+        left.iter().all(|entry| entry.file_name() != "parts"),
+        "{left:?}"
+    );
+}
+
+#[test]
+fn what_it_cannot_do_is_told_before_anything_runs() {
+    let no_kernel = TempDir::new().unwrap();
+    let mut command = lastbyte(["compare", "--engine", "virtual"]);
+    let ended = run(command.env("LASTBYTE_CACHE", no_kernel.path()));
+    assert_eq!(
+        (ended.code, ended.stderr.as_str()),
+        (
+            Some(3),
+            "lastbyte: no kernel is built for the virtual engine: run `lastbyte kernel build`\n"
+        )
+    );
+
+    let study = LOSSY.replace("10mbit", "1000001bit");
+    let place = Place::new(&study);
+    let ended = run(&mut place.run("results"));
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("measure \"m\"")
+            && ended.stderr.ends_with(
+                "netem can't limit a rate to 1000001bit: use a multiple of 8 bits a second, \
+                 or emulation = \"link\"\n"
+            ),
+        "{}",
+        ended.stderr
+    );
+    assert!(!place.path("results").exists());
+}
+
+#[test]
+fn left_alone_it_is_the_virtual_engine_that_measures_and_says_so() {
+    let place = TempDir::new().unwrap();
+    let question = "compare --data 0KiB --connections 2 --format json";
+    let ended = succeed(lastbyte(question.split(' ')).current_dir(place.path()));
+    let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(document["engine"], "virtual");
+    assert!(
+        ended
+            .stderr
+            .contains("the virtual engine, as its kernel is built (Linux 6."),
+        "{}",
+        ended.stderr
+    );
+}
+
+/// Calibrated CPU time shows, by as much as it is: no handshake takes 20 ms.
+#[test]
+fn cpu_time_can_be_put_back() {
+    let place = TempDir::new().unwrap();
+    let median = |cpu: &str| {
+        let question = format!(
+            "compare --engine virtual --baseline secp256r1/rsa-2048 --data 0KiB \
+             --connections 5 --format json --cpu {cpu}"
+        );
+        let mut command = lastbyte(question.split_whitespace());
+        let ended = succeed(command.current_dir(place.path()));
+        let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        let handshake = &document["cells"][0]["arms"][0]["handshake_ms"]["p50"];
+        handshake.as_f64().unwrap()
+    };
+    let more = median("calibrated") - median("none");
+    assert!((0.1..20.0).contains(&more), "{more} ms");
+}
+
+fn with_no_stdout(mut output: std::process::Output) -> std::process::Output {
+    output.stdout.clear();
+    output
+}
+
+#[track_caller]
+fn assert_same_rows(place: &Place, one: &str, other: &str) {
+    let rows = |folder| {
+        let samples = place.measured(folder).into_iter();
+        samples.map(|sample| sample.rows).collect::<Vec<_>>()
+    };
+    assert!(
+        rows(one) == rows(other),
+        "the rows of {one} and {other} differ"
+    );
+}

@@ -1,0 +1,206 @@
+//! Which packets are lost, as `loss_event` and `loss_gilb_ell` in `net/sched/sch_netem.c` (Linux
+//! 6.12) decide it, with the integers that `tc` gives them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::luck::Draw;
+use crate::units::nearest;
+use crate::{Probability, UnitError};
+
+/// How packets are lost.
+///
+/// Written `1%` when random, and `gemodel:P[/R[/1-H[/1-K]]]` in bursts, with the parameters of
+/// `tc`'s `loss gemodel` and its defaults: R is 1-P, 1-H is 100 %, 1-K is 0 %.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Each packet alone, with this probability: 0 % never, 100 % always, and a packet that is
+    /// lost at 1 % is lost at 3 % too.
+    Random(Probability),
+    /// In bursts: the model of Gilbert and Elliott. The network is in a good or in a bad state,
+    /// at first in the good one. Each packet may change it, for the packets after it. Time does
+    /// not: a sender that waits for a timeout finds the burst where it left it.
+    GilbertElliott {
+        /// That a packet turns the good state into the bad one: P.
+        to_bad: Probability,
+        /// That a packet turns the bad state into the good one: R. Bursts last 1/R packets.
+        to_good: Probability,
+        /// The share lost in the bad state: 1-H.
+        loss_in_bad: Probability,
+        /// The share lost in the good state: 1-K.
+        loss_in_good: Probability,
+    },
+}
+
+impl Loss {
+    /// No packet is lost.
+    pub const NONE: Loss = Loss::Random(Probability::ZERO);
+
+    /// The share of packets lost in the long run.
+    #[must_use]
+    pub fn mean(self) -> Probability {
+        match self {
+            Loss::Random(loss) => loss,
+            Loss::GilbertElliott {
+                to_bad,
+                to_good,
+                loss_in_bad,
+                loss_in_good,
+            } => {
+                let changes = to_bad.fraction() + to_good.fraction();
+                if changes == 0.0 {
+                    return loss_in_good;
+                }
+                let bad = to_bad.fraction() / changes;
+                let mean = bad * loss_in_bad.fraction() + (1.0 - bad) * loss_in_good.fraction();
+                Probability::from_fraction(mean.min(1.0)).unwrap_or_default()
+            }
+        }
+    }
+
+    /// How likely the first packet of a connection is lost, in each direction.
+    #[must_use]
+    pub fn of_first(self) -> Probability {
+        match self {
+            Loss::Random(loss) => loss,
+            Loss::GilbertElliott { loss_in_good, .. } => loss_in_good,
+        }
+    }
+
+    /// What more there is to tell than the [mean](Loss::mean): the text of a loss that is not
+    /// random.
+    #[must_use]
+    pub fn model(self) -> Option<String> {
+        match self {
+            Loss::Random(_) => None,
+            Loss::GilbertElliott { .. } => Some(self.to_string()),
+        }
+    }
+
+    /// Decides about a packet: `draw` gives 32 even bits for each decision.
+    pub(crate) fn strikes(self, state: &mut State, draw: impl Fn(Draw) -> u32) -> bool {
+        match self {
+            Loss::Random(loss) => {
+                let loss = loss.to_netem();
+                loss != 0 && loss >= draw(Draw::Loss)
+            }
+            Loss::GilbertElliott {
+                to_bad,
+                to_good,
+                loss_in_bad,
+                loss_in_good,
+            } => {
+                let (next, change, lost) = match state {
+                    State::Good => (
+                        State::Bad,
+                        to_bad,
+                        draw(Draw::Loss) < loss_in_good.to_netem(),
+                    ),
+                    State::Bad => (
+                        State::Good,
+                        to_good,
+                        draw(Draw::Loss) > u32::MAX - loss_in_bad.to_netem(),
+                    ),
+                };
+                if draw(Draw::Change) < change.to_netem() {
+                    *state = next;
+                }
+                lost
+            }
+        }
+    }
+}
+
+/// Where the model of Gilbert and Elliott is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum State {
+    #[default]
+    Good,
+    Bad,
+}
+
+impl Default for Loss {
+    fn default() -> Loss {
+        Loss::NONE
+    }
+}
+
+const MODEL: &str = "gemodel";
+
+impl FromStr for Loss {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Loss, UnitError> {
+        let misshapen = || UnitError::OutOfRange {
+            quantity: "loss",
+            text: text.into(),
+            mend: format!(
+                "has another form: write {MODEL}:P[/R[/1-H[/1-K]]], such as \"{MODEL}:1%/10%\""
+            ),
+        };
+        match text.split_once(':') {
+            None if text.starts_with(MODEL) => Err(misshapen()),
+            None => text.parse().map(Loss::Random),
+            Some((MODEL, parameters)) => {
+                let parameters: Vec<Probability> = parameters
+                    .split('/')
+                    .map(str::parse)
+                    .collect::<Result<_, _>>()?;
+                let [to_bad, ref rest @ ..] = *parameters else {
+                    return Err(misshapen());
+                };
+                let (to_good, loss_in_bad, loss_in_good) = match *rest {
+                    [] => (to_bad.complement(), Probability::ONE, Probability::ZERO),
+                    [r] => (r, Probability::ONE, Probability::ZERO),
+                    [r, h] => (r, h, Probability::ZERO),
+                    [r, h, k] => (r, h, k),
+                    _ => return Err(misshapen()),
+                };
+                Ok(Loss::GilbertElliott {
+                    to_bad,
+                    to_good,
+                    loss_in_bad,
+                    loss_in_good,
+                })
+            }
+            Some((model, _)) => Err(UnitError::UnknownName {
+                kind: "loss model",
+                text: model.into(),
+                mend: nearest(model, std::iter::once(MODEL)),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Loss {
+    /// Without the parameters at the end that are as usual.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Loss::Random(loss) => loss.fmt(f),
+            Loss::GilbertElliott {
+                to_bad,
+                to_good,
+                loss_in_bad,
+                loss_in_good,
+            } => {
+                let parameters = [
+                    (to_good, to_bad.complement()),
+                    (loss_in_bad, Probability::ONE),
+                    (loss_in_good, Probability::ZERO),
+                ];
+                let told = parameters
+                    .iter()
+                    .rposition(|(parameter, usual)| parameter != usual)
+                    .map_or(0, |last| last + 1);
+                let mut text = format!("{MODEL}:{to_bad}");
+                for (parameter, _) in parameters.iter().take(told) {
+                    text.push_str(&format!("/{parameter}"));
+                }
+                f.pad(&text)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! A part file of which some bytes were written over, and the end may be missing: it is read as it was
+//! written, or refused.
+#![no_main]
+
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use lastbyte::results::{
+    EngineReport, Environment, Lateness, Outcome, Part, PartHeader, Resumption, Row, TcpStats,
+    Times, Validity, Wire, read_part, write_part,
+};
+use lastbyte::study::{BlockId, Study};
+use lastbyte_fuzz::pieces;
+use libfuzzer_sys::fuzz_target;
+use tempfile::TempDir;
+
+const STUDY: &str = r#"
+connections = 3
+[arm.a]
+tls = "x25519/ecdsa-p256"
+[link.near]
+rtt = "1ms"
+[[measure]]
+id = "m"
+"#;
+
+/// A part, and its bytes.
+static PART: LazyLock<(Part, Vec<u8>)> = LazyLock::new(|| {
+    let study = Study::parse(STUDY, Path::new("study.toml")).unwrap();
+    let id = BlockId {
+        measure: 0,
+        cell: 0,
+        block: 0,
+        arm: 0,
+    };
+    let report = EngineReport {
+        concurrency: 1,
+        lowered: 0,
+        link_lateness_p99: Duration::ZERO,
+        endpoint_wait_p50: Duration::ZERO,
+        packets: 0,
+        emulator_cpu: Duration::ZERO,
+        endpoint_cpu: Duration::ZERO,
+        validity: Validity::Valid,
+    };
+    let environment = Environment::default();
+    let chain = "00".repeat(32);
+    let header = PartHeader::new(&study, id, 0..3, chain, report, environment).unwrap();
+    let row = |index| Row {
+        index,
+        block: 0,
+        outcome: Outcome::Failed("reset".to_owned()),
+        times: Times {
+            connect: Some(Duration::from_millis(index.into())),
+            ..Times::default()
+        },
+        wire: Wire {
+            group: Some(0x001d),
+            resumption: Resumption::Full,
+            ..Wire::default()
+        },
+        client_tcp: Some(TcpStats::default()),
+        server_tcp: None,
+        lateness: Lateness::default(),
+    };
+    let rows: Vec<Row> = (0..3).map(row).collect();
+    let mut bytes = Vec::new();
+    write_part(&mut bytes, &header, &study, &rows).unwrap();
+    (Part { header, rows }, bytes)
+});
+
+static FOLDER: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+
+fuzz_target!(|data: &[u8]| {
+    let (part, whole) = &*PART;
+    let mut bytes = whole.clone();
+    for (tag, piece) in pieces(data) {
+        match piece.split_first_chunk() {
+            Some((&[low], piece)) => {
+                let place = (usize::from(tag) << 8 | usize::from(low)) % whole.len();
+                let end = bytes.len();
+                for (byte, other) in bytes[place.min(end)..].iter_mut().zip(piece) {
+                    *byte = *other;
+                }
+            }
+            None => bytes.truncate(whole.len() * usize::from(tag) / 256),
+        }
+    }
+    let path = FOLDER.path().join("part.parquet");
+    fs::write(&path, &bytes).unwrap();
+    match read_part(&path) {
+        Ok(read) => {
+            assert_eq!(&bytes, whole);
+            assert_eq!(&read, part);
+        }
+        Err(error) => {
+            assert_ne!(&bytes, whole);
+            assert!(!error.to_string().contains('\n'), "{error}");
+        }
+    }
+});
