@@ -17,7 +17,7 @@ use super::engine::{self, Engine};
 use super::options::{Network, Sampling};
 use super::progress::Bar;
 use super::{Failure, print, style};
-use crate::lab::{self, Ending, Engine as _, LiveEngine, PreparedArm, Run, Watcher};
+use crate::lab::{self, Ending, Engine as _, LiveEngine, PreparedArm, Run};
 use crate::report;
 use crate::results::rows::{Batch, CsvWriter, Origin};
 use crate::results::{
@@ -125,9 +125,6 @@ impl Compare {
         }
         let experiment = self.network.experiment(arms, &self.sampling);
         let bar = Bar::new();
-        if self.engine == EngineChoice::Auto {
-            bar.warn(&chosen.reason);
-        }
         let arms = prepare(&experiment.arms, &bar)?;
         let (run, environment) = match chosen.engine {
             Engine::Live => {
@@ -152,6 +149,9 @@ impl Compare {
         let summary = Summary::new(&experiment, &run.samples, &percentiles);
         if let Some(draft) = output {
             draft.write(&experiment, &run, &summary, &environment)?;
+        }
+        if self.engine == EngineChoice::Auto {
+            let _ = writeln!(io::stderr(), "lastbyte: {}", chosen.reason);
         }
         print(&match self.format {
             Format::Table => report::table(&summary, style()),

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
@@ -13,8 +14,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
+
 use super::calibration::Calibration;
-use super::guest::{self, GuestJob};
+use super::guest::{self, GuestJob, Provenance};
 use super::runner::{BlockError, Engine, Job};
 use super::{Ending, boot, live};
 use crate::kernel::Kernel;
@@ -33,6 +36,10 @@ const MEMORY: &str = "mem=256M";
 /// a fault, and a fault costs the guest several system calls of the host.
 const ALLOCATOR: &str = "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=33554432\
     :glibc.malloc.trim_threshold=1073741824:glibc.malloc.top_pad=67108864";
+/// Where the links are that a guest starts from.
+const PLACES: &str = "/tmp";
+const INIT_LINK: &str = "init";
+const JOB_LINK: &str = "job";
 /// Lines of the console that are kept to tell why a guest died.
 const KEPT_LINES: usize = 100;
 
@@ -90,22 +97,47 @@ impl VirtualEngine {
             }
         };
         Ok(GuestJob {
-            study: match job.study.text.as_str() {
-                "" => job.study.to_toml(),
-                text => text.to_owned(),
-            },
-            study_path: absolute(&job.study.path),
+            study: job.study.to_toml(),
             id: job.id,
             connections: job.connections.clone(),
-            store: self.store.clone(),
             costs,
-            engine: self.environment.engine.clone(),
-            environment: self.environment.clone(),
         })
     }
 
-    /// Starts the guest of a job that is in `folder`.
-    fn boot(&self, job: &Job<'_>, folder: &Path) -> io::Result<Child> {
+    /// Writes all that a guest reads into the job's folder.
+    fn prepare(&self, job: &Job<'_>, folder: &Path) -> Result<(), BlockError> {
+        let provenance = Provenance {
+            study: job.study.text.clone(),
+            engine: self.environment.engine.clone(),
+            environment: self.environment.clone(),
+        };
+        let guest_job = self.guest_job(job)?;
+        let write = || -> io::Result<()> {
+            fs::write(folder.join(guest::JOB), serde_json::to_vec(&guest_job)?)?;
+            fs::write(
+                folder.join(guest::PROVENANCE),
+                serde_json::to_vec(&provenance)?,
+            )?;
+            symlink(&self.store, folder.join(guest::STORE))
+        };
+        write().map_err(BlockError::Write)
+    }
+
+    /// A folder whose path is as long as any other's and has no blanks, with links to this program and
+    /// the job's folder.
+    fn place(&self, folder: &Path) -> io::Result<TempDir> {
+        let place = tempfile::Builder::new()
+            .prefix("lastbyte-")
+            .rand_bytes(8)
+            .tempdir_in(PLACES)?;
+        symlink(&self.program, place.path().join(INIT_LINK))?;
+        symlink(folder, place.path().join(JOB_LINK))?;
+        Ok(place)
+    }
+
+    /// Starts the guest of a job. `place` has links to this program and to the job's folder: the
+    /// guest sees paths of one length, wherever they lead.
+    fn boot(&self, job: &Job<'_>, place: &Path) -> io::Result<Child> {
         let wall_clock = job
             .arm
             .chain
@@ -119,12 +151,12 @@ impl VirtualEngine {
             .arg(format!("time-travel-start={}", wall_clock.as_nanos()))
             .arg(format!("lastbyte_seed={seed}"))
             .arg(ALLOCATOR)
-            .arg(quoted("init=", &self.program)?)
+            .arg(parameter("init=", &place.join(INIT_LINK)))
             .args(["--", guest::COMMAND])
-            .arg(quoted("", folder)?)
+            .arg(place.join(JOB_LINK))
             .env_clear()
             // The kernel keeps a socket and its process id below.
-            .env("HOME", folder)
+            .env("HOME", place)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -265,13 +297,11 @@ impl Engine for VirtualEngine {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).map_err(BlockError::Write)?;
         let _removed = Removed(&folder);
-        let text = serde_json::to_vec(&self.guest_job(job)?).map_err(io::Error::from);
-        text.and_then(|text| fs::write(folder.join(guest::JOB), text))
-            .map_err(BlockError::Write)?;
+        self.prepare(job, &folder)?;
 
         let fate = self
-            .boot(job, &folder)
-            .and_then(|child| self.attend(job, child));
+            .place(&folder)
+            .and_then(|place| self.attend(job, self.boot(job, place.path())?));
         let fate = fate
             .map_err(|error| BlockError::Failed(format!("its guest can't be started: {error}")))?;
         match fate {
@@ -331,16 +361,9 @@ fn death(status: ExitStatus, console: &[String]) -> String {
     }
 }
 
-/// A parameter of the kernel's command line, which is cut at spaces outside quotes.
-fn quoted(name: &str, path: &Path) -> io::Result<OsString> {
-    let path = path.as_os_str();
-    if path.as_encoded_bytes().contains(&b'"') {
-        return Err(io::Error::other(format!(
-            "a guest can't be told of a path with quotes: {path:?}"
-        )));
-    }
-    let quote = OsStr::new("\"");
-    Ok([OsStr::new(name), quote, path, quote].into_iter().collect())
+/// A parameter of the kernel's command line.
+fn parameter(name: &str, path: &Path) -> OsString {
+    [OsStr::new(name), path.as_os_str()].into_iter().collect()
 }
 
 fn absolute(path: &Path) -> PathBuf {

@@ -13,7 +13,7 @@ pub use netem::NetemError;
 use std::fs;
 use std::io::{self, Write};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use lastbyte_link::{Direction, Link, Time};
 use lastbyte_pki::Store;
 use nix::mount::{MsFlags, mount};
 use nix::sys::reboot::{RebootMode, reboot};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::calibration::CpuCosts;
@@ -34,6 +35,12 @@ use crate::study::{BlockId, Cell, Emulation, Experiment, Study};
 pub(crate) const COMMAND: &str = "__guest";
 /// The file in the job's folder that says what is to be measured.
 pub(super) const JOB: &str = "job.json";
+/// The one with the [`Provenance`].
+pub(super) const PROVENANCE: &str = "provenance.json";
+/// The folder in the job's folder that chains are kept in: a link to the user's. The arm's is there.
+pub(super) const STORE: &str = "store";
+/// What messages call the study.
+const STUDY: &str = "study.toml";
 /// The file in the job's folder that is the part, once the guest has said [`DONE`].
 pub(super) const PART: &str = "part.parquet";
 /// What lines on the console begin with that are for the host.
@@ -55,20 +62,24 @@ const RANDOMNESS_BEGINS: Time = Time(10_000_000_000);
 /// Where the job's folder is mounted in the guest.
 const JOB_MOUNT: &str = "/dev/lastbyte";
 
-/// What a guest is to measure.
+/// What a guest is to measure. It is the same wherever that is asked: OpenSSL's randomness depends on
+/// where its objects are in memory, and that on the length of every text before.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct GuestJob {
-    /// The study file: its text, and the path that relative paths in it begin at.
+    /// The study as [`Study::to_toml`] writes it.
     pub(super) study: String,
-    pub(super) study_path: PathBuf,
     pub(super) id: BlockId,
     /// Indices of the connections.
     pub(super) connections: Range<u32>,
-    /// Where chains are kept. The arm's is there.
-    pub(super) store: PathBuf,
     /// [`CpuCosts`], if computing is to take time.
     pub(super) costs: Option<String>,
-    /// Where the rows come from.
+}
+
+/// What the part says besides. It is read when everything is measured.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Provenance {
+    /// The study file as it was read.
+    pub(super) study: String,
     pub(super) engine: String,
     pub(super) environment: Environment,
 }
@@ -105,10 +116,10 @@ fn run(folder: &Path) -> Result<(), String> {
     // how often it has read the clock, depends on how long its paths are.
     serial::sleep_until(RANDOMNESS_BEGINS).map_err(text)?;
     openssl::rand::rand_bytes(&mut [0]).map_err(text)?;
-    let job = fs::read(Path::new(JOB_MOUNT).join(JOB)).map_err(text)?;
-    let job: GuestJob = serde_json::from_slice(&job).map_err(text)?;
-    let study = Study::parse(&job.study, &job.study_path).map_err(text)?;
-    let part = measure(&job, &study)?;
+    openssl::rand::rand_priv_bytes(&mut [0]).map_err(text)?;
+    let job: GuestJob = read(JOB)?;
+    let study = Study::parse(&job.study, Path::new(STUDY)).map_err(text)?;
+    let part = measure(&job, study)?;
     fs::write(Path::new(JOB_MOUNT).join(PART), part).map_err(|error| format!("{DISK}{error}"))
 }
 
@@ -128,8 +139,13 @@ fn mount_all(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+fn read<T: DeserializeOwned>(name: &str) -> Result<T, String> {
+    let content = fs::read(Path::new(JOB_MOUNT).join(name)).map_err(text)?;
+    serde_json::from_slice(&content).map_err(text)
+}
+
 /// The part file of the job's block.
-fn measure(job: &GuestJob, study: &Study) -> Result<Vec<u8>, String> {
+fn measure(job: &GuestJob, mut study: Study) -> Result<Vec<u8>, String> {
     let none = || "the study has no such block".to_owned();
     let experiment = &study
         .measures
@@ -138,7 +154,7 @@ fn measure(job: &GuestJob, study: &Study) -> Result<Vec<u8>, String> {
         .experiment;
     let cell = experiment.cells.get(job.id.cell).ok_or_else(none)?;
     let arm = experiment.arms.get(job.id.arm).ok_or_else(none)?;
-    let store = Store::open(&job.store);
+    let store = Store::open(Path::new(JOB_MOUNT).join(STORE));
     let arm = PreparedArm::new(arm.clone(), &store).map_err(text)?;
     let costs = match &job.costs {
         Some(costs) => costs.parse().map_err(text)?,
@@ -151,20 +167,25 @@ fn measure(job: &GuestJob, study: &Study) -> Result<Vec<u8>, String> {
     }
     .map_err(text)?;
 
-    let mut environment = job.environment.clone();
-    environment.engine.clone_from(&job.engine);
-    environment.kernel = super::machine::kernel();
+    let chain = arm.chain.digest();
+    let provenance: Provenance = read(PROVENANCE)?;
+    study.text = provenance.study;
+    let environment = Environment {
+        engine: provenance.engine,
+        kernel: super::machine::kernel(),
+        ..provenance.environment
+    };
     let header = PartHeader::new(
-        study,
+        &study,
         job.id,
         job.connections.clone(),
-        arm.chain.digest(),
+        chain,
         report(&rows),
         environment,
     )
     .ok_or_else(none)?;
     let mut part = Vec::new();
-    write_part(&mut part, &header, study, &rows).map_err(text)?;
+    write_part(&mut part, &header, &study, &rows).map_err(text)?;
     Ok(part)
 }
 

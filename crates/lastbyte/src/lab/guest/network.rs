@@ -30,6 +30,8 @@ const ROUTER_SERVER_SIDE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 pub(super) struct Network {
     client: OwnedFd,
     server: OwnedFd,
+    /// Its cables end with it.
+    _router: OwnedFd,
     link: Emulation,
 }
 
@@ -119,6 +121,7 @@ impl Network {
         let mut network = Self {
             client,
             server,
+            _router: router,
             link: Emulation { ends, seed },
         };
         network.link.set(0, Table::Send)?;
@@ -148,7 +151,7 @@ impl Emulation {
             let seed = self.seed.part(&format!("netem {index} {toward:?}")).0;
             let options = netem::options(&end.direction, seed, table)?;
             let set = end.netlink.set_queueing(end.interface, "netem", options);
-            named(&format!("netem on {}", end.interface), set).map_err(LabError::Configure)?;
+            named("netem", set).map_err(LabError::Configure)?;
         }
         Ok(())
     }

@@ -44,14 +44,3 @@ fn a_death_is_told_in_one_line() {
         assert_eq!(death(status, &lines(console)), reason);
     }
 }
-
-#[test]
-fn paths_reach_the_kernel_in_quotes() {
-    let quoted_path = quoted("init=", Path::new("/a folder/lastbyte")).unwrap();
-    assert_eq!(quoted_path, "init=\"/a folder/lastbyte\"");
-    let error = quoted("", Path::new("/a\"b")).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        r#"a guest can't be told of a path with quotes: "/a\"b""#
-    );
-}
