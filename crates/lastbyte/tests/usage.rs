@@ -36,7 +36,7 @@ fn options_that_can_not_be() {
         ),
         (
             vec!["compare", "--loss", "150%"],
-            r#"'--loss <PERCENT>': probability "150%" is above 100%"#,
+            r#"'--loss <LOSS>': probability "150%" is above 100%"#,
         ),
         (
             vec!["compare", "--loss", "5"],
@@ -81,10 +81,10 @@ fn options_that_can_not_be() {
         ),
         (
             vec!["compare", "--engine", "vitual"],
-            "invalid value 'vitual' for '--engine <ENGINE>'",
+            r#"'--engine <NAME>': unknown engine "vitual": did you mean "virtual"?"#,
         ),
         (
-            vec!["compare", "--output", "rows.parquet"],
+            vec!["compare", "--output", "rows.xlsx"],
             "'--output <FILE>': name it .parquet or .csv, for every connection, or .json",
         ),
         (

@@ -492,10 +492,6 @@ impl End {
                 Ok(count) => {
                     self.boundary.pass(&scratch[..count]);
                     self.tls.receive(&scratch[..count]);
-                    // A socket that gives less than it could has no more (epoll(7)).
-                    if count < scratch.len() {
-                        break;
-                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
