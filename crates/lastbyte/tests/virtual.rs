@@ -6,15 +6,23 @@ mod common;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
 use common::{Ended, run};
-use lastbyte::lab::expected;
-use lastbyte::results::{Dataset, Metric, Sample};
+use lastbyte::kernel;
+use lastbyte::lab::{
+    self, Ending, Engine, Finished, PreparedArm, Progress, Runner, VirtualEngine, Watcher, expected,
+};
+use lastbyte::results::{Dataset, Folder, Manifest, Metric, Sample, Start};
+use lastbyte::study::Study;
 use lastbyte_flights::Compute;
+use lastbyte_link::Bytes;
+use lastbyte_pki::Store;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
@@ -357,4 +365,184 @@ fn assert_same_rows(place: &Place, one: &str, other: &str) {
         rows(one) == rows(other),
         "the rows of {one} and {other} differ"
     );
+}
+
+/// Five blocks, of which each takes a moment.
+const SOME: &str = r#"
+connections = 1250
+[arm.old]
+tls = "secp256r1/ecdsa-p256"
+[link.l]
+rtt = "35ms"
+rate = "10mbit"
+[[measure]]
+id = "m"
+data = "20KiB"
+"#;
+
+struct Unwatched;
+
+impl Progress for Unwatched {
+    fn expect(&self, _: Duration) {}
+    fn advance(&self, _: Duration) {}
+}
+
+impl Watcher for Unwatched {
+    fn warn(&self, _: &str) {}
+}
+
+/// Runs the study of a place on an engine of the library.
+fn run_on(place: &Place, change: impl FnOnce(VirtualEngine) -> VirtualEngine) -> Finished {
+    let store = Store::default_dir().unwrap();
+    let engine = change(VirtualEngine::new(
+        kernel::require().unwrap(),
+        env!("CARGO_BIN_EXE_lastbyte").into(),
+        store.clone(),
+        lab::environment(&[]),
+    ));
+    let study = Study::load(&place.path("study.toml")).unwrap();
+    let size = engine.block_size(&study);
+    let manifest = Manifest::new(&study, size, engine.environment().clone());
+    let folder = Folder::take(&place.path("out"), &study, manifest, Start::Afresh).unwrap();
+    let store = Store::open(store);
+    let arms = study.measures[0].experiment.arms.iter();
+    let arms: Vec<_> = arms
+        .map(|arm| PreparedArm::new(arm.clone(), &store).unwrap())
+        .collect();
+    let runner = Runner {
+        study: &study,
+        engine: &engine,
+        arms: &arms,
+        interrupt: &AtomicBool::new(false),
+        watcher: &Unwatched,
+    };
+    runner
+        .run(&study.blocks(size).collect::<Vec<_>>(), &folder)
+        .unwrap()
+}
+
+#[test]
+fn a_guest_that_hangs_is_given_up_and_the_others_go_on() {
+    let place = Place::new(SOME);
+    let out = place.path("out");
+    let hang = thread::spawn(move || {
+        for _ in 0..1000 {
+            if let Some(guest) = guests(&out).first() {
+                return kill(*guest, Signal::SIGSTOP).is_ok();
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        false
+    });
+    let finished = run_on(&place, |engine| {
+        engine.with_patience(Duration::from_secs(5))
+    });
+    assert!(hang.join().unwrap(), "no guest was there to be stopped");
+    assert_eq!(finished.ending, Ending::Complete);
+    assert_eq!(finished.measured, 4);
+    let [failed] = finished.failed.as_slice() else {
+        panic!("{:?}", finished.failed);
+    };
+    assert_eq!(
+        failed.reason,
+        "its guest gave no sign of life for 5s: it hangs, or the machine is overloaded"
+    );
+    assert_eq!(guests(&place.path("out")), [], "it is still there");
+}
+
+#[test]
+fn a_guest_without_enough_memory_says_so() {
+    let place = Place::new(&SOME.replace("1250", "10"));
+    let finished = run_on(&place, |engine| engine.with_memory(Bytes(48 << 20)));
+    let reasons: Vec<_> = finished.failed.iter().map(|block| &block.reason).collect();
+    assert_eq!(reasons, ["its guest ran out of memory"]);
+}
+
+#[test]
+fn a_disk_that_becomes_full_ends_the_run_and_keeps_what_is_finished() {
+    let place = Place::new(SOME);
+    let script = "mount -t tmpfs -o size=120k tmpfs \"$1\" && shift && exec \"$@\"";
+    fs::create_dir(place.path("small")).unwrap();
+    let run_it = place.run("small/out");
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "sh", "-c", script, "sh"])
+        .arg(place.path("small"))
+        .arg(run_it.get_program())
+        .args(run_it.get_args());
+    let ended = run(&mut command);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    let line = ended.stderr.lines().last().unwrap();
+    assert!(line.contains("No space left on device"), "{line}");
+    assert!(
+        line.contains("finished blocks are kept: go on with `lastbyte run"),
+        "{line}"
+    );
+}
+
+/// Makes `command` one that may not trace, as in a container with a strict seccomp profile.
+fn forbid_ptrace(command: &mut Command) {
+    use nix::libc;
+
+    const LOAD_NUMBER: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+    const JUMP_IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+    let filter = |code: u32, if_equal, k| libc::sock_filter {
+        code: code as u16,
+        jt: if_equal,
+        jf: 0,
+        k,
+    };
+    let mut filters = [
+        filter(LOAD_NUMBER, 0, 0),
+        filter(JUMP_IF_EQUAL, 1, libc::SYS_ptrace as u32),
+        filter(RETURN, 0, libc::SECCOMP_RET_ALLOW),
+        filter(RETURN, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+    ];
+    let forbid = move || {
+        let program = libc::sock_fprog {
+            len: filters.len() as u16,
+            filter: filters.as_mut_ptr(),
+        };
+        // SAFETY: the kernel only reads the program, which outlives both calls.
+        #[allow(unsafe_code)]
+        let done = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program) == 0
+        };
+        done.then_some(()).ok_or_else(std::io::Error::last_os_error)
+    };
+    // SAFETY: it makes two system calls and allocates nothing.
+    #[allow(unsafe_code)]
+    unsafe {
+        command.pre_exec(forbid);
+    }
+}
+
+#[test]
+fn where_ptrace_is_forbidden_the_doctor_says_so_and_live_is_used() {
+    const WHY: &str = "virtual kernels can't run here";
+    const MEND: &str = "allow ptrace";
+
+    let mut doctor = lastbyte(["doctor"]);
+    forbid_ptrace(&mut doctor);
+    let ended = run(&mut doctor);
+    assert!(ended.stdout.contains(MEND), "{}", ended.stdout);
+
+    let question = "compare --rtt 4ms --data 0KiB --connections 2 --baseline secp256r1/ecdsa-p256";
+    let mut auto = lastbyte(question.split(' '));
+    forbid_ptrace(&mut auto);
+    let ended = run(&mut auto);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains(WHY) && ended.stderr.contains(MEND),
+        "{}",
+        ended.stderr
+    );
+
+    let mut virtually = lastbyte(question.split(' ').chain(["--engine", "virtual"]));
+    forbid_ptrace(&mut virtually);
+    let ended = run(&mut virtually);
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(ended.stderr.contains(MEND), "{}", ended.stderr);
 }

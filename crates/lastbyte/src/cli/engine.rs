@@ -28,14 +28,13 @@ pub(super) enum Engine {
 
 /// The engine that is asked for. Left alone, the virtual one where it can be had.
 pub(super) fn choose(choice: EngineChoice) -> Result<Chosen, Failure> {
-    let can_boot = lab::can_boot_kernels();
     match choice {
         EngineChoice::Live => Ok(Chosen {
             engine: Engine::Live,
             reason: "the live engine, as asked for".to_owned(),
         }),
         EngineChoice::Virtual => {
-            can_boot.map_err(|problem| {
+            lab::can_boot_kernels().map_err(|problem| {
                 Failure::Machine(format!("the virtual engine can't run here: {problem}"))
             })?;
             Ok(Chosen {
@@ -48,7 +47,7 @@ pub(super) fn choose(choice: EngineChoice) -> Result<Chosen, Failure> {
                 engine: Engine::Live,
                 reason,
             };
-            Ok(match (can_boot, kernel::find()) {
+            Ok(match (lab::can_boot_kernels(), kernel::find()) {
                 (Err(problem), _) => live(format!(
                     "the live engine, as virtual kernels can't run here: {problem}"
                 )),

@@ -38,6 +38,9 @@ pub(super) const RECIPE: Recipe = Recipe {
         "0002-amx-state",
         "0003-seeded-randomness",
         "0004-clock-resolution",
+        "0005-timer-registers",
+        "0006-floating-point-on-switch",
+        "0007-time-without-call",
     ],
 };
 

@@ -36,12 +36,7 @@ pub(super) fn command(program: &Path, kernel: &Path) -> Command {
 ///
 /// What forbids it, with the mend.
 pub fn can_boot() -> Result<(), String> {
-    if !cfg!(target_arch = "x86_64") {
-        return Err(format!(
-            "its kernel runs on x86-64 only, and this is {}",
-            std::env::consts::ARCH
-        ));
-    }
+    runs_on(std::env::consts::ARCH)?;
     let tried = std::env::current_exe()
         .and_then(|program| Command::new(program).arg(TRACE_COMMAND).output());
     match tried {
@@ -51,6 +46,15 @@ pub fn can_boot() -> Result<(), String> {
             String::from_utf8_lossy(&tried.stderr).trim()
         )),
         Err(error) => Err(format!("this program can't start itself: {error}")),
+    }
+}
+
+fn runs_on(architecture: &str) -> Result<(), String> {
+    match architecture {
+        "x86_64" => Ok(()),
+        other => Err(format!(
+            "its kernel runs on x86-64 only, and this is {other}"
+        )),
     }
 }
 
@@ -76,5 +80,19 @@ pub(crate) fn main(parent: &str, kernel: &OsString, arguments: &[OsString]) -> i
     match ready() {
         Ok(()) => Command::new(kernel).args(arguments).exec(),
         Err(error) => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::runs_on;
+
+    #[test]
+    fn other_machines_are_refused() {
+        assert_eq!(runs_on("x86_64"), Ok(()));
+        assert_eq!(
+            runs_on("aarch64"),
+            Err("its kernel runs on x86-64 only, and this is aarch64".to_owned())
+        );
     }
 }

@@ -4,8 +4,6 @@ mod costs;
 #[cfg(test)]
 mod tests;
 
-pub use costs::{CpuCosts, CpuCostsError, Picoseconds, RecordCost};
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
@@ -18,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::connection::REQUEST;
 use super::{PreparedArm, environment};
+use crate::results::{CpuCosts, RecordCost};
 
 /// What an arm's TLS costs on this machine, in memory: the CPU time of each step, in caches that
 /// are warm. The machine's noise shows in the spread, and medians keep clear of it.

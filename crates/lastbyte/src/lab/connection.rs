@@ -12,11 +12,11 @@ use std::time::Duration;
 use lastbyte_link::{Time, Toward};
 use lastbyte_tls::observer::{Observer, Side};
 use lastbyte_tls::{Connection, KeyLog, MAX_PLAINTEXT, Progress};
+use nix::sys::epoll::EpollFlags;
 
 use super::boundary::RecordBoundary;
-use super::calibration::CpuCosts;
 use super::{shared, sys};
-use crate::results::{Outcome, TcpStats, Times};
+use crate::results::{CpuCosts, Outcome, TcpStats, Times};
 use crate::study::RecordSize;
 
 /// The request: what a client asks for is known, so its content does not matter.
@@ -117,10 +117,24 @@ struct End {
     low_water: u64,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Input {
+/// Whether the peer may still send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Input {
     Open,
     Closed,
+}
+
+impl Input {
+    /// As an event says.
+    pub(crate) fn of(event: EpollFlags) -> Self {
+        const CLOSED: EpollFlags = EpollFlags::EPOLLRDHUP
+            .union(EpollFlags::EPOLLHUP)
+            .union(EpollFlags::EPOLLERR);
+        match event.intersects(CLOSED) {
+            true => Input::Closed,
+            false => Input::Open,
+        }
+    }
 }
 
 /// A connection that has come to its end.
@@ -163,23 +177,25 @@ impl Pair {
     pub(crate) fn ready(
         &mut self,
         end: Toward,
+        input: Input,
         exchange: &Exchange,
         scratch: &mut [u8],
         hold: Hold<'_>,
     ) -> Option<Outcome> {
         match end {
-            Toward::Client => self.client_ready(exchange, scratch, hold),
-            Toward::Server => self.server_ready(exchange, scratch, hold),
+            Toward::Client => self.client_ready(input, exchange, scratch, hold),
+            Toward::Server => self.server_ready(input, exchange, scratch, hold),
         }
     }
 
     fn client_ready(
         &mut self,
+        input: Input,
         exchange: &Exchange,
         scratch: &mut [u8],
         hold: Hold<'_>,
     ) -> Option<Outcome> {
-        match self.drive_client(exchange, scratch, hold) {
+        match self.drive_client(input, exchange, scratch, hold) {
             Ok(()) => self.outcome(),
             Err(reason) => Some(Outcome::Failed(match self.server_failure() {
                 Some(cause) => format!("server: {cause}; client: {reason}"),
@@ -190,12 +206,13 @@ impl Pair {
 
     fn server_ready(
         &mut self,
+        input: Input,
         exchange: &Exchange,
         scratch: &mut [u8],
         hold: Hold<'_>,
     ) -> Option<Outcome> {
         if let Some(server) = &mut self.server
-            && let Err(reason) = server.drive(&mut self.observer, exchange, scratch, hold)
+            && let Err(reason) = server.drive(&mut self.observer, input, exchange, scratch, hold)
         {
             server.fail(reason, hold);
         }
@@ -261,6 +278,7 @@ impl Pair {
 
     fn drive_client(
         &mut self,
+        input: Input,
         exchange: &Exchange,
         scratch: &mut [u8],
         hold: Hold<'_>,
@@ -277,7 +295,7 @@ impl Pair {
             self.times.connect = since_start();
             client.state = ClientState::Handshaking;
         }
-        client.end.fill(scratch, hold)?;
+        client.end.fill(input, scratch, hold)?;
         if matches!(client.state, ClientState::Handshaking) {
             let progress = client.end.tls.advance();
             let mut cost = exchange.cpu.client_hello;
@@ -360,6 +378,7 @@ impl Server {
     fn drive(
         &mut self,
         observer: &mut Observer,
+        input: Input,
         exchange: &Exchange,
         scratch: &mut [u8],
         hold: Hold<'_>,
@@ -367,7 +386,7 @@ impl Server {
         if matches!(self.state, ServerState::Failed(_)) {
             return self.end.flush(hold);
         }
-        self.end.fill(scratch, hold)?;
+        self.end.fill(input, scratch, hold)?;
         if matches!(self.state, ServerState::Handshaking) {
             let progress = self.end.tls.advance();
             let bytes = self.end.take_output();
@@ -480,8 +499,8 @@ impl End {
         }
     }
 
-    /// Gives the stack all that the socket has.
-    fn fill(&mut self, scratch: &mut [u8], hold: Hold<'_>) -> Result<(), String> {
+    /// Gives the stack all that the socket has, up to the end where `event` says that there is one.
+    fn fill(&mut self, event: Input, scratch: &mut [u8], hold: Hold<'_>) -> Result<(), String> {
         while self.input == Input::Open {
             let read = {
                 let _inside = hold();
@@ -492,6 +511,10 @@ impl End {
                 Ok(count) => {
                     self.boundary.pass(&scratch[..count]);
                     self.tls.receive(&scratch[..count]);
+                    // What comes later is another event.
+                    if event == Input::Open && count < scratch.len() {
+                        break;
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -19,7 +19,7 @@ use nix::sys::socket::{
 };
 
 use super::LabError;
-use super::connection::{Exchange, Finished, Pair, SCRATCH};
+use super::connection::{Exchange, Finished, Input, Pair, SCRATCH};
 use super::shared::Shared;
 use super::surroundings::{SERVER, Surroundings, client_address, client_slot};
 use super::sys;
@@ -149,7 +149,7 @@ impl<'a> Endpoints<'a> {
             for event in &events[..count] {
                 match Event::decode(event.data()) {
                     Event::Accept => self.accept()?,
-                    Event::Ready { slot, end } => self.ready(slot, end),
+                    Event::Ready { slot, end } => self.ready(slot, end, Input::of(event.events())),
                 }
             }
             for _ in ended..self.ended {
@@ -248,7 +248,7 @@ impl<'a> Endpoints<'a> {
         }
     }
 
-    fn ready(&mut self, slot: u32, end: Toward) {
+    fn ready(&mut self, slot: u32, end: Toward, input: Input) {
         let Some(Some(pair)) = self.pairs.get_mut(slot as usize) else {
             return;
         };
@@ -258,7 +258,7 @@ impl<'a> Endpoints<'a> {
             .max(self.busy_since)
             .max(pair.worked);
         pair.waited(end, sys::now().since(could_start));
-        let outcome = pair.ready(end, &self.load.exchange, &mut self.scratch, &|| {
+        let outcome = pair.ready(end, input, &self.load.exchange, &mut self.scratch, &|| {
             self.shared.hold(slot, end)
         });
         pair.worked = sys::now();

@@ -24,7 +24,6 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::unistd::Pid;
 
-use super::calibration::CpuCosts;
 use super::connection::{Exchange, Finished, Wakes};
 use super::emulator::{Emulator, EmulatorReport};
 use super::endpoint::{self, EndpointReport, Load};
@@ -32,7 +31,9 @@ use super::prepare::PreparedArm;
 use super::shared::Shared;
 use super::surroundings::{MAX_CONNECTIONS, Surroundings};
 use super::{LabError, expected, sys};
-use crate::results::{EngineReport, Lateness, Outcome, Resumption, Row, Sample, Validity, Wire};
+use crate::results::{
+    CpuCosts, EngineReport, Lateness, Outcome, Resumption, Row, Sample, Validity, Wire,
+};
 use crate::study::{Cell, Experiment};
 
 /// Connections of one block: enough to fill the concurrency that the engine
@@ -461,6 +462,7 @@ impl Growing {
             cell,
             chain_digest: prepared.chain.digest(),
             engine: EngineReport {
+                cpu_costs: None,
                 concurrency: self.concurrency,
                 lowered: self.lowered,
                 link_lateness_p99: lateness_p99(&mut measured.lateness),

@@ -14,6 +14,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use lastbyte_link::Bytes;
 use tempfile::TempDir;
 
 use super::calibration::Calibration;
@@ -31,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// How often the engine looks whether it is interrupted.
 const LOOK: Duration = Duration::from_millis(50);
 /// The guest's memory. It takes no more of the host's than it uses.
-const MEMORY: &str = "mem=256M";
+const MEMORY: Bytes = Bytes(256 << 20);
 /// The guest's allocator gives nothing back to its kernel. Each page that it gets again would be
 /// a fault, and a fault costs the guest several system calls of the host.
 const ALLOCATOR: &str = "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=33554432\
@@ -50,6 +51,7 @@ pub struct VirtualEngine {
     store: PathBuf,
     environment: Environment,
     patience: Duration,
+    memory: Bytes,
 }
 
 impl VirtualEngine {
@@ -77,6 +79,7 @@ impl VirtualEngine {
             store,
             environment,
             patience: PATIENCE,
+            memory: MEMORY,
         }
     }
 
@@ -86,6 +89,12 @@ impl VirtualEngine {
         Self { patience, ..self }
     }
 
+    /// Gives each guest so much memory.
+    #[must_use]
+    pub fn with_memory(self, memory: Bytes) -> Self {
+        Self { memory, ..self }
+    }
+
     fn guest_job(&self, job: &Job<'_>) -> Result<GuestJob, BlockError> {
         let costs = match job.experiment.cpu {
             CpuTime::None => None,
@@ -93,7 +102,7 @@ impl VirtualEngine {
                 let calibration = Calibration::load_or_measure(job.arm, &self.store);
                 let calibration =
                     calibration.map_err(|error| BlockError::Failed(error.to_string()))?;
-                Some(calibration.costs().to_string())
+                Some(calibration.costs())
             }
         };
         Ok(GuestJob {
@@ -145,7 +154,8 @@ impl VirtualEngine {
             .saturating_add(Duration::from_secs(60));
         let seed = job.experiment.seed.part("guest").0 ^ u64::from(job.connections.start);
         boot::command(&self.program, &self.kernel.path)
-            .args([MEMORY, "rootfstype=hostfs", "rootflags=/", "ro", "quiet"])
+            .arg(format!("mem={}", self.memory.0))
+            .args(["rootfstype=hostfs", "rootflags=/", "ro", "quiet"])
             .args(["con=null", "con0=null,fd:1", "panic=-1"])
             .arg("time-travel=inf-cpu")
             .arg(format!("time-travel-start={}", wall_clock.as_nanos()))
@@ -330,7 +340,11 @@ impl Drop for Removed<'_> {
 /// Why a guest died without a word.
 fn death(status: ExitStatus, console: &[String]) -> String {
     let said = |what: &str| console.iter().find(|line| line.contains(what));
-    if said("Out of memory").is_some() {
+    // The kernel says the first, the standard library the second.
+    if said("Out of memory")
+        .or(said("memory allocation of"))
+        .is_some()
+    {
         return "its guest ran out of memory".to_owned();
     }
     // SIGBUS: a page of the guest's memory, which is a file, can't be had.

@@ -93,8 +93,9 @@ struct CellDocument<'a> {
     increase_percent: Vec<IncreaseDocument<'a>>,
 }
 
+/// One direction of a link.
 #[derive(Serialize)]
-struct DirectionDocument {
+pub(super) struct DirectionDocument {
     delay_ms: f64,
     jitter_ms: f64,
     jitter_distribution: String,
@@ -279,7 +280,7 @@ fn both<T: PartialEq>(forward: T, backward: T, path: &str, notes: &mut Notes) ->
 }
 
 impl DirectionDocument {
-    fn new(direction: &Direction) -> DirectionDocument {
+    pub(super) fn new(direction: &Direction) -> DirectionDocument {
         DirectionDocument {
             delay_ms: milliseconds(direction.delay),
             jitter_ms: milliseconds(direction.jitter),

@@ -95,10 +95,13 @@ pub(super) fn engine(summary: &Summary) -> Option<String> {
         _ if least == most => format!("{most} connections at once"),
         _ => format!("{least} to {most} connections at once"),
     };
-    let mut text = format!(
-        "{span}; in each sample, 99 of 100 packets were at most {} late",
-        milliseconds(late)
-    );
+    let mut text = match late.is_zero() {
+        true => format!("{span}, in virtual time, in which no packet is late"),
+        false => format!(
+            "{span}; in each sample, 99 of 100 packets were at most {} late",
+            milliseconds(late)
+        ),
+    };
     match lowered {
         0 => {}
         1 => text.push_str("; 1 block was disturbed and measured again with fewer at once"),

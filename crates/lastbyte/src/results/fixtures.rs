@@ -53,6 +53,7 @@ fn sample(experiment: &Experiment, cell: usize, arm: usize) -> Sample {
             .collect(),
         chain_digest: format!("{arm:064x}"),
         engine: EngineReport {
+            cpu_costs: None,
             concurrency: 25,
             lowered: 0,
             link_lateness_p99: Duration::from_micros(112),

@@ -134,7 +134,14 @@ impl EngineReport {
                 Validity::Valid => None,
                 Validity::Invalid(reason) => Some((block, reason)),
             });
+        let calibrations = || reports().map(|report| report.cpu_costs);
         let validity = match (blocks.len(), disturbed.next(), disturbed.count()) {
+            (_, None, _) if calibrations().any(|costs| costs != first.cpu_costs) => {
+                Validity::Invalid(
+                    "its blocks had different calibrations: measure all of it on one machine"
+                        .to_owned(),
+                )
+            }
             (_, None, _) => Validity::Valid,
             (1, Some((_, reason)), _) => Validity::Invalid(reason.clone()),
             (all, Some((block, reason)), others) => Validity::Invalid(format!(
@@ -151,6 +158,7 @@ impl EngineReport {
             packets: reports().map(|report| report.packets).sum(),
             emulator_cpu: reports().map(|report| report.emulator_cpu).sum(),
             endpoint_cpu: reports().map(|report| report.endpoint_cpu).sum(),
+            cpu_costs: first.cpu_costs,
             validity,
         })
     }

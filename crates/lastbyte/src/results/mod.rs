@@ -1,6 +1,7 @@
 //! Rows, samples, percentiles and their intervals.
 
 pub(crate) mod check;
+mod costs;
 mod dataset;
 mod environment;
 #[cfg(test)]
@@ -20,6 +21,7 @@ mod threshold;
 mod warning;
 
 pub use check::check;
+pub use costs::{CpuCosts, CpuCostsError, Picoseconds, RecordCost};
 pub use dataset::{Dataset, Samples};
 pub use environment::{Environment, Host};
 pub use folder::{Folder, FolderError, Manifest, Start, file_name};
@@ -76,6 +78,9 @@ pub struct EngineReport {
     /// CPU time of the endpoints, with what the kernel did in their system calls.
     #[serde(rename = "endpoint_cpu_ns", with = "nanoseconds")]
     pub endpoint_cpu: Duration,
+    /// CPU time that was put back into virtual time, where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_costs: Option<CpuCosts>,
     /// Whether the engine disturbed the sample.
     pub validity: Validity,
 }

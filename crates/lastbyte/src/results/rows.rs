@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
-use super::{Row, Sample, Validity};
+use super::{CpuCosts, Row, Sample, Validity};
 use crate::study::{Arm, Cell, Experiment};
 
 /// One column of the rows.
@@ -76,6 +76,7 @@ pub struct Batch<'a> {
     arm: &'a Arm,
     cell: &'a Cell,
     chain_digest: &'a str,
+    cpu_costs: Option<CpuCosts>,
     concurrency: u32,
     validity: Validity,
     rows: &'a [Row],
@@ -106,6 +107,7 @@ impl<'a> Batch<'a> {
             arm,
             cell,
             chain_digest: &sample.chain_digest,
+            cpu_costs: sample.engine.cpu_costs,
             concurrency: sample.engine.concurrency,
             validity: sample.validity(arm),
             rows: &sample.rows,

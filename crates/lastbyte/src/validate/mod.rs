@@ -424,8 +424,7 @@ fn warnings(sides: [&Results; 2], pairs: &[[&SampleTimes; 2]]) -> Vec<String> {
     arms.dedup();
     let computed = |[a, b]: &[&SampleTimes; 2]| {
         let natures = [a.nature, b.nature];
-        natures.contains(&Nature::Computed)
-            && [a.computing, b.computing].contains(&Computing::TakesTime)
+        natures.contains(&Nature::Computed) && a.computing != b.computing
     };
     if pairs.iter().any(computed) {
         warnings.push("arithmetic leaves out the CPU time that was measured".to_owned());

@@ -11,7 +11,7 @@ use lastbyte_link::Direction;
 use super::Connections;
 use super::margin::has_loss;
 use crate::lab::expected;
-use crate::results::{Dataset, FolderError, Metric, Row, Validity, Wire};
+use crate::results::{CpuCosts, Dataset, FolderError, Metric, Row, Validity, Wire};
 use crate::study::{Cell, CpuTime, RecordSize};
 
 /// What results of flight arithmetic are called, and their engine.
@@ -37,6 +37,8 @@ pub struct SampleTimes {
     pub nature: Nature,
     /// Whether they hold CPU time.
     pub computing: Computing,
+    /// The CPU time that was put back, where it was.
+    pub cpu_costs: Option<CpuCosts>,
     /// The times of each connection in the order of [`Metric::ALL`]. One that failed has none.
     pub times: Vec<[Option<Duration>; 4]>,
     /// Whether the engine vouches for it.
@@ -147,6 +149,7 @@ impl Results {
                 key: Key::new(&measure.id, &arm.name, cell.clone()),
                 nature: Nature::Measured,
                 computing: Computing::of(&dataset.manifest.engine, experiment.cpu),
+                cpu_costs: sample.engine.cpu_costs,
                 times: Vec::with_capacity(sample.rows.len()),
                 validity: sample.validity(arm),
                 wire: None,
@@ -214,21 +217,23 @@ impl SampleTimes {
         if self.key.has_chance() {
             return None;
         }
+        let cell = &self.key.cell;
+        let compute = self.cpu_costs.map_or_else(Compute::default, |costs| {
+            costs.compute(cell.data.0, self.record_size)
+        });
         let Timeline {
             connect,
             handshake,
             ttfb,
             ttlb,
             ..
-        } = expected(
-            &self.wire?,
-            &self.key.cell,
-            self.record_size,
-            Compute::default(),
-        );
+        } = expected(&self.wire?, cell, self.record_size, compute);
         Some(SampleTimes {
             nature: Nature::Computed,
-            computing: Computing::Free,
+            computing: match self.cpu_costs {
+                Some(_) => Computing::TakesTime,
+                None => Computing::Free,
+            },
             times: vec![[Some(connect), Some(handshake), ttfb, Some(ttlb)]],
             validity: Validity::Valid,
             ..self.clone()

@@ -41,6 +41,7 @@ fn sample(cell: Cell, handshakes: impl IntoIterator<Item = f64>) -> SampleTimes 
         },
         nature: Nature::Measured,
         computing: Computing::TakesTime,
+        cpu_costs: None,
         times: times.collect(),
         validity: Validity::Valid,
         wire: None,

@@ -4,6 +4,7 @@ use lastbyte_pki::Store;
 use proptest::prelude::*;
 
 use super::*;
+use crate::results::Picoseconds;
 use crate::study::RecordSize;
 
 fn prepared(arm: &str, cache: &Path) -> PreparedArm {

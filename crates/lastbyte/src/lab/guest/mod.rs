@@ -24,11 +24,10 @@ use nix::sys::reboot::{RebootMode, reboot};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::calibration::CpuCosts;
 use super::connection::{Exchange, Wakes};
 use super::live::{self, LiveEngine};
 use super::{LabError, PreparedArm, Progress};
-use crate::results::{EngineReport, Environment, PartHeader, Row, Validity, write_part};
+use crate::results::{CpuCosts, EngineReport, Environment, PartHeader, Row, Validity, write_part};
 use crate::study::{BlockId, Cell, Emulation, Experiment, Study};
 
 /// The first argument that makes `lastbyte` a guest; the job's folder is the second.
@@ -72,7 +71,7 @@ pub(super) struct GuestJob {
     /// Indices of the connections.
     pub(super) connections: Range<u32>,
     /// [`CpuCosts`], if computing is to take time.
-    pub(super) costs: Option<String>,
+    pub(super) costs: Option<CpuCosts>,
 }
 
 /// What the part says besides. It is read when everything is measured.
@@ -156,10 +155,7 @@ fn measure(job: &GuestJob, mut study: Study) -> Result<Vec<u8>, String> {
     let arm = experiment.arms.get(job.id.arm).ok_or_else(none)?;
     let store = Store::open(Path::new(JOB_MOUNT).join(STORE));
     let arm = PreparedArm::new(arm.clone(), &store).map_err(text)?;
-    let costs = match &job.costs {
-        Some(costs) => costs.parse().map_err(text)?,
-        None => CpuCosts::default(),
-    };
+    let costs = job.costs.unwrap_or_default();
 
     let rows = match experiment.emulation {
         Emulation::Netem => over_netem(job, experiment, cell, &arm, costs),
@@ -180,7 +176,7 @@ fn measure(job: &GuestJob, mut study: Study) -> Result<Vec<u8>, String> {
         job.id,
         job.connections.clone(),
         chain,
-        report(&rows),
+        report(&rows, job.costs),
         environment,
     )
     .ok_or_else(none)?;
@@ -251,10 +247,11 @@ fn drain(link: &Link) -> Duration {
     LEAST.max(longest(&link.forward) + longest(&link.backward))
 }
 
-fn report(rows: &[Row]) -> EngineReport {
+fn report(rows: &[Row], cpu_costs: Option<CpuCosts>) -> EngineReport {
     let packets = rows.iter().flat_map(|row| [row.client_tcp, row.server_tcp]);
     let packets = packets.flatten().map(|tcp| u64::from(tcp.segments_out));
     EngineReport {
+        cpu_costs,
         concurrency: 1,
         lowered: 0,
         link_lateness_p99: Duration::ZERO,

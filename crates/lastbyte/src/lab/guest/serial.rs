@@ -16,10 +16,11 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{SockaddrIn, bind, connect};
 use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{self, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
 
 use super::network::Network;
-use crate::lab::connection::{Exchange, Finished, Pair, SCRATCH, spend};
+use crate::lab::connection::{Exchange, Finished, Input, Pair, SCRATCH, spend};
 use crate::lab::endpoint::{client_socket_address, listen_on, open_socket, server_socket_address};
 use crate::lab::shared::Shared;
 use crate::lab::surroundings::client_address;
@@ -47,6 +48,7 @@ const WARM_UPS: u32 = 3;
 const LISTENER: u64 = 0;
 const CLIENT: u64 = 1;
 const SERVER: u64 = 2;
+const DEADLINE: u64 = 3;
 
 /// Runs all connections of a block. `progress` hears of each one that ends.
 pub(super) fn run(
@@ -61,10 +63,16 @@ pub(super) fn run(
     epoll
         .add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER))
         .map_err(socket)?;
+    let deadline =
+        TimerFd::new(timerfd::ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC).map_err(socket)?;
+    epoll
+        .add(&deadline, EpollEvent::new(EpollFlags::EPOLLIN, DEADLINE))
+        .map_err(socket)?;
     let mut endpoints = Endpoints {
         load,
         epoll,
         listener,
+        deadline,
         scratch: vec![0; SCRATCH],
         alone: Shared::new(0),
     };
@@ -91,6 +99,8 @@ struct Endpoints<'a> {
     load: &'a Load<'a>,
     epoll: Epoll,
     listener: TcpListener,
+    /// Of the connection under way.
+    deadline: TimerFd,
     scratch: Vec<u8>,
     /// Nobody else is at the sockets.
     alone: Shared,
@@ -125,9 +135,15 @@ impl Endpoints<'_> {
     /// Serves both ends until the connection has an outcome.
     fn drive(&mut self, pair: &mut Pair, deadline: Time) -> Result<Outcome, LabError> {
         let mut events = [EpollEvent::empty(); 4];
-        let timeout = EpollTimeout::try_from(self.load.timeout).unwrap_or(EpollTimeout::MAX);
+        let at = TimeSpec::from_duration(Duration::from_nanos(deadline.0));
+        self.deadline
+            .set(
+                Expiration::OneShot(at),
+                TimerSetTimeFlags::TFD_TIMER_ABSTIME,
+            )
+            .map_err(socket)?;
         loop {
-            let count = match self.epoll.wait(&mut events, timeout) {
+            let count = match self.epoll.wait(&mut events, EpollTimeout::NONE) {
                 Ok(count) => count,
                 Err(Errno::EINTR) => continue,
                 Err(error) => return Err(socket(error)),
@@ -138,18 +154,16 @@ impl Endpoints<'_> {
                         self.accept(pair)?;
                         continue;
                     }
+                    DEADLINE => return Ok(Outcome::TimedOut),
                     CLIENT => Toward::Client,
                     _ => Toward::Server,
                 };
                 let hold = || self.alone.hold(0, end);
-                if let Some(outcome) =
-                    pair.ready(end, &self.load.exchange, &mut self.scratch, &hold)
-                {
+                let input = Input::of(event.events());
+                let exchange = &self.load.exchange;
+                if let Some(outcome) = pair.ready(end, input, exchange, &mut self.scratch, &hold) {
                     return Ok(outcome);
                 }
-            }
-            if count == 0 && sys::now() >= deadline {
-                return Ok(Outcome::TimedOut);
             }
         }
     }

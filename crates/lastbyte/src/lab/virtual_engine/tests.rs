@@ -24,6 +24,11 @@ fn a_death_is_told_in_one_line() {
             "its guest ran out of memory",
         ),
         (
+            ended(0, 6),
+            "memory allocation of 120 bytes failed\n<0>Kernel panic - not syncing: Attempted to kill init!",
+            "its guest ran out of memory",
+        ),
+        (
             ended(0, 7),
             "",
             "its guest could not get memory: free some, or make /dev/shm larger \

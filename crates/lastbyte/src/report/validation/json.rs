@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use lastbyte_link::{Direction, Rate};
 use serde::Serialize;
 
 use super::{answer, cells};
-use crate::report::json::{milliseconds, percent};
+use crate::report::json::{DirectionDocument, milliseconds, percent};
 use crate::results::Percentile;
 use crate::validate::{
     Comparison, Connections, FAMILY_WISE_ERROR, Margin, MetricComparison, SampleComparison,
@@ -72,8 +71,8 @@ struct Cell<'a> {
     measure: &'a str,
     cell: String,
     rtt_ms: f64,
-    forward: Way,
-    backward: Way,
+    forward: DirectionDocument,
+    backward: DirectionDocument,
     initcwnd: u32,
     client_initcwnd: u32,
     congestion: &'static str,
@@ -81,17 +80,6 @@ struct Cell<'a> {
     preset: &'static str,
     data_bytes: u64,
     arms: Vec<Arm<'a>>,
-}
-
-#[derive(Serialize)]
-struct Way {
-    delay_ms: f64,
-    jitter_ms: f64,
-    jitter_distribution: String,
-    loss: f64,
-    loss_model: Option<String>,
-    rate_bps: Option<u64>,
-    queue_packets: u32,
 }
 
 #[derive(Serialize)]
@@ -161,8 +149,8 @@ impl<'a> Cell<'a> {
             measure: &key.measure,
             cell: cell.to_string(),
             rtt_ms: milliseconds(cell.link.rtt()),
-            forward: Way::new(&cell.link.forward),
-            backward: Way::new(&cell.link.backward),
+            forward: DirectionDocument::new(&cell.link.forward),
+            backward: DirectionDocument::new(&cell.link.backward),
             initcwnd: cell.initcwnd,
             client_initcwnd: cell.client_initcwnd,
             congestion: cell.congestion.name(),
@@ -171,20 +159,6 @@ impl<'a> Cell<'a> {
             data_bytes: cell.data.0,
             arms: samples.iter().map(Arm::new).collect(),
         })
-    }
-}
-
-impl Way {
-    fn new(direction: &Direction) -> Way {
-        Way {
-            delay_ms: milliseconds(direction.delay),
-            jitter_ms: milliseconds(direction.jitter),
-            jitter_distribution: direction.distribution.to_string(),
-            loss: direction.loss.mean().fraction(),
-            loss_model: direction.loss.model(),
-            rate_bps: direction.rate.map(Rate::bits_per_second),
-            queue_packets: direction.queue,
-        }
     }
 }
 

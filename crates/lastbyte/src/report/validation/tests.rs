@@ -31,6 +31,7 @@ fn sample(arm: &str, loss: &str, data: &str, slower: f64, failed: usize) -> Samp
         },
         nature: Nature::Measured,
         computing: Computing::TakesTime,
+        cpu_costs: None,
         times: (0..100).map(one).collect(),
         validity: Validity::Valid,
         wire: None,

@@ -137,6 +137,12 @@ pub const COLUMNS: &[Column] = &[
         |c| cpu(c.batch),
     )
     .optional(),
+    text(
+        "cpu_costs",
+        "CPU time of each step that was put back into the virtual clock",
+        |c| c.batch.cpu_costs.map(|costs| costs.to_string()).into(),
+    )
+    .optional(),
     whole("data_bytes", "response payload", |c| c.cell().data.0.into()),
     text(
         "record_size",

@@ -11,7 +11,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::{Computing, Key, Nature, Results, SampleTimes, SourceError};
-use crate::results::{Validity, Wire};
+use crate::results::{CpuCosts, Validity, Wire};
 use crate::study::{Cell, Congestion, CpuTime, Gso, Preset, RecordSize};
 
 /// Reads the samples of a file, in the order in which they begin.
@@ -86,6 +86,8 @@ struct Row {
     preset: Preset,
     #[serde(default, deserialize_with = "parsed_if_any")]
     cpu: Option<CpuTime>,
+    #[serde(default, deserialize_with = "parsed_if_any")]
+    cpu_costs: Option<CpuCosts>,
     data_bytes: u64,
     #[serde(deserialize_with = "record_size")]
     record_size: RecordSize,
@@ -150,6 +152,7 @@ impl Row {
             key,
             nature: Nature::Measured,
             computing: Computing::of(&self.engine, self.cpu.unwrap_or_default()),
+            cpu_costs: self.cpu_costs,
             times: Vec::new(),
             validity: if self.valid {
                 Validity::Valid

@@ -1,0 +1,168 @@
+//! The CPU time of an arm's steps that was put back into results.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// What a guest spends in its clock, in which computing takes no time of its own.
+///
+/// Written as one word:
+///
+/// ```
+/// # use lastbyte::results::CpuCosts;
+/// let word = "server_setup=9100ns,client_hello=52000ns,server_flight=710000ns,\
+///             client_finish=260000ns,server_finish=18000ns,encrypt=900ns+310ps,decrypt=1100ns+290ps";
+/// let costs: CpuCosts = word.parse()?;
+/// assert_eq!(costs.to_string(), word);
+/// # Ok::<(), lastbyte::results::CpuCostsError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct CpuCosts {
+    /// The server makes its side when it accepts. That delays its flight only if the ClientHello
+    /// is there already.
+    pub server_setup: Duration,
+    /// The client makes its key share and ClientHello, once TCP is established.
+    pub client_hello: Duration,
+    /// The server answers the ClientHello with its whole flight.
+    pub server_flight: Duration,
+    /// The client verifies that flight and makes its own last one, without the request.
+    pub client_finish: Duration,
+    /// The server verifies the client's last flight, without the request.
+    pub server_finish: Duration,
+    /// Encrypting a record.
+    pub encrypt: RecordCost,
+    /// Decrypting a record.
+    pub decrypt: RecordCost,
+}
+
+/// What encrypting or decrypting a record takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordCost {
+    /// Whatever it holds.
+    pub record: Duration,
+    /// For each byte of payload.
+    pub byte: Picoseconds,
+}
+
+/// A time too short for a [`Duration`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Picoseconds(pub u64);
+
+impl RecordCost {
+    /// A record with this payload, in bytes.
+    pub fn of(self, payload: usize) -> Duration {
+        self.record.saturating_add(self.byte.times(payload))
+    }
+}
+
+impl Picoseconds {
+    pub(crate) fn times(self, count: usize) -> Duration {
+        let nanos = u128::from(self.0) * count as u128 / 1000;
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+}
+
+impl fmt::Display for CpuCosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, step) in STEPS {
+            write!(f, "{name}={}ns,", step(&mut self.clone()).as_nanos())?;
+        }
+        write!(f, "encrypt={},decrypt={}", self.encrypt, self.decrypt)
+    }
+}
+
+impl fmt::Display for RecordCost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}ns+{}ps", self.record.as_nanos(), self.byte.0)
+    }
+}
+
+/// The text is no [`CpuCosts`].
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("CPU costs {text:?}: {problem}")]
+pub struct CpuCostsError {
+    text: String,
+    problem: String,
+}
+
+impl FromStr for CpuCosts {
+    type Err = CpuCostsError;
+
+    fn from_str(text: &str) -> Result<Self, CpuCostsError> {
+        parse(text).map_err(|problem| CpuCostsError {
+            text: text.to_owned(),
+            problem,
+        })
+    }
+}
+
+impl TryFrom<String> for CpuCosts {
+    type Error = CpuCostsError;
+
+    fn try_from(text: String) -> Result<Self, CpuCostsError> {
+        text.parse()
+    }
+}
+
+impl From<CpuCosts> for String {
+    fn from(costs: CpuCosts) -> String {
+        costs.to_string()
+    }
+}
+
+/// The name of a step, and where its cost is.
+type Step = (&'static str, fn(&mut CpuCosts) -> &mut Duration);
+
+const STEPS: [Step; 5] = [
+    ("server_setup", |costs| &mut costs.server_setup),
+    ("client_hello", |costs| &mut costs.client_hello),
+    ("server_flight", |costs| &mut costs.server_flight),
+    ("client_finish", |costs| &mut costs.client_finish),
+    ("server_finish", |costs| &mut costs.server_finish),
+];
+
+fn parse(text: &str) -> Result<CpuCosts, String> {
+    let mut fields = text.split(',');
+    let mut costs = CpuCosts::default();
+    let mut value = |name: &str| {
+        let field = fields.next().unwrap_or("");
+        let value = field.strip_prefix(name);
+        value
+            .and_then(|value| value.strip_prefix('='))
+            .ok_or_else(|| format!("{field:?} stands where {name}= should"))
+    };
+    for (name, step) in STEPS {
+        *step(&mut costs) = nanos(value(name)?)?;
+    }
+    costs.encrypt = record_cost(value("encrypt")?)?;
+    costs.decrypt = record_cost(value("decrypt")?)?;
+    match fields.next() {
+        None => Ok(costs),
+        Some(rest) => Err(format!("{rest:?} is too much")),
+    }
+}
+
+fn record_cost(text: &str) -> Result<RecordCost, String> {
+    let (record, byte) = text
+        .split_once('+')
+        .ok_or_else(|| format!("{text:?} is not of the form 900ns+310ps"))?;
+    Ok(RecordCost {
+        record: nanos(record)?,
+        byte: Picoseconds(number(byte, "ps")?),
+    })
+}
+
+fn nanos(text: &str) -> Result<Duration, String> {
+    number(text, "ns").map(Duration::from_nanos)
+}
+
+fn number(text: &str, unit: &str) -> Result<u64, String> {
+    let digits = text.strip_suffix(unit);
+    digits
+        .and_then(|digits| digits.parse().ok())
+        .ok_or_else(|| format!("{text:?} is no number of {unit}"))
+}
