@@ -54,6 +54,8 @@ need_packages() {
     for package in "$@"; do
         has_package "$package" && continue
         case $package in
+            busybox) missing+=(busybox-static) ;;
+            qemu-system-x86_64) missing+=(qemu-system-x86) ;;
             taskset) missing+=(util-linux) ;;
             xz) missing+=(xz-utils) ;;
             *) missing+=("$package") ;;

@@ -4,6 +4,7 @@ mod costs;
 #[cfg(test)]
 mod tests;
 
+use std::array;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::connection::REQUEST;
 use super::{PreparedArm, environment};
-use crate::results::{CpuCosts, RecordCost};
+use crate::results::{CpuCosts, Flights, RecordCost};
 
 /// What an arm's TLS costs on this machine, in memory: the CPU time of each step, in caches that
 /// are warm. The machine's noise shows in the spread, and medians keep clear of it.
@@ -45,6 +46,8 @@ pub struct Calibration {
     pub client_hello: Spread,
     /// The server answers with its whole flight.
     pub server_flight: Spread,
+    /// How that is spread.
+    pub flights: Flights,
     /// The client verifies that flight and makes its own last one.
     pub client_finish: Spread,
     /// The server verifies the client's last flight.
@@ -122,6 +125,7 @@ impl Calibration {
                 arm: arm.arm.label.clone(),
                 problem,
             })?;
+        let flights = measured.flights();
         let [
             client_setup,
             server_setup,
@@ -142,6 +146,7 @@ impl Calibration {
             server_setup,
             client_hello,
             server_flight,
+            flights,
             client_finish,
             server_finish,
             encrypt_request,
@@ -182,6 +187,7 @@ impl Calibration {
             server_finish: median(self.server_finish),
             encrypt: line(self.encrypt_request, self.encrypt_record),
             decrypt: line(self.decrypt_request, self.decrypt_record),
+            flights: self.flights,
         }
     }
 
@@ -216,6 +222,7 @@ impl Calibration {
             server_setup: none,
             client_hello: none,
             server_flight: none,
+            flights: Flights::default(),
             client_finish: none,
             server_finish: none,
             encrypt_request: none,
@@ -267,11 +274,26 @@ impl Spread {
     }
 }
 
+/// Where the server's flights are in [`Steps`].
+const SERVER_FLIGHT: usize = 3;
+
 /// The times of each step, in the order of [`Calibration`]'s fields.
 #[derive(Default)]
 struct Steps([Vec<Duration>; 10]);
 
 impl Steps {
+    /// The middle of each twentieth of the server's flights, as part of their median.
+    fn flights(&self) -> Flights {
+        let mut times = self.0[SERVER_FLIGHT].clone();
+        times.sort_unstable();
+        let last = times.len().saturating_sub(1);
+        let of_40 = |part: usize| times.get(last * part / 40).map_or(0, Duration::as_nanos);
+        let median = of_40(20).max(1);
+        Flights(array::from_fn(|index| {
+            u16::try_from(of_40(2 * index + 1) * 1000 / median).unwrap_or(u16::MAX)
+        }))
+    }
+
     fn measure(arm: &PreparedArm, handshakes: u32) -> Result<Self, TlsError> {
         /// Before the first that counts.
         const WARM_UP: u32 = 20;

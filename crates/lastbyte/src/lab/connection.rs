@@ -41,6 +41,16 @@ pub(crate) struct Exchange {
     pub(crate) cpu: CpuCosts,
 }
 
+impl Exchange {
+    /// That of one connection of the sample, by its index.
+    pub(crate) fn of_connection(self, index: u32) -> Self {
+        Self {
+            cpu: self.cpu.of_connection(index),
+            ..self
+        }
+    }
+}
+
 /// When a client hears that data has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wakes {

@@ -258,7 +258,8 @@ impl<'a> Endpoints<'a> {
             .max(self.busy_since)
             .max(pair.worked);
         pair.waited(end, sys::now().since(could_start));
-        let outcome = pair.ready(end, input, &self.load.exchange, &mut self.scratch, &|| {
+        let exchange = self.load.exchange.of_connection(slot);
+        let outcome = pair.ready(end, input, &exchange, &mut self.scratch, &|| {
             self.shared.hold(slot, end)
         });
         pair.worked = sys::now();

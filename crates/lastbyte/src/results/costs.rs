@@ -14,7 +14,9 @@ use thiserror::Error;
 /// ```
 /// # use lastbyte::results::CpuCosts;
 /// let word = "server_setup=9100ns,client_hello=52000ns,server_flight=710000ns,\
-///             client_finish=260000ns,server_finish=18000ns,encrypt=900ns+310ps,decrypt=1100ns+290ps";
+///             client_finish=260000ns,server_finish=18000ns,encrypt=900ns+310ps,decrypt=1100ns+290ps,\
+///             flights=700/750/800/850/900/920/940/960/980/1000/\
+///             1000/1020/1040/1080/1120/1200/1300/1500/1900/2600";
 /// let costs: CpuCosts = word.parse()?;
 /// assert_eq!(costs.to_string(), word);
 /// # Ok::<(), lastbyte::results::CpuCostsError>(())
@@ -27,7 +29,7 @@ pub struct CpuCosts {
     pub server_setup: Duration,
     /// The client makes its key share and ClientHello, once TCP is established.
     pub client_hello: Duration,
-    /// The server answers the ClientHello with its whole flight.
+    /// The server answers the ClientHello with its whole flight: the median.
     pub server_flight: Duration,
     /// The client verifies that flight and makes its own last one, without the request.
     pub client_finish: Duration,
@@ -37,6 +39,33 @@ pub struct CpuCosts {
     pub encrypt: RecordCost,
     /// Decrypting a record.
     pub decrypt: RecordCost,
+    /// How the time of the server's flight is spread.
+    pub flights: Flights,
+}
+
+/// What a step's time is multiplied with, in thousandths of its median: equally likely factors in
+/// ascending order. ML-DSA signs until a signature fits (FIPS 204, algorithm 7), so that the time
+/// is spread by nature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flights(pub [u16; Flights::COUNT]);
+
+impl Flights {
+    /// How many factors there are.
+    pub const COUNT: usize = 20;
+    /// A multiple without a common divisor, so that neighbours are far apart in the order.
+    const STRIDE: usize = 7;
+
+    /// The factor of a connection, by its index: each has its turn among any twenty in a row.
+    fn of_connection(self, median: Duration, index: u32) -> Duration {
+        let factor = self.0[index as usize % Self::COUNT * Self::STRIDE % Self::COUNT];
+        median * u32::from(factor) / 1000
+    }
+}
+
+impl Default for Flights {
+    fn default() -> Self {
+        Self([1000; Self::COUNT])
+    }
 }
 
 /// What encrypting or decrypting a record takes.
@@ -51,6 +80,16 @@ pub struct RecordCost {
 /// A time too short for a [`Duration`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Picoseconds(pub u64);
+
+impl CpuCosts {
+    /// Those of one connection of a sample, by its index.
+    pub fn of_connection(self, index: u32) -> CpuCosts {
+        CpuCosts {
+            server_flight: self.flights.of_connection(self.server_flight, index),
+            ..self
+        }
+    }
+}
 
 impl RecordCost {
     /// A record with this payload, in bytes.
@@ -71,7 +110,21 @@ impl fmt::Display for CpuCosts {
         for (name, step) in STEPS {
             write!(f, "{name}={}ns,", step(&mut self.clone()).as_nanos())?;
         }
-        write!(f, "encrypt={},decrypt={}", self.encrypt, self.decrypt)
+        write!(
+            f,
+            "encrypt={},decrypt={},flights={}",
+            self.encrypt, self.decrypt, self.flights
+        )
+    }
+}
+
+impl fmt::Display for Flights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, factor) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "/" };
+            write!(f, "{separator}{factor}")?;
+        }
+        Ok(())
     }
 }
 
@@ -140,6 +193,7 @@ fn parse(text: &str) -> Result<CpuCosts, String> {
     }
     costs.encrypt = record_cost(value("encrypt")?)?;
     costs.decrypt = record_cost(value("decrypt")?)?;
+    costs.flights = flights(value("flights")?)?;
     match fields.next() {
         None => Ok(costs),
         Some(rest) => Err(format!("{rest:?} is too much")),
@@ -153,6 +207,17 @@ fn record_cost(text: &str) -> Result<RecordCost, String> {
     Ok(RecordCost {
         record: nanos(record)?,
         byte: Picoseconds(number(byte, "ps")?),
+    })
+}
+
+fn flights(text: &str) -> Result<Flights, String> {
+    let factors: Result<Vec<u16>, _> = text.split('/').map(str::parse).collect();
+    let factors = factors.ok().and_then(|factors| factors.try_into().ok());
+    factors.map(Flights).ok_or_else(|| {
+        format!(
+            "{text:?} is not of the form 1000/1000/…, with {} numbers",
+            Flights::COUNT
+        )
     })
 }
 

@@ -21,7 +21,7 @@ mod threshold;
 mod warning;
 
 pub use check::check;
-pub use costs::{CpuCosts, CpuCostsError, Picoseconds, RecordCost};
+pub use costs::{CpuCosts, CpuCostsError, Flights, Picoseconds, RecordCost};
 pub use dataset::{Dataset, Samples};
 pub use environment::{Environment, Host};
 pub use folder::{Folder, FolderError, Manifest, Start, file_name};

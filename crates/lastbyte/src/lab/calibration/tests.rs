@@ -100,6 +100,34 @@ fn medians_and_spreads_are_ranks() {
 }
 
 #[test]
+fn flights_are_spread_as_they_were_measured() {
+    let mut steps = Steps::default();
+    // From 1 us to 4 us, the median at 2.5 us.
+    steps.0[SERVER_FLIGHT] = (0..=3000)
+        .rev()
+        .map(|i| Duration::from_nanos(1000 + i))
+        .collect();
+    let flights = steps.flights();
+    assert_eq!((flights.0[0], flights.0[19]), (430, 1570));
+    let costs = CpuCosts {
+        server_flight: Duration::from_nanos(2500),
+        flights,
+        ..CpuCosts::default()
+    };
+    let order: Vec<_> = (40..60)
+        .map(|index| costs.of_connection(index).server_flight)
+        .collect();
+    let mut times = order.clone();
+    times.sort_unstable();
+    assert_ne!(order, times);
+    let spread = flights
+        .0
+        .map(|factor| Duration::from_nanos(u64::from(factor) * 5 / 2));
+    assert_eq!(times, spread);
+    assert_eq!(CpuCosts::default().of_connection(3), CpuCosts::default());
+}
+
+#[test]
 fn costs_of_records_are_a_line() {
     let nanos = Duration::from_nanos;
     let cost = RecordCost::through((59, nanos(1_000)), (16_384, nanos(5_081)));
@@ -164,14 +192,18 @@ fn costs_in_a_wrong_form_are_refused() {
     let whole = CpuCosts::default().to_string();
     let error = format!("{whole},x=1ns").parse::<CpuCosts>().unwrap_err();
     assert!(error.to_string().ends_with(r#""x=1ns" is too much"#));
-    let short = whole.rsplit_once('+').unwrap().0;
-    let error = short.parse::<CpuCosts>().unwrap_err().to_string();
+    let (short, _) = whole.split_once(",decrypt").unwrap();
+    let error = format!("{short},decrypt=0ns").parse::<CpuCosts>();
+    let error = error.unwrap_err().to_string();
     assert!(error.ends_with(r#""0ns" is not of the form 900ns+310ps"#));
+    let (short, _) = whole.rsplit_once('/').unwrap();
+    let error = short.parse::<CpuCosts>().unwrap_err().to_string();
+    assert!(error.ends_with("is not of the form 1000/1000/…, with 20 numbers"));
 }
 
 proptest! {
     #[test]
-    fn costs_come_back_from_their_text(steps: [u64; 7], bytes: [u64; 2]) {
+    fn costs_come_back_from_their_text(steps: [u64; 7], bytes: [u64; 2], flights: [u16; 20]) {
         let nanos = |index: usize| Duration::from_nanos(steps[index]);
         let costs = CpuCosts {
             server_setup: nanos(0),
@@ -181,6 +213,7 @@ proptest! {
             server_finish: nanos(4),
             encrypt: RecordCost { record: nanos(5), byte: Picoseconds(bytes[0]) },
             decrypt: RecordCost { record: nanos(6), byte: Picoseconds(bytes[1]) },
+            flights: Flights(flights),
         };
         let text = costs.to_string();
         prop_assert!(!text.contains(char::is_whitespace));

@@ -108,6 +108,8 @@ struct Endpoints<'a> {
 
 impl Endpoints<'_> {
     fn connection(&mut self, slot: u32) -> Result<Finished, LabError> {
+        let index = self.load.connections.start + slot;
+        let exchange = self.load.exchange.of_connection(index);
         let tls = self.load.stack.client().map_err(LabError::Stack)?;
         let client = open_socket(self.load.cell.congestion).map_err(LabError::Socket)?;
         let address = match self.load.cell.preset {
@@ -126,14 +128,19 @@ impl Endpoints<'_> {
         let deadline = started + self.load.timeout;
         let mut pair = Pair::new(started, client, tls);
         let outcome = match connecting {
-            Ok(()) | Err(Errno::EINPROGRESS) => self.drive(&mut pair, deadline)?,
+            Ok(()) | Err(Errno::EINPROGRESS) => self.drive(&mut pair, exchange, deadline)?,
             Err(error) => Outcome::Failed(format!("client: connect: {error}")),
         };
         Ok(pair.finish(outcome))
     }
 
     /// Serves both ends until the connection has an outcome.
-    fn drive(&mut self, pair: &mut Pair, deadline: Time) -> Result<Outcome, LabError> {
+    fn drive(
+        &mut self,
+        pair: &mut Pair,
+        exchange: Exchange,
+        deadline: Time,
+    ) -> Result<Outcome, LabError> {
         let mut events = [EpollEvent::empty(); 4];
         let at = TimeSpec::from_duration(Duration::from_nanos(deadline.0));
         self.deadline
@@ -160,8 +167,7 @@ impl Endpoints<'_> {
                 };
                 let hold = || self.alone.hold(0, end);
                 let input = Input::of(event.events());
-                let exchange = &self.load.exchange;
-                if let Some(outcome) = pair.ready(end, input, exchange, &mut self.scratch, &hold) {
+                if let Some(outcome) = pair.ready(end, input, &exchange, &mut self.scratch, &hold) {
                     return Ok(outcome);
                 }
             }
