@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use lastbyte::results::{
-    EngineReport, Environment, Lateness, Outcome, Part, PartHeader, Resumption, Row, TcpStats,
-    Times, Validity, Wire, read_part, write_part,
+    CpuCosts, EngineReport, Environment, Lateness, Outcome, Part, PartHeader, Resumption, Row,
+    TcpStats, Times, Validity, Wire, read_part, write_part,
 };
 use lastbyte::study::{BlockId, Study};
 use lastbyte_fuzz::pieces;
@@ -36,6 +36,7 @@ static PART: LazyLock<(Part, Vec<u8>)> = LazyLock::new(|| {
         arm: 0,
     };
     let report = EngineReport {
+        cpu_costs: Some(CpuCosts::default()),
         concurrency: 1,
         lowered: 0,
         link_lateness_p99: Duration::ZERO,
