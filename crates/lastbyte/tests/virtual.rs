@@ -18,7 +18,7 @@ use lastbyte::kernel;
 use lastbyte::lab::{
     self, Ending, Engine, Finished, PreparedArm, Progress, Runner, VirtualEngine, Watcher, expected,
 };
-use lastbyte::results::{Dataset, Folder, Manifest, Metric, Sample, Start};
+use lastbyte::results::{Dataset, Folder, Manifest, Metric, Sample, Start, Validity};
 use lastbyte::study::Study;
 use lastbyte_flights::Compute;
 use lastbyte_link::Bytes;
@@ -393,7 +393,14 @@ impl Watcher for Unwatched {
 
 /// Runs the study of a place on an engine of the library.
 fn run_on(place: &Place, change: impl FnOnce(VirtualEngine) -> VirtualEngine) -> Finished {
-    let store = Store::default_dir().unwrap();
+    run_with_store(place, Store::default_dir().unwrap(), change)
+}
+
+fn run_with_store(
+    place: &Place,
+    store: PathBuf,
+    change: impl FnOnce(VirtualEngine) -> VirtualEngine,
+) -> Finished {
     let engine = change(VirtualEngine::new(
         kernel::require().unwrap(),
         env!("CARGO_BIN_EXE_lastbyte").into(),
@@ -419,6 +426,18 @@ fn run_on(place: &Place, change: impl FnOnce(VirtualEngine) -> VirtualEngine) ->
     runner
         .run(&study.blocks(size).collect::<Vec<_>>(), &folder)
         .unwrap()
+}
+
+#[test]
+fn workers_that_begin_together_calibrate_an_arm_once() {
+    let place = Place::new(&format!("cpu = \"calibrated\"\n{}", SOME.trim_start()));
+    // Nothing is calibrated in it yet.
+    let finished = run_with_store(&place, place.path("store"), |engine| engine);
+    assert_eq!((finished.measured, finished.failed.len()), (5, 0));
+    let samples = place.measured("out");
+    let engine = &samples[0].engine;
+    assert!(engine.cpu_costs.is_some());
+    assert_eq!(engine.validity, Validity::Valid);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The virtual engine: each block is the boot of a User-Mode Linux kernel in which time skips all
 //! waiting. Its TCP and its netem are Linux's own, and its init is this very program (`guest`).
 
-use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
@@ -9,6 +10,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -19,10 +21,10 @@ use tempfile::TempDir;
 
 use super::calibration::Calibration;
 use super::guest::{self, GuestJob, Provenance};
-use super::runner::{BlockError, Engine, Job};
+use super::runner::{BlockError, Engine, Job, lock};
 use super::{Ending, boot, live};
 use crate::kernel::Kernel;
-use crate::results::Environment;
+use crate::results::{CpuCosts, Environment};
 use crate::study::{CpuTime, Emulation, Gso, Preset, Study};
 
 /// Connections of one block: a boot takes as long as some twenty of them.
@@ -52,6 +54,8 @@ pub struct VirtualEngine {
     environment: Environment,
     patience: Duration,
     memory: Bytes,
+    /// By arm, of those that were calibrated.
+    costs: Mutex<HashMap<String, CpuCosts>>,
 }
 
 impl VirtualEngine {
@@ -80,6 +84,7 @@ impl VirtualEngine {
             environment,
             patience: PATIENCE,
             memory: MEMORY,
+            costs: Mutex::default(),
         }
     }
 
@@ -95,15 +100,25 @@ impl VirtualEngine {
         Self { memory, ..self }
     }
 
-    fn guest_job(&self, job: &Job<'_>) -> Result<GuestJob, BlockError> {
-        let costs = match job.experiment.cpu {
-            CpuTime::None => None,
-            CpuTime::Calibrated => {
+    /// What the arm of a job costs. Workers wait for each other: the first one measures, alone, and
+    /// all blocks of a sample have the same costs.
+    fn calibrated(&self, job: &Job<'_>) -> Result<CpuCosts, BlockError> {
+        let mut known = lock(&self.costs);
+        Ok(match known.entry(job.arm.arm.label.clone()) {
+            Entry::Occupied(costs) => *costs.get(),
+            Entry::Vacant(unknown) => {
                 let calibration = Calibration::load_or_measure(job.arm, &self.store);
                 let calibration =
                     calibration.map_err(|error| BlockError::Failed(error.to_string()))?;
-                Some(calibration.costs())
+                *unknown.insert(calibration.costs())
             }
+        })
+    }
+
+    fn guest_job(&self, job: &Job<'_>) -> Result<GuestJob, BlockError> {
+        let costs = match job.experiment.cpu {
+            CpuTime::None => None,
+            CpuTime::Calibrated => Some(self.calibrated(job)?),
         };
         Ok(GuestJob {
             study: job.study.to_toml(),

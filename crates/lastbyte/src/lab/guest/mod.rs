@@ -25,8 +25,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::connection::{Exchange, Wakes};
-use super::live::{self, LiveEngine};
-use super::{LabError, PreparedArm, Progress};
+use super::live::{self, LiveEngine, Silent};
+use super::{LabError, PreparedArm};
 use crate::results::{CpuCosts, EngineReport, Environment, PartHeader, Row, Validity, write_part};
 use crate::study::{BlockId, Cell, Emulation, Experiment, Study};
 
@@ -293,11 +293,4 @@ fn say(what: &str) {
 
 fn text(error: impl ToString) -> String {
     error.to_string().replace('\n', " ")
-}
-
-struct Silent;
-
-impl Progress for Silent {
-    fn expect(&self, _: Duration) {}
-    fn advance(&self, _: Duration) {}
 }

@@ -5,16 +5,16 @@ use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::path::Path;
 use std::slice;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use lastbyte_link::Bytes;
 use lastbyte_tls::handshake_in_memory;
 
-use super::super::runner::{BlockError, Engine, Job};
+use super::super::runner::{BlockError, Engine, Job, lock};
 use super::{
-    Block, Cost, Ending, Growing, LabError, LiveEngine, Progress, Wire, block_size, lock_memory,
-    sys, wire,
+    Block, Cost, Ending, Growing, LabError, LiveEngine, Silent, Wire, block_size, lock_memory, sys,
+    wire,
 };
 use crate::results::{Environment, PartHeader, SampleKey, write_part};
 use crate::study::{Gso, Preset, Study};
@@ -198,17 +198,4 @@ pub(in crate::lab) fn try_handshake(job: &Job<'_>) -> Option<HandshakeTrial> {
         packets: 6 + u32::try_from(bytes / MSS * 3 / 2).unwrap_or(u32::MAX),
         wire,
     })
-}
-
-/// Whoever panicked with a lock has left nothing half done.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The runner tells how far a study is.
-struct Silent;
-
-impl Progress for Silent {
-    fn expect(&self, _: Duration) {}
-    fn advance(&self, _: Duration) {}
 }

@@ -11,13 +11,6 @@ const MS: Duration = Duration::from_millis(1);
 const US: Duration = Duration::from_micros(1);
 const NS: Duration = Duration::from_nanos(1);
 
-struct Silent;
-
-impl Progress for Silent {
-    fn expect(&self, _: Duration) {}
-    fn advance(&self, _: Duration) {}
-}
-
 mod gating {
     use super::*;
 
