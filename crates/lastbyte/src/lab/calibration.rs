@@ -125,7 +125,6 @@ impl Calibration {
                 arm: arm.arm.label.clone(),
                 problem,
             })?;
-        let flights = measured.flights();
         let [
             client_setup,
             server_setup,
@@ -137,7 +136,8 @@ impl Calibration {
             decrypt_request,
             encrypt_record,
             decrypt_record,
-        ] = measured.0.map(Spread::of);
+        ] = measured.0.each_ref().map(|times| Spread::of(times));
+        let [_, _, _, server_flights, ..] = &measured.0;
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         Ok(Self {
             measured_at: now.map_or(0, |since| since.as_secs()),
@@ -146,7 +146,7 @@ impl Calibration {
             server_setup,
             client_hello,
             server_flight,
-            flights,
+            flights: flights(server_flights),
             client_finish,
             server_finish,
             encrypt_request,
@@ -259,41 +259,37 @@ fn write(path: &Path, calibration: &Calibration) -> io::Result<()> {
 }
 
 impl Spread {
-    fn of(mut times: Vec<Duration>) -> Self {
-        times.sort_unstable();
-        let last = times.len().saturating_sub(1);
-        let quantile = |percent: usize| {
-            let time = times.get((last * percent).div_ceil(100));
-            time.map_or(0, |time| time.as_nanos() as u64)
-        };
+    fn of(times: &[Duration]) -> Self {
         Self {
-            p5_ns: quantile(5),
-            p50_ns: quantile(50),
-            p95_ns: quantile(95),
+            p5_ns: quantile(times, 1, 20),
+            p50_ns: quantile(times, 1, 2),
+            p95_ns: quantile(times, 19, 20),
         }
     }
 }
 
-/// Where the server's flights are in [`Steps`].
-const SERVER_FLIGHT: usize = 3;
+/// Of ascending times, in nanoseconds: the one that `part` of `parts` are not above.
+fn quantile(times: &[Duration], part: usize, parts: usize) -> u64 {
+    let last = times.len().saturating_sub(1);
+    let time = times.get((last * part).div_ceil(parts));
+    time.map_or(0, |time| time.as_nanos() as u64)
+}
+
+/// The middle of each twentieth of ascending times, as part of their median.
+fn flights(times: &[Duration]) -> Flights {
+    let median = quantile(times, 1, 2).max(1);
+    Flights(array::from_fn(|index| {
+        let middle = quantile(times, 2 * index + 1, 2 * Flights::COUNT);
+        u16::try_from(middle.saturating_mul(1000) / median).unwrap_or(u16::MAX)
+    }))
+}
 
 /// The times of each step, in the order of [`Calibration`]'s fields.
 #[derive(Default)]
 struct Steps([Vec<Duration>; 10]);
 
 impl Steps {
-    /// The middle of each twentieth of the server's flights, as part of their median.
-    fn flights(&self) -> Flights {
-        let mut times = self.0[SERVER_FLIGHT].clone();
-        times.sort_unstable();
-        let last = times.len().saturating_sub(1);
-        let of_40 = |part: usize| times.get(last * part / 40).map_or(0, Duration::as_nanos);
-        let median = of_40(20).max(1);
-        Flights(array::from_fn(|index| {
-            u16::try_from(of_40(2 * index + 1) * 1000 / median).unwrap_or(u16::MAX)
-        }))
-    }
-
+    /// Each in ascending order.
     fn measure(arm: &PreparedArm, handshakes: u32) -> Result<Self, TlsError> {
         /// Before the first that counts.
         const WARM_UP: u32 = 20;
@@ -326,6 +322,9 @@ impl Steps {
             for (step, time) in steps.0.iter_mut().zip(times) {
                 step.push(time);
             }
+        }
+        for step in &mut steps.0 {
+            step.sort_unstable();
         }
         Ok(steps)
     }

@@ -30,7 +30,7 @@ const MAX_PENDING: usize = 1 << 20;
 /// Larger than a receive buffer's worth of one wake-up at the rates of interest.
 pub(crate) const SCRATCH: usize = 256 << 10;
 
-/// What every connection of a block exchanges.
+/// What the connections of a block exchange.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exchange {
     /// Response payload in bytes.
@@ -67,6 +67,7 @@ pub(crate) type Hold<'a> = &'a dyn Fn() -> shared::Hold<'a>;
 /// Both ends of one connection.
 pub(crate) struct Pair {
     pub(crate) started: Time,
+    exchange: Exchange,
     pub(crate) client: Client,
     pub(crate) server: Option<Server>,
     pub(crate) times: Times,
@@ -160,9 +161,15 @@ pub(crate) struct Finished {
 
 impl Pair {
     /// A connection whose `connect()` was called at `started`.
-    pub(crate) fn new(started: Time, socket: TcpStream, tls: Box<dyn Connection>) -> Self {
+    pub(crate) fn new(
+        started: Time,
+        exchange: Exchange,
+        socket: TcpStream,
+        tls: Box<dyn Connection>,
+    ) -> Self {
         Self {
             started,
+            exchange,
             client: Client {
                 end: End::new(socket, tls),
                 state: ClientState::Connecting,
@@ -188,24 +195,22 @@ impl Pair {
         &mut self,
         end: Toward,
         input: Input,
-        exchange: &Exchange,
         scratch: &mut [u8],
         hold: Hold<'_>,
     ) -> Option<Outcome> {
         match end {
-            Toward::Client => self.client_ready(input, exchange, scratch, hold),
-            Toward::Server => self.server_ready(input, exchange, scratch, hold),
+            Toward::Client => self.client_ready(input, scratch, hold),
+            Toward::Server => self.server_ready(input, scratch, hold),
         }
     }
 
     fn client_ready(
         &mut self,
         input: Input,
-        exchange: &Exchange,
         scratch: &mut [u8],
         hold: Hold<'_>,
     ) -> Option<Outcome> {
-        match self.drive_client(input, exchange, scratch, hold) {
+        match self.drive_client(input, scratch, hold) {
             Ok(()) => self.outcome(),
             Err(reason) => Some(Outcome::Failed(match self.server_failure() {
                 Some(cause) => format!("server: {cause}; client: {reason}"),
@@ -217,12 +222,12 @@ impl Pair {
     fn server_ready(
         &mut self,
         input: Input,
-        exchange: &Exchange,
         scratch: &mut [u8],
         hold: Hold<'_>,
     ) -> Option<Outcome> {
         if let Some(server) = &mut self.server
-            && let Err(reason) = server.drive(&mut self.observer, input, exchange, scratch, hold)
+            && let Err(reason) =
+                server.drive(&mut self.observer, input, &self.exchange, scratch, hold)
         {
             server.fail(reason, hold);
         }
@@ -289,11 +294,11 @@ impl Pair {
     fn drive_client(
         &mut self,
         input: Input,
-        exchange: &Exchange,
         scratch: &mut [u8],
         hold: Hold<'_>,
     ) -> Result<(), String> {
         let client = &mut self.client;
+        let exchange = &self.exchange;
         let since_start = || Some(sys::now().since(self.started));
         if matches!(client.state, ClientState::Connecting) {
             if let Some(error) = client.end.socket.take_error().map_err(text)? {

@@ -214,7 +214,8 @@ impl<'a> Endpoints<'a> {
         let connecting = connect(socket.as_raw_fd(), &server);
         self.deadlines
             .push_back((started + self.load.timeout, slot));
-        self.pairs[slot as usize] = Some(Pair::new(started, socket, tls));
+        let exchange = self.load.exchange.of_connection(slot);
+        self.pairs[slot as usize] = Some(Pair::new(started, exchange, socket, tls));
         if let Err(error) = connecting
             && error != Errno::EINPROGRESS
         {
@@ -258,8 +259,7 @@ impl<'a> Endpoints<'a> {
             .max(self.busy_since)
             .max(pair.worked);
         pair.waited(end, sys::now().since(could_start));
-        let exchange = self.load.exchange.of_connection(slot);
-        let outcome = pair.ready(end, input, &exchange, &mut self.scratch, &|| {
+        let outcome = pair.ready(end, input, &mut self.scratch, &|| {
             self.shared.hold(slot, end)
         });
         pair.worked = sys::now();

@@ -93,21 +93,18 @@ fn a_cache_that_can_not_be_written_is_told() {
 
 #[test]
 fn medians_and_spreads_are_ranks() {
-    let spread = Spread::of((0..=100).rev().map(Duration::from_nanos).collect());
+    let times: Vec<_> = (0..=100).map(Duration::from_nanos).collect();
+    let spread = Spread::of(&times);
     assert_eq!((spread.p5_ns, spread.p50_ns, spread.p95_ns), (5, 50, 95));
-    let one = Spread::of(vec![Duration::from_nanos(7)]);
+    let one = Spread::of(&[Duration::from_nanos(7)]);
     assert_eq!((one.p5_ns, one.p50_ns, one.p95_ns), (7, 7, 7));
 }
 
 #[test]
 fn flights_are_spread_as_they_were_measured() {
-    let mut steps = Steps::default();
     // From 1 us to 4 us, the median at 2.5 us.
-    steps.0[SERVER_FLIGHT] = (0..=3000)
-        .rev()
-        .map(|i| Duration::from_nanos(1000 + i))
-        .collect();
-    let flights = steps.flights();
+    let times: Vec<_> = (1000..=4000).map(Duration::from_nanos).collect();
+    let flights = flights(&times);
     assert_eq!((flights.0[0], flights.0[19]), (430, 1570));
     let costs = CpuCosts {
         server_flight: Duration::from_nanos(2500),

@@ -126,21 +126,16 @@ impl Endpoints<'_> {
         let started = sys::now();
         let connecting = connect(client.as_raw_fd(), &server_socket_address());
         let deadline = started + self.load.timeout;
-        let mut pair = Pair::new(started, client, tls);
+        let mut pair = Pair::new(started, exchange, client, tls);
         let outcome = match connecting {
-            Ok(()) | Err(Errno::EINPROGRESS) => self.drive(&mut pair, exchange, deadline)?,
+            Ok(()) | Err(Errno::EINPROGRESS) => self.drive(&mut pair, deadline)?,
             Err(error) => Outcome::Failed(format!("client: connect: {error}")),
         };
         Ok(pair.finish(outcome))
     }
 
     /// Serves both ends until the connection has an outcome.
-    fn drive(
-        &mut self,
-        pair: &mut Pair,
-        exchange: Exchange,
-        deadline: Time,
-    ) -> Result<Outcome, LabError> {
+    fn drive(&mut self, pair: &mut Pair, deadline: Time) -> Result<Outcome, LabError> {
         let mut events = [EpollEvent::empty(); 4];
         let at = TimeSpec::from_duration(Duration::from_nanos(deadline.0));
         self.deadline
@@ -167,7 +162,7 @@ impl Endpoints<'_> {
                 };
                 let hold = || self.alone.hold(0, end);
                 let input = Input::of(event.events());
-                if let Some(outcome) = pair.ready(end, input, &exchange, &mut self.scratch, &hold) {
+                if let Some(outcome) = pair.ready(end, input, &mut self.scratch, &hold) {
                     return Ok(outcome);
                 }
             }
