@@ -180,7 +180,10 @@ fn cell(rtt: &str, rate: &str, initcwnd: u32, kibibytes: u64) -> Cell {
 fn steps(arm: &PreparedArm) -> StepTimes {
     let mut clock = || Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap());
     let times: Vec<_> = (0..201)
-        .map(|_| time_handshake(arm.stack.as_ref(), &mut clock).unwrap())
+        .map(|_| {
+            let (client, server) = (arm.stack.client().unwrap(), arm.stack.server().unwrap());
+            time_handshake(client, server, &mut clock).unwrap()
+        })
         .collect();
     let median = |step: fn(&StepTimes) -> Duration| {
         let mut times: Vec<_> = times.iter().map(step).collect();

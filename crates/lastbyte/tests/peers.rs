@@ -11,7 +11,7 @@ use lastbyte::lab::PreparedArm;
 use lastbyte::results::{Outcome, Row};
 use lastbyte_link::{Bytes, Direction, Link};
 use lastbyte_pki::{Chain, PkiError, test_chains};
-use lastbyte_tls::{Connection, KeyLog, OpenSsl, Progress, Stack, TlsConfig, TlsError};
+use lastbyte_tls::{Connection, KeyLog, Progress, Stack, TlsConfig, TlsError, stack};
 
 const ARM: &str = "x25519/ecdsa-p256";
 const TIMEOUT: Duration = Duration::from_millis(600);
@@ -190,10 +190,6 @@ impl Faulty {
 }
 
 impl Stack for Faulty {
-    fn name(&self) -> &'static str {
-        "faulty"
-    }
-
     fn client(&self) -> Result<Box<dyn Connection>, TlsError> {
         let client = self.stack.client()?;
         Ok(if self.is_the_clients() {
@@ -301,11 +297,7 @@ fn chains_that_a_client_must_refuse() {
     for (make, reason) in chains {
         let arm = prepare(ARM).arm;
         let chain = make().unwrap();
-        let stack = OpenSsl::new(&TlsConfig {
-            group: arm.group,
-            chain: &chain,
-        });
-        let stack = Box::new(stack.unwrap());
+        let stack = stack(&TlsConfig::new(arm.group, &chain)).unwrap();
         let prepared = PreparedArm { arm, chain, stack };
         let run = measure(prepared, cell(link(), Bytes(0)), 2, TIMEOUT);
         let rows: Vec<_> = run.samples.iter().flat_map(|sample| &sample.rows).collect();

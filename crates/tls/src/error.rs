@@ -15,6 +15,16 @@ pub enum TlsError {
         /// The library's words.
         reason: String,
     },
+    /// An implementation can't do what is asked of it.
+    #[error("{stack} can't {what}: {mend}")]
+    Unsupported {
+        /// The stack's name.
+        stack: &'static str,
+        /// What it can't do.
+        what: String,
+        /// What to do instead.
+        mend: String,
+    },
     /// The peer ended the connection with an alert.
     #[error("the peer refused: {0}")]
     Refused(Alert),
@@ -36,6 +46,12 @@ pub enum TlsError {
     /// A record was to be written before the handshake was complete.
     #[error("the handshake is not complete: no application data can be written yet")]
     NotEstablished,
+    /// There is nothing to resume, or it is another implementation's.
+    #[error("there is no session to resume")]
+    NoSession,
+    /// Early data needs a session that allows it, and comes first.
+    #[error("no early data can be sent on this connection")]
+    NoEarlyData,
     /// A record can't hold this many bytes.
     #[error("a record holds 1 to {MAX_PLAINTEXT} bytes, not {0}")]
     RecordLength(usize),

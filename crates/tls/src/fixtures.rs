@@ -6,7 +6,8 @@ use std::path::Path;
 use lastbyte_pki::{Chain, ChainSpec, KeyAlgorithm, Store};
 
 use crate::observer::Observation;
-use crate::{Group, OpenSsl, Stack, TlsConfig, handshake_in_memory};
+use crate::pairing::Pairing;
+use crate::{Group, Stack, TlsConfig, handshake_in_memory};
 
 /// Chains are kept from one test run to the next: RSA keys take long to make.
 pub(crate) fn chain(spec: &ChainSpec) -> Chain {
@@ -18,12 +19,12 @@ pub(crate) fn plain_chain(algorithm: KeyAlgorithm) -> Chain {
     chain(&ChainSpec::new(algorithm))
 }
 
-pub(crate) fn openssl(group: Group, chain: &Chain) -> OpenSsl {
-    OpenSsl::new(&TlsConfig { group, chain }).unwrap()
+pub(crate) fn openssl(group: Group, chain: &Chain) -> Pairing {
+    Pairing::new(&TlsConfig::new(group, chain)).unwrap()
 }
 
 /// An arm that takes little time.
-pub(crate) fn fast() -> OpenSsl {
+pub(crate) fn fast() -> Pairing {
     openssl(Group::X25519, &plain_chain(KeyAlgorithm::EcdsaP256))
 }
 

@@ -4,19 +4,19 @@
 //! Nothing here reads a clock or owns a socket: a [`Connection`] takes the bytes
 //! that its peer sent and gives the bytes that are to be sent, and whoever moves
 //! them decides when, and in which segments. A [`Stack`] makes both sides of
-//! connections for one configuration.
+//! connections for one configuration, each with an implementation of its own.
 //!
 //! What was negotiated, and how large each message was, comes from the
 //! [`observer`] and never from a stack, so that it means the same for all of them.
 //!
 //! ```no_run
 //! use lastbyte_pki::{ChainSpec, KeyAlgorithm, Store};
-//! use lastbyte_tls::{Group, OpenSsl, TlsConfig, handshake_in_memory};
+//! use lastbyte_tls::{Group, TlsConfig, handshake_in_memory, stack};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let chain = Store::open("chains").chain(&ChainSpec::new(KeyAlgorithm::MlDsa65))?;
-//! let stack = OpenSsl::new(&TlsConfig { group: Group::X25519MlKem768, chain: &chain })?;
-//! let handshake = handshake_in_memory(&stack)?;
+//! let stack = stack(&TlsConfig::new(Group::X25519MlKem768, &chain))?;
+//! let handshake = handshake_in_memory(stack.as_ref())?;
 //! let observation = handshake.observer.observe(&handshake.client.key_log());
 //! assert_eq!(observation.client_hello_bytes, Some(1411));
 //! assert_eq!(observation.certificate_bytes, Some(chain.certificate_message_bytes()));
@@ -24,6 +24,7 @@
 //! # }
 //! ```
 
+mod config;
 mod error;
 #[cfg(test)]
 mod fixtures;
@@ -32,10 +33,15 @@ mod memory;
 pub mod names;
 pub mod observer;
 mod openssl;
+mod pairing;
 mod stack;
 
+pub use crate::config::{Resumption, StackName, TlsConfig, UnknownStack};
 pub use crate::error::{Alert, TlsError};
 pub use crate::group::{Group, UnknownGroup};
-pub use crate::memory::{Handshake, StepTimes, handshake_in_memory, time_handshake};
-pub use crate::openssl::{OpenSsl, TlsConfig, openssl_version};
-pub use crate::stack::{Connection, KeyLog, MAX_PLAINTEXT, Progress, Stack};
+pub use crate::memory::{
+    Handshake, StepTimes, handshake_between, handshake_in_memory, time_handshake,
+};
+pub use crate::openssl::openssl_version;
+pub use crate::pairing::stack;
+pub use crate::stack::{Connection, KeyLog, MAX_PLAINTEXT, Progress, Session, Stack};

@@ -11,6 +11,8 @@ pub struct Handshake {
     pub server: Box<dyn Connection>,
     /// What both have sent.
     pub observer: Observer,
+    /// Bytes that the server sent of its own accord when it was established: session tickets.
+    pub tickets_bytes: usize,
 }
 
 /// What each step of a handshake takes by some clock.
@@ -26,13 +28,24 @@ pub struct StepTimes {
     pub server_finish: Duration,
 }
 
-/// Carries out one handshake between the two sides of `stack`.
+/// Carries out one full handshake between the two sides of `stack`.
+///
+/// # Errors
+/// As [`handshake_between`].
+pub fn handshake_in_memory(stack: &dyn Stack) -> Result<Handshake, TlsError> {
+    handshake_between(stack.client()?, stack.server()?)
+}
+
+/// Carries out one handshake between two connections that have sent nothing yet.
 ///
 /// # Errors
 /// What either side says of the other, or [`TlsError::Protocol`] when both wait.
-pub fn handshake_in_memory(stack: &dyn Stack) -> Result<Handshake, TlsError> {
+pub fn handshake_between(
+    client: Box<dyn Connection>,
+    server: Box<dyn Connection>,
+) -> Result<Handshake, TlsError> {
     let mut no_clock = || Duration::ZERO;
-    Ok(drive(stack, &mut no_clock)?.0)
+    Ok(drive(client, server, &mut no_clock)?.0)
 }
 
 /// Carries out one handshake and measures its steps by `clock`, of which only
@@ -40,12 +53,13 @@ pub fn handshake_in_memory(stack: &dyn Stack) -> Result<Handshake, TlsError> {
 /// is not part of any step.
 ///
 /// # Errors
-/// As [`handshake_in_memory`], or when the handshake needs a HelloRetryRequest.
+/// As [`handshake_between`], or when the handshake needs a HelloRetryRequest.
 pub fn time_handshake(
-    stack: &dyn Stack,
+    client: Box<dyn Connection>,
+    server: Box<dyn Connection>,
     clock: &mut dyn FnMut() -> Duration,
 ) -> Result<StepTimes, TlsError> {
-    match *drive(stack, clock)?.1 {
+    match *drive(client, server, clock)?.1 {
         [client_hello, server_flight, client_finish, server_finish] => Ok(StepTimes {
             client_hello,
             server_flight,
@@ -60,13 +74,15 @@ pub fn time_handshake(
 
 /// Lets both sides take turns, and gives how long each turn took.
 fn drive(
-    stack: &dyn Stack,
+    client: Box<dyn Connection>,
+    server: Box<dyn Connection>,
     clock: &mut dyn FnMut() -> Duration,
 ) -> Result<(Handshake, Vec<Duration>), TlsError> {
     let mut handshake = Handshake {
-        client: stack.client()?,
-        server: stack.server()?,
+        client,
+        server,
         observer: Observer::default(),
+        tickets_bytes: 0,
     };
     let mut turns = Vec::new();
     let mut received = Vec::new();
@@ -85,8 +101,8 @@ fn drive(
 
         handshake.observer.sent(side, &sent);
         if progress == Progress::Established && peer_progress == Progress::Established {
-            // Of its own accord, as session tickets are.
             peer.receive(&sent);
+            handshake.tickets_bytes = sent.len();
             break;
         }
         if received.is_empty() && sent.is_empty() {

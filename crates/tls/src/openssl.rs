@@ -9,76 +9,94 @@ use lastbyte_pki::Chain;
 use openssl::error::ErrorStack;
 use openssl::ex_data::Index;
 use openssl::ssl::{
-    self, ErrorCode, Ssl, SslContext, SslContextBuilder, SslMethod, SslMode, SslRef,
+    self, ErrorCode, Ssl, SslContext, SslContextBuilder, SslMethod, SslMode, SslRef, SslSession,
     SslSessionCacheMode, SslStream, SslVerifyMode, SslVersion,
 };
 use openssl::x509::X509VerifyResult;
 use openssl::x509::store::X509StoreBuilder;
 
-use crate::{Alert, Connection, Group, KeyLog, MAX_PLAINTEXT, Progress, Stack, TlsError};
+use crate::stack::{ClientSide, Outgoing, ServerSide};
+use crate::{
+    Alert, Connection, KeyLog, MAX_PLAINTEXT, Progress, Resumption, Session, StackName, TlsConfig,
+    TlsError,
+};
 
 mod ffi;
 
-/// What both sides of a connection are configured with.
-#[derive(Debug, Clone, Copy)]
-pub struct TlsConfig<'a> {
-    /// The only group that is supported; the client sends its key share at once.
-    pub group: Group,
-    /// What the server sends and proves, and what the client trusts.
-    pub chain: &'a Chain,
-}
+const STACK: StackName = StackName::OpenSsl;
 
-/// OpenSSL with one configuration: TLS 1.3 alone, full handshakes, no tickets.
+/// TLS 1.3 alone.
 #[derive(Debug)]
-pub struct OpenSsl {
-    client: SslContext,
-    server: SslContext,
+pub(crate) struct OpenSslClient {
+    context: SslContext,
     server_name: String,
 }
 
-impl OpenSsl {
-    /// Sets up both sides, which any number of connections then share.
-    ///
-    /// # Errors
-    /// [`TlsError::Setup`] when OpenSSL can't use the group or the chain.
-    pub fn new(config: &TlsConfig<'_>) -> Result<OpenSsl, TlsError> {
-        Ok(OpenSsl {
-            client: client_context(config)?.build(),
-            server: server_context(config)?.build(),
+#[derive(Debug)]
+pub(crate) struct OpenSslServer {
+    context: SslContext,
+    resumption: Resumption,
+}
+
+impl OpenSslClient {
+    pub(crate) fn new(config: &TlsConfig<'_>) -> Result<Self, TlsError> {
+        Ok(Self {
+            context: client_context(config)?.build(),
             server_name: config.chain.server_name().to_owned(),
         })
     }
 
-    fn new_client(&self) -> Result<OpenSslConnection, ErrorStack> {
-        let mut ssl = Ssl::new(&self.client)?;
+    fn connection(&self, session: Option<&SessionDer>) -> Result<OpenSslConnection, ErrorStack> {
+        let mut ssl = Ssl::new(&self.context)?;
         ssl.set_hostname(&self.server_name)?;
         ssl.param_mut().set_host(&self.server_name)?;
+        if let Some(SessionDer(der)) = session {
+            ffi::set_session(&mut ssl, &SslSession::from_der(der)?)?;
+        }
         ssl.set_connect_state();
-        OpenSslConnection::new(ssl)
+        OpenSslConnection::new(ssl, EarlyData::None)
+    }
+}
+
+impl ClientSide for OpenSslClient {
+    fn connect(&self, session: Option<&Session>) -> Result<Box<dyn Connection>, TlsError> {
+        let session = match session {
+            Some(session) => Some(session.get().ok_or(TlsError::NoSession)?),
+            None => None,
+        };
+        Ok(Box::new(self.connection(session).map_err(protocol)?))
+    }
+}
+
+/// A session as OpenSSL writes it.
+#[derive(Clone)]
+struct SessionDer(Vec<u8>);
+
+impl OpenSslServer {
+    pub(crate) fn new(config: &TlsConfig<'_>) -> Result<Self, TlsError> {
+        Ok(Self {
+            context: server_context(config)?.build(),
+            resumption: config.resumption,
+        })
     }
 
-    fn new_server(&self) -> Result<OpenSslConnection, ErrorStack> {
-        let mut ssl = Ssl::new(&self.server)?;
+    fn connection(&self, tickets: u8) -> Result<OpenSslConnection, ErrorStack> {
+        let mut ssl = Ssl::new(&self.context)?;
+        ssl.set_num_tickets(tickets.into())?;
         ssl.set_accept_state();
-        OpenSslConnection::new(ssl)
+        let early_data = match self.resumption {
+            Resumption::EarlyData => EarlyData::Expected(VecDeque::new()),
+            Resumption::Full | Resumption::Ticket => EarlyData::None,
+        };
+        OpenSslConnection::new(ssl, early_data)
     }
 }
 
-impl Stack for OpenSsl {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn client(&self) -> Result<Box<dyn Connection>, TlsError> {
-        Ok(Box::new(self.new_client().map_err(protocol)?))
-    }
-
-    fn server(&self) -> Result<Box<dyn Connection>, TlsError> {
-        Ok(Box::new(self.new_server().map_err(protocol)?))
+impl ServerSide for OpenSslServer {
+    fn accept(&self, tickets: u8) -> Result<Box<dyn Connection>, TlsError> {
+        Ok(Box::new(self.connection(tickets).map_err(protocol)?))
     }
 }
-
-const NAME: &str = "openssl";
 
 /// The version of the OpenSSL that is built in, such as `OpenSSL 3.6.3 …`.
 pub fn openssl_version() -> &'static str {
@@ -88,24 +106,52 @@ pub fn openssl_version() -> &'static str {
 /// The length field of a handshake message allows no more (RFC 8446, 4).
 const MAX_CERTIFICATE_MESSAGE: c_long = (1 << 24) - 1;
 
+/// What a server takes of early data at most: OpenSSL's own default in `s_server`.
+const MAX_EARLY_DATA: u32 = 1 << 14;
+
 fn client_context(config: &TlsConfig<'_>) -> Result<SslContextBuilder, TlsError> {
-    let mut context = context(SslMethod::tls_client(), config.group)?;
-    let mut roots = X509StoreBuilder::new().map_err(protocol)?;
-    roots
-        .add_cert(config.chain.root().clone())
-        .map_err(setup("the root certificate"))?;
-    context.set_cert_store(roots.build());
+    // An asterisk marks a group that a key share is sent for.
+    let groups: Vec<_> = (config.client_groups().into_iter())
+        .map(|group| match config.key_shares.contains(&group) {
+            true => format!("*{group}"),
+            false => group.to_string(),
+        })
+        .collect();
+    let mut context = context(SslMethod::tls_client(), &groups.join(":"))?;
+    trust(&mut context, config.chain, config)?;
     context.set_verify(SslVerifyMode::PEER);
-    ffi::set_max_cert_list(&mut context, MAX_CERTIFICATE_MESSAGE);
+    if let Some(chain) = config.client_chain {
+        prove(&mut context, chain)?;
+    }
     Ok(context)
 }
 
 fn server_context(config: &TlsConfig<'_>) -> Result<SslContextBuilder, TlsError> {
-    let mut context = context(SslMethod::tls_server(), config.group)?;
+    let mut context = context(SslMethod::tls_server(), config.group.name())?;
+    prove(&mut context, config.chain)?;
+    if let Some(chain) = config.client_chain {
+        trust(&mut context, chain, config)?;
+        context.set_verify(SslVerifyMode::PEER | SslVerifyMode::FAIL_IF_NO_PEER_CERT);
+    }
+    // Without one, a server that asks for certificates resumes nothing.
+    context
+        .set_session_id_context(b"lastbyte")
+        .map_err(protocol)?;
+    if config.resumption == Resumption::EarlyData {
+        context
+            .set_max_early_data(MAX_EARLY_DATA)
+            .map_err(protocol)?;
+        // The protection would need a store of sessions that each is used once of.
+        ffi::set_no_anti_replay(&mut context);
+    }
+    Ok(context)
+}
+
+/// Sends `chain` and signs with its key.
+fn prove(context: &mut SslContextBuilder, chain: &Chain) -> Result<(), TlsError> {
     // Otherwise OpenSSL completes the chain from what it trusts.
     context.set_mode(SslMode::NO_AUTO_CHAIN);
-    context.set_num_tickets(0).map_err(protocol)?;
-    if let Some((end_entity, issuers)) = config.chain.certificates().split_first() {
+    if let Some((end_entity, issuers)) = chain.certificates().split_first() {
         context
             .set_certificate(end_entity)
             .map_err(setup("the end-entity certificate"))?;
@@ -116,12 +162,30 @@ fn server_context(config: &TlsConfig<'_>) -> Result<SslContextBuilder, TlsError>
         }
     }
     context
-        .set_private_key(config.chain.key())
-        .map_err(setup("the private key"))?;
-    Ok(context)
+        .set_private_key(chain.key())
+        .map_err(setup("the private key"))
 }
 
-fn context(method: SslMethod, group: Group) -> Result<SslContextBuilder, TlsError> {
+/// Takes from the peer what ends in the root of `chain`.
+fn trust(
+    context: &mut SslContextBuilder,
+    chain: &Chain,
+    config: &TlsConfig<'_>,
+) -> Result<(), TlsError> {
+    let mut roots = X509StoreBuilder::new().map_err(protocol)?;
+    roots
+        .add_cert(chain.root().clone())
+        .map_err(setup("the root certificate"))?;
+    context.set_cert_store(roots.build());
+    let limit = (config.max_certificate_list)
+        .and_then(|bytes| c_long::try_from(bytes).ok())
+        .unwrap_or(MAX_CERTIFICATE_MESSAGE);
+    ffi::set_max_cert_list(context, limit.min(MAX_CERTIFICATE_MESSAGE));
+    Ok(())
+}
+
+/// `groups` by their IANA names, which OpenSSL knows too.
+fn context(method: SslMethod, groups: &str) -> Result<SslContextBuilder, TlsError> {
     let mut context = SslContext::builder(method).map_err(protocol)?;
     context
         .set_min_proto_version(Some(SslVersion::TLS1_3))
@@ -131,10 +195,7 @@ fn context(method: SslMethod, group: Group) -> Result<SslContextBuilder, TlsErro
         .map_err(setup("TLS 1.3"))?;
     // OpenSSL's own default, whatever the host's openssl.cnf says.
     context.set_security_level(2);
-    // OpenSSL knows the groups by their IANA names too.
-    context
-        .set_groups_list(group.name())
-        .map_err(setup(group.name()))?;
+    context.set_groups_list(groups).map_err(setup(groups))?;
     context.set_session_cache_mode(SslSessionCacheMode::OFF);
     let key_log = key_log_index().map_err(protocol)?;
     context.set_keylog_callback(move |ssl, line| {
@@ -162,16 +223,48 @@ fn key_log_index() -> Result<Index<Ssl, Mutex<KeyLog>>, ErrorStack> {
 struct OpenSslConnection {
     stream: SslStream<Memory>,
     progress: Progress,
+    early_data: EarlyData,
+}
+
+/// What a server has of early data.
+#[derive(Debug, PartialEq, Eq)]
+enum EarlyData {
+    /// None, and it will not get any.
+    None,
+    /// It may get some more.
+    Expected(VecDeque<u8>),
+    /// All of it.
+    Received(VecDeque<u8>),
 }
 
 impl OpenSslConnection {
-    fn new(mut ssl: Ssl) -> Result<OpenSslConnection, ErrorStack> {
+    fn new(mut ssl: Ssl, early_data: EarlyData) -> Result<OpenSslConnection, ErrorStack> {
         ssl.set_ex_data(key_log_index()?, Mutex::default());
         let stream = SslStream::new(ssl, Memory::default())?;
         Ok(OpenSslConnection {
             stream,
             progress: Progress::Handshaking,
+            early_data,
         })
+    }
+
+    /// Takes what there is of early data, for whoever reads.
+    fn take_early_data(&mut self) -> Result<(), TlsError> {
+        let mut buffer = [0; MAX_PLAINTEXT];
+        while let EarlyData::Expected(data) = &mut self.early_data {
+            match self.stream.read_early_data(&mut buffer) {
+                Ok(0) if data.is_empty() => self.early_data = EarlyData::None,
+                Ok(0) => self.early_data = EarlyData::Received(std::mem::take(data)),
+                Ok(length) => data.extend(&buffer[..length]),
+                Err(error) if error.code() == ErrorCode::WANT_READ => return Ok(()),
+                Err(error) => return Err(self.failure(&error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn failure(&self, error: &ssl::Error) -> TlsError {
+        failure(self.stream.ssl(), error)
     }
 }
 
@@ -181,42 +274,80 @@ impl Connection for OpenSslConnection {
     }
 
     fn advance(&mut self) -> Result<Progress, TlsError> {
-        if self.progress == Progress::Handshaking {
+        if self.progress == Progress::Established {
+            return Ok(self.progress);
+        }
+        self.take_early_data()?;
+        if !matches!(self.early_data, EarlyData::Expected(_)) {
             match self.stream.do_handshake() {
                 Ok(()) => self.progress = Progress::Established,
                 Err(error) if error.code() == ErrorCode::WANT_READ => {}
-                Err(error) => return Err(failure(self.stream.ssl(), &error)),
+                Err(error) => return Err(self.failure(&error)),
             }
         }
         Ok(self.progress)
     }
 
     fn transmit(&mut self, out: &mut Vec<u8>) {
-        out.append(&mut self.stream.get_mut().outgoing);
+        self.stream.get_mut().outgoing.transmit(out);
+    }
+
+    fn transmit_write(&mut self, out: &mut Vec<u8>) -> bool {
+        self.stream.get_mut().outgoing.transmit_write(out)
     }
 
     fn write_record(&mut self, plaintext: &[u8]) -> Result<(), TlsError> {
         if !(1..=MAX_PLAINTEXT).contains(&plaintext.len()) {
             return Err(TlsError::RecordLength(plaintext.len()));
         }
-        if self.progress == Progress::Handshaking {
-            return Err(TlsError::NotEstablished);
-        }
-        match self.stream.ssl_write(plaintext) {
+        let written = match (self.progress, &self.early_data) {
+            (Progress::Established, _) => self.stream.ssl_write(plaintext),
+            (Progress::Handshaking, EarlyData::None) => return Err(TlsError::NotEstablished),
+            // To a client that has not proved itself yet.
+            (Progress::Handshaking, _) => self.stream.write_early_data(plaintext),
+        };
+        match written {
             Ok(_) => Ok(()),
-            Err(error) => Err(failure(self.stream.ssl(), &error)),
+            Err(error) => Err(self.failure(&error)),
         }
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize, TlsError> {
+        if let EarlyData::Expected(data) | EarlyData::Received(data) = &mut self.early_data
+            && !data.is_empty()
+        {
+            return data.read(buffer).map_err(|_| TlsError::NoEarlyData);
+        }
         if self.progress == Progress::Handshaking {
             return Ok(0);
         }
         match self.stream.ssl_read(buffer) {
             Ok(length) => Ok(length),
             Err(error) if error.code() == ErrorCode::WANT_READ => Ok(0),
-            Err(error) => Err(failure(self.stream.ssl(), &error)),
+            Err(error) => Err(self.failure(&error)),
         }
+    }
+
+    fn write_early_data(&mut self, plaintext: &[u8]) -> Result<(), TlsError> {
+        let session = self.stream.ssl().session();
+        if session.is_none_or(|session| session.max_early_data() == 0) {
+            return Err(TlsError::NoEarlyData);
+        }
+        match self.stream.write_early_data(plaintext) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.failure(&error)),
+        }
+    }
+
+    fn is_early_data_accepted(&self) -> bool {
+        ffi::is_early_data_accepted(self.stream.ssl())
+    }
+
+    fn session(&mut self) -> Option<Session> {
+        let session = self.stream.ssl().session()?;
+        // A copy: OpenSSL forbids to resume the session of a connection that ends without closing.
+        let copy = ffi::is_resumable(session).then(|| session.to_der());
+        copy?.ok().map(|der| Session::new(SessionDer(der)))
     }
 
     fn key_log(&self) -> KeyLog {
@@ -232,7 +363,7 @@ impl Connection for OpenSslConnection {
 #[derive(Default)]
 struct Memory {
     incoming: VecDeque<u8>,
-    outgoing: Vec<u8>,
+    outgoing: Outgoing,
 }
 
 impl Read for Memory {
@@ -246,7 +377,7 @@ impl Read for Memory {
 
 impl Write for Memory {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.outgoing.extend_from_slice(bytes);
+        self.outgoing.write(bytes);
         Ok(bytes.len())
     }
 
@@ -290,7 +421,7 @@ fn received_alert(error: &openssl::error::Error) -> Option<Alert> {
 fn setup(what: &str) -> impl FnOnce(ErrorStack) -> TlsError {
     let what = what.to_owned();
     move |stack| TlsError::Setup {
-        stack: NAME,
+        stack: STACK.name(),
         what,
         reason: reason(&stack),
     }

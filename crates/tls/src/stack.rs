@@ -1,20 +1,59 @@
+use std::any::Any;
+use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::TlsError;
 
 /// The most application data that one record holds, in bytes (RFC 8446, 5.1).
 pub const MAX_PLAINTEXT: usize = 1 << 14;
 
-/// A TLS implementation, configured for both sides of a connection.
+/// Both sides of connections, configured.
 pub trait Stack: Send + Sync {
-    /// The name by which users select it: `openssl`.
-    fn name(&self) -> &'static str;
-
-    /// A client that has sent nothing yet.
+    /// A client that has sent nothing yet. If it is to resume a session, it has got one beforehand,
+    /// in memory.
     fn client(&self) -> Result<Box<dyn Connection>, TlsError>;
+
+    /// A client that has sent nothing yet, and offers to resume this `session`.
+    fn resuming_client(&self, session: &Session) -> Result<Box<dyn Connection>, TlsError> {
+        let _ = session;
+        Err(TlsError::NoSession)
+    }
 
     /// A server that waits for a ClientHello.
     fn server(&self) -> Result<Box<dyn Connection>, TlsError>;
+
+    /// A session for [`resuming_client`](Stack::resuming_client), from a full handshake in memory
+    /// after which the server sent a ticket.
+    fn session(&self) -> Result<Session, TlsError> {
+        Err(TlsError::NoSession)
+    }
+}
+
+/// The client's side of one TLS implementation, configured.
+pub(crate) trait ClientSide: Send + Sync {
+    fn connect(&self, session: Option<&Session>) -> Result<Box<dyn Connection>, TlsError>;
+}
+
+/// The server's side of one TLS implementation, configured.
+pub(crate) trait ServerSide: Send + Sync {
+    /// A server that sends this many tickets after a handshake.
+    fn accept(&self, tickets: u8) -> Result<Box<dyn Connection>, TlsError>;
+}
+
+/// What a client keeps of a connection in order to resume it, as its implementation keeps it.
+#[derive(Clone)]
+pub struct Session(Arc<dyn Any + Send + Sync>);
+
+impl Session {
+    pub(crate) fn new(kept: impl Any + Send + Sync) -> Session {
+        Session(Arc::new(kept))
+    }
+
+    /// What was kept, if it is of that type.
+    pub(crate) fn get<T: Any>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
 }
 
 /// One side of one connection. It owns no socket and reads no clock.
@@ -34,13 +73,41 @@ pub trait Connection: Send {
     /// Moves the bytes that are to be sent to the end of `out`.
     fn transmit(&mut self, out: &mut Vec<u8>);
 
+    /// As [`transmit`](Connection::transmit), but only what the implementation gave to its socket in
+    /// one call, the oldest first. False when nothing is left.
+    fn transmit_write(&mut self, out: &mut Vec<u8>) -> bool {
+        let before = out.len();
+        self.transmit(out);
+        out.len() > before
+    }
+
     /// Encrypts `plaintext`, 1 to [`MAX_PLAINTEXT`] bytes, as one record for
     /// [`transmit`](Connection::transmit) to take.
+    ///
+    /// A server that accepted early data can answer before it is established.
     fn write_record(&mut self, plaintext: &[u8]) -> Result<(), TlsError>;
 
     /// Decrypts application data into `buffer` and returns its length in bytes:
-    /// of one record at most, 0 when no whole record is there.
+    /// of one record at most, 0 when no whole record is there. Early data comes out of a server
+    /// that is not established yet.
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize, TlsError>;
+
+    /// Encrypts `plaintext` as early data (0-RTT), before the client's first
+    /// [`advance`](Connection::advance).
+    fn write_early_data(&mut self, plaintext: &[u8]) -> Result<(), TlsError> {
+        let _ = plaintext;
+        Err(TlsError::NoEarlyData)
+    }
+
+    /// Whether the server accepted this side's early data. Known once established.
+    fn is_early_data_accepted(&self) -> bool {
+        false
+    }
+
+    /// The latest session that can be resumed, when a client has got a ticket.
+    fn session(&mut self) -> Option<Session> {
+        None
+    }
 
     /// The secrets so far.
     fn key_log(&self) -> KeyLog;
@@ -53,6 +120,38 @@ pub enum Progress {
     Handshaking,
     /// Application data can be written and read.
     Established,
+}
+
+/// What a stack has written, and where each of its writes ends.
+#[derive(Debug, Default)]
+pub(crate) struct Outgoing {
+    bytes: Vec<u8>,
+    /// The lengths of the writes.
+    writes: VecDeque<usize>,
+}
+
+impl Outgoing {
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.bytes.extend_from_slice(bytes);
+            self.writes.push_back(bytes.len());
+        }
+    }
+
+    /// As [`Connection::transmit_write`].
+    pub(crate) fn transmit_write(&mut self, out: &mut Vec<u8>) -> bool {
+        let Some(length) = self.writes.pop_front() else {
+            return false;
+        };
+        out.extend(self.bytes.drain(..length));
+        true
+    }
+
+    /// As [`Connection::transmit`].
+    pub(crate) fn transmit(&mut self, out: &mut Vec<u8>) {
+        self.writes.clear();
+        out.append(&mut self.bytes);
+    }
 }
 
 /// The secrets of one connection as an `SSLKEYLOGFILE` holds them (RFC 9850).

@@ -11,7 +11,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lastbyte_tls::{Connection, MAX_PLAINTEXT, TlsError, handshake_in_memory, time_handshake};
+use lastbyte_tls::{
+    Connection, MAX_PLAINTEXT, Stack, StepTimes, TlsError, handshake_in_memory, time_handshake,
+};
 use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
@@ -295,7 +297,7 @@ impl Steps {
         const WARM_UP: u32 = 20;
 
         for _ in 0..WARM_UP {
-            time_handshake(arm.stack.as_ref(), &mut cpu_time)?;
+            handshake(arm.stack.as_ref())?;
         }
         let mut steps = Self::default();
         let mut established = handshake_in_memory(arm.stack.as_ref())?;
@@ -304,7 +306,7 @@ impl Steps {
         for _ in 0..handshakes {
             let (_, client_setup) = timed(|| arm.stack.client())?;
             let (_, server_setup) = timed(|| arm.stack.server())?;
-            let handshake = time_handshake(arm.stack.as_ref(), &mut cpu_time)?;
+            let handshake = handshake(arm.stack.as_ref())?;
             let request = exchange(client, server, &mut record[..REQUEST.len()])?;
             let response = exchange(server, client, &mut record)?;
             let times = [
@@ -328,6 +330,10 @@ impl Steps {
         }
         Ok(steps)
     }
+}
+
+fn handshake(stack: &dyn Stack) -> Result<StepTimes, TlsError> {
+    time_handshake(stack.client()?, stack.server()?, &mut cpu_time)
 }
 
 /// What it takes to encrypt a record, and to decrypt it.

@@ -1,7 +1,7 @@
 //! Arms made ready: their chains and configured stacks.
 
 use lastbyte_pki::{Chain, Store};
-use lastbyte_tls::{OpenSsl, Stack, TlsConfig};
+use lastbyte_tls::{Stack, TlsConfig, stack};
 
 use super::LabError;
 use crate::study::{Arm, ArmChain};
@@ -23,14 +23,7 @@ impl PreparedArm {
             ArmChain::Made(spec) => store.chain(spec)?,
             ArmChain::Pem(files) => lastbyte_pki::load_pem(files)?,
         };
-        let stack = OpenSsl::new(&TlsConfig {
-            group: arm.group,
-            chain: &chain,
-        })?;
-        Ok(Self {
-            arm,
-            chain,
-            stack: Box::new(stack),
-        })
+        let stack = stack(&TlsConfig::new(arm.group, &chain))?;
+        Ok(Self { arm, chain, stack })
     }
 }

@@ -13,8 +13,9 @@ fn each_step_is_timed_apart() {
         step *= 10;
         Duration::from_nanos(time)
     };
+    let stack = fixtures::fast();
     assert_eq!(
-        time_handshake(&fixtures::fast(), &mut clock),
+        time_handshake(stack.client().unwrap(), stack.server().unwrap(), &mut clock),
         Ok(StepTimes {
             client_hello: Duration::from_nanos(10),
             server_flight: Duration::from_nanos(1_000),
@@ -45,9 +46,6 @@ fn a_peer_that_never_answers_is_noticed() {
     }
     struct WithMuteServer(Box<dyn Stack>);
     impl Stack for WithMuteServer {
-        fn name(&self) -> &'static str {
-            "mute"
-        }
         fn client(&self) -> Result<Box<dyn Connection>, TlsError> {
             self.0.client()
         }

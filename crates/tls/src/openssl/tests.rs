@@ -10,7 +10,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::fixtures::{chain, fast, observe, openssl, plain_chain};
 use crate::observer::{MessageType, Observation, Side};
-use crate::{Handshake, handshake_in_memory, names};
+use crate::pairing::Pairing;
+use crate::{Group, Handshake, Stack, handshake_between, handshake_in_memory, names};
 
 mod interop;
 
@@ -246,10 +247,11 @@ fn the_observer_opens_every_cipher_suite() {
 #[test]
 fn the_observer_follows_a_hello_retry_request() {
     let chain = plain_chain(KeyAlgorithm::EcdsaP256);
-    let stack = customised(&chain, |client, server| {
-        client.set_groups_list("x25519:secp384r1").unwrap();
-        server.set_groups_list("secp384r1").unwrap();
-    });
+    let stack = Pairing::new(&TlsConfig {
+        key_shares: vec![Group::X25519],
+        ..TlsConfig::new(Group::Secp384r1, &chain)
+    })
+    .unwrap();
     let observation = observe(&stack);
     assert_eq!(observation.group, Some(Group::Secp384r1.code_point()));
     let first = observation.client_hello_bytes.unwrap();
@@ -264,9 +266,13 @@ fn the_observer_follows_a_hello_retry_request() {
     use Side::*;
     assert_eq!(senders, [Client, Server, Client, Server, Client]);
     assert_eq!(
-        crate::time_handshake(&stack, &mut std::time::Duration::default)
-            .unwrap_err()
-            .to_string(),
+        crate::time_handshake(
+            stack.client().unwrap(),
+            stack.server().unwrap(),
+            &mut std::time::Duration::default
+        )
+        .unwrap_err()
+        .to_string(),
         "TLS failed: the handshake took 6 turns instead of 4",
     );
 }
@@ -359,13 +365,16 @@ fn what_the_client_does_not_trust_is_refused() {
     assert_eq!(observation.server_name.as_deref(), Some("www.example"));
     // An issuer that the server does not send is not found elsewhere.
     let chain = plain_chain(KeyAlgorithm::EcdsaP256);
-    let mut server = context(SslMethod::tls_server(), Group::X25519).unwrap();
+    let mut server = context(SslMethod::tls_server(), "x25519").unwrap();
     server
         .set_certificate(chain.certificates().first().unwrap())
         .unwrap();
     server.set_private_key(chain.key()).unwrap();
-    let incomplete = OpenSsl {
-        server: server.build(),
+    let incomplete = Pairing {
+        server: Box::new(OpenSslServer {
+            context: server.build(),
+            resumption: Resumption::Full,
+        }),
         ..fast()
     };
     assert_refused(
@@ -375,7 +384,7 @@ fn what_the_client_does_not_trust_is_refused() {
     );
 }
 
-fn assert_refused(stack: &OpenSsl, reason: &str, alert: &str) {
+fn assert_refused(stack: &dyn Stack, reason: &str, alert: &str) {
     let (mut client, mut server) = before_the_last_flight(stack);
     assert_eq!(
         client.advance().unwrap_err().to_string(),
@@ -390,7 +399,7 @@ fn assert_refused(stack: &OpenSsl, reason: &str, alert: &str) {
 }
 
 /// A client that has received the server's flight, but not looked at it.
-fn before_the_last_flight(stack: &OpenSsl) -> (Box<dyn Connection>, Box<dyn Connection>) {
+fn before_the_last_flight(stack: &dyn Stack) -> (Box<dyn Connection>, Box<dyn Connection>) {
     let mut client = stack.client().unwrap();
     let mut server = stack.server().unwrap();
     assert_eq!(client.advance(), Ok(Progress::Handshaking));
@@ -497,7 +506,13 @@ fn no_application_data_before_the_handshake() {
 #[test]
 fn a_peer_that_closes_is_an_error() {
     let stack = fast();
-    let mut server = stack.new_server().unwrap();
+    let mut server = OpenSslServer::new(&TlsConfig::new(
+        Group::X25519,
+        &plain_chain(KeyAlgorithm::EcdsaP256),
+    ))
+    .unwrap()
+    .connection(0)
+    .unwrap();
     let mut client = stack.client().unwrap();
     client.advance().unwrap();
     server.receive(&sent_by(client.as_mut()));
@@ -564,7 +579,7 @@ fn a_key_that_can_not_sign_is_named() {
     certificate
         .sign(issuer.key(), MessageDigest::sha256())
         .unwrap();
-    let mut context = context(SslMethod::tls_server(), Group::X25519).unwrap();
+    let mut context = context(SslMethod::tls_server(), "x25519").unwrap();
     assert_eq!(
         context
             .set_certificate(&certificate.build())
@@ -665,21 +680,79 @@ proptest! {
     }
 }
 
+fn resuming() -> Pairing {
+    Pairing::new(&TlsConfig {
+        resumption: Resumption::Ticket,
+        ..TlsConfig::new(Group::X25519, &plain_chain(KeyAlgorithm::EcdsaP256))
+    })
+    .unwrap()
+}
+
+/// Whether a handshake that offers a changed session resumes it; `None` if there is none.
+fn resumed(stack: &Pairing, session: Vec<u8>) -> Option<bool> {
+    let session = Session::new(SessionDer(session));
+    let client = stack.resuming_client(&session).ok()?;
+    let mut handshake = handshake_between(client, stack.server().unwrap()).ok()?;
+    handshake.client.write_record(b"hello").unwrap();
+    handshake
+        .server
+        .receive(&sent_by(handshake.client.as_mut()));
+    assert_eq!(handshake.server.read(&mut [0; 8]), Ok(5));
+    let key_log = handshake.client.key_log();
+    handshake.observer.observe(&key_log).resumed
+}
+
+#[test]
+fn a_session_that_was_tampered_with_is_not_resumed() {
+    let stack = resuming();
+    let session = stack.session().unwrap();
+    let SessionDer(der) = session.get().unwrap();
+    assert_eq!(resumed(&stack, der.clone()), Some(true));
+    let mut full = 0;
+    for position in 0..der.len() {
+        let mut changed = der.clone();
+        changed[position] ^= 1;
+        full += u32::from(resumed(&stack, changed) == Some(false));
+    }
+    // All bytes of the ticket, and some of what the client keeps beside it.
+    assert!(full > 150, "{full} of {}", der.len());
+}
+
+#[test]
+fn a_stale_session_is_not_offered() {
+    let stack = resuming();
+    let session = stack.session().unwrap();
+    let SessionDer(der) = session.get().unwrap();
+    let time = SslSession::from_der(der).unwrap().time();
+    let aged = |seconds| {
+        let (now, then) = (time as u32, (time - seconds) as u32);
+        let place = (der.windows(4)).position(|bytes| bytes == now.to_be_bytes());
+        let mut aged = der.clone();
+        aged[place.unwrap()..][..4].copy_from_slice(&then.to_be_bytes());
+        aged
+    };
+    assert_eq!(resumed(&stack, aged(7000)), Some(true));
+    assert_eq!(resumed(&stack, aged(8000)), Some(false));
+}
+
 /// A stack whose two sides the test changes.
 fn customised(
     chain: &Chain,
     change: impl FnOnce(&mut SslContextBuilder, &mut SslContextBuilder),
-) -> OpenSsl {
-    let config = TlsConfig {
-        group: Group::X25519,
-        chain,
-    };
+) -> Pairing {
+    let config = TlsConfig::new(Group::X25519, chain);
     let mut client = client_context(&config).unwrap();
     let mut server = server_context(&config).unwrap();
     change(&mut client, &mut server);
-    OpenSsl {
-        client: client.build(),
-        server: server.build(),
-        server_name: chain.server_name().to_owned(),
+    Pairing {
+        client: Box::new(OpenSslClient {
+            context: client.build(),
+            server_name: chain.server_name().to_owned(),
+        }),
+        server: Box::new(OpenSslServer {
+            context: server.build(),
+            resumption: config.resumption,
+        }),
+        ..fast()
     }
 }
