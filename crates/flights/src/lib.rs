@@ -36,6 +36,9 @@
 //!   sent, or `cwnd < 2 * max_packets_out` (`tcp_cwnd_validate`). So from 20 segments, a flight of
 //!   13 lifts it to 26, and one of 3 leaves it where it is. The response finds the window as the
 //!   handshake left it: it can take a round trip *less* after a larger handshake.
+//! - A sender that was idle for longer than a retransmission timeout, which is 200 ms above the RTT,
+//!   halves its window for each such time, down to the initial one
+//!   (`tcp_slow_start_after_idle_check`).
 //! - The receiver acknowledges its first 16 segments one by one (`tcp_incr_quickack`), until it
 //!   sends data within 40 ms of receiving some (`inet_csk_inc_pingpong_cnt`). From then on, and
 //!   after the 16, it acknowledges when more than one full segment has come
@@ -48,7 +51,6 @@
 //! - Loss, jitter and the queue limit of the link.
 //! - The receive window, and that a receiver which is not interactive acknowledges more segments
 //!   one by one while it grows (`tcp_grow_window`).
-//! - The restart of slow start after idling (`tcp_slow_start_after_idle_check`).
 //! - The send buffer. Linux sizes it for the initial window: at 10 segments it holds 29, which
 //!   binds when the handshake has lifted the window above that, unless `tcp_wmem` is raised.
 //! - The end of slow start: `ssthresh` is infinite, and CUBIC's HyStart is left out. Without loss
@@ -61,7 +63,7 @@ mod tcp;
 mod timeline;
 
 pub use tcp::{Flight, Sender};
-pub use timeline::{Compute, Exchange, Path, Records, Timeline, timeline, transfer};
+pub use timeline::{Compute, Exchange, Path, Records, Request, Timeline, timeline, transfer};
 
 /// How many segments of at most `mss` bytes hold `bytes`.
 #[must_use]

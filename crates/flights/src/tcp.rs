@@ -47,7 +47,7 @@ pub(crate) struct Message {
 /// What became of a message.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delivery {
-    pub(crate) written: Duration,
+    written: Duration,
     /// How many of its bytes were there, and when.
     arrivals: Vec<(usize, Duration)>,
 }
@@ -60,25 +60,42 @@ impl Delivery {
         received
     }
 
-    /// When the first `bytes` of it were there.
-    pub(crate) fn arrived(&self, bytes: usize) -> Duration {
+    /// When the first `bytes` of it were there, or all of it if it has less.
+    fn arrived(&self, bytes: usize) -> Duration {
+        let all = self.arrivals.last().map_or(0, |(received, _)| *received);
         let index = self
             .arrivals
-            .partition_point(|(received, _)| *received < bytes);
+            .partition_point(|(received, _)| *received < bytes.min(all));
         self.arrivals.get(index).map_or(self.written, |(_, at)| *at)
     }
 }
 
-pub(crate) struct Walk<const N: usize> {
+pub(crate) struct Walk {
     /// When TCP is established at the client.
     pub(crate) connect: Duration,
     /// One for each message.
-    pub(crate) deliveries: [Delivery; N],
+    pub(crate) deliveries: Vec<Delivery>,
     pub(crate) flights: Vec<Flight>,
 }
 
+impl Walk {
+    /// When a message, counted from 0, was written.
+    pub(crate) fn written(&self, message: usize) -> Duration {
+        self.deliveries
+            .get(message)
+            .map_or(self.connect, |delivery| delivery.written)
+    }
+
+    /// When the first `bytes` of a message were there, or all of it if it has less.
+    pub(crate) fn arrived(&self, message: usize, bytes: usize) -> Duration {
+        self.deliveries
+            .get(message)
+            .map_or(self.connect, |delivery| delivery.arrived(bytes))
+    }
+}
+
 /// Lets the two ends exchange `messages`, one after the other.
-pub(crate) fn walk<const N: usize>(messages: [Message; N], path: &Path) -> Walk<N> {
+pub(crate) fn walk(messages: Vec<Message>, path: &Path) -> Walk {
     let mut connection = Connection::new(messages, path);
     let connect = connection.connect();
     connection.begin_message(connect);
@@ -107,6 +124,9 @@ const QUICK_ACKS: u32 = 16;
 /// `TCP_DELACK_MIN` and `TCP_ATO_MIN`
 const DELAYED_ACK: Duration = Duration::from_millis(40);
 
+/// `TCP_RTO_MIN`: what the retransmission timeout is above the RTT where that does not vary.
+const MIN_RTO_VARIANCE: Duration = Duration::from_millis(200);
+
 /// The walk begins at time 0.
 fn elapsed(now: Time) -> Duration {
     now.since(Time(0))
@@ -126,29 +146,32 @@ struct Packet {
     acknowledgement: usize,
 }
 
-struct Connection<const N: usize> {
-    messages: [Message; N],
-    deliveries: [Delivery; N],
+struct Connection {
+    messages: Vec<Message>,
+    deliveries: Vec<Delivery>,
     /// Which message is under way.
     current: usize,
     client: End,
     server: End,
     mss: usize,
+    /// How long the three-way handshake took: the estimate of the RTT.
+    connect: Duration,
     /// What happens next. Of the events of one time, the one that was planned first comes first.
     agenda: BinaryHeap<Reverse<(Time, usize, Event)>>,
     planned: usize,
     flights: Vec<Flight>,
 }
 
-impl<const N: usize> Connection<N> {
-    fn new(messages: [Message; N], path: &Path) -> Connection<N> {
+impl Connection {
+    fn new(messages: Vec<Message>, path: &Path) -> Connection {
         Connection {
+            deliveries: vec![Delivery::default(); messages.len()],
             messages,
-            deliveries: std::array::from_fn(|_| Delivery::default()),
             current: 0,
             client: End::new(&path.link.forward, path.client_initcwnd),
             server: End::new(&path.link.backward, path.server_initcwnd),
             mss: path.mss.max(1),
+            connect: Duration::ZERO,
             agenda: BinaryHeap::new(),
             planned: 0,
             flights: Vec::new(),
@@ -160,6 +183,7 @@ impl<const N: usize> Connection<N> {
         let syn = self.client.transit(Time(0), SYN);
         let syn_ack = self.server.transit(syn, SYN);
         self.client.transit(syn_ack, HEADERS);
+        self.connect = elapsed(syn_ack);
         syn_ack
     }
 
@@ -179,11 +203,14 @@ impl<const N: usize> Connection<N> {
     }
 
     fn is_done(&self) -> bool {
-        self.current >= N
+        self.current >= self.messages.len()
     }
 
     fn write(&mut self, sender: Sender, bytes: usize, now: Time) {
-        self.end(sender).sending.written += bytes;
+        let rto = self.connect + MIN_RTO_VARIANCE;
+        let sending = &mut self.end(sender).sending;
+        sending.restart_after_idle(now, rto);
+        sending.written += bytes;
         self.transmit(sender, now);
     }
 
@@ -256,7 +283,7 @@ impl<const N: usize> Connection<N> {
                 self.begin_flight(sender, now);
             }
             let end = self.end(sender);
-            let payload = end.sending.next_segment(mss);
+            let payload = end.sending.next_segment(mss, now);
             let cwnd = end.sending.cwnd;
             end.receiving.data_sent(now);
             let acknowledgement = end.receiving.acknowledge();
@@ -368,6 +395,9 @@ struct Sending {
     in_flight: VecDeque<usize>,
     /// Where the flight begins, while it lasts.
     flight: Option<usize>,
+    initcwnd: u32,
+    /// When data was last sent (`lsndtime`).
+    last: Option<Time>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -388,7 +418,24 @@ impl Sending {
             acknowledged: 0,
             in_flight: VecDeque::new(),
             flight: None,
+            initcwnd: initcwnd.max(1),
+            last: None,
         }
+    }
+
+    /// `tcp_slow_start_after_idle_check` and `tcp_cwnd_restart`: half of the window for each
+    /// retransmission timeout without data, but not less than the initial one
+    fn restart_after_idle(&mut self, now: Time, rto: Duration) {
+        let Some(last) = self.last.filter(|_| self.in_flight.is_empty()) else {
+            return;
+        };
+        let mut idle = now.since(last).saturating_sub(rto);
+        let least = self.initcwnd.min(self.cwnd);
+        while !idle.is_zero() && self.cwnd > least {
+            self.cwnd /= 2;
+            idle = idle.saturating_sub(rto);
+        }
+        self.cwnd = self.cwnd.max(least);
     }
 
     fn is_all_sent(&self) -> bool {
@@ -401,7 +448,8 @@ impl Sending {
     }
 
     /// Cuts off the next segment; returns its payload.
-    fn next_segment(&mut self, mss: usize) -> usize {
+    fn next_segment(&mut self, mss: usize, now: Time) -> usize {
+        self.last = Some(now);
         let payload = mss.min(self.written - self.sent);
         self.sent += payload;
         self.in_flight.push_back(self.sent);

@@ -10,10 +10,18 @@ use super::*;
 /// P-256 and an RSA chain, and a request.
 const CLASSICAL: Exchange = Exchange {
     client_hello: 271,
+    hello_retry_request: 0,
+    second_client_hello: 0,
     server_flight: 1900,
     client_finish: 150,
+    upload: 0,
+    tickets: 0,
     response: 0,
     first_record: 1448,
+    request: Request::AfterHandshake,
+    later_requests: 0,
+    later_request: 0,
+    think: Duration::ZERO,
     compute: NO_COMPUTE,
 };
 
@@ -443,6 +451,115 @@ prop_compose! {
     }
 }
 
+/// On a path of 100 ms without a rate limit.
+fn at_100_ms(exchange: Exchange) -> Timeline {
+    timeline(&exchange, &path(ms(100), None, 10))
+}
+
+#[test]
+fn a_hello_retry_request_is_a_round_trip() {
+    let retried = Exchange {
+        hello_retry_request: 93,
+        second_client_hello: 1449,
+        ..CLASSICAL
+    };
+    assert_eq!(at_100_ms(CLASSICAL).handshake, ms(200));
+    assert_eq!(at_100_ms(retried).handshake, ms(300));
+}
+
+#[test]
+fn early_data_saves_a_round_trip() {
+    let exchange = Exchange {
+        response: 5000,
+        ..CLASSICAL
+    };
+    let early = Exchange {
+        request: Request::EarlyData,
+        ..exchange
+    };
+    let times = |timeline: Timeline| (timeline.handshake, timeline.ttfb, timeline.ttlb);
+    let (full, early) = (times(at_100_ms(exchange)), times(at_100_ms(early)));
+    assert_eq!(full, (ms(200), Some(ms(300)), ms(300)));
+    assert_eq!(early, (ms(200), Some(ms(200)), ms(200)));
+}
+
+#[test]
+fn a_client_with_a_large_chain_fills_its_own_window() {
+    let mutual = |client_finish, client_initcwnd| {
+        let exchange = Exchange {
+            client_finish,
+            response: 1000,
+            ..CLASSICAL
+        };
+        let path = Path {
+            client_initcwnd,
+            ..path(ms(100), None, 10)
+        };
+        let timeline = timeline(&exchange, &path);
+        // Its Finished is written all the same: the server has to wait.
+        assert_eq!(timeline.handshake, ms(200));
+        timeline.ttlb
+    };
+    assert_eq!(mutual(10 * 1448, 10), ms(300));
+    // The ClientHello has not used the window, so its acknowledgement has not opened it.
+    assert_eq!(mutual(10 * 1448 + 1, 10), ms(400));
+    assert_eq!(mutual(10 * 1448 + 1, 24), ms(300));
+}
+
+#[test]
+fn an_upload_ends_at_the_server() {
+    let upload = |upload| {
+        let exchange = Exchange {
+            client_finish: 150 + upload,
+            upload,
+            ..CLASSICAL
+        };
+        let timeline = at_100_ms(exchange);
+        assert_eq!(timeline.ttfb, None);
+        timeline.ttlb
+    };
+    assert_eq!(upload(10_000), ms(250));
+    assert_eq!(upload(20_000), ms(350));
+    assert_eq!(upload(0), ms(200));
+}
+
+#[test]
+fn each_later_request_is_a_round_trip_and_a_thought() {
+    let requests = |later_requests, think| {
+        at_100_ms(Exchange {
+            response: 10 * 1448,
+            later_requests,
+            later_request: 83,
+            think,
+            ..CLASSICAL
+        })
+    };
+    let first = requests(0, ms(0));
+    assert_eq!(first.ttlb, ms(300));
+    assert_eq!(requests(1, ms(0)).ttlb, ms(400));
+    assert_eq!(requests(4, ms(30)).ttlb, ms(300 + 4 * 130));
+    assert_eq!(requests(4, ms(30)).ttfb, first.ttfb);
+}
+
+#[test]
+fn a_long_thought_closes_the_window() {
+    let second = |think| {
+        let timeline = at_100_ms(Exchange {
+            response: 20 * 1448,
+            later_requests: 1,
+            later_request: 83,
+            think,
+            ..CLASSICAL
+        });
+        timeline.ttlb - think
+    };
+    // The first response takes two flights, and opens the window for the second one.
+    assert_eq!(second(ms(0)), ms(500));
+    // The server is idle for a round trip more than the client thinks, and waits for 300 ms.
+    assert_eq!(second(ms(200)), ms(500));
+    assert_eq!(second(ms(201)), ms(600));
+}
+
 prop_compose! {
     fn any_exchange()(
         client_hello in 1_usize..3000,
@@ -454,6 +571,7 @@ prop_compose! {
     ) -> Exchange {
         Exchange {
             client_hello, server_flight, client_finish, response, first_record, compute,
+            ..Exchange::default()
         }
     }
 }

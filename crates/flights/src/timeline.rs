@@ -9,18 +9,44 @@ use crate::tcp::{self, Flight, Message, Sender};
 /// Each part is one write of its sender. A part of no bytes is left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exchange {
-    /// ClientHello.
+    /// ClientHello, and the request if that is early data.
     pub client_hello: usize,
+    /// HelloRetryRequest.
+    pub hello_retry_request: usize,
+    /// The second ClientHello.
+    pub second_client_hello: usize,
     /// ServerHello to Finished.
     pub server_flight: usize,
-    /// The client's Finished, after its certificate if it sends one, and the request.
+    /// The client's Finished, after its certificate if it sends one, and the request with its body.
     pub client_finish: usize,
+    /// The body of the request, which is a part of that.
+    pub upload: usize,
+    /// Session tickets, which leave with the first response.
+    pub tickets: usize,
     /// The response; none is asked for when it is 0.
     pub response: usize,
     /// The first record of the response: it can't be read before its last byte.
     pub first_record: usize,
+    /// When the server has the first request.
+    pub request: Request,
+    /// Requests after the first one, each answered like that.
+    pub later_requests: u32,
+    /// Each of them, with its body.
+    pub later_request: usize,
+    /// From the end of a response to the next request.
+    pub think: Duration,
     /// How long the ends compute.
     pub compute: Compute,
+}
+
+/// Where the first request goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Request {
+    /// With the client's Finished.
+    #[default]
+    AfterHandshake,
+    /// With the ClientHello (RFC 8446, section 2.3). The response follows the server's flight.
+    EarlyData,
 }
 
 /// How long each part takes to make, once its sender has all that it needs.
@@ -111,7 +137,8 @@ pub struct Timeline {
     /// The first record of the response is there; without TLS, its first segment. Absent without a
     /// response.
     pub ttfb: Option<Duration>,
-    /// All of the response is there. Without a response, the handshake time.
+    /// All of the last response is there. Without a response, all of the request is; without either,
+    /// the handshake time.
     pub ttlb: Duration,
     /// The flights of both ends, in the order in which they begin.
     pub flights: Vec<Flight>,
@@ -142,35 +169,61 @@ impl Timeline {
 /// It takes time in proportion to the number of segments.
 #[must_use]
 pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
-    let Exchange {
-        client_hello,
-        server_flight,
-        client_finish,
-        response,
-        first_record,
-        compute,
-    } = *exchange;
+    let compute = &exchange.compute;
     let message = |sender, bytes, compute| Message {
         sender,
         bytes,
         compute,
     };
-    let walk = tcp::walk(
-        [
-            message(Sender::Client, client_hello, compute.client_hello),
-            message(Sender::Server, server_flight, compute.server_flight),
-            message(Sender::Client, client_finish, compute.client_finish),
-            message(Sender::Server, response, compute.response),
-        ],
-        path,
-    );
-    let [_, _, finish, delivery] = walk.deliveries;
-    let arrived = |bytes| (response > 0).then(|| delivery.arrived(bytes));
+    use Sender::{Client, Server};
+    let response = exchange.tickets + exchange.response;
+    let mut messages = vec![
+        message(Client, exchange.client_hello, compute.client_hello),
+        message(Server, exchange.hello_retry_request, Duration::ZERO),
+        message(Client, exchange.second_client_hello, Duration::ZERO),
+    ];
+    let flight = messages.len();
+    match exchange.request {
+        Request::AfterHandshake => messages.extend([
+            message(Server, exchange.server_flight, compute.server_flight),
+            message(Client, exchange.client_finish, compute.client_finish),
+            message(Server, response, compute.response),
+        ]),
+        // The client's Finished is small, and nobody waits for it.
+        Request::EarlyData => messages.push(message(
+            Server,
+            exchange.server_flight + response,
+            compute.server_flight + compute.response,
+        )),
+    }
+    let first_response = messages.len() - 1;
+    for _ in 0..exchange.later_requests {
+        messages.extend([
+            message(Client, exchange.later_request, exchange.think),
+            message(Server, exchange.response, Duration::ZERO),
+        ]);
+    }
+    let walk = tcp::walk(messages, path);
+    let arrived = |message: usize, bytes| walk.arrived(message, bytes);
+    let (handshake, before_response) = match exchange.request {
+        Request::AfterHandshake => (walk.written(flight + 1), exchange.tickets),
+        Request::EarlyData => (
+            arrived(flight, exchange.server_flight) + compute.client_finish,
+            exchange.server_flight + exchange.tickets,
+        ),
+    };
+    let first_record = exchange.first_record.min(exchange.response);
+    let last = walk.deliveries.len() - 1;
     Timeline {
         connect: walk.connect,
-        handshake: finish.written,
-        ttfb: arrived(first_record.min(response)),
-        ttlb: arrived(response).unwrap_or(finish.written),
+        handshake,
+        ttfb: (exchange.response > 0)
+            .then(|| arrived(first_response, before_response + first_record)),
+        ttlb: match (exchange.response, exchange.upload) {
+            (0, 0) => handshake,
+            (0, _) => arrived(flight + 1, exchange.client_finish),
+            _ => arrived(last, usize::MAX),
+        },
         flights: walk.flights,
     }
 }
@@ -185,18 +238,17 @@ pub fn transfer(request: usize, response: usize, path: &Path) -> Timeline {
         compute: Duration::ZERO,
     };
     let walk = tcp::walk(
-        [
+        vec![
             message(Sender::Client, request),
             message(Sender::Server, response),
         ],
         path,
     );
-    let [_, delivery] = walk.deliveries;
     Timeline {
         connect: walk.connect,
         handshake: walk.connect,
-        ttfb: (response > 0).then(|| delivery.arrived(1)),
-        ttlb: delivery.arrived(response),
+        ttfb: (response > 0).then(|| walk.arrived(1, 1)),
+        ttlb: walk.arrived(1, response),
         flights: walk.flights,
     }
 }

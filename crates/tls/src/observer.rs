@@ -114,6 +114,8 @@ pub struct Observation {
     /// The algorithm of the server's CertificateVerify; see
     /// [`names::signature_scheme`](crate::names::signature_scheme).
     pub signature: Option<u16>,
+    /// The algorithm of the client's CertificateVerify.
+    pub client_signature: Option<u16>,
     /// Whether the ServerHello accepted a pre-shared key.
     pub resumed: Option<bool>,
     /// What became of early data.

@@ -123,7 +123,7 @@ impl Compare {
                 "threshold \"{threshold}\" is an increase over the baseline: name an arm with --against"
             )));
         }
-        let experiment = self.network.experiment(arms, &self.sampling);
+        let experiment = (self.network.experiment(arms, &self.sampling)).map_err(Failure::Usage)?;
         let bar = Bar::new();
         let arms = prepare(&experiment.arms, &bar)?;
         let (run, environment) = match chosen.engine {

@@ -72,6 +72,21 @@ pub(super) struct Network {
         value_parser = data
     )]
     data: Vec<Bytes>,
+    /// Bytes that the client sends after the head of its request
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_delimiter = ',',
+        default_value = "0KiB",
+        value_parser = data
+    )]
+    upload: Vec<Bytes>,
+    /// Requests on each connection, one after the other
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1", value_parser = value_parser!(u32).range(1..=1000))]
+    requests: Vec<u32>,
+    /// How long the client thinks between a response and its next request
+    #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = duration)]
+    think: Duration,
 }
 
 #[derive(Debug, Args)]
@@ -99,52 +114,75 @@ pub(super) struct Sampling {
 impl Network {
     /// The grid, the transfer size changing fastest.
     fn cells(&self) -> Vec<Cell> {
-        let mut cells = Vec::new();
-        for &rtt in &self.rtt {
-            for &rate in &self.rate {
-                for &loss in &self.loss {
-                    for &jitter in &self.jitter {
-                        let link = Link::symmetric(
-                            rtt,
-                            Direction {
-                                jitter,
-                                distribution: self.jitter_distribution.clone(),
-                                loss,
-                                rate: Some(rate),
-                                queue: self.queue,
-                                ..Direction::default()
-                            },
-                        );
-                        for &initcwnd in &self.initcwnd {
-                            cells.extend(self.data.iter().map(|&data| Cell {
-                                link: link.clone(),
-                                initcwnd,
-                                client_initcwnd: self.client_initcwnd,
-                                congestion: self.congestion,
-                                data,
-                                gso: self.gso.unwrap_or(self.preset.gso()),
-                                preset: self.preset,
-                                ..Cell::default()
-                            }));
-                        }
-                    }
-                }
-            }
-        }
-        cells
+        let each = Direction {
+            distribution: self.jitter_distribution.clone(),
+            queue: self.queue,
+            ..Direction::default()
+        };
+        let one = Cell {
+            link: Link::symmetric(Duration::ZERO, each),
+            client_initcwnd: self.client_initcwnd,
+            congestion: self.congestion,
+            think: self.think,
+            gso: self.gso.unwrap_or(self.preset.gso()),
+            preset: self.preset,
+            ..Cell::default()
+        };
+        let directions = |cell: &mut Cell, set: &dyn Fn(&mut Direction)| {
+            set(&mut cell.link.forward);
+            set(&mut cell.link.backward);
+        };
+        let cells = vary(vec![one], &self.rtt, |cell, rtt| {
+            cell.link = Link::symmetric(rtt, cell.link.forward.clone());
+        });
+        let cells = vary(cells, &self.rate, |cell, rate| {
+            directions(cell, &|direction| direction.rate = Some(rate));
+        });
+        let cells = vary(cells, &self.loss, |cell, loss| {
+            directions(cell, &|direction| direction.loss = loss);
+        });
+        let cells = vary(cells, &self.jitter, |cell, jitter| {
+            directions(cell, &|direction| direction.jitter = jitter);
+        });
+        let cells = vary(cells, &self.initcwnd, |cell, initcwnd| {
+            cell.initcwnd = initcwnd
+        });
+        let cells = vary(cells, &self.requests, |cell, requests| {
+            cell.requests = requests
+        });
+        let cells = vary(cells, &self.upload, |cell, upload| cell.upload = upload);
+        vary(cells, &self.data, |cell, data| cell.data = data)
     }
 
-    /// The experiment of these networks and arms.
-    pub(super) fn experiment(&self, arms: Vec<Arm>, sampling: &Sampling) -> Experiment {
-        Experiment {
+    /// The experiment of these networks and arms, or why there is none.
+    pub(super) fn experiment(
+        &self,
+        arms: Vec<Arm>,
+        sampling: &Sampling,
+    ) -> Result<Experiment, String> {
+        let cells = self.cells();
+        cells.iter().try_for_each(Cell::check)?;
+        Ok(Experiment {
             concurrency: sampling.concurrency,
             timeout: sampling.timeout,
             seed: Seed(sampling.seed),
             emulation: sampling.emulation,
             cpu: sampling.cpu,
-            ..Experiment::new(arms, self.cells(), sampling.connections)
-        }
+            ..Experiment::new(arms, cells, sampling.connections)
+        })
     }
+}
+
+/// Every cell with every value, the values changing fastest.
+fn vary<V: Clone>(cells: Vec<Cell>, values: &[V], set: impl Fn(&mut Cell, V)) -> Vec<Cell> {
+    let with = |cell: &Cell, value: &V| {
+        let mut cell = cell.clone();
+        set(&mut cell, value.clone());
+        cell
+    };
+    (cells.iter())
+        .flat_map(|cell| values.iter().map(|value| with(cell, value)))
+        .collect()
 }
 
 fn duration(text: &str) -> Result<Duration, UnitError> {

@@ -3,6 +3,7 @@
 //! Bytes move through memory: all that a stack has to send at one moment leaves in
 //! one `write`, so no stack's own buffering decides the segments.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
@@ -11,13 +12,13 @@ use std::time::Duration;
 
 use lastbyte_link::{Time, Toward};
 use lastbyte_tls::observer::{Observer, Side};
-use lastbyte_tls::{Connection, KeyLog, MAX_PLAINTEXT, Progress};
+use lastbyte_tls::{Connection, KeyLog, MAX_PLAINTEXT, Progress, Resumption, TlsError};
 use nix::sys::epoll::EpollFlags;
 
 use super::boundary::RecordBoundary;
 use super::{shared, sys};
 use crate::results::{CpuCosts, Outcome, TcpStats, Times};
-use crate::study::RecordSize;
+use crate::study::{Arm, Cell, Flush, RecordSize};
 
 /// The request: what a client asks for is known, so its content does not matter.
 pub(crate) const REQUEST: &[u8] =
@@ -33,15 +34,45 @@ pub(crate) const SCRATCH: usize = 256 << 10;
 /// What the connections of a block exchange.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exchange {
-    /// Response payload in bytes.
-    pub(crate) data: u64,
-    pub(crate) records: RecordSize,
-    pub(crate) wakes: Wakes,
+    /// Requests on the connection. There is none without data in either direction.
+    requests: u32,
+    /// The body of each request, in bytes.
+    upload: u64,
+    /// Payload of each response, in bytes.
+    data: u64,
+    /// From the end of a response to the next request.
+    think: Duration,
+    records: RecordSize,
+    early_request: EarlyRequest,
+    writes: Writes,
+    wakes: Wakes,
     /// What computing takes in a clock in which it takes no time of its own.
     pub(crate) cpu: CpuCosts,
 }
 
 impl Exchange {
+    /// What the connections of `arm` exchange in `cell`.
+    pub(crate) fn new(arm: &Arm, cell: &Cell, wakes: Wakes, cpu: CpuCosts) -> Self {
+        let work = cell.work();
+        Self {
+            requests: work.requests,
+            upload: work.upload.0,
+            data: work.data.0,
+            think: cell.think,
+            records: arm.record_size,
+            early_request: match arm.resumption {
+                Resumption::EarlyData if work.requests > 0 => EarlyRequest::Tried,
+                _ => EarlyRequest::None,
+            },
+            writes: Writes {
+                flush: arm.flush,
+                client_hello_split: arm.client_hello_split,
+            },
+            wakes,
+            cpu,
+        }
+    }
+
     /// That of one connection of the sample, by its index.
     pub(crate) fn of_connection(self, index: u32) -> Self {
         Self {
@@ -49,6 +80,24 @@ impl Exchange {
             ..self
         }
     }
+}
+
+/// Whether the first request goes with the ClientHello.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EarlyRequest {
+    None,
+    /// If the session allows it.
+    Tried,
+    /// It went.
+    Sent,
+}
+
+/// Which bytes leave in one `write`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Writes {
+    flush: Flush,
+    /// The first part of the ClientHello that leaves in a `write` of its own, in bytes.
+    client_hello_split: Option<u16>,
 }
 
 /// When a client hears that data has arrived.
@@ -89,29 +138,46 @@ struct Waits {
 pub(crate) struct Client {
     end: End,
     state: ClientState,
+    early_request: EarlyRequest,
+    /// Requests that were answered.
+    answered: u32,
+    /// How much of what is pending is the handshake, until that is written.
+    handshake: Option<usize>,
 }
 
 pub(crate) struct Server {
     end: End,
     state: ServerState,
+    progress: Progress,
+    answered: u32,
+    /// On the wire, record framing included.
+    ticket_bytes: usize,
+    /// When it had verified the client's Finished.
+    established: Option<Time>,
+    /// When it had the last request.
+    received: Option<Time>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum ClientState {
     Connecting,
     Handshaking,
-    /// Finished is about to be written.
-    Finishing,
+    /// How much of the body was encrypted.
+    Requesting {
+        sent: u64,
+    },
     Receiving {
         remaining: u64,
+    },
+    Thinking {
+        until: Time,
     },
     Done,
 }
 
 #[derive(Clone, Debug)]
 enum ServerState {
-    Handshaking,
-    AwaitingRequest { missing: usize },
+    AwaitingRequest { missing: u64 },
     Responding { sent: u64 },
     Done,
     Failed(String),
@@ -123,6 +189,9 @@ struct End {
     tls: Box<dyn Connection>,
     pending: Vec<u8>,
     written: usize,
+    flush: Flush,
+    /// The lengths of the first parts of what is pending, if each is a `write`.
+    parts: VecDeque<usize>,
     input: Input,
     boundary: RecordBoundary,
     low_water: u64,
@@ -155,6 +224,7 @@ pub(crate) struct Finished {
     pub(crate) waited: Duration,
     pub(crate) observer: Observer,
     pub(crate) keys: KeyLog,
+    pub(crate) ticket_bytes: usize,
     pub(crate) client_tcp: Option<TcpStats>,
     pub(crate) server_tcp: Option<TcpStats>,
 }
@@ -171,8 +241,11 @@ impl Pair {
             started,
             exchange,
             client: Client {
-                end: End::new(socket, tls),
+                end: End::new(socket, tls, exchange.writes.flush),
                 state: ClientState::Connecting,
+                early_request: exchange.early_request,
+                answered: 0,
+                handshake: None,
             },
             server: None,
             times: Times::default(),
@@ -185,8 +258,13 @@ impl Pair {
     /// The server has accepted it.
     pub(crate) fn accepted(&mut self, socket: TcpStream, tls: Box<dyn Connection>) {
         self.server = Some(Server {
-            end: End::new(socket, tls),
-            state: ServerState::Handshaking,
+            end: End::new(socket, tls, self.exchange.writes.flush),
+            state: ServerState::after(0, &self.exchange),
+            progress: Progress::Handshaking,
+            answered: 0,
+            ticket_bytes: 0,
+            established: None,
+            received: None,
         });
     }
 
@@ -231,22 +309,41 @@ impl Pair {
         {
             server.fail(reason, hold);
         }
+        if let Some(server) = &self.server {
+            let time = |at: Option<Time>| at.map(|at| at.since(self.started));
+            self.times.server_handshake = time(server.established);
+            if server.received.is_some() {
+                self.times.ttlb = time(server.received);
+            }
+        }
         self.outcome()
     }
 
     /// Notes that the step about to be taken has waited for other connections' work.
     pub(crate) fn waited(&mut self, end: Toward, wait: Duration) {
-        let responding = self.server.as_ref().is_some_and(|server| {
-            matches!(
-                server.state,
-                ServerState::Responding { .. } | ServerState::Done
-            )
-        });
+        let state = self.server.as_ref().map(|server| &server.state);
         match end {
             _ if self.times.ttlb.is_some() => {}
             Toward::Client if self.times.handshake.is_some() => self.waits.last = wait,
-            Toward::Server if responding => {}
-            Toward::Client | Toward::Server => self.waits.handshake += wait,
+            Toward::Server => match state {
+                Some(ServerState::Responding { .. } | ServerState::Done) => {}
+                // In the midst of a body.
+                Some(ServerState::AwaitingRequest { missing })
+                    if *missing < self.exchange.upload =>
+                {
+                    self.waits.last = wait;
+                }
+                _ => self.waits.handshake += wait,
+            },
+            Toward::Client => self.waits.handshake += wait,
+        }
+    }
+
+    /// Until when the client has nothing to do, if it is thinking.
+    pub(crate) fn thinks_until(&self) -> Option<Time> {
+        match self.client.state {
+            ClientState::Thinking { until } => Some(until),
+            _ => None,
         }
     }
 
@@ -255,8 +352,10 @@ impl Pair {
         let client_tcp = self.client.end.close();
         let mut keys = self.client.end.tls.key_log();
         let mut server_tcp = None;
+        let mut ticket_bytes = 0;
         if let Some(server) = &self.server {
             server_tcp = server.end.close();
+            ticket_bytes = server.ticket_bytes;
             if keys.as_str().is_empty() {
                 keys = server.end.tls.key_log();
             }
@@ -267,19 +366,22 @@ impl Pair {
             waited: self.waits.handshake + self.waits.last,
             observer: self.observer,
             keys,
+            ticket_bytes,
             client_tcp,
             server_tcp,
         }
     }
 
-    /// Complete when the client has its last byte and the server the client's Finished.
+    /// Complete when the client has its last byte and the server the client's, Finished included.
     fn outcome(&self) -> Option<Outcome> {
-        match (&self.client.state, self.server.as_ref().map(|s| &s.state)) {
-            (ClientState::Done, Some(ServerState::Failed(reason))) => {
+        let server = self.server.as_ref()?;
+        match (&self.client.state, &server.state, server.progress) {
+            (ClientState::Done, ServerState::Failed(reason), _) => {
                 Some(Outcome::Failed(format!("server: {reason}")))
             }
-            (ClientState::Done, None | Some(ServerState::Handshaking)) => None,
-            (ClientState::Done, _) => Some(Outcome::Completed),
+            (ClientState::Done, ServerState::Done, Progress::Established) => {
+                Some(Outcome::Completed)
+            }
             _ => None,
         }
     }
@@ -300,6 +402,7 @@ impl Pair {
         let client = &mut self.client;
         let exchange = &self.exchange;
         let since_start = || Some(sys::now().since(self.started));
+        let mut is_hello = false;
         if matches!(client.state, ClientState::Connecting) {
             if let Some(error) = client.end.socket.take_error().map_err(text)? {
                 return Err(format!("connect: {error}"));
@@ -309,59 +412,79 @@ impl Pair {
             }
             self.times.connect = since_start();
             client.state = ClientState::Handshaking;
+            client.try_early_request()?;
+            is_hello = true;
         }
         client.end.fill(input, scratch, hold)?;
         if matches!(client.state, ClientState::Handshaking) {
             let progress = client.end.tls.advance();
             let mut cost = exchange.cpu.client_hello;
             if let Ok(Progress::Established) = progress {
-                cost = exchange.cpu.client_finish;
-                if exchange.data > 0 {
-                    client.end.tls.write_record(REQUEST).map_err(text)?;
-                    cost += exchange.cpu.encrypt.of(REQUEST.len());
-                }
-                client.state = ClientState::Finishing;
+                cost = exchange.cpu.client_finish + client.begin_request(exchange)?;
             }
             let bytes = client.end.take_output();
             if !bytes.is_empty() {
                 spend(cost);
             }
             self.observer.sent(Side::Client, bytes);
+            if let (true, Some(length)) = (is_hello, exchange.writes.client_hello_split) {
+                client.end.split(length.into());
+            }
+            if let Ok(Progress::Established) = progress {
+                client.handshake = Some(client.end.pending.len());
+                client.encrypt(exchange, scratch)?;
+            }
             client.end.flush(hold)?;
             progress.map_err(text)?;
         }
         client.end.flush(hold)?;
-        if matches!(client.state, ClientState::Finishing) && client.end.is_flushed() {
+        if let Some(length) = client.handshake
+            && (client.end.is_flushed() || client.end.written >= length)
+        {
+            client.handshake = None;
             self.times.handshake = since_start();
-            client.state = if exchange.data > 0 {
-                ClientState::Receiving {
-                    remaining: exchange.data,
-                }
-            } else {
+            if exchange.requests == 0 {
                 self.times.ttlb = self.times.handshake;
-                ClientState::Done
-            };
+            }
         }
-        while let ClientState::Receiving { remaining } = client.state {
-            let count = client.end.tls.read(scratch).map_err(text)?;
-            if count == 0 {
-                break;
+        loop {
+            client.send(exchange, scratch, hold)?;
+            while let ClientState::Receiving { remaining } = client.state {
+                let count = client.end.tls.read(scratch).map_err(text)?;
+                if count == 0 {
+                    break;
+                }
+                let is_first = self.times.ttfb.is_none();
+                let remaining = remaining
+                    .checked_sub(count as u64)
+                    .ok_or("more data than asked for")?;
+                client.state = ClientState::Receiving { remaining };
+                // What comes between is decrypted while the rest is under way.
+                if is_first || remaining == 0 {
+                    spend(exchange.cpu.decrypt.of(count));
+                }
+                if is_first {
+                    self.times.ttfb = since_start();
+                }
+                if remaining == 0 {
+                    client.answered += 1;
+                    client.state = match client.answered == exchange.requests {
+                        true => {
+                            self.times.ttlb = since_start();
+                            ClientState::Done
+                        }
+                        false => ClientState::Thinking {
+                            until: sys::now() + exchange.think,
+                        },
+                    };
+                }
             }
-            let is_first = self.times.ttfb.is_none();
-            let remaining = remaining
-                .checked_sub(count as u64)
-                .ok_or("more data than asked for")?;
-            client.state = ClientState::Receiving { remaining };
-            // What comes between is decrypted while the rest is under way.
-            if is_first || remaining == 0 {
-                spend(exchange.cpu.decrypt.of(count));
-            }
-            if is_first {
-                self.times.ttfb = since_start();
-            }
-            if remaining == 0 {
-                self.times.ttlb = since_start();
-                client.state = ClientState::Done;
+            match client.state {
+                ClientState::Thinking { until } if until <= sys::now() => {
+                    spend(client.begin_request(exchange)?);
+                    client.end.take_output();
+                }
+                _ => break,
             }
         }
         if exchange.wakes == Wakes::Progress {
@@ -381,11 +504,77 @@ impl Pair {
             (Input::Closed, ClientState::Handshaking) => {
                 Err("the peer closed the connection during the handshake".to_owned())
             }
+            (Input::Closed, ClientState::Requesting { .. } | ClientState::Thinking { .. }) => {
+                Err("the peer closed the connection before the last request".to_owned())
+            }
             (Input::Closed, ClientState::Receiving { remaining }) => Err(format!(
                 "the peer closed the connection {remaining} bytes before the end"
             )),
             _ => Ok(()),
         }
+    }
+}
+
+impl Client {
+    /// Has the first request go with the ClientHello, if it should and the session allows it.
+    fn try_early_request(&mut self) -> Result<(), String> {
+        if self.early_request == EarlyRequest::Tried {
+            self.early_request = match self.end.tls.write_early_data(REQUEST) {
+                Ok(()) => EarlyRequest::Sent,
+                Err(TlsError::NoEarlyData) => EarlyRequest::None,
+                Err(error) => return Err(error.to_string()),
+            };
+        }
+        Ok(())
+    }
+
+    /// Encrypts the head of the next request, if there is one. Gives what that costs.
+    fn begin_request(&mut self, exchange: &Exchange) -> Result<Duration, String> {
+        if exchange.requests == 0 {
+            self.state = ClientState::Done;
+            return Ok(Duration::ZERO);
+        }
+        self.state = ClientState::Requesting { sent: 0 };
+        let mut cost = exchange.cpu.response(exchange.upload, exchange.records);
+        let has_gone = self.answered == 0
+            && self.early_request == EarlyRequest::Sent
+            && self.end.tls.is_early_data_accepted();
+        if !has_gone {
+            self.end.tls.write_record(REQUEST).map_err(text)?;
+            cost += exchange.cpu.encrypt.of(REQUEST.len());
+        }
+        Ok(cost)
+    }
+
+    /// Encrypts as much of the request's body as may wait.
+    fn encrypt(&mut self, exchange: &Exchange, scratch: &mut [u8]) -> Result<(), String> {
+        if let ClientState::Requesting { sent } = &mut self.state {
+            self.end
+                .encrypt(sent, exchange.upload, exchange.records, scratch)?;
+            if *sent == exchange.upload {
+                self.state = match exchange.data {
+                    0 => ClientState::Done,
+                    remaining => ClientState::Receiving { remaining },
+                };
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes as much of the request as the socket takes.
+    fn send(
+        &mut self,
+        exchange: &Exchange,
+        scratch: &mut [u8],
+        hold: Hold<'_>,
+    ) -> Result<(), String> {
+        self.encrypt(exchange, scratch)?;
+        self.end.flush(hold)?;
+        while matches!(self.state, ClientState::Requesting { .. }) && self.end.is_flushed() {
+            self.encrypt(exchange, scratch)?;
+            self.end.flush(hold)?;
+        }
+        Ok(())
     }
 }
 
@@ -402,41 +591,57 @@ impl Server {
             return self.end.flush(hold);
         }
         self.end.fill(input, scratch, hold)?;
-        if matches!(self.state, ServerState::Handshaking) {
+        if self.progress == Progress::Handshaking {
             let progress = self.end.tls.advance();
             let bytes = self.end.take_output();
-            if !bytes.is_empty() {
-                spend(exchange.cpu.server_flight);
-            }
             observer.sent(Side::Server, bytes);
-            self.end.flush(hold)?;
-            if let Progress::Established = progress.map_err(text)? {
-                spend(exchange.cpu.server_finish);
-                self.state = ServerState::AwaitingRequest {
-                    missing: REQUEST.len(),
-                };
-            }
-        }
-        if let ServerState::AwaitingRequest { missing } = &mut self.state
-            && exchange.data > 0
-        {
-            loop {
-                let count = self.end.tls.read(scratch).map_err(text)?;
-                *missing = missing.saturating_sub(count);
-                if *missing == 0 {
-                    spend(exchange.cpu.decrypt.of(REQUEST.len()));
-                    spend(exchange.cpu.response(exchange.data, exchange.records));
-                    self.state = ServerState::Responding { sent: 0 };
-                    break;
+            match progress {
+                Ok(Progress::Established) => {
+                    self.ticket_bytes = bytes.len();
+                    spend(exchange.cpu.server_finish);
+                    self.established = Some(sys::now());
                 }
-                if count == 0 {
-                    break;
-                }
+                _ if bytes.is_empty() => {}
+                _ => spend(exchange.cpu.server_flight),
             }
+            if progress.is_err() {
+                self.end.flush(hold)?;
+            }
+            self.progress = progress.map_err(text)?;
         }
+        self.receive(exchange, scratch)?;
         self.respond(exchange, scratch, hold)?;
-        if self.end.input == Input::Closed && matches!(self.state, ServerState::Handshaking) {
-            return Err("the peer closed the connection during the handshake".to_owned());
+        match (self.end.input, self.progress, &self.state) {
+            (Input::Closed, Progress::Handshaking, _) => {
+                Err("the peer closed the connection during the handshake".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads what has come of a request.
+    fn receive(&mut self, exchange: &Exchange, scratch: &mut [u8]) -> Result<(), String> {
+        while let ServerState::AwaitingRequest { missing } = &mut self.state {
+            let count = self.end.tls.read(scratch).map_err(text)?;
+            if count == 0 {
+                return Ok(());
+            }
+            *missing = missing.saturating_sub(count as u64);
+            if *missing > 0 {
+                continue;
+            }
+            spend(exchange.cpu.decrypt.of(count));
+            self.state = match exchange.data {
+                0 => {
+                    self.received = Some(sys::now());
+                    self.answered += 1;
+                    ServerState::after(self.answered, exchange)
+                }
+                data => {
+                    spend(exchange.cpu.response(data, exchange.records));
+                    ServerState::Responding { sent: 0 }
+                }
+            };
         }
         Ok(())
     }
@@ -448,22 +653,24 @@ impl Server {
         scratch: &mut [u8],
         hold: Hold<'_>,
     ) -> Result<(), String> {
+        self.encrypt(exchange, scratch)?;
         self.end.flush(hold)?;
-        while let ServerState::Responding { sent } = &mut self.state {
-            if !self.end.is_flushed() {
-                return Ok(());
-            }
-            while *sent < exchange.data && self.end.pending.len() < MAX_PENDING {
-                let length = exchange.records.payload(*sent, exchange.data);
-                let record = scratch.get(..length).ok_or("record too large")?;
-                self.end.tls.write_record(record).map_err(text)?;
-                self.end.tls.transmit(&mut self.end.pending);
-                *sent += length as u64;
-            }
-            if *sent == exchange.data {
-                self.state = ServerState::Done;
-            }
+        while matches!(self.state, ServerState::Responding { .. }) && self.end.is_flushed() {
+            self.encrypt(exchange, scratch)?;
             self.end.flush(hold)?;
+        }
+        Ok(())
+    }
+
+    /// Encrypts as much of the response as may wait.
+    fn encrypt(&mut self, exchange: &Exchange, scratch: &mut [u8]) -> Result<(), String> {
+        if let ServerState::Responding { sent } = &mut self.state {
+            self.end
+                .encrypt(sent, exchange.data, exchange.records, scratch)?;
+            if *sent == exchange.data {
+                self.answered += 1;
+                self.state = ServerState::after(self.answered, exchange);
+            }
         }
         Ok(())
     }
@@ -475,6 +682,18 @@ impl Server {
         let _ = self.end.flush(hold);
         let _ = self.end.socket.shutdown(Shutdown::Write);
         self.state = ServerState::Failed(reason);
+    }
+}
+
+impl ServerState {
+    /// When so many requests are answered.
+    fn after(answered: u32, exchange: &Exchange) -> Self {
+        match answered < exchange.requests {
+            true => ServerState::AwaitingRequest {
+                missing: REQUEST.len() as u64 + exchange.upload,
+            },
+            false => ServerState::Done,
+        }
     }
 }
 
@@ -491,12 +710,14 @@ impl RecordSize {
 }
 
 impl End {
-    fn new(socket: TcpStream, tls: Box<dyn Connection>) -> Self {
+    fn new(socket: TcpStream, tls: Box<dyn Connection>, flush: Flush) -> Self {
         Self {
             socket,
             tls,
             pending: Vec::new(),
             written: 0,
+            flush,
+            parts: VecDeque::new(),
             input: Input::Open,
             boundary: RecordBoundary::default(),
             low_water: 1,
@@ -542,19 +763,61 @@ impl End {
     /// Takes what the stack has to send, and shows it.
     fn take_output(&mut self) -> &[u8] {
         let start = self.pending.len();
-        self.tls.transmit(&mut self.pending);
+        match self.flush {
+            Flush::Whole => self.tls.transmit(&mut self.pending),
+            Flush::Native => {
+                let mut end = start;
+                while self.tls.transmit_write(&mut self.pending) {
+                    self.parts.push_back(self.pending.len() - end);
+                    end = self.pending.len();
+                }
+            }
+        }
         &self.pending[start..]
     }
 
-    /// Writes what is pending, in one `write` if the socket takes it.
+    /// Makes the first `length` bytes of what is pending a `write` of their own.
+    fn split(&mut self, length: usize) {
+        if (1..self.pending.len()).contains(&length) {
+            self.parts.push_front(length);
+        }
+    }
+
+    /// Encrypts a payload of `length` bytes from `sent` on, as much of it as may wait.
+    fn encrypt(
+        &mut self,
+        sent: &mut u64,
+        length: u64,
+        records: RecordSize,
+        scratch: &[u8],
+    ) -> Result<(), String> {
+        while *sent < length && self.pending.len() < MAX_PENDING {
+            let payload = records.payload(*sent, length);
+            let record = scratch.get(..payload).ok_or("record too large")?;
+            self.tls.write_record(record).map_err(text)?;
+            self.take_output();
+            *sent += payload as u64;
+        }
+        Ok(())
+    }
+
+    /// Writes what is pending, in one `write` if the socket takes it, unless it has parts.
     fn flush(&mut self, hold: Hold<'_>) -> Result<(), String> {
         while !self.is_flushed() {
+            let rest = &self.pending[self.written..];
+            let part = self.parts.front().copied().unwrap_or(rest.len());
             let written = {
                 let _inside = hold();
-                self.socket.write(&self.pending[self.written..])
+                self.socket.write(rest.get(..part).unwrap_or(rest))
             };
             match written {
-                Ok(count) => self.written += count,
+                Ok(count) => {
+                    self.written += count;
+                    match self.parts.front_mut() {
+                        Some(part) if *part > count => *part -= count,
+                        _ => drop(self.parts.pop_front()),
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.to_string()),

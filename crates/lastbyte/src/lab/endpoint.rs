@@ -87,6 +87,8 @@ struct Endpoints<'a> {
     starts: BinaryHeap<Reverse<Time>>,
     /// Deadlines of started connections, which are in order: all have one timeout.
     deadlines: VecDeque<(Time, u32)>,
+    /// When clients have thought long enough.
+    thoughts: BinaryHeap<Reverse<(Time, u32)>>,
     next_slot: u32,
     ended: u32,
     /// Since when the loop has not been idle.
@@ -117,6 +119,7 @@ impl<'a> Endpoints<'a> {
             finished: (0..slots).map(|_| None).collect(),
             starts: BinaryHeap::new(),
             deadlines: VecDeque::new(),
+            thoughts: BinaryHeap::new(),
             next_slot: 0,
             ended: 0,
             busy_since: sys::now(),
@@ -144,6 +147,7 @@ impl<'a> Endpoints<'a> {
             }
             let ended = self.ended;
             self.start_due()?;
+            self.wake_due();
             self.expire();
             let count = self.wait(&mut events).map_err(LabError::Socket)?;
             for event in &events[..count] {
@@ -168,7 +172,8 @@ impl<'a> Endpoints<'a> {
         let now = sys::now();
         let until_start = self.starts.peek().map(|Reverse(at)| at.since(now));
         let until_deadline = self.deadlines.front().map(|(at, _)| at.since(now));
-        let timeout = [until_start, until_deadline]
+        let until_thought = self.thoughts.peek().map(|Reverse((at, _))| at.since(now));
+        let timeout = [until_start, until_deadline, until_thought]
             .into_iter()
             .flatten()
             .fold(MAX_SLEEP, Duration::min);
@@ -263,8 +268,21 @@ impl<'a> Endpoints<'a> {
             self.shared.hold(slot, end)
         });
         pair.worked = sys::now();
+        if let Some(until) = pair.thinks_until() {
+            self.thoughts.push(Reverse((until, slot)));
+        }
         if let Some(outcome) = outcome {
             self.end(slot, outcome);
+        }
+    }
+
+    /// Has the clients go on that have thought long enough.
+    fn wake_due(&mut self) {
+        while let Some(&Reverse((at, slot))) = self.thoughts.peek()
+            && at <= sys::now()
+        {
+            self.thoughts.pop();
+            self.ready(slot, Toward::Client, Input::Open);
         }
     }
 

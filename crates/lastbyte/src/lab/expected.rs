@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use lastbyte_flights::{Compute, Exchange, Path, Records, Timeline, timeline};
+use lastbyte_flights::{Compute, Exchange, Path, Records, Request, Timeline, timeline};
 use lastbyte_tls::MAX_PLAINTEXT;
 
 use super::connection::{FIRST_RECORD, REQUEST};
-use crate::results::Wire;
+use crate::results::{EarlyData, Wire};
 use crate::study::{Cell, RecordSize};
 
 /// The MSS of an MTU of 1500 bytes with TCP timestamps.
@@ -26,16 +26,30 @@ pub fn expected(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Comp
             later: size.into(),
         },
     };
-    let request = match payload {
-        0 => 0,
-        _ => REQUEST.len() + Records::OVERHEAD,
+    let upload = cell.upload.0 as usize;
+    let head = REQUEST.len() + Records::OVERHEAD;
+    let later_request = match (upload, payload) {
+        (0, 0) => 0,
+        _ => head + records.wire_bytes(upload),
+    };
+    let (request, first_request) = match wire.early_data {
+        EarlyData::Accepted => (Request::EarlyData, later_request.saturating_sub(head)),
+        EarlyData::None | EarlyData::Refused => (Request::AfterHandshake, later_request),
     };
     let exchange = Exchange {
         client_hello: wire.client_hello_wire_bytes as usize,
+        hello_retry_request: wire.hello_retry_request_wire_bytes as usize,
+        second_client_hello: wire.second_client_hello_wire_bytes as usize,
         server_flight: wire.server_flight_wire_bytes as usize,
-        client_finish: wire.client_finish_wire_bytes as usize + request,
+        client_finish: wire.client_finish_wire_bytes as usize + first_request,
+        upload,
+        tickets: wire.ticket_wire_bytes as usize,
         response: records.wire_bytes(payload),
         first_record: records.first_wire_bytes(payload),
+        request,
+        later_requests: cell.requests.saturating_sub(1),
+        later_request,
+        think: cell.think,
         compute,
     };
     let path = Path {

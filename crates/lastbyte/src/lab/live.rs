@@ -17,9 +17,9 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use lastbyte_link::{Bytes, Direction, Link, Rate, Seed};
+use lastbyte_link::{Direction, Link, Rate, Seed};
 use lastbyte_tls::KeyLog;
-use lastbyte_tls::observer::{Observer, Side};
+use lastbyte_tls::observer::{self, Observer, Side};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::unistd::Pid;
@@ -32,9 +32,9 @@ use super::shared::Shared;
 use super::surroundings::{MAX_CONNECTIONS, Surroundings};
 use super::{LabError, expected, sys};
 use crate::results::{
-    CpuCosts, EngineReport, Lateness, Outcome, Resumption, Row, Sample, Validity, Wire,
+    CpuCosts, EarlyData, EngineReport, Lateness, Outcome, Resumption, Row, Sample, Validity, Wire,
 };
-use crate::study::{Cell, Experiment};
+use crate::study::{Cell, Experiment, Work};
 
 /// Connections of one block: enough to fill the concurrency that the engine
 /// chooses, few enough that arms alternate and a machine's drift meets all of them.
@@ -202,19 +202,19 @@ impl<'a> LiveEngine<'a> {
 
     /// Measures the costs and chooses each sample's concurrency.
     fn plan(&self) -> Result<Vec<Vec<Growing>>, LabError> {
-        let mut costs: Vec<(usize, Bytes, Cost)> = Vec::new();
+        let mut costs: Vec<(usize, Work, Cost)> = Vec::new();
         let mut plan = Vec::new();
         for cell in &self.experiment.cells {
             let mut samples = Vec::new();
             for (arm, prepared) in self.arms.iter().enumerate() {
                 let known = costs
                     .iter()
-                    .find(|(known, data, _)| *known == arm && *data == cell.data);
+                    .find(|(known, work, _)| *known == arm && *work == cell.work());
                 let cost = match known {
                     Some((_, _, cost)) => *cost,
                     None => {
                         let cost = self.pilot(prepared, cell)?;
-                        costs.push((arm, cell.data, cost));
+                        costs.push((arm, cell.work(), cost));
                         cost
                     }
                 };
@@ -380,12 +380,7 @@ impl<'a> LiveEngine<'a> {
     fn load<'l>(&self, prepared: &'l PreparedArm, cell: &Cell, block: u32) -> Load<'l> {
         Load {
             stack: prepared.stack.as_ref(),
-            exchange: Exchange {
-                data: cell.data.0,
-                records: prepared.arm.record_size,
-                wakes: self.wakes,
-                cpu: self.cpu,
-            },
+            exchange: Exchange::new(&prepared.arm, cell, self.wakes, self.cpu),
             congestion: cell.congestion,
             connections: 0,
             concurrency: 1,
@@ -575,22 +570,31 @@ pub(super) fn row(finished: Finished, index: u32, block: u32, latest: Duration) 
 
 fn wire_of(finished: &Finished) -> Wire {
     let mss = finished.client_tcp.map_or(0, |tcp| tcp.mss);
-    wire(&finished.observer, &finished.keys, mss)
+    Wire {
+        ticket_wire_bytes: finished.ticket_bytes as u32,
+        ..wire(&finished.observer, &finished.keys, mss)
+    }
 }
 
 /// What the observer read of a connection's handshake. Without an MSS (0), segments are not known.
 fn wire(observer: &Observer, keys: &KeyLog, mss: u32) -> Wire {
     let seen = observer.observe(keys);
     let bytes = |size: Option<usize>| size.map_or(0, |size| size as u32);
-    let mut client = seen
-        .flights
-        .iter()
-        .filter(|flight| flight.sender == Side::Client);
-    let server = seen
-        .flights
-        .iter()
-        .filter(|flight| flight.sender == Side::Server);
-    let client_hello_wire_bytes = client.next().map_or(0, |flight| flight.wire_bytes as u32);
+    let mut flights = seen.flights.iter().peekable();
+    let mut next = |sender| {
+        let flight = flights.next_if(|flight| flight.sender == sender);
+        flight.map_or(0, |flight| flight.wire_bytes as u32)
+    };
+    let client_hello_wire_bytes = next(Side::Client);
+    let (hello_retry_request_wire_bytes, second_client_hello_wire_bytes) =
+        match seen.hello_retry_request_bytes {
+            Some(_) => (next(Side::Server), next(Side::Client)),
+            None => (0, 0),
+        };
+    let rest = |sender| {
+        let rest = flights.clone().filter(|flight| flight.sender == sender);
+        rest.map(|flight| flight.wire_bytes as u32).sum()
+    };
     Wire {
         client_hello_bytes: bytes(seen.client_hello_bytes),
         client_hello_segments: client_hello_wire_bytes
@@ -602,16 +606,30 @@ fn wire(observer: &Observer, keys: &KeyLog, mss: u32) -> Wire {
         certificate_verify_bytes: bytes(seen.certificate_verify_bytes),
         server_finished_bytes: bytes(seen.server_finished_bytes),
         client_finished_bytes: bytes(seen.client_finished_bytes),
+        hello_retry_request_bytes: bytes(seen.hello_retry_request_bytes),
+        second_client_hello_bytes: bytes(seen.second_client_hello_bytes),
+        certificate_request_bytes: bytes(seen.certificate_request_bytes),
+        client_certificate_bytes: bytes(seen.client_certificate_bytes),
+        client_certificate_verify_bytes: bytes(seen.client_certificate_verify_bytes),
         client_hello_wire_bytes,
-        server_flight_wire_bytes: server.map(|flight| flight.wire_bytes as u32).sum(),
-        client_finish_wire_bytes: client.map(|flight| flight.wire_bytes as u32).sum(),
+        hello_retry_request_wire_bytes,
+        second_client_hello_wire_bytes,
+        server_flight_wire_bytes: rest(Side::Server),
+        client_finish_wire_bytes: rest(Side::Client),
+        ticket_wire_bytes: 0,
         group: seen.group,
         cipher_suite: seen.cipher_suite,
         signature: seen.signature,
+        client_signature: seen.client_signature,
         certificates: seen.certificates.len() as u32,
         resumption: match seen.resumed {
             Some(true) => Resumption::Resumed,
             _ => Resumption::Full,
+        },
+        early_data: match seen.early_data {
+            observer::EarlyData::NotOffered => EarlyData::None,
+            observer::EarlyData::Offered => EarlyData::Refused,
+            observer::EarlyData::Accepted => EarlyData::Accepted,
         },
     }
 }

@@ -19,11 +19,23 @@ pub struct PreparedArm {
 impl PreparedArm {
     /// Makes or loads the chain and configures the stack.
     pub fn new(arm: Arm, store: &Store) -> Result<Self, LabError> {
-        let chain = match &arm.chain {
-            ArmChain::Made(spec) => store.chain(spec)?,
-            ArmChain::Pem(files) => lastbyte_pki::load_pem(files)?,
+        let load = |chain: &ArmChain| match chain {
+            ArmChain::Made(spec) => store.chain(spec),
+            ArmChain::Pem(files) => lastbyte_pki::load_pem(files),
         };
-        let stack = stack(&TlsConfig::new(arm.group, &chain))?;
+        let chain = load(&arm.chain)?;
+        let client_chain = arm.client_chain.as_ref().map(load).transpose()?;
+        let stack = stack(&TlsConfig {
+            client: arm.client_stack,
+            server: arm.server_stack,
+            group: arm.group,
+            key_shares: arm.key_shares.clone(),
+            chain: &chain,
+            client_chain: client_chain.as_ref(),
+            resumption: arm.resumption,
+            tickets: arm.tickets,
+            max_certificate_list: arm.max_cert_list,
+        })?;
         Ok(Self { arm, chain, stack })
     }
 }

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use lastbyte_link::Bytes;
-
 use crate::results::number::{milliseconds, percent};
 use crate::results::{ArmSummary, CellSummary, Metric, Percent, Percentile, Summary, Validity};
 
@@ -304,6 +302,6 @@ fn cells_with_data(summary: &Summary) -> Vec<&CellSummary> {
     summary
         .cells
         .iter()
-        .filter(|cell| cell.cell.data != Bytes(0))
+        .filter(|cell| cell.cell.work().requests > 0)
         .collect()
 }

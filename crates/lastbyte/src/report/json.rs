@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::answer::answer;
 use crate::results::check::{cipher_suite_name, group_name, signature_name};
 use crate::results::{
-    Absent, ArmSummary, CellSummary, Environment, Estimate, Interval, Measured, Metric, Percent,
-    Percentile, Role, Summary, Typical, Validity, WireSummary,
+    Absent, ArmSummary, CellSummary, EarlyData, Environment, Estimate, Interval, Measured, Metric,
+    Percent, Percentile, Resumption, Role, Summary, Typical, Validity, WireSummary,
 };
 
 /// The JSON Schema of the document.
@@ -45,7 +45,7 @@ pub fn json(summary: &Summary, environment: &Environment) -> String {
 type Size = (&'static str, fn(&WireSummary) -> Typical);
 
 /// The sizes that are told of each arm's handshake.
-const SIZES: [Size; 10] = [
+const SIZES: [Size; 16] = [
     ("client_hello_bytes", |wire| wire.client_hello_bytes),
     ("client_hello_segments", |wire| wire.client_hello_segments),
     ("server_hello_bytes", |wire| wire.server_hello_bytes),
@@ -60,6 +60,22 @@ const SIZES: [Size; 10] = [
     ("server_finished_bytes", |wire| wire.server_finished_bytes),
     ("client_finished_bytes", |wire| wire.client_finished_bytes),
     ("server_flight_wire_bytes", |wire| wire.server_wire_bytes),
+    ("hello_retry_request_bytes", |wire| {
+        wire.hello_retry_request_bytes
+    }),
+    ("second_client_hello_bytes", |wire| {
+        wire.second_client_hello_bytes
+    }),
+    ("certificate_request_bytes", |wire| {
+        wire.certificate_request_bytes
+    }),
+    ("client_certificate_bytes", |wire| {
+        wire.client_certificate_bytes
+    }),
+    ("client_certificate_verify_bytes", |wire| {
+        wire.client_certificate_verify_bytes
+    }),
+    ("ticket_wire_bytes", |wire| wire.ticket_wire_bytes),
 ];
 
 #[derive(Serialize)]
@@ -89,6 +105,9 @@ struct CellDocument<'a> {
     client_initcwnd: u32,
     congestion: &'static str,
     data_bytes: u64,
+    upload_bytes: u64,
+    requests: u32,
+    think_ms: f64,
     arms: Vec<ArmDocument<'a>>,
     increase_percent: Vec<IncreaseDocument<'a>>,
 }
@@ -137,6 +156,9 @@ struct NegotiatedDocument {
     group: Option<String>,
     cipher_suite: Option<String>,
     signature: Option<String>,
+    client_signature: Option<String>,
+    resumed: Option<bool>,
+    early_data: Option<&'static str>,
 }
 
 /// How the engine fared.
@@ -264,6 +286,9 @@ impl<'a> CellDocument<'a> {
             client_initcwnd: cell.client_initcwnd,
             congestion: cell.congestion.name(),
             data_bytes: cell.data.0,
+            upload_bytes: cell.upload.0,
+            requests: cell.requests,
+            think_ms: milliseconds(cell.think),
             arms,
             increase_percent,
         }
@@ -381,6 +406,13 @@ impl NegotiatedDocument {
             group: wire.group.map(group_name),
             cipher_suite: wire.cipher_suite.map(cipher_suite_name),
             signature: wire.signature.map(signature_name),
+            client_signature: wire.client_signature.map(signature_name),
+            resumed: Some(wire.resumption == Resumption::Resumed),
+            early_data: match wire.early_data {
+                EarlyData::None => None,
+                EarlyData::Accepted => Some("accepted"),
+                EarlyData::Refused => Some("refused"),
+            },
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The summary as Markdown, for an issue or a page.
 
 use super::answer::answer;
-use super::messages::{COLUMNS, messages};
+use super::messages::{Messages, messages};
 use super::text;
 use crate::results::{ArmSummary, CellSummary, Metric, Percentile, Summary, Validity};
 
@@ -18,10 +18,11 @@ pub fn markdown(summary: &Summary) -> String {
     if let Some(legend) = text::legend(summary) {
         out.push_str(&format!("{legend}\n\n"));
     }
+    let Messages { titles, rows } = messages(summary);
     let titles = std::iter::once("handshake messages, bytes")
-        .chain(COLUMNS)
+        .chain(titles)
         .map(str::to_owned);
-    let sizes = messages(summary)
+    let sizes = rows
         .into_iter()
         .map(|(label, sizes)| std::iter::once(code(label)).chain(sizes).collect());
     out.push_str(&table(1, titles.collect(), sizes));

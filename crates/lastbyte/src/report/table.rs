@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::answer::answer;
 use super::layout::{Field, Line, Role, Style, set, wrap};
-use super::messages::{COLUMNS, messages};
+use super::messages::{Messages, messages};
 use super::text;
 use crate::results::number::millisecond_digits;
 use crate::results::{
@@ -117,15 +117,16 @@ fn heading(cell: &CellSummary) -> String {
 
 /// The handshakes' messages, once for each arm.
 fn handshake_lines(summary: &Summary) -> Vec<Line> {
-    let names = COLUMNS
-        .iter()
-        .map(|name| Field::new(Role::Dim, *name))
+    let Messages { titles, rows } = messages(summary);
+    let names = titles
+        .into_iter()
+        .map(|name| Field::new(Role::Dim, name))
         .collect();
     let title = Line::Fields(
         Field::new(Role::Heading, "handshake messages, bytes"),
         names,
     );
-    let rows = messages(summary).into_iter().map(|(label, numbers)| {
+    let rows = rows.into_iter().map(|(label, numbers)| {
         let numbers = numbers
             .into_iter()
             .map(|number| Field::new(Role::Normal, number));

@@ -6,6 +6,7 @@ use lastbyte_link::Bytes;
 
 use crate::results::number::{milliseconds, percent_digits};
 use crate::results::{CellSummary, Interval, Measured, Metric, Percent, Summary};
+use crate::study::Work;
 
 /// What stands before an increase that may be none.
 const UNCERTAIN: char = '~';
@@ -13,8 +14,9 @@ const UNCERTAIN: char = '~';
 /// The metrics worth telling of a cell, the most telling first. Without data, the last byte is
 /// the handshake.
 pub(super) fn metrics(cell: &CellSummary) -> &'static [Metric] {
-    match cell.cell.data {
-        Bytes(0) => &[Metric::Handshake],
+    match cell.cell.work() {
+        Work { requests: 0, .. } => &[Metric::Handshake],
+        Work { data: Bytes(0), .. } => &[Metric::Ttlb, Metric::Handshake],
         _ => &[Metric::Ttlb, Metric::Handshake, Metric::Ttfb],
     }
 }

@@ -1,9 +1,9 @@
 //! Whether connections did what their arm says.
 
 use lastbyte_pki::{ChainSpec, KeyAlgorithm, RootDelivery};
-use lastbyte_tls::names;
+use lastbyte_tls::{Resumption as Asked, names};
 
-use super::{Outcome, Resumption, Row, Sample, Validity};
+use super::{EarlyData, Outcome, Resumption, Row, Sample, Validity, Wire};
 use crate::study::{Arm, ArmChain};
 
 impl Sample {
@@ -21,8 +21,9 @@ impl Sample {
     }
 }
 
-/// Checks that every completed connection negotiated what `arm` says: its group, a signature of
-/// its end-entity's key, its certificates, no resumption.
+/// Checks that every completed connection did what `arm` says: its group, with a HelloRetryRequest if
+/// the client guessed another one; its resumption and early data; in a full handshake, the chains
+/// of both sides and signatures of their keys.
 ///
 /// # Errors
 ///
@@ -36,32 +37,73 @@ pub fn check(arm: &Arm, rows: &[Row]) -> Result<(), String> {
 }
 
 fn check_row(arm: &Arm, row: &Row) -> Result<(), String> {
-    let wire = &row.wire;
-    if wire.resumption == Resumption::Resumed {
-        return Err("resumed an earlier session, which the arm does not ask for".into());
+    check_key_exchange(arm, &row.wire)?;
+    match (arm.resumption, row.wire.resumption) {
+        (Asked::Full, Resumption::Full) => check_authentication(arm, &row.wire),
+        (Asked::Full, Resumption::Resumed) => {
+            Err("resumed an earlier session, which the arm does not ask for".into())
+        }
+        (Asked::Ticket | Asked::EarlyData, Resumption::Full) => {
+            Err("did not resume its session: the server did not accept its ticket".into())
+        }
+        (Asked::Ticket, Resumption::Resumed) => Ok(()),
+        (Asked::EarlyData, Resumption::Resumed) => check_early_data(row),
     }
+}
+
+fn check_key_exchange(arm: &Arm, wire: &Wire) -> Result<(), String> {
     if wire.group != Some(arm.group.code_point()) {
         let negotiated = wire.group.map_or("no group".into(), group_name);
         return Err(format!("negotiated {negotiated}, not {}", arm.group));
     }
-    match &arm.chain {
-        ArmChain::Made(spec) => check_chain(spec, row),
-        ArmChain::Pem(_) => Ok(()),
+    let is_guessed = arm.key_shares.contains(&arm.group);
+    match (is_guessed, wire.hello_retry_request_bytes) {
+        (true, 1..) => Err("needed a HelloRetryRequest, which the arm does not ask for".into()),
+        (false, 0) => Err(format!(
+            "needed no HelloRetryRequest: its client sent a key share for {} after all",
+            arm.group
+        )),
+        _ => Ok(()),
     }
 }
 
-fn check_chain(spec: &ChainSpec, row: &Row) -> Result<(), String> {
-    let wire = &row.wire;
-    if !wire
-        .signature
-        .is_some_and(|signature| signature_schemes(spec.leaf).contains(&signature))
-    {
-        let signature = wire.signature.map_or("nothing".into(), signature_name);
-        return Err(format!(
-            "was signed with {signature}, which is not of a key {}",
-            spec.leaf
-        ));
+/// A connection without a request has no early data.
+fn check_early_data(row: &Row) -> Result<(), String> {
+    match row.wire.early_data {
+        EarlyData::Refused => Err("sent early data that the server refused".into()),
+        EarlyData::None if row.times.ttlb != row.times.handshake => {
+            Err("sent no early data: its session did not allow it".into())
+        }
+        EarlyData::Accepted | EarlyData::None => Ok(()),
     }
+}
+
+fn check_authentication(arm: &Arm, wire: &Wire) -> Result<(), String> {
+    if let ArmChain::Made(spec) = &arm.chain {
+        check_chain(spec, wire)?;
+    }
+    match (&arm.client_chain, wire.client_certificate_bytes) {
+        (None, 0) => Ok(()),
+        (None, _) => Err("sent a client's chain, which the arm does not ask for".into()),
+        (Some(_), 0) => Err("sent no client's chain".into()),
+        (Some(ArmChain::Made(spec)), _) => check_signature(spec, wire.client_signature),
+        (Some(ArmChain::Pem(_)), _) => Ok(()),
+    }
+}
+
+fn check_signature(spec: &ChainSpec, signature: Option<u16>) -> Result<(), String> {
+    match signature {
+        Some(scheme) if signature_schemes(spec.leaf).contains(&scheme) => Ok(()),
+        _ => Err(format!(
+            "was signed with {}, which is not of a key {}",
+            signature.map_or("nothing".into(), signature_name),
+            spec.leaf
+        )),
+    }
+}
+
+fn check_chain(spec: &ChainSpec, wire: &Wire) -> Result<(), String> {
+    check_signature(spec, wire.signature)?;
     let root = match spec.root {
         RootDelivery::Omitted => 0,
         RootDelivery::Sent => 1,

@@ -108,6 +108,7 @@ fn row(arm: &Arm, cell: &Cell, index: u32) -> Row {
         times: Times {
             connect: Some(connect),
             handshake: Some(handshake),
+            server_handshake: Some(handshake + rtt / 2),
             ttfb: with_data(ttfb),
             ttlb: Some(with_data(ttlb).unwrap_or(handshake)),
         },
@@ -157,5 +158,6 @@ fn wire(arm: &Arm, index: u32) -> Wire {
         signature: Some(signature),
         certificates: 2,
         resumption: Resumption::Full,
+        ..Wire::default()
     }
 }

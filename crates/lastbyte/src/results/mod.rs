@@ -27,7 +27,7 @@ pub use environment::{Environment, Host};
 pub use folder::{Folder, FolderError, Manifest, Start, file_name};
 pub use merged::{SampleKey, write_rows};
 pub use part::{Part, PartError, PartHeader, PartProblem, read_part, write_part};
-pub use row::{Lateness, Outcome, Resumption, Row, TcpStats, Times, Wire};
+pub use row::{EarlyData, Lateness, Outcome, Resumption, Row, TcpStats, Times, Wire};
 pub use stats::{Estimate, Interval, Percent};
 pub use summary::{
     Absent, ArmSummary, CellSummary, Measured, MetricSummary, Role, ServerFlights, Summary,

@@ -41,9 +41,12 @@ pub struct Times {
     pub connect: Option<Duration>,
     /// To the client's Finished written.
     pub handshake: Option<Duration>,
+    /// To the client's Finished verified by the server.
+    pub server_handshake: Option<Duration>,
     /// To the first response payload byte decrypted; absent without data.
     pub ttfb: Option<Duration>,
-    /// To the last response payload byte decrypted; the handshake time without data.
+    /// To the last byte of the last response decrypted. Without a response, to the last byte of the
+    /// request decrypted by the server; without data in either direction, the handshake time.
     pub ttlb: Option<Duration>,
 }
 
@@ -67,22 +70,54 @@ pub struct Wire {
     pub server_finished_bytes: u32,
     /// The client's Finished, in bytes.
     pub client_finished_bytes: u32,
-    /// The client's first flight on the wire, record framing included.
+    /// HelloRetryRequest, in bytes.
+    pub hello_retry_request_bytes: u32,
+    /// The second ClientHello, in bytes.
+    pub second_client_hello_bytes: u32,
+    /// CertificateRequest, in bytes.
+    pub certificate_request_bytes: u32,
+    /// The client's Certificate, in bytes.
+    pub client_certificate_bytes: u32,
+    /// The client's CertificateVerify, in bytes.
+    pub client_certificate_verify_bytes: u32,
+    /// The client's first flight on the wire, record framing included; early data too.
     pub client_hello_wire_bytes: u32,
-    /// The server's handshake messages on the wire, record framing included.
+    /// The flight with the HelloRetryRequest on the wire, record framing included.
+    pub hello_retry_request_wire_bytes: u32,
+    /// The flight with the second ClientHello on the wire, record framing included.
+    pub second_client_hello_wire_bytes: u32,
+    /// The server's messages from ServerHello to Finished on the wire, record framing included.
     pub server_flight_wire_bytes: u32,
     /// The client's last handshake messages on the wire, record framing included.
     pub client_finish_wire_bytes: u32,
+    /// The server's session tickets on the wire, record framing included.
+    pub ticket_wire_bytes: u32,
     /// Key-exchange group (IANA code point), when negotiated.
     pub group: Option<u16>,
     /// Cipher suite (IANA code point), when negotiated.
     pub cipher_suite: Option<u16>,
-    /// Signature scheme of CertificateVerify (IANA code point), when seen.
+    /// Signature scheme of the server's CertificateVerify (IANA code point), when seen.
     pub signature: Option<u16>,
+    /// Signature scheme of the client's CertificateVerify (IANA code point), when seen.
+    pub client_signature: Option<u16>,
     /// Certificates in the server's Certificate message.
     pub certificates: u32,
     /// Whether a pre-shared key was accepted.
     pub resumption: Resumption,
+    /// What became of early data.
+    pub early_data: EarlyData,
+}
+
+/// What became of early data (RFC 8446, section 4.2.10).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EarlyData {
+    /// The client sent none.
+    #[default]
+    None,
+    /// The server took it.
+    Accepted,
+    /// The server left it, so that the client had to send it again.
+    Refused,
 }
 
 /// Whether the handshake resumed an earlier session.

@@ -12,7 +12,9 @@ use lastbyte_link::{Bytes, Seed};
 
 use super::stats::{self, Estimate, Percent, Percentiles, Series};
 use super::warning::{self, Warning};
-use super::{EngineReport, Metric, Outcome, Percentile, Row, Sample, Validity, Wire};
+use super::{
+    EarlyData, EngineReport, Metric, Outcome, Percentile, Resumption, Row, Sample, Validity, Wire,
+};
 use crate::study::{Arm, Cell, Experiment, distinctions};
 
 /// What an experiment found.
@@ -132,6 +134,18 @@ pub struct WireSummary {
     pub server_finished_bytes: Typical,
     /// The client's Finished, in bytes.
     pub client_finished_bytes: Typical,
+    /// HelloRetryRequest, in bytes.
+    pub hello_retry_request_bytes: Typical,
+    /// The second ClientHello, in bytes.
+    pub second_client_hello_bytes: Typical,
+    /// CertificateRequest, in bytes.
+    pub certificate_request_bytes: Typical,
+    /// The client's Certificate, in bytes.
+    pub client_certificate_bytes: Typical,
+    /// The client's CertificateVerify, in bytes.
+    pub client_certificate_verify_bytes: Typical,
+    /// The server's session tickets on the wire, record framing included, in bytes.
+    pub ticket_wire_bytes: Typical,
     /// The server's handshake messages on the wire, record framing included, in bytes.
     pub server_wire_bytes: Typical,
     /// How the server's messages were cut, if its MSS is known.
@@ -140,8 +154,14 @@ pub struct WireSummary {
     pub group: Option<u16>,
     /// Cipher suite (IANA code point).
     pub cipher_suite: Option<u16>,
-    /// Signature scheme of CertificateVerify (IANA code point).
+    /// Signature scheme of the server's CertificateVerify (IANA code point).
     pub signature: Option<u16>,
+    /// Signature scheme of the client's CertificateVerify (IANA code point).
+    pub client_signature: Option<u16>,
+    /// Whether a session was resumed.
+    pub resumption: Resumption,
+    /// What became of early data.
+    pub early_data: EarlyData,
 }
 
 /// A number that all connections of a sample have in common, or nearly: the lengths of
@@ -371,6 +391,12 @@ impl WireSummary {
             certificate_verify_bytes: typical(|wire| wire.certificate_verify_bytes)?,
             server_finished_bytes: typical(|wire| wire.server_finished_bytes)?,
             client_finished_bytes: typical(|wire| wire.client_finished_bytes)?,
+            hello_retry_request_bytes: typical(|wire| wire.hello_retry_request_bytes)?,
+            second_client_hello_bytes: typical(|wire| wire.second_client_hello_bytes)?,
+            certificate_request_bytes: typical(|wire| wire.certificate_request_bytes)?,
+            client_certificate_bytes: typical(|wire| wire.client_certificate_bytes)?,
+            client_certificate_verify_bytes: typical(|wire| wire.client_certificate_verify_bytes)?,
+            ticket_wire_bytes: typical(|wire| wire.ticket_wire_bytes)?,
             server_wire_bytes,
             server_flights: mss.map(|mss| {
                 let (bytes, mss) = (server_wire_bytes.median as usize, mss.median as usize);
@@ -382,6 +408,9 @@ impl WireSummary {
             group: first.group,
             cipher_suite: first.cipher_suite,
             signature: first.signature,
+            client_signature: first.client_signature,
+            resumption: first.resumption,
+            early_data: first.early_data,
         })
     }
 }

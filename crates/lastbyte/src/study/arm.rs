@@ -6,10 +6,10 @@ use std::str::FromStr;
 
 use lastbyte_link::{Bytes, UnitError};
 use lastbyte_pki::{ChainSpec, KeyAlgorithm, PemFiles, RootDelivery};
-use lastbyte_tls::UnknownGroup;
+use lastbyte_tls::{Resumption, StackName, UnknownGroup};
 use thiserror::Error;
 
-use super::{Arm, ArmChain, RecordSize, mend};
+use super::{Arm, ArmChain, Flush, RecordSize, mend};
 
 /// The text is no arm.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -71,6 +71,9 @@ pub enum ArmProblem {
         /// The chain.
         chain: String,
     },
+    /// The server asks for no client's chain.
+    #[error("{0}= is for a client that proves itself: add mutual=CHAIN")]
+    NotMutual(&'static str),
     /// There is no such key.
     #[error("unknown key {key:?}: {mend}")]
     UnknownKey {
@@ -119,42 +122,69 @@ impl fmt::Display for Arm {
 enum Setting {
     Intermediates,
     Root,
-    RecordSize,
-    Stack,
     Key,
     Ca,
+    RecordSize,
+    Stack,
+    ClientStack,
+    KeyShare,
+    Mutual,
+    ClientIntermediates,
+    ClientKey,
+    ClientCa,
+    Resume,
+    Tickets,
+    MaxCertList,
+    Flush,
+    ClientHelloSplit,
     Delivery,
     Scts,
-    Mutual,
-    Resume,
 }
 
 impl Setting {
-    const ALL: [Setting; 10] = [
+    const ALL: [Setting; 19] = [
         Setting::Intermediates,
         Setting::Root,
-        Setting::RecordSize,
-        Setting::Stack,
         Setting::Key,
         Setting::Ca,
+        Setting::RecordSize,
+        Setting::Stack,
+        Setting::ClientStack,
+        Setting::KeyShare,
+        Setting::Mutual,
+        Setting::ClientIntermediates,
+        Setting::ClientKey,
+        Setting::ClientCa,
+        Setting::Resume,
+        Setting::Tickets,
+        Setting::MaxCertList,
+        Setting::Flush,
+        Setting::ClientHelloSplit,
         Setting::Delivery,
         Setting::Scts,
-        Setting::Mutual,
-        Setting::Resume,
     ];
 
     fn name(self) -> &'static str {
         match self {
             Setting::Intermediates => "intermediates",
             Setting::Root => "root",
-            Setting::RecordSize => "record_size",
-            Setting::Stack => "stack",
             Setting::Key => "key",
             Setting::Ca => "ca",
+            Setting::RecordSize => "record_size",
+            Setting::Stack => "stack",
+            Setting::ClientStack => "client_stack",
+            Setting::KeyShare => "key_share",
+            Setting::Mutual => "mutual",
+            Setting::ClientIntermediates => "client_intermediates",
+            Setting::ClientKey => "client_key",
+            Setting::ClientCa => "client_ca",
+            Setting::Resume => "resume",
+            Setting::Tickets => "tickets",
+            Setting::MaxCertList => "max_cert_list",
+            Setting::Flush => "flush",
+            Setting::ClientHelloSplit => "client_hello_split",
             Setting::Delivery => "delivery",
             Setting::Scts => "scts",
-            Setting::Mutual => "mutual",
-            Setting::Resume => "resume",
         }
     }
 
@@ -185,46 +215,112 @@ fn parse(text: &str) -> Result<Arm, ArmProblem> {
         return Err(ArmProblem::NoChain);
     }
 
-    let mut record_size = RecordSize::default();
-    let mut chain = parse_chain(&chain)?;
+    let mut arm = Arm::usual(text, group, parse_chain(&chain)?);
+    let mutual = options.iter().find(|(key, _)| *key == Setting::Mutual);
+    if let Some((_, chain)) = mutual {
+        arm.client_chain = Some(parse_chain(chain)?);
+    }
     for (key, value) in &options {
-        match (key, &mut chain) {
-            (Setting::RecordSize, _) => record_size = parse_record_size(value)?,
-            (Setting::Stack, _) => parse_stack(value)?,
-            (Setting::Intermediates, ArmChain::Made(spec)) => {
-                spec.intermediates = parse_intermediates(value)?;
-            }
-            (Setting::Root, ArmChain::Made(spec)) => spec.root = parse_root(value)?,
-            (Setting::Key, ArmChain::Pem(files)) => files.key = Some(parse_path(*key, value)?),
-            (Setting::Ca, ArmChain::Pem(files)) => files.ca = Some(parse_path(*key, value)?),
-            (Setting::Intermediates | Setting::Root, ArmChain::Pem(files)) => {
-                return Err(ArmProblem::NotForFiles {
-                    part: format!("{}=", key.name()),
-                    path: files.chain.clone(),
-                });
-            }
-            (Setting::Key | Setting::Ca, ArmChain::Made(spec)) => {
-                return Err(ArmProblem::OnlyForFiles {
-                    key: key.name(),
-                    chain: spec.to_string(),
-                });
-            }
-            (Setting::Delivery | Setting::Scts | Setting::Mutual | Setting::Resume, _) => {
-                return Err(ArmProblem::NotYet(key.name().to_owned()));
-            }
+        set(&mut arm, *key, value)?;
+    }
+    // The client's is the server's unless it has a key of its own.
+    if !options.iter().any(|(key, _)| *key == Setting::ClientStack) {
+        arm.client_stack = arm.server_stack;
+    }
+    for chain in [Some(&arm.chain), arm.client_chain.as_ref()] {
+        if let Some(ArmChain::Made(spec)) = chain {
+            spec.validate()
+                .map_err(|problem| ArmProblem::Impossible(problem.to_string()))?;
         }
     }
-    if let ArmChain::Made(spec) = &chain {
-        spec.validate()
-            .map_err(|problem| ArmProblem::Impossible(problem.to_string()))?;
+    Ok(arm)
+}
+
+fn set(arm: &mut Arm, key: Setting, value: &str) -> Result<(), ArmProblem> {
+    match key {
+        // Read before all others, whose subject it is.
+        Setting::Mutual => {}
+        Setting::Intermediates | Setting::Root | Setting::Key | Setting::Ca => {
+            return set_of_chain(&mut arm.chain, key, key, value);
+        }
+        Setting::ClientIntermediates | Setting::ClientKey | Setting::ClientCa => {
+            let of_chain = match key {
+                Setting::ClientIntermediates => Setting::Intermediates,
+                Setting::ClientKey => Setting::Key,
+                _ => Setting::Ca,
+            };
+            let chain = (arm.client_chain.as_mut()).ok_or(ArmProblem::NotMutual(key.name()))?;
+            return set_of_chain(chain, of_chain, key, value);
+        }
+        Setting::RecordSize => arm.record_size = parse_record_size(value)?,
+        Setting::Stack => arm.server_stack = parse_stack(key, value)?,
+        Setting::ClientStack => arm.client_stack = parse_stack(key, value)?,
+        Setting::KeyShare => {
+            arm.key_shares = value
+                .split('+')
+                .map(|group| group.parse().map_err(ArmProblem::Group))
+                .collect::<Result<_, _>>()?;
+        }
+        Setting::Resume => {
+            arm.resumption = match value {
+                "no" => Resumption::Full,
+                "ticket" => Resumption::Ticket,
+                "0rtt" => Resumption::EarlyData,
+                _ => return Err(key.refuse(value, mend(value, ["no", "ticket", "0rtt"]))),
+            };
+        }
+        Setting::Tickets => {
+            const MOST: u8 = 10;
+            let tickets = value.parse().ok().filter(|tickets| *tickets <= MOST);
+            arm.tickets = tickets.ok_or_else(|| key.refuse(value, format!("use 0 to {MOST}")))?;
+        }
+        Setting::MaxCertList => arm.max_cert_list = Some(parse_size(value)?),
+        Setting::Flush => {
+            arm.flush = value
+                .parse()
+                .map_err(|_| key.refuse(value, mend(value, Flush::ALL.map(Flush::name))))?;
+        }
+        Setting::ClientHelloSplit => {
+            let bytes = parse_size(value)?;
+            let bytes = u16::try_from(bytes).ok().filter(|bytes| *bytes > 0);
+            arm.client_hello_split =
+                Some(bytes.ok_or_else(|| key.refuse(value, "use 1B to 65535B"))?);
+        }
+        Setting::Delivery | Setting::Scts => {
+            return Err(ArmProblem::NotYet(key.name().to_owned()));
+        }
     }
-    Ok(Arm {
-        name: text.to_owned(),
-        label: text.to_owned(),
-        group,
-        chain,
-        record_size,
-    })
+    Ok(())
+}
+
+/// `written` is what the key is called.
+fn set_of_chain(
+    chain: &mut ArmChain,
+    key: Setting,
+    written: Setting,
+    value: &str,
+) -> Result<(), ArmProblem> {
+    match (key, chain) {
+        (Setting::Intermediates, ArmChain::Made(spec)) => {
+            spec.intermediates = parse_intermediates(written, value)?;
+        }
+        (Setting::Root, ArmChain::Made(spec)) => spec.root = parse_root(value)?,
+        (Setting::Key, ArmChain::Pem(files)) => files.key = Some(parse_path(written, value)?),
+        (Setting::Ca, ArmChain::Pem(files)) => files.ca = Some(parse_path(written, value)?),
+        (_, ArmChain::Pem(files)) => {
+            return Err(ArmProblem::NotForFiles {
+                part: format!("{}=", written.name()),
+                path: files.chain.clone(),
+            });
+        }
+        (_, ArmChain::Made(spec)) => {
+            return Err(ArmProblem::OnlyForFiles {
+                key: written.name(),
+                chain: spec.to_string(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Parts the chain from the keys after it. A segment that does not begin a key belongs to what
@@ -334,15 +430,12 @@ fn parse_algorithm(text: &str) -> Result<KeyAlgorithm, ArmProblem> {
     })
 }
 
-fn parse_intermediates(value: &str) -> Result<u8, ArmProblem> {
+fn parse_intermediates(key: Setting, value: &str) -> Result<u8, ArmProblem> {
     value
         .parse()
         .ok()
         .filter(|intermediates| *intermediates <= ChainSpec::MAX_INTERMEDIATES)
-        .ok_or_else(|| {
-            Setting::Intermediates
-                .refuse(value, format!("use 0 to {}", ChainSpec::MAX_INTERMEDIATES))
-        })
+        .ok_or_else(|| key.refuse(value, format!("use 0 to {}", ChainSpec::MAX_INTERMEDIATES)))
 }
 
 fn parse_root(value: &str) -> Result<RootDelivery, ArmProblem> {
@@ -366,12 +459,11 @@ fn parse_record_size(value: &str) -> Result<RecordSize, ArmProblem> {
         .ok_or_else(|| Setting::RecordSize.refuse(value, format!("use 1 to {MAX} bytes, or auto")))
 }
 
-fn parse_stack(value: &str) -> Result<(), ArmProblem> {
-    match value {
-        "openssl" => Ok(()),
-        "s2n-tls" | "rustls" => Err(ArmProblem::NotYet(format!("stack={value}"))),
-        _ => Err(Setting::Stack.refuse(value, mend(value, ["openssl"]))),
-    }
+fn parse_stack(key: Setting, value: &str) -> Result<StackName, ArmProblem> {
+    let names = StackName::ALL.map(StackName::name);
+    value
+        .parse()
+        .map_err(|_| key.refuse(value, mend(value, names)))
 }
 
 fn parse_path(key: Setting, value: &str) -> Result<PathBuf, ArmProblem> {

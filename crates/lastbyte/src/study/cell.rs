@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use lastbyte_link::{Direction, Link, format_duration};
+use lastbyte_link::{Bytes, Direction, Link, format_duration};
 
-use super::Cell;
+use super::{Cell, Metric};
 
 impl fmt::Display for Cell {
     /// Its parameters in the units of the command line, without those that are as usual.
@@ -51,8 +51,65 @@ struct Parameter {
     usual: Option<&'static str>,
 }
 
+/// What the connections of a cell carry, whatever the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Work {
+    /// [`Cell::upload`]
+    pub upload: Bytes,
+    /// [`Cell::data`]
+    pub data: Bytes,
+    /// Requests; none without data in either direction.
+    pub requests: u32,
+}
+
+impl Work {
+    /// Payload in both directions.
+    pub fn payload(&self) -> Bytes {
+        let each = self.upload.0.saturating_add(self.data.0);
+        Bytes(each.saturating_mul(self.requests.into()))
+    }
+}
+
 impl Cell {
-    fn parameters(&self) -> [Parameter; 11] {
+    /// What its connections carry.
+    pub fn work(&self) -> Work {
+        let (upload, data) = (self.upload, self.data);
+        Work {
+            upload,
+            data,
+            requests: match (upload, data) {
+                (Bytes(0), Bytes(0)) => 0,
+                _ => self.requests,
+            },
+        }
+    }
+
+    /// The metrics that say something of their own, in the order of time: without data, the last byte
+    /// is the handshake's.
+    pub fn metrics(&self) -> &'static [Metric] {
+        match (self.upload, self.data) {
+            (Bytes(0), Bytes(0)) => &[Metric::Connect, Metric::Handshake],
+            (_, Bytes(0)) => &[Metric::Connect, Metric::Handshake, Metric::Ttlb],
+            _ => &Metric::ALL,
+        }
+    }
+
+    /// Whether a connection can carry this.
+    ///
+    /// # Errors
+    ///
+    /// What it can't, with the mend.
+    pub fn check(&self) -> Result<(), String> {
+        match (self.requests, self.data) {
+            (2.., Bytes(0)) => Err(format!(
+                "{} requests need a response to wait for: ask for data, or for one request",
+                self.requests
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn parameters(&self) -> [Parameter; 14] {
         let Link { forward, backward } = &self.link;
         let both = |text: fn(&Direction) -> String| match (text(forward), text(backward)) {
             (up, down) if up == down => up,
@@ -83,6 +140,9 @@ impl Cell {
             unless("cubic", self.congestion.to_string()),
             unless("gso off", format!("gso {}", self.gso)),
             unless("preset network", format!("preset {}", self.preset)),
+            unless("upload 0B", format!("upload {}", self.upload)),
+            unless("1 requests", format!("{} requests", self.requests)),
+            unless("think 0s", format!("think {}", format_duration(self.think))),
             always(self.data.to_string()),
         ]
     }

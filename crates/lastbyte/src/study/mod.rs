@@ -14,7 +14,7 @@ mod tests;
 
 pub use arm::{ArmError, ArmProblem};
 pub use blocks::{BlockId, Size};
-pub use cell::distinctions;
+pub use cell::{Work, distinctions};
 pub use distribution::{DistributionError, load_distribution};
 pub use figure::{Figure, Parameter, Plot};
 pub use file::{StudyError, StudyProblem};
@@ -27,7 +27,9 @@ use std::time::Duration;
 
 use lastbyte_link::{Bytes, Link, Seed};
 use lastbyte_pki::{ChainSpec, PemFiles};
-use lastbyte_tls::Group;
+use lastbyte_tls::{Group, Resumption, StackName};
+
+use self::named::named;
 
 /// One TLS configuration under comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,9 +42,63 @@ pub struct Arm {
     pub group: Group,
     /// Where its chain comes from.
     pub chain: ArmChain,
-    /// How the response is cut into records.
+    /// How responses and the bodies of requests are cut into records.
     pub record_size: RecordSize,
+    /// The client's TLS implementation.
+    pub client_stack: StackName,
+    /// The server's TLS implementation.
+    pub server_stack: StackName,
+    /// What the client sends key shares for; `group` unless something else is said.
+    pub key_shares: Vec<Group>,
+    /// Where the client's chain comes from, if the server asks for one.
+    pub client_chain: Option<ArmChain>,
+    /// Whether the client resumes a session that it got beforehand.
+    pub resumption: Resumption,
+    /// Session tickets that the server sends.
+    pub tickets: u8,
+    /// Bytes of the largest Certificate message that either side takes, if it is not the most that
+    /// the implementation can take.
+    pub max_cert_list: Option<usize>,
+    /// What leaves in one `write`.
+    pub flush: Flush,
+    /// The first part of the ClientHello that leaves in a `write` of its own, in bytes.
+    pub client_hello_split: Option<u16>,
 }
+
+impl Arm {
+    /// One whose other options are as usual, under the name and label `name`.
+    fn usual(name: &str, group: Group, chain: ArmChain) -> Self {
+        Self {
+            name: name.to_owned(),
+            label: name.to_owned(),
+            group,
+            chain,
+            record_size: RecordSize::default(),
+            client_stack: StackName::default(),
+            server_stack: StackName::default(),
+            key_shares: vec![group],
+            client_chain: None,
+            resumption: Resumption::default(),
+            tickets: 0,
+            max_cert_list: None,
+            flush: Flush::default(),
+            client_hello_split: None,
+        }
+    }
+}
+
+/// What an end of a connection gives to its socket in one `write`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flush {
+    /// All that the TLS implementation has to send at one moment, so that its own buffers don't
+    /// decide the segments.
+    #[default]
+    Whole,
+    /// What the implementation gives to its socket in one call.
+    Native,
+}
+
+named!(Flush, "flush", { Whole => "whole", Native => "native" });
 
 /// Where an arm's chain comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,8 +132,15 @@ pub struct Cell {
     pub client_initcwnd: u32,
     /// Congestion control of both ends.
     pub congestion: Congestion,
-    /// Response payload.
+    /// Payload of each response.
     pub data: Bytes,
+    /// Body of each request.
+    pub upload: Bytes,
+    /// Requests on the connection, one after the other. Without data in either direction, there is
+    /// none.
+    pub requests: u32,
+    /// From the end of a response to the next request.
+    pub think: Duration,
     /// What the link sees of the senders' super-packets.
     pub gso: Gso,
     /// All other settings of the network and of TCP.
@@ -94,6 +157,9 @@ impl Default for Cell {
             client_initcwnd: 10,
             congestion: Congestion::default(),
             data: Bytes(0),
+            upload: Bytes(0),
+            requests: 1,
+            think: Duration::ZERO,
             gso: Gso::default(),
             preset: Preset::default(),
         }

@@ -23,13 +23,11 @@ fn problem(text: &str) -> String {
 fn the_headline() {
     assert_eq!(
         arm("SecP256r1MLKEM768/ml-dsa-65"),
-        Arm {
-            name: "SecP256r1MLKEM768/ml-dsa-65".into(),
-            label: "SecP256r1MLKEM768/ml-dsa-65".into(),
-            group: Group::Secp256r1MlKem768,
-            chain: ArmChain::Made(ChainSpec::new(KeyAlgorithm::MlDsa65)),
-            record_size: RecordSize::FirstSegment,
-        }
+        Arm::usual(
+            "SecP256r1MLKEM768/ml-dsa-65",
+            Group::Secp256r1MlKem768,
+            ArmChain::Made(ChainSpec::new(KeyAlgorithm::MlDsa65)),
+        )
     );
 }
 
@@ -40,17 +38,18 @@ fn every_key_of_a_made_chain() {
     assert_eq!(
         arm(label),
         Arm {
-            name: label.into(),
-            label: label.into(),
-            group: Group::X25519,
-            chain: ArmChain::Made(ChainSpec {
-                leaf: KeyAlgorithm::Rsa2048,
-                ca: KeyAlgorithm::MlDsa44,
-                intermediates: 2,
-                root: RootDelivery::Sent,
-                certificate_bytes: Some(16_000),
-            }),
             record_size: RecordSize::Fixed(1400),
+            ..Arm::usual(
+                label,
+                Group::X25519,
+                ArmChain::Made(ChainSpec {
+                    leaf: KeyAlgorithm::Rsa2048,
+                    ca: KeyAlgorithm::MlDsa44,
+                    intermediates: 2,
+                    root: RootDelivery::Sent,
+                    certificate_bytes: Some(16_000),
+                })
+            )
         }
     );
     assert_eq!(
@@ -208,11 +207,8 @@ proptest! {
         prop_assert_eq!(
             label.parse::<Arm>().unwrap(),
             Arm {
-                name: label.clone(),
-                label,
-                group,
-                chain: ArmChain::Made(spec),
                 record_size: bytes.map_or(RecordSize::FirstSegment, RecordSize::Fixed),
+                ..Arm::usual(&label, group, ArmChain::Made(spec))
             }
         );
     }

@@ -17,11 +17,8 @@ pub use source::{Computing, Key, Nature, Results, SampleTimes, SourceError};
 use std::fmt;
 use std::time::Duration;
 
-use lastbyte_link::Bytes;
-
 use self::confidence::{Confidence, Ordered, ratio};
 use crate::results::{Interval, Metric, Percent, Percentile, Validity};
-use crate::study::Cell;
 
 /// How probable one wrong verdict or more is, at most, over all comparisons together.
 pub const FAMILY_WISE_ERROR: f64 = 0.05;
@@ -151,7 +148,7 @@ pub fn validate(a: &Results, b: &Results, margins: Margins) -> Result<Validation
     }
     let comparisons = pairs
         .iter()
-        .map(|[sample, _]| metrics(&sample.key.cell).len() * margins.of(&sample.key.cell).len())
+        .map(|[sample, _]| sample.key.cell.metrics().len() * margins.of(&sample.key.cell).len())
         .sum();
     let tail = FAMILY_WISE_ERROR / 2.0 / f64::max(comparisons as f64, 1.0);
     Ok(Validation {
@@ -194,7 +191,10 @@ impl SampleComparison {
         SampleComparison {
             key: a.key.clone(),
             connections: pair.map(SampleTimes::connections),
-            metrics: metrics(&a.key.cell)
+            metrics: a
+                .key
+                .cell
+                .metrics()
                 .iter()
                 .map(|metric| MetricComparison::new(pair, *metric, margins, tail))
                 .collect(),
@@ -282,15 +282,6 @@ impl MetricComparison {
         };
         let [a, b] = &self.times;
         Some([quantile(a)?, quantile(b)?])
-    }
-}
-
-/// The metrics of a cell that say something of their own: without data there is no first byte, and
-/// the last one is the handshake.
-fn metrics(cell: &Cell) -> &'static [Metric] {
-    match cell.data {
-        Bytes(0) => &[Metric::Connect, Metric::Handshake],
-        _ => &Metric::ALL,
     }
 }
 

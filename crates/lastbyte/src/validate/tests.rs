@@ -6,6 +6,7 @@ use super::*;
 use crate::results::fixtures::{CLASSICAL, HYBRID, cell, experiment, samples};
 use crate::results::rows::{Batch, CsvWriter, Origin};
 use crate::results::{Outcome, Wire};
+use crate::study::Cell;
 use crate::study::RecordSize;
 
 fn percentile(percent: u8) -> Percentile {

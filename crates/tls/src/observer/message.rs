@@ -75,8 +75,8 @@ pub(super) fn note(observation: &mut Observation, sender: Side, message: &Handsh
         (Side::Server, MessageType::CompressedCertificate) => {
             note_compressed_certificate(observation, body)
         }
-        (Side::Server, MessageType::CertificateVerify) => {
-            note_certificate_verify(observation, body)
+        (sender, MessageType::CertificateVerify) => {
+            note_certificate_verify(observation, sender, body)
         }
         _ => Some(()),
     };
@@ -157,8 +157,16 @@ fn note_compressed_certificate(observation: &mut Observation, mut body: Cursor<'
     Some(())
 }
 
-fn note_certificate_verify(observation: &mut Observation, mut body: Cursor<'_>) -> Option<()> {
-    observation.signature = Some(body.u16()?);
+fn note_certificate_verify(
+    observation: &mut Observation,
+    sender: Side,
+    mut body: Cursor<'_>,
+) -> Option<()> {
+    let signature = match sender {
+        Side::Client => &mut observation.client_signature,
+        Side::Server => &mut observation.signature,
+    };
+    *signature = Some(body.u16()?);
     Some(())
 }
 

@@ -197,12 +197,7 @@ fn over_netem(
     let mut network = network::Network::new(cell, seed)?;
     let load = serial::Load {
         stack: arm.stack.as_ref(),
-        exchange: Exchange {
-            data: cell.data.0,
-            records: arm.arm.record_size,
-            wakes: Wakes::Progress,
-            cpu,
-        },
+        exchange: Exchange::new(&arm.arm, cell, Wakes::Progress, cpu),
         cell,
         connections: job.connections.clone(),
         timeout: experiment.timeout,

@@ -166,6 +166,18 @@ impl Endpoints<'_> {
                     return Ok(outcome);
                 }
             }
+            // Nobody else has anything to do meanwhile.
+            while let Some(until) = pair.thinks_until() {
+                sleep_until(until.min(deadline))?;
+                if until > deadline {
+                    return Ok(Outcome::TimedOut);
+                }
+                let hold = || self.alone.hold(0, Toward::Client);
+                let ready = pair.ready(Toward::Client, Input::Open, &mut self.scratch, &hold);
+                if let Some(outcome) = ready {
+                    return Ok(outcome);
+                }
+            }
         }
     }
 

@@ -8,7 +8,6 @@ use std::slice;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use lastbyte_link::Bytes;
 use lastbyte_tls::handshake_in_memory;
 
 use super::super::runner::{BlockError, Engine, Job, lock};
@@ -17,15 +16,15 @@ use super::{
     wire,
 };
 use crate::results::{Environment, PartHeader, SampleKey, write_part};
-use crate::study::{Gso, Preset, Study};
+use crate::study::{Gso, Preset, Study, Work};
 
 /// The live engine, block by block. What it learns of a sample, its next block begins with.
 pub struct LiveBlocks {
     environment: Environment,
     /// By arm and transfer size: what pilots have measured,
-    costs: Mutex<HashMap<(String, Bytes), Cost>>,
+    costs: Mutex<HashMap<(String, Work), Cost>>,
     /// and what is expected where there was none yet.
-    guesses: Mutex<HashMap<(String, Bytes), Cost>>,
+    guesses: Mutex<HashMap<(String, Work), Cost>>,
     plans: Mutex<HashMap<SampleKey, Plan>>,
 }
 
@@ -52,7 +51,7 @@ impl LiveBlocks {
         if let Some(plan) = self.plan(job) {
             return Ok(plan);
         }
-        let key = (job.arm.arm.label.clone(), job.cell.data);
+        let key = (job.arm.arm.label.clone(), job.cell.work());
         let known = lock(&self.costs).get(&key).copied();
         let cost = match known {
             Some(cost) => cost,
@@ -110,7 +109,7 @@ impl Engine for LiveBlocks {
         let engine = LiveEngine::new(job.experiment, &[], job.interrupt, &Silent);
         let sample = self.plan(job).or_else(|| {
             let mut guesses = lock(&self.guesses);
-            let cost = match guesses.entry((job.arm.arm.label.clone(), job.cell.data)) {
+            let cost = match guesses.entry((job.arm.arm.label.clone(), job.cell.work())) {
                 Entry::Occupied(known) => *known.get(),
                 Entry::Vacant(unknown) => *unknown.insert(guess(job)?),
             };
@@ -189,7 +188,7 @@ pub(in crate::lab) fn try_handshake(job: &Job<'_>) -> Option<HandshakeTrial> {
     let handshake = handshake_in_memory(job.arm.stack.as_ref()).ok()?;
     let cpu = sys::thread_cpu_time().saturating_sub(start);
     let wire = wire(&handshake.observer, &handshake.client.key_log(), 0);
-    let bytes = job.cell.data.0
+    let bytes = job.cell.work().payload().0
         + u64::from(wire.client_hello_wire_bytes)
         + u64::from(wire.server_flight_wire_bytes);
     Some(HandshakeTrial {

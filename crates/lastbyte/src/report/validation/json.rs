@@ -79,6 +79,9 @@ struct Cell<'a> {
     gso: &'static str,
     preset: &'static str,
     data_bytes: u64,
+    upload_bytes: u64,
+    requests: u32,
+    think_ms: f64,
     arms: Vec<Arm<'a>>,
 }
 
@@ -157,6 +160,9 @@ impl<'a> Cell<'a> {
             gso: cell.gso.name(),
             preset: cell.preset.name(),
             data_bytes: cell.data.0,
+            upload_bytes: cell.upload.0,
+            requests: cell.requests,
+            think_ms: milliseconds(cell.think),
             arms: samples.iter().map(Arm::new).collect(),
         })
     }

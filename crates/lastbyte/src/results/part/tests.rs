@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::results::fixtures::{self, CLASSICAL, HYBRID, cell};
-use crate::results::{Lateness, Outcome, Resumption, TcpStats, Times, Wire};
+use crate::results::{EarlyData, Lateness, Outcome, Resumption, TcpStats, Times, Wire};
 
 const ID: BlockId = BlockId {
     measure: 0,
@@ -239,12 +239,15 @@ fn duration() -> impl Strategy<Value = Duration> {
 
 fn times() -> impl Strategy<Value = Times> {
     let time = || option::of(duration());
-    (time(), time(), time(), time()).prop_map(|(connect, handshake, ttfb, ttlb)| Times {
-        connect,
-        handshake,
-        ttfb,
-        ttlb,
-    })
+    (time(), time(), time(), time(), time()).prop_map(
+        |(connect, handshake, server_handshake, ttfb, ttlb)| Times {
+            connect,
+            handshake,
+            server_handshake,
+            ttfb,
+            ttlb,
+        },
+    )
 }
 
 fn wire() -> impl Strategy<Value = Wire> {
@@ -256,30 +259,47 @@ fn wire() -> impl Strategy<Value = Wire> {
     };
     let resumption = prop_oneof![Just(Resumption::Full), Just(Resumption::Resumed)];
     (
-        any::<[u32; 12]>(),
+        any::<[u32; 20]>(),
         code_point(names::group),
         code_point(names::cipher_suite),
-        code_point(names::signature_scheme),
+        [0, 1].map(|_| code_point(names::signature_scheme)),
         resumption,
+        prop::sample::select(vec![
+            EarlyData::None,
+            EarlyData::Accepted,
+            EarlyData::Refused,
+        ]),
     )
-        .prop_map(|(sizes, group, cipher_suite, signature, resumption)| Wire {
-            client_hello_bytes: sizes[0],
-            client_hello_segments: sizes[1],
-            server_hello_bytes: sizes[2],
-            encrypted_extensions_bytes: sizes[3],
-            certificate_bytes: sizes[4],
-            certificate_verify_bytes: sizes[5],
-            server_finished_bytes: sizes[6],
-            client_finished_bytes: sizes[7],
-            client_hello_wire_bytes: sizes[8],
-            server_flight_wire_bytes: sizes[9],
-            client_finish_wire_bytes: sizes[10],
-            certificates: sizes[11] % 3,
-            group,
-            cipher_suite,
-            signature,
-            resumption,
-        })
+        .prop_map(
+            |(sizes, group, cipher_suite, signatures, resumption, early_data)| Wire {
+                client_hello_bytes: sizes[0],
+                client_hello_segments: sizes[1],
+                server_hello_bytes: sizes[2],
+                encrypted_extensions_bytes: sizes[3],
+                certificate_bytes: sizes[4],
+                certificate_verify_bytes: sizes[5],
+                server_finished_bytes: sizes[6],
+                client_finished_bytes: sizes[7],
+                client_hello_wire_bytes: sizes[8],
+                server_flight_wire_bytes: sizes[9],
+                client_finish_wire_bytes: sizes[10],
+                hello_retry_request_bytes: sizes[12],
+                second_client_hello_bytes: sizes[13],
+                certificate_request_bytes: sizes[14],
+                client_certificate_bytes: sizes[15],
+                client_certificate_verify_bytes: sizes[16],
+                hello_retry_request_wire_bytes: sizes[17],
+                second_client_hello_wire_bytes: sizes[18],
+                ticket_wire_bytes: sizes[19],
+                certificates: sizes[11] % 3,
+                group,
+                cipher_suite,
+                signature: signatures[0],
+                client_signature: signatures[1],
+                resumption,
+                early_data,
+            },
+        )
 }
 
 fn tcp() -> impl Strategy<Value = TcpStats> {

@@ -9,7 +9,7 @@ use lastbyte_tls::names;
 
 use super::{Batch, Column, Connection, Kind, Presence, Value};
 use crate::results::check::{cipher_suite_name, group_name, signature_name};
-use crate::results::{Outcome, Resumption, Row, Validity, Wire};
+use crate::results::{EarlyData, Outcome, Resumption, Row, Validity, Wire};
 use crate::study::{Cell, Emulation, RecordSize};
 
 /// All columns, in their order.
@@ -143,7 +143,26 @@ pub const COLUMNS: &[Column] = &[
         |c| c.batch.cpu_costs.map(|costs| costs.to_string()).into(),
     )
     .optional(),
-    whole("data_bytes", "response payload", |c| c.cell().data.0.into()),
+    whole("data_bytes", "payload of each response", |c| {
+        c.cell().data.0.into()
+    }),
+    whole("upload_bytes", "body of each request", |c| {
+        c.cell().upload.0.into()
+    }),
+    whole("requests", "requests on the connection", |c| {
+        c.cell().requests.into()
+    }),
+    whole(
+        "think_ns",
+        "from the end of a response to the next request",
+        |c| c.cell().think.into(),
+    ),
+    text("client_stack", "the client's TLS implementation", |c| {
+        c.batch.arm.client_stack.name().into()
+    }),
+    text("server_stack", "the server's TLS implementation", |c| {
+        c.batch.arm.server_stack.name().into()
+    }),
     text(
         "record_size",
         "most bytes of a TLS record, or `auto`",
@@ -198,6 +217,13 @@ pub const COLUMNS: &[Column] = &[
     .optional()
     .restored(|row, value| set(&mut row.times.handshake, value)),
     whole(
+        "server_handshake_ns",
+        "from just before connect() to the client's Finished verified by the server",
+        |c| c.row.times.server_handshake.into(),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.times.server_handshake, value)),
+    whole(
         "ttfb_ns",
         "from just before connect() to the first payload byte decrypted",
         |c| c.row.times.ttfb.into(),
@@ -206,7 +232,7 @@ pub const COLUMNS: &[Column] = &[
     .restored(|row, value| set(&mut row.times.ttfb, value)),
     whole(
         "ttlb_ns",
-        "from just before connect() to the last payload byte decrypted",
+        "from just before connect() to the last payload byte decrypted, by the server if it answers nothing",
         |c| c.row.times.ttlb.into(),
     )
     .optional()
@@ -268,15 +294,64 @@ pub const COLUMNS: &[Column] = &[
     .optional()
     .restored(|row, value| set(&mut row.wire.client_finished_bytes, value)),
     whole(
+        "hello_retry_request_bytes",
+        "HelloRetryRequest with its 4-byte header",
+        |c| seen(c.row.wire.hello_retry_request_bytes),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.wire.hello_retry_request_bytes, value)),
+    whole(
+        "second_client_hello_bytes",
+        "the second ClientHello with its 4-byte header",
+        |c| seen(c.row.wire.second_client_hello_bytes),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.wire.second_client_hello_bytes, value)),
+    whole(
+        "certificate_request_bytes",
+        "CertificateRequest with its 4-byte header",
+        |c| seen(c.row.wire.certificate_request_bytes),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.wire.certificate_request_bytes, value)),
+    whole(
+        "client_certificate_bytes",
+        "the client's Certificate with its 4-byte header",
+        |c| seen(c.row.wire.client_certificate_bytes),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.wire.client_certificate_bytes, value)),
+    whole(
+        "client_certificate_verify_bytes",
+        "the client's CertificateVerify with its 4-byte header",
+        |c| seen(c.row.wire.client_certificate_verify_bytes),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.wire.client_certificate_verify_bytes, value)),
+    whole(
         "client_hello_wire_bytes",
-        "the client's first flight, with record framing",
+        "the client's first flight, with record framing and early data",
         |c| seen(c.row.wire.client_hello_wire_bytes),
     )
     .optional()
     .restored(|row, value| set(&mut row.wire.client_hello_wire_bytes, value)),
     whole(
+        "hello_retry_request_wire_bytes",
+        "the flight with the HelloRetryRequest, with record framing",
+        |c| seen(c.row.wire.hello_retry_request_wire_bytes),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.wire.hello_retry_request_wire_bytes, value)),
+    whole(
+        "second_client_hello_wire_bytes",
+        "the flight with the second ClientHello, with record framing",
+        |c| seen(c.row.wire.second_client_hello_wire_bytes),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.wire.second_client_hello_wire_bytes, value)),
+    whole(
         "server_flight_wire_bytes",
-        "the server's messages, with record framing",
+        "the server's messages from ServerHello to Finished, with record framing",
         |c| seen(c.row.wire.server_flight_wire_bytes),
     )
     .optional()
@@ -288,6 +363,13 @@ pub const COLUMNS: &[Column] = &[
     )
     .optional()
     .restored(|row, value| set(&mut row.wire.client_finish_wire_bytes, value)),
+    whole(
+        "ticket_wire_bytes",
+        "the server's session tickets, with record framing",
+        |c| seen(c.row.wire.ticket_wire_bytes),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.wire.ticket_wire_bytes, value)),
     whole(
         "certificates",
         "certificates in the Certificate message",
@@ -319,11 +401,39 @@ pub const COLUMNS: &[Column] = &[
         row.wire.signature = Some(SIGNATURES.code_point(value.text()?)?);
         Some(())
     }),
+    text(
+        "client_signature",
+        "signature scheme of the client's CertificateVerify",
+        |c| c.row.wire.client_signature.map(signature_name).into(),
+    )
+    .optional()
+    .restored(|row, value| {
+        row.wire.client_signature = Some(SIGNATURES.code_point(value.text()?)?);
+        Some(())
+    }),
     truth("resumed", "`true` if an earlier session was resumed", |c| {
         resumed(&c.row.wire)
     })
     .optional()
     .restored(|row, value| set(&mut row.wire.resumption, value)),
+    text(
+        "early_data",
+        "what the server did with early data: `accepted` or `refused`",
+        |c| match c.row.wire.early_data {
+            EarlyData::None => Value::Absent,
+            EarlyData::Accepted => "accepted".into(),
+            EarlyData::Refused => "refused".into(),
+        },
+    )
+    .optional()
+    .restored(|row, value| {
+        row.wire.early_data = match value.text()? {
+            "accepted" => EarlyData::Accepted,
+            "refused" => EarlyData::Refused,
+            _ => return None,
+        };
+        Some(())
+    }),
     text("chain_sha256", "SHA-256 of the certificates as sent", |c| {
         c.batch.chain_digest.into()
     }),

@@ -38,6 +38,9 @@ pub(super) const GRID: &[&str] = &[
     "congestion",
     "client_initcwnd",
     "initcwnd",
+    "think",
+    "requests",
+    "upload",
     "data",
 ];
 
@@ -45,6 +48,8 @@ pub(super) const GRID: &[&str] = &[
 const MOST_DATA: Bytes = Bytes(1 << 30);
 /// An initial window in segments, at most.
 const MOST_INITCWND: u32 = 1000;
+/// Requests on one connection, at most.
+const MOST_REQUESTS: u32 = 1000;
 
 /// A link of the file, and what its lists make of it.
 #[derive(PartialEq)]
@@ -191,8 +196,20 @@ pub(super) fn cells(
     grid.vary(table, "initcwnd", initcwnd, |cell, initcwnd| {
         cell.initcwnd = initcwnd;
     })?;
+    let requests = |field: &Field| field.whole(1..=MOST_REQUESTS);
+    grid.vary(table, "think", Field::duration, |cell, think| {
+        cell.think = think;
+    })?;
+    grid.vary(table, "requests", requests, |cell, requests| {
+        cell.requests = requests;
+    })?;
+    grid.vary(table, "upload", data, |cell, upload| cell.upload = upload)?;
     grid.vary(table, "data", data, |cell, data| cell.data = data)?;
-    grid.finish(table)
+    let cells = grid.finish(table)?;
+    match cells.iter().find_map(|cell| cell.check().err()) {
+        Some(problem) => Err(table.error(StudyProblem::Value(problem))),
+        None => Ok(cells),
+    }
 }
 
 fn data(field: &Field) -> Result<Bytes, StudyError> {

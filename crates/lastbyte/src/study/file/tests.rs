@@ -1049,22 +1049,36 @@ fn cell() -> impl Strategy<Value = Cell> {
         1..=1000_u32,
         1..=1000_u32,
         prop::sample::select(&Congestion::ALL[..]),
-        0..=1_u64 << 30,
+        work(),
         prop::sample::select(&Gso::ALL[..]),
         prop::sample::select(&Preset::ALL[..]),
     )
         .prop_map(
-            |(link, link_name, initcwnd, client_initcwnd, congestion, data, gso, preset)| Cell {
-                link,
-                link_name,
-                initcwnd,
-                client_initcwnd,
-                congestion,
-                data: Bytes(data),
-                gso,
-                preset,
+            |(link, link_name, initcwnd, client_initcwnd, congestion, work, gso, preset)| {
+                let (data, upload, requests, think) = work;
+                Cell {
+                    link,
+                    link_name,
+                    initcwnd,
+                    client_initcwnd,
+                    congestion,
+                    data: Bytes(data),
+                    upload: Bytes(upload),
+                    requests,
+                    think,
+                    gso,
+                    preset,
+                }
             },
         )
+}
+
+fn work() -> impl Strategy<Value = (u64, u64, u32, Duration)> {
+    let bytes = 0..=1_u64 << 30;
+    prop_oneof![
+        (bytes.clone(), bytes.clone(), Just(1), duration()),
+        (1..=1_u64 << 30, bytes, 1..=1000_u32, duration()),
+    ]
 }
 
 /// Anything, control characters, quotes and brackets included.

@@ -93,6 +93,9 @@ impl Text {
             client_initcwnd,
             congestion,
             data,
+            upload,
+            requests,
+            think,
             gso,
             preset,
         } = cell;
@@ -104,6 +107,9 @@ impl Text {
         self.set("congestion", quoted(congestion));
         self.set("client_initcwnd", client_initcwnd);
         self.set("initcwnd", initcwnd);
+        self.set("think", quoted(format_duration(*think)));
+        self.set("requests", requests);
+        self.set("upload", quoted(upload));
         self.set("data", quoted(data));
     }
 

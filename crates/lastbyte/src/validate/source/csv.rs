@@ -11,7 +11,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::{Computing, Key, Nature, Results, SampleTimes, SourceError};
-use crate::results::{CpuCosts, Validity, Wire};
+use crate::results::{CpuCosts, EarlyData, Validity, Wire};
 use crate::study::{Cell, Congestion, CpuTime, Gso, Preset, RecordSize};
 
 /// Reads the samples of a file, in the order in which they begin.
@@ -89,6 +89,12 @@ struct Row {
     #[serde(default, deserialize_with = "parsed_if_any")]
     cpu_costs: Option<CpuCosts>,
     data_bytes: u64,
+    #[serde(default)]
+    upload_bytes: u64,
+    #[serde(default = "one")]
+    requests: u32,
+    #[serde(default)]
+    think_ns: u64,
     #[serde(deserialize_with = "record_size")]
     record_size: RecordSize,
     valid: bool,
@@ -107,6 +113,14 @@ struct Row {
     server_flight_wire_bytes: Option<u32>,
     #[serde(deserialize_with = "if_any")]
     client_finish_wire_bytes: Option<u32>,
+    #[serde(default)]
+    hello_retry_request_wire_bytes: Option<u32>,
+    #[serde(default)]
+    second_client_hello_wire_bytes: Option<u32>,
+    #[serde(default)]
+    ticket_wire_bytes: Option<u32>,
+    #[serde(default)]
+    early_data: Option<String>,
     chain_sha256: String,
 }
 
@@ -140,6 +154,9 @@ impl Row {
                 client_initcwnd: self.client_initcwnd,
                 congestion: self.congestion,
                 data: Bytes(self.data_bytes),
+                upload: Bytes(self.upload_bytes),
+                requests: self.requests,
+                think: Duration::from_nanos(self.think_ns),
                 gso: self.gso,
                 preset: self.preset,
             },
@@ -183,9 +200,22 @@ impl Row {
             client_hello_wire_bytes: self.client_hello_wire_bytes.unwrap_or(0),
             server_flight_wire_bytes: self.server_flight_wire_bytes.unwrap_or(0),
             client_finish_wire_bytes: self.client_finish_wire_bytes.unwrap_or(0),
+            hello_retry_request_wire_bytes: self.hello_retry_request_wire_bytes.unwrap_or(0),
+            second_client_hello_wire_bytes: self.second_client_hello_wire_bytes.unwrap_or(0),
+            ticket_wire_bytes: self.ticket_wire_bytes.unwrap_or(0),
+            early_data: match self.early_data.as_deref() {
+                Some("accepted") => EarlyData::Accepted,
+                Some(_) => EarlyData::Refused,
+                None => EarlyData::None,
+            },
             ..Wire::default()
         }
     }
+}
+
+/// Once, there was no other number of requests.
+fn one() -> u32 {
+    1
 }
 
 /// Once, there was no other engine.
