@@ -298,7 +298,12 @@ fn chains_that_a_client_must_refuse() {
         let arm = prepare(ARM).arm;
         let chain = make().unwrap();
         let stack = stack(&TlsConfig::new(arm.group, &chain)).unwrap();
-        let prepared = PreparedArm { arm, chain, stack };
+        let prepared = PreparedArm {
+            arm,
+            chain,
+            client_chain: None,
+            stack,
+        };
         let run = measure(prepared, cell(link(), Bytes(0)), 2, TIMEOUT);
         let rows: Vec<_> = run.samples.iter().flat_map(|sample| &sample.rows).collect();
         assert_eq!(rows.len(), 2);

@@ -260,7 +260,7 @@ fn lastbyte_can_be_killed_at_any_time_and_takes_its_guests_along() {
     let folder = place.path("disturbed");
     for pause in [300, 900, 1500] {
         let mut command = place.run("disturbed");
-        if folder.join("manifest.json").exists() {
+        if folder.exists() {
             command.arg("--resume");
         }
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
@@ -273,11 +273,7 @@ fn lastbyte_can_be_killed_at_any_time_and_takes_its_guests_along() {
         });
         assert!(gone, "guests outlive lastbyte: {:?}", guests(&folder));
     }
-    let mut resume = place.run("disturbed");
-    if folder.join("manifest.json").exists() {
-        resume.arg("--resume");
-    }
-    succeed(&mut resume);
+    succeed(place.run("disturbed").arg("--resume"));
     assert_same_rows(&place, "undisturbed", "disturbed");
     let left: Vec<_> = fs::read_dir(&folder).unwrap().flatten().collect();
     assert!(
@@ -389,6 +385,72 @@ impl Progress for Unwatched {
 
 impl Watcher for Unwatched {
     fn warn(&self, _: &str) {}
+}
+
+/// Everything that flight arithmetic knows, on a path without loss.
+#[test]
+fn handshakes_and_loads_of_all_kinds_take_as_long_as_arithmetic_says() {
+    let place = Place::new(
+        r#"
+connections = 3
+[arm.full]
+tls = "X25519MLKEM768/ml-dsa-44"
+[arm.retried]
+tls = "X25519MLKEM768/ml-dsa-44/key_share=x25519"
+[arm.resumed]
+tls = "X25519MLKEM768/ml-dsa-44/resume=ticket/tickets=1"
+[arm.early]
+tls = "X25519MLKEM768/ml-dsa-44/resume=0rtt"
+[arm.mutual]
+tls = "X25519MLKEM768/ml-dsa-44/mutual=ml-dsa-65/client_intermediates=2"
+[link.path]
+rtt = "80ms"
+rate = "100mbit"
+[[measure]]
+id = "download"
+client_initcwnd = [10, 24]
+data = ["0B", "5KB", "100KB"]
+[[measure]]
+id = "upload"
+upload = ["5KB", "100KB"]
+[[measure]]
+id = "both, several times"
+requests = [1, 4]
+think = ["0ms", "100ms", "2s"]
+upload = "30KB"
+data = "30KB"
+"#,
+    );
+    succeed(place.run("out").arg("--strict"));
+    let data = Dataset::open(&place.path("out")).unwrap();
+    for sample in data.samples().unwrap() {
+        let (key, sample) = sample.unwrap();
+        let experiment = &data.study.measures[key.measure].experiment;
+        let (cell, arm) = (&experiment.cells[key.cell], &experiment.arms[key.arm]);
+        assert_eq!(sample.validity(arm), Validity::Valid, "{} {cell}", arm.name);
+        for row in &sample.rows {
+            let expected = expected(&row.wire, cell, arm.record_size, Compute::default());
+            let times = [
+                (row.times.connect, Some(expected.connect)),
+                (row.times.handshake, Some(expected.handshake)),
+                (row.times.ttfb, expected.ttfb),
+                (row.times.ttlb, Some(expected.ttlb)),
+            ];
+            for (measured, expected) in times {
+                let apart = match (measured, expected) {
+                    (Some(measured), Some(expected)) => measured.abs_diff(expected),
+                    (None, None) => Duration::ZERO,
+                    _ => panic!("{} {cell}: {measured:?} {expected:?}", arm.name),
+                };
+                let most = expected.unwrap_or_default() / 1000;
+                assert!(
+                    apart <= most,
+                    "{} {cell}: {measured:?} {expected:?}",
+                    arm.name
+                );
+            }
+        }
+    }
 }
 
 /// Runs the study of a place on an engine of the library.

@@ -40,7 +40,7 @@ impl Calibrate {
         let store = Store::open(&cache);
         let mut calibrations = Vec::new();
         for arm in self.arms {
-            let prepared = PreparedArm::new(arm, &store)?;
+            let prepared = PreparedArm::new(arm, &store)?.tried()?;
             let calibration = Calibration::measure(&prepared, self.handshakes)?;
             let path = calibration.store(&cache)?;
             calibrations.push((calibration, path));

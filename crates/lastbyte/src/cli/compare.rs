@@ -223,7 +223,7 @@ pub(super) fn prepare<'a>(
     let store = Store::open(Store::default_dir().map_err(Failure::usage)?);
     let prepare = |arm: &Arm| {
         bar.say(format!("chain of {}", arm.label));
-        Ok(PreparedArm::new(arm.clone(), &store)?)
+        Ok(PreparedArm::new(arm.clone(), &store)?.tried()?)
     };
     arms.into_iter().map(prepare).collect()
 }

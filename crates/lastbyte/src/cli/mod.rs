@@ -164,7 +164,9 @@ impl From<LabError> for Failure {
             LabError::Namespace(_) | LabError::Tun(_) | LabError::Configure(_) => {
                 Failure::Machine(message)
             }
-            LabError::Chain(_) | LabError::Netem(_) => Failure::Usage(message),
+            LabError::Arm { .. } | LabError::Chain(_) | LabError::Netem(_) => {
+                Failure::Usage(message)
+            }
             LabError::Stack(_)
             | LabError::Socket(_)
             | LabError::Crashed(_)

@@ -215,7 +215,7 @@ impl Calibration {
         Self {
             arm: arm.arm.label.clone(),
             group: arm.arm.group.name().to_owned(),
-            chain_sha256: arm.chain.digest(),
+            chain_sha256: arm.digest(),
             cpu: environment.host.cpu,
             versions: environment.versions,
             measured_at: 0,

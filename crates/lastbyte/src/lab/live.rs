@@ -463,7 +463,7 @@ impl Growing {
         Sample {
             arm,
             cell,
-            chain_digest: prepared.chain.digest(),
+            chain_digest: prepared.digest(),
             engine: EngineReport {
                 cpu_costs: None,
                 concurrency: self.concurrency,
@@ -577,7 +577,7 @@ fn wire_of(finished: &Finished) -> Wire {
 }
 
 /// What the observer read of a connection's handshake. Without an MSS (0), segments are not known.
-fn wire(observer: &Observer, keys: &KeyLog, mss: u32) -> Wire {
+pub(super) fn wire(observer: &Observer, keys: &KeyLog, mss: u32) -> Wire {
     let seen = observer.observe(keys);
     let bytes = |size: Option<usize>| size.map_or(0, |size| size as u32);
     let mut flights = seen.flights.iter().peekable();

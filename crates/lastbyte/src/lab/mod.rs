@@ -64,6 +64,14 @@ pub enum LabError {
     /// A TLS stack refuses an arm's configuration.
     #[error(transparent)]
     Stack(#[from] TlsError),
+    /// An arm can't be had as it is written.
+    #[error("arm {arm:?}: {problem}")]
+    Arm {
+        /// The arm.
+        arm: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// An arm's chain can't be had.
     #[error(transparent)]
     Chain(#[from] lastbyte_pki::PkiError),

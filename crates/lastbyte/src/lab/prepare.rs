@@ -1,17 +1,22 @@
 //! Arms made ready: their chains and configured stacks.
 
-use lastbyte_pki::{Chain, Store};
-use lastbyte_tls::{Stack, TlsConfig, stack};
+use std::time::Duration;
 
-use super::LabError;
+use lastbyte_pki::{Chain, Store};
+use lastbyte_tls::{Stack, TlsConfig, handshake_in_memory, stack};
+
+use super::{LabError, live};
+use crate::results::check_wire;
 use crate::study::{Arm, ArmChain};
 
 /// An arm with its chain and its stack.
 pub struct PreparedArm {
     /// The arm.
     pub arm: Arm,
-    /// Its chain.
+    /// Its chain: the server's.
     pub chain: Chain,
+    /// The client's, if it has one.
+    pub client_chain: Option<Chain>,
     /// Its stack, configured for both sides.
     pub stack: Box<dyn Stack>,
 }
@@ -25,7 +30,7 @@ impl PreparedArm {
         };
         let chain = load(&arm.chain)?;
         let client_chain = arm.client_chain.as_ref().map(load).transpose()?;
-        let stack = stack(&TlsConfig {
+        let tls = TlsConfig {
             client: arm.client_stack,
             server: arm.server_stack,
             group: arm.group,
@@ -35,7 +40,55 @@ impl PreparedArm {
             resumption: arm.resumption,
             tickets: arm.tickets,
             max_certificate_list: arm.max_cert_list,
-        })?;
-        Ok(Self { arm, chain, stack })
+        };
+        match stack(&tls) {
+            Ok(stack) => Ok(Self {
+                arm,
+                chain,
+                client_chain,
+                stack,
+            }),
+            Err(problem) => Err(LabError::Arm {
+                arm: arm.label,
+                problem: problem.to_string(),
+            }),
+        }
+    }
+
+    /// SHA-256 of the server's certificates as sent, with the client's after a plus sign.
+    pub fn digest(&self) -> String {
+        let digests: Vec<_> = self.chains().map(Chain::digest).collect();
+        digests.join("+")
+    }
+
+    /// From when on all certificates are valid, since 1970.
+    pub fn valid_from(&self) -> Duration {
+        let from = self.chains().map(Chain::valid_from);
+        from.max().unwrap_or_default()
+    }
+
+    fn chains(&self) -> impl Iterator<Item = &Chain> {
+        [&self.chain].into_iter().chain(&self.client_chain)
+    }
+
+    /// Tries one handshake in memory, so that what can't be is told before anything is measured.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Arm`] when it fails, or does not do what the arm says.
+    pub fn tried(self) -> Result<Self, LabError> {
+        let tried =
+            handshake_in_memory(self.stack.as_ref()).map_err(|error| format!("fails: {error}"));
+        let problem = tried.and_then(|handshake| {
+            let keys = handshake.client.key_log();
+            check_wire(&self.arm, &live::wire(&handshake.observer, &keys, 0))
+        });
+        match problem {
+            Ok(()) => Ok(self),
+            Err(problem) => Err(LabError::Arm {
+                arm: self.arm.label,
+                problem: format!("its handshake, tried in memory, {problem}"),
+            }),
+        }
     }
 }

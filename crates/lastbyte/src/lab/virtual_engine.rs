@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::symlink;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Mutex;
@@ -17,6 +17,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lastbyte_link::Bytes;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 use tempfile::TempDir;
 
 use super::calibration::Calibration;
@@ -162,11 +164,7 @@ impl VirtualEngine {
     /// Starts the guest of a job. `place` has links to this program and to the job's folder: the
     /// guest sees paths of one length, wherever they lead.
     fn boot(&self, job: &Job<'_>, place: &Path) -> io::Result<Child> {
-        let wall_clock = job
-            .arm
-            .chain
-            .valid_from()
-            .saturating_add(Duration::from_secs(60));
+        let wall_clock = job.arm.valid_from().saturating_add(Duration::from_secs(60));
         let seed = job.experiment.seed.part("guest").0 ^ u64::from(job.connections.start);
         boot::command(&self.program, &self.kernel.path)
             .arg(format!("mem={}", self.memory.0))
@@ -185,6 +183,8 @@ impl VirtualEngine {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            // Of its own, so that all of its processes can be ended at once.
+            .process_group(0)
             .spawn()
     }
 
@@ -247,18 +247,28 @@ impl VirtualEngine {
                     );
                     break Some(Fate::Failed(reason));
                 }
+                // A process of its own may hold its outputs: one that it traced when it was killed.
+                Err(RecvTimeoutError::Timeout) if child.try_wait()?.is_some() => end_group(&child),
                 Err(RecvTimeoutError::Timeout) => {}
                 // Its outputs are closed: it has ended.
                 Err(RecvTimeoutError::Disconnected) => break None,
             }
         };
         if cut_short.is_some() {
-            child.kill()?;
+            end_group(&child);
         }
         let status = child.wait()?;
         Ok(cut_short
             .or(said)
             .unwrap_or_else(|| Fate::Failed(death(status, console.make_contiguous()))))
+    }
+}
+
+/// Ends all processes of a guest.
+fn end_group(guest: &Child) {
+    if let Ok(id) = i32::try_from(guest.id()) {
+        // Nothing is left to be ended when this fails.
+        let _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
     }
 }
 

@@ -37,17 +37,25 @@ pub fn check(arm: &Arm, rows: &[Row]) -> Result<(), String> {
 }
 
 fn check_row(arm: &Arm, row: &Row) -> Result<(), String> {
-    check_key_exchange(arm, &row.wire)?;
-    match (arm.resumption, row.wire.resumption) {
-        (Asked::Full, Resumption::Full) => check_authentication(arm, &row.wire),
+    check_wire(arm, &row.wire)?;
+    match arm.resumption {
+        Asked::EarlyData => check_early_data(row),
+        Asked::Full | Asked::Ticket => Ok(()),
+    }
+}
+
+/// What [`check`] asks of a handshake, whatever data came with it.
+pub(crate) fn check_wire(arm: &Arm, wire: &Wire) -> Result<(), String> {
+    check_key_exchange(arm, wire)?;
+    match (arm.resumption, wire.resumption) {
+        (Asked::Full, Resumption::Full) => check_authentication(arm, wire),
         (Asked::Full, Resumption::Resumed) => {
             Err("resumed an earlier session, which the arm does not ask for".into())
         }
         (Asked::Ticket | Asked::EarlyData, Resumption::Full) => {
             Err("did not resume its session: the server did not accept its ticket".into())
         }
-        (Asked::Ticket, Resumption::Resumed) => Ok(()),
-        (Asked::EarlyData, Resumption::Resumed) => check_early_data(row),
+        (Asked::Ticket | Asked::EarlyData, Resumption::Resumed) => Ok(()),
     }
 }
 

@@ -21,6 +21,7 @@ mod threshold;
 mod warning;
 
 pub use check::check;
+pub(crate) use check::check_wire;
 pub use costs::{CpuCosts, CpuCostsError, Flights, Picoseconds, RecordCost};
 pub use dataset::{Dataset, Samples};
 pub use environment::{Environment, Host};

@@ -29,6 +29,22 @@ mod checking {
 
     fn check_with(arm: &str, change: fn(&mut Row)) -> Result<(), String> {
         let (experiment, mut samples) = results(&[CLASSICAL, HYBRID], vec![cell("0%", "0B")], 3);
+        let arm = match arm {
+            "resumed/0rtt" => {
+                for row in &mut samples[1].rows {
+                    row.wire.resumption = Resumption::Resumed;
+                }
+                "SecP256r1MLKEM768/ml-dsa-65/resume=0rtt"
+            }
+            "mutual" => {
+                for row in &mut samples[1].rows {
+                    row.wire.client_certificate_bytes = 8000;
+                    row.wire.client_signature = Some(0x0904);
+                }
+                "SecP256r1MLKEM768/ml-dsa-65/mutual=ml-dsa-44"
+            }
+            arm => arm,
+        };
         change(&mut samples[1].rows[2]);
         let arm = arm.parse().unwrap_or_else(|_| experiment.arms[1].clone());
         check(&arm, &samples[1].rows)
@@ -43,12 +59,14 @@ mod checking {
             row.wire = Wire::default();
         };
         assert_eq!(check_with(HYBRID, failed), Ok(()));
+        assert_eq!(check_with("resumed/0rtt", |_| ()), Ok(()));
+        assert_eq!(check_with("mutual", |_| ()), Ok(()));
     }
 
     #[test]
     fn every_mismatch_is_told() {
         type Change = fn(&mut Row);
-        let cases: [(&str, Change, &str); 8] = [
+        let cases: [(&str, Change, &str); 17] = [
             (
                 HYBRID,
                 |row| row.wire.group = Some(0x001d),
@@ -88,6 +106,58 @@ mod checking {
                 "SecP256r1MLKEM768/ml-dsa-65:16000B",
                 |_| (),
                 "connection 0 got a Certificate message of 10929 bytes, not 16000",
+            ),
+            (
+                HYBRID,
+                |row| row.wire.hello_retry_request_bytes = 88,
+                "connection 2 needed a HelloRetryRequest, which the arm does not ask for",
+            ),
+            (
+                "SecP256r1MLKEM768/ml-dsa-65/key_share=x25519",
+                |_| (),
+                "connection 0 needed no HelloRetryRequest: its client sent a key share for \
+                 SecP256r1MLKEM768 after all",
+            ),
+            (
+                HYBRID,
+                |row| row.wire.client_certificate_bytes = 700,
+                "connection 2 sent a client's chain, which the arm does not ask for",
+            ),
+            (
+                "SecP256r1MLKEM768/ml-dsa-65/mutual=rsa-2048",
+                |_| (),
+                "connection 0 sent no client's chain",
+            ),
+            (
+                "SecP256r1MLKEM768/ml-dsa-65/resume=ticket",
+                |_| (),
+                "connection 0 did not resume its session: the server did not accept its ticket",
+            ),
+            (
+                "resumed/0rtt",
+                |row| {
+                    row.wire.resumption = Resumption::Resumed;
+                    row.wire.early_data = EarlyData::Refused;
+                },
+                "connection 2 sent early data that the server refused",
+            ),
+            (
+                "resumed/0rtt",
+                |row| {
+                    row.wire.resumption = Resumption::Resumed;
+                    row.times.ttlb = row.times.ttlb.map(|time| time * 2);
+                },
+                "connection 2 sent no early data: its session did not allow it",
+            ),
+            (
+                "mutual",
+                |row| row.wire.client_signature = Some(0x0403),
+                "connection 2 was signed with ecdsa_secp256r1_sha256, which is not of a key ml-dsa-44",
+            ),
+            (
+                "mutual",
+                |row| row.wire.client_signature = None,
+                "connection 2 was signed with nothing, which is not of a key ml-dsa-44",
             ),
         ];
         for (arm, change, expected) in cases {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lastbyte_link::{Bytes, Direction, Distribution, Link};
 use lastbyte_pki::{ChainSpec, KeyAlgorithm, PemFiles, RootDelivery};
-use lastbyte_tls::Group;
+use lastbyte_tls::{Group, Resumption, StackName};
 use proptest::prelude::*;
 
 use super::*;
@@ -171,8 +171,53 @@ fn errors_name_the_arm_the_part_and_the_mend() {
             r#"key="" is not possible: name a PEM file"#,
         ),
         (
-            "secp256r1/rsa-2048/stack=rustls",
-            "\"stack=rustls\" can't be measured yet",
+            "secp256r1/rsa-2048/stack=s2n",
+            r#"stack="s2n" is not possible: use one of openssl, s2n-tls, rustls"#,
+        ),
+        (
+            "secp256r1/rsa-2048/client_stack=boring",
+            r#"client_stack="boring" is not possible: use one of openssl, s2n-tls, rustls"#,
+        ),
+        (
+            "secp256r1/rsa-2048/key_share=x25519+p256",
+            r#"unknown group "p256": did you mean "secp256r1"?"#,
+        ),
+        (
+            "secp256r1/rsa-2048/mutual=rsa2048",
+            r#"unknown chain "rsa2048": did you mean "rsa-2048"?"#,
+        ),
+        ("secp256r1/rsa-2048/mutual=rsa-2048:100B", "100B"),
+        (
+            "secp256r1/rsa-2048/client_intermediates=2",
+            "client_intermediates= is for a client that proves itself: add mutual=CHAIN",
+        ),
+        (
+            "secp256r1/rsa-2048/mutual=c.pem/client_intermediates=2",
+            r#"client_intermediates= is for chains that are made, and "c.pem" is sent as it is"#,
+        ),
+        (
+            "secp256r1/rsa-2048/mutual=rsa-2048/client_key=k.pem",
+            "client_key= is for a chain in a PEM file, and rsa-2048 is made",
+        ),
+        (
+            "secp256r1/rsa-2048/resume=0-rtt",
+            r#"resume="0-rtt" is not possible: did you mean "0rtt"?"#,
+        ),
+        (
+            "secp256r1/rsa-2048/tickets=11",
+            r#"tickets="11" is not possible: use 0 to 10"#,
+        ),
+        (
+            "secp256r1/rsa-2048/max_cert_list=4096",
+            r#"missing unit in size "4096": did you mean "4096B"?"#,
+        ),
+        (
+            "secp256r1/rsa-2048/flush=own",
+            r#"flush="own" is not possible: use one of whole, native"#,
+        ),
+        (
+            "secp256r1/rsa-2048/client_hello_split=0B",
+            r#"client_hello_split="0B" is not possible: use 1B to 65535B"#,
         ),
         (
             "secp256r1/rsa-2048/delivery=dns",
@@ -187,6 +232,60 @@ fn errors_name_the_arm_the_part_and_the_mend() {
         assert!(problem.starts_with(&format!("arm {text:?}: ")), "{problem}");
         assert!(problem.contains(expected), "{problem}");
     }
+}
+
+#[test]
+fn every_key_of_a_handshake() {
+    let arm = arm(
+        "X25519MLKEM768/ml-dsa-65/stack=rustls/client_stack=openssl/key_share=x25519+secp256r1/\
+         mutual=ml-dsa-44+ml-dsa-65:20000B/client_intermediates=2/resume=0rtt/tickets=2/\
+         max_cert_list=64KiB/flush=native/client_hello_split=100B",
+    );
+    assert_eq!(arm.server_stack, StackName::Rustls);
+    assert_eq!(arm.client_stack, StackName::OpenSsl);
+    assert_eq!(arm.key_shares, [Group::X25519, Group::Secp256r1]);
+    let client = ChainSpec {
+        ca: KeyAlgorithm::MlDsa65,
+        intermediates: 2,
+        certificate_bytes: Some(20_000),
+        ..ChainSpec::new(KeyAlgorithm::MlDsa44)
+    };
+    assert_eq!(arm.client_chain, Some(ArmChain::Made(client)));
+    assert_eq!(arm.resumption, Resumption::EarlyData);
+    assert_eq!(arm.tickets, 2);
+    assert_eq!(arm.max_cert_list, Some(64 << 10));
+    assert_eq!(arm.flush, Flush::Native);
+    assert_eq!(arm.client_hello_split, Some(100));
+}
+
+#[test]
+fn one_stack_is_both_sides_unless_the_client_has_its_own() {
+    let stacks = |text| {
+        let arm = arm(text);
+        (arm.client_stack, arm.server_stack)
+    };
+    use StackName::{OpenSsl, Rustls, S2nTls};
+    assert_eq!(stacks("x25519/rsa-2048"), (OpenSsl, OpenSsl));
+    assert_eq!(stacks("x25519/rsa-2048/stack=s2n-tls"), (S2nTls, S2nTls));
+    assert_eq!(
+        stacks("x25519/rsa-2048/client_stack=rustls"),
+        (Rustls, OpenSsl)
+    );
+}
+
+#[test]
+fn a_clients_chain_can_be_a_file() {
+    let arm = arm("x25519/rsa-2048/mutual=./c/chain.pem/client_key=k/key.pem/client_ca=ca.pem");
+    let files = PemFiles {
+        chain: "./c/chain.pem".into(),
+        key: Some("k/key.pem".into()),
+        ca: Some("ca.pem".into()),
+    };
+    assert_eq!(arm.client_chain, Some(ArmChain::Pem(files)));
+    assert_eq!(
+        arm.chain,
+        ArmChain::Made(ChainSpec::new(KeyAlgorithm::Rsa2048))
+    );
 }
 
 proptest! {

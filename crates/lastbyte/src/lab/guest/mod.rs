@@ -163,7 +163,7 @@ fn measure(job: &GuestJob, mut study: Study) -> Result<Vec<u8>, String> {
     }
     .map_err(text)?;
 
-    let chain = arm.chain.digest();
+    let chain = arm.digest();
     let provenance: Provenance = read(PROVENANCE)?;
     study.text = provenance.study;
     let environment = Environment {

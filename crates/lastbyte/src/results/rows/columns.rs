@@ -434,7 +434,7 @@ pub const COLUMNS: &[Column] = &[
         };
         Some(())
     }),
-    text("chain_sha256", "SHA-256 of the certificates as sent", |c| {
+    text("chain_sha256", "SHA-256 of the certificates as sent, the client's after a plus sign", |c| {
         c.batch.chain_digest.into()
     }),
     whole(
