@@ -12,8 +12,6 @@ use crate::fixtures::{chain, fast, observe, openssl, plain_chain};
 use crate::observer::{MessageType, Observation, Side};
 use crate::{Handshake, handshake_in_memory, names};
 
-mod interop;
-
 #[test]
 fn every_group_is_negotiated_at_once() {
     // Group, ClientHello, ServerHello. These sizes hold for the name server.example.

@@ -1,0 +1,158 @@
+//! Programs of others. None outlives its test.
+
+use std::env;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::PATIENCE;
+
+/// Where programs are that no shell may look for: those of Debian for the administrator.
+const MORE_PLACES: &str = "/usr/local/sbin:/usr/sbin:/sbin";
+
+/// A program on PATH.
+pub(crate) fn tool(name: &str) -> Command {
+    let path = env::var("PATH").unwrap_or_default();
+    let place = path
+        .split(':')
+        .chain(MORE_PLACES.split(':'))
+        .map(|folder| PathBuf::from(folder).join(name))
+        .find(|place| place.is_file())
+        .unwrap_or_else(|| missing(name));
+    Command::new(place)
+}
+
+/// Tests that need a program fail without it: skipped ones would look as if all was well.
+fn missing(name: &str) -> ! {
+    panic!("this test needs the program {name}: apt install {name}")
+}
+
+/// A running program.
+pub(crate) struct Program {
+    child: Child,
+    lines: Receiver<String>,
+    errors: Receiver<String>,
+}
+
+/// How a program ended, and what it said.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    status: ExitStatus,
+    output: String,
+    errors: String,
+}
+
+impl Program {
+    pub(crate) fn start(command: &mut Command) -> Program {
+        // A group of its own, so that what it starts ends with it.
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        let mut child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        Program {
+            lines: lines(child.stdout.take().unwrap()),
+            errors: lines(child.stderr.take().unwrap()),
+            child,
+        }
+    }
+
+    /// What follows `start` on the next line of the output that begins with it.
+    pub(crate) fn line_after(&mut self, start: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Ok(line) = self.lines.recv_timeout(left) else {
+                let errors: Vec<_> = self.errors.try_iter().collect();
+                panic!("no line that begins with {start:?}: {}", errors.join("\n"));
+            };
+            if let Some(rest) = line.strip_prefix(start) {
+                return rest.to_owned();
+            }
+        }
+    }
+
+    /// Says this on its standard input, which must be piped.
+    pub(crate) fn say(&mut self, text: &str) {
+        let input = self.child.stdin.as_mut().unwrap();
+        input.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(mut self) -> Ended {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                // What it left open, its children may hold on to.
+                let rest = |lines: &Receiver<String>| {
+                    let rest =
+                        std::iter::from_fn(|| lines.recv_timeout(Duration::from_secs(1)).ok());
+                    rest.fold(String::new(), |all, line| all + &line + "\n")
+                };
+                let (output, errors) = (rest(&self.lines), rest(&self.errors));
+                return Ended {
+                    status,
+                    output,
+                    errors,
+                };
+            }
+            if Instant::now() > deadline {
+                let errors: Vec<_> = self.errors.try_iter().collect();
+                panic!("it does not end: {}", errors.join("\n"));
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Ended {
+    pub(crate) fn succeeded(&self) -> bool {
+        self.status.success()
+    }
+
+    /// Fails unless it succeeded and said this.
+    pub(crate) fn expect(&self, output: &str) {
+        assert!(
+            self.succeeded() && self.output.contains(output),
+            "{}\n{}\n{}",
+            self.status,
+            self.output,
+            self.errors
+        );
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // After its end, its id could be somebody else's.
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return;
+        }
+        let group = format!("-{}", self.child.id());
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+        let _ = self.child.wait();
+    }
+}
+
+/// The lines of a pipe, read as they come so that nobody waits for a full pipe.
+fn lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        for line in BufReader::new(pipe).split(b'\n') {
+            let Ok(line) = line else { break };
+            if sender
+                .send(String::from_utf8_lossy(&line).into_owned())
+                .is_err()
+            {
+                break;
+            }
+        }
+    });
+    receiver
+}
