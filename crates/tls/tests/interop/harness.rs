@@ -9,8 +9,8 @@ mod program;
 use std::time::Duration;
 
 pub(crate) use arm::{Arm, arm, classical};
-pub(crate) use endpoint::{Server, get};
-pub(crate) use program::{Program, tool};
+pub(crate) use endpoint::{Server, get, refuse};
+pub(crate) use program::{Program, installed, installed_at, tool};
 
 /// How long a test waits for a peer. Most of it is for a machine that does other things.
 const PATIENCE: Duration = Duration::from_secs(30);

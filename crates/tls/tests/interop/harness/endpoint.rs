@@ -17,18 +17,7 @@ use super::{Arm, BODY, PATIENCE};
 /// Asks a peer for a page with our client, and gives what was on the wire. The response must
 /// be a success and contain `expected`.
 pub(crate) fn get(arm: &Arm, address: SocketAddr, expected: &str) -> Observation {
-    let stream = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
-    let mut socket = Socket::new(stream, Side::Client).unwrap();
-    let mut client = arm.stack().client().unwrap();
-    let request = format!(
-        "GET / HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
-        arm.name()
-    );
-    let response = socket
-        .shake_hands(client.as_mut())
-        .and_then(|()| socket.say(client.as_mut(), &request))
-        .and_then(|()| socket.hear(client.as_mut(), |text| text.contains(expected)));
-    let observation = socket.observer.observe(&client.key_log());
+    let (response, observation) = ask(arm, address, expected);
     let response = response.unwrap_or_else(|why| panic!("{why}\n{observation:#?}"));
     let status = response.lines().next().unwrap();
     assert!(
@@ -36,6 +25,32 @@ pub(crate) fn get(arm: &Arm, address: SocketAddr, expected: &str) -> Observation
         "{response}"
     );
     observation
+}
+
+/// Asks a peer with our client, which must not trust it, and gives the alert that says so.
+pub(crate) fn refuse(arm: &Arm, address: SocketAddr) -> &'static str {
+    let (response, observation) = ask(arm, address, "");
+    match (response, observation.alert) {
+        (Err(_), Some((Side::Client, alert))) => names::alert(alert.0).unwrap(),
+        (response, _) => panic!("{response:?}\n{observation:#?}"),
+    }
+}
+
+fn ask(arm: &Arm, address: SocketAddr, expected: &str) -> (Result<String, String>, Observation) {
+    let stream = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
+    let mut socket = Socket::new(stream, Side::Client).unwrap();
+    let mut client = arm.stack().client().unwrap();
+    let client = client.as_mut();
+    let request = format!(
+        "GET / HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+        arm.name()
+    );
+    let response = socket
+        .shake_hands(client)
+        .and_then(|()| socket.say(client, &request))
+        .and_then(|()| socket.hear(client, |text| text.contains(expected)));
+    let observation = socket.observer.observe(&client.key_log());
+    (response, observation)
 }
 
 /// Our server. It answers every request with [`BODY`], until it is dropped.

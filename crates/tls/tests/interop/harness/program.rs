@@ -1,9 +1,10 @@
 //! Programs of others. None outlives its test.
 
 use std::env;
+use std::fs::read_to_string;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -14,21 +15,40 @@ use super::PATIENCE;
 /// Where programs are that no shell may look for: those of Debian for the administrator.
 const MORE_PLACES: &str = "/usr/local/sbin:/usr/sbin:/sbin";
 
-/// A program on PATH.
+/// A program of the system's.
 pub(crate) fn tool(name: &str) -> Command {
     let path = env::var("PATH").unwrap_or_default();
     let place = path
         .split(':')
         .chain(MORE_PLACES.split(':'))
-        .map(|folder| PathBuf::from(folder).join(name))
+        .map(|folder| Path::new(folder).join(name))
         .find(|place| place.is_file())
         .unwrap_or_else(|| missing(name));
     Command::new(place)
 }
 
-/// Tests that need a program fail without it: skipped ones would look as if all was well.
+/// A program that `scripts/interop` keeps outside the repository.
+pub(crate) fn installed(name: &str) -> Command {
+    Command::new(installed_at("bin").join(name))
+}
+
+/// A file or folder that `scripts/interop` keeps outside the repository.
+pub(crate) fn installed_at(name: &str) -> PathBuf {
+    let folder = |variable| env::var_os(variable).filter(|value| !value.is_empty());
+    let home = folder("LASTBYTE_PEERS").map(PathBuf::from).or_else(|| {
+        let cache = folder("XDG_CACHE_HOME").map(PathBuf::from);
+        let cache = cache.or_else(|| Some(env::home_dir()?.join(".cache")))?;
+        Some(cache.join("lastbyte/tools/peers"))
+    });
+    let wanted = include_str!("../requirements.txt");
+    home.filter(|home| read_to_string(home.join("requirements.txt")).is_ok_and(|is| is == wanted))
+        .unwrap_or_else(|| missing("of the right version"))
+        .join(name)
+}
+
+/// Tests that need a peer fail without it: skipped, they would look as if all was well.
 fn missing(name: &str) -> ! {
-    panic!("this test needs the program {name}: apt install {name}")
+    panic!("this test needs a peer that is not there ({name}): run scripts/interop")
 }
 
 /// A running program.
