@@ -8,7 +8,7 @@ mod program;
 
 use std::time::Duration;
 
-pub(crate) use arm::{Arm, arm, classical};
+pub(crate) use arm::{Arm, arm, arms, classical, post_quantum};
 pub(crate) use endpoint::{Server, get, refuse};
 pub(crate) use program::{Program, installed, installed_at, tool};
 

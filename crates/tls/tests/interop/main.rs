@@ -8,4 +8,5 @@
 mod harness;
 
 mod go;
+mod node;
 mod openssl;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lastbyte_pki::{Chain, ChainSpec, KeyAlgorithm, Store};
+use lastbyte_pki::{Chain, ChainSpec, KeyAlgorithm, RootDelivery, Store};
 use lastbyte_tls::observer::{CertificateType, EarlyData, Observation};
 use lastbyte_tls::{Group, OpenSsl, Stack, TlsConfig, names};
 use tempfile::TempDir;
@@ -39,9 +39,42 @@ pub(crate) fn arm(group: Group, spec: &ChainSpec) -> Arm {
     }
 }
 
-/// An arm that every peer can do, for those whose group is not the question.
+/// An arm of a chain that every peer can verify.
 pub(crate) fn classical(group: Group) -> Arm {
     arm(group, &ChainSpec::new(KeyAlgorithm::EcdsaP256))
+}
+
+/// An arm of what a browser negotiates first and an ML-DSA chain.
+pub(crate) fn post_quantum() -> Arm {
+    arm(
+        Group::X25519MlKem768,
+        &ChainSpec::new(KeyAlgorithm::MlDsa65),
+    )
+}
+
+/// What a peer with ML-DSA is to do: every one of its groups, and with `group` every kind of
+/// chain that has a TLS signature scheme, up to one with all that a chain can have.
+pub(crate) fn arms(groups: &[Group], group: Group) -> Vec<Arm> {
+    const KEYS: [KeyAlgorithm; 6] = [
+        KeyAlgorithm::EcdsaP256,
+        KeyAlgorithm::EcdsaP384,
+        KeyAlgorithm::Rsa2048,
+        KeyAlgorithm::MlDsa44,
+        KeyAlgorithm::MlDsa65,
+        KeyAlgorithm::MlDsa87,
+    ];
+    let large = ChainSpec {
+        ca: KeyAlgorithm::MlDsa87,
+        intermediates: 2,
+        root: RootDelivery::Sent,
+        certificate_bytes: Some(60_000),
+        ..ChainSpec::new(KeyAlgorithm::MlDsa44)
+    };
+    let chains = KEYS.map(ChainSpec::new).into_iter().chain([large]);
+    let by_group = groups.iter().map(|group| classical(*group));
+    by_group
+        .chain(chains.map(|spec| arm(group, &spec)))
+        .collect()
 }
 
 impl Arm {

@@ -23,7 +23,7 @@ pub(crate) fn tool(name: &str) -> Command {
         .chain(MORE_PLACES.split(':'))
         .map(|folder| Path::new(folder).join(name))
         .find(|place| place.is_file())
-        .unwrap_or_else(|| missing(name));
+        .unwrap_or_else(|| missing(&format!("the program {name}")));
     Command::new(place)
 }
 
@@ -42,13 +42,13 @@ pub(crate) fn installed_at(name: &str) -> PathBuf {
     });
     let wanted = include_str!("../requirements.txt");
     home.filter(|home| read_to_string(home.join("requirements.txt")).is_ok_and(|is| is == wanted))
-        .unwrap_or_else(|| missing("of the right version"))
+        .unwrap_or_else(|| missing("each peer of requirements.txt, in that version"))
         .join(name)
 }
 
 /// Tests that need a peer fail without it: skipped, they would look as if all was well.
-fn missing(name: &str) -> ! {
-    panic!("this test needs a peer that is not there ({name}): run scripts/interop")
+fn missing(what: &str) -> ! {
+    panic!("this test needs {what}: run scripts/interop to install it")
 }
 
 /// A running program.
@@ -132,19 +132,16 @@ impl Program {
 }
 
 impl Ended {
-    pub(crate) fn succeeded(&self) -> bool {
-        self.status.success()
-    }
-
     /// Fails unless it succeeded and said this.
     pub(crate) fn expect(&self, output: &str) {
-        assert!(
-            self.succeeded() && self.output.contains(output),
-            "{}\n{}\n{}",
-            self.status,
-            self.output,
-            self.errors
-        );
+        let right = self.status.success() && self.output.contains(output);
+        assert!(right, "{self:#?}");
+    }
+
+    /// Fails unless it failed for this reason.
+    pub(crate) fn expect_failure(&self, reason: &str) {
+        let right = !self.status.success() && self.errors.contains(reason);
+        assert!(right, "{self:#?}");
     }
 }
 
