@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 use lastbyte_tls::Group;
 
 use crate::harness::{
-    Arm, BODY, Program, Server, arms, classical, get, installed, installed_at, post_quantum, refuse,
+    Arm, BODY, Program, Server, arms, classical, get, installed, installed_at, post_quantum,
+    refuse, stranger,
 };
 
 /// All but ML-KEM alone.
@@ -35,7 +36,7 @@ fn our_client_speaks_with_go() {
 
 #[test]
 fn our_client_refuses_an_unknown_root_of_go() {
-    let (ours, other) = (post_quantum(), classical(Group::X25519MlKem768));
+    let (ours, other) = (post_quantum(), stranger(Group::X25519MlKem768));
     let mut server = server(&ours);
     let address = server.line_after("listening on ").parse().unwrap();
     assert_eq!(refuse(&other, address), "unknown_ca");
@@ -71,7 +72,7 @@ fn go_tries_again_with_our_group() {
 
 #[test]
 fn go_refuses_an_unknown_root() {
-    let (ours, other) = (post_quantum(), classical(Group::X25519MlKem768));
+    let (ours, other) = (post_quantum(), stranger(Group::X25519MlKem768));
     let server = Server::start(&ours);
     let client = client(&server, &ours, None, &other);
     client.end().expect_failure("signed by unknown authority");

@@ -8,7 +8,7 @@ mod program;
 
 use std::time::Duration;
 
-pub(crate) use arm::{Arm, arm, arms, classical, post_quantum};
+pub(crate) use arm::{Arm, arms, classical, classical_arms, post_quantum, stranger};
 pub(crate) use endpoint::{Server, get, refuse};
 pub(crate) use program::{Program, installed, installed_at, tool};
 

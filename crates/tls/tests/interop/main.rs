@@ -7,6 +7,8 @@
 
 mod harness;
 
+mod curl;
 mod go;
+mod nginx;
 mod node;
 mod openssl;

@@ -3,7 +3,7 @@
 use lastbyte_tls::Group;
 
 use crate::harness::{
-    Arm, BODY, Program, Server, arms, classical, get, installed, post_quantum, refuse,
+    Arm, BODY, Program, Server, arms, classical, get, installed, post_quantum, refuse, stranger,
 };
 
 #[test]
@@ -27,7 +27,7 @@ fn our_client_speaks_with_a_node_of_defaults() {
 
 #[test]
 fn our_client_refuses_an_unknown_root_of_node() {
-    let (ours, other) = (post_quantum(), classical(Group::X25519MlKem768));
+    let (ours, other) = (post_quantum(), stranger(Group::X25519MlKem768));
     let mut server = server(&ours, None);
     let address = server.line_after("listening on ").parse().unwrap();
     assert_eq!(refuse(&other, address), "unknown_ca");
@@ -59,7 +59,7 @@ fn node_tries_again_with_our_group() {
 
 #[test]
 fn node_refuses_an_unknown_root() {
-    let (ours, other) = (post_quantum(), classical(Group::X25519MlKem768));
+    let (ours, other) = (post_quantum(), stranger(Group::X25519MlKem768));
     let server = Server::start(&ours);
     let client = client(&server, &ours, None, &other);
     // It judges after the handshake, and sends no alert.

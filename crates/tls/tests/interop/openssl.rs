@@ -3,22 +3,13 @@
 
 use std::process::Stdio;
 
-use lastbyte_pki::{ChainSpec, KeyAlgorithm};
 use lastbyte_tls::Group;
 
-use crate::harness::{Arm, BODY, Program, Server, arm, classical, get, tool};
-
-fn arms() -> Vec<Arm> {
-    vec![
-        classical(Group::X25519),
-        arm(Group::Secp256r1, &ChainSpec::new(KeyAlgorithm::Rsa2048)),
-        arm(Group::Secp384r1, &ChainSpec::new(KeyAlgorithm::EcdsaP384)),
-    ]
-}
+use crate::harness::{Arm, BODY, Program, Server, classical, classical_arms, get, stranger, tool};
 
 #[test]
 fn our_client_speaks_with_s_server() {
-    for arm in arms() {
+    for arm in classical_arms() {
         let mut command = tool("openssl");
         command
             .args("s_server -accept 127.0.0.1:0 -naccept 1 -tls1_3 -www".split(' '))
@@ -36,9 +27,9 @@ fn our_client_speaks_with_s_server() {
 
 #[test]
 fn our_server_speaks_with_s_client() {
-    for arm in arms() {
+    for arm in classical_arms() {
         let server = Server::start(&arm);
-        let mut client = s_client(&server, &arm, arm.group.name(), &arm);
+        let mut client = s_client(&server, &arm, arm.openssl_group(), &arm);
         client.say("GET / HTTP/1.1\r\n\r\n");
         client.end().expect(BODY);
         arm.expect(&server.answered());
@@ -58,8 +49,7 @@ fn s_client_tries_again_with_our_group() {
 
 #[test]
 fn s_client_refuses_an_unknown_root() {
-    let ours = classical(Group::X25519);
-    let other = arm(Group::X25519, &ChainSpec::new(KeyAlgorithm::Rsa2048));
+    let (ours, other) = (classical(Group::X25519), stranger(Group::X25519));
     let server = Server::start(&ours);
     let client = s_client(&server, &ours, "X25519", &other);
     client.end().expect_failure("unable to get local issuer");
@@ -73,17 +63,10 @@ fn s_client(server: &Server, arm: &Arm, groups: &str, trusted: &Arm) -> Program 
     let options = "s_client -tls1_3 -quiet -verify_return_error -ignore_unexpected_eof";
     command
         .args(options.split(' '))
-        .args(["-groups", &openssl_names(groups)])
+        .args(["-groups", groups])
         .args(["-servername", arm.name(), "-verify_hostname", arm.name()])
         .args(["-connect", &server.address.to_string()])
         .arg("-CAfile")
         .arg(trusted.root_file());
     Program::start(command.stdin(Stdio::piped()))
-}
-
-/// Before version 3.5 it does not know all of IANA's names.
-fn openssl_names(groups: &str) -> String {
-    groups
-        .replace("secp256r1", "P-256")
-        .replace("secp384r1", "P-384")
 }

@@ -17,7 +17,7 @@ pub(crate) struct Arm {
 }
 
 /// An arm of a group and a chain.
-pub(crate) fn arm(group: Group, spec: &ChainSpec) -> Arm {
+fn arm(group: Group, spec: &ChainSpec) -> Arm {
     // Shared by all tests and kept for later runs, since RSA keys take long to make.
     let store = Store::open(concat!(env!("CARGO_TARGET_TMPDIR"), "/chains"));
     let chain = store.chain(spec).unwrap();
@@ -44,12 +44,38 @@ pub(crate) fn classical(group: Group) -> Arm {
     arm(group, &ChainSpec::new(KeyAlgorithm::EcdsaP256))
 }
 
+/// An arm of another root than all others here.
+pub(crate) fn stranger(group: Group) -> Arm {
+    let spec = ChainSpec {
+        intermediates: 0,
+        ..ChainSpec::new(KeyAlgorithm::EcdsaP256)
+    };
+    arm(group, &spec)
+}
+
 /// An arm of what a browser negotiates first and an ML-DSA chain.
 pub(crate) fn post_quantum() -> Arm {
     arm(
         Group::X25519MlKem768,
         &ChainSpec::new(KeyAlgorithm::MlDsa65),
     )
+}
+
+/// What a peer with any OpenSSL is to do.
+pub(crate) fn classical_arms() -> Vec<Arm> {
+    let large = ChainSpec {
+        ca: KeyAlgorithm::EcdsaP384,
+        intermediates: 2,
+        root: RootDelivery::Sent,
+        certificate_bytes: Some(60_000),
+        ..ChainSpec::new(KeyAlgorithm::Rsa2048)
+    };
+    vec![
+        classical(Group::X25519),
+        arm(Group::Secp256r1, &ChainSpec::new(KeyAlgorithm::Rsa2048)),
+        arm(Group::Secp384r1, &ChainSpec::new(KeyAlgorithm::EcdsaP384)),
+        arm(Group::X25519, &large),
+    ]
 }
 
 /// What a peer with ML-DSA is to do: every one of its groups, and with `group` every kind of
@@ -105,6 +131,21 @@ impl Arm {
     /// The end-entity's key, in PEM.
     pub(crate) fn key_file(&self) -> PathBuf {
         self.files.path().join("key.pem")
+    }
+
+    /// The group as every version of OpenSSL knows it, while older ones lack some of IANA's names.
+    pub(crate) fn openssl_group(&self) -> &'static str {
+        match self.group {
+            Group::X25519 => "X25519",
+            Group::Secp256r1 => "P-256",
+            Group::Secp384r1 => "P-384",
+            other => other.name(),
+        }
+    }
+
+    /// A place for whatever else a peer needs.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.files.path().join(name)
     }
 
     pub(crate) fn name(&self) -> &str {

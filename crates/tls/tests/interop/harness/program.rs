@@ -88,10 +88,8 @@ impl Program {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let Ok(line) = self.lines.recv_timeout(left) else {
-                let errors: Vec<_> = self.errors.try_iter().collect();
-                panic!("no line that begins with {start:?}: {}", errors.join("\n"));
-            };
+            let line = self.lines.recv_timeout(left);
+            let line = line.unwrap_or_else(|_| panic!("no line that begins with {start:?}"));
             if let Some(rest) = line.strip_prefix(start) {
                 return rest.to_owned();
             }
@@ -109,23 +107,13 @@ impl Program {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
-                // What it left open, its children may hold on to.
-                let rest = |lines: &Receiver<String>| {
-                    let rest =
-                        std::iter::from_fn(|| lines.recv_timeout(Duration::from_secs(1)).ok());
-                    rest.fold(String::new(), |all, line| all + &line + "\n")
-                };
-                let (output, errors) = (rest(&self.lines), rest(&self.errors));
                 return Ended {
                     status,
-                    output,
-                    errors,
+                    output: rest(&self.lines),
+                    errors: rest(&self.errors),
                 };
             }
-            if Instant::now() > deadline {
-                let errors: Vec<_> = self.errors.try_iter().collect();
-                panic!("it does not end: {}", errors.join("\n"));
-            }
+            assert!(Instant::now() < deadline, "it does not end");
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -148,12 +136,18 @@ impl Ended {
 impl Drop for Program {
     fn drop(&mut self) {
         // After its end, its id could be somebody else's.
-        if !matches!(self.child.try_wait(), Ok(None)) {
-            return;
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let group = format!("-{}", self.child.id());
+            let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+            let _ = self.child.wait();
         }
-        let group = format!("-{}", self.child.id());
-        let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
-        let _ = self.child.wait();
+        if thread::panicking() {
+            eprintln!(
+                "what the peer said:\n{}{}",
+                rest(&self.lines),
+                rest(&self.errors)
+            );
+        }
     }
 }
 
@@ -163,13 +157,18 @@ fn lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
     thread::spawn(move || {
         for line in BufReader::new(pipe).split(b'\n') {
             let Ok(line) = line else { break };
-            if sender
-                .send(String::from_utf8_lossy(&line).into_owned())
-                .is_err()
-            {
+            let line = String::from_utf8_lossy(&line).into_owned();
+            if sender.send(line).is_err() {
                 break;
             }
         }
     });
     receiver
+}
+
+/// The lines that are left of a program that has ended.
+fn rest(lines: &Receiver<String>) -> String {
+    // What it started may hold on to the pipe.
+    let next = || lines.recv_timeout(Duration::from_secs(1)).ok();
+    std::iter::from_fn(next).fold(String::new(), |all, line| all + &line + "\n")
 }
