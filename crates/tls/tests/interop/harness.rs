@@ -8,9 +8,9 @@ mod program;
 
 use std::time::Duration;
 
-pub(crate) use arm::{Arm, arms, classical, classical_arms, post_quantum, stranger};
+pub(crate) use arm::{Arm, arm, arms, classical, classical_arms, post_quantum, stranger};
 pub(crate) use endpoint::{Server, get, refuse};
-pub(crate) use program::{Program, installed, installed_at, tool};
+pub(crate) use program::{Ended, Program, installed, installed_at, tool};
 
 /// How long a test waits for a peer. Most of it is for a machine that does other things.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -7,6 +7,7 @@
 
 mod harness;
 
+mod chromium;
 mod curl;
 mod go;
 mod nginx;

@@ -17,7 +17,7 @@ pub(crate) struct Arm {
 }
 
 /// An arm of a group and a chain.
-fn arm(group: Group, spec: &ChainSpec) -> Arm {
+pub(crate) fn arm(group: Group, spec: &ChainSpec) -> Arm {
     // Shared by all tests and kept for later runs, since RSA keys take long to make.
     let store = Store::open(concat!(env!("CARGO_TARGET_TMPDIR"), "/chains"));
     let chain = store.chain(spec).unwrap();

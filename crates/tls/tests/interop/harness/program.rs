@@ -128,8 +128,13 @@ impl Ended {
 
     /// Fails unless it failed for this reason.
     pub(crate) fn expect_failure(&self, reason: &str) {
-        let right = !self.status.success() && self.errors.contains(reason);
-        assert!(right, "{self:#?}");
+        assert!(!self.status.success(), "{self:#?}");
+        self.expect_complaint(reason);
+    }
+
+    /// Fails unless it said this on its standard error.
+    pub(crate) fn expect_complaint(&self, complaint: &str) {
+        assert!(self.errors.contains(complaint), "{self:#?}");
     }
 }
 
