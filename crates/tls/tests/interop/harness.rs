@@ -8,7 +8,7 @@ mod program;
 
 use std::time::Duration;
 
-pub(crate) use arm::{Arm, arm, arms, classical, classical_arms, post_quantum, stranger};
+pub(crate) use arm::{Arm, arm, arms, classical, classical_arms, post_quantum, store, stranger};
 pub(crate) use endpoint::{Server, get, refuse};
 pub(crate) use program::{Ended, Program, installed, installed_at, tool};
 

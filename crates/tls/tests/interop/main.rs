@@ -8,6 +8,7 @@
 mod harness;
 
 mod chromium;
+mod cryptography;
 mod curl;
 mod go;
 mod nginx;

@@ -16,11 +16,14 @@ pub(crate) struct Arm {
     files: TempDir,
 }
 
+/// Chains that all tests share, kept for later runs too since RSA keys take long to make.
+pub(crate) fn store() -> Store {
+    Store::open(concat!(env!("CARGO_TARGET_TMPDIR"), "/chains"))
+}
+
 /// An arm of a group and a chain.
 pub(crate) fn arm(group: Group, spec: &ChainSpec) -> Arm {
-    // Shared by all tests and kept for later runs, since RSA keys take long to make.
-    let store = Store::open(concat!(env!("CARGO_TARGET_TMPDIR"), "/chains"));
-    let chain = store.chain(spec).unwrap();
+    let chain = store().chain(spec).unwrap();
     let files = TempDir::new().unwrap();
     let pem = |name: &str, contents: Vec<u8>| {
         std::fs::write(files.path().join(name), contents).unwrap();

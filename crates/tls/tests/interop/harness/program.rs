@@ -120,10 +120,15 @@ impl Program {
 }
 
 impl Ended {
+    /// What it said; it must have succeeded.
+    pub(crate) fn output(&self) -> &str {
+        assert!(self.status.success(), "{self:#?}");
+        &self.output
+    }
+
     /// Fails unless it succeeded and said this.
     pub(crate) fn expect(&self, output: &str) {
-        let right = self.status.success() && self.output.contains(output);
-        assert!(right, "{self:#?}");
+        assert!(self.output().contains(output), "{self:#?}");
     }
 
     /// Fails unless it failed for this reason.
