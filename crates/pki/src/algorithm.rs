@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use lastbyte_providers::{self as providers, SLH_DSA, TlsSignature};
 use openssl::ec::{EcGroup, EcKey};
 use openssl::error::ErrorStack;
 use openssl::hash::MessageDigest;
@@ -35,14 +36,110 @@ pub enum KeyAlgorithm {
     MlDsa65,
     /// ML-DSA-87 (FIPS 204).
     MlDsa87,
+    /// SLH-DSA (FIPS 205) with one of its parameter sets.
+    SlhDsa(SlhDsa),
 }
 
 use KeyAlgorithm::*;
 
+/// A parameter set of SLH-DSA (FIPS 205, table 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum SlhDsa {
+    Sha2_128s,
+    Sha2_128f,
+    Sha2_192s,
+    Sha2_192f,
+    Sha2_256s,
+    Sha2_256f,
+    Shake128s,
+    Shake128f,
+    Shake192s,
+    Shake192f,
+    Shake256s,
+    Shake256f,
+}
+
+/// RFC 9909, section 3.
+static SLH_DSA_OIDS: [[u32; 9]; 12] = {
+    let mut oids = [[2, 16, 840, 1, 101, 3, 4, 3, 20]; 12];
+    let mut set = 0;
+    while set < oids.len() {
+        oids[set][8] += set as u32;
+        set += 1;
+    }
+    oids
+};
+
+impl SlhDsa {
+    /// What TLS and OpenSSL know of it.
+    pub fn tls(self) -> &'static TlsSignature {
+        // The table has the order of the variants.
+        &SLH_DSA[self as usize]
+    }
+
+    fn name(self) -> &'static str {
+        use self::SlhDsa::*;
+        match self {
+            Sha2_128s => "slh-dsa-sha2-128s",
+            Sha2_128f => "slh-dsa-sha2-128f",
+            Sha2_192s => "slh-dsa-sha2-192s",
+            Sha2_192f => "slh-dsa-sha2-192f",
+            Sha2_256s => "slh-dsa-sha2-256s",
+            Sha2_256f => "slh-dsa-sha2-256f",
+            Shake128s => "slh-dsa-shake-128s",
+            Shake128f => "slh-dsa-shake-128f",
+            Shake192s => "slh-dsa-shake-192s",
+            Shake192f => "slh-dsa-shake-192f",
+            Shake256s => "slh-dsa-shake-256s",
+            Shake256f => "slh-dsa-shake-256f",
+        }
+    }
+
+    fn public_key_bytes(self) -> usize {
+        usize::from(self.tls().security_bits) / 4
+    }
+
+    fn signature_bytes(self) -> usize {
+        use self::SlhDsa::*;
+        match self {
+            Sha2_128s | Shake128s => 7856,
+            Sha2_128f | Shake128f => 17088,
+            Sha2_192s | Shake192s => 16224,
+            Sha2_192f | Shake192f => 35664,
+            Sha2_256s | Shake256s => 29792,
+            Sha2_256f | Shake256f => 49856,
+        }
+    }
+
+    fn oid(self) -> Oid {
+        Oid(&SLH_DSA_OIDS[self as usize])
+    }
+}
+
 impl KeyAlgorithm {
     /// Every algorithm, classical ones first, smaller ones first.
-    pub const ALL: [KeyAlgorithm; 8] = [
-        EcdsaP256, EcdsaP384, Rsa2048, Rsa3072, Rsa4096, MlDsa44, MlDsa65, MlDsa87,
+    pub const ALL: [KeyAlgorithm; 20] = [
+        EcdsaP256,
+        EcdsaP384,
+        Rsa2048,
+        Rsa3072,
+        Rsa4096,
+        MlDsa44,
+        MlDsa65,
+        MlDsa87,
+        SlhDsa(SlhDsa::Sha2_128s),
+        SlhDsa(SlhDsa::Sha2_128f),
+        SlhDsa(SlhDsa::Sha2_192s),
+        SlhDsa(SlhDsa::Sha2_192f),
+        SlhDsa(SlhDsa::Sha2_256s),
+        SlhDsa(SlhDsa::Sha2_256f),
+        SlhDsa(SlhDsa::Shake128s),
+        SlhDsa(SlhDsa::Shake128f),
+        SlhDsa(SlhDsa::Shake192s),
+        SlhDsa(SlhDsa::Shake192f),
+        SlhDsa(SlhDsa::Shake256s),
+        SlhDsa(SlhDsa::Shake256f),
     ];
 
     /// The name on the command line and in files, such as `ml-dsa-65`.
@@ -56,6 +153,7 @@ impl KeyAlgorithm {
             MlDsa44 => "ml-dsa-44",
             MlDsa65 => "ml-dsa-65",
             MlDsa87 => "ml-dsa-87",
+            SlhDsa(set) => set.name(),
         }
     }
 
@@ -67,6 +165,12 @@ impl KeyAlgorithm {
             return Some(MlDsa65);
         } else if key.is_a(KeyType::ML_DSA_87) {
             return Some(MlDsa87);
+        }
+        let slh_dsa = KeyAlgorithm::ALL.into_iter().find(|algorithm| {
+            matches!(algorithm, SlhDsa(set) if providers::is_a(key, set.tls().algorithm))
+        });
+        if slh_dsa.is_some() {
+            return slh_dsa;
         }
         match (key.id(), key.bits()) {
             (Id::RSA, 2048) => Some(Rsa2048),
@@ -83,7 +187,7 @@ impl KeyAlgorithm {
 
     /// Bytes of the public key as a certificate's `subjectPublicKey` holds it:
     /// an uncompressed point (SEC 1), an `RSAPublicKey` (RFC 8017), or the raw
-    /// key of FIPS 204, table 2.
+    /// key of FIPS 204, table 2, or FIPS 205, table 2.
     pub fn public_key_bytes(self) -> usize {
         match self {
             EcdsaP256 => 65,
@@ -94,6 +198,7 @@ impl KeyAlgorithm {
             MlDsa44 => 1312,
             MlDsa65 => 1952,
             MlDsa87 => 2592,
+            SlhDsa(set) => set.public_key_bytes(),
         }
     }
 
@@ -110,6 +215,7 @@ impl KeyAlgorithm {
             MlDsa44 => 2420,
             MlDsa65 => 3309,
             MlDsa87 => 4627,
+            SlhDsa(set) => set.signature_bytes(),
         }
     }
 
@@ -131,6 +237,7 @@ impl KeyAlgorithm {
             MlDsa44 => ml_dsa(KeyType::ML_DSA_44),
             MlDsa65 => ml_dsa(KeyType::ML_DSA_65),
             MlDsa87 => ml_dsa(KeyType::ML_DSA_87),
+            SlhDsa(set) => providers::generate(set.tls().algorithm),
         }
     }
 
@@ -156,7 +263,7 @@ impl KeyAlgorithm {
     }
 
     /// The DER of the `AlgorithmIdentifier` that names a signature: RFC 4055
-    /// section 5, RFC 5758 section 3.2, RFC 9881 section 2.
+    /// section 5, RFC 5758 section 3.2, RFC 9881 section 2, RFC 9909 section 3.
     pub(crate) fn signature_identifier(self) -> Vec<u8> {
         const NULL: &[u8] = &[0x05, 0x00];
         let (oid, parameters): (Oid, &[u8]) = match self {
@@ -166,6 +273,7 @@ impl KeyAlgorithm {
             MlDsa44 => (Oid(&[2, 16, 840, 1, 101, 3, 4, 3, 17]), &[]),
             MlDsa65 => (Oid(&[2, 16, 840, 1, 101, 3, 4, 3, 18]), &[]),
             MlDsa87 => (Oid(&[2, 16, 840, 1, 101, 3, 4, 3, 19]), &[]),
+            SlhDsa(set) => (set.oid(), &[]),
         };
         der::sequence(&[&oid.to_der(), parameters])
     }
@@ -179,15 +287,16 @@ impl KeyAlgorithm {
                 EcdsaP384 => 23,
                 Rsa2048 | Rsa3072 | Rsa4096 => 24,
                 MlDsa44 | MlDsa65 | MlDsa87 => 22,
+                SlhDsa(_) => 18,
             }
     }
 
-    /// The digest of a certificate's signature; ML-DSA signs the message itself.
+    /// The digest of a certificate's signature; ML-DSA and SLH-DSA sign the message itself.
     fn digest(self) -> Option<MessageDigest> {
         match self {
             EcdsaP256 | Rsa2048 | Rsa3072 | Rsa4096 => Some(MessageDigest::sha256()),
             EcdsaP384 => Some(MessageDigest::sha384()),
-            MlDsa44 | MlDsa65 | MlDsa87 => None,
+            MlDsa44 | MlDsa65 | MlDsa87 | SlhDsa(_) => None,
         }
     }
 }

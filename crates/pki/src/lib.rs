@@ -35,7 +35,7 @@ mod store;
 pub mod test_chains;
 mod verify;
 
-pub use algorithm::{KeyAlgorithm, UnknownAlgorithm};
+pub use algorithm::{KeyAlgorithm, SlhDsa, UnknownAlgorithm};
 pub use anatomy::{Anatomy, DerError, DerProblem, Extension, anatomy};
 pub use chain::{Chain, certificate_message_bytes};
 pub use error::{PemProblem, PkiError};

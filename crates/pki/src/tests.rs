@@ -10,6 +10,7 @@ mod store;
 mod verify;
 
 use std::cell::OnceCell;
+use std::path::Path;
 use std::sync::LazyLock;
 use std::time::SystemTime;
 
@@ -17,7 +18,7 @@ use openssl::pkey::{PKey, Private};
 
 use crate::authority::{Authority, END_ENTITY_LIFE};
 use crate::profile::{Kind, SERVER_NAME, Validity};
-use crate::{Chain, ChainSpec, KeyAlgorithm, RootDelivery, size};
+use crate::{Chain, ChainSpec, KeyAlgorithm, RootDelivery, Store, size};
 
 /// Makes chains that share their keys, without a folder.
 struct Maker {
@@ -64,10 +65,20 @@ impl Maker {
 /// A chain of each algorithm.
 fn chains() -> impl Iterator<Item = (KeyAlgorithm, &'static Chain)> {
     static CHAINS: LazyLock<Vec<Chain>> = LazyLock::new(|| {
-        let made = KeyAlgorithm::ALL.map(|algorithm| Maker::new(ChainSpec::new(algorithm)));
-        made.iter().map(|maker| maker.chain(None)).collect()
+        let chain = |spec: ChainSpec| match spec.leaf {
+            // SLH-DSA takes up to a second to sign.
+            KeyAlgorithm::SlhDsa(_) => kept().chain(&spec).unwrap(),
+            _ => Maker::new(spec).chain(None),
+        };
+        KeyAlgorithm::ALL.map(ChainSpec::new).map(chain).into()
     });
     KeyAlgorithm::ALL.into_iter().zip(&*CHAINS)
+}
+
+/// Chains that take long to make, kept from one test run to the next.
+fn kept() -> Store {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+    Store::open(target.join("test-chains"))
 }
 
 fn mixed() -> ChainSpec {

@@ -35,7 +35,11 @@ pub fn signature_scheme(code_point: u16) -> Option<&'static str> {
         0x0904 => "mldsa44",
         0x0905 => "mldsa65",
         0x0906 => "mldsa87",
-        _ => return None,
+        _ => {
+            let mut ours = lastbyte_providers::SLH_DSA.iter();
+            let signature = ours.find(|signature| signature.code_point == code_point)?;
+            return signature.scheme.to_str().ok();
+        }
     })
 }
 

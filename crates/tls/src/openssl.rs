@@ -122,6 +122,8 @@ fn server_context(config: &TlsConfig<'_>) -> Result<SslContextBuilder, TlsError>
 }
 
 fn context(method: SslMethod, group: Group) -> Result<SslContextBuilder, TlsError> {
+    // A context knows the signature algorithms that there are when it is made.
+    lastbyte_providers::install().map_err(protocol)?;
     let mut context = SslContext::builder(method).map_err(protocol)?;
     context
         .set_min_proto_version(Some(SslVersion::TLS1_3))

@@ -1,5 +1,7 @@
 //! Whether connections did what their arm says.
 
+use std::slice;
+
 use lastbyte_pki::{ChainSpec, KeyAlgorithm, RootDelivery};
 use lastbyte_tls::names;
 
@@ -108,5 +110,6 @@ fn signature_schemes(key: KeyAlgorithm) -> &'static [u16] {
         KeyAlgorithm::MlDsa44 => &[0x0904],
         KeyAlgorithm::MlDsa65 => &[0x0905],
         KeyAlgorithm::MlDsa87 => &[0x0906],
+        KeyAlgorithm::SlhDsa(set) => slice::from_ref(&set.tls().code_point),
     }
 }
