@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use lastbyte_providers::{self as providers, SLH_DSA, TlsSignature};
+use lastbyte_providers::{self as providers, FN_DSA, SLH_DSA, TlsSignature};
 use openssl::ec::{EcGroup, EcKey};
 use openssl::error::ErrorStack;
 use openssl::hash::MessageDigest;
@@ -38,6 +38,10 @@ pub enum KeyAlgorithm {
     MlDsa87,
     /// SLH-DSA (FIPS 205) with one of its parameter sets.
     SlhDsa(SlhDsa),
+    /// FN-DSA-512; see [`FN_DSA`].
+    FnDsa512,
+    /// FN-DSA-1024; see [`FN_DSA`].
+    FnDsa1024,
 }
 
 use KeyAlgorithm::*;
@@ -72,12 +76,6 @@ static SLH_DSA_OIDS: [[u32; 9]; 12] = {
 };
 
 impl SlhDsa {
-    /// What TLS and OpenSSL know of it.
-    pub fn tls(self) -> &'static TlsSignature {
-        // The table has the order of the variants.
-        &SLH_DSA[self as usize]
-    }
-
     fn name(self) -> &'static str {
         use self::SlhDsa::*;
         match self {
@@ -97,7 +95,12 @@ impl SlhDsa {
     }
 
     fn public_key_bytes(self) -> usize {
-        usize::from(self.tls().security_bits) / 4
+        use self::SlhDsa::*;
+        match self {
+            Sha2_128s | Sha2_128f | Shake128s | Shake128f => 32,
+            Sha2_192s | Sha2_192f | Shake192s | Shake192f => 48,
+            Sha2_256s | Sha2_256f | Shake256s | Shake256f => 64,
+        }
     }
 
     fn signature_bytes(self) -> usize {
@@ -119,7 +122,7 @@ impl SlhDsa {
 
 impl KeyAlgorithm {
     /// Every algorithm, classical ones first, smaller ones first.
-    pub const ALL: [KeyAlgorithm; 20] = [
+    pub const ALL: [KeyAlgorithm; 22] = [
         EcdsaP256,
         EcdsaP384,
         Rsa2048,
@@ -140,6 +143,8 @@ impl KeyAlgorithm {
         SlhDsa(SlhDsa::Shake192f),
         SlhDsa(SlhDsa::Shake256s),
         SlhDsa(SlhDsa::Shake256f),
+        FnDsa512,
+        FnDsa1024,
     ];
 
     /// The name on the command line and in files, such as `ml-dsa-65`.
@@ -154,6 +159,8 @@ impl KeyAlgorithm {
             MlDsa65 => "ml-dsa-65",
             MlDsa87 => "ml-dsa-87",
             SlhDsa(set) => set.name(),
+            FnDsa512 => "fn-dsa-512",
+            FnDsa1024 => "fn-dsa-1024",
         }
     }
 
@@ -166,11 +173,12 @@ impl KeyAlgorithm {
         } else if key.is_a(KeyType::ML_DSA_87) {
             return Some(MlDsa87);
         }
-        let slh_dsa = KeyAlgorithm::ALL.into_iter().find(|algorithm| {
-            matches!(algorithm, SlhDsa(set) if providers::is_a(key, set.tls().algorithm))
+        let provided = KeyAlgorithm::ALL.into_iter().find(|algorithm| {
+            let signature = algorithm.provided();
+            signature.is_some_and(|signature| providers::is_a(key, signature.algorithm))
         });
-        if slh_dsa.is_some() {
-            return slh_dsa;
+        if provided.is_some() {
+            return provided;
         }
         match (key.id(), key.bits()) {
             (Id::RSA, 2048) => Some(Rsa2048),
@@ -185,9 +193,21 @@ impl KeyAlgorithm {
         }
     }
 
+    /// What TLS and OpenSSL know of an algorithm that OpenSSL itself has no TLS for.
+    pub fn provided(self) -> Option<&'static TlsSignature> {
+        let [fn_dsa_512, fn_dsa_1024] = &FN_DSA;
+        match self {
+            // The table has the order of the variants.
+            SlhDsa(set) => SLH_DSA.get(set as usize),
+            FnDsa512 => Some(fn_dsa_512),
+            FnDsa1024 => Some(fn_dsa_1024),
+            _ => None,
+        }
+    }
+
     /// Bytes of the public key as a certificate's `subjectPublicKey` holds it:
     /// an uncompressed point (SEC 1), an `RSAPublicKey` (RFC 8017), or the raw
-    /// key of FIPS 204, table 2, or FIPS 205, table 2.
+    /// key of FIPS 204, table 2, of FIPS 205, table 2, or of FN-DSA.
     pub fn public_key_bytes(self) -> usize {
         match self {
             EcdsaP256 => 65,
@@ -199,6 +219,8 @@ impl KeyAlgorithm {
             MlDsa65 => 1952,
             MlDsa87 => 2592,
             SlhDsa(set) => set.public_key_bytes(),
+            FnDsa512 => 897,
+            FnDsa1024 => 1793,
         }
     }
 
@@ -216,6 +238,8 @@ impl KeyAlgorithm {
             MlDsa65 => 3309,
             MlDsa87 => 4627,
             SlhDsa(set) => set.signature_bytes(),
+            FnDsa512 => 666,
+            FnDsa1024 => 1280,
         }
     }
 
@@ -237,7 +261,10 @@ impl KeyAlgorithm {
             MlDsa44 => ml_dsa(KeyType::ML_DSA_44),
             MlDsa65 => ml_dsa(KeyType::ML_DSA_65),
             MlDsa87 => ml_dsa(KeyType::ML_DSA_87),
-            SlhDsa(set) => providers::generate(set.tls().algorithm),
+            SlhDsa(_) | FnDsa512 | FnDsa1024 => match self.provided() {
+                Some(signature) => providers::generate(signature.algorithm),
+                None => Err(ErrorStack::get()),
+            },
         }
     }
 
@@ -274,6 +301,9 @@ impl KeyAlgorithm {
             MlDsa65 => (Oid(&[2, 16, 840, 1, 101, 3, 4, 3, 18]), &[]),
             MlDsa87 => (Oid(&[2, 16, 840, 1, 101, 3, 4, 3, 19]), &[]),
             SlhDsa(set) => (set.oid(), &[]),
+            // Those of `FN_DSA`, where it says why.
+            FnDsa512 => (Oid(&[1, 3, 6, 1, 4, 1, 32473, 2]), &[]),
+            FnDsa1024 => (Oid(&[1, 3, 6, 1, 4, 1, 32473, 3]), &[]),
         };
         der::sequence(&[&oid.to_der(), parameters])
     }
@@ -286,17 +316,17 @@ impl KeyAlgorithm {
                 EcdsaP256 => 26,
                 EcdsaP384 => 23,
                 Rsa2048 | Rsa3072 | Rsa4096 => 24,
-                MlDsa44 | MlDsa65 | MlDsa87 => 22,
+                MlDsa44 | MlDsa65 | MlDsa87 | FnDsa512 | FnDsa1024 => 22,
                 SlhDsa(_) => 18,
             }
     }
 
-    /// The digest of a certificate's signature; ML-DSA and SLH-DSA sign the message itself.
+    /// The digest of a certificate's signature; the post-quantum ones sign the message itself.
     fn digest(self) -> Option<MessageDigest> {
         match self {
             EcdsaP256 | Rsa2048 | Rsa3072 | Rsa4096 => Some(MessageDigest::sha256()),
             EcdsaP384 => Some(MessageDigest::sha384()),
-            MlDsa44 | MlDsa65 | MlDsa87 | SlhDsa(_) => None,
+            MlDsa44 | MlDsa65 | MlDsa87 | SlhDsa(_) | FnDsa512 | FnDsa1024 => None,
         }
     }
 }

@@ -3,11 +3,14 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use lastbyte_providers::TlsSignature;
 use openssl::asn1::Asn1Time;
 use openssl::error::ErrorStack;
 use openssl::pkey::{PKey, Private};
 use openssl::sha::Sha256;
 use openssl::x509::X509;
+
+use crate::algorithm::KeyAlgorithm;
 
 /// The certificates that a server sends, the key they speak for, and what a
 /// client needs to verify them.
@@ -67,6 +70,19 @@ impl Chain {
         };
         let all = self.certificates.iter().chain([&self.root]);
         Duration::from_secs(all.filter_map(since_epoch).max().unwrap_or(0))
+    }
+
+    /// The signature algorithms that whoever sends or verifies the chain needs and OpenSSL has no
+    /// TLS for.
+    pub fn provided_signatures(&self) -> Vec<&'static TlsSignature> {
+        let all = self.certificates.iter().chain([&self.root]);
+        let keys = all.filter_map(|certificate| certificate.public_key().ok());
+        let mut signatures: Vec<_> = keys
+            .filter_map(|key| KeyAlgorithm::of(&key)?.provided())
+            .collect();
+        signatures.sort_by_key(|signature| signature.code_point);
+        signatures.dedup();
+        signatures
     }
 
     /// The trust anchor.

@@ -37,6 +37,7 @@ pub struct PemFiles {
 ///
 /// [`PkiError::Pem`] names the file, what is wrong with it and the mend.
 pub fn load_pem(files: &PemFiles) -> Result<Chain, PkiError> {
+    lastbyte_providers::install()?;
     let at_chain = |problem| PkiError::pem(&files.chain, problem);
     let (end_entity, mut issuers) = read_certificates(&files.chain)?;
 

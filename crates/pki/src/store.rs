@@ -64,6 +64,7 @@ impl Store {
     /// to be made and the folder can't be written.
     pub fn chain(&self, spec: &ChainSpec) -> Result<Chain, PkiError> {
         spec.validate()?;
+        lastbyte_providers::install()?;
         let now = SystemTime::now();
         match self.kept_chain(spec, now) {
             Some(chain) => Ok(chain),

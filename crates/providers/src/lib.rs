@@ -4,7 +4,9 @@
 //! (`provider(7)`, `provider-base(7)`: the capability TLS-SIGALG).
 
 mod ffi;
+mod fn_dsa;
 
+use std::cell::RefCell;
 use std::ffi::CStr;
 use std::sync::OnceLock;
 
@@ -44,7 +46,7 @@ const fn slh_dsa(
 
 /// SLH-DSA (FIPS 205), in the order of its code points. They are those of
 /// draft-reddy-tls-slhdsa-02, "SLH-DSA SignatureSchemes Types"; the object identifiers are those of RFC 9909, section 3.
-pub const SLH_DSA: [TlsSignature; 12] = [
+pub static SLH_DSA: [TlsSignature; 12] = [
     slh_dsa(
         c"SLH-DSA-SHA2-128s",
         c"slhdsa_sha2_128s",
@@ -131,8 +133,63 @@ pub const SLH_DSA: [TlsSignature; 12] = [
     ),
 ];
 
-/// Makes the algorithms known to OpenSSL's default library context. Contexts for TLS that are made
-/// later offer and accept them. It happens once, whoever asks for it.
+/// FN-DSA-512 and FN-DSA-1024 as the crate `fn-dsa` has them: FIPS 206 is not published, and what
+/// it will say may differ. Signatures have a fixed length, 666 and 1280 bytes.
+///
+/// No code point and no object identifier is assigned: draft-ietf-lamps-fn-dsa-certificates-00,
+/// "Identifiers", leaves the latter open until NIST registers them. Falcon, for which the OQS
+/// provider has some (0xfedc and 1.3.9999.3.16, 0xfedf and 1.3.9999.3.19 for signatures of these
+/// lengths), is another algorithm. So the code points here are of those for private use (RFC 8446,
+/// section 11), and the object identifiers are under the number that RFC 5612 sets aside for
+/// examples; they are as long as NIST's, so that sizes will stay as they are.
+pub static FN_DSA: [TlsSignature; 2] = [
+    TlsSignature {
+        algorithm: c"FN-DSA-512",
+        scheme: c"fndsa512",
+        code_point: 0xFFF0,
+        oid: c"1.3.6.1.4.1.32473.2",
+        security_bits: 128,
+    },
+    TlsSignature {
+        algorithm: c"FN-DSA-1024",
+        scheme: c"fndsa1024",
+        code_point: 0xFFF1,
+        oid: c"1.3.6.1.4.1.32473.3",
+        security_bits: 256,
+    },
+];
+
+/// All of [`SLH_DSA`] and [`FN_DSA`].
+pub fn signatures() -> impl Iterator<Item = &'static TlsSignature> {
+    static ALL: [&[TlsSignature]; 2] = [&SLH_DSA, &FN_DSA];
+    ALL.into_iter().flatten()
+}
+
+thread_local! {
+    static OFFERED: RefCell<Vec<TlsSignature>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Calls `make`: contexts for TLS that it makes know these signatures besides OpenSSL's own. Those
+/// made without this know none: what a client offers costs bytes of its ClientHello.
+///
+/// # Errors
+///
+/// When OpenSSL refuses the provider; then `make` is not called.
+pub fn offering<T>(
+    signatures: &[&TlsSignature],
+    make: impl FnOnce() -> T,
+) -> Result<T, ErrorStack> {
+    install()?;
+    // A context asks for them when it is made, on the same thread.
+    let wanted = signatures.iter().map(|signature| **signature).collect();
+    let before = OFFERED.replace(wanted);
+    let made = make();
+    OFFERED.replace(before);
+    Ok(made)
+}
+
+/// Makes the algorithms known to OpenSSL's default library context: their keys, and certificates. It
+/// happens once, whoever asks for it.
 ///
 /// # Errors
 ///

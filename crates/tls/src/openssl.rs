@@ -42,9 +42,12 @@ impl OpenSsl {
     /// # Errors
     /// [`TlsError::Setup`] when OpenSSL can't use the group or the chain.
     pub fn new(config: &TlsConfig<'_>) -> Result<OpenSsl, TlsError> {
+        let signatures = config.chain.provided_signatures();
+        let make = || (client_context(config), server_context(config));
+        let (client, server) = lastbyte_providers::offering(&signatures, make).map_err(protocol)?;
         Ok(OpenSsl {
-            client: client_context(config)?.build(),
-            server: server_context(config)?.build(),
+            client: client?.build(),
+            server: server?.build(),
             server_name: config.chain.server_name().to_owned(),
         })
     }
@@ -122,8 +125,6 @@ fn server_context(config: &TlsConfig<'_>) -> Result<SslContextBuilder, TlsError>
 }
 
 fn context(method: SslMethod, group: Group) -> Result<SslContextBuilder, TlsError> {
-    // A context knows the signature algorithms that there are when it is made.
-    lastbyte_providers::install().map_err(protocol)?;
     let mut context = SslContext::builder(method).map_err(protocol)?;
     context
         .set_min_proto_version(Some(SslVersion::TLS1_3))

@@ -110,6 +110,8 @@ fn signature_schemes(key: KeyAlgorithm) -> &'static [u16] {
         KeyAlgorithm::MlDsa44 => &[0x0904],
         KeyAlgorithm::MlDsa65 => &[0x0905],
         KeyAlgorithm::MlDsa87 => &[0x0906],
-        KeyAlgorithm::SlhDsa(set) => slice::from_ref(&set.tls().code_point),
+        KeyAlgorithm::SlhDsa(_) | KeyAlgorithm::FnDsa512 | KeyAlgorithm::FnDsa1024 => key
+            .provided()
+            .map_or(&[], |signature| slice::from_ref(&signature.code_point)),
     }
 }

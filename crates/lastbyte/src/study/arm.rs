@@ -325,9 +325,6 @@ fn is_path(chain: &str) -> bool {
 }
 
 fn parse_algorithm(text: &str) -> Result<KeyAlgorithm, ArmProblem> {
-    if text.starts_with("slh-dsa-") || text.starts_with("fn-dsa-") {
-        return Err(ArmProblem::NotYet(text.to_owned()));
-    }
     text.parse().map_err(|_| ArmProblem::UnknownChain {
         chain: text.to_owned(),
         mend: mend(text, KeyAlgorithm::ALL.map(KeyAlgorithm::name)),

@@ -180,8 +180,8 @@ fn errors_name_the_arm_the_part_and_the_mend() {
             "\"delivery\" can't be measured yet",
         ),
         (
-            "secp256r1/fn-dsa-512",
-            "\"fn-dsa-512\" can't be measured yet",
+            "secp256r1/fn-dsa-256",
+            r#"unknown chain "fn-dsa-256": did you mean "fn-dsa-512"?"#,
         ),
     ] {
         let problem = problem(text);

@@ -27,7 +27,7 @@ fn an_unknown_name_is_answered_with_the_nearest() {
          rsa-4096, ml-dsa-44, ml-dsa-65, ml-dsa-87, slh-dsa-sha2-128s, slh-dsa-sha2-128f, \
          slh-dsa-sha2-192s, slh-dsa-sha2-192f, slh-dsa-sha2-256s, slh-dsa-sha2-256f, \
          slh-dsa-shake-128s, slh-dsa-shake-128f, slh-dsa-shake-192s, slh-dsa-shake-192f, \
-         slh-dsa-shake-256s, slh-dsa-shake-256f"
+         slh-dsa-shake-256s, slh-dsa-shake-256f, fn-dsa-512, fn-dsa-1024"
     );
 }
 

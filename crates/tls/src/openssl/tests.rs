@@ -125,6 +125,8 @@ fn every_algorithm_proves_its_chain() {
             "slhdsa_shake_256f",
             49856..=49856,
         ),
+        (KeyAlgorithm::FnDsa512, "fndsa512", 666..=666),
+        (KeyAlgorithm::FnDsa1024, "fndsa1024", 1280..=1280),
     ];
     assert_eq!(
         table.clone().map(|(algorithm, ..)| algorithm),
@@ -145,6 +147,31 @@ fn every_algorithm_proves_its_chain() {
         );
         assert_chain_was_sent(&observation, &chain);
     }
+}
+
+/// Each costs 2 bytes of the ClientHello, and only arms that need it pay them.
+#[test]
+fn only_the_signatures_of_the_chain_are_offered() {
+    let bytes = |leaf, ca| {
+        let spec = ChainSpec {
+            ca,
+            ..ChainSpec::new(leaf)
+        };
+        let observation = observe(&openssl(Group::X25519, &chain(&spec)));
+        assert_chain_was_sent(&observation, &chain(&spec));
+        observation.client_hello_bytes
+    };
+    let slh_dsa = KeyAlgorithm::SlhDsa(lastbyte_pki::SlhDsa::Sha2_192f);
+    assert_eq!(bytes(KeyAlgorithm::FnDsa512, slh_dsa), Some(233 + 4));
+    assert_eq!(bytes(KeyAlgorithm::EcdsaP256, slh_dsa), Some(233 + 2));
+    assert_eq!(
+        bytes(KeyAlgorithm::FnDsa512, KeyAlgorithm::MlDsa44),
+        Some(233 + 2)
+    );
+    assert_eq!(
+        bytes(KeyAlgorithm::MlDsa44, KeyAlgorithm::MlDsa44),
+        Some(233)
+    );
 }
 
 #[test]
