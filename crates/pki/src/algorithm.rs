@@ -322,7 +322,7 @@ impl KeyAlgorithm {
     }
 
     /// The digest of a certificate's signature; the post-quantum ones sign the message itself.
-    fn digest(self) -> Option<MessageDigest> {
+    pub(crate) fn digest(self) -> Option<MessageDigest> {
         match self {
             EcdsaP256 | Rsa2048 | Rsa3072 | Rsa4096 => Some(MessageDigest::sha256()),
             EcdsaP384 => Some(MessageDigest::sha384()),

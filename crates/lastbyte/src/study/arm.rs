@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use lastbyte_link::{Bytes, UnitError};
-use lastbyte_pki::{ChainSpec, KeyAlgorithm, PemFiles, RootDelivery};
+use lastbyte_pki::{ChainSpec, KeyAlgorithm, PaddedCertificate, PemFiles, RootDelivery};
 use lastbyte_tls::UnknownGroup;
 use thiserror::Error;
 
@@ -124,13 +124,15 @@ enum Setting {
     Key,
     Ca,
     Delivery,
+    Padding,
     Scts,
+    SctAlgorithm,
     Mutual,
     Resume,
 }
 
 impl Setting {
-    const ALL: [Setting; 10] = [
+    const ALL: [Setting; 12] = [
         Setting::Intermediates,
         Setting::Root,
         Setting::RecordSize,
@@ -138,7 +140,9 @@ impl Setting {
         Setting::Key,
         Setting::Ca,
         Setting::Delivery,
+        Setting::Padding,
         Setting::Scts,
+        Setting::SctAlgorithm,
         Setting::Mutual,
         Setting::Resume,
     ];
@@ -152,7 +156,9 @@ impl Setting {
             Setting::Key => "key",
             Setting::Ca => "ca",
             Setting::Delivery => "delivery",
+            Setting::Padding => "padding",
             Setting::Scts => "scts",
+            Setting::SctAlgorithm => "sct_algorithm",
             Setting::Mutual => "mutual",
             Setting::Resume => "resume",
         }
@@ -195,9 +201,21 @@ fn parse(text: &str) -> Result<Arm, ArmProblem> {
                 spec.intermediates = parse_intermediates(value)?;
             }
             (Setting::Root, ArmChain::Made(spec)) => spec.root = parse_root(value)?,
+            (Setting::Padding, ArmChain::Made(spec)) => spec.padding = parse_padding(value)?,
+            (Setting::Scts, ArmChain::Made(spec)) => spec.scts = parse_scts(value)?,
+            (Setting::SctAlgorithm, ArmChain::Made(spec)) => {
+                spec.sct_algorithm = parse_sct_algorithm(value)?;
+            }
             (Setting::Key, ArmChain::Pem(files)) => files.key = Some(parse_path(*key, value)?),
             (Setting::Ca, ArmChain::Pem(files)) => files.ca = Some(parse_path(*key, value)?),
-            (Setting::Intermediates | Setting::Root, ArmChain::Pem(files)) => {
+            (
+                Setting::Intermediates
+                | Setting::Root
+                | Setting::Padding
+                | Setting::Scts
+                | Setting::SctAlgorithm,
+                ArmChain::Pem(files),
+            ) => {
                 return Err(ArmProblem::NotForFiles {
                     part: format!("{}=", key.name()),
                     path: files.chain.clone(),
@@ -209,7 +227,7 @@ fn parse(text: &str) -> Result<Arm, ArmProblem> {
                     chain: spec.to_string(),
                 });
             }
-            (Setting::Delivery | Setting::Scts | Setting::Mutual | Setting::Resume, _) => {
+            (Setting::Delivery | Setting::Mutual | Setting::Resume, _) => {
                 return Err(ArmProblem::NotYet(key.name().to_owned()));
             }
         }
@@ -299,11 +317,14 @@ fn parse_made(text: &str) -> Result<ChainSpec, ArmProblem> {
         Some((algorithms, size)) => (algorithms, Some(parse_size(size)?)),
         None => (text, None),
     };
-    let (leaf, ca) = algorithms
+    // LEAF, LEAF+CA or LEAF+CA+ROOT: who is not named is as the one below.
+    let (leaf, above) = algorithms
         .split_once('+')
         .unwrap_or((algorithms, algorithms));
+    let (ca, root) = above.split_once('+').unwrap_or((above, above));
     Ok(ChainSpec {
         ca: parse_algorithm(ca)?,
+        root_key: parse_algorithm(root)?,
         certificate_bytes,
         ..ChainSpec::new(parse_algorithm(leaf)?)
     })
@@ -348,6 +369,29 @@ fn parse_root(value: &str) -> Result<RootDelivery, ArmProblem> {
         "omitted" => Ok(RootDelivery::Omitted),
         _ => Err(Setting::Root.refuse(value, mend(value, ["sent", "omitted"]))),
     }
+}
+
+fn parse_padding(value: &str) -> Result<PaddedCertificate, ArmProblem> {
+    match value {
+        "end-entity" => Ok(PaddedCertificate::EndEntity),
+        "last" => Ok(PaddedCertificate::Last),
+        _ => Err(Setting::Padding.refuse(value, mend(value, ["end-entity", "last"]))),
+    }
+}
+
+fn parse_scts(value: &str) -> Result<u8, ArmProblem> {
+    value
+        .parse()
+        .ok()
+        .filter(|scts| *scts <= ChainSpec::MAX_SCTS)
+        .ok_or_else(|| Setting::Scts.refuse(value, format!("use 0 to {}", ChainSpec::MAX_SCTS)))
+}
+
+fn parse_sct_algorithm(value: &str) -> Result<KeyAlgorithm, ArmProblem> {
+    let mend = || mend(value, KeyAlgorithm::ALL.map(KeyAlgorithm::name));
+    value
+        .parse()
+        .map_err(|_| Setting::SctAlgorithm.refuse(value, mend()))
 }
 
 fn parse_record_size(value: &str) -> Result<RecordSize, ArmProblem> {

@@ -155,6 +155,7 @@ fn only_the_signatures_of_the_chain_are_offered() {
     let bytes = |leaf, ca| {
         let spec = ChainSpec {
             ca,
+            root_key: ca,
             ..ChainSpec::new(leaf)
         };
         let observation = observe(&openssl(Group::X25519, &chain(&spec)));
