@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use lastbyte_providers::{self as providers, FN_DSA, SLH_DSA, TlsSignature};
 use openssl::ec::{EcGroup, EcKey};
 use openssl::error::ErrorStack;
 use openssl::hash::MessageDigest;
@@ -35,14 +36,115 @@ pub enum KeyAlgorithm {
     MlDsa65,
     /// ML-DSA-87 (FIPS 204).
     MlDsa87,
+    /// SLH-DSA (FIPS 205) with one of its parameter sets.
+    SlhDsa(SlhDsa),
+    /// FN-DSA-512; see [`FN_DSA`].
+    FnDsa512,
+    /// FN-DSA-1024; see [`FN_DSA`].
+    FnDsa1024,
 }
 
 use KeyAlgorithm::*;
 
+/// A parameter set of SLH-DSA (FIPS 205, table 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum SlhDsa {
+    Sha2_128s,
+    Sha2_128f,
+    Sha2_192s,
+    Sha2_192f,
+    Sha2_256s,
+    Sha2_256f,
+    Shake128s,
+    Shake128f,
+    Shake192s,
+    Shake192f,
+    Shake256s,
+    Shake256f,
+}
+
+/// RFC 9909, section 3.
+static SLH_DSA_OIDS: [[u32; 9]; 12] = {
+    let mut oids = [[2, 16, 840, 1, 101, 3, 4, 3, 20]; 12];
+    let mut set = 0;
+    while set < oids.len() {
+        oids[set][8] += set as u32;
+        set += 1;
+    }
+    oids
+};
+
+impl SlhDsa {
+    fn name(self) -> &'static str {
+        use self::SlhDsa::*;
+        match self {
+            Sha2_128s => "slh-dsa-sha2-128s",
+            Sha2_128f => "slh-dsa-sha2-128f",
+            Sha2_192s => "slh-dsa-sha2-192s",
+            Sha2_192f => "slh-dsa-sha2-192f",
+            Sha2_256s => "slh-dsa-sha2-256s",
+            Sha2_256f => "slh-dsa-sha2-256f",
+            Shake128s => "slh-dsa-shake-128s",
+            Shake128f => "slh-dsa-shake-128f",
+            Shake192s => "slh-dsa-shake-192s",
+            Shake192f => "slh-dsa-shake-192f",
+            Shake256s => "slh-dsa-shake-256s",
+            Shake256f => "slh-dsa-shake-256f",
+        }
+    }
+
+    fn public_key_bytes(self) -> usize {
+        use self::SlhDsa::*;
+        match self {
+            Sha2_128s | Sha2_128f | Shake128s | Shake128f => 32,
+            Sha2_192s | Sha2_192f | Shake192s | Shake192f => 48,
+            Sha2_256s | Sha2_256f | Shake256s | Shake256f => 64,
+        }
+    }
+
+    fn signature_bytes(self) -> usize {
+        use self::SlhDsa::*;
+        match self {
+            Sha2_128s | Shake128s => 7856,
+            Sha2_128f | Shake128f => 17088,
+            Sha2_192s | Shake192s => 16224,
+            Sha2_192f | Shake192f => 35664,
+            Sha2_256s | Shake256s => 29792,
+            Sha2_256f | Shake256f => 49856,
+        }
+    }
+
+    fn oid(self) -> Oid {
+        Oid(&SLH_DSA_OIDS[self as usize])
+    }
+}
+
 impl KeyAlgorithm {
     /// Every algorithm, classical ones first, smaller ones first.
-    pub const ALL: [KeyAlgorithm; 8] = [
-        EcdsaP256, EcdsaP384, Rsa2048, Rsa3072, Rsa4096, MlDsa44, MlDsa65, MlDsa87,
+    pub const ALL: [KeyAlgorithm; 22] = [
+        EcdsaP256,
+        EcdsaP384,
+        Rsa2048,
+        Rsa3072,
+        Rsa4096,
+        MlDsa44,
+        MlDsa65,
+        MlDsa87,
+        SlhDsa(SlhDsa::Sha2_128s),
+        SlhDsa(SlhDsa::Sha2_128f),
+        SlhDsa(SlhDsa::Sha2_192s),
+        SlhDsa(SlhDsa::Sha2_192f),
+        SlhDsa(SlhDsa::Sha2_256s),
+        SlhDsa(SlhDsa::Sha2_256f),
+        SlhDsa(SlhDsa::Shake128s),
+        SlhDsa(SlhDsa::Shake128f),
+        SlhDsa(SlhDsa::Shake192s),
+        SlhDsa(SlhDsa::Shake192f),
+        SlhDsa(SlhDsa::Shake256s),
+        SlhDsa(SlhDsa::Shake256f),
+        FnDsa512,
+        FnDsa1024,
     ];
 
     /// The name on the command line and in files, such as `ml-dsa-65`.
@@ -56,6 +158,9 @@ impl KeyAlgorithm {
             MlDsa44 => "ml-dsa-44",
             MlDsa65 => "ml-dsa-65",
             MlDsa87 => "ml-dsa-87",
+            SlhDsa(set) => set.name(),
+            FnDsa512 => "fn-dsa-512",
+            FnDsa1024 => "fn-dsa-1024",
         }
     }
 
@@ -67,6 +172,13 @@ impl KeyAlgorithm {
             return Some(MlDsa65);
         } else if key.is_a(KeyType::ML_DSA_87) {
             return Some(MlDsa87);
+        }
+        let provided = KeyAlgorithm::ALL.into_iter().find(|algorithm| {
+            let signature = algorithm.provided();
+            signature.is_some_and(|signature| providers::is_a(key, signature.algorithm))
+        });
+        if provided.is_some() {
+            return provided;
         }
         match (key.id(), key.bits()) {
             (Id::RSA, 2048) => Some(Rsa2048),
@@ -81,9 +193,21 @@ impl KeyAlgorithm {
         }
     }
 
+    /// What TLS and OpenSSL know of an algorithm that OpenSSL itself has no TLS for.
+    pub fn provided(self) -> Option<&'static TlsSignature> {
+        let [fn_dsa_512, fn_dsa_1024] = &FN_DSA;
+        match self {
+            // The table has the order of the variants.
+            SlhDsa(set) => SLH_DSA.get(set as usize),
+            FnDsa512 => Some(fn_dsa_512),
+            FnDsa1024 => Some(fn_dsa_1024),
+            _ => None,
+        }
+    }
+
     /// Bytes of the public key as a certificate's `subjectPublicKey` holds it:
     /// an uncompressed point (SEC 1), an `RSAPublicKey` (RFC 8017), or the raw
-    /// key of FIPS 204, table 2.
+    /// key of FIPS 204, table 2, of FIPS 205, table 2, or of FN-DSA.
     pub fn public_key_bytes(self) -> usize {
         match self {
             EcdsaP256 => 65,
@@ -94,6 +218,9 @@ impl KeyAlgorithm {
             MlDsa44 => 1312,
             MlDsa65 => 1952,
             MlDsa87 => 2592,
+            SlhDsa(set) => set.public_key_bytes(),
+            FnDsa512 => 897,
+            FnDsa1024 => 1793,
         }
     }
 
@@ -110,6 +237,9 @@ impl KeyAlgorithm {
             MlDsa44 => 2420,
             MlDsa65 => 3309,
             MlDsa87 => 4627,
+            SlhDsa(set) => set.signature_bytes(),
+            FnDsa512 => 666,
+            FnDsa1024 => 1280,
         }
     }
 
@@ -131,6 +261,10 @@ impl KeyAlgorithm {
             MlDsa44 => ml_dsa(KeyType::ML_DSA_44),
             MlDsa65 => ml_dsa(KeyType::ML_DSA_65),
             MlDsa87 => ml_dsa(KeyType::ML_DSA_87),
+            SlhDsa(_) | FnDsa512 | FnDsa1024 => match self.provided() {
+                Some(signature) => providers::generate(signature.algorithm),
+                None => Err(ErrorStack::get()),
+            },
         }
     }
 
@@ -156,7 +290,7 @@ impl KeyAlgorithm {
     }
 
     /// The DER of the `AlgorithmIdentifier` that names a signature: RFC 4055
-    /// section 5, RFC 5758 section 3.2, RFC 9881 section 2.
+    /// section 5, RFC 5758 section 3.2, RFC 9881 section 2, RFC 9909 section 3.
     pub(crate) fn signature_identifier(self) -> Vec<u8> {
         const NULL: &[u8] = &[0x05, 0x00];
         let (oid, parameters): (Oid, &[u8]) = match self {
@@ -166,6 +300,10 @@ impl KeyAlgorithm {
             MlDsa44 => (Oid(&[2, 16, 840, 1, 101, 3, 4, 3, 17]), &[]),
             MlDsa65 => (Oid(&[2, 16, 840, 1, 101, 3, 4, 3, 18]), &[]),
             MlDsa87 => (Oid(&[2, 16, 840, 1, 101, 3, 4, 3, 19]), &[]),
+            SlhDsa(set) => (set.oid(), &[]),
+            // Those of `FN_DSA`, where it says why.
+            FnDsa512 => (Oid(&[1, 3, 6, 1, 4, 1, 32473, 2]), &[]),
+            FnDsa1024 => (Oid(&[1, 3, 6, 1, 4, 1, 32473, 3]), &[]),
         };
         der::sequence(&[&oid.to_der(), parameters])
     }
@@ -178,16 +316,17 @@ impl KeyAlgorithm {
                 EcdsaP256 => 26,
                 EcdsaP384 => 23,
                 Rsa2048 | Rsa3072 | Rsa4096 => 24,
-                MlDsa44 | MlDsa65 | MlDsa87 => 22,
+                MlDsa44 | MlDsa65 | MlDsa87 | FnDsa512 | FnDsa1024 => 22,
+                SlhDsa(_) => 18,
             }
     }
 
-    /// The digest of a certificate's signature; ML-DSA signs the message itself.
-    fn digest(self) -> Option<MessageDigest> {
+    /// The digest of a certificate's signature; the post-quantum ones sign the message itself.
+    pub(crate) fn digest(self) -> Option<MessageDigest> {
         match self {
             EcdsaP256 | Rsa2048 | Rsa3072 | Rsa4096 => Some(MessageDigest::sha256()),
             EcdsaP384 => Some(MessageDigest::sha384()),
-            MlDsa44 | MlDsa65 | MlDsa87 => None,
+            MlDsa44 | MlDsa65 | MlDsa87 | SlhDsa(_) | FnDsa512 | FnDsa1024 => None,
         }
     }
 }

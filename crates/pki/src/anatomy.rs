@@ -5,8 +5,10 @@ use std::fmt::Write;
 use thiserror::Error;
 
 use crate::der::{
-    BIT_STRING, BOOLEAN, INTEGER, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE, explicit, implicit,
+    BIT_STRING, BOOLEAN, INTEGER, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE, element, explicit,
+    implicit,
 };
+use crate::sct;
 
 /// Where the bytes of a certificate go. All sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,6 +118,57 @@ fn extensions(mut wrapped: Reader) -> Result<Vec<Extension>, DerError> {
         extensions.push(Extension { oid, bytes });
     }
     Ok(extensions)
+}
+
+/// What a log of Certificate Transparency signed of a certificate.
+pub(crate) struct PrecertificateParts {
+    /// The bytes of its list of SCTs, if it has one.
+    pub(crate) scts: Option<Vec<u8>>,
+    /// The `TBSCertificate` without the extension that the list is in (RFC 6962, section 3.2).
+    pub(crate) signed: Vec<u8>,
+}
+
+/// Takes the SCTs out of the DER of a certificate.
+pub(crate) fn precertificate(der: &[u8]) -> Result<PrecertificateParts, DerError> {
+    let mut input = Reader {
+        rest: der,
+        offset: 0,
+    };
+    let mut certificate = input.enter(SEQUENCE, "Certificate")?;
+    let signed = certificate.enter(SEQUENCE, "TBSCertificate")?;
+    let mut scts = None;
+    let mut kept = Vec::new();
+    let mut fields = signed;
+    while let Some(tag) = fields.rest.first() {
+        let before = fields.rest;
+        let field = fields.element(*tag, "TBSCertificate")?;
+        if *tag != explicit(3) {
+            let (field, _) = before.split_at(field.bytes);
+            kept.extend_from_slice(field);
+            continue;
+        }
+        let mut list = field.contents.clone().enter(SEQUENCE, "Extensions")?;
+        let mut extensions = Vec::new();
+        while !list.rest.is_empty() {
+            let before = list.rest;
+            let extension = list.element(SEQUENCE, "Extension")?;
+            let mut contents = extension.contents;
+            if contents.oid()? == sct::EXTENSION.to_string() {
+                contents.optional(BOOLEAN, "critical")?;
+                let mut value = contents.enter(OCTET_STRING, "extnValue")?;
+                let list = value.enter(OCTET_STRING, "SignedCertificateTimestampList")?;
+                scts = Some(list.rest.to_vec());
+            } else {
+                let (extension, _) = before.split_at(extension.bytes);
+                extensions.extend_from_slice(extension);
+            }
+        }
+        kept.extend(element(explicit(3), &element(SEQUENCE, &extensions)));
+    }
+    Ok(PrecertificateParts {
+        scts,
+        signed: element(SEQUENCE, &kept),
+    })
 }
 
 /// Why bytes are not a certificate.

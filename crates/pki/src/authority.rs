@@ -9,7 +9,9 @@ use openssl::x509::X509;
 
 use crate::algorithm::KeyAlgorithm;
 use crate::error::PkiError;
-use crate::profile::{self, Contents, Kind, SERIAL_BYTES, Validity};
+use crate::profile::{self, Contents, Kind, Padding, SERIAL_BYTES, Validity};
+use crate::sct::{self, Log};
+use crate::spec::{ChainSpec, Role};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const ROOT_LIFE: Duration = DAY.saturating_mul(20 * 365);
@@ -19,7 +21,9 @@ pub(crate) const END_ENTITY_LIFE: Duration = DAY.saturating_mul(90);
 /// A root and its intermediates.
 #[derive(Clone)]
 pub(crate) struct Authority {
+    /// The algorithm of `key`.
     pub(crate) algorithm: KeyAlgorithm,
+    pub(crate) role: Role,
     /// The one that issues end-entity certificates first.
     pub(crate) intermediates: Vec<X509>,
     pub(crate) root: X509,
@@ -28,15 +32,17 @@ pub(crate) struct Authority {
 }
 
 impl Authority {
-    /// Makes keys and certificates. The URL of each intermediate's CRL is
-    /// `crl_padding` characters longer than it need be.
+    /// Makes the keys and certificates that `spec` asks for, with their share of the padding.
     pub(crate) fn new(
-        algorithm: KeyAlgorithm,
-        intermediates: u8,
-        crl_padding: usize,
+        spec: &ChainSpec,
+        padding: &Padding,
         now: SystemTime,
     ) -> Result<Authority, PkiError> {
-        let key = algorithm.generate()?;
+        let padding_at = |level| match &padding.extension {
+            Some(bytes) if spec.padded_level() == level => Some(bytes.as_slice()),
+            _ => None,
+        };
+        let key = spec.root_key.generate()?;
         let public = key.public_key_to_der()?;
         let root = Contents {
             level: 0,
@@ -44,47 +50,118 @@ impl Authority {
             validity: Validity::from(now, ROOT_LIFE),
             key: &public,
             issuer_key: &public,
-            signature: algorithm,
+            signature: spec.root_key,
+            role: spec.role,
             kind: Kind::Root,
+            padding: padding_at(0),
         };
         let mut authority = Authority {
-            algorithm,
+            algorithm: spec.root_key,
+            role: spec.role,
             intermediates: Vec::new(),
             root: sign(&root, &key)?,
             key,
         };
-        for path_length in (0..intermediates).rev() {
-            let key = algorithm.generate()?;
-            let validity = Validity::from(now, INTERMEDIATE_LIFE);
+        for path_length in (0..spec.intermediates).rev() {
+            let key = spec.ca.generate()?;
             let kind = Kind::Intermediate {
                 path_length,
-                crl_padding,
+                crl_padding: padding.intermediate_crl,
             };
-            let certificate = authority.issue(&key, validity, kind)?;
+            let level = authority.next_level();
+            let intermediate = Subject {
+                key: &key,
+                validity: Validity::from(now, INTERMEDIATE_LIFE),
+                kind,
+                padding: padding_at(level),
+            };
+            let certificate = authority.issue(&intermediate)?;
             authority.intermediates.insert(0, certificate);
             authority.key = key;
+            authority.algorithm = spec.ca;
         }
         Ok(authority)
     }
 
-    /// Issues a certificate for `key`.
-    pub(crate) fn issue(
+    /// Issues the end-entity certificate of a chain, with SCTs of `logs`.
+    pub(crate) fn issue_end_entity(
         &self,
+        spec: &ChainSpec,
         key: &PKeyRef<Private>,
-        validity: Validity,
-        kind: Kind,
+        padding: &Padding,
+        logs: &[Log],
+        now: SystemTime,
     ) -> Result<X509, PkiError> {
-        let contents = Contents {
-            level: 1 + self.intermediates.len(),
-            serial: serial()?,
-            validity,
-            key: &key.public_key_to_der()?,
-            issuer_key: &self.key.public_key_to_der()?,
-            signature: self.algorithm,
-            kind,
+        let padded = spec.padded_level() == spec.end_entity_level();
+        let kind = |scts| Kind::EndEntity {
+            algorithm: spec.leaf,
+            name: spec.role.name(),
+            crl_padding: padding.crl,
+            scts,
         };
-        sign(&contents, &self.key)
+        let subject = |scts| Subject {
+            key,
+            validity: Validity::from(now, END_ENTITY_LIFE),
+            kind: kind(scts),
+            padding: padding.extension.as_deref().filter(|_| padded),
+        };
+        if logs.is_empty() {
+            return self.issue(&subject(&[]));
+        }
+        // The logs sign what the certificate says without their SCTs (RFC 6962, section 3.2).
+        let serial = serial()?;
+        let public = key.public_key_to_der()?;
+        let issuer = self.key.public_key_to_der()?;
+        let without = self.contents(&subject(&[]), serial, &public, &issuer);
+        let scts = sct::extension(logs, &issuer, &without.to_be_signed(), now)?;
+        sign(
+            &self.contents(&subject(&scts), serial, &public, &issuer),
+            &self.key,
+        )
     }
+
+    /// Issues a certificate.
+    pub(crate) fn issue(&self, subject: &Subject) -> Result<X509, PkiError> {
+        let public = subject.key.public_key_to_der()?;
+        let issuer = self.key.public_key_to_der()?;
+        sign(
+            &self.contents(subject, serial()?, &public, &issuer),
+            &self.key,
+        )
+    }
+
+    fn contents<'a>(
+        &self,
+        subject: &Subject<'a>,
+        serial: [u8; SERIAL_BYTES],
+        public: &'a [u8],
+        issuer: &'a [u8],
+    ) -> Contents<'a> {
+        Contents {
+            level: self.next_level(),
+            serial,
+            validity: subject.validity,
+            key: public,
+            issuer_key: issuer,
+            signature: self.algorithm,
+            role: self.role,
+            kind: subject.kind,
+            padding: subject.padding,
+        }
+    }
+
+    /// Certificates above the next one that is issued.
+    fn next_level(&self) -> usize {
+        1 + self.intermediates.len()
+    }
+}
+
+/// What a certificate is issued for.
+pub(crate) struct Subject<'a> {
+    pub(crate) key: &'a PKeyRef<Private>,
+    pub(crate) validity: Validity,
+    pub(crate) kind: Kind<'a>,
+    pub(crate) padding: Option<&'a [u8]>,
 }
 
 fn sign(contents: &Contents, key: &PKeyRef<Private>) -> Result<X509, PkiError> {

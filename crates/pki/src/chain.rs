@@ -3,11 +3,16 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use lastbyte_providers::TlsSignature;
 use openssl::asn1::Asn1Time;
 use openssl::error::ErrorStack;
-use openssl::pkey::{PKey, Private};
+use openssl::pkey::{PKey, Private, Public};
 use openssl::sha::Sha256;
 use openssl::x509::X509;
+
+use crate::algorithm::KeyAlgorithm;
+use crate::error::PkiError;
+use crate::sct::{Sct, verify_scts};
 
 /// The certificates that a server sends, the key they speak for, and what a
 /// client needs to verify them.
@@ -17,6 +22,7 @@ pub struct Chain {
     root: X509,
     key: PKey<Private>,
     server_name: String,
+    logs: Vec<PKey<Public>>,
     certificate_message_bytes: usize,
     digest: String,
 }
@@ -45,6 +51,7 @@ impl Chain {
             root,
             key,
             server_name,
+            logs: Vec::new(),
             certificate_message_bytes: certificate_message_bytes(lengths),
             digest,
         })
@@ -69,6 +76,19 @@ impl Chain {
         Duration::from_secs(all.filter_map(since_epoch).max().unwrap_or(0))
     }
 
+    /// The signature algorithms that whoever sends or verifies the chain needs and OpenSSL has no
+    /// TLS for.
+    pub fn provided_signatures(&self) -> Vec<&'static TlsSignature> {
+        let all = self.certificates.iter().chain([&self.root]);
+        let keys = all.filter_map(|certificate| certificate.public_key().ok());
+        let mut signatures: Vec<_> = keys
+            .filter_map(|key| KeyAlgorithm::of(&key)?.provided())
+            .collect();
+        signatures.sort_by_key(|signature| signature.code_point);
+        signatures.dedup();
+        signatures
+    }
+
     /// The trust anchor.
     pub fn root(&self) -> &X509 {
         &self.root
@@ -77,6 +97,30 @@ impl Chain {
     /// The end-entity's private key.
     pub fn key(&self) -> &PKey<Private> {
         &self.key
+    }
+
+    /// The same chain, for a client that knows these logs.
+    pub(crate) fn with_logs(self, logs: Vec<PKey<Public>>) -> Chain {
+        Chain { logs, ..self }
+    }
+
+    /// The public keys of the logs that the end-entity has SCTs of.
+    pub fn logs(&self) -> &[PKey<Public>] {
+        &self.logs
+    }
+
+    /// Verifies the end-entity's SCTs with the logs that its chain was made with. A chain from a
+    /// file has none, so its logs are all unknown.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`verify_scts`].
+    pub fn scts(&self) -> Result<Vec<Sct>, PkiError> {
+        let issuer = self.certificates.get(1).unwrap_or(&self.root);
+        match self.certificates.first() {
+            Some(end_entity) => verify_scts(end_entity, issuer, &self.logs),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// The name that the end-entity certificate is for.

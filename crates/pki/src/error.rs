@@ -20,6 +20,20 @@ pub enum PkiError {
         max = ChainSpec::MAX_INTERMEDIATES
     )]
     TooManyIntermediates(ChainSpec),
+    /// A root of a third algorithm, and nothing between it and the end-entity.
+    #[error(
+        "chain \"{0}\": without intermediates the root issues; leave its intermediates' algorithm out"
+    )]
+    NoIntermediate(ChainSpec),
+    /// More than [`ChainSpec::MAX_SCTS`].
+    #[error("chain \"{0}\": ask for at most {max} SCTs", max = ChainSpec::MAX_SCTS)]
+    TooManyScts(ChainSpec),
+    /// More bytes of SCTs than their list can have.
+    #[error(
+        "chain \"{0}\": the length of a list of SCTs has 16 bits; ask for fewer or for a \
+         smaller sct_algorithm"
+    )]
+    SctsTooLarge(ChainSpec),
     /// The Certificate message is larger than asked for even without padding.
     #[error(
         "chain \"{chain}\": its Certificate message has {unpadded} bytes without padding; \
@@ -72,6 +86,9 @@ pub enum PkiError {
         /// What is wrong with it.
         problem: PemProblem,
     },
+    /// A certificate has an extension for SCTs and something else in it.
+    #[error("the certificate's list of SCTs is damaged: issue it anew")]
+    SctList,
     /// A certificate can't be taken apart.
     #[error(transparent)]
     Der(#[from] DerError),

@@ -31,6 +31,8 @@ pub struct Explanation {
 ///
 /// [`PkiError::Der`] for a certificate that OpenSSL tolerates but that is not DER.
 pub fn explain(certificate: &X509Ref) -> Result<Explanation, PkiError> {
+    // Keys and names of algorithms are known from then on.
+    lastbyte_providers::install()?;
     let anatomy = anatomy(&certificate.to_der()?)?;
     let made_here = certificate
         .public_key()

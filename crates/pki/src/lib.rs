@@ -28,6 +28,7 @@ mod error;
 mod explain;
 mod pem;
 mod profile;
+mod sct;
 mod size;
 mod spec;
 mod store;
@@ -35,14 +36,15 @@ mod store;
 pub mod test_chains;
 mod verify;
 
-pub use algorithm::{KeyAlgorithm, UnknownAlgorithm};
+pub use algorithm::{KeyAlgorithm, SlhDsa, UnknownAlgorithm};
 pub use anatomy::{Anatomy, DerError, DerProblem, Extension, anatomy};
 pub use chain::{Chain, certificate_message_bytes};
 pub use error::{PemProblem, PkiError};
 pub use explain::{Explanation, explain};
-pub use pem::{PemFiles, load_pem};
+pub use pem::{PemFiles, load_client_pem, load_pem};
+pub use sct::{Sct, SctStatus, verify_scts};
 pub use size::{AlgorithmSizes, sizes};
-pub use spec::{ChainSpec, RootDelivery};
+pub use spec::{ChainSpec, PaddedCertificate, Role, RootDelivery};
 pub use store::Store;
 
 #[cfg(test)]

@@ -12,7 +12,8 @@ use crate::chain::Chain;
 use crate::der::SEQUENCE;
 use crate::error::{PemProblem, PkiError};
 use crate::explain::name;
-use crate::verify::{is_self_signed, verify};
+use crate::spec::Role;
+use crate::verify::{Purpose, is_self_signed, verify};
 
 /// Where a user's own chain is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub struct PemFiles {
     pub ca: Option<PathBuf>,
 }
 
-/// Reads a user's own chain and checks that a client would take it.
+/// Reads a user's own chain for a server and checks that a client would take it.
 ///
 /// Its server name is the first DNS name of the end-entity certificate, else
 /// its common name; `*.example.com` becomes `www.example.com`.
@@ -37,6 +38,21 @@ pub struct PemFiles {
 ///
 /// [`PkiError::Pem`] names the file, what is wrong with it and the mend.
 pub fn load_pem(files: &PemFiles) -> Result<Chain, PkiError> {
+    load(files, Role::Server)
+}
+
+/// Reads a user's own chain for a client in mutual TLS and checks that a server would take it. It
+/// needs no name; [`Chain::server_name`] is that of a server if there is one, else empty.
+///
+/// # Errors
+///
+/// As [`load_pem`].
+pub fn load_client_pem(files: &PemFiles) -> Result<Chain, PkiError> {
+    load(files, Role::Client)
+}
+
+fn load(files: &PemFiles, role: Role) -> Result<Chain, PkiError> {
+    lastbyte_providers::install()?;
     let at_chain = |problem| PkiError::pem(&files.chain, problem);
     let (end_entity, mut issuers) = read_certificates(&files.chain)?;
 
@@ -68,7 +84,11 @@ pub fn load_pem(files: &PemFiles) -> Result<Chain, PkiError> {
         (None, None) => return Err(at_chain(PemProblem::NoAnchor)),
     };
 
-    let server_name = server_name(&end_entity).ok_or(at_chain(PemProblem::NoName))?;
+    let server_name = match (role, server_name(&end_entity)) {
+        (Role::Server, None) => return Err(at_chain(PemProblem::NoName)),
+        (_, name) => name.unwrap_or_default(),
+    };
+    let purpose = Purpose::of(role, &server_name);
     let certificates: Vec<X509> = [vec![end_entity.clone()], issuers.clone()].concat();
     for (index, certificate) in certificates.iter().enumerate() {
         check_validity(index, certificate).map_err(at_chain)?;
@@ -91,7 +111,7 @@ pub fn load_pem(files: &PemFiles) -> Result<Chain, PkiError> {
             anchors: anchors_file.clone(),
         }));
     }
-    match verify(&end_entity, &issuers, &anchors, &server_name)? {
+    match verify(&end_entity, &issuers, &anchors, purpose)? {
         Ok(root) => Ok(Chain::new(certificates, root, key, server_name)?),
         Err(unverified) => Err(at_chain(PemProblem::Unverified {
             number: unverified.depth + 1,

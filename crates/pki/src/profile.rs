@@ -7,6 +7,7 @@ use openssl::sha::sha256;
 
 use crate::algorithm::KeyAlgorithm;
 use crate::der::{self, Oid, element, sequence};
+use crate::spec::Role;
 
 /// Changes when certificates of one specification would look different, so that
 /// kept ones are made anew.
@@ -14,6 +15,19 @@ pub(crate) const VERSION: u32 = 1;
 
 /// The certificates are for this name and its `www.`.
 pub(crate) const SERVER_NAME: &str = "server.example";
+
+/// Client certificates are for this name.
+pub(crate) const CLIENT_NAME: &str = "client.example";
+
+impl Role {
+    /// Whom the end-entity certificate is for.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Role::Server => SERVER_NAME,
+            Role::Client => CLIENT_NAME,
+        }
+    }
+}
 
 /// Bytes of a serial number: 126 random bits, so that the length never varies.
 pub(crate) const SERIAL_BYTES: usize = 16;
@@ -37,6 +51,7 @@ const AUTHORITY_INFO_ACCESS: Oid = Oid(&[1, 3, 6, 1, 5, 5, 7, 1, 1]);
 const OCSP: Oid = Oid(&[1, 3, 6, 1, 5, 5, 7, 48, 1]);
 const CA_ISSUERS: Oid = Oid(&[1, 3, 6, 1, 5, 5, 7, 48, 2]);
 const SERVER_AUTH: Oid = Oid(&[1, 3, 6, 1, 5, 5, 7, 3, 1]);
+const CLIENT_AUTH: Oid = Oid(&[1, 3, 6, 1, 5, 5, 7, 3, 2]);
 const DOMAIN_VALIDATED: Oid = Oid(&[2, 23, 140, 1, 2, 1]);
 
 const DIGITAL_SIGNATURE: u8 = 0x80;
@@ -56,7 +71,10 @@ pub(crate) struct Contents<'a> {
     pub(crate) issuer_key: &'a [u8],
     /// The issuer's algorithm, with which it is signed.
     pub(crate) signature: KeyAlgorithm,
+    pub(crate) role: Role,
     pub(crate) kind: Kind<'a>,
+    /// What the padding extension holds, if there is one.
+    pub(crate) padding: Option<&'a [u8]>,
 }
 
 #[derive(Clone, Copy)]
@@ -70,19 +88,22 @@ pub(crate) enum Kind<'a> {
     },
     EndEntity {
         algorithm: KeyAlgorithm,
-        server_name: &'a str,
-        padding: &'a Padding,
+        name: &'a str,
+        /// Characters more in the URL of its CRL.
+        crl_padding: usize,
+        /// The DER of the extension with its SCTs, nothing if it has none.
+        scts: &'a [u8],
     },
 }
 
 /// What makes a chain larger.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Padding {
     /// Characters more in the URL of each intermediate's CRL.
     pub(crate) intermediate_crl: usize,
     /// Characters more in the URL of the end-entity's CRL.
     pub(crate) crl: usize,
-    /// What the end-entity's padding extension holds, if it has one.
+    /// What the padding extension holds of the certificate that is padded, if it has one.
     pub(crate) extension: Option<Vec<u8>>,
 }
 
@@ -99,8 +120,8 @@ impl Contents<'_> {
         let issuer = self.level.saturating_sub(1);
         let subject = match self.kind {
             Kind::Root | Kind::Intermediate { .. } => ca_name(self.level),
-            Kind::EndEntity { server_name, .. } => {
-                sequence(&[&attribute(COMMON_NAME, der::UTF8_STRING, server_name)])
+            Kind::EndEntity { name, .. } => {
+                sequence(&[&attribute(COMMON_NAME, der::UTF8_STRING, name)])
             }
         };
         sequence(&[
@@ -121,7 +142,11 @@ impl Contents<'_> {
         let constraints = |contents: &[&[u8]]| critical(BASIC_CONSTRAINTS, &sequence(contents));
         let usage = |bits| critical(KEY_USAGE, &der::named_bits(bits));
         let is_ca = element(der::BOOLEAN, &[0xff]);
-        let server_auth = || extension(EXTENDED_KEY_USAGE, &sequence(&[&SERVER_AUTH.to_der()]));
+        let purpose = match self.role {
+            Role::Server => SERVER_AUTH,
+            Role::Client => CLIENT_AUTH,
+        };
+        let purpose = || extension(EXTENDED_KEY_USAGE, &sequence(&[&purpose.to_der()]));
         let subject_key = extension(
             SUBJECT_KEY_IDENTIFIER,
             &element(der::OCTET_STRING, &key_identifier(self.key)),
@@ -142,7 +167,7 @@ impl Contents<'_> {
             extension(CRL_DISTRIBUTION_POINTS, &sequence(&[&point]))
         };
         let access = |ways: &[&[u8]]| extension(AUTHORITY_INFO_ACCESS, &sequence(ways));
-        match self.kind {
+        let mut extensions = match self.kind {
             Kind::Root => vec![
                 usage(KEY_CERT_SIGN | CRL_SIGN),
                 constraints(&[&is_ca]),
@@ -153,7 +178,7 @@ impl Contents<'_> {
                 crl_padding,
             } => vec![
                 usage(DIGITAL_SIGNATURE | KEY_CERT_SIGN | CRL_SIGN),
-                server_auth(),
+                purpose(),
                 constraints(&[&is_ca, &element(der::INTEGER, &[path_length])]),
                 subject_key,
                 issuer_key(),
@@ -163,34 +188,42 @@ impl Contents<'_> {
             ],
             Kind::EndEntity {
                 algorithm,
-                server_name,
-                padding,
+                name,
+                crl_padding,
+                scts: _,
             } => {
                 use KeyAlgorithm::{Rsa2048, Rsa3072, Rsa4096};
                 let encipherment = match algorithm {
                     Rsa2048 | Rsa3072 | Rsa4096 => KEY_ENCIPHERMENT,
                     _ => 0,
                 };
-                let name = |name: &str| element(der::implicit(2), name.as_bytes());
-                let names = sequence(&[&name(server_name), &name(&format!("www.{server_name}"))]);
+                let dns_name = |name: &str| element(der::implicit(2), name.as_bytes());
+                let names = sequence(&[&dns_name(name), &dns_name(&format!("www.{name}"))]);
+                let names = match self.role {
+                    Role::Server => extension(SUBJECT_ALT_NAME, &names),
+                    Role::Client => Vec::new(),
+                };
                 let ocsp = sequence(&[&OCSP.to_der(), &url("http://ocsp.lastbyte.example")]);
-                let mut extensions = vec![
+                vec![
                     usage(DIGITAL_SIGNATURE | encipherment),
-                    server_auth(),
+                    purpose(),
                     constraints(&[]),
                     subject_key,
                     issuer_key(),
                     access(&[&ocsp, &issuers]),
-                    extension(SUBJECT_ALT_NAME, &names),
+                    names,
                     policies(),
-                    crl(padding.crl),
-                ];
-                if let Some(bytes) = &padding.extension {
-                    extensions.push(extension(PADDING, bytes));
-                }
-                extensions
+                    crl(crl_padding),
+                ]
             }
+        };
+        if let Some(bytes) = self.padding {
+            extensions.push(extension(PADDING, bytes));
         }
+        if let Kind::EndEntity { scts, .. } = self.kind {
+            extensions.push(scts.to_vec());
+        }
+        extensions
     }
 }
 
@@ -241,7 +274,7 @@ fn attribute(kind: Oid, string: u8, value: &str) -> Vec<u8> {
     element(der::SET, &pair)
 }
 
-fn extension(kind: Oid, value: &[u8]) -> Vec<u8> {
+pub(crate) fn extension(kind: Oid, value: &[u8]) -> Vec<u8> {
     sequence(&[&kind.to_der(), &element(der::OCTET_STRING, value)])
 }
 

@@ -9,7 +9,8 @@ use crate::algorithm::KeyAlgorithm;
 use crate::authority::END_ENTITY_LIFE;
 use crate::chain::certificate_message_bytes;
 use crate::error::PkiError;
-use crate::profile::{self, Contents, Kind, Padding, SERIAL_BYTES, SERVER_NAME, Validity};
+use crate::profile::{self, Contents, Kind, Padding, SERIAL_BYTES, Validity};
+use crate::sct;
 use crate::spec::{ChainSpec, RootDelivery};
 
 /// What one algorithm costs, in bytes.
@@ -90,6 +91,7 @@ pub(crate) fn padding(spec: &ChainSpec) -> Result<Padding, PkiError> {
     // these gaps. Where a length around all extensions skips a size, nothing in the
     // certificate helps, and the intermediates grow instead.
     const LONGEST_CRL: usize = 16;
+    // Where another certificate than the end-entity is padded, the end-entity's URL does all that.
     for intermediate_crl in 0..=usize::from(spec.intermediates.min(1)) {
         for crl in 0..=LONGEST_CRL {
             let padding = |extension: Option<usize>| Padding {
@@ -123,32 +125,39 @@ fn solve(target: usize, bytes: impl Fn(usize) -> usize) -> Option<usize> {
 }
 
 fn ca_bytes(spec: &ChainSpec, padding: &Padding, level: usize) -> usize {
-    let kind = match level {
-        0 => Kind::Root,
-        _ => Kind::Intermediate {
-            path_length: 0,
-            crl_padding: padding.intermediate_crl,
-        },
+    let (key, kind) = match level {
+        0 => (spec.root_key, Kind::Root),
+        _ => {
+            let kind = Kind::Intermediate {
+                path_length: 0,
+                crl_padding: padding.intermediate_crl,
+            };
+            (spec.ca, kind)
+        }
     };
-    certificate_bytes(spec.ca, spec.ca, level, kind)
+    certificate_bytes(spec, padding, key, level, kind)
 }
 
 fn end_entity_bytes(spec: &ChainSpec, padding: &Padding) -> usize {
     let kind = Kind::EndEntity {
         algorithm: spec.leaf,
-        server_name: SERVER_NAME,
-        padding,
+        name: spec.role.name(),
+        crl_padding: padding.crl,
+        scts: &sct::extension_of_zeros(spec.scts, spec.sct_algorithm),
     };
-    certificate_bytes(
-        spec.leaf,
-        spec.ca,
-        1 + usize::from(spec.intermediates),
-        kind,
-    )
+    certificate_bytes(spec, padding, spec.leaf, spec.end_entity_level(), kind)
 }
 
 /// The size of a certificate of zeros: a real one has the same.
-fn certificate_bytes(key: KeyAlgorithm, issuer: KeyAlgorithm, level: usize, kind: Kind) -> usize {
+fn certificate_bytes(
+    spec: &ChainSpec,
+    padding: &Padding,
+    key: KeyAlgorithm,
+    level: usize,
+    kind: Kind,
+) -> usize {
+    let padded = spec.padded_level() == level;
+    let issuer = spec.issuer_key(level);
     let contents = Contents {
         level,
         serial: [1; SERIAL_BYTES],
@@ -156,7 +165,9 @@ fn certificate_bytes(key: KeyAlgorithm, issuer: KeyAlgorithm, level: usize, kind
         key: &vec![0; key.key_info_bytes()],
         issuer_key: &[],
         signature: issuer,
+        role: spec.role,
         kind,
+        padding: padding.extension.as_deref().filter(|_| padded),
     };
     let signature = vec![0; issuer.signature_bytes()];
     profile::certificate(&contents.to_be_signed(), issuer, &signature).len()

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::algorithm::KeyAlgorithm;
 use crate::error::PkiError;
 use crate::profile::Padding;
-use crate::size;
+use crate::{sct, size};
 
 /// Whether the server sends the root as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -17,17 +17,41 @@ pub enum RootDelivery {
     Sent,
 }
 
+/// Which certificate grows when a chain is padded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PaddedCertificate {
+    /// The end-entity.
+    #[default]
+    EndEntity,
+    /// The last one that is sent: the root if it is, else the topmost intermediate.
+    Last,
+}
+
+/// Whom a chain is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// A TLS server.
+    #[default]
+    Server,
+    /// A client in mutual TLS.
+    Client,
+}
+
 /// What a chain is to be: the name by which a [`Store`](crate::Store) keeps it.
 ///
 /// Its `Display` is the chain part of an arm, with the keys that are not at
 /// their default: `rsa-2048`, `ecdsa-p256+ml-dsa-65:16000B`,
-/// `ml-dsa-44/intermediates=2/root=sent`.
+/// `ml-dsa-44/intermediates=2/root=sent`. `/role=client` alone is no key of an arm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ChainSpec {
+    /// Whom it is for.
+    pub role: Role,
     /// The end-entity's key.
     pub leaf: KeyAlgorithm,
-    /// The keys of the root and the intermediates.
+    /// The keys of the intermediates.
     pub ca: KeyAlgorithm,
+    /// The root's key, that of `ca` where there are no intermediates.
+    pub root_key: KeyAlgorithm,
     /// Certificates between the root and the end-entity, at most
     /// [`ChainSpec::MAX_INTERMEDIATES`].
     pub intermediates: u8,
@@ -36,6 +60,12 @@ pub struct ChainSpec {
     /// Bytes that the TLS 1.3 Certificate message is to have, its 4-byte header
     /// included; `None` leaves it as it is.
     pub certificate_bytes: Option<usize>,
+    /// The certificate that grows until it has them.
+    pub padding: PaddedCertificate,
+    /// Signed Certificate Timestamps in the end-entity, at most [`ChainSpec::MAX_SCTS`].
+    pub scts: u8,
+    /// The keys of the logs that sign them.
+    pub sct_algorithm: KeyAlgorithm,
 }
 
 impl ChainSpec {
@@ -46,14 +76,22 @@ impl ChainSpec {
     /// header has 24 bits (RFC 8446 section 4).
     pub const MAX_CERTIFICATE_BYTES: usize = 4 + (1 << 24) - 1;
 
-    /// A chain of one algorithm with one intermediate, unpadded, its root not sent.
+    /// The most Signed Certificate Timestamps a chain can have.
+    pub const MAX_SCTS: u8 = 3;
+
+    /// A server's chain of one algorithm with one intermediate, unpadded, its root not sent.
     pub fn new(algorithm: KeyAlgorithm) -> ChainSpec {
         ChainSpec {
+            role: Role::Server,
             leaf: algorithm,
             ca: algorithm,
+            root_key: algorithm,
             intermediates: 1,
             root: RootDelivery::Omitted,
             certificate_bytes: None,
+            padding: PaddedCertificate::EndEntity,
+            scts: 0,
+            sct_algorithm: KeyAlgorithm::EcdsaP256,
         }
     }
 
@@ -67,21 +105,56 @@ impl ChainSpec {
     ///
     /// # Errors
     ///
-    /// [`PkiError::TooManyIntermediates`], [`PkiError::TooSmall`],
+    /// [`PkiError::TooManyIntermediates`], [`PkiError::NoIntermediate`],
+    /// [`PkiError::TooManyScts`], [`PkiError::SctsTooLarge`], [`PkiError::TooSmall`],
     /// [`PkiError::TooLarge`] and [`PkiError::Unreachable`].
     pub fn validate(&self) -> Result<(), PkiError> {
         if self.intermediates > ChainSpec::MAX_INTERMEDIATES {
             return Err(PkiError::TooManyIntermediates(self.clone()));
         }
+        if self.intermediates == 0 && self.root_key != self.ca {
+            return Err(PkiError::NoIntermediate(self.clone()));
+        }
+        if self.scts > ChainSpec::MAX_SCTS {
+            return Err(PkiError::TooManyScts(self.clone()));
+        }
+        if sct::list_bytes(self.scts, self.sct_algorithm) > usize::from(u16::MAX) {
+            return Err(PkiError::SctsTooLarge(self.clone()));
+        }
         size::padding(self).map(drop)
+    }
+
+    /// The algorithm of the key that signs the certificate with so many above it.
+    pub(crate) fn issuer_key(&self, level: usize) -> KeyAlgorithm {
+        match level {
+            0 | 1 => self.root_key,
+            _ => self.ca,
+        }
+    }
+
+    /// Certificates above the end-entity.
+    pub(crate) fn end_entity_level(&self) -> usize {
+        1 + usize::from(self.intermediates)
+    }
+
+    /// Certificates above the one that is padded.
+    pub(crate) fn padded_level(&self) -> usize {
+        match (self.padding, self.root) {
+            (PaddedCertificate::EndEntity, _) => self.end_entity_level(),
+            (PaddedCertificate::Last, RootDelivery::Sent) => 0,
+            (PaddedCertificate::Last, RootDelivery::Omitted) => 1,
+        }
     }
 }
 
 impl fmt::Display for ChainSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.leaf)?;
-        if self.ca != self.leaf {
+        if self.ca != self.leaf || self.root_key != self.ca {
             write!(f, "+{}", self.ca)?;
+        }
+        if self.root_key != self.ca {
+            write!(f, "+{}", self.root_key)?;
         }
         if let Some(bytes) = self.certificate_bytes {
             write!(f, ":{bytes}B")?;
@@ -91,6 +164,18 @@ impl fmt::Display for ChainSpec {
         }
         if self.root == RootDelivery::Sent {
             write!(f, "/root=sent")?;
+        }
+        if self.padding == PaddedCertificate::Last {
+            write!(f, "/padding=last")?;
+        }
+        if self.scts != 0 {
+            write!(f, "/scts={}", self.scts)?;
+        }
+        if self.sct_algorithm != KeyAlgorithm::EcdsaP256 {
+            write!(f, "/sct_algorithm={}", self.sct_algorithm)?;
+        }
+        if self.role == Role::Client {
+            write!(f, "/role=client")?;
         }
         Ok(())
     }

@@ -17,10 +17,11 @@ use crate::algorithm::KeyAlgorithm;
 use crate::authority::{Authority, END_ENTITY_LIFE};
 use crate::chain::Chain;
 use crate::error::PkiError;
-use crate::profile::{self, Kind, SERVER_NAME, Validity};
+use crate::profile::{self, Padding};
+use crate::sct::{Log, SctStatus};
 use crate::size;
-use crate::spec::{ChainSpec, RootDelivery};
-use crate::verify::{is_issued_by, is_valid, verify};
+use crate::spec::{ChainSpec, PaddedCertificate, Role, RootDelivery};
+use crate::verify::{Purpose, is_issued_by, is_valid, verify};
 
 /// A chain or a CA that is about to expire is made anew.
 const SPARE: Duration = Duration::from_secs(86_400);
@@ -28,8 +29,9 @@ const SPARE: Duration = Duration::from_secs(86_400);
 /// A folder of chains. Each is made when it is first asked for and is then the
 /// same for everybody who shares the folder, until a day before it expires.
 ///
-/// Chains that differ in their padding or in whether the root is sent share
-/// their keys and their CA. The folder holds, for each chain, what other
+/// Chains that differ in their padding, their SCTs or in whether the root is sent
+/// share their keys and, unless it is the padded one, their CA. SCTs are of logs
+/// that the folder keeps too: one key for each algorithm and place. The folder holds, for each chain, what other
 /// programs can use as well: `chain.pem` (without the root), `root.pem` and
 /// `key.pem`.
 #[derive(Clone, Debug)]
@@ -64,6 +66,7 @@ impl Store {
     /// to be made and the folder can't be written.
     pub fn chain(&self, spec: &ChainSpec) -> Result<Chain, PkiError> {
         spec.validate()?;
+        lastbyte_providers::install()?;
         let now = SystemTime::now();
         match self.kept_chain(spec, now) {
             Some(chain) => Ok(chain),
@@ -81,10 +84,15 @@ impl Store {
                 end_entity,
                 intermediates,
                 slice::from_ref(&files.root),
-                SERVER_NAME,
+                Purpose::of(spec.role, spec.role.name()),
             )
             .is_ok_and(|verified| verified.is_ok());
-        let chain = files.into_chain(spec.root).ok()?;
+        let logs = self.kept_logs(spec)?;
+        let chain = files.into_chain(spec, &logs).ok()?;
+        let scts = chain.scts().ok()?;
+        let intact = intact
+            && scts.len() == logs.len()
+            && scts.iter().all(|sct| sct.status == SctStatus::Valid);
         let bytes = spec.certificate_bytes.unwrap_or(spec.unpadded_bytes());
         (intact && chain.certificate_message_bytes() == bytes).then_some(chain)
     }
@@ -92,21 +100,45 @@ impl Store {
     fn kept_authority(
         &self,
         spec: &ChainSpec,
-        crl_padding: usize,
+        padding: &Padding,
         now: SystemTime,
     ) -> Option<Authority> {
-        let files = Files::read(&self.authority_folder(spec, crl_padding)).ok()?;
+        let files = Files::read(&self.authority_folder(spec, padding)).ok()?;
         let issuing = files.certificates.first().unwrap_or(&files.root);
+        let algorithm = spec.issuer_key(spec.end_entity_level());
         let intact = files.certificates.len() == usize::from(spec.intermediates)
-            && files.certifies_key(issuing, spec.ca)
+            && files.certifies_key(issuing, algorithm)
             && files.are_valid(now, now + END_ENTITY_LIFE + SPARE)
             && files.are_linked();
         intact.then_some(Authority {
-            algorithm: spec.ca,
+            algorithm,
+            role: spec.role,
             intermediates: files.certificates,
             root: files.root,
             key: files.key,
         })
+    }
+
+    /// The logs whose SCTs a chain has, or `None` unless all are there.
+    fn kept_logs(&self, spec: &ChainSpec) -> Option<Vec<Log>> {
+        let algorithm = spec.sct_algorithm;
+        (0..spec.scts)
+            .map(|index| {
+                let pem = fs::read(self.log_file(algorithm, index)).ok()?;
+                let key = PKey::private_key_from_pem_passphrase(&pem, b"").ok()?;
+                (KeyAlgorithm::of(&key) == Some(algorithm)).then_some(Log { algorithm, key })
+            })
+            .collect()
+    }
+
+    fn log_file(&self, algorithm: KeyAlgorithm, index: u8) -> PathBuf {
+        self.log_folder(algorithm, index).join("key.pem")
+    }
+
+    fn log_folder(&self, algorithm: KeyAlgorithm, index: u8) -> PathBuf {
+        self.folder
+            .join("logs")
+            .join(format!("{algorithm}-{index}"))
     }
 
     fn chain_folder(&self, spec: &ChainSpec) -> PathBuf {
@@ -117,14 +149,33 @@ impl Store {
             .join(format!("{name}-v{version}"))
     }
 
-    fn authority_folder(&self, spec: &ChainSpec, crl_padding: usize) -> PathBuf {
+    fn authority_folder(&self, spec: &ChainSpec, padding: &Padding) -> PathBuf {
         let ChainSpec {
-            ca, intermediates, ..
+            ca,
+            root_key,
+            intermediates,
+            ..
         } = spec;
-        let longer = "+".repeat(crl_padding);
+        let root = match root_key {
+            root if root == ca => String::new(),
+            root => format!("+{root}"),
+        };
+        let role = match spec.role {
+            Role::Server => "",
+            Role::Client => "_role=client",
+        };
+        // What is padded is another certificate, and of a CA of its own.
+        let padded = match &padding.extension {
+            Some(bytes) if spec.padded_level() != spec.end_entity_level() => {
+                format!("_level={}:{}B", spec.padded_level(), bytes.len())
+            }
+            _ => String::new(),
+        };
+        let longer = "+".repeat(padding.intermediate_crl);
         let version = profile::VERSION;
-        let name = format!("{ca}_intermediates={intermediates}{longer}-v{version}");
-        self.folder.join("ca").join(name)
+        let name =
+            format!("{ca}{root}_intermediates={intermediates}{role}{padded}{longer}-v{version}");
+        self.folder.join("ca").join(name.replace(':', "_"))
     }
 
     /// Waits for its turn to make chains.
@@ -177,6 +228,9 @@ impl Locked<'_> {
         let plain = ChainSpec {
             root: RootDelivery::Omitted,
             certificate_bytes: None,
+            padding: PaddedCertificate::EndEntity,
+            scts: 0,
+            sct_algorithm: ChainSpec::new(spec.leaf).sct_algorithm,
             ..spec.clone()
         };
         let key = if *spec == plain {
@@ -185,16 +239,9 @@ impl Locked<'_> {
             self.chain(&plain, now)?.key().clone()
         };
         let padding = size::padding(spec)?;
-        let authority = self.authority(spec, padding.intermediate_crl, now)?;
-        let end_entity = authority.issue(
-            &key,
-            Validity::from(now, END_ENTITY_LIFE),
-            Kind::EndEntity {
-                algorithm: spec.leaf,
-                server_name: SERVER_NAME,
-                padding: &padding,
-            },
-        )?;
+        let logs = self.logs(spec)?;
+        let authority = self.authority(spec, &padding, now)?;
+        let end_entity = authority.issue_end_entity(spec, &key, &padding, &logs, now)?;
         let mut certificates = vec![end_entity];
         certificates.extend(authority.intermediates);
         let files = Files {
@@ -203,26 +250,46 @@ impl Locked<'_> {
             key,
         };
         files.install(&self.store.chain_folder(spec))?;
-        Ok(files.into_chain(spec.root)?)
+        Ok(files.into_chain(spec, &logs)?)
     }
 
     fn authority(
         &self,
         spec: &ChainSpec,
-        crl_padding: usize,
+        padding: &Padding,
         now: SystemTime,
     ) -> Result<Authority, PkiError> {
-        if let Some(authority) = self.store.kept_authority(spec, crl_padding, now) {
+        if let Some(authority) = self.store.kept_authority(spec, padding, now) {
             return Ok(authority);
         }
-        let authority = Authority::new(spec.ca, spec.intermediates, crl_padding, now)?;
+        let authority = Authority::new(spec, padding, now)?;
         let files = Files {
             certificates: authority.intermediates.clone(),
             root: authority.root.clone(),
             key: authority.key.clone(),
         };
-        files.install(&self.store.authority_folder(spec, crl_padding))?;
+        files.install(&self.store.authority_folder(spec, padding))?;
         Ok(authority)
+    }
+
+    /// The logs of a chain. One that is missing is made anew, and its SCTs with it.
+    fn logs(&self, spec: &ChainSpec) -> Result<Vec<Log>, PkiError> {
+        if let Some(logs) = self.store.kept_logs(spec) {
+            return Ok(logs);
+        }
+        let algorithm = spec.sct_algorithm;
+        for index in 0..spec.scts {
+            let key = algorithm.generate()?.private_key_to_pem_pkcs8()?;
+            install_folder(
+                &self.store.log_folder(algorithm, index),
+                &[("key.pem", key)],
+            )?;
+        }
+        let unreadable = || io::Error::other("a log's key can't be read back");
+        self.store.kept_logs(spec).ok_or_else(|| PkiError::Store {
+            path: self.store.log_folder(algorithm, 0),
+            source: unreadable(),
+        })
     }
 }
 
@@ -264,19 +331,16 @@ impl Files {
         links.all(|(certificate, issuer)| is_issued_by(certificate, issuer))
     }
 
-    fn into_chain(mut self, root: RootDelivery) -> Result<Chain, ErrorStack> {
-        if root == RootDelivery::Sent {
+    fn into_chain(mut self, spec: &ChainSpec, logs: &[Log]) -> Result<Chain, ErrorStack> {
+        if spec.root == RootDelivery::Sent {
             self.certificates.push(self.root.clone());
         }
-        Chain::new(
-            self.certificates,
-            self.root,
-            self.key,
-            SERVER_NAME.to_owned(),
-        )
+        let name = spec.role.name().to_owned();
+        let chain = Chain::new(self.certificates, self.root, self.key, name)?;
+        let public = |log: &Log| PKey::public_key_from_der(&log.key.public_key_to_der()?);
+        Ok(chain.with_logs(logs.iter().map(public).collect::<Result<_, _>>()?))
     }
 
-    /// Puts the folder in place whole, so that nobody reads half of it.
     fn install(&self, folder: &Path) -> Result<(), PkiError> {
         let mut chain = Vec::new();
         for certificate in &self.certificates {
@@ -287,26 +351,31 @@ impl Files {
             ("root.pem", self.root.to_pem()?),
             ("key.pem", self.key.private_key_to_pem_pkcs8()?),
         ];
-        let new = folder.with_added_extension("new");
-        let replace = || {
-            remove_if_there(&new)?;
-            fs::create_dir_all(&new)?;
-            for (name, contents) in &files {
-                OpenOptions::new()
-                    .create_new(true)
-                    .write(true)
-                    .mode(0o600)
-                    .open(new.join(name))?
-                    .write_all(contents)?;
-            }
-            remove_if_there(folder)?;
-            fs::rename(&new, folder)
-        };
-        replace().map_err(|source| PkiError::Store {
-            path: folder.to_owned(),
-            source,
-        })
+        install_folder(folder, &files)
     }
+}
+
+/// Puts a folder of these files in place whole, so that nobody reads half of it.
+fn install_folder(folder: &Path, files: &[(&str, Vec<u8>)]) -> Result<(), PkiError> {
+    let new = folder.with_added_extension("new");
+    let replace = || {
+        remove_if_there(&new)?;
+        fs::create_dir_all(&new)?;
+        for (name, contents) in files {
+            OpenOptions::new()
+                .create_new(true)
+                .write(true)
+                .mode(0o600)
+                .open(new.join(name))?
+                .write_all(contents)?;
+        }
+        remove_if_there(folder)?;
+        fs::rename(&new, folder)
+    };
+    replace().map_err(|source| PkiError::Store {
+        path: folder.to_owned(),
+        source,
+    })
 }
 
 fn remove_if_there(folder: &Path) -> io::Result<()> {

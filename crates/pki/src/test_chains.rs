@@ -5,10 +5,11 @@
 use std::time::{Duration, SystemTime};
 
 use crate::algorithm::KeyAlgorithm;
-use crate::authority::{Authority, END_ENTITY_LIFE};
+use crate::authority::{Authority, END_ENTITY_LIFE, Subject};
 use crate::chain::Chain;
 use crate::error::PkiError;
-use crate::profile::{Kind, Padding, SERVER_NAME, Validity};
+use crate::profile::{CLIENT_NAME, Kind, Padding, SERVER_NAME, Validity};
+use crate::spec::{ChainSpec, Role};
 
 const ALGORITHM: KeyAlgorithm = KeyAlgorithm::EcdsaP256;
 const TEN_DAYS: Duration = Duration::from_secs(10 * 86_400);
@@ -56,13 +57,46 @@ pub fn untrusted() -> Result<Chain, PkiError> {
     issue(&mixed, SERVER_NAME, SERVER_NAME, SystemTime::now())
 }
 
+/// A client's chain whose end-entity certificate expired ten days ago.
+pub fn expired_client() -> Result<Chain, PkiError> {
+    let then = SystemTime::now() - END_ENTITY_LIFE - TEN_DAYS;
+    issue(
+        &authority_for(Role::Client)?,
+        CLIENT_NAME,
+        CLIENT_NAME,
+        then,
+    )
+}
+
+/// A client's chain that leads to another root than [`Chain::root`].
+pub fn untrusted_client() -> Result<Chain, PkiError> {
+    let mixed = Authority {
+        root: authority_for(Role::Client)?.root,
+        ..authority_for(Role::Client)?
+    };
+    issue(&mixed, CLIENT_NAME, CLIENT_NAME, SystemTime::now())
+}
+
+/// A chain that is a server's alone, in the place of a client's.
+pub fn server_as_client() -> Result<Chain, PkiError> {
+    for_name(CLIENT_NAME)
+}
+
 /// A chain whose end-entity certificate was issued then, by a CA of today.
 pub(crate) fn issued_at(then: SystemTime) -> Result<Chain, PkiError> {
     issue(&authority()?, SERVER_NAME, SERVER_NAME, then)
 }
 
 fn authority() -> Result<Authority, PkiError> {
-    Authority::new(ALGORITHM, 1, 0, SystemTime::now())
+    authority_for(Role::Server)
+}
+
+fn authority_for(role: Role) -> Result<Authority, PkiError> {
+    let spec = ChainSpec {
+        role,
+        ..ChainSpec::new(ALGORITHM)
+    };
+    Authority::new(&spec, &Padding::default(), SystemTime::now())
 }
 
 fn issue(
@@ -72,12 +106,17 @@ fn issue(
     now: SystemTime,
 ) -> Result<Chain, PkiError> {
     let key = ALGORITHM.generate()?;
-    let kind = Kind::EndEntity {
-        algorithm: ALGORITHM,
-        server_name: certified,
-        padding: &Padding::default(),
-    };
-    let end_entity = authority.issue(&key, Validity::from(now, END_ENTITY_LIFE), kind)?;
+    let end_entity = authority.issue(&Subject {
+        key: &key,
+        validity: Validity::from(now, END_ENTITY_LIFE),
+        kind: Kind::EndEntity {
+            algorithm: ALGORITHM,
+            name: certified,
+            crl_padding: 0,
+            scts: &[],
+        },
+        padding: None,
+    })?;
     let certificates = [vec![end_entity], authority.intermediates.clone()].concat();
     let root = authority.root.clone();
     Ok(Chain::new(certificates, root, key, claimed.to_owned())?)

@@ -6,18 +6,20 @@ mod chain;
 mod padding;
 mod pem;
 mod profile;
+mod sct;
 mod store;
 mod verify;
 
 use std::cell::OnceCell;
+use std::path::Path;
 use std::sync::LazyLock;
 use std::time::SystemTime;
 
 use openssl::pkey::{PKey, Private};
 
-use crate::authority::{Authority, END_ENTITY_LIFE};
-use crate::profile::{Kind, SERVER_NAME, Validity};
-use crate::{Chain, ChainSpec, KeyAlgorithm, RootDelivery, size};
+use crate::authority::Authority;
+use crate::sct::Log;
+use crate::{Chain, ChainSpec, KeyAlgorithm, PaddedCertificate, RootDelivery, Store, size};
 
 /// Makes chains that share their keys, without a folder.
 struct Maker {
@@ -25,13 +27,20 @@ struct Maker {
     /// By what the padding asks of the intermediates.
     authorities: [OnceCell<Authority>; 2],
     key: PKey<Private>,
+    logs: Vec<Log>,
 }
 
 impl Maker {
     fn new(spec: ChainSpec) -> Maker {
+        let algorithm = spec.sct_algorithm;
+        let log = |_| Log {
+            algorithm,
+            key: algorithm.generate().unwrap(),
+        };
         Maker {
             authorities: Default::default(),
             key: spec.leaf.generate().unwrap(),
+            logs: (0..spec.scts).map(log).collect(),
             spec,
         }
     }
@@ -42,37 +51,52 @@ impl Maker {
             ..self.spec.clone()
         };
         let padding = size::padding(&spec).unwrap();
-        let kind = Kind::EndEntity {
-            algorithm: spec.leaf,
-            server_name: SERVER_NAME,
-            padding: &padding,
+        let now = SystemTime::now();
+        let new = || Authority::new(&spec, &padding, now).unwrap();
+        let authority = match spec.padding {
+            PaddedCertificate::EndEntity => self.authorities[padding.intermediate_crl]
+                .get_or_init(new)
+                .clone(),
+            PaddedCertificate::Last => new(),
         };
-        let (crl, now) = (padding.intermediate_crl, SystemTime::now());
-        let authority = self.authorities[crl]
-            .get_or_init(|| Authority::new(spec.ca, spec.intermediates, crl, now).unwrap());
-        let validity = Validity::from(now, END_ENTITY_LIFE);
-        let mut certificates = vec![authority.issue(&self.key, validity, kind).unwrap()];
-        certificates.extend(authority.intermediates.clone());
+        let end_entity = authority.issue_end_entity(&spec, &self.key, &padding, &self.logs, now);
+        let mut certificates = vec![end_entity.unwrap()];
+        certificates.extend(authority.intermediates);
         if spec.root == RootDelivery::Sent {
             certificates.push(authority.root.clone());
         }
-        let root = authority.root.clone();
-        Chain::new(certificates, root, self.key.clone(), SERVER_NAME.to_owned()).unwrap()
+        let name = spec.role.name().to_owned();
+        let public =
+            |log: &Log| PKey::public_key_from_der(&log.key.public_key_to_der().unwrap()).unwrap();
+        Chain::new(certificates, authority.root, self.key.clone(), name)
+            .unwrap()
+            .with_logs(self.logs.iter().map(public).collect())
     }
 }
 
 /// A chain of each algorithm.
 fn chains() -> impl Iterator<Item = (KeyAlgorithm, &'static Chain)> {
     static CHAINS: LazyLock<Vec<Chain>> = LazyLock::new(|| {
-        let made = KeyAlgorithm::ALL.map(|algorithm| Maker::new(ChainSpec::new(algorithm)));
-        made.iter().map(|maker| maker.chain(None)).collect()
+        let chain = |spec: ChainSpec| match spec.leaf {
+            // SLH-DSA takes up to a second to sign.
+            KeyAlgorithm::SlhDsa(_) => kept().chain(&spec).unwrap(),
+            _ => Maker::new(spec).chain(None),
+        };
+        KeyAlgorithm::ALL.map(ChainSpec::new).map(chain).into()
     });
     KeyAlgorithm::ALL.into_iter().zip(&*CHAINS)
+}
+
+/// Chains that take long to make, kept from one test run to the next.
+fn kept() -> Store {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+    Store::open(target.join("test-chains"))
 }
 
 fn mixed() -> ChainSpec {
     ChainSpec {
         ca: KeyAlgorithm::MlDsa65,
+        root_key: KeyAlgorithm::MlDsa65,
         intermediates: 2,
         root: RootDelivery::Sent,
         ..ChainSpec::new(KeyAlgorithm::EcdsaP256)

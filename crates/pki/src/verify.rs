@@ -10,6 +10,8 @@ use openssl::x509::store::X509StoreBuilder;
 use openssl::x509::verify::X509VerifyParam;
 use openssl::x509::{X509, X509PurposeId, X509Ref, X509StoreContext, X509VerifyResult};
 
+use crate::spec::Role;
+
 /// Why a chain doesn't verify.
 #[derive(Debug)]
 pub(crate) struct Unverified {
@@ -18,17 +20,41 @@ pub(crate) struct Unverified {
     pub(crate) reason: X509VerifyResult,
 }
 
-/// Verifies that a TLS server of this name can show these certificates to a
-/// client that trusts `anchors`. Gives the anchor that they lead to.
+/// What a chain is to prove.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Purpose<'a> {
+    /// That it is a TLS server of this name.
+    Server(&'a str),
+    /// That it is a TLS client, whatever its name.
+    Client,
+}
+
+impl Purpose<'_> {
+    /// What a chain of this role is to prove.
+    pub(crate) fn of(role: Role, server_name: &str) -> Purpose<'_> {
+        match role {
+            Role::Server => Purpose::Server(server_name),
+            Role::Client => Purpose::Client,
+        }
+    }
+}
+
+/// Verifies that these certificates prove that to a peer that trusts `anchors`. Gives the anchor
+/// that they lead to.
 pub(crate) fn verify(
     end_entity: &X509Ref,
     issuers: &[X509],
     anchors: &[X509],
-    server_name: &str,
+    purpose: Purpose<'_>,
 ) -> Result<Result<X509, Unverified>, ErrorStack> {
     let mut parameters = X509VerifyParam::new()?;
-    parameters.set_host(server_name)?;
-    parameters.set_purpose(X509PurposeId::SSL_SERVER)?;
+    match purpose {
+        Purpose::Server(name) => {
+            parameters.set_host(name)?;
+            parameters.set_purpose(X509PurposeId::SSL_SERVER)?;
+        }
+        Purpose::Client => parameters.set_purpose(X509PurposeId::SSL_CLIENT)?,
+    }
     let mut store = X509StoreBuilder::new()?;
     store.set_param(&parameters)?;
     for anchor in anchors {

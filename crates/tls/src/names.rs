@@ -1,4 +1,5 @@
-//! IANA's names for the code points that an [`Observation`](crate::observer::Observation) holds.
+//! IANA's names for the code points that an [`Observation`](crate::observer::Observation) holds;
+//! of signatures that IANA has no code point for, the names of `lastbyte-providers`.
 
 use crate::Group;
 
@@ -35,7 +36,11 @@ pub fn signature_scheme(code_point: u16) -> Option<&'static str> {
         0x0904 => "mldsa44",
         0x0905 => "mldsa65",
         0x0906 => "mldsa87",
-        _ => return None,
+        _ => {
+            let mut ours = lastbyte_providers::signatures();
+            let signature = ours.find(|signature| signature.code_point == code_point)?;
+            return signature.scheme.to_str().ok();
+        }
     })
 }
 

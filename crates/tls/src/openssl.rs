@@ -41,7 +41,7 @@ pub(crate) struct OpenSslServer {
 impl OpenSslClient {
     pub(crate) fn new(config: &TlsConfig<'_>) -> Result<Self, TlsError> {
         Ok(Self {
-            context: client_context(config)?.build(),
+            context: offering(config, || client_context(config))?.build(),
             server_name: config.chain.server_name().to_owned(),
         })
     }
@@ -75,7 +75,7 @@ struct SessionDer(Vec<u8>);
 impl OpenSslServer {
     pub(crate) fn new(config: &TlsConfig<'_>) -> Result<Self, TlsError> {
         Ok(Self {
-            context: server_context(config)?.build(),
+            context: offering(config, || server_context(config))?.build(),
             resumption: config.resumption,
         })
     }
@@ -108,6 +108,16 @@ const MAX_CERTIFICATE_MESSAGE: c_long = (1 << 24) - 1;
 
 /// What a server takes of early data at most: OpenSSL's own default in `s_server`.
 const MAX_EARLY_DATA: u32 = 1 << 14;
+
+/// Calls `make`, which makes a context: it knows the signatures of all chains.
+fn offering<T>(
+    config: &TlsConfig<'_>,
+    make: impl FnOnce() -> Result<T, TlsError>,
+) -> Result<T, TlsError> {
+    let chains = [config.chain].into_iter().chain(config.client_chain);
+    let signatures: Vec<_> = chains.flat_map(Chain::provided_signatures).collect();
+    lastbyte_providers::offering(&signatures, make).map_err(protocol)?
+}
 
 fn client_context(config: &TlsConfig<'_>) -> Result<SslContextBuilder, TlsError> {
     // An asterisk marks a group that a key share is sent for.

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use lastbyte_pki::{Chain, ChainSpec, KeyAlgorithm, Store};
+use lastbyte_pki::{Chain, ChainSpec, KeyAlgorithm, Role, Store};
 use lastbyte_tls::observer::{EarlyData, Observation};
 use lastbyte_tls::{
     Connection, Group, Handshake, Progress, Resumption, Stack, TlsConfig, TlsError,
@@ -13,11 +13,20 @@ use lastbyte_tls::{
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
 
 fn chain(algorithm: KeyAlgorithm) -> Chain {
+    made(&ChainSpec::new(algorithm))
+}
+
+fn client_chain(algorithm: KeyAlgorithm) -> Chain {
+    made(&ChainSpec {
+        role: Role::Client,
+        ..ChainSpec::new(algorithm)
+    })
+}
+
+fn made(spec: &ChainSpec) -> Chain {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
-    let spec = ChainSpec::new(algorithm);
-    Store::open(target.join("test-chains"))
-        .chain(&spec)
-        .unwrap()
+    let store = Store::open(target.join("test-chains"));
+    store.chain(spec).unwrap()
 }
 
 fn observe(handshake: &Handshake) -> Observation {
@@ -77,6 +86,26 @@ fn several_key_shares_make_the_hello_larger() {
         observation.client_hello_bytes,
         Some(1411 + 2 + (4 + 32) + 6)
     );
+}
+
+#[test]
+fn both_sides_prove_themselves() {
+    let server = chain(KeyAlgorithm::EcdsaP256);
+    let client = client_chain(KeyAlgorithm::MlDsa44);
+    let stack = stack(&TlsConfig {
+        client_chain: Some(&client),
+        ..TlsConfig::new(Group::X25519, &server)
+    })
+    .unwrap();
+    let mut handshake = handshake_in_memory(stack.as_ref()).unwrap();
+    let observation = observe(&handshake);
+    assert!(observation.certificate_request_bytes.is_some());
+    assert_eq!(
+        observation.client_certificate_bytes,
+        Some(client.certificate_message_bytes())
+    );
+    assert_eq!(observation.client_certificate_verify_bytes, Some(2428));
+    assert_talks(&mut handshake);
 }
 
 fn resuming(resumption: Resumption, chain: &Chain) -> Box<dyn Stack> {

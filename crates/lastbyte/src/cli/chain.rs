@@ -7,9 +7,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use lastbyte_pki::{Chain, Explanation, Store, explain, load_pem, sizes};
+use lastbyte_pki::{Chain, Explanation, SctStatus, Store, explain, load_pem, sizes};
 
-use super::{Failure, print};
+use super::{Failure, print, published};
 use crate::study::{Arm, ArmChain};
 
 #[derive(Debug, Subcommand)]
@@ -29,7 +29,7 @@ pub(super) enum Command {
         #[arg(value_parser = chain)]
         chain: ArmChain,
     },
-    /// Tabulate what each algorithm costs
+    /// Tabulate what each algorithm costs, beside what papers say
     Sizes,
 }
 
@@ -38,7 +38,7 @@ impl Command {
         match self {
             Command::New { chain, output } => write_chain(&load(&chain)?, &output),
             Command::Show { chain } => print(&tree(&load(&chain)?)?),
-            Command::Sizes => print(&table()),
+            Command::Sizes => print(&format!("{}\n{}", table(), published::tables())),
         }
     }
 }
@@ -107,6 +107,19 @@ fn tree(chain: &Chain) -> Result<String, Failure> {
     }
     let root_sent = chain.certificates().last().map(|last| last.to_der().ok())
         == Some(chain.root().to_der().ok());
+    for sct in chain.scts().map_err(Failure::run)? {
+        let status = match sct.status {
+            SctStatus::Valid => "valid",
+            SctStatus::Invalid => "not valid",
+            SctStatus::UnknownLog => "of an unknown log",
+        };
+        let [first, second, third, ..] = sct.log;
+        let _ = writeln!(
+            text,
+            "SCT of log {first:02x}{second:02x}{third:02x}…  {} B of signature, {status}",
+            sct.signature_bytes
+        );
+    }
     if !root_sent {
         text.push_str("root, not sent\n");
         let explanation = explain(chain.root()).map_err(Failure::run)?;
@@ -160,7 +173,7 @@ fn table() -> String {
     );
     let _ = writeln!(
         text,
-        "{:<12} {:>6} {:>6} {:>7} {:>7} {:>6} {:>7} {:>7} {:>7} {:>7} {:>7}",
+        "{:<18} {:>6} {:>6} {:>7} {:>7} {:>6} {:>7} {:>7} {:>7} {:>7} {:>7}",
         "algorithm",
         "key",
         "sig",
@@ -177,7 +190,7 @@ fn table() -> String {
         let [none, one, two, three] = row.certificate_message;
         let _ = writeln!(
             text,
-            "{:<12} {:>6} {:>6} {:>7} {:>7} {:>6} {:>7} {:>7} {:>7} {:>7} {:>7}",
+            "{:<18} {:>6} {:>6} {:>7} {:>7} {:>6} {:>7} {:>7} {:>7} {:>7} {:>7}",
             row.algorithm.to_string(),
             row.public_key,
             row.signature,

@@ -8,6 +8,7 @@ mod engine;
 mod kernel;
 mod options;
 mod progress;
+mod published;
 mod run;
 mod validate;
 

@@ -29,7 +29,11 @@ impl PreparedArm {
             ArmChain::Pem(files) => lastbyte_pki::load_pem(files),
         };
         let chain = load(&arm.chain)?;
-        let client_chain = arm.client_chain.as_ref().map(load).transpose()?;
+        let client_chain = match &arm.client_chain {
+            Some(ArmChain::Pem(files)) => Some(lastbyte_pki::load_client_pem(files)?),
+            Some(chain) => Some(load(chain)?),
+            None => None,
+        };
         let tls = TlsConfig {
             client: arm.client_stack,
             server: arm.server_stack,

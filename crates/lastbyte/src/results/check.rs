@@ -1,5 +1,7 @@
 //! Whether connections did what their arm says.
 
+use std::slice;
+
 use lastbyte_pki::{ChainSpec, KeyAlgorithm, RootDelivery};
 use lastbyte_tls::{Resumption as Asked, names};
 
@@ -158,5 +160,8 @@ fn signature_schemes(key: KeyAlgorithm) -> &'static [u16] {
         KeyAlgorithm::MlDsa44 => &[0x0904],
         KeyAlgorithm::MlDsa65 => &[0x0905],
         KeyAlgorithm::MlDsa87 => &[0x0906],
+        KeyAlgorithm::SlhDsa(_) | KeyAlgorithm::FnDsa512 | KeyAlgorithm::FnDsa1024 => key
+            .provided()
+            .map_or(&[], |signature| slice::from_ref(&signature.code_point)),
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use lastbyte_link::{Bytes, UnitError};
-use lastbyte_pki::{ChainSpec, KeyAlgorithm, PemFiles, RootDelivery};
+use lastbyte_pki::{ChainSpec, KeyAlgorithm, PaddedCertificate, PemFiles, Role, RootDelivery};
 use lastbyte_tls::{Resumption, StackName, UnknownGroup};
 use thiserror::Error;
 
@@ -120,82 +120,105 @@ impl fmt::Display for Arm {
 /// What can follow the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Setting {
-    Intermediates,
-    Root,
-    Key,
-    Ca,
+    Chain(ChainSetting),
+    /// The same of the client's chain.
+    ClientChain(ChainSetting),
     RecordSize,
     Stack,
     ClientStack,
     KeyShare,
     Mutual,
-    ClientIntermediates,
-    ClientKey,
-    ClientCa,
     Resume,
     Tickets,
     MaxCertList,
     Flush,
     ClientHelloSplit,
     Delivery,
+}
+
+/// What a chain can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ChainSetting {
+    Intermediates,
+    Root,
+    Padding,
     Scts,
+    SctAlgorithm,
+    Key,
+    Ca,
+}
+
+impl ChainSetting {
+    const ALL: [ChainSetting; 7] = [
+        ChainSetting::Intermediates,
+        ChainSetting::Root,
+        ChainSetting::Padding,
+        ChainSetting::Scts,
+        ChainSetting::SctAlgorithm,
+        ChainSetting::Key,
+        ChainSetting::Ca,
+    ];
+
+    /// What it is called of the server's chain, and of the client's.
+    fn names(self) -> [&'static str; 2] {
+        match self {
+            ChainSetting::Intermediates => ["intermediates", "client_intermediates"],
+            ChainSetting::Root => ["root", "client_root"],
+            ChainSetting::Padding => ["padding", "client_padding"],
+            ChainSetting::Scts => ["scts", "client_scts"],
+            ChainSetting::SctAlgorithm => ["sct_algorithm", "client_sct_algorithm"],
+            ChainSetting::Key => ["key", "client_key"],
+            ChainSetting::Ca => ["ca", "client_ca"],
+        }
+    }
 }
 
 impl Setting {
-    const ALL: [Setting; 19] = [
-        Setting::Intermediates,
-        Setting::Root,
-        Setting::Key,
-        Setting::Ca,
-        Setting::RecordSize,
-        Setting::Stack,
-        Setting::ClientStack,
-        Setting::KeyShare,
-        Setting::Mutual,
-        Setting::ClientIntermediates,
-        Setting::ClientKey,
-        Setting::ClientCa,
-        Setting::Resume,
-        Setting::Tickets,
-        Setting::MaxCertList,
-        Setting::Flush,
-        Setting::ClientHelloSplit,
-        Setting::Delivery,
-        Setting::Scts,
-    ];
+    fn all() -> Vec<Setting> {
+        let others = [
+            Setting::RecordSize,
+            Setting::Stack,
+            Setting::ClientStack,
+            Setting::KeyShare,
+            Setting::Mutual,
+            Setting::Resume,
+            Setting::Tickets,
+            Setting::MaxCertList,
+            Setting::Flush,
+            Setting::ClientHelloSplit,
+            Setting::Delivery,
+        ];
+        (ChainSetting::ALL.into_iter().map(Setting::Chain))
+            .chain(others)
+            .chain(ChainSetting::ALL.into_iter().map(Setting::ClientChain))
+            .collect()
+    }
 
     fn name(self) -> &'static str {
         match self {
-            Setting::Intermediates => "intermediates",
-            Setting::Root => "root",
-            Setting::Key => "key",
-            Setting::Ca => "ca",
+            Setting::Chain(setting) => setting.names()[0],
+            Setting::ClientChain(setting) => setting.names()[1],
             Setting::RecordSize => "record_size",
             Setting::Stack => "stack",
             Setting::ClientStack => "client_stack",
             Setting::KeyShare => "key_share",
             Setting::Mutual => "mutual",
-            Setting::ClientIntermediates => "client_intermediates",
-            Setting::ClientKey => "client_key",
-            Setting::ClientCa => "client_ca",
             Setting::Resume => "resume",
             Setting::Tickets => "tickets",
             Setting::MaxCertList => "max_cert_list",
             Setting::Flush => "flush",
             Setting::ClientHelloSplit => "client_hello_split",
             Setting::Delivery => "delivery",
-            Setting::Scts => "scts",
         }
     }
 
     fn parse(text: &str) -> Result<Setting, ArmProblem> {
-        Setting::ALL
-            .into_iter()
-            .find(|key| key.name() == text)
-            .ok_or_else(|| ArmProblem::UnknownKey {
-                key: text.to_owned(),
-                mend: mend(text, Setting::ALL.map(Setting::name)),
-            })
+        let all = Setting::all();
+        let found = all.iter().find(|key| key.name() == text);
+        found.copied().ok_or_else(|| ArmProblem::UnknownKey {
+            key: text.to_owned(),
+            mend: mend(text, all.iter().map(|key| key.name())),
+        })
     }
 
     fn refuse(self, value: &str, mend: impl Into<String>) -> ArmProblem {
@@ -218,7 +241,11 @@ fn parse(text: &str) -> Result<Arm, ArmProblem> {
     let mut arm = Arm::usual(text, group, parse_chain(&chain)?);
     let mutual = options.iter().find(|(key, _)| *key == Setting::Mutual);
     if let Some((_, chain)) = mutual {
-        arm.client_chain = Some(parse_chain(chain)?);
+        let mut chain = parse_chain(chain)?;
+        if let ArmChain::Made(spec) = &mut chain {
+            spec.role = Role::Client;
+        }
+        arm.client_chain = Some(chain);
     }
     for (key, value) in &options {
         set(&mut arm, *key, value)?;
@@ -240,17 +267,10 @@ fn set(arm: &mut Arm, key: Setting, value: &str) -> Result<(), ArmProblem> {
     match key {
         // Read before all others, whose subject it is.
         Setting::Mutual => {}
-        Setting::Intermediates | Setting::Root | Setting::Key | Setting::Ca => {
-            return set_of_chain(&mut arm.chain, key, key, value);
-        }
-        Setting::ClientIntermediates | Setting::ClientKey | Setting::ClientCa => {
-            let of_chain = match key {
-                Setting::ClientIntermediates => Setting::Intermediates,
-                Setting::ClientKey => Setting::Key,
-                _ => Setting::Ca,
-            };
+        Setting::Chain(setting) => return set_of_chain(&mut arm.chain, setting, key, value),
+        Setting::ClientChain(setting) => {
             let chain = (arm.client_chain.as_mut()).ok_or(ArmProblem::NotMutual(key.name()))?;
-            return set_of_chain(chain, of_chain, key, value);
+            return set_of_chain(chain, setting, key, value);
         }
         Setting::RecordSize => arm.record_size = parse_record_size(value)?,
         Setting::Stack => arm.server_stack = parse_stack(key, value)?,
@@ -271,8 +291,7 @@ fn set(arm: &mut Arm, key: Setting, value: &str) -> Result<(), ArmProblem> {
         }
         Setting::Tickets => {
             const MOST: u8 = 10;
-            let tickets = value.parse().ok().filter(|tickets| *tickets <= MOST);
-            arm.tickets = tickets.ok_or_else(|| key.refuse(value, format!("use 0 to {MOST}")))?;
+            arm.tickets = parse_number(key, value, MOST)?;
         }
         Setting::MaxCertList => arm.max_cert_list = Some(parse_size(value)?),
         Setting::Flush => {
@@ -286,38 +305,61 @@ fn set(arm: &mut Arm, key: Setting, value: &str) -> Result<(), ArmProblem> {
             arm.client_hello_split =
                 Some(bytes.ok_or_else(|| key.refuse(value, "use 1B to 65535B"))?);
         }
-        Setting::Delivery | Setting::Scts => {
-            return Err(ArmProblem::NotYet(key.name().to_owned()));
-        }
+        Setting::Delivery => return Err(ArmProblem::NotYet(key.name().to_owned())),
     }
     Ok(())
 }
 
-/// `written` is what the key is called.
+/// `key` is how it is written.
 fn set_of_chain(
     chain: &mut ArmChain,
+    setting: ChainSetting,
     key: Setting,
-    written: Setting,
     value: &str,
 ) -> Result<(), ArmProblem> {
-    match (key, chain) {
-        (Setting::Intermediates, ArmChain::Made(spec)) => {
-            spec.intermediates = parse_intermediates(written, value)?;
-        }
-        (Setting::Root, ArmChain::Made(spec)) => spec.root = parse_root(value)?,
-        (Setting::Key, ArmChain::Pem(files)) => files.key = Some(parse_path(written, value)?),
-        (Setting::Ca, ArmChain::Pem(files)) => files.ca = Some(parse_path(written, value)?),
+    match (setting, chain) {
+        (ChainSetting::Key, ArmChain::Pem(files)) => files.key = Some(parse_path(key, value)?),
+        (ChainSetting::Ca, ArmChain::Pem(files)) => files.ca = Some(parse_path(key, value)?),
         (_, ArmChain::Pem(files)) => {
             return Err(ArmProblem::NotForFiles {
-                part: format!("{}=", written.name()),
+                part: format!("{}=", key.name()),
                 path: files.chain.clone(),
             });
         }
-        (_, ArmChain::Made(spec)) => {
+        (ChainSetting::Key | ChainSetting::Ca, ArmChain::Made(spec)) => {
             return Err(ArmProblem::OnlyForFiles {
-                key: written.name(),
-                chain: spec.to_string(),
+                key: key.name(),
+                chain: ChainSpec {
+                    role: Role::Server,
+                    ..spec.clone()
+                }
+                .to_string(),
             });
+        }
+        (ChainSetting::Intermediates, ArmChain::Made(spec)) => {
+            spec.intermediates = parse_number(key, value, ChainSpec::MAX_INTERMEDIATES)?;
+        }
+        (ChainSetting::Scts, ArmChain::Made(spec)) => {
+            spec.scts = parse_number(key, value, ChainSpec::MAX_SCTS)?;
+        }
+        (ChainSetting::SctAlgorithm, ArmChain::Made(spec)) => {
+            let names = KeyAlgorithm::ALL.map(KeyAlgorithm::name);
+            let algorithm = value.parse();
+            spec.sct_algorithm = algorithm.map_err(|_| key.refuse(value, mend(value, names)))?;
+        }
+        (ChainSetting::Root, ArmChain::Made(spec)) => {
+            spec.root = match value {
+                "sent" => RootDelivery::Sent,
+                "omitted" => RootDelivery::Omitted,
+                _ => return Err(key.refuse(value, mend(value, ["sent", "omitted"]))),
+            };
+        }
+        (ChainSetting::Padding, ArmChain::Made(spec)) => {
+            spec.padding = match value {
+                "end-entity" => PaddedCertificate::EndEntity,
+                "last" => PaddedCertificate::Last,
+                _ => return Err(key.refuse(value, mend(value, ["end-entity", "last"]))),
+            };
         }
     }
     Ok(())
@@ -395,11 +437,14 @@ fn parse_made(text: &str) -> Result<ChainSpec, ArmProblem> {
         Some((algorithms, size)) => (algorithms, Some(parse_size(size)?)),
         None => (text, None),
     };
-    let (leaf, ca) = algorithms
+    // LEAF, LEAF+CA or LEAF+CA+ROOT: who is not named is as the one below.
+    let (leaf, above) = algorithms
         .split_once('+')
         .unwrap_or((algorithms, algorithms));
+    let (ca, root) = above.split_once('+').unwrap_or((above, above));
     Ok(ChainSpec {
         ca: parse_algorithm(ca)?,
+        root_key: parse_algorithm(root)?,
         certificate_bytes,
         ..ChainSpec::new(parse_algorithm(leaf)?)
     })
@@ -421,29 +466,16 @@ fn is_path(chain: &str) -> bool {
 }
 
 fn parse_algorithm(text: &str) -> Result<KeyAlgorithm, ArmProblem> {
-    if text.starts_with("slh-dsa-") || text.starts_with("fn-dsa-") {
-        return Err(ArmProblem::NotYet(text.to_owned()));
-    }
     text.parse().map_err(|_| ArmProblem::UnknownChain {
         chain: text.to_owned(),
         mend: mend(text, KeyAlgorithm::ALL.map(KeyAlgorithm::name)),
     })
 }
 
-fn parse_intermediates(key: Setting, value: &str) -> Result<u8, ArmProblem> {
-    value
-        .parse()
-        .ok()
-        .filter(|intermediates| *intermediates <= ChainSpec::MAX_INTERMEDIATES)
-        .ok_or_else(|| key.refuse(value, format!("use 0 to {}", ChainSpec::MAX_INTERMEDIATES)))
-}
-
-fn parse_root(value: &str) -> Result<RootDelivery, ArmProblem> {
-    match value {
-        "sent" => Ok(RootDelivery::Sent),
-        "omitted" => Ok(RootDelivery::Omitted),
-        _ => Err(Setting::Root.refuse(value, mend(value, ["sent", "omitted"]))),
-    }
+/// A whole number up to `most`.
+fn parse_number(key: Setting, value: &str, most: u8) -> Result<u8, ArmProblem> {
+    let number = value.parse().ok().filter(|number| *number <= most);
+    number.ok_or_else(|| key.refuse(value, format!("use 0 to {most}")))
 }
 
 fn parse_record_size(value: &str) -> Result<RecordSize, ArmProblem> {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use lastbyte_link::{Bytes, Direction, Distribution, Link};
-use lastbyte_pki::{ChainSpec, KeyAlgorithm, PemFiles, RootDelivery};
+use lastbyte_pki::{ChainSpec, KeyAlgorithm, PaddedCertificate, PemFiles, Role, RootDelivery};
 use lastbyte_tls::{Group, Resumption, StackName};
 use proptest::prelude::*;
 
@@ -33,8 +33,8 @@ fn the_headline() {
 
 #[test]
 fn every_key_of_a_made_chain() {
-    let label =
-        "x25519/rsa-2048+ml-dsa-44:16000B/root=sent/intermediates=2/record_size=1400/stack=openssl";
+    let label = "x25519/rsa-2048+ml-dsa-44+fn-dsa-512:20000B/root=sent/intermediates=2/\
+        record_size=1400/stack=openssl/padding=last/scts=2/sct_algorithm=ml-dsa-44";
     assert_eq!(
         arm(label),
         Arm {
@@ -43,11 +43,16 @@ fn every_key_of_a_made_chain() {
                 label,
                 Group::X25519,
                 ArmChain::Made(ChainSpec {
+                    role: Role::Server,
                     leaf: KeyAlgorithm::Rsa2048,
                     ca: KeyAlgorithm::MlDsa44,
+                    root_key: KeyAlgorithm::FnDsa512,
                     intermediates: 2,
                     root: RootDelivery::Sent,
-                    certificate_bytes: Some(16_000),
+                    certificate_bytes: Some(20_000),
+                    padding: PaddedCertificate::Last,
+                    scts: 2,
+                    sct_algorithm: KeyAlgorithm::MlDsa44,
                 })
             )
         }
@@ -151,6 +156,30 @@ fn errors_name_the_arm_the_part_and_the_mend() {
             r#"root="sent/x" is not possible"#,
         ),
         (
+            "secp256r1/rsa-2048/padding=first",
+            r#"padding="first" is not possible: "#,
+        ),
+        (
+            "secp256r1/rsa-2048/scts=4",
+            r#"scts="4" is not possible: use 0 to 3"#,
+        ),
+        (
+            "secp256r1/rsa-2048/sct_algorithm=ml-dsa-43",
+            r#"sct_algorithm="ml-dsa-43" is not possible: did you mean "ml-dsa-4"#,
+        ),
+        (
+            "secp256r1/rsa-2048+ecdsa-p256+ml-dsa-44/intermediates=0",
+            "without intermediates the root issues",
+        ),
+        (
+            "secp256r1/rsa-2048+rsa-2048+rsa-2048+rsa-2048",
+            r#"unknown chain "rsa-2048+rsa-2048""#,
+        ),
+        (
+            "secp256r1/c.pem/scts=2",
+            r#"scts= is for chains that are made, and "c.pem" is sent as it is"#,
+        ),
+        (
             "secp256r1/rsa-2048/record_size=0",
             "use 1 to 16384 bytes, or auto",
         ),
@@ -224,8 +253,8 @@ fn errors_name_the_arm_the_part_and_the_mend() {
             "\"delivery\" can't be measured yet",
         ),
         (
-            "secp256r1/fn-dsa-512",
-            "\"fn-dsa-512\" can't be measured yet",
+            "secp256r1/fn-dsa-256",
+            r#"unknown chain "fn-dsa-256": did you mean "fn-dsa-512"?"#,
         ),
     ] {
         let problem = problem(text);
@@ -245,7 +274,9 @@ fn every_key_of_a_handshake() {
     assert_eq!(arm.client_stack, StackName::OpenSsl);
     assert_eq!(arm.key_shares, [Group::X25519, Group::Secp256r1]);
     let client = ChainSpec {
+        role: Role::Client,
         ca: KeyAlgorithm::MlDsa65,
+        root_key: KeyAlgorithm::MlDsa65,
         intermediates: 2,
         certificate_bytes: Some(20_000),
         ..ChainSpec::new(KeyAlgorithm::MlDsa44)
@@ -294,12 +325,27 @@ proptest! {
         group in prop::sample::select(&Group::ALL[..]),
         leaf in prop::sample::select(&KeyAlgorithm::ALL[..]),
         ca in prop::sample::select(&KeyAlgorithm::ALL[..]),
+        root_key in prop::sample::select(&KeyAlgorithm::ALL[..]),
+        at in prop::sample::select(vec![PaddedCertificate::EndEntity, PaddedCertificate::Last]),
+        scts in 0..=1_u8,
+        sct_algorithm in prop::sample::select(&KeyAlgorithm::ALL[..]),
         intermediates in 0..=ChainSpec::MAX_INTERMEDIATES,
         root in prop::sample::select(vec![RootDelivery::Omitted, RootDelivery::Sent]),
         padding in prop::option::of(0..100_000_usize),
         bytes in prop::option::of(1..=16384_u16),
     ) {
-        let mut spec = ChainSpec { leaf, ca, intermediates, root, certificate_bytes: None };
+        let mut spec = ChainSpec {
+            role: Role::Server,
+            leaf,
+            ca,
+            root_key: if intermediates == 0 { ca } else { root_key },
+            intermediates,
+            root,
+            certificate_bytes: None,
+            padding: at,
+            scts,
+            sct_algorithm,
+        };
         spec.certificate_bytes = padding.map(|padding| spec.unpadded_bytes() + padding);
         let record_size = bytes.map_or("auto".into(), |bytes| bytes.to_string());
         let label = format!("{group}/{spec}/record_size={record_size}");

@@ -1,5 +1,9 @@
+use proptest::prelude::*;
+
 use super::{Maker, mixed};
-use crate::{ChainSpec, KeyAlgorithm, PkiError, RootDelivery, size, sizes};
+use crate::{
+    ChainSpec, KeyAlgorithm, PaddedCertificate, PkiError, Role, RootDelivery, size, sizes,
+};
 
 #[test]
 fn the_table_is_what_it_was() {
@@ -50,6 +54,90 @@ fn the_table_is_what_it_was() {
                 [7779, 7739, 7545],
                 [7792, 15536, 23280, 31024],
                 4635
+            ),
+            (
+                "slh-dsa-sha2-128s",
+                [8444, 8404, 8210],
+                [8457, 16866, 25275, 33684],
+                7864
+            ),
+            (
+                "slh-dsa-sha2-128f",
+                [17676, 17636, 17442],
+                [17689, 35330, 52971, 70612],
+                17096
+            ),
+            (
+                "slh-dsa-sha2-192s",
+                [16828, 16788, 16594],
+                [16841, 33634, 50427, 67220],
+                16232
+            ),
+            (
+                "slh-dsa-sha2-192f",
+                [36268, 36228, 36034],
+                [36281, 72514, 108747, 144980],
+                35672
+            ),
+            (
+                "slh-dsa-sha2-256s",
+                [30412, 30372, 30178],
+                [30425, 60802, 91179, 121556],
+                29800
+            ),
+            (
+                "slh-dsa-sha2-256f",
+                [50476, 50436, 50242],
+                [50489, 100930, 151371, 201812],
+                49864
+            ),
+            (
+                "slh-dsa-shake-128s",
+                [8444, 8404, 8210],
+                [8457, 16866, 25275, 33684],
+                7864
+            ),
+            (
+                "slh-dsa-shake-128f",
+                [17676, 17636, 17442],
+                [17689, 35330, 52971, 70612],
+                17096
+            ),
+            (
+                "slh-dsa-shake-192s",
+                [16828, 16788, 16594],
+                [16841, 33634, 50427, 67220],
+                16232
+            ),
+            (
+                "slh-dsa-shake-192f",
+                [36268, 36228, 36034],
+                [36281, 72514, 108747, 144980],
+                35672
+            ),
+            (
+                "slh-dsa-shake-256s",
+                [30412, 30372, 30178],
+                [30425, 60802, 91179, 121556],
+                29800
+            ),
+            (
+                "slh-dsa-shake-256f",
+                [50476, 50436, 50242],
+                [50489, 100930, 151371, 201812],
+                49864
+            ),
+            (
+                "fn-dsa-512",
+                [2123, 2083, 1889],
+                [2136, 4224, 6312, 8400],
+                674
+            ),
+            (
+                "fn-dsa-1024",
+                [3633, 3593, 3399],
+                [3646, 7244, 10842, 14440],
+                1288
             ),
         ]
     );
@@ -228,4 +316,76 @@ fn padding_is_not_repetitive() {
         counts.iter().all(|count| (1..200).contains(count)),
         "{counts:?}"
     );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Whatever is padded, and whatever else the chain holds.
+    #[test]
+    fn any_certificate_is_padded_exactly(
+        intermediates in 0..=ChainSpec::MAX_INTERMEDIATES,
+        root in prop::sample::select(vec![RootDelivery::Omitted, RootDelivery::Sent]),
+        padding in prop::sample::select(vec![PaddedCertificate::EndEntity, PaddedCertificate::Last]),
+        role in prop::sample::select(vec![Role::Server, Role::Client]),
+        scts in 0..=ChainSpec::MAX_SCTS,
+        more in prop_oneof![0..400_usize, 60_000..70_000_usize],
+    ) {
+        let plain = ChainSpec {
+            role,
+            intermediates,
+            root,
+            padding,
+            scts,
+            ..ChainSpec::new(KeyAlgorithm::EcdsaP256)
+        };
+        let bytes = plain.unpadded_bytes() + more;
+        let spec = ChainSpec { certificate_bytes: Some(bytes), ..plain.clone() };
+        match spec.validate() {
+            Ok(()) => {
+                let chain = Maker::new(plain.clone()).chain(Some(bytes));
+                prop_assert_eq!(chain.certificate_message_bytes(), bytes);
+                let unpadded = Maker::new(plain).chain(None);
+                let grown: Vec<usize> = chain
+                    .certificates()
+                    .iter()
+                    .zip(unpadded.certificates())
+                    .map(|(padded, plain)| {
+                        padded.to_der().unwrap().len() - plain.to_der().unwrap().len()
+                    })
+                    .collect();
+                // The others grow by a few bytes at most, to fill gaps.
+                let padded = match padding {
+                    PaddedCertificate::EndEntity => 0,
+                    PaddedCertificate::Last => grown.len() - 1,
+                };
+                let others: usize = grown.iter().sum::<usize>() - grown[padded];
+                prop_assert!(others <= 16 || more <= 16, "{:?} of {}", grown, more);
+            }
+            // Four sizes near 64 KiB, where there is nothing else to pad.
+            Err(error) => {
+                let alone = intermediates == 0
+                    && (padding == PaddedCertificate::EndEntity || root == RootDelivery::Omitted);
+                prop_assert!(alone && matches!(error, PkiError::Unreachable(_)), "{}", error);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_size_is_reached_at_the_end_of_the_chain() {
+    for root in [RootDelivery::Omitted, RootDelivery::Sent] {
+        let spec = |certificate_bytes| ChainSpec {
+            root,
+            padding: PaddedCertificate::Last,
+            certificate_bytes,
+            ..ChainSpec::new(KeyAlgorithm::EcdsaP256)
+        };
+        let unpadded = spec(None).unpadded_bytes();
+        for bytes in (unpadded..unpadded + 400).chain(65_500..66_500) {
+            let spec = spec(Some(bytes));
+            let padding = size::padding(&spec).unwrap();
+            assert_eq!(size::message_bytes(&spec, &padding), bytes);
+        }
+    }
 }

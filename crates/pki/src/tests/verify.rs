@@ -1,14 +1,18 @@
 use std::slice;
 
 use super::Maker;
-use crate::verify::verify;
-use crate::{Chain, ChainSpec, KeyAlgorithm, test_chains};
+use crate::verify::{Purpose, verify};
+use crate::{Chain, ChainSpec, KeyAlgorithm, Role, test_chains};
 
 /// What a client says to a chain.
 fn verdict(chain: &Chain, server_name: &str) -> Result<(), &'static str> {
+    verdict_for(chain, Purpose::Server(server_name))
+}
+
+fn verdict_for(chain: &Chain, purpose: Purpose<'_>) -> Result<(), &'static str> {
     let (end_entity, issuers) = chain.certificates().split_first().unwrap();
     let anchors = slice::from_ref(chain.root());
-    match verify(end_entity, issuers, anchors, server_name).unwrap() {
+    match verify(end_entity, issuers, anchors, purpose).unwrap() {
         Ok(root) => {
             assert!(root == *chain.root());
             Ok(())
@@ -70,4 +74,64 @@ fn each_faulty_chain_has_its_fault() {
             Err("unable to get local issuer certificate")
         );
     }
+}
+
+#[test]
+fn a_client_proves_that_it_is_one_and_no_server() {
+    for intermediates in 0..=2 {
+        let spec = ChainSpec {
+            role: Role::Client,
+            intermediates,
+            ..ChainSpec::new(KeyAlgorithm::EcdsaP256)
+        };
+        let chain = Maker::new(spec).chain(None);
+        assert_eq!(chain.server_name(), "client.example");
+        assert_eq!(verdict_for(&chain, Purpose::Client), Ok(()));
+        assert_eq!(
+            verdict(&chain, "client.example"),
+            Err("unsuitable certificate purpose")
+        );
+    }
+}
+
+#[test]
+fn each_faulty_client_chain_has_its_fault() {
+    let verdict = |chain: Chain| verdict_for(&chain, Purpose::Client);
+    assert_eq!(
+        verdict(test_chains::expired_client().unwrap()),
+        Err("certificate has expired")
+    );
+    assert_eq!(
+        verdict(test_chains::untrusted_client().unwrap()),
+        Err("unable to get local issuer certificate")
+    );
+    assert_eq!(
+        verdict(test_chains::server_as_client().unwrap()),
+        Err("unsuitable certificate purpose")
+    );
+}
+
+#[test]
+fn a_root_may_be_of_a_third_algorithm() {
+    let spec = ChainSpec {
+        ca: KeyAlgorithm::FnDsa512,
+        root_key: KeyAlgorithm::MlDsa87,
+        intermediates: 2,
+        ..ChainSpec::new(KeyAlgorithm::EcdsaP256)
+    };
+    let chain = Maker::new(spec.clone()).chain(None);
+    assert_eq!(verdict(&chain, "server.example"), Ok(()));
+    assert_eq!(chain.certificate_message_bytes(), spec.unpadded_bytes());
+    let root = chain.root().public_key().unwrap();
+    assert_eq!(KeyAlgorithm::of(&root), Some(KeyAlgorithm::MlDsa87));
+
+    let direct = ChainSpec {
+        intermediates: 0,
+        ..spec
+    };
+    assert_eq!(
+        direct.validate().unwrap_err().to_string(),
+        "chain \"ecdsa-p256+fn-dsa-512+ml-dsa-87/intermediates=0\": without intermediates the root \
+         issues; leave its intermediates' algorithm out"
+    );
 }

@@ -52,6 +52,8 @@ fn every_group_is_negotiated_at_once() {
 
 #[test]
 fn every_algorithm_proves_its_chain() {
+    use lastbyte_pki::SlhDsa::*;
+
     // Signature scheme, and the signature in a CertificateVerify.
     let table = [
         (KeyAlgorithm::EcdsaP256, "ecdsa_secp256r1_sha256", 68..=72),
@@ -62,6 +64,68 @@ fn every_algorithm_proves_its_chain() {
         (KeyAlgorithm::MlDsa44, "mldsa44", 2420..=2420),
         (KeyAlgorithm::MlDsa65, "mldsa65", 3309..=3309),
         (KeyAlgorithm::MlDsa87, "mldsa87", 4627..=4627),
+        (
+            KeyAlgorithm::SlhDsa(Sha2_128s),
+            "slhdsa_sha2_128s",
+            7856..=7856,
+        ),
+        (
+            KeyAlgorithm::SlhDsa(Sha2_128f),
+            "slhdsa_sha2_128f",
+            17088..=17088,
+        ),
+        (
+            KeyAlgorithm::SlhDsa(Sha2_192s),
+            "slhdsa_sha2_192s",
+            16224..=16224,
+        ),
+        (
+            KeyAlgorithm::SlhDsa(Sha2_192f),
+            "slhdsa_sha2_192f",
+            35664..=35664,
+        ),
+        (
+            KeyAlgorithm::SlhDsa(Sha2_256s),
+            "slhdsa_sha2_256s",
+            29792..=29792,
+        ),
+        (
+            KeyAlgorithm::SlhDsa(Sha2_256f),
+            "slhdsa_sha2_256f",
+            49856..=49856,
+        ),
+        (
+            KeyAlgorithm::SlhDsa(Shake128s),
+            "slhdsa_shake_128s",
+            7856..=7856,
+        ),
+        (
+            KeyAlgorithm::SlhDsa(Shake128f),
+            "slhdsa_shake_128f",
+            17088..=17088,
+        ),
+        (
+            KeyAlgorithm::SlhDsa(Shake192s),
+            "slhdsa_shake_192s",
+            16224..=16224,
+        ),
+        (
+            KeyAlgorithm::SlhDsa(Shake192f),
+            "slhdsa_shake_192f",
+            35664..=35664,
+        ),
+        (
+            KeyAlgorithm::SlhDsa(Shake256s),
+            "slhdsa_shake_256s",
+            29792..=29792,
+        ),
+        (
+            KeyAlgorithm::SlhDsa(Shake256f),
+            "slhdsa_shake_256f",
+            49856..=49856,
+        ),
+        (KeyAlgorithm::FnDsa512, "fndsa512", 666..=666),
+        (KeyAlgorithm::FnDsa1024, "fndsa1024", 1280..=1280),
     ];
     assert_eq!(
         table.clone().map(|(algorithm, ..)| algorithm),
@@ -82,6 +146,32 @@ fn every_algorithm_proves_its_chain() {
         );
         assert_chain_was_sent(&observation, &chain);
     }
+}
+
+/// Each costs 2 bytes of the ClientHello, and only arms that need it pay them.
+#[test]
+fn only_the_signatures_of_the_chain_are_offered() {
+    let bytes = |leaf, ca| {
+        let spec = ChainSpec {
+            ca,
+            root_key: ca,
+            ..ChainSpec::new(leaf)
+        };
+        let observation = observe(&openssl(Group::X25519, &chain(&spec)));
+        assert_chain_was_sent(&observation, &chain(&spec));
+        observation.client_hello_bytes
+    };
+    let slh_dsa = KeyAlgorithm::SlhDsa(lastbyte_pki::SlhDsa::Sha2_192f);
+    assert_eq!(bytes(KeyAlgorithm::FnDsa512, slh_dsa), Some(233 + 4));
+    assert_eq!(bytes(KeyAlgorithm::EcdsaP256, slh_dsa), Some(233 + 2));
+    assert_eq!(
+        bytes(KeyAlgorithm::FnDsa512, KeyAlgorithm::MlDsa44),
+        Some(233 + 2)
+    );
+    assert_eq!(
+        bytes(KeyAlgorithm::MlDsa44, KeyAlgorithm::MlDsa44),
+        Some(233)
+    );
 }
 
 #[test]

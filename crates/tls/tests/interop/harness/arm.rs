@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lastbyte_pki::{Chain, ChainSpec, KeyAlgorithm, RootDelivery, Store};
 use lastbyte_tls::observer::{CertificateType, EarlyData, Observation};
-use lastbyte_tls::{Group, OpenSsl, Stack, TlsConfig, names};
+use lastbyte_tls::{Group, Stack, TlsConfig, names, stack};
 use tempfile::TempDir;
 
 /// One configuration, and the files by which a peer shares it.
@@ -109,11 +109,9 @@ pub(crate) fn arms(groups: &[Group], group: Group) -> Vec<Arm> {
 impl Arm {
     /// Our stack of this arm. The only place where one is made.
     pub(crate) fn stack(&self) -> Arc<dyn Stack> {
-        let config = TlsConfig {
-            group: self.group,
-            chain: &self.chain,
-        };
-        Arc::new(OpenSsl::new(&config).unwrap())
+        stack(&TlsConfig::new(self.group, &self.chain))
+            .unwrap()
+            .into()
     }
 
     /// The certificates that a server sends, in PEM.
