@@ -11,7 +11,7 @@ use crate::algorithm::KeyAlgorithm;
 use crate::anatomy::{PrecertificateParts, precertificate};
 use crate::der::{self, Oid, element};
 use crate::error::PkiError;
-use crate::profile;
+use crate::profile::{self, Validity};
 
 /// The extension that a certificate has them in (RFC 6962, section 3.3).
 pub(crate) const EXTENSION: Oid = Oid(&[1, 3, 6, 1, 4, 1, 11129, 2, 4, 2]);
@@ -150,8 +150,10 @@ pub(crate) fn extension(
     signed: &[u8],
     now: SystemTime,
 ) -> Result<Vec<u8>, PkiError> {
-    let since_epoch = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let timestamp = u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX);
+    // When the certificate becomes valid: clients refuse timestamps that are yet to come.
+    let Validity { not_before, .. } = Validity::from(now, Duration::ZERO);
+    let since_epoch = not_before.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let timestamp = since_epoch.as_secs() * 1000;
     let message = signed_data(timestamp, issuer, signed);
     let mut scts = Vec::new();
     for log in logs {

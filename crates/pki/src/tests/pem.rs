@@ -9,7 +9,9 @@ use openssl::x509::extension::{ExtendedKeyUsage, SubjectAlternativeName};
 use openssl::x509::{X509, X509Extension, X509Name};
 use tempfile::TempDir;
 
-use crate::{Chain, PemFiles, load_pem, test_chains};
+use crate::{
+    Chain, ChainSpec, KeyAlgorithm, PemFiles, Role, load_client_pem, load_pem, test_chains,
+};
 
 /// A folder of PEM files.
 struct Folder(TempDir);
@@ -334,4 +336,43 @@ fn dns_name(name: &str) -> X509Extension {
         .dns(name)
         .build(&context)
         .unwrap()
+}
+
+#[test]
+fn a_clients_chain_is_read_as_one() {
+    let spec = ChainSpec {
+        role: Role::Client,
+        ca: KeyAlgorithm::MlDsa44,
+        root_key: KeyAlgorithm::MlDsa44,
+        ..ChainSpec::new(KeyAlgorithm::FnDsa512)
+    };
+    let made = super::Maker::new(spec).chain(None);
+    let load = |chain: &Chain| {
+        let folder = Folder::new();
+        let parts = [certificate(chain, 0), certificate(chain, 1), key(chain)];
+        let files = PemFiles {
+            chain: folder.write("chain.pem", &parts),
+            key: None,
+            ca: Some(folder.write("root.pem", &[root(chain)])),
+        };
+        let read = load_client_pem(&files).map_err(|error| error.to_string());
+        (read, load_pem(&files).map_err(|error| error.to_string()))
+    };
+    let (client, server) = load(&made);
+    let client = client.unwrap();
+    assert_eq!(client.digest(), made.digest());
+    assert_eq!(client.server_name(), "client.example");
+    assert!(server.unwrap_err().ends_with("certificate purpose"));
+
+    for (faulty, expected) in [
+        (test_chains::expired_client(), "is out of date"),
+        (
+            test_chains::untrusted_client(),
+            "lacks the issuer of its certificate 2",
+        ),
+        (test_chains::server_as_client(), "certificate purpose"),
+    ] {
+        let error = load(&faulty.unwrap()).0.unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
 }

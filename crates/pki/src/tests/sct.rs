@@ -1,5 +1,6 @@
 use std::fs;
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 
 use openssl::x509::X509;
 
@@ -140,5 +141,79 @@ fn what_no_list_can_hold_is_refused() {
             .unwrap_err()
             .to_string(),
         "chain \"ecdsa-p256/scts=4\": ask for at most 3 SCTs"
+    );
+}
+
+/// Another program verifies them, from the wire.
+#[test]
+fn openssl_validates_them() {
+    let chain = Maker::new(with_scts(3, KeyAlgorithm::EcdsaP256)).chain(None);
+    let [end_entity, issuer] = chain.certificates() else {
+        panic!("there are {} certificates", chain.certificates().len());
+    };
+    let mut logs = String::from("enabled_logs = log0,log1,log2\n");
+    for (index, log) in chain.logs().iter().enumerate() {
+        let key = openssl::base64::encode_block(&log.public_key_to_der().unwrap());
+        logs += &format!("[log{index}]\ndescription = log {index}\nkey = {key}\n");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, content: &[u8]| fs::write(folder.path().join(name), content).unwrap();
+    write("leaf.pem", &end_entity.to_pem().unwrap());
+    write("issuer.pem", &issuer.to_pem().unwrap());
+    write("root.pem", &chain.root().to_pem().unwrap());
+    write("key.pem", &chain.key().private_key_to_pem_pkcs8().unwrap());
+    write("logs.cnf", logs.as_bytes());
+
+    // A server ends with its standard input, so that stays open.
+    let openssl = |arguments: &[&str], input: Stdio| {
+        let mut command = Command::new("openssl");
+        command.args(arguments).current_dir(folder.path());
+        command
+            .stdin(input)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        command.spawn().unwrap()
+    };
+    let mut server = openssl(
+        &[
+            "s_server",
+            "-accept",
+            "127.0.0.1:0",
+            "-naccept",
+            "1",
+            "-cert",
+            "leaf.pem",
+            "-key",
+            "key.pem",
+            "-cert_chain",
+            "issuer.pem",
+        ],
+        Stdio::piped(),
+    );
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let address = lines
+        .find_map(|line| line.unwrap().strip_prefix("ACCEPT ").map(str::to_owned))
+        .unwrap();
+    let client = openssl(
+        &[
+            "s_client",
+            "-connect",
+            &address,
+            "-ct",
+            "-ctlogfile",
+            "logs.cnf",
+            "-CAfile",
+            "root.pem",
+        ],
+        Stdio::null(),
+    );
+    let output = client.wait_with_output().unwrap();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(
+        text.matches("SCT validation status: valid").count(),
+        3,
+        "{text}"
     );
 }
