@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::harness::{Program, installed, store};
 
 /// Every algorithm, unpadded and padded, with the root sent and omitted; and the longest chain,
-/// and one of two algorithms.
+/// of three algorithms and with timestamps.
 fn specs() -> Vec<ChainSpec> {
     let mut specs = Vec::new();
     for algorithm in KeyAlgorithm::ALL {
@@ -27,6 +27,8 @@ fn specs() -> Vec<ChainSpec> {
     let long = ChainSpec {
         intermediates: ChainSpec::MAX_INTERMEDIATES,
         ca: KeyAlgorithm::MlDsa65,
+        root_key: KeyAlgorithm::Rsa2048,
+        scts: ChainSpec::MAX_SCTS,
         ..ChainSpec::new(KeyAlgorithm::EcdsaP256)
     };
     specs.push(long);
@@ -61,10 +63,14 @@ fn cryptography_reads_and_verifies_every_chain() {
             RootDelivery::Sent => None,
         };
         let all = sent.iter().map(|certificate| ("sent", certificate));
+        let key_at = |place: usize| match usize::from(spec.intermediates) {
+            _ if place == 0 => spec.leaf,
+            intermediates if place <= intermediates => spec.ca,
+            _ => spec.root_key,
+        };
         for (place, (delivery, certificate)) in all.chain(kept).enumerate() {
             let bytes = certificate.to_der().unwrap().len();
-            let key = oids(if place == 0 { spec.leaf } else { spec.ca });
-            let known = key.zip(oids(spec.ca));
+            let known = oids(key_at(place)).zip(oids(key_at(place + 1)));
             expected.push((
                 format!("{name} {delivery} {bytes}"),
                 known.map(|((key, _), (_, signature))| format!("{key} {signature} verified")),
