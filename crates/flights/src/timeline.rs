@@ -52,9 +52,11 @@ pub enum Request {
 /// How long each part takes to make, once its sender has all that it needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compute {
-    /// From the established TCP connection to the write of the ClientHello.
+    /// From the established TCP connection to the write of the ClientHello; with a
+    /// HelloRetryRequest, for each of both.
     pub client_hello: Duration,
-    /// From the ClientHello to the write of the server's flight.
+    /// From the ClientHello to the write of the server's flight; with a HelloRetryRequest, for each
+    /// of both.
     pub server_flight: Duration,
     /// From the server's flight to the write of the client's Finished.
     pub client_finish: Duration,
@@ -177,11 +179,13 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
     };
     use Sender::{Client, Server};
     let response = exchange.tickets + exchange.response;
-    let mut messages = vec![
-        message(Client, exchange.client_hello, compute.client_hello),
-        message(Server, exchange.hello_retry_request, Duration::ZERO),
-        message(Client, exchange.second_client_hello, Duration::ZERO),
-    ];
+    let mut messages = vec![message(Client, exchange.client_hello, compute.client_hello)];
+    if exchange.hello_retry_request > 0 {
+        messages.extend([
+            message(Server, exchange.hello_retry_request, compute.server_flight),
+            message(Client, exchange.second_client_hello, compute.client_hello),
+        ]);
+    }
     let flight = messages.len();
     match exchange.request {
         Request::AfterHandshake => messages.extend([

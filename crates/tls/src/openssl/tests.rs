@@ -353,16 +353,20 @@ fn the_observer_follows_a_hello_retry_request() {
         .collect();
     use Side::*;
     assert_eq!(senders, [Client, Server, Client, Server, Client]);
-    assert_eq!(
-        crate::time_handshake(
-            stack.client().unwrap(),
-            stack.server().unwrap(),
-            &mut std::time::Duration::default
-        )
-        .unwrap_err()
-        .to_string(),
-        "TLS failed: the handshake took 6 turns instead of 4",
-    );
+    // A clock of which every reading takes ten times as long as the one before.
+    let (mut time, mut step) = (0, 1);
+    let mut clock = || {
+        time += step;
+        step *= 10;
+        std::time::Duration::from_nanos(time)
+    };
+    let (client, server) = (stack.client().unwrap(), stack.server().unwrap());
+    let steps = crate::time_handshake(client, server, &mut clock).unwrap();
+    let nanos = |time: std::time::Duration| time.as_nanos();
+    assert_eq!(nanos(steps.client_hello), (10 + 100_000) / 2);
+    assert_eq!(nanos(steps.server_flight), (1_000 + 10_000_000) / 2);
+    assert_eq!(nanos(steps.client_finish), 1_000_000_000);
+    assert_eq!(nanos(steps.server_finish), 100_000_000_000);
 }
 
 #[test]
