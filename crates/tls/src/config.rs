@@ -94,6 +94,19 @@ impl StackName {
         }
     }
 
+    /// The versions of the libraries it consists of, if it is built in.
+    pub fn version(self) -> Option<String> {
+        match self {
+            StackName::OpenSsl => Some(crate::openssl_version().to_owned()),
+            #[cfg(feature = "s2n-tls")]
+            StackName::S2nTls => Some(on_aws_lc("s2n-tls", env!("S2N_TLS_VERSION"))),
+            #[cfg(feature = "rustls")]
+            StackName::Rustls => Some(on_aws_lc("rustls", env!("RUSTLS_VERSION"))),
+            #[allow(unreachable_patterns, reason = "all may be built in")]
+            _ => None,
+        }
+    }
+
     /// That this stack can't do something, and what to do instead.
     pub(crate) fn cannot(self, what: impl Into<String>, mend: impl Into<String>) -> TlsError {
         TlsError::Unsupported {
@@ -102,6 +115,11 @@ impl StackName {
             mend: mend.into(),
         }
     }
+}
+
+#[cfg(any(feature = "rustls", feature = "s2n-tls"))]
+fn on_aws_lc(name: &str, version: &str) -> String {
+    format!("{name} {version}, aws-lc-rs {}", env!("AWS_LC_RS_VERSION"))
 }
 
 impl fmt::Display for StackName {
