@@ -11,8 +11,9 @@ use ::rustls::client::{
 };
 use ::rustls::crypto::aws_lc_rs::{self, ALL_KX_GROUPS, Ticketer};
 use ::rustls::crypto::{CryptoProvider, SupportedKxGroup};
-use ::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use ::rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName};
 use ::rustls::server::{NoServerSessionStorage, StoresServerSessions, WebPkiClientVerifier};
+use ::rustls::sign::{CertifiedKey, SingleCertAndKey};
 use ::rustls::{
     self as library, ClientConfig, ClientConnection, NamedGroup, RootCertStore, ServerConfig,
     ServerConnection,
@@ -29,9 +30,11 @@ use crate::{
 
 const STACK: StackName = StackName::Rustls;
 
-/// The most that rustls takes of a Certificate message, header included: its deframer holds 65535
-/// bytes of a message's records.
-pub(crate) const MAX_CERTIFICATE_MESSAGE: usize = 0xffff;
+/// The most that rustls is given of a Certificate message, header included. It refuses those above
+/// 65535 bytes, and all that comes in more than 65535 bytes of records not yet complete: how much
+/// that leaves depends on what the server packs into the message's last record, at most
+/// CertificateVerify and Finished.
+pub(crate) const MAX_CERTIFICATE_MESSAGE: usize = 60_000;
 
 /// What a server takes of early data at most, as OpenSSL's.
 const MAX_EARLY_DATA: u32 = 1 << 14;
@@ -114,16 +117,14 @@ impl RustlsClient {
         let verifier =
             WebPkiServerVerifier::builder_with_provider(roots(config.chain)?, provider.clone());
         let verifier = verifier.build().map_err(setup("the root certificate"))?;
+        let proof = (config.client_chain.map(|chain| proof(chain, &provider))).transpose()?;
         let builder = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&library::version::TLS13])
             .map_err(setup("TLS 1.3"))?
             .with_webpki_verifier(verifier);
-        let mut client = match config.client_chain {
-            Some(chain) => {
-                let (certificates, key) = proof(chain)?;
-                (builder.with_client_auth_cert(certificates, key))
-                    .map_err(setup("the client's chain"))?
-            }
+        let mut client = match proof {
+            Some(proof) => builder.with_client_cert_resolver(proof),
+
             None => builder.with_no_client_auth(),
         };
         client.enable_early_data = config.resumption == Resumption::EarlyData;
@@ -153,9 +154,14 @@ impl ClientSide for RustlsClient {
         Ok(Box::new(RustlsConnection::new(side, tickets, key_log)))
     }
 
-    /// rustls offers a ticket once, so there have to be many.
+    /// rustls offers a ticket once, so there have to be many: but not where they hold the client's
+    /// certificates, since it takes no more than 64 KiB of messages that it reads without a break.
     fn tickets_per_session(&self) -> u8 {
-        16
+        if self.config.client_auth_cert_resolver.has_certs() {
+            1
+        } else {
+            16
+        }
     }
 }
 
@@ -168,7 +174,8 @@ impl RustlsServer {
             .map_err(setup("TLS 1.3"))?;
         let builder = match config.client_chain {
             Some(chain) => {
-                let verifier = WebPkiClientVerifier::builder_with_provider(roots(chain)?, provider);
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(roots(chain)?, provider.clone());
                 let verifier = verifier
                     .build()
                     .map_err(|error| setup("the client's root")(error))?;
@@ -176,9 +183,8 @@ impl RustlsServer {
             }
             None => builder.with_no_client_auth(),
         };
-        let (certificates, key) = proof(config.chain)?;
-        let mut server =
-            (builder.with_single_cert(certificates, key)).map_err(setup("the server's chain"))?;
+        let proof = proof(config.chain, &provider)?;
+        let mut server = builder.with_cert_resolver(proof);
         match config.resumption {
             // rustls takes early data only of sessions that it keeps itself.
             Resumption::EarlyData => {
@@ -224,17 +230,19 @@ fn roots(chain: &Chain) -> Result<Arc<RootCertStore>, TlsError> {
     Ok(Arc::new(roots))
 }
 
-type Proof = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
-
-/// The certificates of `chain` and its key.
-fn proof(chain: &Chain) -> Result<Proof, TlsError> {
+/// The certificates of `chain` and its key, together. rustls has a shorter way, but that one reads
+/// the certificates as its client would, and so finds nothing above 64 KiB.
+fn proof(chain: &Chain, provider: &CryptoProvider) -> Result<Arc<SingleCertAndKey>, TlsError> {
     let mut certificates = Vec::new();
     for certificate in chain.certificates() {
         let der = certificate.to_der().map_err(setup("a certificate"))?;
         certificates.push(CertificateDer::from(der));
     }
     let key = (chain.key().private_key_to_pkcs8()).map_err(setup("the private key"))?;
-    Ok((certificates, PrivatePkcs8KeyDer::from(key).into()))
+    let key = (provider.key_provider)
+        .load_private_key(PrivatePkcs8KeyDer::from(key).into())
+        .map_err(setup("the private key"))?;
+    Ok(Arc::new(CertifiedKey::new(certificates, key).into()))
 }
 
 enum State {
@@ -268,7 +276,16 @@ impl RustlsConnection {
         }
     }
 
+    /// Makes a client's hello, without early data: rustls would offer to send some even if it has
+    /// none to send.
     fn start(&mut self) -> Result<&mut library::Connection, TlsError> {
+        if let State::Unstarted(config, _) = &mut self.state {
+            Arc::make_mut(config).enable_early_data = false;
+        }
+        self.start_as_configured()
+    }
+
+    fn start_as_configured(&mut self) -> Result<&mut library::Connection, TlsError> {
         if let State::Unstarted(config, name) = &self.state {
             let client = ClientConnection::new(config.clone(), name.clone()).map_err(failure)?;
             self.state = State::Started(Box::new(client.into()));
@@ -415,7 +432,7 @@ impl Connection for RustlsConnection {
     }
 
     fn write_early_data(&mut self, plaintext: &[u8]) -> Result<(), TlsError> {
-        let library::Connection::Client(client) = self.start()? else {
+        let library::Connection::Client(client) = self.start_as_configured()? else {
             return Err(TlsError::NoEarlyData);
         };
         let mut early_data = client.early_data().ok_or(TlsError::NoEarlyData)?;

@@ -3,6 +3,7 @@
 use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
+use ::s2n_tls::callbacks::{SessionTicket, SessionTicketCallback, VerifyHostNameCallback};
 use ::s2n_tls::config::{Builder, Config};
 use ::s2n_tls::connection::Connection as Library;
 use ::s2n_tls::enums::{Blinding, ClientAuthType, Mode, Version};
@@ -79,6 +80,7 @@ impl S2nClient {
         if config.resumption != Resumption::Full || config.tickets > 0 {
             builder
                 .enable_session_tickets(true)
+                .and_then(|builder| builder.set_session_ticket_callback(KeepTicket))
                 .map_err(setup("tickets"))?;
         }
         Ok(Self {
@@ -106,6 +108,19 @@ impl ClientSide for S2nClient {
 /// A session as s2n-tls writes it.
 struct SessionBytes(Vec<u8>);
 
+struct KeepTicket;
+
+impl SessionTicketCallback for KeepTicket {
+    fn on_session_ticket(&self, _: &mut Library, ticket: &SessionTicket) {
+        if let Ok(length) = ticket.len() {
+            let mut bytes = vec![0; length];
+            if ticket.data(&mut bytes).is_ok() {
+                io::keep_session(bytes);
+            }
+        }
+    }
+}
+
 impl S2nServer {
     pub(crate) fn new(config: &TlsConfig<'_>) -> Result<Self, TlsError> {
         let ask = Ask::server(config);
@@ -116,6 +131,8 @@ impl S2nServer {
         // One of 1970 is in its first or in its second, for all that matters.
         const ALWAYS: Duration = Duration::from_secs(200 * 365 * 86_400);
         const NEVER: Duration = Duration::from_secs(1);
+        // To s2n-tls, 0 is now.
+        let introduced = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
         let with_tickets = |encrypts: Duration| {
             let mut builder = builder(&ask)?;
             prove(&mut builder, config.chain)?;
@@ -123,11 +140,12 @@ impl S2nServer {
                 trust(&mut builder, chain)?;
                 (builder.set_client_auth_type(ClientAuthType::Required))
                     .map_err(setup("mutual TLS"))?;
+                (builder.set_verify_host_callback(AnyName)).map_err(setup("mutual TLS"))?;
             }
             let mut set_tickets = || {
                 builder.set_ticket_key_encrypt_decrypt_lifetime(encrypts)?;
                 builder.set_ticket_key_decrypt_lifetime(ALWAYS)?;
-                builder.add_session_ticket_key(b"lastbyte", &key, SystemTime::UNIX_EPOCH)?;
+                builder.add_session_ticket_key(b"lastbyte", &key, introduced)?;
                 Ok(())
             };
             set_tickets().map_err(setup("tickets"))?;
@@ -137,6 +155,15 @@ impl S2nServer {
             sending: with_tickets(ALWAYS)?,
             taking: with_tickets(NEVER)?,
         })
+    }
+}
+
+/// A client is of no host that could be named.
+struct AnyName;
+
+impl VerifyHostNameCallback for AnyName {
+    fn verify_host_name(&self, _: &str) -> bool {
+        true
     }
 }
 
@@ -287,10 +314,8 @@ impl Connection for S2nConnection {
     }
 
     fn session(&mut self) -> Option<Session> {
-        let mut bytes = vec![0; self.library.session_ticket_length().ok()?];
-        let length = self.library.session_ticket(&mut bytes).ok()?;
-        bytes.truncate(length);
-        (length > 0).then(|| Session::new(SessionBytes(bytes)))
+        let bytes = self.memory.session.clone()?;
+        Some(Session::new(SessionBytes(bytes)))
     }
 
     fn key_log(&self) -> KeyLog {

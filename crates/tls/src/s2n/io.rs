@@ -17,12 +17,13 @@ use ::s2n_tls::error::Error;
 use crate::KeyLog;
 use crate::stack::Outgoing;
 
-/// The two ends of what would be a socket, and the secrets so far.
+/// The two ends of what would be a socket, the secrets so far, and the latest session.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     pub(super) incoming: VecDeque<u8>,
     pub(super) outgoing: Outgoing,
     pub(super) key_log: KeyLog,
+    pub(super) session: Option<Vec<u8>>,
 }
 
 thread_local! {
@@ -45,6 +46,11 @@ pub(super) fn connect(connection: &mut Connection) -> Result<(), Error> {
     connection.set_receive_callback(Some(receive))?;
     connection.set_send_callback(Some(send))?;
     Ok(())
+}
+
+/// Keeps a session of the connection whose call this is.
+pub(super) fn keep_session(bytes: Vec<u8>) {
+    CURRENT.with_borrow_mut(|current| current.session = Some(bytes));
 }
 
 pub(super) fn log_secrets(config: &mut Builder) -> Result<(), Error> {

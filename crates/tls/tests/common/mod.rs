@@ -8,9 +8,20 @@
 
 use std::path::Path;
 
-use lastbyte_pki::{Chain, ChainSpec, KeyAlgorithm, Store};
+use lastbyte_pki::{Chain, ChainSpec, KeyAlgorithm, PemFiles, Store};
 use lastbyte_tls::observer::{Observation, Side};
 use lastbyte_tls::{Group, Handshake, StackName, TlsConfig, TlsError, stack};
+use openssl::asn1::Asn1Time;
+use openssl::bn::BigNum;
+use openssl::ec::{EcGroup, EcKey};
+use openssl::hash::MessageDigest;
+use openssl::nid::Nid;
+use openssl::pkey::{KeyType, PKey};
+use openssl::rand::rand_bytes;
+use openssl::x509::extension::{
+    BasicConstraints, ExtendedKeyUsage, KeyUsage, SubjectAlternativeName,
+};
+use openssl::x509::{X509, X509Extension, X509Name};
 
 pub(crate) fn chain_of(spec: &ChainSpec) -> Chain {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
@@ -19,6 +30,83 @@ pub(crate) fn chain_of(spec: &ChainSpec) -> Chain {
 
 pub(crate) fn chain(algorithm: KeyAlgorithm) -> Chain {
     chain_of(&ChainSpec::new(algorithm))
+}
+
+/// A chain of a new CA whose end-entity certificate is for clients as well as for servers.
+pub(crate) fn client_chain(algorithm: KeyAlgorithm) -> Chain {
+    let (key, digest) = match algorithm {
+        KeyAlgorithm::MlDsa87 => {
+            let mut seed = [0; 32];
+            rand_bytes(&mut seed).unwrap();
+            let key = PKey::private_key_from_seed(None, KeyType::ML_DSA_87, None, &seed);
+            (key.unwrap(), MessageDigest::null())
+        }
+        _ => {
+            let curve = EcGroup::from_curve_name(Nid::X9_62_PRIME256V1).unwrap();
+            let key = EcKey::generate(&curve).unwrap();
+            (PKey::from_ec_key(key).unwrap(), MessageDigest::sha256())
+        }
+    };
+    let name = |text: &str| {
+        let mut name = X509Name::builder().unwrap();
+        name.append_entry_by_text("CN", text).unwrap();
+        name.build()
+    };
+    let certificate = |serial: u32, subject: &str, extensions: &[X509Extension]| {
+        let mut builder = X509::builder().unwrap();
+        builder.set_version(2).unwrap();
+        let serial = BigNum::from_u32(serial).unwrap().to_asn1_integer().unwrap();
+        builder.set_serial_number(&serial).unwrap();
+        builder.set_issuer_name(&name("Clients' CA")).unwrap();
+        builder.set_subject_name(&name(subject)).unwrap();
+        let days = |days| Asn1Time::days_from_now(days).unwrap();
+        builder.set_not_before(&days(0)).unwrap();
+        builder.set_not_after(&days(2)).unwrap();
+        builder.set_pubkey(&key).unwrap();
+        for extension in extensions {
+            builder.append_extension2(extension).unwrap();
+        }
+        builder.sign(&key, digest).unwrap();
+        builder.build().to_pem().unwrap()
+    };
+    let ca = [
+        BasicConstraints::new().critical().ca().build().unwrap(),
+        KeyUsage::new().critical().key_cert_sign().build().unwrap(),
+    ];
+    let root = certificate(1, "Clients' CA", &ca);
+    let client = [
+        KeyUsage::new()
+            .critical()
+            .digital_signature()
+            .build()
+            .unwrap(),
+        ExtendedKeyUsage::new()
+            .client_auth()
+            .server_auth()
+            .build()
+            .unwrap(),
+        subject_alternative_name("client.example"),
+    ];
+    let end_entity = certificate(2, "client.example", &client);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("chain.pem");
+    let key = key.private_key_to_pem_pkcs8().unwrap();
+    std::fs::write(&path, [end_entity, root, key].concat()).unwrap();
+    lastbyte_pki::load_pem(&PemFiles {
+        chain: path,
+        key: None,
+        ca: None,
+    })
+    .unwrap()
+}
+
+fn subject_alternative_name(name: &str) -> X509Extension {
+    let root = X509::builder().unwrap();
+    let context = root.x509v3_context(None, None);
+    SubjectAlternativeName::new()
+        .dns(name)
+        .build(&context)
+        .unwrap()
 }
 
 pub(crate) fn observe(handshake: &Handshake) -> Observation {
