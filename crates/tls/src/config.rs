@@ -15,7 +15,8 @@ pub struct TlsConfig<'a> {
     /// The only group that the server supports.
     pub group: Group,
     /// What the client sends key shares for. The client supports these groups and `group`; without
-    /// a share for `group`, the server asks for one with a HelloRetryRequest.
+    /// a share for `group`, the server asks for one with a HelloRetryRequest. An s2n-tls client
+    /// says that it supports all other groups of its security policy, too.
     pub key_shares: Vec<Group>,
     /// What the server sends and proves, and what the client trusts.
     pub chain: &'a Chain,

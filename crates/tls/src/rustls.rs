@@ -1,7 +1,7 @@
 //! rustls with AWS-LC behind [`ClientSide`] and [`ServerSide`].
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::io::{self, BufRead, IoSlice, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -457,7 +457,7 @@ impl Connection for RustlsConnection {
     }
 
     fn key_log(&self) -> KeyLog {
-        lock(&self.key_log.0).clone()
+        self.key_log.key_log()
     }
 }
 
@@ -480,22 +480,46 @@ impl Write for Writes<'_> {
     }
 }
 
-#[derive(Debug, Default)]
-struct Log(Mutex<KeyLog>);
+/// The secrets so far. To write them as lines takes hundredths of a handshake, so that is done when
+/// somebody asks.
+#[derive(Default)]
+struct Log(Mutex<Vec<Secret>>);
+
+struct Secret {
+    label: String,
+    client_random: Vec<u8>,
+    secret: Vec<u8>,
+}
+
+impl Log {
+    fn key_log(&self) -> KeyLog {
+        let hexadecimal = |bytes: &[u8]| -> String {
+            let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
+            digits.collect()
+        };
+        let mut key_log = KeyLog::default();
+        for logged in &*lock(&self.0) {
+            let random = hexadecimal(&logged.client_random);
+            let secret = hexadecimal(&logged.secret);
+            key_log.push_line(&format!("{} {random} {secret}", logged.label));
+        }
+        key_log
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} secrets", lock(&self.0).len())
+    }
+}
 
 impl library::KeyLog for Log {
     fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
-        let mut line = format!("{label} ");
-        let hexadecimal = |line: &mut String, bytes: &[u8]| {
-            for byte in bytes {
-                // Writing to a String cannot fail.
-                let _ = write!(line, "{byte:02x}");
-            }
-        };
-        hexadecimal(&mut line, client_random);
-        line.push(' ');
-        hexadecimal(&mut line, secret);
-        lock(&self.0).push_line(&line);
+        lock(&self.0).push(Secret {
+            label: label.to_owned(),
+            client_random: client_random.to_vec(),
+            secret: secret.to_vec(),
+        });
     }
 }
 
