@@ -15,7 +15,8 @@ pub struct TlsConfig<'a> {
     /// The only group that the server supports.
     pub group: Group,
     /// What the client sends key shares for. The client supports these groups and `group`; without
-    /// a share for `group`, the server asks for one with a HelloRetryRequest.
+    /// a share for `group`, the server asks for one with a HelloRetryRequest. An s2n-tls client
+    /// says that it supports all other groups of its security policy, too.
     pub key_shares: Vec<Group>,
     /// What the server sends and proves, and what the client trusts.
     pub chain: &'a Chain,
@@ -94,6 +95,19 @@ impl StackName {
         }
     }
 
+    /// The versions of the libraries it consists of, if it is built in.
+    pub fn version(self) -> Option<String> {
+        match self {
+            StackName::OpenSsl => Some(crate::openssl_version().to_owned()),
+            #[cfg(feature = "s2n-tls")]
+            StackName::S2nTls => Some(on_aws_lc("s2n-tls", env!("S2N_TLS_VERSION"))),
+            #[cfg(feature = "rustls")]
+            StackName::Rustls => Some(on_aws_lc("rustls", env!("RUSTLS_VERSION"))),
+            #[allow(unreachable_patterns, reason = "all may be built in")]
+            _ => None,
+        }
+    }
+
     /// That this stack can't do something, and what to do instead.
     pub(crate) fn cannot(self, what: impl Into<String>, mend: impl Into<String>) -> TlsError {
         TlsError::Unsupported {
@@ -102,6 +116,11 @@ impl StackName {
             mend: mend.into(),
         }
     }
+}
+
+#[cfg(any(feature = "rustls", feature = "s2n-tls"))]
+fn on_aws_lc(name: &str, version: &str) -> String {
+    format!("{name} {version}, aws-lc-rs {}", env!("AWS_LC_RS_VERSION"))
 }
 
 impl fmt::Display for StackName {

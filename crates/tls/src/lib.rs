@@ -24,6 +24,8 @@
 //! # }
 //! ```
 
+mod ask;
+mod capabilities;
 mod config;
 mod error;
 #[cfg(test)]
@@ -34,8 +36,13 @@ pub mod names;
 pub mod observer;
 mod openssl;
 mod pairing;
+#[cfg(feature = "rustls")]
+mod rustls;
+#[cfg(feature = "s2n-tls")]
+mod s2n;
 mod stack;
 
+pub use crate::capabilities::{Capabilities, Feature, capabilities};
 pub use crate::config::{Resumption, StackName, TlsConfig, UnknownStack};
 pub use crate::error::{Alert, TlsError};
 pub use crate::group::{Group, UnknownGroup};

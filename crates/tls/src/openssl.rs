@@ -15,6 +15,8 @@ use openssl::ssl::{
 use openssl::x509::X509VerifyResult;
 use openssl::x509::store::X509StoreBuilder;
 
+use crate::ask::Ask;
+use crate::observer::Side;
 use crate::stack::{ClientSide, Outgoing, ServerSide};
 use crate::{
     Alert, Connection, KeyLog, MAX_PLAINTEXT, Progress, Resumption, Session, StackName, TlsConfig,
@@ -36,6 +38,16 @@ pub(crate) struct OpenSslClient {
 pub(crate) struct OpenSslServer {
     context: SslContext,
     resumption: Resumption,
+}
+
+/// Whether OpenSSL can do that: all but groups that it does not know. Keys it judges by itself.
+pub(crate) fn check(ask: &Ask) -> Result<(), TlsError> {
+    let (method, groups) = match ask.side {
+        Side::Client => (SslMethod::tls_client(), ask.client_groups.as_slice()),
+        Side::Server => (SslMethod::tls_server(), std::slice::from_ref(&ask.group)),
+    };
+    let names: Vec<_> = groups.iter().map(|group| group.name()).collect();
+    context(method, &names.join(":")).map(drop)
 }
 
 impl OpenSslClient {

@@ -2,7 +2,12 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::openssl::{OpenSslClient, OpenSslServer};
+use crate::ask::Ask;
+use crate::openssl::{self, OpenSslClient, OpenSslServer};
+#[cfg(feature = "rustls")]
+use crate::rustls::{self, RustlsClient, RustlsServer};
+#[cfg(feature = "s2n-tls")]
+use crate::s2n::{self, S2nClient, S2nServer};
 use crate::stack::{ClientSide, ServerSide};
 use crate::{
     Connection, Resumption, Session, Stack, StackName, TlsConfig, TlsError, handshake_between,
@@ -20,6 +25,11 @@ pub fn stack(config: &TlsConfig<'_>) -> Result<Box<dyn Stack>, TlsError> {
 fn client(config: &TlsConfig<'_>) -> Result<Box<dyn ClientSide>, TlsError> {
     match config.client {
         StackName::OpenSsl => Ok(Box::new(OpenSslClient::new(config)?)),
+        #[cfg(feature = "s2n-tls")]
+        StackName::S2nTls => Ok(Box::new(S2nClient::new(config)?)),
+        #[cfg(feature = "rustls")]
+        StackName::Rustls => Ok(Box::new(RustlsClient::new(config)?)),
+        #[allow(unreachable_patterns, reason = "all may be built in")]
         absent => Err(not_built_in(absent)),
     }
 }
@@ -27,6 +37,24 @@ fn client(config: &TlsConfig<'_>) -> Result<Box<dyn ClientSide>, TlsError> {
 fn server(config: &TlsConfig<'_>) -> Result<Box<dyn ServerSide>, TlsError> {
     match config.server {
         StackName::OpenSsl => Ok(Box::new(OpenSslServer::new(config)?)),
+        #[cfg(feature = "s2n-tls")]
+        StackName::S2nTls => Ok(Box::new(S2nServer::new(config)?)),
+        #[cfg(feature = "rustls")]
+        StackName::Rustls => Ok(Box::new(RustlsServer::new(config)?)),
+        #[allow(unreachable_patterns, reason = "all may be built in")]
+        absent => Err(not_built_in(absent)),
+    }
+}
+
+/// Whether one side of `stack` can do that.
+pub(crate) fn check(stack: StackName, ask: &Ask) -> Result<(), TlsError> {
+    match stack {
+        StackName::OpenSsl => openssl::check(ask),
+        #[cfg(feature = "s2n-tls")]
+        StackName::S2nTls => s2n::check(ask),
+        #[cfg(feature = "rustls")]
+        StackName::Rustls => rustls::check(ask),
+        #[allow(unreachable_patterns, reason = "all may be built in")]
         absent => Err(not_built_in(absent)),
     }
 }
@@ -57,19 +85,20 @@ impl Pairing {
         })
     }
 
-    fn kept_session(&self) -> Result<Session, TlsError> {
+    /// A client that offers a session which others may have offered as well.
+    fn connect_with_kept(&self) -> Result<Box<dyn Connection>, TlsError> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut current = match kept.take() {
-            Some(current) if current.uses < USES => current,
-            _ => Kept {
-                session: self.session()?,
-                uses: 0,
-            },
-        };
-        current.uses += 1;
-        let session = current.session.clone();
-        *kept = Some(current);
-        Ok(session)
+        if let Some(kept) = kept.as_mut().filter(|kept| kept.uses < USES) {
+            kept.uses += 1;
+            match self.client.connect(Some(&kept.session)) {
+                Err(TlsError::NoSession) => {}
+                client => return client,
+            }
+        }
+        let session = self.session()?;
+        let client = self.client.connect(Some(&session));
+        *kept = Some(Kept { session, uses: 1 });
+        client
     }
 }
 
@@ -87,9 +116,7 @@ impl Stack for Pairing {
     fn client(&self) -> Result<Box<dyn Connection>, TlsError> {
         match self.resumption {
             Resumption::Full => self.client.connect(None),
-            Resumption::Ticket | Resumption::EarlyData => {
-                self.client.connect(Some(&self.kept_session()?))
-            }
+            Resumption::Ticket | Resumption::EarlyData => self.connect_with_kept(),
         }
     }
 
@@ -102,8 +129,9 @@ impl Stack for Pairing {
     }
 
     fn session(&self) -> Result<Session, TlsError> {
-        let mut client =
-            handshake_between(self.client.connect(None)?, self.server.accept(1)?)?.client;
+        let tickets = (self.client.tickets_per_session()).min(self.server.max_tickets());
+        let server = self.server.accept(tickets)?;
+        let mut client = handshake_between(self.client.connect(None)?, server)?.client;
         // Tickets are read with application data, of which there is none.
         client.read(&mut [0; 1])?;
         client.session().ok_or_else(|| TlsError::Protocol {

@@ -14,7 +14,8 @@ pub trait Stack: Send + Sync {
     /// in memory.
     fn client(&self) -> Result<Box<dyn Connection>, TlsError>;
 
-    /// A client that has sent nothing yet, and offers to resume this `session`.
+    /// A client that has sent nothing yet, and offers to resume this `session`. An implementation
+    /// that offers a ticket once gives [`TlsError::NoSession`] when there are no more.
     fn resuming_client(&self, session: &Session) -> Result<Box<dyn Connection>, TlsError> {
         let _ = session;
         Err(TlsError::NoSession)
@@ -32,13 +33,25 @@ pub trait Stack: Send + Sync {
 
 /// The client's side of one TLS implementation, configured.
 pub(crate) trait ClientSide: Send + Sync {
+    /// A client, which offers to resume the session. [`TlsError::NoSession`] says that it can't be
+    /// offered any more.
     fn connect(&self, session: Option<&Session>) -> Result<Box<dyn Connection>, TlsError>;
+
+    /// Tickets that make a session which can be offered again and again.
+    fn tickets_per_session(&self) -> u8 {
+        1
+    }
 }
 
 /// The server's side of one TLS implementation, configured.
 pub(crate) trait ServerSide: Send + Sync {
     /// A server that sends this many tickets after a handshake.
     fn accept(&self, tickets: u8) -> Result<Box<dyn Connection>, TlsError>;
+
+    /// The most that it can send.
+    fn max_tickets(&self) -> u8 {
+        u8::MAX
+    }
 }
 
 /// What a client keeps of a connection in order to resume it, as its implementation keeps it.
