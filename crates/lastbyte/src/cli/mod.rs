@@ -10,6 +10,7 @@ mod options;
 mod progress;
 mod published;
 mod run;
+mod stacks;
 mod validate;
 
 use std::ffi::OsString;
@@ -47,6 +48,8 @@ enum Command {
     /// Make, explain and tabulate certificate chains
     #[command(subcommand)]
     Chain(chain::Command),
+    /// Tell what each TLS stack can do
+    Stacks(stacks::Stacks),
     /// Measure what handshakes cost this machine in CPU time
     Calibrate(calibrate::Calibrate),
     /// Build the kernel of the virtual engine, tell about it or remove it
@@ -90,6 +93,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Run(run) => run.run(&arguments),
         Command::Validate(validate) => validate.run(),
         Command::Chain(command) => command.run(),
+        Command::Stacks(stacks) => stacks.run(),
         Command::Calibrate(calibrate) => calibrate.run(),
         Command::Kernel(command) => command.run(),
         Command::Doctor => doctor::run(),

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::mman::{MlockAllFlags, mlockall};
 
+use lastbyte_tls::StackName;
+
 use super::surroundings::{SYSCTLS, Surroundings};
 use super::{LabError, Privilege, live, sys};
 use crate::results::{Environment, Host};
@@ -16,10 +18,9 @@ use crate::study::Congestion;
 
 /// Where results of the live engine come from.
 pub fn environment(arguments: &[OsString]) -> Environment {
-    let versions = [
-        ("lastbyte", env!("CARGO_PKG_VERSION").to_owned()),
-        ("openssl", lastbyte_tls::openssl_version().to_owned()),
-    ];
+    let stacks = StackName::ALL.into_iter();
+    let stacks = stacks.filter_map(|stack| Some((stack.name(), stack.version()?)));
+    let versions = [("lastbyte", env!("CARGO_PKG_VERSION").to_owned())];
     let sysctls = SYSCTLS
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -29,9 +30,9 @@ pub fn environment(arguments: &[OsString]) -> Environment {
             .iter()
             .map(|argument| argument.to_string_lossy().into_owned())
             .collect(),
-        versions: versions
+        versions: (versions.into_iter().chain(stacks))
             .map(|(name, version)| (name.to_owned(), version))
-            .into(),
+            .collect(),
         kernel: kernel(),
         sysctls: sysctls.collect::<BTreeMap<_, _>>(),
         host: Host {
