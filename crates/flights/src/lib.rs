@@ -55,6 +55,9 @@
 //!   binds when the handshake has lifted the window above that, unless `tcp_wmem` is raised.
 //! - The end of slow start: `ssthresh` is infinite, and CUBIC's HyStart is left out. Without loss
 //!   it ends slow start when the window covers the path, and no longer matters.
+//! - What crosses on the way: session tickets while a client uploads, or what a client sends before
+//!   its Finished, such as rustls' change_cipher_spec, which takes a place in its window until it is
+//!   acknowledged.
 //! - GSO (`tcp_tso_should_defer` may hold back part of a window), GRO and pacing: each segment
 //!   leaves on its own, as soon as the window allows it.
 //! - The adaption of the 40 ms to the gaps between segments (`icsk_ack.ato`).

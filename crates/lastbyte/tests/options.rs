@@ -12,7 +12,8 @@ use lastbyte::lab::PreparedArm;
 use lastbyte::results::{EarlyData, Outcome, Resumption, Row, Validity, check};
 use lastbyte::study::Cell;
 use lastbyte_link::{Bytes, Direction, Link};
-use lastbyte_tls::{Connection, Session, Stack, TlsError};
+use lastbyte_pki::{Chain, test_chains};
+use lastbyte_tls::{Connection, Session, Stack, TlsConfig, TlsError, stack};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -250,6 +251,93 @@ fn what_a_server_refuses_is_told_and_costs_what_it_costs() {
     }
 }
 
+/// The reasons with which all connections of clients of one configuration fail at servers of another.
+fn failures(clients: PreparedArm, servers: PreparedArm) -> Vec<String> {
+    let prepared = PreparedArm {
+        stack: Box::new(Replaced {
+            clients: clients.stack,
+            servers: servers.stack,
+            replaced: AtomicU32::new(0),
+        }),
+        ..servers
+    };
+    let run = measure(prepared, cell(link(), Bytes(1000)), 2, TIMEOUT);
+    let rows = run.samples.into_iter().flat_map(|sample| sample.rows);
+    rows.map(|row| match row.outcome {
+        Outcome::Failed(reason) => {
+            // TCP was there, and no data came.
+            assert!(row.times.connect.is_some());
+            assert_eq!(row.times.ttfb, None);
+            reason
+        }
+        outcome => panic!("{outcome:?}"),
+    })
+    .collect()
+}
+
+/// An arm whose client sends this chain, which its server trusts.
+fn with_client_chain(chain: Option<&Chain>) -> PreparedArm {
+    let arm = prepare("x25519/ecdsa-p256");
+    let config = TlsConfig {
+        client_chain: chain,
+        ..TlsConfig::new(arm.arm.group, &arm.chain)
+    };
+    PreparedArm {
+        stack: stack(&config).unwrap(),
+        ..arm
+    }
+}
+
+#[test]
+fn a_client_that_does_not_prove_itself_is_refused() {
+    let trusting = |chain: Option<&Chain>| match chain {
+        Some(chain) => with_client_chain(Some(chain)),
+        None => prepare("x25519/ecdsa-p256/mutual=ecdsa-p256"),
+    };
+    let refused = |chain: Option<&Chain>, trusted: Option<&Chain>, expected: &str| {
+        let reasons = failures(with_client_chain(chain), trusting(trusted));
+        assert_eq!(reasons, [expected; 2]);
+    };
+    refused(
+        None,
+        None,
+        "server: TLS failed: peer did not return a certificate; \
+         client: the peer refused: alert certificate_required (116)",
+    );
+    let expired = test_chains::expired_client().unwrap();
+    refused(
+        Some(&expired),
+        Some(&expired),
+        "server: certificate verification failed: certificate has expired; \
+         client: the peer refused: alert certificate_expired (45)",
+    );
+    let server = test_chains::server_as_client().unwrap();
+    refused(
+        Some(&server),
+        Some(&server),
+        "server: certificate verification failed: unsuitable certificate purpose; \
+         client: the peer refused: alert unsupported_certificate (43)",
+    );
+    let untrusted = test_chains::untrusted_client().unwrap();
+    refused(
+        Some(&untrusted),
+        None,
+        "server: certificate verification failed: unable to get local issuer certificate; \
+         client: the peer refused: alert unknown_ca (48)",
+    );
+}
+
+#[test]
+fn a_group_that_only_one_side_has_is_no_connection() {
+    let clients = prepare("x25519/ecdsa-p256");
+    let servers = prepare("secp256r1/ecdsa-p256");
+    assert_eq!(
+        failures(clients, servers),
+        ["server: TLS failed: no suitable key share; \
+          client: the peer refused: alert handshake_failure (40)"; 2]
+    );
+}
+
 #[test]
 fn what_can_not_be_is_refused_before_anything_runs() {
     let refused = |arm: &str, more: &[&str]| {
@@ -265,6 +353,10 @@ fn what_can_not_be_is_refused_before_anything_runs() {
         refused("x25519/ml-dsa-65/max_cert_list=4KiB", &[]),
         "lastbyte: arm \"x25519/ml-dsa-65/max_cert_list=4KiB\": its handshake, tried in memory, fails: \
          TLS failed: excessive message size"
+    );
+    let absent = "./no-such-client.pem";
+    assert!(
+        refused(&format!("x25519/ecdsa-p256/mutual={absent}"), &[]).contains("no-such-client.pem"),
     );
     assert_eq!(
         refused("x25519/ecdsa-p256", &["--requests", "2", "--data", "0KiB"]),

@@ -398,7 +398,9 @@ tls = "X25519MLKEM768/ml-dsa-44"
 [arm.retried]
 tls = "X25519MLKEM768/ml-dsa-44/key_share=x25519"
 [arm.resumed]
-tls = "X25519MLKEM768/ml-dsa-44/resume=ticket/tickets=1"
+tls = "X25519MLKEM768/ml-dsa-44/resume=ticket"
+[arm.ticketed]
+tls = "X25519MLKEM768/ml-dsa-44/tickets=2"
 [arm.early]
 tls = "X25519MLKEM768/ml-dsa-44/resume=0rtt"
 [arm.mutual]
@@ -412,6 +414,7 @@ client_initcwnd = [10, 24]
 data = ["0B", "5KB", "100KB"]
 [[measure]]
 id = "upload"
+arms = ["full", "retried", "resumed", "early", "mutual"]
 upload = ["5KB", "100KB"]
 [[measure]]
 id = "both, several times"

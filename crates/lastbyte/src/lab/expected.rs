@@ -32,9 +32,11 @@ pub fn expected(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Comp
         (0, 0) => 0,
         _ => head + records.wire_bytes(upload),
     };
-    let (request, first_request) = match wire.early_data {
-        EarlyData::Accepted => (Request::EarlyData, later_request.saturating_sub(head)),
-        EarlyData::None | EarlyData::Refused => (Request::AfterHandshake, later_request),
+    // The head of an early request goes with the ClientHello, its body after the handshake.
+    let (request, first_request) = match (wire.early_data, upload) {
+        (EarlyData::Accepted, 0) => (Request::EarlyData, 0),
+        (EarlyData::Accepted, _) => (Request::AfterHandshake, later_request - head),
+        (EarlyData::None | EarlyData::Refused, _) => (Request::AfterHandshake, later_request),
     };
     let exchange = Exchange {
         client_hello: wire.client_hello_wire_bytes as usize,

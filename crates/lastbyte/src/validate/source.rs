@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lastbyte_flights::{Compute, Timeline};
-use lastbyte_link::Direction;
+use lastbyte_link::{Bytes, Direction};
 
 use super::Connections;
 use super::margin::has_loss;
@@ -214,10 +214,12 @@ impl SampleTimes {
     }
 
     fn arithmetic(&self) -> Option<SampleTimes> {
-        if self.key.has_chance() {
+        let cell = &self.key.cell;
+        // Tickets that leave while the client sends change how it is acknowledged.
+        let crosses = cell.work().data == Bytes(0) && self.wire?.ticket_wire_bytes > 0;
+        if self.key.has_chance() || crosses {
             return None;
         }
-        let cell = &self.key.cell;
         let compute = self.cpu_costs.map_or_else(Compute::default, |costs| {
             costs.compute(cell.data.0, self.record_size)
         });
