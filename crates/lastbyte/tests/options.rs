@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use common::{Row as Line, cell, compare, lastbyte, measure, prepare, run};
 use lastbyte::lab::PreparedArm;
-use lastbyte::results::{EarlyData, Outcome, Resumption, Row, Validity, check};
+use lastbyte::results::{EarlyData, Outcome, Resumption, Row, TcpStats, Validity, check};
 use lastbyte::study::Cell;
 use lastbyte_link::{Bytes, Direction, Link};
 use lastbyte_pki::{Chain, test_chains};
-use lastbyte_tls::{Connection, Session, Stack, TlsConfig, TlsError, stack};
+use lastbyte_tls::{Connection, Session, Stack, StackName, TlsConfig, TlsError, stack};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -132,35 +132,52 @@ fn tickets_are_counted() {
     assert_eq!(three, 3 * one);
 }
 
+/// The fewest segments that either end of an arm's connections sent.
+fn segments(arm: &str, tcp: fn(&Row) -> Option<TcpStats>) -> u32 {
+    let rows = rows(arm, cell(link(), Bytes(1000)));
+    let sent = rows.iter().map(|row| tcp(row).unwrap().segments_out);
+    sent.min().unwrap()
+}
+
 #[test]
 fn a_stack_can_decide_its_writes_itself() {
-    let cell = cell(link(), Bytes(1000));
-    let segments = |arm| {
-        let rows = rows(arm, cell.clone());
-        rows.iter()
-            .map(|row| row.server_tcp.unwrap().segments_out)
-            .min()
-            .unwrap()
-    };
     // OpenSSL writes its flight in pieces of 4 KiB.
-    let whole = segments("x25519/ml-dsa-65");
-    let native = segments("x25519/ml-dsa-65/flush=native");
+    let [whole, native] = ["", "/flush=native"]
+        .map(|flush| segments(&format!("x25519/ml-dsa-65{flush}"), |row| row.server_tcp));
     assert!(native > whole, "{native} and {whole}");
 }
 
 #[test]
 fn a_hello_is_split_where_one_likes() {
-    let cell = cell(link(), Bytes(1000));
-    let segments = |arm| {
-        let rows = rows(arm, cell.clone());
-        rows.iter()
-            .map(|row| row.client_tcp.unwrap().segments_out)
-            .min()
-            .unwrap()
-    };
-    let whole = segments("x25519/ecdsa-p256");
-    let split = segments("x25519/ecdsa-p256/client_hello_split=1B");
+    let [whole, split] = ["", "/client_hello_split=1B"]
+        .map(|split| segments(&format!("x25519/ecdsa-p256{split}"), |row| row.client_tcp));
     assert!(split > whole, "{split} and {whole}");
+}
+
+/// Those that are not built in are told before anything runs.
+#[test]
+fn every_stack_speaks_with_every_other() {
+    let is_built_in = |stack: &StackName| stack.version().is_some();
+    let (built_in, absent): (Vec<_>, Vec<_>) = StackName::ALL.into_iter().partition(is_built_in);
+    for client in &built_in {
+        for server in &built_in {
+            let arm = format!("X25519MLKEM768/ecdsa-p256/client_stack={client}/stack={server}");
+            for row in rows(&arm, cell(link(), Bytes(20_000))) {
+                assert_eq!(row.wire.certificates, 2);
+                assert!(row.times.ttfb < row.times.ttlb);
+            }
+        }
+    }
+    for stack in absent {
+        let arm = format!("X25519MLKEM768/ecdsa-p256/stack={stack}");
+        assert_eq!(
+            refused(&arm, &[]),
+            format!(
+                "lastbyte: arm {arm:?}: {stack} can't be used: it is not built in: \
+                 build lastbyte with --features {stack}"
+            )
+        );
+    }
 }
 
 #[test]
@@ -338,17 +355,19 @@ fn a_group_that_only_one_side_has_is_no_connection() {
     );
 }
 
+/// The line with which `compare` refuses an arm.
+fn refused(arm: &str, more: &[&str]) -> String {
+    let mut arguments = vec!["compare", "--engine", "live", "--baseline", arm];
+    arguments.extend(more);
+    let ended = run(&mut lastbyte(arguments));
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert_eq!(ended.stdout, "");
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    ended.stderr.trim_end().to_owned()
+}
+
 #[test]
 fn what_can_not_be_is_refused_before_anything_runs() {
-    let refused = |arm: &str, more: &[&str]| {
-        let mut arguments = vec!["compare", "--engine", "live", "--baseline", arm];
-        arguments.extend(more);
-        let ended = run(&mut lastbyte(arguments));
-        assert_eq!(ended.code, Some(2), "{}", ended.stderr);
-        assert_eq!(ended.stdout, "");
-        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
-        ended.stderr.trim_end().to_owned()
-    };
     assert_eq!(
         refused("x25519/ml-dsa-65/max_cert_list=4KiB", &[]),
         "lastbyte: arm \"x25519/ml-dsa-65/max_cert_list=4KiB\": its handshake, tried in memory, fails: \

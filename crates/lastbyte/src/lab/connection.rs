@@ -568,13 +568,13 @@ impl Client {
         scratch: &mut [u8],
         hold: Hold<'_>,
     ) -> Result<(), String> {
-        self.encrypt(exchange, scratch)?;
-        self.end.flush(hold)?;
-        while matches!(self.state, ClientState::Requesting { .. }) && self.end.is_flushed() {
+        loop {
             self.encrypt(exchange, scratch)?;
             self.end.flush(hold)?;
+            if !matches!(self.state, ClientState::Requesting { .. }) || !self.end.is_flushed() {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 }
 
@@ -653,13 +653,13 @@ impl Server {
         scratch: &mut [u8],
         hold: Hold<'_>,
     ) -> Result<(), String> {
-        self.encrypt(exchange, scratch)?;
-        self.end.flush(hold)?;
-        while matches!(self.state, ServerState::Responding { .. }) && self.end.is_flushed() {
+        loop {
             self.encrypt(exchange, scratch)?;
             self.end.flush(hold)?;
+            if !matches!(self.state, ServerState::Responding { .. }) || !self.end.is_flushed() {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     /// Encrypts as much of the response as may wait.
