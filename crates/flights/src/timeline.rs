@@ -193,10 +193,10 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
             message(Client, exchange.client_finish, compute.client_finish),
             message(Server, response, compute.response),
         ]),
-        // The client's Finished is small, and nobody waits for it.
+        // The client's Finished is small, and nobody waits for it, nor for the tickets that answer it.
         Request::EarlyData => messages.push(message(
             Server,
-            exchange.server_flight + response,
+            exchange.server_flight + exchange.response,
             compute.server_flight + compute.response,
         )),
     }
@@ -213,7 +213,7 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
         Request::AfterHandshake => (walk.written(flight + 1), exchange.tickets),
         Request::EarlyData => (
             arrived(flight, exchange.server_flight) + compute.client_finish,
-            exchange.server_flight + exchange.tickets,
+            exchange.server_flight,
         ),
     };
     let first_record = exchange.first_record.min(exchange.response);

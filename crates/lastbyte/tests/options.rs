@@ -149,9 +149,14 @@ fn a_stack_can_decide_its_writes_itself() {
 
 #[test]
 fn a_hello_is_split_where_one_likes() {
-    let [whole, split] = ["", "/client_hello_split=1B"]
-        .map(|split| segments(&format!("x25519/ecdsa-p256{split}"), |row| row.client_tcp));
-    assert!(split > whole, "{split} and {whole}");
+    for flush in ["whole", "native"] {
+        let [whole, split] = ["", "/client_hello_split=100B"].map(|split| {
+            let arm = format!("x25519/ecdsa-p256/flush={flush}{split}");
+            segments(&arm, |row| row.client_tcp)
+        });
+        // Only the hello is.
+        assert_eq!(split, whole + 1, "{flush}");
+    }
 }
 
 /// Those that are not built in are told before anything runs.

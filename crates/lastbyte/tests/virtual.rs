@@ -417,6 +417,11 @@ id = "upload"
 arms = ["full", "retried", "resumed", "early", "mutual"]
 upload = ["5KB", "100KB"]
 [[measure]]
+id = "downloads, several times"
+requests = 3
+think = "1s"
+data = "5KB"
+[[measure]]
 id = "both, several times"
 requests = [1, 4]
 think = ["0ms", "100ms", "2s"]
@@ -433,6 +438,9 @@ data = "30KB"
         assert_eq!(sample.validity(arm), Validity::Valid, "{} {cell}", arm.name);
         for row in &sample.rows {
             let expected = expected(&row.wire, cell, arm.record_size, Compute::default());
+            // The server goes on while the client thinks.
+            let half = row.times.server_handshake.unwrap() - row.times.handshake.unwrap();
+            assert!(half < cell.link.rtt() * 3, "{} {cell}: {half:?}", arm.name);
             let times = [
                 (row.times.connect, Some(expected.connect)),
                 (row.times.handshake, Some(expected.handshake)),

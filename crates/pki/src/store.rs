@@ -121,14 +121,15 @@ impl Store {
 
     /// The logs whose SCTs a chain has, or `None` unless all are there.
     fn kept_logs(&self, spec: &ChainSpec) -> Option<Vec<Log>> {
-        let algorithm = spec.sct_algorithm;
         (0..spec.scts)
-            .map(|index| {
-                let pem = fs::read(self.log_file(algorithm, index)).ok()?;
-                let key = PKey::private_key_from_pem_passphrase(&pem, b"").ok()?;
-                (KeyAlgorithm::of(&key) == Some(algorithm)).then_some(Log { algorithm, key })
-            })
+            .map(|index| self.kept_log(spec.sct_algorithm, index))
             .collect()
+    }
+
+    fn kept_log(&self, algorithm: KeyAlgorithm, index: u8) -> Option<Log> {
+        let pem = fs::read(self.log_file(algorithm, index)).ok()?;
+        let key = PKey::private_key_from_pem_passphrase(&pem, b"").ok()?;
+        (KeyAlgorithm::of(&key) == Some(algorithm)).then_some(Log { algorithm, key })
     }
 
     fn log_file(&self, algorithm: KeyAlgorithm, index: u8) -> PathBuf {
@@ -279,6 +280,10 @@ impl Locked<'_> {
         }
         let algorithm = spec.sct_algorithm;
         for index in 0..spec.scts {
+            // Others have signed with those that are there.
+            if self.store.kept_log(algorithm, index).is_some() {
+                continue;
+            }
             let key = algorithm.generate()?.private_key_to_pem_pkcs8()?;
             install_folder(
                 &self.store.log_folder(algorithm, index),

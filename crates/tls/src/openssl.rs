@@ -200,7 +200,8 @@ fn trust(
         .map_err(setup("the root certificate"))?;
     context.set_cert_store(roots.build());
     let limit = (config.max_certificate_list)
-        .and_then(|bytes| c_long::try_from(bytes).ok())
+        // OpenSSL counts without the message's header.
+        .and_then(|bytes| c_long::try_from(bytes.saturating_sub(4)).ok())
         .unwrap_or(MAX_CERTIFICATE_MESSAGE);
     ffi::set_max_cert_list(context, limit.min(MAX_CERTIFICATE_MESSAGE));
     Ok(())

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
+use std::mem;
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
 use std::thread;
@@ -133,6 +134,13 @@ struct Waits {
     handshake: Duration,
     /// The latest step after that: while data streams, only the last one shows.
     last: Duration,
+}
+
+impl Waits {
+    /// What the last step of a turn waited delays all turns that follow.
+    fn end_turn(&mut self) {
+        self.handshake += mem::take(&mut self.last);
+    }
 }
 
 pub(crate) struct Client {
@@ -303,11 +311,15 @@ impl Pair {
         scratch: &mut [u8],
         hold: Hold<'_>,
     ) -> Option<Outcome> {
-        if let Some(server) = &mut self.server
-            && let Err(reason) =
-                server.drive(&mut self.observer, input, &self.exchange, scratch, hold)
-        {
-            server.fail(reason, hold);
+        if let Some(server) = &mut self.server {
+            let awaited = server.is_awaiting();
+            let driven = server.drive(&mut self.observer, input, &self.exchange, scratch, hold);
+            if awaited && !server.is_awaiting() {
+                self.waits.end_turn();
+            }
+            if let Err(reason) = driven {
+                server.fail(reason, hold);
+            }
         }
         if let Some(server) = &self.server {
             let time = |at: Option<Time>| at.map(|at| at.since(self.started));
@@ -473,9 +485,12 @@ impl Pair {
                             self.times.ttlb = since_start();
                             ClientState::Done
                         }
-                        false => ClientState::Thinking {
-                            until: sys::now() + exchange.think,
-                        },
+                        false => {
+                            self.waits.end_turn();
+                            ClientState::Thinking {
+                                until: sys::now() + exchange.think,
+                            }
+                        }
                     };
                 }
             }
@@ -579,6 +594,10 @@ impl Client {
 }
 
 impl Server {
+    fn is_awaiting(&self) -> bool {
+        matches!(self.state, ServerState::AwaitingRequest { .. })
+    }
+
     fn drive(
         &mut self,
         observer: &mut Observer,
@@ -776,10 +795,16 @@ impl End {
         &self.pending[start..]
     }
 
-    /// Makes the first `length` bytes of what is pending a `write` of their own.
+    /// Makes the first `length` bytes of what is pending a `write` of their own, unless the first
+    /// one is as short already.
     fn split(&mut self, length: usize) {
-        if (1..self.pending.len()).contains(&length) {
-            self.parts.push_front(length);
+        let first = self.parts.pop_front().unwrap_or(self.pending.len());
+        match first.checked_sub(length) {
+            Some(rest @ 1..) if length > 0 => {
+                self.parts.push_front(rest);
+                self.parts.push_front(length);
+            }
+            _ => self.parts.push_front(first),
         }
     }
 
@@ -824,6 +849,7 @@ impl End {
             }
         }
         self.pending.clear();
+        self.parts.clear();
         self.written = 0;
         Ok(())
     }

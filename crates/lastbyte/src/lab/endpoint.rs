@@ -282,6 +282,10 @@ impl<'a> Endpoints<'a> {
             && at <= sys::now()
         {
             self.thoughts.pop();
+            if let Some(Some(pair)) = self.pairs.get_mut(slot as usize) {
+                // Thinking is not waiting.
+                pair.worked = pair.worked.max(at);
+            }
             self.ready(slot, Toward::Client, Input::Open);
         }
     }

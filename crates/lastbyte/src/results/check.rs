@@ -96,7 +96,9 @@ fn check_authentication(arm: &Arm, wire: &Wire) -> Result<(), String> {
         (None, 0) => Ok(()),
         (None, _) => Err("sent a client's chain, which the arm does not ask for".into()),
         (Some(_), 0) => Err("sent no client's chain".into()),
-        (Some(ArmChain::Made(spec)), _) => check_signature(spec, wire.client_signature),
+        (Some(ArmChain::Made(spec)), bytes) => check_signature(spec, wire.client_signature)
+            .and_then(|()| check_bytes(spec, bytes))
+            .map_err(|what| format!("{what}, of the client")),
         (Some(ArmChain::Pem(_)), _) => Ok(()),
     }
 }
@@ -125,10 +127,13 @@ fn check_chain(spec: &ChainSpec, wire: &Wire) -> Result<(), String> {
             wire.certificates
         ));
     }
+    check_bytes(spec, wire.certificate_bytes)
+}
+
+fn check_bytes(spec: &ChainSpec, certificate_bytes: u32) -> Result<(), String> {
     match spec.certificate_bytes {
-        Some(bytes) if usize::try_from(wire.certificate_bytes) != Ok(bytes) => Err(format!(
-            "got a Certificate message of {} bytes, not {bytes}",
-            wire.certificate_bytes
+        Some(bytes) if usize::try_from(certificate_bytes) != Ok(bytes) => Err(format!(
+            "got a Certificate message of {certificate_bytes} bytes, not {bytes}"
         )),
         _ => Ok(()),
     }

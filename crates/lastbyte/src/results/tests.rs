@@ -152,12 +152,12 @@ mod checking {
             (
                 "mutual",
                 |row| row.wire.client_signature = Some(0x0403),
-                "connection 2 was signed with ecdsa_secp256r1_sha256, which is not of a key ml-dsa-44",
+                "connection 2 was signed with ecdsa_secp256r1_sha256, which is not of a key ml-dsa-44, of the client",
             ),
             (
                 "mutual",
                 |row| row.wire.client_signature = None,
-                "connection 2 was signed with nothing, which is not of a key ml-dsa-44",
+                "connection 2 was signed with nothing, which is not of a key ml-dsa-44, of the client",
             ),
         ];
         for (arm, change, expected) in cases {

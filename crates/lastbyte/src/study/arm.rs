@@ -254,6 +254,15 @@ fn parse(text: &str) -> Result<Arm, ArmProblem> {
     if !options.iter().any(|(key, _)| *key == Setting::ClientStack) {
         arm.client_stack = arm.server_stack;
     }
+    if arm.resumption == Resumption::EarlyData && !arm.key_shares.contains(&arm.group) {
+        return Err(Setting::Resume.refuse(
+            "0rtt",
+            format!(
+                "a HelloRetryRequest ends early data: add {} to key_share=",
+                arm.group
+            ),
+        ));
+    }
     for chain in [Some(&arm.chain), arm.client_chain.as_ref()] {
         if let Some(ArmChain::Made(spec)) = chain {
             spec.validate()

@@ -233,6 +233,10 @@ fn errors_name_the_arm_the_part_and_the_mend() {
             r#"resume="0-rtt" is not possible: did you mean "0rtt"?"#,
         ),
         (
+            "secp256r1/rsa-2048/key_share=x25519/resume=0rtt",
+            "a HelloRetryRequest ends early data: add secp256r1 to key_share=",
+        ),
+        (
             "secp256r1/rsa-2048/tickets=11",
             r#"tickets="11" is not possible: use 0 to 10"#,
         ),
@@ -266,13 +270,13 @@ fn errors_name_the_arm_the_part_and_the_mend() {
 #[test]
 fn every_key_of_a_handshake() {
     let arm = arm(
-        "X25519MLKEM768/ml-dsa-65/stack=rustls/client_stack=openssl/key_share=x25519+secp256r1/\
+        "X25519MLKEM768/ml-dsa-65/stack=rustls/client_stack=openssl/key_share=x25519+X25519MLKEM768/\
          mutual=ml-dsa-44+ml-dsa-65:20000B/client_intermediates=2/resume=0rtt/tickets=2/\
          max_cert_list=64KiB/flush=native/client_hello_split=100B",
     );
     assert_eq!(arm.server_stack, StackName::Rustls);
     assert_eq!(arm.client_stack, StackName::OpenSsl);
-    assert_eq!(arm.key_shares, [Group::X25519, Group::Secp256r1]);
+    assert_eq!(arm.key_shares, [Group::X25519, Group::X25519MlKem768]);
     let client = ChainSpec {
         role: Role::Client,
         ca: KeyAlgorithm::MlDsa65,

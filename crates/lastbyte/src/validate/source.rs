@@ -216,8 +216,11 @@ impl SampleTimes {
     fn arithmetic(&self) -> Option<SampleTimes> {
         let cell = &self.key.cell;
         // Tickets that leave while the client sends change how it is acknowledged.
-        let crosses = cell.work().data == Bytes(0) && self.wire?.ticket_wire_bytes > 0;
-        if self.key.has_chance() || crosses {
+        let work = cell.work();
+        let crosses = work.data == Bytes(0) && self.wire?.ticket_wire_bytes > 0;
+        // It knows what a download computes, and nothing else.
+        let computes = self.cpu_costs.is_some() && (work.requests > 1 || work.upload > Bytes(0));
+        if self.key.has_chance() || crosses || computes {
             return None;
         }
         let compute = self.cpu_costs.map_or_else(Compute::default, |costs| {

@@ -113,6 +113,10 @@ fn a_store_keeps_its_logs() {
     let plain = store.chain(&with_scts(0, KeyAlgorithm::EcdsaP256)).unwrap();
     assert!(plain.key().public_eq(chain.key()));
 
+    // One that asks for more logs keeps those that others have.
+    store.chain(&with_scts(3, KeyAlgorithm::MlDsa44)).unwrap();
+    assert_eq!(store.chain(&spec).unwrap().digest(), chain.digest());
+
     // Without its log nobody could verify it.
     fs::remove_dir_all(folder.path().join("logs/ml-dsa-44-1")).unwrap();
     let renewed = store.chain(&spec).unwrap();

@@ -137,14 +137,14 @@ impl Endpoints<'_> {
     /// Serves both ends until the connection has an outcome.
     fn drive(&mut self, pair: &mut Pair, deadline: Time) -> Result<Outcome, LabError> {
         let mut events = [EpollEvent::empty(); 4];
-        let at = TimeSpec::from_duration(Duration::from_nanos(deadline.0));
-        self.deadline
-            .set(
-                Expiration::OneShot(at),
-                TimerSetTimeFlags::TFD_TIMER_ABSTIME,
-            )
-            .map_err(socket)?;
+        let mut alarm = None;
         loop {
+            // The end of a thought, or of all patience.
+            let next = pair.thinks_until().unwrap_or(deadline).min(deadline);
+            if alarm != Some(next) {
+                self.wake_at(next)?;
+                alarm = Some(next);
+            }
             let count = match self.epoll.wait(&mut events, EpollTimeout::NONE) {
                 Ok(count) => count,
                 Err(Errno::EINTR) => continue,
@@ -156,29 +156,32 @@ impl Endpoints<'_> {
                         self.accept(pair)?;
                         continue;
                     }
-                    DEADLINE => return Ok(Outcome::TimedOut),
-                    CLIENT => Toward::Client,
+                    DEADLINE if sys::now() >= deadline => return Ok(Outcome::TimedOut),
+                    // The client has thought.
+                    DEADLINE | CLIENT => Toward::Client,
                     _ => Toward::Server,
                 };
                 let hold = || self.alone.hold(0, end);
-                let input = Input::of(event.events());
+                let input = match event.data() {
+                    DEADLINE => Input::Open,
+                    _ => Input::of(event.events()),
+                };
                 if let Some(outcome) = pair.ready(end, input, &mut self.scratch, &hold) {
                     return Ok(outcome);
                 }
             }
-            // Nobody else has anything to do meanwhile.
-            while let Some(until) = pair.thinks_until() {
-                sleep_until(until.min(deadline))?;
-                if until > deadline {
-                    return Ok(Outcome::TimedOut);
-                }
-                let hold = || self.alone.hold(0, Toward::Client);
-                let ready = pair.ready(Toward::Client, Input::Open, &mut self.scratch, &hold);
-                if let Some(outcome) = ready {
-                    return Ok(outcome);
-                }
-            }
         }
+    }
+
+    fn wake_at(&self, time: Time) -> Result<(), LabError> {
+        let at = TimeSpec::from_duration(Duration::from_nanos(time.0));
+        let timer = &self.deadline;
+        timer
+            .set(
+                Expiration::OneShot(at),
+                TimerSetTimeFlags::TFD_TIMER_ABSTIME,
+            )
+            .map_err(socket)
     }
 
     fn accept(&self, pair: &mut Pair) -> Result<(), LabError> {
