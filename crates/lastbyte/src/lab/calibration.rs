@@ -19,7 +19,10 @@ use serde::{Deserialize, Serialize};
 
 use super::connection::REQUEST;
 use super::{PreparedArm, environment};
+use openssl::sha::sha256;
+
 use crate::results::{CpuCosts, Flights, RecordCost};
+use crate::study::Arm;
 
 /// What an arm's TLS costs on this machine, in memory: the CPU time of each step, in caches that
 /// are warm. The machine's noise shows in the spread, and medians keep clear of it.
@@ -31,6 +34,8 @@ pub struct Calibration {
     pub group: String,
     /// SHA-256 of its certificates as sent, in hex.
     pub chain_sha256: String,
+    /// What else its handshakes depend on: stacks, key shares, resumption, tickets.
+    pub options: String,
     /// The machine's processor, as `/proc/cpuinfo` calls it.
     pub cpu: String,
     /// Versions of Lastbyte and of the libraries under test, by name.
@@ -199,6 +204,7 @@ impl Calibration {
         let kept: Self = serde_json::from_slice(&fs::read(new.path(cache)).ok()?).ok()?;
         let fits = kept.group == new.group
             && kept.chain_sha256 == new.chain_sha256
+            && kept.options == new.options
             && kept.cpu == new.cpu
             && kept.versions == new.versions;
         // Arms that differ in their records alone share it.
@@ -216,6 +222,7 @@ impl Calibration {
             arm: arm.arm.label.clone(),
             group: arm.arm.group.name().to_owned(),
             chain_sha256: arm.digest(),
+            options: options(&arm.arm),
             cpu: environment.host.cpu,
             versions: environment.versions,
             measured_at: 0,
@@ -234,7 +241,7 @@ impl Calibration {
         }
     }
 
-    /// `calibration/PROCESSOR/GROUP-CHAIN.json`
+    /// `calibration/PROCESSOR/GROUP-CHAIN-OPTIONS.json`
     fn path(&self, cache: &Path) -> PathBuf {
         let word = |text: &str| {
             let words: Vec<_> = text
@@ -243,12 +250,30 @@ impl Calibration {
                 .collect();
             words.join("-")
         };
-        let chain = self.chain_sha256.get(..16).unwrap_or(&self.chain_sha256);
+        let digest = sha256(format!("{} {}", self.chain_sha256, self.options).as_bytes());
+        let chain: String = digest
+            .iter()
+            .take(8)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         cache
             .join("calibration")
             .join(word(&self.cpu))
             .join(format!("{}-{chain}.json", word(&self.group)))
     }
+}
+
+/// What the handshakes of an arm depend on besides its group and its chains, in words.
+fn options(arm: &Arm) -> String {
+    let shares: Vec<_> = arm.key_shares.iter().map(|group| group.name()).collect();
+    format!(
+        "{} with {}, key shares {}, {:?}, {} tickets",
+        arm.client_stack,
+        arm.server_stack,
+        shares.join("+"),
+        arm.resumption,
+        arm.tickets
+    )
 }
 
 fn write(path: &Path, calibration: &Calibration) -> io::Result<()> {

@@ -222,3 +222,15 @@ proptest! {
         let _ = text.parse::<CpuCosts>();
     }
 }
+
+#[test]
+fn arms_whose_handshakes_differ_do_not_share_one() {
+    let options = ["", "/resume=ticket", "/key_share=secp256r1", "/tickets=2"].map(|option| {
+        let arm: Arm = format!("x25519/ecdsa-p256{option}").parse().unwrap();
+        super::options(&arm)
+    });
+    let different: std::collections::BTreeSet<_> = options.iter().collect();
+    assert_eq!(different.len(), options.len(), "{options:?}");
+    let same: Arm = "x25519/ecdsa-p256/record_size=1000".parse().unwrap();
+    assert_eq!(super::options(&same), options[0]);
+}
