@@ -124,7 +124,6 @@ impl RustlsClient {
             .with_webpki_verifier(verifier);
         let mut client = match proof {
             Some(proof) => builder.with_client_cert_resolver(proof),
-
             None => builder.with_no_client_auth(),
         };
         client.enable_early_data = config.resumption == Resumption::EarlyData;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use openssl::sha::Sha256;
 
-pub(super) fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex(openssl::sha::sha256(bytes))
 }
 

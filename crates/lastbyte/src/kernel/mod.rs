@@ -15,7 +15,7 @@
 
 mod build;
 mod cache;
-mod digest;
+pub(crate) mod digest;
 mod error;
 mod process;
 mod recipe;

@@ -19,8 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::connection::REQUEST;
 use super::{PreparedArm, environment};
-use openssl::sha::sha256;
-
+use crate::kernel::digest::sha256;
 use crate::results::{CpuCosts, Flights, RecordCost};
 use crate::study::Arm;
 
@@ -241,7 +240,7 @@ impl Calibration {
         }
     }
 
-    /// `calibration/PROCESSOR/GROUP-CHAIN-OPTIONS.json`
+    /// `calibration/PROCESSOR/GROUP-DIGEST.json`, of the chains and the options.
     fn path(&self, cache: &Path) -> PathBuf {
         let word = |text: &str| {
             let words: Vec<_> = text
@@ -251,15 +250,11 @@ impl Calibration {
             words.join("-")
         };
         let digest = sha256(format!("{} {}", self.chain_sha256, self.options).as_bytes());
-        let chain: String = digest
-            .iter()
-            .take(8)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let digest = digest.get(..16).unwrap_or(&digest);
         cache
             .join("calibration")
             .join(word(&self.cpu))
-            .join(format!("{}-{chain}.json", word(&self.group)))
+            .join(format!("{}-{digest}.json", word(&self.group)))
     }
 }
 
