@@ -9,13 +9,16 @@ mod kernel;
 mod options;
 mod progress;
 mod published;
+mod report;
 mod run;
 mod stacks;
 mod validate;
 
 use std::ffi::OsString;
 use std::fmt;
+use std::fs::Permissions;
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -43,6 +46,8 @@ enum Command {
     Compare(Box<compare::Compare>),
     /// Measure a study, block by block, into a folder
     Run(run::Run),
+    /// Make one page of a run, with figures
+    Report(report::Report),
     /// Compare two sets of results, sample by sample
     Validate(validate::Validate),
     /// Make, explain and tabulate certificate chains
@@ -91,6 +96,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let result = match cli.command {
         Command::Compare(compare) => compare.run(&arguments),
         Command::Run(run) => run.run(&arguments),
+        Command::Report(report) => report.run(),
         Command::Validate(validate) => validate.run(),
         Command::Chain(command) => command.run(),
         Command::Stacks(stacks) => stacks.run(),
@@ -213,4 +219,20 @@ fn print(text: &str) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
+}
+
+/// Writes a file that takes its name once it is complete.
+fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::Builder::new()
+        .prefix(".lastbyte-")
+        // Less the umask, as for any file that a user makes.
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder)?;
+    file.write_all(content)?;
+    file.persist(path)?;
+    Ok(())
 }

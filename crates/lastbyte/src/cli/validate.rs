@@ -1,14 +1,12 @@
 //! `lastbyte validate`.
 
-use std::fs::Permissions;
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 
-use super::{Failure, print, style};
+use super::{Failure, print, style, write_file};
 use crate::report;
 use crate::results::{Percent, Percentile};
 use crate::validate::{Margin, Margins, Results, Validation, Verdict, validate};
@@ -108,7 +106,7 @@ impl Validate {
         let validation = validate(&a, &b, margins).map_err(Failure::usage)?;
         if let Some(Page(path)) = &self.output {
             let page = report::validation::page(&validation);
-            write(path, &page).map_err(|error| {
+            write_file(path, page.as_bytes()).map_err(|error| {
                 Failure::Usage(format!("can't write \"{}\": {error}", path.display()))
             })?;
         }
@@ -184,20 +182,4 @@ impl Validate {
             }
         }
     }
-}
-
-/// Writes a file that takes its name once it is complete.
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    let mut file = tempfile::Builder::new()
-        .prefix(".lastbyte-")
-        // Less the umask, as for any file that a user makes.
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    file.persist(path)?;
-    Ok(())
 }

@@ -9,7 +9,8 @@ use crate::results::{ArmSummary, CellSummary, Metric, Percent, Percentile, Summa
 const ROUND_TRIP_TOLERANCE: f64 = 0.1;
 
 /// One sentence for each arm that is compared, or for an arm alone. It calls nothing a difference
-/// whose interval holds zero, and is silent about samples that are not valid.
+/// whose interval holds zero, or that does not stand out among all that is asked, and is silent about
+/// samples that are not valid.
 pub(super) fn answer(summary: &Summary) -> Vec<String> {
     let Some(percentile) = representative(&summary.percentiles) else {
         return Vec::new();
@@ -75,8 +76,10 @@ fn alone(summary: &Summary, label: &str, percentile: Percentile) -> Option<Strin
 /// `adds one round trip (35.1 ms, +50 %) to the handshake; at 200KiB the last byte comes 1.9 % later`
 fn compared(summary: &Summary, label: &str, percentile: Percentile) -> Option<String> {
     let cells: Vec<_> = summary.cells.iter().collect();
-    let handshake = Differences::new(&cells, label, Metric::Handshake, percentile)?;
-    let last_byte = Differences::new(&cells_with_data(summary), label, Metric::Ttlb, percentile);
+    let differences =
+        |cells: &[_], metric| Differences::new(cells, label, metric, percentile, summary.critical);
+    let handshake = differences(&cells, Metric::Handshake)?;
+    let last_byte = differences(&cells_with_data(summary), Metric::Ttlb);
     let clauses = std::iter::once(handshake_clause(&handshake))
         .chain(last_byte.map(|differences| last_byte_clause(&differences)));
     Some(clauses.collect::<Vec<_>>().join("; "))
@@ -84,7 +87,7 @@ fn compared(summary: &Summary, label: &str, percentile: Percentile) -> Option<St
 
 /// Increases of one metric over the cells.
 struct Differences<'a> {
-    /// Those whose intervals don't hold zero, the least first.
+    /// Those that are differences for all that is known, the least first.
     shown: Vec<Difference<'a>>,
     /// All that were measured.
     measured: usize,
@@ -112,6 +115,7 @@ impl<'a> Differences<'a> {
         label: &str,
         metric: Metric,
         percentile: Percentile,
+        critical: f64,
     ) -> Option<Differences<'a>> {
         let mut shown = Vec::new();
         let mut measured = 0;
@@ -120,18 +124,14 @@ impl<'a> Differences<'a> {
                 continue;
             };
             let time = |arm: &ArmSummary| arm.metric(metric).percentiles.get(&percentile)?.ok();
-            let increase = arm
-                .metric(metric)
-                .increases
-                .get(&percentile)
-                .and_then(|known| known.ok());
-            let (Some(increase), Some(before), Some(after), Validity::Valid) =
-                (increase, time(baseline), time(arm), &baseline.validity)
+            let is_known = matches!(arm.metric(metric).increases.get(&percentile), Some(Ok(_)));
+            let (true, Some(before), Some(after), Validity::Valid) =
+                (is_known, time(baseline), time(arm), &baseline.validity)
             else {
                 continue;
             };
             measured += 1;
-            if !increase.interval.holds_zero() {
+            if let Some(increase) = arm.metric(metric).difference(percentile, critical) {
                 let (before, after) = (before.value, after.value);
                 shown.push(Difference {
                     cell,

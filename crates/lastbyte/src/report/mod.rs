@@ -1,17 +1,20 @@
 //! Results for people and for programs.
 
 mod answer;
+mod chart;
 mod csv;
 mod json;
 mod layout;
 mod markdown;
 mod messages;
 mod qq;
+pub mod study;
 mod svg;
 mod table;
 #[cfg(test)]
 mod tests;
 mod text;
+mod ticks;
 pub mod validation;
 
 pub use self::csv::csv;

@@ -1,6 +1,7 @@
 //! Quantile-quantile plots.
 
 use super::svg::Svg;
+use super::ticks::{decimals, round_step};
 
 /// The quantiles of A against those of B. Where both are distributed alike, all are on the
 /// diagonal; a percentage off is a distance from it, since the axes are logarithmic.
@@ -156,18 +157,6 @@ impl Axis {
             .map(|time| (time, decimals(time, places)))
             .collect()
     }
-}
-
-/// The largest of 1, 2 and 5 times a power of ten that is no longer than this.
-fn round_step(longest: f64) -> f64 {
-    let unit = 10_f64.powf(longest.log10().floor());
-    let digit = [5.0, 2.0].into_iter().find(|digit| digit * unit <= longest);
-    digit.unwrap_or(1.0) * unit
-}
-
-fn decimals(time: f64, places: i32) -> String {
-    let places = usize::try_from(places).unwrap_or(0);
-    format!("{time:.places$}")
 }
 
 #[cfg(test)]

@@ -14,6 +14,47 @@ impl Svg {
         ))
     }
 
+    /// Elements that belong into another picture.
+    pub(super) fn fragment() -> Svg {
+        Svg(String::new())
+    }
+
+    /// What the picture looks like where no page says it.
+    pub(super) fn style(&mut self, style: &str) {
+        self.0.push_str(&format!("<style>\n{style}</style>\n"));
+    }
+
+    /// Elements that were drawn already.
+    pub(super) fn raw(&mut self, elements: &str) {
+        self.0.push_str(elements);
+    }
+
+    pub(super) fn rect(&mut self, class: &str, [x, y]: [f64; 2], [width, height]: [f64; 2]) {
+        self.0.push_str(&format!(
+            "<path class=\"{class}\" d=\"M{x:.1} {y:.1}h{width:.1}v{height:.1}h{:.1}z\"/>\n",
+            -width
+        ));
+    }
+
+    pub(super) fn polyline(&mut self, class: &str, points: impl Iterator<Item = [f64; 2]>) {
+        self.path(class, points, "");
+    }
+
+    /// What lies within a line that ends where it begins.
+    pub(super) fn area(&mut self, class: &str, points: impl Iterator<Item = [f64; 2]>) {
+        self.path(class, points, "z");
+    }
+
+    fn path(&mut self, class: &str, points: impl Iterator<Item = [f64; 2]>, end: &str) {
+        let mut points: Vec<String> = points.map(|[x, y]| format!("{x:.1} {y:.1}")).collect();
+        points.dedup();
+        if points.len() > 1 {
+            let points = points.join("L");
+            self.0
+                .push_str(&format!("<path class=\"{class}\" d=\"M{points}{end}\"/>\n"));
+        }
+    }
+
     pub(super) fn text(&mut self, class: &str, x: f64, y: f64, text: &str) {
         self.0.push_str(&format!(
             "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>\n",
@@ -50,6 +91,11 @@ impl Svg {
         self.0.push_str(&format!(
             "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\"/>\n"
         ));
+    }
+
+    /// The elements of a [`Svg::fragment`].
+    pub(super) fn body(self) -> String {
+        self.0
     }
 
     pub(super) fn finish(mut self) -> String {

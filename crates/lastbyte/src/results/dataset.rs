@@ -26,6 +26,10 @@ impl Dataset {
     /// When it can't be read, or holds no run.
     pub fn open(path: &Path) -> Result<Dataset, FolderError> {
         let manifest = read_manifest(path)?.ok_or_else(|| FolderError::NoRun(path.to_owned()))?;
+        if let Some(problem) = manifest.foreign_schema() {
+            let path = path.to_owned();
+            return Err(FolderError::Content { path, problem });
+        }
         let file = study_path(path);
         let study = Study::load(&file).map_err(|error| FolderError::Content {
             path: file,
@@ -69,6 +73,19 @@ impl Dataset {
     /// When the rows can't be read, or `tell` has one.
     pub fn summarise<E: From<FolderError>>(
         &self,
+        tell: impl FnMut(usize, &Measure, Summary) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.summarise_seeing(|_, _| (), tell)
+    }
+
+    /// As [`Dataset::summarise`]; each sample is shown to `see` before it is summarised.
+    ///
+    /// # Errors
+    ///
+    /// When the rows can't be read, or `tell` has one.
+    pub fn summarise_seeing<E: From<FolderError>>(
+        &self,
+        mut see: impl FnMut(SampleKey, &Sample),
         mut tell: impl FnMut(usize, &Measure, Summary) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut samples = self.samples()?.peekable();
@@ -80,7 +97,9 @@ impl Dataset {
                     Ok((key, _)) => (key.measure, key.cell) == (index, cell),
                     Err(_) => true,
                 }) {
-                    found.push(sample?.1);
+                    let (key, sample) = sample?;
+                    see(key, &sample);
+                    found.push(sample);
                 }
                 Ok::<_, FolderError>(found)
             };

@@ -1,15 +1,18 @@
 //! Made-up results for tests, the same every time.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::fs::File;
+use std::path::Path;
 use std::time::Duration;
 
 use lastbyte_link::{Bytes, Direction, Link};
 use lastbyte_tls::Group;
 
 use super::{
-    EngineReport, Lateness, Outcome, Resumption, Row, Sample, TcpStats, Times, Validity, Wire,
+    EngineReport, Environment, Folder, Lateness, Manifest, Outcome, PartHeader, Resumption, Row,
+    Sample, Start, TcpStats, Times, Validity, Wire, write_part,
 };
-use crate::study::{Arm, ArmChain, Cell, Experiment};
+use crate::study::{Arm, ArmChain, Cell, Experiment, Study};
 
 pub(crate) const CLASSICAL: &str = "secp256r1/rsa-2048";
 pub(crate) const HYBRID: &str = "SecP256r1MLKEM768/ml-dsa-65";
@@ -159,5 +162,50 @@ fn wire(arm: &Arm, index: u32) -> Wire {
         certificates: 2,
         resumption: Resumption::Full,
         ..Wire::default()
+    }
+}
+
+/// A folder with the run of a study, complete but for the blocks of these samples: measure, cell, arm.
+pub(crate) fn run_folder(path: &Path, text: &str, missing: &[(usize, usize, usize)]) {
+    const BLOCK: u32 = 50;
+    let study = Study::parse(text, Path::new("studies/made-up.toml")).unwrap();
+    let environment = Environment {
+        engine: "virtual".to_owned(),
+        command: vec!["lastbyte".to_owned(), "run".to_owned()],
+        kernel: "Linux 6.12.0".to_owned(),
+        ..Environment::default()
+    };
+    let manifest = Manifest::new(&study, BLOCK, environment.clone());
+    let folder = Folder::take(path, &study, manifest, Start::Afresh).unwrap();
+    for id in study.blocks(BLOCK) {
+        if missing.contains(&(id.measure, id.cell, id.arm)) {
+            continue;
+        }
+        let experiment = &study.measures[id.measure].experiment;
+        let block = study.block(id, BLOCK);
+        let sample = sample(experiment, id.cell, id.arm);
+        let rows: Vec<Row> = (sample.rows.into_iter())
+            .filter(|row| block.contains(&row.index))
+            .map(|row| Row {
+                block: id.block,
+                ..row
+            })
+            .collect();
+        let digest = sample.chain_digest;
+        let header = PartHeader::new(
+            &study,
+            id,
+            block,
+            digest,
+            sample.engine,
+            environment.clone(),
+        )
+        .unwrap();
+        let file = File::create(folder.draft(&study, id)).unwrap();
+        write_part(file, &header, &study, &rows).unwrap();
+        folder.keep(&study, id).unwrap();
+    }
+    if missing.is_empty() {
+        folder.merge(&study).unwrap();
     }
 }

@@ -149,6 +149,14 @@ impl Manifest {
         }
     }
 
+    /// Why this version can't read the run, if it can't.
+    pub(super) fn foreign_schema(&self) -> Option<String> {
+        let schema = &self.schema;
+        (schema != SCHEMA).then(|| {
+            format!("its schema is {schema:?}, not {SCHEMA:?}: use the version of Lastbyte that measured it")
+        })
+    }
+
     /// What tells another run from this one, if anything does.
     fn difference(&self, other: &Manifest) -> Option<String> {
         if other.schema != self.schema {

@@ -39,6 +39,19 @@ pub struct Interval<T> {
     pub high: Option<T>,
 }
 
+impl<T: Copy> Estimate<T> {
+    /// The same number in another unit.
+    pub fn map<U>(self, convert: impl Fn(T) -> U) -> Estimate<U> {
+        Estimate {
+            value: convert(self.value),
+            interval: Interval {
+                low: self.interval.low.map(&convert),
+                high: self.interval.high.map(&convert),
+            },
+        }
+    }
+}
+
 /// 100 x (arm - baseline) / baseline.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Percent(pub f64);
@@ -59,6 +72,22 @@ impl FromIterator<(u32, Option<Duration>)> for Series {
     /// From connections' indices and times; a connection without a time is infinitely late.
     fn from_iter<I: IntoIterator<Item = (u32, Option<Duration>)>>(times: I) -> Series {
         Series(times.into_iter().collect())
+    }
+}
+
+impl Series {
+    /// So many quantiles, evenly spread from the first connection to the last that is not infinitely
+    /// late, each with its share of all connections.
+    pub fn quantiles(&self, count: usize) -> Vec<(Duration, f64)> {
+        let mut times: Vec<Duration> = self.0.iter().filter_map(|(_, time)| *time).collect();
+        times.sort_unstable();
+        let last = times.len().saturating_sub(1);
+        let mut ranks: Vec<usize> = (0..=count).map(|nth| nth * last / count.max(1)).collect();
+        ranks.dedup();
+        let all = self.0.len().saturating_sub(1).max(1) as f64;
+        (ranks.into_iter())
+            .filter_map(|rank| Some((*times.get(rank)?, rank as f64 / all)))
+            .collect()
     }
 }
 
@@ -138,23 +167,23 @@ impl Percentiles {
         baseline: &Percentiles,
         percentile: Percentile,
     ) -> Option<Estimate<Percent>> {
-        let (arm, baseline) = (self.get(percentile)?, baseline.get(percentile)?);
-        let value = finite(increase(arm.measured.value(), baseline.measured.value())?)?;
-        // Where the baseline has no percentile, nothing is known: the interval is as wide as can be.
-        let resampled = |unknown: f64| -> Vec<f64> {
-            let pairs = arm.resampled.iter().zip(&baseline.resampled);
-            pairs
-                .map(|(arm, baseline)| increase(*arm, *baseline).unwrap_or(unknown))
-                .collect()
+        let of = |[arm, baseline]: [f64; 2]| increase(arm, baseline);
+        Some(combine([self, baseline], percentile, of)?.map(Percent))
+    }
+
+    /// How probable it is to see such a difference from `baseline`, or a larger one, where there is
+    /// none: twice the share of resamples on the other side of zero (Efron and Tibshirani 1993, section
+    /// 16.4, with the measurement as one resample more, so that it is never zero). 1 if nothing is known.
+    pub fn p_value(&self, baseline: &Percentiles, percentile: Percentile) -> f64 {
+        let (Some(arm), Some(baseline)) = (self.get(percentile), baseline.get(percentile)) else {
+            return 1.0;
         };
-        let end = |unknown, thousandths| quantile(&mut resampled(unknown), thousandths);
-        Some(Estimate {
-            value: Percent(value),
-            interval: Interval {
-                low: end(f64::NEG_INFINITY, LOW).and_then(finite).map(Percent),
-                high: end(f64::INFINITY, HIGH).and_then(finite).map(Percent),
-            },
-        })
+        let pairs = || arm.resampled.iter().zip(&baseline.resampled);
+        // Where both are infinite, neither is the later one.
+        let not_above = pairs().filter(|(arm, baseline)| arm <= baseline).count();
+        let not_below = pairs().filter(|(arm, baseline)| arm >= baseline).count();
+        let beyond = 1 + not_above.min(not_below);
+        (2.0 * beyond as f64 / (1 + arm.resampled.len()) as f64).min(1.0)
     }
 
     /// The times of the connections just below and just above the percentile.
@@ -168,6 +197,43 @@ impl Percentiles {
             .iter()
             .find(|replicates| replicates.percentile == percentile)
     }
+}
+
+/// A number made of one percentile of several series, in nanoseconds, which must come from the same call
+/// of [`percentiles`]. `None` where `number` gives none for what was measured.
+pub fn combine<const N: usize>(
+    of: [&Percentiles; N],
+    percentile: Percentile,
+    number: impl Fn([f64; N]) -> Option<f64>,
+) -> Option<Estimate<f64>> {
+    let mut known = Vec::with_capacity(N);
+    for percentiles in of {
+        known.push(percentiles.get(percentile)?);
+    }
+    let known: [&Replicates; N] = known.try_into().ok()?;
+    let value = number(known.map(|replicates| replicates.measured.value())).and_then(finite)?;
+    let resamples = known.iter().map(|replicates| replicates.resampled.len());
+    let resamples = resamples.min().unwrap_or_default();
+    let resampled: Vec<Option<f64>> = (0..resamples)
+        .map(|resample| {
+            let nth = |replicates: &Replicates| replicates.resampled.get(resample).copied();
+            number(known.map(|replicates| nth(replicates).unwrap_or(f64::INFINITY)))
+        })
+        .collect();
+    // Where there is no number, nothing is known: the interval is as wide as can be.
+    let end = |unknown, thousandths| {
+        let mut values: Vec<f64> = (resampled.iter())
+            .map(|number| number.unwrap_or(unknown))
+            .collect();
+        quantile(&mut values, thousandths).and_then(finite)
+    };
+    Some(Estimate {
+        value,
+        interval: Interval {
+            low: end(f64::NEG_INFINITY, LOW),
+            high: end(f64::INFINITY, HIGH),
+        },
+    })
 }
 
 /// The connections of a series in order of time, each as a time in nanoseconds and a place in the
@@ -190,45 +256,44 @@ impl Ranking {
 
     /// Percentiles of the resample that has each connection as often as `counts` says.
     fn spans(&self, counts: &[u32], percentiles: &[Percentile]) -> Vec<Span> {
-        let total = self
-            .0
-            .iter()
-            .map(|(_, place)| u64::from(counts[*place]))
-            .sum();
-        let positions: Vec<Position> = percentiles
-            .iter()
-            .map(|percentile| Position::new(total, u64::from(percentile.per_mille()), 1000))
-            .collect();
-        let mut ranks: Vec<u64> = positions
-            .iter()
+        let drawn = |(_, place): &(f64, usize)| u64::from(counts[*place]);
+        // Most series have every connection.
+        let total = match self.0.len() == counts.len() {
+            true => counts.len() as u64,
+            false => self.0.iter().map(drawn).sum(),
+        };
+        let positions = (percentiles.iter())
+            .map(|percentile| Position::new(total, u64::from(percentile.per_mille()), 1000));
+        let positions: Vec<Position> = positions.collect();
+        let mut ranks: Vec<(u64, usize)> = (positions.iter())
             .flat_map(|position| [position.below, position.above])
+            .zip(0..)
             .collect();
         ranks.sort_unstable();
-        ranks.dedup();
 
-        let mut times = Vec::with_capacity(ranks.len());
+        // From rank to rank, in one walk over the connections. This is where the time goes.
+        let mut times = vec![f64::INFINITY; ranks.len()];
+        let mut walk = self.0.iter();
         let mut passed = 0;
-        for (time, place) in &self.0 {
-            passed += u64::from(counts[*place]);
-            while ranks.get(times.len()).is_some_and(|rank| *rank < passed) {
-                times.push(*time);
+        let mut last = f64::INFINITY;
+        for (rank, place) in ranks {
+            while passed <= rank {
+                let Some(one) = walk.next() else {
+                    last = f64::INFINITY;
+                    break;
+                };
+                passed += drawn(one);
+                last = one.0;
             }
-            if times.len() == ranks.len() {
-                break;
+            if let Some(time) = times.get_mut(place) {
+                *time = last;
             }
         }
-        let time = |rank: u64| {
-            let index = ranks.binary_search(&rank).ok();
-            index
-                .and_then(|index| times.get(index))
-                .copied()
-                .unwrap_or(f64::INFINITY)
-        };
-        positions
-            .iter()
-            .map(|position| Span {
-                below: time(position.below),
-                above: time(position.above),
+        let spans = positions.iter().zip(times.chunks_exact(2));
+        spans
+            .map(|(position, times)| Span {
+                below: times[0],
+                above: times[1],
                 fraction: position.fraction,
             })
             .collect()
@@ -297,7 +362,7 @@ fn mix(value: u64) -> u64 {
 }
 
 /// In percent; `None` unless the baseline is a positive number.
-fn increase(arm: f64, baseline: f64) -> Option<f64> {
+pub fn increase(arm: f64, baseline: f64) -> Option<f64> {
     (baseline > 0.0 && baseline.is_finite()).then(|| 100.0 * (arm - baseline) / baseline)
 }
 

@@ -5,11 +5,15 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::thread;
 use std::time::Duration;
 
 use lastbyte_flights::{flights_needed, segments};
 use lastbyte_link::{Bytes, Seed};
 
+use super::family;
 use super::stats::{self, Estimate, Percent, Percentiles, Series};
 use super::warning::{self, Warning};
 use super::{
@@ -28,6 +32,8 @@ pub struct Summary {
     pub cells: Vec<CellSummary>,
     /// What to mind when reading the results.
     pub warnings: Vec<Warning>,
+    /// The largest p-value that counts as a difference among all that are told together.
+    pub critical: f64,
 }
 
 /// What was found in one cell.
@@ -86,6 +92,8 @@ pub struct MetricSummary {
     pub percentiles: BTreeMap<Percentile, Measured<Duration>>,
     /// Their increases over the baseline's; none for the baseline itself.
     pub increases: BTreeMap<Percentile, Measured<Percent>>,
+    /// How probable such increases would be without a difference; none for the baseline itself.
+    pub p_values: BTreeMap<Percentile, f64>,
     /// The connections just below and just above each percentile.
     pub neighbours: BTreeMap<Percentile, (Duration, Duration)>,
 }
@@ -199,13 +207,13 @@ impl Summary {
         summary
     }
 
-    /// Summarises an experiment of which no more than one cell is in memory: `samples_of` gives the
-    /// samples of a cell, by its index, one cell after the other.
+    /// Summarises an experiment of which no more cells are in memory than there are processors:
+    /// `samples_of` gives the samples of a cell, by its index, one cell after the other.
     ///
     /// # Errors
     ///
     /// When `samples_of` has one.
-    pub fn by_cell<S: Borrow<Sample>, E>(
+    pub fn by_cell<S: Borrow<Sample> + Send, E>(
         experiment: &Experiment,
         percentiles: &[Percentile],
         mut samples_of: impl FnMut(usize) -> Result<Vec<S>, E>,
@@ -215,31 +223,90 @@ impl Summary {
         percentiles.dedup();
         let names = distinctions(&experiment.cells);
         let mut cells = Vec::new();
-        for (index, (cell, name)) in experiment.cells.iter().zip(names).enumerate() {
-            let samples = samples_of(index)?;
-            let of_arm = |arm| {
-                let mut samples = samples.iter().map(Borrow::borrow);
-                samples.find(|sample: &&Sample| sample.arm == arm)
-            };
-            let arms = experiment.arms.iter().enumerate();
-            let measured: Vec<_> = arms.map(|(index, arm)| (arm, of_arm(index))).collect();
-            cells.push(CellSummary {
-                cell: cell.clone(),
-                name,
-                arms: summarise(cell, &measured, &percentiles, experiment.seed),
-            });
+        let mut left = experiment.cells.iter().zip(names).enumerate().peekable();
+        // As many cells at once as there are processors.
+        let most = thread::available_parallelism().map_or(1, NonZero::get);
+        while left.peek().is_some() {
+            let mut batch = Vec::new();
+            for (index, (cell, name)) in left.by_ref().take(most) {
+                batch.push((cell, name, samples_of(index)?));
+            }
+            cells.extend(thread::scope(|scope| {
+                let running: Vec<_> = (batch.into_iter())
+                    .map(|(cell, name, samples)| {
+                        let percentiles = &percentiles;
+                        scope.spawn(move || {
+                            CellSummary::new(experiment, cell, name, &samples, percentiles)
+                        })
+                    })
+                    .collect();
+                // A panic there is one here.
+                let join = |cell: thread::ScopedJoinHandle<'_, _>| {
+                    cell.join().unwrap_or_else(|panic| resume_unwind(panic))
+                };
+                running.into_iter().map(join).collect::<Vec<CellSummary>>()
+            }));
         }
         let warnings = warning::warnings(&cells);
-        Ok(Summary {
+        let mut summary = Summary {
             experiment: experiment.clone(),
             percentiles,
             cells,
             warnings,
+            critical: 0.0,
+        };
+        summary.critical = family::critical(summary.p_values().collect());
+        Ok(summary)
+    }
+
+    /// Those of all increases that are told.
+    pub fn p_values(&self) -> impl Iterator<Item = f64> {
+        self.cells.iter().flat_map(|cell| {
+            let told = |arm: &'_ ArmSummary| -> Vec<f64> {
+                let metrics = cell.cell.metrics().iter();
+                let told = metrics.filter(|metric| **metric != Metric::Connect);
+                told.flat_map(|metric| arm.metric(*metric).p_values.values().copied())
+                    .collect()
+            };
+            cell.arms.iter().flat_map(told).collect::<Vec<_>>()
         })
     }
 }
 
+impl MetricSummary {
+    /// The increase of a percentile, if it is a difference: its interval does not hold zero, and it
+    /// stands out among all that are told together, of whose p-values `critical` is the last that counts.
+    pub fn difference(&self, percentile: Percentile, critical: f64) -> Option<Estimate<Percent>> {
+        let increase = self.increases.get(&percentile)?.ok()?;
+        let stands_out = self
+            .p_values
+            .get(&percentile)
+            .is_some_and(|p| *p <= critical);
+        (stands_out && !increase.interval.holds_zero()).then_some(increase)
+    }
+}
+
 impl CellSummary {
+    fn new<S: Borrow<Sample>>(
+        experiment: &Experiment,
+        cell: &Cell,
+        name: String,
+        samples: &[S],
+        percentiles: &[Percentile],
+    ) -> CellSummary {
+        let of_arm = |arm| {
+            let mut samples = samples.iter().map(Borrow::borrow);
+            samples.find(|sample: &&Sample| sample.arm == arm)
+        };
+        let arms = experiment.arms.iter().enumerate();
+        let measured: Vec<_> = arms.map(|(index, arm)| (arm, of_arm(index))).collect();
+        CellSummary {
+            cell: cell.clone(),
+            name,
+            arms: summarise(cell, &measured, percentiles, experiment.seed),
+        }
+    }
+
     /// The arm that the others are compared with, if it was measured.
     pub fn baseline(&self) -> Option<&ArmSummary> {
         self.arms.iter().find(|arm| arm.role == Role::Baseline)
@@ -273,26 +340,30 @@ fn summarise(
     percentiles: &[Percentile],
     seed: Seed,
 ) -> Vec<ArmSummary> {
-    let series = |metric: Metric| -> Vec<Series> {
-        let rows = |sample: Option<&Sample>| -> Series {
-            let rows = sample.into_iter().flat_map(|sample| &sample.rows);
-            rows.map(|row| (row.index, metric.of(row))).collect()
-        };
-        measured.iter().map(|(_, sample)| rows(*sample)).collect()
+    let series = |metric: Metric, sample: Option<&Sample>| -> Series {
+        let rows = sample.into_iter().flat_map(|sample| &sample.rows);
+        rows.map(|row| (row.index, metric.of(row))).collect()
     };
-    let known = Metric::ALL.map(|metric| {
-        (
-            metric,
-            stats::percentiles(&series(metric), percentiles, seed),
-        )
-    });
+    // All at once, since drawing the resamples takes as long as ranking them.
+    let all: Vec<Series> = (Metric::ALL.iter())
+        .flat_map(|metric| measured.iter().map(|(_, sample)| series(*metric, *sample)))
+        .collect();
+    let known = stats::percentiles(&all, percentiles, seed);
+    let known = |metric: Metric| -> &[Percentiles] {
+        let place = Metric::ALL.iter().position(|known| *known == metric);
+        let mut chunks = known.chunks(measured.len().max(1));
+        place
+            .and_then(|place| chunks.nth(place))
+            .unwrap_or_default()
+    };
     let arms = measured
         .iter()
         .enumerate()
         .filter_map(|(index, (arm, sample))| {
             let sample = (*sample)?;
-            let [connect, handshake, ttfb, ttlb] = known.each_ref().map(|(metric, known)| {
-                MetricSummary::new(absence(*metric, cell, sample), known, index, percentiles)
+            let [connect, handshake, ttfb, ttlb] = Metric::ALL.map(|metric| {
+                let absent = absence(metric, cell, sample);
+                MetricSummary::new(absent, known(metric), index, percentiles)
             });
             Some(ArmSummary {
                 label: arm.name.clone(),
@@ -345,6 +416,8 @@ impl MetricSummary {
             if index > 0 {
                 let increase = own.increase(baseline, percentile).ok_or(Absent::NoBaseline);
                 summary.increases.insert(percentile, time.and(increase));
+                let p_value = own.p_value(baseline, percentile);
+                summary.p_values.insert(percentile, p_value);
             }
             summary.percentiles.insert(percentile, time);
             let neighbours = own.neighbours(percentile).map(|pair| (percentile, pair));

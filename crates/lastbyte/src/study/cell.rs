@@ -138,7 +138,11 @@ impl Cell {
                 format!("client initcwnd {}", self.client_initcwnd),
             ),
             unless("cubic", self.congestion.to_string()),
-            unless("gso off", format!("gso {}", self.gso)),
+            match self.gso == self.preset.gso() {
+                // Goes without saying.
+                true => unless("", String::new()),
+                false => always(format!("gso {}", self.gso)),
+            },
             unless("preset network", format!("preset {}", self.preset)),
             unless("upload 0B", format!("upload {}", self.upload)),
             unless("1 requests", format!("{} requests", self.requests)),
@@ -151,6 +155,7 @@ impl Cell {
 fn join<'a>(parameters: impl Iterator<Item = &'a Parameter>) -> String {
     parameters
         .map(|parameter| parameter.text.as_str())
+        .filter(|text| !text.is_empty())
         .collect::<Vec<_>>()
         .join(", ")
 }

@@ -1,23 +1,36 @@
 //! How results are drawn.
 
-use super::Metric;
 use super::named::named;
+use super::{Filter, Metric, Parameter, Percentile};
 
-/// A drawing of the results of a measure.
+/// A drawing of the results of measures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figure {
     /// Its name, unique in the study.
     pub id: String,
-    /// The measure whose results are drawn.
-    pub measure: String,
+    /// What stands above it; made of what is drawn if it is absent.
+    pub title: Option<String>,
+    /// The measures whose results are drawn.
+    pub measures: Vec<String>,
     /// What is drawn.
     pub plot: Plot,
-    /// What changes along the horizontal axis. The CDF has the time there, a table nothing.
+    /// What changes along the horizontal axis. Without it, percentiles stand beside each other; the
+    /// CDF has the time there, a table nothing.
     pub x: Option<Parameter>,
     /// What changes from panel to panel.
-    pub facet: Option<Parameter>,
+    pub facets: Vec<Parameter>,
     /// The time that is drawn.
     pub metric: Metric,
+    /// The arms that are drawn; all, if none is named.
+    pub arms: Vec<String>,
+    /// The cells that are drawn.
+    pub cells: Filter,
+    /// Over what connections are thrown together before percentiles are taken.
+    pub pool: Vec<Parameter>,
+    /// The percentiles that are drawn; those of the study, if none is named.
+    pub percentiles: Vec<Percentile>,
+    /// What is drawn beside the measurement.
+    pub beside: Vec<Beside>,
 }
 
 /// What a figure draws.
@@ -40,38 +53,18 @@ named!(Plot, "plot", {
     Table => "table",
 });
 
-impl Plot {
-    /// Whether something changes along its horizontal axis.
-    pub(super) fn needs_x(self) -> bool {
-        matches!(self, Plot::Increase | Plot::Percentiles)
-    }
-}
-
-/// What can change from cell to cell.
+/// What can be drawn beside a measured increase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parameter {
-    /// The name of the link.
-    Link,
-    /// Round-trip time.
-    Rtt,
-    /// Rate limit.
-    Rate,
-    /// Loss.
-    Loss,
-    /// Jitter.
-    Jitter,
-    /// The server's initial congestion window.
-    Initcwnd,
-    /// Response payload.
-    Data,
+pub enum Beside {
+    /// What flight arithmetic says.
+    Arithmetic,
+    /// The rules of thumb of the time-to-last-byte paper's slides: with x the time that the additional
+    /// bytes take at the link's rate, H = x / 2 RTT more for the handshake, 0.66 H for the first byte
+    /// and 0.40 H for the last.
+    RulesOfThumb,
 }
 
-named!(Parameter, "parameter", {
-    Link => "link",
-    Rtt => "rtt",
-    Rate => "rate",
-    Loss => "loss",
-    Jitter => "jitter",
-    Initcwnd => "initcwnd",
-    Data => "data",
+named!(Beside, "line beside the measurement", {
+    Arithmetic => "arithmetic",
+    RulesOfThumb => "rules-of-thumb",
 });

@@ -40,13 +40,47 @@
 //! id = "fig10"
 //! measure = "growth"
 //! plot = "increase"            # increase | percentiles | cdf | table
-//! x = "data"                   # link | rtt | rate | loss | jitter | initcwnd | data
-//! facet = "loss"               # as x
+//! x = "data"                   # link | rtt | rate | loss | jitter | queue | preset | gso | congestion
+//!                              # | client_initcwnd | initcwnd | requests | upload | data; without it,
+//!                              # percentiles stand beside each other
+//! facet = "loss"               # panels: as x, or a list
 //! metric = "ttlb"              # ttlb; connect | handshake | ttfb
+//! title = "Growth"             # made of what is drawn
+//! arms = ["classical"]         # all
+//! where = { data = "50KiB" }   # all cells; values may be lists, and tables may be in a list
+//! pool = ["rtt"]               # connections that are thrown together before percentiles are taken
+//! percentiles = [50]           # those of the study
+//! beside = "arithmetic"        # nothing; arithmetic, rules-of-thumb or both
+//!
+//! [[published]]                # numbers to set beside ours
+//! source = "Table II"
+//! figure = "fig10"             # where they are set; apart
+//! measure = "growth"
+//! arm = "classical"
+//! what = "time"                # time | increase | slowdown | ratio
+//! metric = "ttlb"              # this, `where`, `pool` and `percentiles` as in a figure
+//! within = 2                   # in percent of a time, in percentage points of all else
+//! by = ["data"]                # the first values of a row; without it, `values = [990, 990, 990]`
+//! rows = [["50KiB", 990, 990, 990]]
+//! pool = ["loss"]              # each number is of one cell, or of several together
+//! cause = "WORDS"              # why ours differ, if that is known
+//!
+//! [[claim]]                    # a statement, and what must hold for it
+//! id = "small"
+//! text = "WORDS"
+//! [[claim.check]]              # `measure` to `percentiles` as in [[published]]
+//! measure = "growth"
+//! arm = "classical"
+//! what = "slowdown"
+//! than = { data = "0KiB" }
+//! within = "..150"
 //! ```
 //!
 //! Where a key is absent, what is in its comment first holds; `id`, `tls`, `rtt`, a figure's
-//! `measure` and `plot`, and the `x` of what is drawn along one, must be there.
+//! `measure` and `plot`, and all that [[published]] and [[claim]] have without saying otherwise, must be
+//! there. A `slowdown` is the increase over the same arm in the cell that is alike but for
+//! `than = { loss = "0%" }`, of `than_measure` if that is another one; a `ratio` is the increase as so
+//! many times that of the arm `of`.
 //!
 //! The cells of a measure are those of its links in their order. In a link and in a measure, a key
 //! changes faster than those that stand before it here; a link's `forward` and `backward` change
@@ -64,6 +98,7 @@
 //! initcwnd = 20
 //! ```
 
+mod drawn;
 mod error;
 mod grid;
 mod table;
@@ -78,12 +113,13 @@ use std::path::{Path, PathBuf};
 
 use lastbyte_link::Seed;
 
+use self::drawn::Known;
 use self::grid::{GRID, LINK, NamedLink};
 use self::table::{Field, Source, Table};
 use self::write::key;
 use super::{
-    Arm, ArmChain, Cell, EngineChoice, Experiment, Figure, Measure, NoPercentile, Percentile, Plot,
-    Study, UnknownName,
+    Arm, ArmChain, Cell, EngineChoice, Experiment, Measure, NoPercentile, Percentile, Study,
+    UnknownName,
 };
 
 /// Cells of a study, at most.
@@ -100,6 +136,8 @@ const TOP: &[&str] = &[
     "link",
     "measure",
     "figure",
+    "published",
+    "claim",
 ];
 const SAMPLING: &[&str] = &[
     "connections",
@@ -110,7 +148,6 @@ const SAMPLING: &[&str] = &[
     "cpu",
 ];
 const MEASURE: &[&str] = &["id", "arms", "links", "cell"];
-const FIGURE: &[&str] = &["id", "measure", "plot", "x", "facet", "metric"];
 
 impl Study {
     /// Reads a study file.
@@ -151,13 +188,24 @@ impl Study {
             folder,
         };
         let measures = file.measures(&top)?;
+        let percentiles = percentiles.unwrap_or_else(|| Percentile::USUAL.to_vec());
+        let known = Known {
+            arms: &file.arms,
+            measures: &measures,
+            percentiles: &percentiles,
+        };
+        let figures = known.figures(&top)?;
+        let published = known.published(&top, &figures)?;
+        let claims = known.claims(&top)?;
         Ok(Study {
             name: name.unwrap_or(&stem).to_owned(),
             path: path.to_owned(),
             text: text.to_owned(),
-            figures: figures(&top, &measures)?,
+            figures,
+            published,
+            claims,
             measures,
-            percentiles: percentiles.unwrap_or_else(|| Percentile::USUAL.to_vec()),
+            percentiles,
             engine: engine.unwrap_or_default(),
             folder: file.folder,
         })
@@ -180,6 +228,8 @@ impl Study {
             percentiles: Percentile::USUAL.to_vec(),
             engine: EngineChoice::default(),
             figures: Vec::new(),
+            published: Vec::new(),
+            claims: Vec::new(),
             folder,
         }
     }
@@ -381,39 +431,4 @@ fn sampling(table: &Table, usual: Experiment) -> Result<Experiment, StudyError> 
 fn percentile(field: &Field) -> Result<Percentile, StudyError> {
     let percentile = format!("p{}", field.number()?).parse();
     percentile.map_err(|error: NoPercentile| field.error(StudyProblem::Value(error.to_string())))
-}
-
-fn figures(top: &Table, measures: &[Measure]) -> Result<Vec<Figure>, StudyError> {
-    const HEADER: &str = "[[figure]]";
-    let mut figures: Vec<Figure> = Vec::new();
-    let Some(field) = top.get("figure") else {
-        return Ok(figures);
-    };
-    for table in field.tables(HEADER, FIGURE)? {
-        let figure = figure(&table, measures)?;
-        if figures.iter().any(|other| other.id == figure.id) {
-            return Err(table.same_name("figure", &figure.id));
-        }
-        figures.push(figure);
-    }
-    Ok(figures)
-}
-
-fn figure(table: &Table, measures: &[Measure]) -> Result<Figure, StudyError> {
-    let id = table.require("id", "id = \"NAME\"")?.text()?.to_owned();
-    let field = table.require("measure", "measure = \"ID\"")?;
-    let measure = find("measure", &field, measures, |measure| &measure.id)?;
-    let plot: Plot = table.require("plot", "plot = \"increase\"")?.parse()?;
-    let x = table.read("x", Field::parse)?;
-    if x.is_none() && plot.needs_x() {
-        return Err(table.missing("x", "x = \"data\""));
-    }
-    Ok(Figure {
-        id,
-        measure: measure.id.clone(),
-        plot,
-        x,
-        facet: table.read("facet", Field::parse)?,
-        metric: table.read("metric", Field::parse)?.unwrap_or_default(),
-    })
 }

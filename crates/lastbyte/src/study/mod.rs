@@ -8,6 +8,8 @@ mod figure;
 pub mod file;
 mod metric;
 mod named;
+mod parameter;
+mod question;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -16,10 +18,12 @@ pub use arm::{ArmError, ArmProblem};
 pub use blocks::{BlockId, Size};
 pub use cell::{Work, distinctions};
 pub use distribution::{DistributionError, load_distribution};
-pub use figure::{Figure, Parameter, Plot};
+pub use figure::{Beside, Figure, Plot};
 pub use file::{StudyError, StudyProblem};
 pub use metric::{Metric, NoPercentile, Percentile};
 pub use named::UnknownName;
+pub use parameter::{Filter, Parameter, varying};
+pub use question::{Bounds, Check, Claim, Published, Quantity, Question};
 pub use settings::{Congestion, CpuTime, Emulation, EngineChoice, Gso, Preset};
 
 use std::path::PathBuf;
@@ -167,7 +171,7 @@ impl Default for Cell {
 }
 
 /// What to measure, over which networks, drawn as which figures.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Study {
     /// Its name, in every row.
     pub name: String,
@@ -183,6 +187,10 @@ pub struct Study {
     pub engine: EngineChoice,
     /// How its results are drawn, in the order of the file.
     pub figures: Vec<Figure>,
+    /// Published numbers to set beside the results, in the order of the file.
+    pub published: Vec<Published>,
+    /// Published statements to check, in the order of the file.
+    pub claims: Vec<Claim>,
     /// Where relative paths in it begin.
     pub folder: PathBuf,
 }

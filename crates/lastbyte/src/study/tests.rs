@@ -408,7 +408,11 @@ fn settings_have_names() {
     assert_named(EngineChoice::ALL, "auto live virtual");
     assert_named(Gso::ALL, "off on");
     assert_named(Metric::ALL, "connect handshake ttfb ttlb");
-    assert_named(Parameter::ALL, "link rtt rate loss jitter initcwnd data");
+    assert_named(Beside::ALL, "arithmetic rules-of-thumb");
+    assert_named(
+        Parameter::ALL,
+        "link rtt rate loss jitter queue preset gso congestion client_initcwnd initcwnd requests upload data",
+    );
     assert_named(Plot::ALL, "increase percentiles cdf table");
     assert_named(Preset::ALL, "network published-2024");
 }
@@ -483,7 +487,7 @@ fn a_cell_tells_what_is_unusual() {
     };
     assert_eq!(
         cell.to_string(),
-        "RTT 35ms, 1gbit, loss gemodel:1%/10%, jitter 2ms pareto, initcwnd 10, gso on, \
+        "RTT 35ms, 1gbit, loss gemodel:1%/10%, jitter 2ms pareto, initcwnd 10, \
          preset published-2024, 0B"
     );
 }

@@ -12,7 +12,7 @@ mod source;
 mod tests;
 
 pub use margin::{Margin, MarginError, MarginProblem, Margins};
-pub use source::{Computing, Key, Nature, Results, SampleTimes, SourceError};
+pub use source::{Computing, Key, Nature, Results, SampleTimes, SourceError, arithmetic};
 
 use std::fmt;
 use std::time::Duration;

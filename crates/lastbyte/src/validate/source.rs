@@ -11,8 +11,10 @@ use lastbyte_link::{Bytes, Direction};
 use super::Connections;
 use super::margin::has_loss;
 use crate::lab::expected;
-use crate::results::{CpuCosts, Dataset, FolderError, Metric, Row, Validity, Wire};
-use crate::study::{Cell, CpuTime, RecordSize};
+use crate::results::{
+    CpuCosts, Dataset, FolderError, Metric, Outcome, Row, Sample, Validity, Wire,
+};
+use crate::study::{Arm, Cell, CpuTime, RecordSize};
 
 /// What results of flight arithmetic are called, and their engine.
 const ARITHMETIC: &str = "arithmetic";
@@ -145,20 +147,9 @@ impl Results {
             else {
                 continue;
             };
-            let mut times = SampleTimes {
-                key: Key::new(&measure.id, &arm.name, cell.clone()),
-                nature: Nature::Measured,
-                computing: Computing::of(&dataset.manifest.engine, experiment.cpu),
-                cpu_costs: sample.engine.cpu_costs,
-                times: Vec::with_capacity(sample.rows.len()),
-                validity: sample.validity(arm),
-                wire: None,
-                record_size: arm.record_size,
-                chain_digest: sample.chain_digest.clone(),
-            };
-            for row in &sample.rows {
-                times.add(times_of(row), &row.wire);
-            }
+            let engine = &dataset.manifest.engine;
+            let key = Key::new(&measure.id, &arm.name, cell.clone());
+            let times = SampleTimes::new(engine, key, experiment.cpu, arm, &sample);
             samples.push(times);
         }
         Ok(Results {
@@ -185,7 +176,52 @@ impl Results {
     }
 }
 
+/// The times of a connection of a sample by flight arithmetic, as far as it goes, in the order of
+/// [`Metric::ALL`].
+pub fn arithmetic(
+    engine: &str,
+    cpu: CpuTime,
+    arm: &Arm,
+    cell: &Cell,
+    sample: &Sample,
+) -> Option<[Option<Duration>; 4]> {
+    let key = Key::new("", &arm.name, cell.clone());
+    let first = Sample {
+        rows: sample
+            .rows
+            .iter()
+            .find(|row| row.outcome == Outcome::Completed)
+            .cloned()
+            .into_iter()
+            .collect(),
+        chain_digest: sample.chain_digest.clone(),
+        engine: sample.engine.clone(),
+        ..*sample
+    };
+    let computed = SampleTimes::new(engine, key, cpu, arm, &first).arithmetic()?;
+    computed.times.first().copied()
+}
+
 impl SampleTimes {
+    /// Those of a sample that was measured.
+    fn new(engine: &str, key: Key, cpu: CpuTime, arm: &Arm, sample: &Sample) -> SampleTimes {
+        let mut times = SampleTimes {
+            key,
+            nature: Nature::Measured,
+            computing: Computing::of(engine, cpu),
+            cpu_costs: sample.engine.cpu_costs,
+            times: Vec::with_capacity(sample.rows.len()),
+            validity: sample.validity(arm),
+            wire: None,
+            record_size: arm.record_size,
+            chain_digest: sample.chain_digest.clone(),
+        };
+        for row in &sample.rows {
+            times.add(times_of(row), &row.wire);
+        }
+        times
+    }
+
     /// The times of one metric, by connection.
     pub(super) fn times(&self, metric: Metric) -> impl Iterator<Item = Option<Duration>> {
         self.times

@@ -244,6 +244,14 @@ impl<'a> Field<'a> {
         Ok(list)
     }
 
+    /// The elements of a list.
+    pub(super) fn elements(&self) -> Result<Vec<Field<'a>>, StudyError> {
+        match self.value.as_array() {
+            Some(elements) => Ok(elements.iter().map(|value| self.element(value)).collect()),
+            None => Err(self.wrong_type("a list")),
+        }
+    }
+
     /// A table under a header of its own.
     pub(super) fn table(&self, header: String, known: &[&str]) -> Result<Table<'a>, StudyError> {
         match self.value.as_table() {

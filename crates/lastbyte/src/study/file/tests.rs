@@ -11,7 +11,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::study::{
-    BlockId, Congestion, CpuTime, Emulation, EngineChoice, Gso, Metric, Parameter, Preset, Size,
+    BlockId, Congestion, CpuTime, Emulation, EngineChoice, Figure, Filter, Gso, Metric, Parameter,
+    Plot, Preset, Size,
 };
 
 const SLOW_LINKS: &str = r#"name = "slow links"
@@ -115,12 +116,20 @@ fn slow_links() {
             engine: EngineChoice::Auto,
             figures: vec![Figure {
                 id: "fig10".into(),
-                measure: "growth".into(),
+                title: None,
+                measures: vec!["growth".into()],
                 plot: Plot::Increase,
                 x: Some(Parameter::Data),
-                facet: Some(Parameter::Loss),
+                facets: vec![Parameter::Loss],
                 metric: Metric::Ttlb,
+                arms: Vec::new(),
+                cells: Filter::default(),
+                pool: Vec::new(),
+                percentiles: Vec::new(),
+                beside: Vec::new(),
             }],
+            published: Vec::new(),
+            claims: Vec::new(),
             folder: std::env::current_dir().unwrap().join("studies"),
         }
     );
@@ -552,11 +561,6 @@ const ERRORS: &[(&str, &str, &str)] = &[
         "",
         r#"23: missing "plot" in [[figure]]: write plot = "increase""#,
     ),
-    (
-        "x = \"data\"",
-        "",
-        r#"23: missing "x" in [[figure]]: write x = "data""#,
-    ),
     // Types.
     (
         "1000",
@@ -697,7 +701,7 @@ const ERRORS: &[(&str, &str, &str)] = &[
     (
         "facet = \"loss\"",
         "facet = \"bytes\"",
-        r#"28: unknown parameter "bytes": use one of link, rtt, rate, loss, jitter, initcwnd, data"#,
+        r#"28: unknown parameter "bytes": use one of link, rtt, rate, loss, jitter, queue, preset, gso, congestion, client_initcwnd, initcwnd, requests, upload, data"#,
     ),
     (
         "\"ttlb\"",
@@ -833,6 +837,57 @@ const ERRORS: &[(&str, &str, &str)] = &[
         "[[figure]]",
         "[[measure]]\nid = \"growth\"\n[[figure]]",
         r#"23: measure "growth" is there twice: give each a name of its own"#,
+    ),
+    // What is drawn, published and claimed.
+    (
+        "facet = \"loss\"",
+        "arms = [\"quick\"]",
+        r#"28: unknown arm "quick": use one of classical, pq"#,
+    ),
+    (
+        "facet = \"loss\"",
+        "where = { loss = \"4%\" }",
+        r#"28: no cell of growth is like that: compare it with the measure's lists"#,
+    ),
+    (
+        "facet = \"loss\"",
+        "where = { lost = \"3%\" }",
+        r#"28: unknown key "lost" in where = { loss = "0%" }: did you mean "loss"?"#,
+    ),
+    (
+        "[[figure]]",
+        "[[published]]\nsource = \"T\"\nmeasure = \"growth\"\narm = \"pq\"\nwhat = \"increase\"\n\
+         by = [\"loss\"]\nrows = [[\"3%\", 5, 5]]\n[[figure]]",
+        r#"29: 3 values where there should be 4: write loss, p50, p75, p90"#,
+    ),
+    (
+        "[[figure]]",
+        "[[published]]\nsource = \"T\"\nmeasure = \"growth\"\narm = \"pq\"\nwhat = \"increase\"\n\
+         values = [5, 5, 5]\n[[figure]]",
+        r#"28: that is 12 cells of growth: say which with where, or pool them"#,
+    ),
+    (
+        "[[figure]]",
+        "[[published]]\nsource = \"T\"\nfigure = \"fig11\"\n[[figure]]",
+        r#"25: unknown figure "fig11": did you mean "fig10"?"#,
+    ),
+    (
+        "[[figure]]",
+        "[[claim]]\nid = \"c\"\ntext = \"t\"\n[[claim.check]]\nmeasure = \"growth\"\narm = \"pq\"\n\
+         what = \"increse\"\nwithin = \"0..5\"\n[[figure]]",
+        r#"29: unknown quantity "increse": did you mean "increase"?"#,
+    ),
+    (
+        "[[figure]]",
+        "[[claim]]\nid = \"c\"\ntext = \"t\"\n[[claim.check]]\nmeasure = \"growth\"\narm = \"pq\"\n\
+         what = \"increase\"\nwithin = \"5..0\"\n[[figure]]",
+        r#"30: "5..0" are no bounds: write some such as "0..5" or "..15""#,
+    ),
+    (
+        "[[figure]]",
+        "[[claim]]\nid = \"c\"\ntext = \"t\"\n[[claim.check]]\nmeasure = \"growth\"\narm = \"classical\"\n\
+         what = \"increase\"\nwithin = \"0..5\"\n[[figure]]",
+        r#"28: "classical" is the baseline of growth, over which there is no increase: name another arm"#,
     ),
     // What contradicts.
     (
@@ -972,7 +1027,9 @@ fn assert_reads_again(study: &Study) {
 
 #[test]
 fn what_is_written_of_an_example() {
-    let study = study(&SLOW_LINKS.replace("lte-m]", "lte-m]\nqueue = 20"));
+    let text = SLOW_LINKS.replace("lte-m]", "lte-m]\nqueue = 20");
+    let (measured, _) = text.split_once("[[figure]]").unwrap();
+    let study = study(measured);
     assert_reads_again(&study);
     let short = study
         .to_toml()
@@ -1152,24 +1209,6 @@ fn measures() -> impl Strategy<Value = Vec<Measure>> {
     })
 }
 
-fn figure(id: String, measure: String) -> impl Strategy<Value = Figure> {
-    let parameter = || prop::sample::select(&Parameter::ALL[..]);
-    (
-        prop::sample::select(&Plot::ALL[..]),
-        parameter(),
-        prop::option::of(parameter()),
-        prop::sample::select(&Metric::ALL[..]),
-    )
-        .prop_map(move |(plot, x, facet, metric)| Figure {
-            id: id.clone(),
-            measure: measure.clone(),
-            plot,
-            x: plot.needs_x().then_some(x),
-            facet,
-            metric,
-        })
-}
-
 fn any_study() -> impl Strategy<Value = Study> {
     let percentiles =
         (1..=999_u16).prop_map(|per_mille| format!("p{}.{}", per_mille / 10, per_mille % 10));
@@ -1178,20 +1217,18 @@ fn any_study() -> impl Strategy<Value = Study> {
         measures(),
         prop::collection::btree_set(percentiles, 1..4),
         prop::sample::select(&EngineChoice::ALL[..]),
-        name(),
     )
-        .prop_flat_map(|(name, measures, percentiles, engine, id)| {
-            let last = measures[measures.len() - 1].id.clone();
-            prop::option::of(figure(id, last)).prop_map(move |figure| Study {
-                name: name.clone(),
-                path: PathBuf::new(),
-                text: String::new(),
-                measures: measures.clone(),
-                percentiles: percentiles.iter().map(|p| p.parse().unwrap()).collect(),
-                engine,
-                figures: figure.into_iter().collect(),
-                folder: "/some where/\"else\"".into(),
-            })
+        .prop_map(|(name, measures, percentiles, engine)| Study {
+            name,
+            path: PathBuf::new(),
+            text: String::new(),
+            measures,
+            percentiles: percentiles.iter().map(|p| p.parse().unwrap()).collect(),
+            engine,
+            figures: Vec::new(),
+            published: Vec::new(),
+            claims: Vec::new(),
+            folder: "/some where/\"else\"".into(),
         })
 }
 

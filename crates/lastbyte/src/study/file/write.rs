@@ -1,14 +1,14 @@
-//! Writes a study so that what is read of it is the same study.
+//! Writes what a study measures so that what is read of it is the same.
 
 use std::fmt::Display;
 
 use lastbyte_link::{Direction, Link, format_duration};
 
-use crate::study::{Arm, Cell, Experiment, Figure, Measure, Study};
+use crate::study::{Arm, Cell, Experiment, Measure, Study};
 
 impl Study {
-    /// The study as a text that [`Study::parse`] reads as the same study, wherever it is put. Every
-    /// cell stands on its own.
+    /// What the study measures as a text that [`Study::parse`] reads as the same, wherever it is put.
+    /// Every cell stands on its own. Who measures needs nothing of figures and claims.
     pub fn to_toml(&self) -> String {
         let percentiles = self.percentiles.iter().map(|percentile| {
             let percentile = percentile.to_string();
@@ -27,10 +27,6 @@ impl Study {
             text.header("[[measure]]");
             text.set("id", quoted(id));
             text.experiment(experiment);
-        }
-        for figure in &self.figures {
-            text.header("[[figure]]");
-            text.figure(figure);
         }
         text.0
     }
@@ -111,27 +107,6 @@ impl Text {
         self.set("requests", requests);
         self.set("upload", quoted(upload));
         self.set("data", quoted(data));
-    }
-
-    fn figure(&mut self, figure: &Figure) {
-        let Figure {
-            id,
-            measure,
-            plot,
-            x,
-            facet,
-            metric,
-        } = figure;
-        self.set("id", quoted(id));
-        self.set("measure", quoted(measure));
-        self.set("plot", quoted(plot));
-        if let Some(x) = x {
-            self.set("x", quoted(x));
-        }
-        if let Some(facet) = facet {
-            self.set("facet", quoted(facet));
-        }
-        self.set("metric", quoted(metric));
     }
 }
 

@@ -1,0 +1,111 @@
+//! Figures for a study that describes none.
+
+use crate::results::Metric;
+use crate::study::{Cell, Figure, Filter, Measure, Parameter, Plot, Study, varying};
+
+/// Panels of a figure, at most.
+const PANELS: usize = 9;
+
+/// The increase of each measure, and its times.
+pub(super) fn figures(study: &Study) -> Vec<Figure> {
+    study.measures.iter().flat_map(figures_of).collect()
+}
+
+fn figures_of(measure: &Measure) -> Vec<Figure> {
+    let experiment = &measure.experiment;
+    let cells: Vec<&Cell> = experiment.cells.iter().collect();
+    let mut facets = varying(&cells);
+    let x = axis(&facets, &cells);
+    facets.retain(|parameter| Some(*parameter) != x);
+    let has_data = cells.iter().any(|cell| cell.work().requests > 0);
+    let metric = match has_data {
+        true => Metric::Ttlb,
+        false => Metric::Handshake,
+    };
+    let plots: &[Plot] = match (experiment.arms.len(), x) {
+        (1, None) => &[Plot::Percentiles, Plot::Cdf],
+        (1, Some(_)) => &[Plot::Percentiles],
+        (_, None) => &[Plot::Percentiles, Plot::Increase, Plot::Cdf],
+        (_, Some(_)) => &[Plot::Increase, Plot::Percentiles],
+    };
+    let parts = parts(&cells, &mut facets);
+    let figure = |plot: Plot, part: &Filter, nth: usize| Figure {
+        id: match parts.len() {
+            1 => format!("{}-{plot}", measure.id),
+            _ => format!("{}-{plot}-{}", measure.id, nth + 1),
+        },
+        title: None,
+        measures: vec![measure.id.clone()],
+        plot,
+        x,
+        facets: facets.clone(),
+        metric,
+        arms: Vec::new(),
+        cells: part.clone(),
+        pool: Vec::new(),
+        percentiles: Vec::new(),
+        beside: Vec::new(),
+    };
+    (parts.iter().enumerate())
+        .flat_map(|(nth, part)| plots.iter().map(move |plot| (nth, part, *plot)))
+        .map(|(nth, part, plot)| figure(plot, part, nth))
+        .collect()
+}
+
+/// What is best along the axis: data, else what has the most values.
+fn axis(varying: &[Parameter], cells: &[&Cell]) -> Option<Parameter> {
+    let preferred = [Parameter::Data, Parameter::Upload];
+    if let Some(known) = preferred.into_iter().find(|known| varying.contains(known)) {
+        return Some(known);
+    }
+    let numbers = varying
+        .iter()
+        .filter(|parameter| cells.iter().all(|cell| parameter.number(cell).is_some()));
+    let most = numbers.max_by_key(|parameter| values(**parameter, cells).len());
+    most.or(varying.first()).copied()
+}
+
+/// Where facets make more panels than can be looked at, those of the last ones are figures of their own.
+fn parts(cells: &[&Cell], facets: &mut Vec<Parameter>) -> Vec<Filter> {
+    let mut parts = vec![Vec::new()];
+    loop {
+        let panels: usize = (facets.iter())
+            .map(|facet| values(*facet, cells).len())
+            .product();
+        if panels <= PANELS {
+            break;
+        }
+        // The one with the fewest values makes the fewest figures.
+        let fewest = (facets.iter().enumerate())
+            .min_by_key(|(_, facet)| values(**facet, cells).len())
+            .map(|(index, _)| index);
+        let Some(index) = fewest else { break };
+        let facet = facets.remove(index);
+        parts = parts
+            .into_iter()
+            .flat_map(|part: Vec<(Parameter, Vec<String>)>| {
+                values(facet, cells).into_iter().map(move |value| {
+                    let mut part = part.clone();
+                    part.push((facet, vec![value]));
+                    part
+                })
+            })
+            .collect();
+    }
+    let alternatives = |part: Vec<_>| match part.is_empty() {
+        true => Filter::default(),
+        false => Filter::of(part),
+    };
+    parts.into_iter().map(alternatives).collect()
+}
+
+fn values(parameter: Parameter, cells: &[&Cell]) -> Vec<String> {
+    let mut values: Vec<String> = Vec::new();
+    for cell in cells {
+        let value = parameter.of(cell);
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    values
+}

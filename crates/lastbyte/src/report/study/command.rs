@@ -1,0 +1,201 @@
+//! The commands that measure what a figure shows.
+
+use std::collections::BTreeSet;
+
+use lastbyte_link::{Direction, Distribution, Link, Seed, format_duration};
+
+use crate::study::{Arm, Cell, CpuTime, Emulation, Experiment, Parameter};
+
+/// What can be a list on the command line, in the order of its options.
+const LISTS: [(Parameter, &str); 8] = [
+    (Parameter::Rtt, "--rtt"),
+    (Parameter::Rate, "--rate"),
+    (Parameter::Loss, "--loss"),
+    (Parameter::Jitter, "--jitter"),
+    (Parameter::Initcwnd, "--initcwnd"),
+    (Parameter::Requests, "--requests"),
+    (Parameter::Upload, "--upload"),
+    (Parameter::Data, "--data"),
+];
+
+/// Commands that measure these cells of an experiment with some of its arms and print the same numbers:
+/// as few as grids allow. `None` if `lastbyte compare` can't say one of the cells or arms.
+pub(super) fn commands(
+    experiment: &Experiment,
+    cells: &[&Cell],
+    arms: &[&Arm],
+    engine: &str,
+) -> Option<Vec<String>> {
+    if arms.is_empty() || !cells.iter().all(|cell| can_be_said(cell)) {
+        return None;
+    }
+    let mut commands = Vec::new();
+    for grid in grids(cells.to_vec()) {
+        commands.push(command(experiment, &grid, arms, engine)?);
+    }
+    Some(commands)
+}
+
+/// Links that are alike in both directions.
+fn can_be_said(cell: &Cell) -> bool {
+    let Link { forward, backward } = &cell.link;
+    *forward == Direction { ..backward.clone() }
+        && matches!(
+            forward.distribution,
+            Distribution::Uniform
+                | Distribution::Normal
+                | Distribution::Pareto
+                | Distribution::ParetoNormal
+        )
+}
+
+/// Parts of the cells that are each every combination of some lists.
+fn grids(cells: Vec<&Cell>) -> Vec<Vec<&Cell>> {
+    let apart = |cell: &Cell| {
+        let others = Parameter::ALL
+            .into_iter()
+            .filter(|parameter| LISTS.iter().all(|(list, _)| list != parameter));
+        let others: Vec<String> = others
+            .filter(|parameter| *parameter != Parameter::Link)
+            .map(|parameter| parameter.of(cell))
+            .collect();
+        (
+            others,
+            cell.link.forward.distribution.to_string(),
+            cell.think,
+        )
+    };
+    let alike = cells
+        .first()
+        .is_none_or(|first| cells.iter().all(|cell| apart(cell) == apart(first)));
+    let combinations: usize = (LISTS.iter())
+        .map(|(parameter, _)| values(*parameter, &cells).len())
+        .product();
+    if cells.len() <= 1 || (alike && combinations == cells.len()) {
+        return vec![cells];
+    }
+    // Parted by what is no list, else by the first list that differs.
+    let key = |cell: &Cell| match alike {
+        false => format!("{:?}", apart(cell)),
+        true => (LISTS.iter())
+            .find(|(parameter, _)| values(*parameter, &cells).len() > 1)
+            .map_or(String::new(), |(parameter, _)| parameter.of(cell)),
+    };
+    let mut parts: Vec<(String, Vec<&Cell>)> = Vec::new();
+    for cell in &cells {
+        let key = key(cell);
+        match parts.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, part)) => part.push(cell),
+            None => parts.push((key, vec![cell])),
+        }
+    }
+    if parts.len() == 1 {
+        // The same cell more than once.
+        return vec![cells.into_iter().take(1).collect()];
+    }
+    parts
+        .into_iter()
+        .flat_map(|(_, part)| grids(part))
+        .collect()
+}
+
+/// The values of a parameter, each once, in their order.
+fn values(parameter: Parameter, cells: &[&Cell]) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let values = cells.iter().map(|cell| parameter.of(cell));
+    values.filter(|value| seen.insert(value.clone())).collect()
+}
+
+fn command(
+    experiment: &Experiment,
+    cells: &[&Cell],
+    arms: &[&Arm],
+    engine: &str,
+) -> Option<String> {
+    let first = cells.first()?;
+    let usual = Cell::default();
+    let mut words = vec!["lastbyte compare".to_owned()];
+    for (index, arm) in arms.iter().enumerate() {
+        let option = if index == 0 {
+            "--baseline"
+        } else {
+            "--against"
+        };
+        words.push(format!("{option} {}", quoted(&arm.label)));
+    }
+    for (parameter, option) in LISTS {
+        let values = values(parameter, cells);
+        let is_usual = match parameter {
+            Parameter::Rate if values == ["unlimited"] => return None,
+            Parameter::Jitter | Parameter::Requests | Parameter::Upload => {
+                values == [parameter.of(&usual)]
+            }
+            _ => false,
+        };
+        if !is_usual {
+            words.push(format!("{option} {}", values.join(",")));
+        }
+    }
+    let way = &first.link.forward;
+    if !way.jitter.is_zero() {
+        words.push(format!("--jitter-distribution {}", way.distribution));
+    }
+    let mut unless = |is_usual: bool, option: String| {
+        if !is_usual {
+            words.push(option);
+        }
+    };
+    let Direction { queue, .. } = Direction::default();
+    unless(way.queue == queue, format!("--queue {}", way.queue));
+    let think = format_duration(first.think);
+    unless(first.think == usual.think, format!("--think {think}"));
+    let client = first.client_initcwnd;
+    unless(
+        client == usual.client_initcwnd,
+        format!("--client-initcwnd {client}"),
+    );
+    unless(
+        first.congestion == usual.congestion,
+        format!("--congestion {}", first.congestion),
+    );
+    unless(
+        first.preset == usual.preset,
+        format!("--preset {}", first.preset),
+    );
+    unless(
+        first.gso == first.preset.gso(),
+        format!("--gso {}", first.gso),
+    );
+    let Experiment {
+        connections,
+        timeout,
+        seed,
+        emulation,
+        cpu,
+        ..
+    } = experiment;
+    unless(false, format!("--connections {connections}"));
+    let new = Experiment::new(Vec::new(), Vec::new(), 1);
+    let Seed(number) = seed;
+    unless(*seed == new.seed, format!("--seed {number}"));
+    unless(
+        *timeout == new.timeout,
+        format!("--timeout {}", format_duration(*timeout)),
+    );
+    unless(
+        *emulation == Emulation::default(),
+        format!("--emulation {emulation}"),
+    );
+    unless(*cpu == CpuTime::default(), format!("--cpu {cpu}"));
+    unless(false, format!("--engine {engine}"));
+    Some(words.join(" "))
+}
+
+/// As a shell takes it for one word.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=+,@".contains(c);
+    match word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}

@@ -1,0 +1,60 @@
+//! The report of a study: one page that needs nothing else, and its figures as files.
+
+mod automatic;
+mod command;
+mod details;
+mod figure;
+mod findings;
+mod numbers;
+mod page;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+pub use findings::Findings;
+pub use page::page;
+
+use self::figure::draw;
+use crate::report::chart::Painter;
+use crate::study::Figure;
+
+/// A figure as files of its own.
+pub struct FigureFiles {
+    /// What the figure is called.
+    pub id: String,
+    /// The drawing.
+    pub svg: String,
+    /// The same in dots.
+    pub png: Vec<u8>,
+}
+
+/// The figures of a study as files, without those that are tables.
+///
+/// # Errors
+///
+/// When there is no font to draw with, in one line with the mend.
+pub fn figures(findings: &Findings) -> Result<Vec<FigureFiles>, String> {
+    let painter = Painter::new()?;
+    let mut files = Vec::new();
+    for figure in &described(findings) {
+        let drawn = draw(findings, figure);
+        if drawn.chart.panels.is_empty() {
+            continue;
+        }
+        let svg = drawn.chart.file();
+        files.push(FigureFiles {
+            id: figure.id.clone(),
+            png: painter.png(&svg)?,
+            svg,
+        });
+    }
+    Ok(files)
+}
+
+/// Those that the study describes, else those that suit it.
+fn described(findings: &Findings) -> Vec<Figure> {
+    match &*findings.study.figures {
+        [] => automatic::figures(&findings.study),
+        figures => figures.to_vec(),
+    }
+}

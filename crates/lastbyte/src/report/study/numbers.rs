@@ -1,0 +1,260 @@
+//! Tables of numbers, and numbers in words.
+
+use super::findings::Findings;
+use super::verdict::{Agreement, beside, prediction};
+use crate::report::svg::escape;
+use crate::report::text;
+use crate::results::{Estimate, Metric};
+use crate::study::{Cell, Figure, Parameter, Published, Quantity, Question, varying};
+
+/// Published numbers beside ours.
+pub(super) fn published_table(findings: &Findings, rows: &[&Published]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut text = "<div class=\"scroll\"><table>\n<thead><tr><th></th><th></th><th>published</th><th>ours</th>\
+        <th>another run, 95 %</th><th></th></tr></thead>\n"
+        .to_owned();
+    let mut causes: Vec<&str> = Vec::new();
+    for published in rows {
+        let unit = quantity::unit(&published.question);
+        let what = format!(
+            "{}: {}",
+            published.source,
+            quantity::question(findings, &published.question)
+        );
+        let mut differs = false;
+        for (index, one) in beside(findings, published).iter().enumerate() {
+            let what = if index == 0 { &*what } else { "" };
+            let (class, word) = match one.agreement {
+                Agreement::Agrees => ("agrees", "agrees"),
+                Agreement::Differs => ("differs", "differs"),
+                Agreement::Unmeasured => ("unknown", "not measured"),
+            };
+            differs |= one.agreement == Agreement::Differs;
+            let ours = one
+                .ours
+                .map_or("–".to_owned(), |ours| quantity::digits(unit, ours.value));
+            let range = one.ours.map_or(String::new(), |ours| {
+                let (low, high) = prediction(ours);
+                range(unit, low, high)
+            });
+            text.push_str(&format!(
+                "<tr><th>{}</th><th>{}</th><td>{}</td><td class=\"{class}\">{ours}</td><td class=\"interval\">{range}</td>\
+                 <td class=\"{class}\">{word}</td></tr>\n",
+                escape(what),
+                one.percentile,
+                quantity::digits(unit, one.published),
+            ));
+        }
+        if let Some(cause) = published.cause.as_deref()
+            && differs
+            && !causes.contains(&cause)
+        {
+            causes.push(cause);
+        }
+    }
+    text.push_str("</table></div>\n");
+    for cause in causes {
+        text.push_str(&format!("<p class=\"caption\">{}</p>\n", escape(cause)));
+    }
+    text
+}
+
+/// The cells of a figure with a row for each arm.
+pub(super) fn table(findings: &Findings, figure: &Figure, places: &[(usize, usize)]) -> String {
+    let cells: Vec<&Cell> = places
+        .iter()
+        .filter_map(|place| findings.cell(*place))
+        .collect();
+    let differ = varying(&cells);
+    let percentiles = match &*figure.percentiles {
+        [] => &findings.study.percentiles,
+        percentiles => percentiles,
+    };
+    let mut heads: Vec<String> = differ
+        .iter()
+        .map(|known| known.title().to_owned())
+        .collect();
+    heads.push("arm".to_owned());
+    heads.extend(
+        percentiles
+            .iter()
+            .map(|percentile| format!("{percentile}, ms")),
+    );
+    heads.extend(
+        percentiles
+            .iter()
+            .map(|percentile| format!("{percentile}, %")),
+    );
+    let heads: String = heads
+        .iter()
+        .map(|head| format!("<th>{}</th>", escape(head)))
+        .collect();
+    let mut text = format!("<div class=\"scroll\"><table>\n<thead><tr>{heads}</tr></thead>\n");
+    for place in places {
+        let Some((cell, summary)) = findings.cell(*place).zip(findings.cell_summary(*place)) else {
+            continue;
+        };
+        for arm in &summary.arms {
+            if !figure.arms.is_empty() && !figure.arms.contains(&arm.label) {
+                continue;
+            }
+            let metric = arm.metric(figure.metric);
+            let values = differ.iter().map(|known| known.of(cell));
+            let times = percentiles.iter().map(|percentile| {
+                let time = metric.percentiles.get(percentile);
+                time.map_or("–".to_owned(), text::time)
+            });
+            let increases = percentiles.iter().map(|percentile| {
+                let increase = metric.increases.get(percentile);
+                increase.map_or(String::new(), text::increase)
+            });
+            let columns = values
+                .chain([arm.label.clone()])
+                .chain(times)
+                .chain(increases);
+            let columns: String = columns
+                .map(|column| format!("<td>{}</td>", escape(&column)))
+                .collect();
+            text.push_str(&format!("<tr>{columns}</tr>\n"));
+        }
+    }
+    text + "</table></div>\n"
+}
+
+fn range(unit: Unit, low: f64, high: f64) -> String {
+    let end = |end: f64| match end.is_finite() {
+        true => quantity::digits(unit, end),
+        false => "∞".to_owned(),
+    };
+    format!("[{}, {}]", end(low), end(high))
+}
+
+/// What a quantity is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Milliseconds,
+    Percent,
+    Times,
+}
+
+/// Questions and their answers in words.
+pub(super) mod quantity {
+    use super::super::verdict::Verdict;
+    use super::{
+        Cell, Estimate, Findings, Metric, Parameter, Quantity, Question, Unit, text, varying,
+    };
+    use crate::results::Answer;
+    use crate::study::{Bounds, Check};
+
+    pub(in super::super) fn unit(question: &Question) -> Unit {
+        match question.quantity {
+            Quantity::Time => Unit::Milliseconds,
+            Quantity::Increase | Quantity::Slowdown { .. } => Unit::Percent,
+            Quantity::Ratio { .. } => Unit::Times,
+        }
+    }
+
+    pub(in super::super) fn digits(unit: Unit, number: f64) -> String {
+        let number = number + 0.0;
+        match unit {
+            Unit::Milliseconds if number.abs() >= 1000.0 => format!("{number:.0} ms"),
+            Unit::Milliseconds => format!("{number:.1} ms"),
+            Unit::Percent => format!("{number:.2} %"),
+            Unit::Times => format!("{number:.2} times"),
+        }
+    }
+
+    /// `handshake increase of pq at RTT 35ms, loss 1%`
+    pub(in super::super) fn question(findings: &Findings, question: &Question) -> String {
+        let metric = match question.metric {
+            Metric::Handshake => "handshake",
+            metric => text::metric(metric),
+        };
+        let what = match &question.quantity {
+            Quantity::Time => format!("{metric} of {}", question.arm),
+            Quantity::Increase => format!("{metric} increase of {}", question.arm),
+            Quantity::Slowdown { .. } => {
+                format!("{metric} slowdown of {} by the network", question.arm)
+            }
+            Quantity::Ratio { of } => {
+                format!("{metric} increase of {} to that of {of}", question.arm)
+            }
+        };
+        let measures = question.measures.join(" and ");
+        let cells: Vec<&Cell> = (findings.study.measures_named(&question.measures))
+            .flat_map(|(_, measure)| measure.experiment.cells_where(&question.cells))
+            .map(|(_, cell)| cell)
+            .collect();
+        let named = Parameter::ALL
+            .into_iter()
+            .filter(|parameter| question.cells.names(*parameter));
+        let differ = varying(&cells);
+        let words: Vec<String> = (cells.first().into_iter())
+            .flat_map(|cell| {
+                named
+                    .clone()
+                    .filter(|parameter| !differ.contains(parameter))
+                    .map(|parameter| format!("{}{}", parameter.word(), parameter.of(cell)))
+            })
+            .collect();
+        match words.is_empty() {
+            true => format!("{what} in {measures}"),
+            false => format!("{what}, {}", words.join(", ")),
+        }
+    }
+
+    /// What must hold.
+    pub(in super::super) fn check(findings: &Findings, check: &Check) -> String {
+        let unit = unit(&check.question);
+        let Bounds { least, most } = check.within;
+        let bounds = match (least, most) {
+            (Some(least), Some(most)) => {
+                format!("{} to {}", digits(unit, least), digits(unit, most))
+            }
+            (Some(least), None) => format!("at least {}", digits(unit, least)),
+            (None, Some(most)) => format!("at most {}", digits(unit, most)),
+            (None, None) => String::new(),
+        };
+        format!("{}: {bounds}", question(findings, &check.question))
+    }
+
+    /// A number with its place, as far as the check has several.
+    pub(in super::super) fn answer(
+        findings: &Findings,
+        check: &Check,
+        all: &[(Answer, Verdict)],
+        answer: &Answer,
+    ) -> String {
+        let unit = unit(&check.question);
+        let cells: Vec<&Cell> = (all.iter())
+            .filter_map(|(answer, _)| findings.cell(*answer.group.cells.first()?))
+            .collect();
+        let differ = varying(&cells);
+        let cell = answer.group.cells.first();
+        let cell = cell.and_then(|place| findings.cell(*place));
+        let mut words: Vec<String> = (cell.into_iter())
+            .flat_map(|cell| {
+                let told = differ
+                    .iter()
+                    .filter(|parameter| !check.question.pool.contains(parameter));
+                told.map(|parameter| format!("{}{}", parameter.word(), parameter.of(cell)))
+            })
+            .collect();
+        words.push(answer.percentile.to_string());
+        let number = match &answer.number {
+            Err(reason) => reason.clone(),
+            Ok(Estimate { value, interval }) => {
+                let end = |end: Option<f64>| end.map_or("∞".to_owned(), |end| digits(unit, end));
+                format!(
+                    "{} [{}, {}]",
+                    digits(unit, *value),
+                    end(interval.low),
+                    end(interval.high)
+                )
+            }
+        };
+        format!("{} {number}", words.join(" "))
+    }
+}

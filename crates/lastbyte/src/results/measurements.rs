@@ -1,0 +1,257 @@
+//! The times of a whole run, and what can be asked of them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lastbyte_link::Seed;
+
+use super::stats::{self, Estimate, Percentiles, Series};
+use super::{Metric, Percentile, Sample, SampleKey, Validity};
+use crate::study::{Cell, Parameter, Quantity, Question, Study};
+
+/// The times of each connection of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Measurements(BTreeMap<SampleKey, SampleTimes>);
+
+/// The times of one sample.
+#[derive(Clone, Debug)]
+pub struct SampleTimes {
+    /// By index of the connection, in the order of [`Metric::ALL`].
+    rows: Vec<(u32, [Option<Duration>; 4])>,
+    /// Whether the sample may be trusted.
+    pub validity: Validity,
+}
+
+/// Cells whose connections are taken together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Each as the index of its measure and its own among the measure's.
+    pub cells: Vec<(usize, usize)>,
+}
+
+/// What came of a question, for one group and one percentile.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Where.
+    pub group: Group,
+    /// Of which percentile.
+    pub percentile: Percentile,
+    /// In the unit of the quantity; why there is none, in one line.
+    pub number: Result<Estimate<f64>, String>,
+}
+
+/// Connections of one cell, at most: those of several cells are numbered apart by it.
+const STRIDE: u32 = 1 << 20;
+
+impl Measurements {
+    /// Adds a sample.
+    pub fn add(&mut self, key: SampleKey, sample: &Sample, validity: Validity) {
+        let times = |row| Metric::ALL.map(|metric| metric.of(row));
+        let rows = (sample.rows.iter()).map(|row| (row.index, times(row)));
+        let rows = rows.collect();
+        self.0.insert(key, SampleTimes { rows, validity });
+    }
+
+    /// One sample, if it was measured.
+    pub fn sample(&self, measure: usize, cell: usize, arm: usize) -> Option<&SampleTimes> {
+        self.0.get(&SampleKey { measure, cell, arm })
+    }
+
+    /// Answers for each group of cells and each percentile.
+    pub fn answers(&self, study: &Study, question: &Question) -> Vec<Answer> {
+        let cells = study
+            .measures_named(&question.measures)
+            .flat_map(|(index, measure)| {
+                let cells = measure.experiment.cells_where(&question.cells);
+                cells.map(move |(cell, _)| (index, cell))
+            });
+        let groups = groups(study, cells.collect(), &question.pool);
+        groups
+            .into_iter()
+            .flat_map(|group| {
+                let known = self.numbers(study, question, &group);
+                let answer =
+                    |(index, percentile): (usize, &Percentile)| Answer {
+                        group: group.clone(),
+                        percentile: *percentile,
+                        number: match &known {
+                            Ok(numbers) => numbers.get(index).copied().flatten().ok_or_else(|| {
+                                "connections failed, or there is no such time".into()
+                            }),
+                            Err(reason) => Err(reason.clone()),
+                        },
+                    };
+                let percentiles = question.percentiles.iter().enumerate();
+                percentiles.map(answer).collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
+    /// One for each percentile of a question.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none at all, in one line.
+    pub fn numbers(
+        &self,
+        study: &Study,
+        question: &Question,
+        group: &Group,
+    ) -> Result<Vec<Option<Estimate<f64>>>, String> {
+        let series = |group: &Group, arm: &str| self.series(study, group, arm, question.metric);
+        let baseline = || -> Result<&str, String> {
+            let first = group.cells.first();
+            let measure = first.and_then(|(measure, _)| study.measures.get(*measure));
+            let arm = measure.and_then(|measure| measure.experiment.arms.first());
+            Ok(arm.ok_or("there is no baseline")?.name.as_str())
+        };
+        let own = series(group, &question.arm)?;
+        let all = match &question.quantity {
+            Quantity::Time => vec![own],
+            Quantity::Increase => vec![own, series(group, baseline()?)?],
+            Quantity::Ratio { of } => vec![own, series(group, of)?, series(group, baseline()?)?],
+            Quantity::Slowdown { .. } => {
+                let other = Group {
+                    cells: (group.cells.iter())
+                        .map(|cell| reference(study, question, *cell))
+                        .collect::<Result<_, _>>()?,
+                };
+                vec![own, series(&other, &question.arm)?]
+            }
+        };
+        let known = stats::percentiles(&all, &question.percentiles, seed(study, group));
+        let number = |percentile: &Percentile| number(&known, *percentile);
+        Ok(question.percentiles.iter().map(number).collect())
+    }
+
+    /// The times of one arm over a group of cells, all of which must have been measured.
+    ///
+    /// # Errors
+    ///
+    /// What is missing or must not be trusted, in one line.
+    pub fn series(
+        &self,
+        study: &Study,
+        group: &Group,
+        arm: &str,
+        metric: Metric,
+    ) -> Result<Series, String> {
+        let mut times = Vec::new();
+        for (place, (measure, cell)) in (0_u32..).zip(&group.cells) {
+            let known = study.measures.get(*measure);
+            let mut arms = known.into_iter().flat_map(|known| &known.experiment.arms);
+            let index = arms.position(|known| known.name == arm);
+            let sample = index.and_then(|arm| self.sample(*measure, *cell, arm));
+            let sample = sample.ok_or_else(|| format!("{arm} was not measured there"))?;
+            if let Validity::Invalid(reason) = &sample.validity {
+                return Err(format!("{arm} is not to be trusted: {reason}"));
+            }
+            times.extend(
+                sample
+                    .times(metric)
+                    .map(|(index, time)| (place * STRIDE + index, time)),
+            );
+        }
+        Ok(times.into_iter().collect())
+    }
+}
+
+impl SampleTimes {
+    /// The times of one metric, with the connections' indices.
+    pub fn times(&self, metric: Metric) -> impl Iterator<Item = (u32, Option<Duration>)> {
+        let place = Metric::ALL.iter().position(|known| *known == metric);
+        self.rows.iter().map(move |(index, times)| {
+            let time = place.and_then(|place| times.get(place)).copied();
+            (*index, time.flatten())
+        })
+    }
+
+    /// Connections measured, those that failed included.
+    pub fn connections(&self) -> usize {
+        self.rows.len()
+    }
+}
+
+/// One for each set of values that cells have of what is not in `pool`; without it, each cell stands
+/// alone.
+pub fn groups(study: &Study, cells: Vec<(usize, usize)>, pool: &[Parameter]) -> Vec<Group> {
+    if pool.is_empty() {
+        let alone = |cell| Group { cells: vec![cell] };
+        return cells.into_iter().map(alone).collect();
+    }
+    let key = |cell: &(usize, usize)| -> Vec<String> {
+        let known = cell_of(study, *cell);
+        let parameters = Parameter::ALL.into_iter();
+        let parameters = parameters
+            .filter(|parameter| *parameter != Parameter::Link && !pool.contains(parameter));
+        (known.into_iter())
+            .flat_map(|cell| parameters.clone().map(|parameter| parameter.of(cell)))
+            .collect()
+    };
+    let mut groups: Vec<(Vec<String>, Group)> = Vec::new();
+    for cell in cells {
+        let key = key(&cell);
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, group)) => group.cells.push(cell),
+            None => groups.push((key, Group { cells: vec![cell] })),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
+/// The cell that a slowdown is measured from.
+fn reference(
+    study: &Study,
+    question: &Question,
+    cell: (usize, usize),
+) -> Result<(usize, usize), String> {
+    let Quantity::Slowdown { measures, than } = &question.quantity else {
+        return Err("there is nothing to compare with".into());
+    };
+    let own = cell_of(study, cell).ok_or("there is no such cell")?;
+    let alike = |other: &Cell| {
+        let mut parameters = Parameter::ALL
+            .into_iter()
+            .filter(|parameter| *parameter != Parameter::Link && !than.names(*parameter));
+        parameters.all(|parameter| parameter.of(own) == parameter.of(other))
+    };
+    study
+        .measures_named(measures)
+        .flat_map(|(index, measure)| {
+            let cells = measure.experiment.cells_where(than);
+            cells.map(move |(cell, known)| (index, cell, known))
+        })
+        .find(|(_, _, known)| alike(known))
+        .map(|(measure, cell, _)| (measure, cell))
+        .ok_or_else(|| "there is no cell to compare with".to_owned())
+}
+
+fn cell_of(study: &Study, (measure, cell): (usize, usize)) -> Option<&Cell> {
+    study.measures.get(measure)?.experiment.cells.get(cell)
+}
+
+fn seed(study: &Study, group: &Group) -> Seed {
+    let first = group.cells.first();
+    let measure = first.and_then(|(measure, _)| study.measures.get(*measure));
+    measure.map_or(Seed(1), |measure| measure.experiment.seed)
+}
+
+/// Of one sample a time in milliseconds, of two an increase in percent, of three a ratio of increases.
+fn number(known: &[Percentiles], percentile: Percentile) -> Option<Estimate<f64>> {
+    match known {
+        [own] => stats::combine([own], percentile, |[time]| Some(time / 1e6)),
+        [own, baseline] => stats::combine([own, baseline], percentile, |[own, baseline]| {
+            stats::increase(own, baseline)
+        }),
+        [own, other, baseline] => {
+            let ratio = |[own, other, baseline]: [f64; 3]| {
+                let other = stats::increase(other, baseline)?;
+                let own = stats::increase(own, baseline)?;
+                // A ratio to an increase of nothing, or to a decrease, says nothing.
+                (other > 0.0).then_some(own / other)
+            };
+            stats::combine([own, other, baseline], percentile, ratio)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,115 @@
+//! What is asked of results: published numbers to set beside them, and claims to check.
+
+use super::{Cell, Experiment, Filter, Measure, Metric, Parameter, Percentile, Study};
+
+/// Numbers that are asked of samples: one for each percentile of each of its cells, or of those that
+/// are thrown together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The measures that are asked.
+    pub measures: Vec<String>,
+    /// Which of their cells.
+    pub cells: Filter,
+    /// The arm.
+    pub arm: String,
+    /// The time that is asked for.
+    pub metric: Metric,
+    /// Its percentiles.
+    pub percentiles: Vec<Percentile>,
+    /// Over what connections are thrown together before percentiles are taken.
+    pub pool: Vec<Parameter>,
+    /// What is asked of them.
+    pub quantity: Quantity,
+}
+
+/// What is asked of percentiles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// The time, in milliseconds.
+    Time,
+    /// The increase over the baseline, in percent.
+    Increase,
+    /// The increase over the same arm in another cell, in percent: the one of these measures that is
+    /// alike but for what the filter names.
+    Slowdown {
+        /// Where that cell is.
+        measures: Vec<String>,
+        /// What it has otherwise.
+        than: Filter,
+    },
+    /// The increase over the baseline, as so many times that of another arm.
+    Ratio {
+        /// The other arm.
+        of: String,
+    },
+}
+
+/// A published number: what others measured where we did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Published {
+    /// Where it is published: `Table II`.
+    pub source: String,
+    /// The figure that it stands beside.
+    pub figure: Option<String>,
+    /// What is asked; it has one cell, or one pool of cells.
+    pub question: Question,
+    /// The numbers, in the order of the question's percentiles: milliseconds or percent.
+    pub values: Vec<f64>,
+    /// How far ours may be off: percent of a time, percentage points of an increase.
+    pub within: f64,
+    /// Why ours is another, if it is known.
+    pub cause: Option<String>,
+}
+
+/// A published statement, and what would have to be measured for it to hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// Its name, unique in the study.
+    pub id: String,
+    /// What is claimed.
+    pub text: String,
+    /// What all must hold.
+    pub checks: Vec<Check>,
+    /// Why it does not hold, if that is known.
+    pub cause: Option<String>,
+}
+
+/// Numbers that must lie within bounds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    /// The numbers.
+    pub question: Question,
+    /// Their bounds, in the unit of the question's quantity.
+    pub within: Bounds,
+}
+
+/// From `least` to `most`, both included; open where one is absent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// The least.
+    pub least: Option<f64>,
+    /// The most.
+    pub most: Option<f64>,
+}
+
+impl Study {
+    /// The measures of these names, with their places.
+    pub fn measures_named<'a>(
+        &'a self,
+        names: &'a [String],
+    ) -> impl Iterator<Item = (usize, &'a Measure)> {
+        let measures = self.measures.iter().enumerate();
+        measures.filter(|(_, measure)| names.contains(&measure.id))
+    }
+}
+
+impl Experiment {
+    /// The cells that a filter lets through, with their places.
+    pub fn cells_where<'a>(
+        &'a self,
+        filter: &'a Filter,
+    ) -> impl Iterator<Item = (usize, &'a Cell)> {
+        let cells = self.cells.iter().enumerate();
+        cells.filter(|(_, cell)| filter.has(cell))
+    }
+}
