@@ -6,7 +6,7 @@ use std::time::Duration;
 use lastbyte_link::Seed;
 
 use super::stats::{self, Estimate, Percentiles, Series};
-use super::{Metric, Percentile, Sample, SampleKey, Validity};
+use super::{Interval, Metric, Outcome, Percentile, Sample, SampleKey, Validity};
 use crate::study::{Cell, Parameter, Quantity, Question, Study};
 
 /// The times of each connection of a run.
@@ -20,6 +20,8 @@ pub struct SampleTimes {
     rows: Vec<(u32, [Option<Duration>; 4])>,
     /// Whether the sample may be trusted.
     pub validity: Validity,
+    /// Bytes of the Certificate and CertificateVerify messages of the median connection that completed.
+    authentication: Option<u32>,
 }
 
 /// Cells whose connections are taken together.
@@ -49,7 +51,17 @@ impl Measurements {
         let times = |row| Metric::ALL.map(|metric| metric.of(row));
         let rows = (sample.rows.iter()).map(|row| (row.index, times(row)));
         let rows = rows.collect();
-        self.0.insert(key, SampleTimes { rows, validity });
+        let completed = (sample.rows.iter()).filter(|row| row.outcome == Outcome::Completed);
+        let mut bytes: Vec<u32> = completed
+            .map(|row| row.wire.certificate_bytes + row.wire.certificate_verify_bytes)
+            .collect();
+        bytes.sort_unstable();
+        let times = SampleTimes {
+            rows,
+            validity,
+            authentication: bytes.get(bytes.len() / 2).copied(),
+        };
+        self.0.insert(key, times);
     }
 
     /// One sample, if it was measured.
@@ -108,6 +120,10 @@ impl Measurements {
         let own = series(group, &question.arm)?;
         let all = match &question.quantity {
             Quantity::Time => vec![own],
+            Quantity::Authentication => {
+                let size = self.authentication(study, question, group);
+                return Ok(vec![size; question.percentiles.len()]);
+            }
             Quantity::Increase => vec![own, series(group, baseline()?)?],
             Quantity::Ratio { of } => vec![own, series(group, of)?, series(group, baseline()?)?],
             Quantity::Slowdown { .. } => {
@@ -122,6 +138,27 @@ impl Measurements {
         let known = stats::percentiles(&all, &question.percentiles, seed(study, group));
         let number = |percentile: &Percentile| number(&known, *percentile);
         Ok(question.percentiles.iter().map(number).collect())
+    }
+
+    /// Of the first cell of a group: the network has nothing to do with it.
+    fn authentication(
+        &self,
+        study: &Study,
+        question: &Question,
+        group: &Group,
+    ) -> Option<Estimate<f64>> {
+        let (measure, cell) = *group.cells.first()?;
+        let mut arms = study.measures.get(measure)?.experiment.arms.iter();
+        let arm = arms.position(|arm| arm.name == question.arm)?;
+        let bytes = self.sample(measure, cell, arm)?.authentication?;
+        let value = f64::from(bytes) / 1e3;
+        Some(Estimate {
+            value,
+            interval: Interval {
+                low: Some(value),
+                high: Some(value),
+            },
+        })
     }
 
     /// The times of one arm over a group of cells, all of which must have been measured.

@@ -57,7 +57,7 @@
 //! figure = "fig10"             # where they are set; apart
 //! measure = "growth"
 //! arm = "classical"
-//! what = "time"                # time | increase | slowdown | ratio
+//! what = "time"                # time | increase | slowdown | authentication | ratio
 //! metric = "ttlb"              # this, `where`, `pool` and `percentiles` as in a figure
 //! within = 2                   # in percent of a time, in percentage points of all else
 //! by = ["data"]                # the first values of a row; without it, `values = [990, 990, 990]`
@@ -79,8 +79,9 @@
 //! Where a key is absent, what is in its comment first holds; `id`, `tls`, `rtt`, a figure's
 //! `measure` and `plot`, and all that [[published]] and [[claim]] have without saying otherwise, must be
 //! there. A `slowdown` is the increase over the same arm in the cell that is alike but for
-//! `than = { loss = "0%" }`, of `than_measure` if that is another one; a `ratio` is the increase as so
-//! many times that of the arm `of`.
+//! `than = { loss = "0%" }`, of `than_measure` if that is another one; `authentication` is the server's
+//! Certificate and CertificateVerify in KB; a `ratio` is the increase as so many times that of the arm
+//! `of`.
 //!
 //! The cells of a measure are those of its links in their order. In a link and in a measure, a key
 //! changes faster than those that stand before it here; a link's `forward` and `backward` change

@@ -37,6 +37,9 @@ pub enum Quantity {
         /// What it has otherwise.
         than: Filter,
     },
+    /// What the server proves itself with: its Certificate and CertificateVerify messages, in KB (1000
+    /// bytes). It is the same for all percentiles.
+    Authentication,
     /// The increase over the baseline, as so many times that of another arm.
     Ratio {
         /// The other arm.

@@ -136,6 +136,7 @@ fn range(unit: Unit, low: f64, high: f64) -> String {
 pub(super) enum Unit {
     Milliseconds,
     Percent,
+    Kilobytes,
     Times,
 }
 
@@ -152,6 +153,7 @@ pub(super) mod quantity {
         match question.quantity {
             Quantity::Time => Unit::Milliseconds,
             Quantity::Increase | Quantity::Slowdown { .. } => Unit::Percent,
+            Quantity::Authentication => Unit::Kilobytes,
             Quantity::Ratio { .. } => Unit::Times,
         }
     }
@@ -162,6 +164,7 @@ pub(super) mod quantity {
             Unit::Milliseconds if number.abs() >= 1000.0 => format!("{number:.0} ms"),
             Unit::Milliseconds => format!("{number:.1} ms"),
             Unit::Percent => format!("{number:.2} %"),
+            Unit::Kilobytes => format!("{number:.1} KB"),
             Unit::Times => format!("{number:.2} times"),
         }
     }
@@ -178,6 +181,7 @@ pub(super) mod quantity {
             Quantity::Slowdown { .. } => {
                 format!("{metric} slowdown of {} by the network", question.arm)
             }
+            Quantity::Authentication => format!("authentication data of {}", question.arm),
             Quantity::Ratio { of } => {
                 format!("{metric} increase of {} to that of {of}", question.arm)
             }

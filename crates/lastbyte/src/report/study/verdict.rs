@@ -129,7 +129,10 @@ pub(super) fn beside(findings: &Findings, published: &Published) -> Vec<Beside> 
 fn agreement(published: &Published, value: f64, ours: Estimate<f64>) -> Agreement {
     let most = match published.question.quantity {
         Quantity::Time => published.within / 100.0 * value.abs(),
-        Quantity::Increase | Quantity::Slowdown { .. } | Quantity::Ratio { .. } => published.within,
+        Quantity::Increase
+        | Quantity::Slowdown { .. }
+        | Quantity::Authentication
+        | Quantity::Ratio { .. } => published.within,
     };
     let near = (ours.value - value).abs() <= most;
     let (low, high) = prediction(ours);

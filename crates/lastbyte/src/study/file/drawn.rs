@@ -190,6 +190,7 @@ impl Known<'_> {
         match what.text()? {
             "time" => Ok(Quantity::Time),
             "increase" => Ok(Quantity::Increase),
+            "authentication" => Ok(Quantity::Authentication),
             "slowdown" => {
                 let measures = match table.has("than_measure") {
                     true => self.measures_of(table, "than_measure")?,
@@ -204,7 +205,7 @@ impl Known<'_> {
                 Ok(Quantity::Ratio { of })
             }
             unknown => {
-                let known = ["time", "increase", "slowdown", "ratio"];
+                let known = ["time", "increase", "slowdown", "authentication", "ratio"];
                 let unknown = UnknownName::new("quantity", unknown, known);
                 Err(what.error(StudyProblem::Value(unknown.to_string())))
             }
