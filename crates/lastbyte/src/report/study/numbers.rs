@@ -4,7 +4,7 @@ use super::findings::Findings;
 use super::verdict::{Agreement, beside, prediction};
 use crate::report::svg::escape;
 use crate::report::text;
-use crate::results::{Estimate, Metric};
+use crate::results::Estimate;
 use crate::study::{Cell, Figure, Parameter, Published, Quantity, Question, varying};
 
 /// Published numbers beside ours.
@@ -12,17 +12,39 @@ pub(super) fn published_table(findings: &Findings, rows: &[&Published]) -> Strin
     if rows.is_empty() {
         return String::new();
     }
-    let mut text = "<div class=\"scroll\"><table>\n<thead><tr><th></th><th></th><th>published</th><th>ours</th>\
-        <th>another run, 95 %</th><th></th></tr></thead>\n"
-        .to_owned();
+    let mut text = String::new();
     let mut causes: Vec<&str> = Vec::new();
+    // What all rows have is told once.
+    let mut places = rows
+        .iter()
+        .map(|row| quantity::place(findings, &row.question));
+    let mut common = places.next().unwrap_or_default();
+    if rows.len() > 1 {
+        places.for_each(|place| common.retain(|word| place.contains(word)));
+    } else {
+        common.clear();
+    }
+    text.push_str(&format!(
+        "<div class=\"scroll\"><table>\n<thead><tr><th>{}</th><th></th><th>published</th><th>ours</th>\
+         <th>another run, 95 %</th><th></th></tr></thead>\n",
+        escape(&common.join(", "))
+    ));
     for published in rows {
         let unit = quantity::unit(&published.question);
+        let place = quantity::place(findings, &published.question);
+        let place: Vec<String> = place
+            .into_iter()
+            .filter(|word| !common.contains(word))
+            .collect();
         let what = format!(
             "{}: {}",
             published.source,
-            quantity::question(findings, &published.question)
+            quantity::what(&published.question)
         );
+        let what = match place.is_empty() {
+            true => what,
+            false => format!("{what}, {}", place.join(", ")),
+        };
         let mut differs = false;
         for (index, one) in beside(findings, published).iter().enumerate() {
             let what = if index == 0 { &*what } else { "" };
@@ -143,9 +165,7 @@ pub(super) enum Unit {
 /// Questions and their answers in words.
 pub(super) mod quantity {
     use super::super::verdict::Verdict;
-    use super::{
-        Cell, Estimate, Findings, Metric, Parameter, Quantity, Question, Unit, text, varying,
-    };
+    use super::{Cell, Estimate, Findings, Parameter, Quantity, Question, Unit, text, varying};
     use crate::results::Answer;
     use crate::study::{Bounds, Check};
 
@@ -169,13 +189,10 @@ pub(super) mod quantity {
         }
     }
 
-    /// `handshake increase of pq at RTT 35ms, loss 1%`
-    pub(in super::super) fn question(findings: &Findings, question: &Question) -> String {
-        let metric = match question.metric {
-            Metric::Handshake => "handshake",
-            metric => text::metric(metric),
-        };
-        let what = match &question.quantity {
+    /// `handshake increase of pq`
+    pub(in super::super) fn what(question: &Question) -> String {
+        let metric = text::metric(question.metric);
+        match &question.quantity {
             Quantity::Time => format!("{metric} of {}", question.arm),
             Quantity::Increase => format!("{metric} increase of {}", question.arm),
             Quantity::Slowdown { .. } => {
@@ -185,27 +202,33 @@ pub(super) mod quantity {
             Quantity::Ratio { of } => {
                 format!("{metric} increase of {} to that of {of}", question.arm)
             }
-        };
-        let measures = question.measures.join(" and ");
+        }
+    }
+
+    /// What all its cells have of what it names: `RTT 35ms`, `loss 1%`.
+    pub(in super::super) fn place(findings: &Findings, question: &Question) -> Vec<String> {
         let cells: Vec<&Cell> = (findings.study.measures_named(&question.measures))
             .flat_map(|(_, measure)| measure.experiment.cells_where(&question.cells))
             .map(|(_, cell)| cell)
             .collect();
-        let named = Parameter::ALL
-            .into_iter()
-            .filter(|parameter| question.cells.names(*parameter));
         let differ = varying(&cells);
-        let words: Vec<String> = (cells.first().into_iter())
+        let told =
+            |parameter: &Parameter| question.cells.names(*parameter) && !differ.contains(parameter);
+        let told = Parameter::ALL.into_iter().filter(told);
+        (cells.first().into_iter())
             .flat_map(|cell| {
-                named
-                    .clone()
-                    .filter(|parameter| !differ.contains(parameter))
+                told.clone()
                     .map(|parameter| format!("{}{}", parameter.word(), parameter.of(cell)))
             })
-            .collect();
-        match words.is_empty() {
-            true => format!("{what} in {measures}"),
-            false => format!("{what}, {}", words.join(", ")),
+            .collect()
+    }
+
+    fn question(findings: &Findings, question: &Question) -> String {
+        let what = what(question);
+        let place = place(findings, question);
+        match place.is_empty() {
+            true => format!("{what} in {}", question.measures.join(" and ")),
+            false => format!("{what}, {}", place.join(", ")),
         }
     }
 
