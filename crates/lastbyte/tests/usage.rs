@@ -65,7 +65,7 @@ fn options_that_can_not_be() {
         ),
         (
             vec!["compare", "--connections", "0"],
-            "'--connections <N>': 0 is not in 1..=1000000",
+            "'--connections <N>': can't be 0: use 1 to 1000000",
         ),
         (
             vec!["compare", "--concurrency", "0"],

@@ -124,28 +124,37 @@ impl Compare {
             )));
         }
         let experiment = (self.network.experiment(arms, &self.sampling)).map_err(Failure::Usage)?;
-        let bar = Bar::new();
-        let arms = prepare(&experiment.arms, &bar)?;
-        let (run, environment) = match chosen.engine {
-            Engine::Live => {
-                engine::check_live(&experiment)?;
-                let run = LiveEngine::new(&experiment, &arms, &interrupt, &bar).run();
-                bar.finish();
-                (run?, lab::environment(arguments))
-            }
-            Engine::Virtual(kernel) => {
-                let engine = engine::virtual_engine(kernel, arguments)?;
-                let run = engine::run_in_passing(&engine, &experiment, &arms, &interrupt, &bar);
-                bar.finish();
-                (run?, engine.environment().clone())
-            }
-        };
-
         // A threshold can be of a percentile that is not among the usual ones.
         let percentiles: Vec<_> = Percentile::USUAL
             .into_iter()
             .chain(self.fail_if.iter().map(|threshold| threshold.percentile))
             .collect();
+        let bar = Bar::new();
+        let arms = prepare(&experiment.arms, &bar)?;
+        let (run, environment) = match chosen.engine {
+            Engine::Live => {
+                engine::check_live(&experiment)?;
+                let run = LiveEngine::new(&experiment, &arms, &interrupt, &bar)
+                    .telling(&percentiles)
+                    .run();
+                bar.finish();
+                (run?, lab::environment(arguments))
+            }
+            Engine::Virtual(kernel) => {
+                let engine = engine::virtual_engine(kernel, arguments)?;
+                let run = engine::run_in_passing(
+                    &engine,
+                    &experiment,
+                    &arms,
+                    &percentiles,
+                    &interrupt,
+                    &bar,
+                );
+                bar.finish();
+                (run?, engine.environment().clone())
+            }
+        };
+
         let summary = Summary::new(&experiment, &run.samples, &percentiles);
         if let Some(draft) = output {
             draft.write(&experiment, &run, &summary, &environment)?;

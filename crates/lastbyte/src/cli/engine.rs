@@ -11,7 +11,7 @@ use super::progress::Bar;
 use crate::kernel::{self, Kernel};
 use crate::lab::{self, Engine as _, LiveBlocks, PreparedArm, Run, Runner, VirtualEngine};
 use crate::results::{Dataset, Folder, Manifest, Start};
-use crate::study::{EngineChoice, Experiment, Study};
+use crate::study::{EngineChoice, Experiment, Percentile, Study};
 
 /// An engine, and why this one.
 pub(super) struct Chosen {
@@ -91,10 +91,11 @@ pub(super) fn run_in_passing(
     engine: &VirtualEngine,
     experiment: &Experiment,
     arms: &[PreparedArm],
+    percentiles: &[Percentile],
     interrupt: &AtomicBool,
     bar: &Bar,
 ) -> Result<Run, Failure> {
-    let study = compared(experiment);
+    let study = compared(experiment, percentiles);
     engine.check(&study).map_err(Failure::Usage)?;
     let place = tempfile::Builder::new()
         .prefix("lastbyte-")
@@ -133,13 +134,16 @@ pub(super) fn run_in_passing(
 /// Whether the live engine can do what is asked for.
 pub(super) fn check_live(experiment: &Experiment) -> Result<(), Failure> {
     LiveBlocks::new(Default::default())
-        .check(&compared(experiment))
+        .check(&compared(experiment, &Percentile::USUAL))
         .map_err(Failure::Usage)
 }
 
 /// One experiment as a study.
-fn compared(experiment: &Experiment) -> Study {
-    let study = Study::single("compare", experiment.clone());
+fn compared(experiment: &Experiment, percentiles: &[Percentile]) -> Study {
+    let mut study = Study::single("compare", experiment.clone());
+    study.percentiles = percentiles.to_vec();
+    study.percentiles.sort_unstable();
+    study.percentiles.dedup();
     Study {
         text: study.to_toml(),
         ..study

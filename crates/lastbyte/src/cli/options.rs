@@ -9,8 +9,8 @@ use lastbyte_link::{
 };
 
 use crate::study::{
-    Arm, Cell, Congestion, CpuTime, DistributionError, Emulation, Experiment, Gso, Preset,
-    load_distribution,
+    Arm, Cell, Congestion, Connections, CpuTime, DistributionError, Emulation, Experiment, Gso,
+    Preset, load_distribution,
 };
 
 /// Options that take lists make a grid.
@@ -91,9 +91,10 @@ pub(super) struct Network {
 
 #[derive(Debug, Args)]
 pub(super) struct Sampling {
-    /// Connections of each arm in each cell
-    #[arg(long, value_name = "N", default_value = "200", value_parser = value_parser!(u32).range(1..=1_000_000))]
-    connections: u32,
+    /// Connections of each arm in each cell, or 'until ±2%': until every interval reaches no further
+    /// than 2 % to either side, or two points of an increase
+    #[arg(long, value_name = "N", default_value = "200")]
+    connections: Connections,
     /// Connections at once, even if they disturb each other [default: as many as don't]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     concurrency: Option<u32>,

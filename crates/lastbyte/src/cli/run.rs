@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -62,7 +62,8 @@ impl Run {
         }
         let measured = self.measure(&study, engine.as_ref(), &blocks, &folder)?;
         let all = study.size(engine.block_size(&study)).blocks;
-        if measured < all {
+        // Without the other shards' looks, nobody knows which cells end early.
+        if self.shard != Shard::WHOLE && measured < all {
             return print(&format!(
                 "{}: shard {} is complete; copy the parts of all shards into one folder, and finish it there:\n\
                  {}\n",
@@ -133,11 +134,16 @@ impl Run {
             RunError::Lab(error) => error.into(),
             RunError::Folder(error) => self.stopped(folder, error),
         })?;
-        self.verdict(&run, missing.len(), folder)?;
+        let size = engine.block_size(study);
+        let asked = match missing.iter().all(|id| study.is_certain(*id, size)) {
+            true => missing.len().to_string(),
+            false => format!("up to {}", missing.len()),
+        };
+        self.verdict(&run, &asked, folder)?;
         Ok((finished.len() + run.measured) as u64)
     }
 
-    fn verdict(&self, run: &Finished, asked: usize, folder: &Folder) -> Result<(), Failure> {
+    fn verdict(&self, run: &Finished, asked: &str, folder: &Folder) -> Result<(), Failure> {
         let resume = self.resume_command(folder, self.shard);
         match (run.ending, run.failed.len()) {
             (Ending::Interrupted, _) => {
@@ -218,6 +224,20 @@ fn plan(study: &Study, engine: &dyn Engine, blocks: &[BlockId]) -> Result<(), Fa
     bar.finish();
     let interrupt = AtomicBool::new(false);
     let runner = runner(study, engine, &arms, &interrupt, &bar);
+    let size = engine.block_size(study);
+    let certain = |blocks: &[BlockId]| -> Vec<BlockId> {
+        let blocks = blocks.iter().copied();
+        blocks.filter(|id| study.is_certain(*id, size)).collect()
+    };
+    let count = |blocks: &[BlockId]| span(certain(blocks).len(), blocks.len());
+    let connections = |blocks: &[BlockId]| -> usize {
+        let each = blocks.iter().map(|id| study.block(*id, size).len());
+        each.sum()
+    };
+    let time = |blocks: &[BlockId]| {
+        let least = duration(runner.expected(&certain(blocks)));
+        span(least, duration(runner.expected(blocks)))
+    };
     let mut text = String::new();
     for (index, measure) in study.measures.iter().enumerate() {
         let names = measure.experiment.arms.iter().map(|arm| arm.name.as_str());
@@ -227,12 +247,10 @@ fn plan(study: &Study, engine: &dyn Engine, blocks: &[BlockId]) -> Result<(), Fa
             let blocks: Vec<_> = (blocks.iter().copied())
                 .filter(|id| (id.measure, id.cell) == (index, cell))
                 .collect();
-            let time = duration(runner.expected(&blocks));
-            let _ = writeln!(text, "  {parameters}: {} blocks, {time}", blocks.len());
+            let (count, time) = (count(&blocks), time(&blocks));
+            let _ = writeln!(text, "  {parameters}: {count} blocks, about {time}");
         }
     }
-    let size = engine.block_size(study);
-    let connections = blocks.iter().map(|id| study.block(*id, size).len() as u64);
     let samples: BTreeSet<_> = blocks
         .iter()
         .map(|id| (id.measure, id.cell, id.arm))
@@ -240,12 +258,12 @@ fn plan(study: &Study, engine: &dyn Engine, blocks: &[BlockId]) -> Result<(), Fa
     let cells: BTreeSet<_> = blocks.iter().map(|id| (id.measure, id.cell)).collect();
     let _ = writeln!(
         text,
-        "\n{} cells, {} samples, {} connections in {} blocks: {} on the {} engine",
+        "\n{} cells, {} samples, {} connections in {} blocks: about {} on the {} engine",
         cells.len(),
         samples.len(),
-        connections.sum::<u64>(),
-        blocks.len(),
-        duration(runner.expected(blocks)),
+        span(connections(&certain(blocks)), connections(blocks)),
+        count(blocks),
+        time(blocks),
         engine.environment().engine,
     );
     print(&text)
@@ -282,12 +300,20 @@ fn arms(study: &Study) -> Vec<&Arm> {
     arms
 }
 
+/// What there is at least and at most: `500`, `500 to 20000`.
+fn span<T: Display + PartialEq>(least: T, most: T) -> String {
+    match least == most {
+        true => most.to_string(),
+        false => format!("{least} to {most}"),
+    }
+}
+
 /// In the two largest units of it that count: nobody knows it better beforehand.
 fn duration(expected: Duration) -> String {
     let seconds = expected.as_secs_f64().ceil() as u64;
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, seconds) => format!("about {seconds} s"),
-        (0, minutes, seconds) => format!("about {minutes} min {seconds} s"),
-        (hours, minutes, _) => format!("about {hours} h {minutes} min"),
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
     }
 }

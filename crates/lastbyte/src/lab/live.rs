@@ -32,7 +32,8 @@ use super::shared::Shared;
 use super::surroundings::{MAX_CONNECTIONS, Surroundings};
 use super::{LabError, expected, sys};
 use crate::results::{
-    CpuCosts, EarlyData, EngineReport, Lateness, Outcome, Resumption, Row, Sample, Validity, Wire,
+    CpuCosts, EarlyData, EngineReport, Lateness, Look, Outcome, Percentile, Resumption, Row,
+    Sample, Validity, Wire, look,
 };
 use crate::study::{Cell, Experiment, Work};
 
@@ -98,6 +99,8 @@ pub struct LiveEngine<'a> {
     arms: &'a [PreparedArm],
     interrupt: &'a AtomicBool,
     progress: &'a dyn Progress,
+    /// Those that are told, and so must be precise enough where that is asked for.
+    percentiles: &'a [Percentile],
     wakes: Wakes,
     cpu: CpuCosts,
 }
@@ -140,8 +143,18 @@ impl<'a> LiveEngine<'a> {
             arms,
             interrupt,
             progress,
+            percentiles: &Percentile::USUAL,
             wakes: Wakes::Arrival,
             cpu: CpuCosts::default(),
+        }
+    }
+
+    /// The same engine for other percentiles than the usual ones.
+    #[must_use]
+    pub fn telling(self, percentiles: &'a [Percentile]) -> Self {
+        Self {
+            percentiles,
+            ..self
         }
     }
 
@@ -252,7 +265,12 @@ impl<'a> LiveEngine<'a> {
     }
 
     fn expected(&self, sample: &Growing) -> Duration {
-        sample.expected(self.experiment.connections)
+        sample.expected(self.experiment.connections.most())
+    }
+
+    /// What one connection adds to that.
+    fn each(&self, sample: &Growing) -> Duration {
+        self.expected(sample) / self.experiment.connections.most()
     }
 
     /// A few connections, one at a time, over a link that hardly delays.
@@ -291,8 +309,17 @@ impl<'a> LiveEngine<'a> {
     /// Measures all arms in one cell, block by block in turn.
     fn run_cell(&self, cell: &Cell, samples: &mut [Growing]) -> Result<Ending, LabError> {
         let size = block_size(self.experiment.concurrency);
-        let connections = self.experiment.connections;
+        let connections = self.experiment.connections.most();
+        let stages = self.experiment.stages(size);
         for block in 0..connections.div_ceil(size) {
+            // Where a stage has ended.
+            if stages.contains(&block) && self.look(cell, samples) == Look::Precise {
+                let rest = connections - block * size;
+                for sample in samples.iter() {
+                    self.progress.advance(self.each(sample) * rest);
+                }
+                break;
+            }
             let first = block * size;
             let indices = first..connections.min(first + size);
             for (sample, prepared) in samples.iter_mut().zip(self.arms) {
@@ -303,6 +330,13 @@ impl<'a> LiveEngine<'a> {
             }
         }
         Ok(Ending::Complete)
+    }
+
+    /// What the samples of a cell show so far.
+    fn look(&self, cell: &Cell, samples: &[Growing]) -> Look {
+        let rows = samples.iter().map(|sample| sample.measured.rows.as_slice());
+        let rows: Vec<_> = rows.collect();
+        look(self.experiment, cell, &rows, self.percentiles)
     }
 
     /// Measures one block, at a lower and lower concurrency until the engine does not disturb it;
@@ -346,7 +380,7 @@ impl<'a> LiveEngine<'a> {
             duration: sample.duration,
             ..self.load(prepared, cell, block)
         };
-        let part = self.expected(sample) / self.experiment.connections;
+        let part = self.each(sample);
         let (endpoints, emulator) = self.surround(
             cell,
             &load,

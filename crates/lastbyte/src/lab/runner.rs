@@ -1,5 +1,7 @@
 //! Runs the blocks of a study on an engine, whichever it is.
 
+mod agenda;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::fs;
@@ -8,13 +10,14 @@ use std::ops::Range;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use self::agenda::{Agenda, Stage, Turn};
 use super::{Ending, LabError, PreparedArm, Progress};
-use crate::results::{Environment, Folder, FolderError, SampleKey};
-use crate::study::{BlockId, Cell, Experiment, Study};
+use crate::results::{Environment, Folder, FolderError, Look, Row, SampleKey, look};
+use crate::study::{BlockId, Cell, Connections, Experiment, Study};
 
 /// What carries a block's bytes.
 pub trait Engine: Sync {
@@ -138,8 +141,14 @@ pub enum RunError {
 }
 
 /// What the workers share.
-struct Queue<'a> {
-    todo: std::slice::Iter<'a, BlockId>,
+struct Shared {
+    queue: Mutex<Queue>,
+    /// A worker is done with its turn.
+    changed: Condvar,
+}
+
+struct Queue {
+    agenda: Agenda,
     measured: usize,
     failed: Vec<FailedBlock>,
     /// Ends the run.
@@ -154,7 +163,9 @@ impl Runner<'_> {
         blocks.iter().map(|id| expected.of(self, *id)).sum()
     }
 
-    /// Measures `blocks` in their order, and keeps the part of each in `folder`.
+    /// Measures `blocks` in their order, and keeps the part of each in `folder`. Those of a cell that is
+    /// measured until it is precise enough have their turn when they are needed; what it has besides them
+    /// is finished.
     ///
     /// # Errors
     ///
@@ -163,26 +174,28 @@ impl Runner<'_> {
         let expected = Expected::new(self, blocks);
         let total = blocks.iter().map(|id| expected.of(self, *id)).sum();
         self.watcher.expect(total);
-        let queue = Mutex::new(Queue {
-            todo: blocks.iter(),
-            measured: 0,
-            failed: Vec::new(),
-            error: None,
-            ending: Ending::Complete,
-        });
+        let shared = Shared {
+            queue: Mutex::new(Queue {
+                agenda: Agenda::new(self.study, self.engine.block_size(self.study), blocks),
+                measured: 0,
+                failed: Vec::new(),
+                error: None,
+                ending: Ending::Complete,
+            }),
+            changed: Condvar::new(),
+        };
         thread::scope(|scope| {
             let workers = self.engine.workers().clamp(1, blocks.len().max(1));
             let workers: Vec<_> = (0..workers)
-                .map(|_| scope.spawn(|| self.work(&queue, &expected, folder)))
+                .map(|_| scope.spawn(|| self.work(&shared, &expected, folder)))
                 .collect();
             for worker in workers {
-                if worker.join().is_err() {
-                    let error = LabError::Crashed("the thread of a block");
-                    lock(&queue).error.get_or_insert(error.into());
-                }
+                // Its panic has ended the run.
+                let _ = worker.join();
             }
         });
-        let queue = queue.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let queue = shared.queue.into_inner();
+        let queue = queue.unwrap_or_else(PoisonError::into_inner);
         match queue.error {
             Some(error) => Err(error),
             None => Ok(Finished {
@@ -193,40 +206,91 @@ impl Runner<'_> {
         }
     }
 
-    /// Measures block after block until there are no more, or the run ends.
-    fn work(&self, queue: &Mutex<Queue<'_>>, expected: &Expected, folder: &Folder) {
-        while let Some(id) = self.next(queue) {
-            let measured = self.measure(id, folder);
-            let mut queue = lock(queue);
-            match measured {
-                Ok(Ending::Complete) => queue.measured += 1,
-                Ok(Ending::Interrupted) => queue.ending = Ending::Interrupted,
-                Err(Unmeasured::Block(reason)) => {
-                    let name = self.name(id);
-                    let failed = FailedBlock { id, name, reason };
-                    self.watcher.warn(&failed.to_string());
-                    queue.failed.push(failed);
-                }
-                Err(Unmeasured::Run(error)) => {
-                    queue.error.get_or_insert(error);
-                }
+    /// Has one turn after the other until there are no more, or the run ends.
+    fn work(&self, shared: &Shared, expected: &Expected, folder: &Folder) {
+        let _told = TellsPanic(shared);
+        while let Some(turn) = self.next(shared) {
+            let passed = match turn {
+                Turn::Block(id) => self.measure_and_tell(id, shared, folder),
+                Turn::Look(stage) => self.look_and_tell(stage, shared, folder),
+                Turn::Wait | Turn::Over => Vec::new(),
+            };
+            shared.changed.notify_all();
+            for id in passed {
+                self.watcher.advance(expected.of(self, id));
             }
-            drop(queue);
-            self.watcher.advance(expected.of(self, id));
         }
     }
 
-    fn next(&self, queue: &Mutex<Queue<'_>>) -> Option<BlockId> {
-        let mut queue = lock(queue);
-        if queue.error.is_some() || queue.ending == Ending::Interrupted {
-            return None;
+    /// A turn that is not waiting.
+    fn next(&self, shared: &Shared) -> Option<Turn> {
+        let mut queue = lock(&shared.queue);
+        while queue.error.is_none() && queue.ending == Ending::Complete {
+            match queue.agenda.next() {
+                Turn::Over => return None,
+                Turn::Wait => {
+                    let changed = shared.changed.wait(queue);
+                    queue = changed.unwrap_or_else(PoisonError::into_inner);
+                }
+                Turn::Block(_) | Turn::Look(_) if self.interrupt.load(Ordering::Relaxed) => {
+                    queue.ending = Ending::Interrupted;
+                    shared.changed.notify_all();
+                }
+                turn => return Some(turn),
+            }
         }
-        let id = *queue.todo.next()?;
-        if self.interrupt.load(Ordering::Relaxed) {
-            queue.ending = Ending::Interrupted;
-            return None;
+        None
+    }
+
+    /// Measures a block, and gives those that nobody waits for any more.
+    fn measure_and_tell(&self, id: BlockId, shared: &Shared, folder: &Folder) -> Vec<BlockId> {
+        let measured = self.measure(id, folder);
+        let mut queue = lock(&shared.queue);
+        let mut passed = vec![id];
+        match measured {
+            Ok(Ending::Complete) => {
+                queue.measured += 1;
+                queue.agenda.done(id);
+            }
+            Ok(Ending::Interrupted) => queue.ending = Ending::Interrupted,
+            Err(Unmeasured::Block(reason)) => {
+                let name = self.name(id);
+                let failed = FailedBlock { id, name, reason };
+                self.watcher.warn(&failed.to_string());
+                queue.failed.push(failed);
+                passed.extend(queue.agenda.failed(id));
+            }
+            Err(Unmeasured::Run(error)) => {
+                queue.error.get_or_insert(error);
+            }
         }
-        Some(id)
+        passed
+    }
+
+    /// Looks at a cell, and gives the blocks that nobody waits for any more.
+    fn look_and_tell(&self, stage: Stage, shared: &Shared, folder: &Folder) -> Vec<BlockId> {
+        let look = self.look(stage, folder);
+        let mut queue = lock(&shared.queue);
+        match look {
+            Ok(look) => queue.agenda.looked(stage, &look),
+            Err(error) => {
+                queue.error.get_or_insert(error.into());
+                Vec::new()
+            }
+        }
+    }
+
+    /// What the finished blocks of a cell show.
+    fn look(&self, stage: Stage, folder: &Folder) -> Result<Look, FolderError> {
+        let Stage { measure, cell, end } = stage;
+        let rows = folder.rows(self.study, measure, cell, end)?;
+        let rows: Vec<&[Row]> = rows.iter().map(Vec::as_slice).collect();
+        let experiment = (self.study.measures.get(measure)).map(|measure| &measure.experiment);
+        let cell = experiment.and_then(|experiment| experiment.cells.get(cell));
+        Ok(match experiment.zip(cell) {
+            Some((experiment, cell)) => look(experiment, cell, &rows, &self.study.percentiles),
+            None => Look::Precise,
+        })
     }
 
     fn measure(&self, id: BlockId, folder: &Folder) -> Result<Ending, Unmeasured> {
@@ -313,6 +377,19 @@ impl Expected {
     }
 }
 
+/// Ends the run when the thread of a worker panics, so that no other waits for it.
+struct TellsPanic<'a>(&'a Shared);
+
+impl Drop for TellsPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let error = LabError::Crashed("the thread of a block");
+            lock(&self.0.queue).error.get_or_insert(error.into());
+            self.0.changed.notify_all();
+        }
+    }
+}
+
 /// Why a block was not measured.
 enum Unmeasured {
     /// For a reason of its own.
@@ -333,13 +410,17 @@ impl Shard {
     pub const WHOLE: Shard = Shard { index: 1, of: 1 };
 
     /// Its blocks, in the order of the study. Arms are not parted: those of one block of a cell are
-    /// in one shard.
+    /// in one shard. Nor are cells that are measured until they are precise enough.
     pub fn blocks(self, study: &Study, block_size: u32) -> Vec<BlockId> {
         let mut place = 0;
         let mut last = None;
         let mut mine = Vec::new();
         for id in study.blocks(block_size) {
-            let group = (id.measure, id.cell, id.block);
+            let measure = study.measures.get(id.measure);
+            let group = match measure.map(|measure| measure.experiment.connections) {
+                Some(Connections::Until(_)) => (id.measure, id.cell, 0),
+                Some(Connections::Fixed(_)) | None => (id.measure, id.cell, id.block),
+            };
             if last.is_some_and(|last| last != group) {
                 place = (place + 1) % self.of;
             }

@@ -10,7 +10,7 @@ use crate::results::{
 
 /// One line for each cell, arm and metric, after a line with the names of the fields: what was
 /// measured, then for each percentile its time in milliseconds, its increase over the baseline in
-/// percent, and the ends of their 95 % intervals. A field is empty where there is no number.
+/// percent, and the ends of their intervals. A field is empty where there is no number.
 pub fn csv(summary: &Summary) -> String {
     let mut csv = ::csv::Writer::from_writer(Vec::new());
     let mut write = |fields: Vec<String>| {

@@ -8,11 +8,13 @@ use lastbyte_link::{Direction, Probability, Rate};
 use serde::Serialize;
 
 use super::answer::answer;
+use super::text;
 use crate::results::check::{cipher_suite_name, group_name, signature_name};
 use crate::results::{
     Absent, ArmSummary, CellSummary, EarlyData, Environment, Estimate, Interval, Measured, Metric,
     Percent, Percentile, Resumption, Role, Summary, Typical, Validity, WireSummary,
 };
+use crate::study::Connections;
 
 /// The JSON Schema of the document.
 pub const SCHEMA: &str = include_str!("../../schemas/compare-1.schema.json");
@@ -21,6 +23,9 @@ pub const SCHEMA: &str = include_str!("../../schemas/compare-1.schema.json");
 /// and an entry in `notes` says why.
 pub fn json(summary: &Summary, environment: &Environment) -> String {
     let mut notes = Notes::default();
+    if let Some(precision) = text::precision(summary) {
+        notes.add("until", precision);
+    }
     let cells = summary.cells.iter().enumerate();
     let cells = cells
         .map(|(index, cell)| CellDocument::new(cell, &format!("cells[{index}]"), &mut notes))
@@ -33,7 +38,8 @@ pub fn json(summary: &Summary, environment: &Environment) -> String {
         warnings: summary.warnings.iter().map(ToString::to_string).collect(),
         notes: notes.0,
         environment,
-        connections: summary.experiment.connections,
+        connections: summary.experiment.connections.most(),
+        until: UntilDocument::new(summary),
         timeout_ms: milliseconds(summary.experiment.timeout),
         cells,
     };
@@ -88,8 +94,20 @@ struct Document<'a> {
     notes: Vec<String>,
     environment: &'a Environment,
     connections: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<UntilDocument>,
     timeout_ms: f64,
     cells: Vec<CellDocument<'a>>,
+}
+
+/// How precise cells were to be.
+#[derive(Serialize)]
+struct UntilDocument {
+    precision_percent: f64,
+    least: u32,
+    most: u32,
+    looks: usize,
+    level_percent: f64,
 }
 
 #[derive(Serialize)]
@@ -223,6 +241,22 @@ impl Notes {
                 ),
             }
         }
+    }
+}
+
+impl UntilDocument {
+    fn new(summary: &Summary) -> Option<UntilDocument> {
+        let connections = &summary.experiment.connections;
+        let Connections::Until(until) = connections else {
+            return None;
+        };
+        Some(UntilDocument {
+            precision_percent: until.precision.percent(),
+            least: until.least,
+            most: until.most,
+            looks: connections.looks().len(),
+            level_percent: percent(summary.level().percent()),
+        })
     }
 }
 

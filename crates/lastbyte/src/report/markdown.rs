@@ -15,8 +15,11 @@ pub fn markdown(summary: &Summary) -> String {
         let times = times(cell, &summary.percentiles);
         out.push_str(&format!("**{}**\n\n{times}\n", cell.cell));
     }
-    if let Some(legend) = text::legend(summary) {
-        out.push_str(&format!("{legend}\n\n"));
+    for line in [text::legend(summary), text::precision(summary)]
+        .into_iter()
+        .flatten()
+    {
+        out.push_str(&format!("{line}\n\n"));
     }
     let Messages { titles, rows } = messages(summary);
     let titles = std::iter::once("handshake messages, bytes")

@@ -20,8 +20,11 @@ pub fn table(summary: &Summary, style: Style) -> String {
         times.push(Line::Text(Role::Normal, String::new()));
     }
     let mut out = set(&times, style);
-    if let Some(legend) = text::legend(summary) {
-        out.push_str(&format!("{}\n\n", style.paint(Role::Dim, &legend)));
+    for line in [text::legend(summary), text::precision(summary)]
+        .into_iter()
+        .flatten()
+    {
+        out.push_str(&format!("{}\n\n", style.paint(Role::Dim, &wrap(&line, 0))));
     }
     let handshakes = set(&handshake_lines(summary), style);
     if !handshakes.is_empty() {

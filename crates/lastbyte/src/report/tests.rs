@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::results::fixtures::{CLASSICAL, HYBRID, MIXED, cell, experiment, samples};
 use crate::results::{Environment, Host, Outcome, Percentile, Sample, Summary, Validity};
-use crate::study::Experiment;
+use crate::study::{Connections, Experiment, Until};
 
 fn summary(experiment: &Experiment, samples: &[Sample]) -> Summary {
     Summary::new(experiment, samples, &Percentile::USUAL)
@@ -416,6 +416,35 @@ const CONTRACT: &str = r#"
    "increase_percent": [{"arm": "SecP256r1MLKEM768/ml-dsa-65", "metric": "ttlb",
      "p50": {"value": 1.0, "low": 0.8, "high": 1.2}, "p75": {"value": 1.0, "low": 0.8, "high": 1.2}, "p90": {"value": 1.0, "low": 0.8, "high": 1.2}}]}]}
 "#;
+
+#[test]
+fn what_was_measured_until_it_was_precise_enough_says_so() {
+    let until = Connections::Until(Until::new("0.01%".parse().unwrap()));
+    let experiment = experiment(&[CLASSICAL, HYBRID], vec![cell("0%", "50KiB")], until);
+    let mut samples = samples(&experiment);
+    for sample in &mut samples {
+        sample.rows.truncate(400);
+    }
+    let summary = summary(&experiment, &samples);
+    let told = "Measured until ±0.01%, with 200 to 10000 connections. Intervals are 99.29 % ones, so \
+                that those of all 7 looks hold together with 95 %";
+    let warning = " of TTLB is known to ±";
+    for text in [table(&summary, Style::Plain), markdown(&summary)] {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(told) && text.contains(warning), "{text}");
+    }
+    let document = json(&summary, &environment());
+    assert_valid(&document);
+    let document: Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(
+        document["until"],
+        json!({
+            "precision_percent": 0.01, "least": 200, "most": 10_000, "looks": 7, "level_percent": 99.2857,
+        })
+    );
+    assert_eq!(document["notes"][0], format!("until: {told}"));
+    assert_eq!(document["cells"][0]["arms"][0]["connections"], 400);
+}
 
 #[test]
 fn the_contract_is_kept() {

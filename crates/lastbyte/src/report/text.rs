@@ -6,7 +6,7 @@ use lastbyte_link::Bytes;
 
 use crate::results::number::{milliseconds, percent_digits};
 use crate::results::{CellSummary, Interval, Measured, Metric, Percent, Summary};
-use crate::study::Work;
+use crate::study::{Connections, Until, Work};
 
 /// What stands before an increase that may be none.
 const UNCERTAIN: char = '~';
@@ -77,11 +77,35 @@ pub(super) fn legend(summary: &Summary) -> Option<String> {
             .flat_map(|metric| metric.increases.values().flatten());
         increases.any(|increase| increase.interval.holds_zero())
     };
-    summary
-        .cells
-        .iter()
-        .any(uncertain)
-        .then(|| format!("{UNCERTAIN} its 95 % interval holds zero: no difference was shown"))
+    summary.cells.iter().any(uncertain).then(|| {
+        let level = level(summary.level().percent());
+        format!("{UNCERTAIN} its {level} interval holds zero: no difference was shown")
+    })
+}
+
+/// What was measured until it was precise enough, and what that makes of intervals.
+pub(super) fn precision(summary: &Summary) -> Option<String> {
+    let connections = &summary.experiment.connections;
+    let Connections::Until(Until {
+        precision,
+        least,
+        most,
+    }) = connections
+    else {
+        return None;
+    };
+    let looks = connections.looks().len();
+    let level = level(summary.level().percent());
+    Some(format!(
+        "Measured until {precision}, with {least} to {most} connections. Intervals are {level} ones, so that \
+         those of all {looks} looks hold together with 95 %"
+    ))
+}
+
+/// `95 %`, `99.29 %`
+fn level(Percent(level): Percent) -> String {
+    let level = format!("{level:.2}");
+    format!("{} %", level.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// How the engine fared over all samples, if anything was measured.

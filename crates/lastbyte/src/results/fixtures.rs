@@ -12,7 +12,7 @@ use super::{
     EngineReport, Environment, Folder, Lateness, Manifest, Outcome, PartHeader, Resumption, Row,
     Sample, Start, TcpStats, Times, Validity, Wire, write_part,
 };
-use crate::study::{Arm, ArmChain, Cell, Experiment, Study};
+use crate::study::{Arm, ArmChain, Cell, Connections, Experiment, Study};
 
 pub(crate) const CLASSICAL: &str = "secp256r1/rsa-2048";
 pub(crate) const HYBRID: &str = "SecP256r1MLKEM768/ml-dsa-65";
@@ -32,7 +32,11 @@ pub(crate) fn cell(loss: &str, data: &str) -> Cell {
     }
 }
 
-pub(crate) fn experiment(arms: &[&str], cells: Vec<Cell>, connections: u32) -> Experiment {
+pub(crate) fn experiment(
+    arms: &[&str],
+    cells: Vec<Cell>,
+    connections: impl Into<Connections>,
+) -> Experiment {
     let arms = arms.iter().map(|arm| arm.parse().unwrap()).collect();
     Experiment::new(arms, cells, connections)
 }
@@ -51,7 +55,7 @@ fn sample(experiment: &Experiment, cell: usize, arm: usize) -> Sample {
     Sample {
         arm,
         cell,
-        rows: (0..experiment.connections)
+        rows: (0..experiment.connections.most())
             .map(|index| row(arm_of, cell_of, index))
             .collect(),
         chain_digest: format!("{arm:064x}"),

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::merged::{MergedHeader, SampleKey};
 use super::part::{read_header, study_sha256};
 use super::rows::ParquetWriter;
-use super::{EngineReport, Environment, PartError, PartHeader, read_part};
+use super::{EngineReport, Environment, PartError, PartHeader, Row, read_part};
 use crate::study::{BlockId, Study};
 
 const SCHEMA: &str = "lastbyte.run/1";
@@ -48,9 +48,9 @@ pub struct Manifest {
     pub cells: u64,
     /// Samples of all cells.
     pub samples: u64,
-    /// Blocks of all samples.
+    /// Blocks of all samples, at most.
     pub blocks: u64,
-    /// Connections of all blocks.
+    /// Connections of all blocks, at most.
     pub connections: u64,
     /// Where the run began.
     pub environment: Environment,
@@ -297,7 +297,34 @@ impl Folder {
         persist(&draft, &part)
     }
 
-    /// Makes one file of all parts, which must be there, and removes them.
+    /// The rows of the first `blocks` blocks of a cell, those of each arm by themselves.
+    ///
+    /// # Errors
+    ///
+    /// When a part is missing or damaged.
+    pub fn rows(
+        &self,
+        study: &Study,
+        measure: usize,
+        cell: usize,
+        blocks: u32,
+    ) -> Result<Vec<Vec<Row>>, FolderError> {
+        let experiment = study.measures.get(measure).map(|m| &m.experiment);
+        let arms = 0..experiment.map_or(0, |experiment| experiment.arms.len());
+        let rows_of = |arm| {
+            let key = SampleKey { measure, cell, arm };
+            let parts = parts(&self.path, study, &self.manifest, key);
+            let mut rows = Vec::new();
+            for (_, path) in parts.take(blocks as usize) {
+                rows.extend(read_part(&path)?.rows);
+            }
+            Ok(rows)
+        };
+        arms.map(rows_of).collect()
+    }
+
+    /// Makes one file of all parts, which must be there, and removes them. A cell may have ended at the
+    /// end of any stage.
     ///
     /// # Errors
     ///
@@ -312,8 +339,11 @@ impl Folder {
         for key in SampleKey::all(study) {
             let mut chain = None;
             let mut reports = Vec::new();
-            for (block, path) in parts(&self.path, study, &self.manifest, key) {
+            let mut connections = 0;
+            let blocks = self.blocks(study, key.measure, key.cell);
+            for (block, path) in parts(&self.path, study, &self.manifest, key).take(blocks) {
                 let part = read_part(&path)?;
+                connections += part.header.connections;
                 let sample = part.header.sample(part.rows);
                 let batch = part.header.batch(study, &sample).map_err(&failed)?;
                 writer.write(&batch).map_err(&failed)?;
@@ -321,19 +351,30 @@ impl Folder {
                 chain.get_or_insert(part.header.chain_sha256);
                 reports.push((block, part.header.report));
             }
-            let connections = study
-                .measures
-                .get(key.measure)
-                .map(|m| m.experiment.connections);
-            if let (Some(chain), Some(connections), Some(report)) =
-                (chain, connections, EngineReport::of_blocks(&reports))
-            {
+            if let (Some(chain), Some(report)) = (chain, EngineReport::of_blocks(&reports)) {
                 header.add_sample(key, connections, chain, report);
             }
         }
         writer.finish(&header).map_err(&failed)?;
         persist(&draft, &rows)?;
         self.remove_parts(study)
+    }
+
+    /// Blocks that each sample of a cell must have: all of a stage that has begun.
+    fn blocks(&self, study: &Study, measure: usize, cell: usize) -> usize {
+        let Some(experiment) = study.measures.get(measure).map(|m| &m.experiment) else {
+            return 0;
+        };
+        let begun = |arm| {
+            let key = SampleKey { measure, cell, arm };
+            let parts = parts(&self.path, study, &self.manifest, key);
+            let there = parts.filter(|(_, path)| path.exists());
+            there.map(|(block, _)| block + 1).last().unwrap_or(0)
+        };
+        let begun = (0..experiment.arms.len()).map(begun).max().unwrap_or(0);
+        let ends = experiment.stages(self.manifest.block_size);
+        let end = ends.iter().find(|end| **end >= begun).or(ends.last());
+        end.map_or(0, |end| *end as usize)
     }
 
     /// Keeps the document of a measure, by its index.

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use lastbyte_link::Seed;
 
-use super::stats::{self, Estimate, Percentiles, Series};
+use super::stats::{self, Estimate, Level, Percentiles, Series};
 use super::{Interval, Metric, Outcome, Percentile, Sample, SampleKey, Validity};
-use crate::study::{Cell, Parameter, Quantity, Question, Study};
+use crate::study::{Cell, Experiment, Parameter, Quantity, Question, Study};
 
 /// The times of each connection of a run.
 #[derive(Clone, Debug, Default)]
@@ -136,7 +136,8 @@ impl Measurements {
             }
         };
         let known = stats::percentiles(&all, &question.percentiles, seed(study, group));
-        let number = |percentile: &Percentile| number(&known, *percentile);
+        let level = level(study, group);
+        let number = |percentile: &Percentile| number(&known, *percentile, level);
         Ok(question.percentiles.iter().map(number).collect())
     }
 
@@ -267,17 +268,26 @@ fn cell_of(study: &Study, (measure, cell): (usize, usize)) -> Option<&Cell> {
     study.measures.get(measure)?.experiment.cells.get(cell)
 }
 
+fn experiment<'a>(study: &'a Study, group: &Group) -> Option<&'a Experiment> {
+    let (measure, _) = group.cells.first()?;
+    Some(&study.measures.get(*measure)?.experiment)
+}
+
 fn seed(study: &Study, group: &Group) -> Seed {
-    let first = group.cells.first();
-    let measure = first.and_then(|(measure, _)| study.measures.get(*measure));
-    measure.map_or(Seed(1), |measure| measure.experiment.seed)
+    experiment(study, group).map_or(Seed(1), |experiment| experiment.seed)
+}
+
+fn level(study: &Study, group: &Group) -> Level {
+    experiment(study, group).map_or(Level::USUAL, |experiment| {
+        Level::of(&experiment.connections)
+    })
 }
 
 /// Of one sample a time in milliseconds, of two an increase in percent, of three a ratio of increases.
-fn number(known: &[Percentiles], percentile: Percentile) -> Option<Estimate<f64>> {
+fn number(known: &[Percentiles], percentile: Percentile, level: Level) -> Option<Estimate<f64>> {
     match known {
-        [own] => stats::combine([own], percentile, |[time]| Some(time / 1e6)),
-        [own, baseline] => stats::combine([own, baseline], percentile, |[own, baseline]| {
+        [own] => stats::combine([own], percentile, level, |[time]| Some(time / 1e6)),
+        [own, baseline] => stats::combine([own, baseline], percentile, level, |[own, baseline]| {
             stats::increase(own, baseline)
         }),
         [own, other, baseline] => {
@@ -287,7 +297,7 @@ fn number(known: &[Percentiles], percentile: Percentile) -> Option<Estimate<f64>
                 // A ratio to an increase of nothing, or to a decrease, says nothing.
                 (other > 0.0).then_some(own / other)
             };
-            stats::combine([own, other, baseline], percentile, ratio)
+            stats::combine([own, other, baseline], percentile, level, ratio)
         }
         _ => None,
     }

@@ -8,6 +8,7 @@ pub mod family;
 #[cfg(test)]
 pub(crate) mod fixtures;
 mod folder;
+mod look;
 mod measurements;
 mod merged;
 mod metric;
@@ -28,11 +29,12 @@ pub use costs::{CpuCosts, CpuCostsError, Flights, Picoseconds, RecordCost};
 pub use dataset::{Dataset, Samples};
 pub use environment::{Environment, Host};
 pub use folder::{Folder, FolderError, Manifest, Start, file_name};
+pub use look::{Fault, Look, Vague, look};
 pub use measurements::{Answer, Group, Measurements, SampleTimes, groups};
 pub use merged::{SampleKey, write_rows};
 pub use part::{Part, PartError, PartHeader, PartProblem, read_part, write_part};
 pub use row::{EarlyData, Lateness, Outcome, Resumption, Row, TcpStats, Times, Wire};
-pub use stats::{Estimate, Interval, Percent};
+pub use stats::{Estimate, Interval, Level, Percent};
 pub use summary::{
     Absent, ArmSummary, CellSummary, Measured, MetricSummary, Role, ServerFlights, Summary,
     Typical, WireSummary,

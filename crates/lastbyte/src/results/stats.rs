@@ -7,20 +7,29 @@
 //! Intervals are percentile bootstraps (Efron 1979). Connection 17 meets the same luck in every
 //! arm, so what is resampled is connection indices, for all arms at once: what
 //! luck does to both arms cancels in their increase.
+//!
+//! Their [`Level`] allows for several looks at a sample that grows.
 
 use std::time::Duration;
 
 use lastbyte_link::Seed;
 
 use super::Percentile;
+use crate::study::Connections;
 
-/// How often connections are resampled.
+/// How often connections are resampled. Fifty of them lie beyond each end of a 95 % interval, and
+/// seven beyond each end of one for seven looks.
 const RESAMPLES: u64 = 2000;
-/// The ends of a 95 % interval, in thousandths.
-const LOW: u64 = 25;
-const HIGH: u64 = 975;
 
-/// A number and its 95 % interval.
+/// How sure an interval is to hold the truth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// The 5 % with which intervals may miss are shared out among so many looks (Bonferroni): then
+    /// those of all looks hold together with 95 %, whenever somebody stops looking.
+    looks: u64,
+}
+
+/// A number and its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate<T> {
     /// What was measured.
@@ -29,8 +38,8 @@ pub struct Estimate<T> {
     pub interval: Interval<T>,
 }
 
-/// A 95 % interval. An end is absent when more than 2.5 % of the resamples have no number there,
-/// because they lean on connections that failed.
+/// An interval. An end is absent when so many of the resamples as lie beyond it have no number, because
+/// they lean on connections that failed: at 95 %, 2.5 %.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval<T> {
     /// The lower end.
@@ -55,6 +64,43 @@ impl<T: Copy> Estimate<T> {
 /// 100 x (arm - baseline) / baseline.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Percent(pub f64);
+
+impl Level {
+    /// 95 %, for one look.
+    pub const USUAL: Level = Level { looks: 1 };
+
+    /// That of all intervals of a sample with so many connections.
+    pub fn of(connections: &Connections) -> Level {
+        Level {
+            looks: connections.looks().len() as u64,
+        }
+    }
+
+    /// `95 %`, `99.29 %`
+    pub fn percent(self) -> Percent {
+        Percent(100.0 - 5.0 / self.looks as f64)
+    }
+
+    /// The lower end of an interval.
+    fn low(self) -> Share {
+        Share {
+            numerator: 25,
+            denominator: 1000 * self.looks,
+        }
+    }
+
+    /// The upper end.
+    fn high(self) -> Share {
+        let Share {
+            numerator,
+            denominator,
+        } = self.low();
+        Share {
+            numerator: denominator - numerator,
+            denominator,
+        }
+    }
+}
 
 impl Interval<Percent> {
     /// Whether no increase at all could explain what was measured.
@@ -148,16 +194,24 @@ pub fn percentiles(series: &[Series], percentiles: &[Percentile], seed: Seed) ->
 
 impl Percentiles {
     /// `None` when it leans on a connection that failed, or there is no connection.
-    pub fn estimate(&self, percentile: Percentile) -> Option<Estimate<Duration>> {
+    pub fn estimate(&self, percentile: Percentile, level: Level) -> Option<Estimate<Duration>> {
         let replicates = self.get(percentile)?;
         let mut resampled = replicates.resampled.clone();
         Some(Estimate {
             value: duration(replicates.measured.value())?,
             interval: Interval {
-                low: quantile(&mut resampled, LOW).and_then(duration),
-                high: quantile(&mut resampled, HIGH).and_then(duration),
+                low: quantile(&mut resampled, level.low()).and_then(duration),
+                high: quantile(&mut resampled, level.high()).and_then(duration),
             },
         })
+    }
+
+    /// Whether even the lower end of its interval leans on connections that failed.
+    pub fn is_never(&self, percentile: Percentile, level: Level) -> bool {
+        let replicates = self.get(percentile);
+        let low = replicates
+            .and_then(|replicates| quantile(&mut replicates.resampled.clone(), level.low()));
+        low.is_some_and(f64::is_infinite)
     }
 
     /// The increase over `baseline`, which must come from the same call of [`percentiles`]. `None`
@@ -166,15 +220,17 @@ impl Percentiles {
         &self,
         baseline: &Percentiles,
         percentile: Percentile,
+        level: Level,
     ) -> Option<Estimate<Percent>> {
         let of = |[arm, baseline]: [f64; 2]| increase(arm, baseline);
-        Some(combine([self, baseline], percentile, of)?.map(Percent))
+        Some(combine([self, baseline], percentile, level, of)?.map(Percent))
     }
 
     /// How probable it is to see such a difference from `baseline`, or a larger one, where there is
     /// none: twice the share of resamples on the other side of zero (Efron and Tibshirani 1993, section
     /// 16.4, with the measurement as one resample more, so that it is never zero). 1 if nothing is known.
-    pub fn p_value(&self, baseline: &Percentiles, percentile: Percentile) -> f64 {
+    /// Whoever looks several times has as many chances.
+    pub fn p_value(&self, baseline: &Percentiles, percentile: Percentile, level: Level) -> f64 {
         let (Some(arm), Some(baseline)) = (self.get(percentile), baseline.get(percentile)) else {
             return 1.0;
         };
@@ -183,7 +239,8 @@ impl Percentiles {
         let not_above = pairs().filter(|(arm, baseline)| arm <= baseline).count();
         let not_below = pairs().filter(|(arm, baseline)| arm >= baseline).count();
         let beyond = 1 + not_above.min(not_below);
-        (2.0 * beyond as f64 / (1 + arm.resampled.len()) as f64).min(1.0)
+        let sides = 2 * level.looks;
+        (sides as f64 * beyond as f64 / (1 + arm.resampled.len()) as f64).min(1.0)
     }
 
     /// The times of the connections just below and just above the percentile.
@@ -204,6 +261,7 @@ impl Percentiles {
 pub fn combine<const N: usize>(
     of: [&Percentiles; N],
     percentile: Percentile,
+    level: Level,
     number: impl Fn([f64; N]) -> Option<f64>,
 ) -> Option<Estimate<f64>> {
     let mut known = Vec::with_capacity(N);
@@ -221,17 +279,17 @@ pub fn combine<const N: usize>(
         })
         .collect();
     // Where there is no number, nothing is known: the interval is as wide as can be.
-    let end = |unknown, thousandths| {
+    let end = |unknown, share| {
         let mut values: Vec<f64> = (resampled.iter())
             .map(|number| number.unwrap_or(unknown))
             .collect();
-        quantile(&mut values, thousandths).and_then(finite)
+        quantile(&mut values, share).and_then(finite)
     };
     Some(Estimate {
         value,
         interval: Interval {
-            low: end(f64::NEG_INFINITY, LOW),
-            high: end(f64::INFINITY, HIGH),
+            low: end(f64::NEG_INFINITY, level.low()),
+            high: end(f64::INFINITY, level.high()),
         },
     })
 }
@@ -262,8 +320,8 @@ impl Ranking {
             true => counts.len() as u64,
             false => self.0.iter().map(drawn).sum(),
         };
-        let positions = (percentiles.iter())
-            .map(|percentile| Position::new(total, u64::from(percentile.per_mille()), 1000));
+        let positions =
+            (percentiles.iter()).map(|percentile| Position::new(total, Share::of(*percentile)));
         let positions: Vec<Position> = positions.collect();
         let mut ranks: Vec<(u64, usize)> = (positions.iter())
             .flat_map(|position| [position.below, position.above])
@@ -310,15 +368,32 @@ struct Position {
 }
 
 impl Position {
-    /// The quantile `numerator / denominator` of `total` connections.
-    fn new(total: u64, numerator: u64, denominator: u64) -> Position {
+    /// The quantile with this share of `total` connections below it.
+    fn new(total: u64, share: Share) -> Position {
         let last = total.saturating_sub(1);
-        let scaled = last * numerator;
-        let below = scaled / denominator;
+        let scaled = last * share.numerator;
+        let below = scaled / share.denominator;
         Position {
             below,
             above: (below + 1).min(last),
-            fraction: (scaled % denominator) as f64 / denominator as f64,
+            fraction: (scaled % share.denominator) as f64 / share.denominator as f64,
+        }
+    }
+}
+
+/// An exact share, up to one.
+#[derive(Clone, Copy)]
+struct Share {
+    numerator: u64,
+    denominator: u64,
+}
+
+impl Share {
+    /// What lies below a percentile.
+    fn of(percentile: Percentile) -> Share {
+        Share {
+            numerator: u64::from(percentile.per_mille()),
+            denominator: 1000,
         }
     }
 }
@@ -366,10 +441,10 @@ pub fn increase(arm: f64, baseline: f64) -> Option<f64> {
     (baseline > 0.0 && baseline.is_finite()).then(|| 100.0 * (arm - baseline) / baseline)
 }
 
-/// A quantile in thousandths, by the same rule as percentiles.
-fn quantile(values: &mut [f64], thousandths: u64) -> Option<f64> {
+/// A quantile, by the same rule as percentiles.
+fn quantile(values: &mut [f64], share: Share) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
-    let position = Position::new(values.len() as u64, thousandths, 1000);
+    let position = Position::new(values.len() as u64, share);
     let at = |rank: u64| values.get(usize::try_from(rank).ok()?).copied();
     let span = Span {
         below: at(position.below)?,

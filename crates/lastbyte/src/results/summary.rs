@@ -11,10 +11,11 @@ use std::thread;
 use std::time::Duration;
 
 use lastbyte_flights::{flights_needed, segments};
-use lastbyte_link::{Bytes, Seed};
+use lastbyte_link::Bytes;
 
 use super::family;
-use super::stats::{self, Estimate, Percent, Percentiles, Series};
+use super::look::{self, Look};
+use super::stats::{self, Estimate, Level, Percent, Percentiles, Series};
 use super::warning::{self, Warning};
 use super::{
     EarlyData, EngineReport, Metric, Outcome, Percentile, Resumption, Row, Sample, Validity, Wire,
@@ -45,6 +46,8 @@ pub struct CellSummary {
     pub name: String,
     /// The arms that were measured in it, in the order of the experiment.
     pub arms: Vec<ArmSummary>,
+    /// Whether all that is told of it is as precise as was asked for.
+    pub look: Look,
 }
 
 /// One sample.
@@ -247,7 +250,7 @@ impl Summary {
                 running.into_iter().map(join).collect::<Vec<CellSummary>>()
             }));
         }
-        let warnings = warning::warnings(&cells);
+        let warnings = warning::warnings(experiment, &cells);
         let mut summary = Summary {
             experiment: experiment.clone(),
             percentiles,
@@ -286,6 +289,13 @@ impl MetricSummary {
     }
 }
 
+impl Summary {
+    /// How sure its intervals are.
+    pub fn level(&self) -> Level {
+        Level::of(&self.experiment.connections)
+    }
+}
+
 impl CellSummary {
     fn new<S: Borrow<Sample>>(
         experiment: &Experiment,
@@ -300,11 +310,7 @@ impl CellSummary {
         };
         let arms = experiment.arms.iter().enumerate();
         let measured: Vec<_> = arms.map(|(index, arm)| (arm, of_arm(index))).collect();
-        CellSummary {
-            cell: cell.clone(),
-            name,
-            arms: summarise(cell, &measured, percentiles, experiment.seed),
-        }
+        summarise(cell, name, &measured, percentiles, experiment)
     }
 
     /// The arm that the others are compared with, if it was measured.
@@ -336,19 +342,20 @@ impl ArmSummary {
 /// The samples of one cell, in the order of their arms, the first of which is the baseline.
 fn summarise(
     cell: &Cell,
+    name: String,
     measured: &[(&Arm, Option<&Sample>)],
     percentiles: &[Percentile],
-    seed: Seed,
-) -> Vec<ArmSummary> {
+    experiment: &Experiment,
+) -> CellSummary {
+    let level = Level::of(&experiment.connections);
     let series = |metric: Metric, sample: Option<&Sample>| -> Series {
-        let rows = sample.into_iter().flat_map(|sample| &sample.rows);
-        rows.map(|row| (row.index, metric.of(row))).collect()
+        look::series(metric, sample.into_iter().flat_map(|sample| &sample.rows))
     };
     // All at once, since drawing the resamples takes as long as ranking them.
     let all: Vec<Series> = (Metric::ALL.iter())
         .flat_map(|metric| measured.iter().map(|(_, sample)| series(*metric, *sample)))
         .collect();
-    let known = stats::percentiles(&all, percentiles, seed);
+    let known = stats::percentiles(&all, percentiles, experiment.seed);
     let known = |metric: Metric| -> &[Percentiles] {
         let place = Metric::ALL.iter().position(|known| *known == metric);
         let mut chunks = known.chunks(measured.len().max(1));
@@ -363,7 +370,7 @@ fn summarise(
             let sample = (*sample)?;
             let [connect, handshake, ttfb, ttlb] = Metric::ALL.map(|metric| {
                 let absent = absence(metric, cell, sample);
-                MetricSummary::new(absent, known(metric), index, percentiles)
+                MetricSummary::new(absent, known(metric), index, percentiles, level)
             });
             Some(ArmSummary {
                 label: arm.name.clone(),
@@ -384,7 +391,19 @@ fn summarise(
                 ttlb,
             })
         });
-    arms.collect()
+    let told = look::told(cell).map(|metric| (metric, known(metric)));
+    let samples = measured.iter().filter_map(|(_, sample)| *sample);
+    CellSummary {
+        cell: cell.clone(),
+        name,
+        arms: arms.collect(),
+        look: look::judge(
+            &experiment.connections,
+            samples.map(|sample| sample.rows.len()).min().unwrap_or(0),
+            percentiles,
+            told,
+        ),
+    }
 }
 
 /// Why percentiles of a sample are absent, if they are.
@@ -406,17 +425,20 @@ impl MetricSummary {
         known: &[Percentiles],
         index: usize,
         percentiles: &[Percentile],
+        level: Level,
     ) -> MetricSummary {
         let mut summary = MetricSummary::default();
         let (Some(own), Some(baseline)) = (known.get(index), known.first()) else {
             return summary;
         };
         for percentile in percentiles.iter().copied() {
-            let time = own.estimate(percentile).ok_or(absent);
+            let time = own.estimate(percentile, level).ok_or(absent);
             if index > 0 {
-                let increase = own.increase(baseline, percentile).ok_or(Absent::NoBaseline);
+                let increase = own
+                    .increase(baseline, percentile, level)
+                    .ok_or(Absent::NoBaseline);
                 summary.increases.insert(percentile, time.and(increase));
-                let p_value = own.p_value(baseline, percentile);
+                let p_value = own.p_value(baseline, percentile, level);
                 summary.p_values.insert(percentile, p_value);
             }
             summary.percentiles.insert(percentile, time);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::fixtures::{CLASSICAL, HYBRID, MIXED, cell, experiment, samples};
 use super::*;
-use crate::study::{Cell, Experiment};
+use crate::study::{Cell, Connections, Experiment, Until};
 
 fn results(arms: &[&str], cells: Vec<Cell>, connections: u32) -> (Experiment, Vec<Sample>) {
     let experiment = experiment(arms, cells, connections);
@@ -307,6 +307,61 @@ mod warning {
                 "fewer than 10 of 39 connections lie beyond p75 and p90: use `--connections 100` or more"
             ]
         );
+    }
+
+    /// Of samples that were to be known to `precision`, after `connections` of at most 1000.
+    fn imprecise(precision: &str, connections: usize, change: fn(&mut Row)) -> Vec<String> {
+        let until = Until {
+            most: 1000,
+            ..Until::new(precision.parse().unwrap())
+        };
+        let cells = vec![cell("0%", "50KiB")];
+        let experiment = experiment(&[CLASSICAL, HYBRID], cells, Connections::Until(until));
+        let mut samples = samples(&experiment);
+        for sample in &mut samples {
+            sample.rows.truncate(connections);
+        }
+        samples[1].rows.iter_mut().for_each(change);
+        warnings(&(experiment, samples))
+    }
+
+    #[test]
+    fn what_ends_without_being_precise_enough() {
+        let whole = |precision| imprecise(precision, 1000, |_| ());
+        assert_eq!(whole("1%"), [""; 0]);
+        let [line] = &*whole("0.01%") else { panic!() };
+        let told = "SecP256r1MLKEM768/ml-dsa-65: after 1000 connections, p50 of TTLB is known to ±0.03 %, not \
+                    to ±0.01 %: about 6700 would do: set `most` in a study, or ask for less precision";
+        assert_eq!(line, told);
+        let [line] = &*whole("0.001%") else { panic!() };
+        assert_eq!(
+            line.split_once("±0.001 %: ").unwrap().1,
+            "about 670000 would do: set `most` in a study, or ask for less precision"
+        );
+        assert_eq!(
+            imprecise("1%", 99, |_| ()),
+            [
+                "secp256r1/rsa-2048: after 99 connections, fewer than 10 lie beyond p90 of the handshake time: \
+              about 100 would do: set `most` in a study, or ask for less precision"
+            ]
+        );
+        let failing = imprecise("1%", 1000, |row| {
+            if row.index % 10 == 0 {
+                row.outcome = Outcome::TimedOut;
+            }
+        });
+        assert_eq!(
+            failing[1],
+            "SecP256r1MLKEM768/ml-dsa-65: after 1000 connections, p90 of the handshake time is not known to \
+             ±1 %, since it leans on connections that failed: mend what fails, or tell other percentiles"
+        );
+        let luckless = imprecise("0.4%", 1000, |row| {
+            let late = Duration::from_micros(u64::from(row.index * 7919 % 1000) * 20);
+            row.times.handshake = row.times.handshake.map(|time| time + late);
+        });
+        let told = "SecP256r1MLKEM768/ml-dsa-65: after 1000 connections, the increase of p50 of the handshake \
+                    time is known to ±";
+        assert!(luckless[0].starts_with(told), "{luckless:?}");
     }
 
     #[test]

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use lastbyte_link::Link;
 
-use super::number::{milliseconds, percent};
+use super::look::{BEYOND, Fault, Look, Vague, fewest};
+use super::number::{milliseconds, percent, percent_digits};
 use super::summary::{ArmSummary, CellSummary};
-use super::{Percent, Percentile, Validity};
+use super::{Metric, Percent, Percentile, Validity};
+use crate::study::{Connections, Experiment, Precision};
 
-/// Connections that should lie beyond a percentile for it to mean something.
-const BEYOND: u32 = 10;
 /// Connections on either side of a percentile that are this far apart make a cliff of it: the
 /// retransmission timeout of a SYN is 1 s (RFC 6298, section 2).
 const GAP: Duration = Duration::from_millis(900);
@@ -47,6 +47,17 @@ pub enum Problem {
         /// Why, and how many for each reason, the most frequent first.
         reasons: Vec<(String, u32)>,
     },
+    /// What was measured is not as precise as was asked for.
+    Imprecise {
+        /// The arm.
+        arm: String,
+        /// What is known least.
+        vague: Vague,
+        /// Connections measured.
+        connections: u32,
+        /// What was asked for.
+        precision: Precision,
+    },
     /// Too few connections lie beyond some percentiles.
     TooFew {
         /// The percentiles.
@@ -77,11 +88,11 @@ pub enum Problem {
 }
 
 /// Finds what to mind, the gravest first.
-pub(super) fn warnings(cells: &[CellSummary]) -> Vec<Warning> {
+pub(super) fn warnings(experiment: &Experiment, cells: &[CellSummary]) -> Vec<Warning> {
     let mut warnings: Vec<Warning> = Vec::new();
-    for find in [invalid, failures, cliffs, too_few, gaps] {
+    for find in [invalid, failures, imprecise, cliffs, too_few, gaps] {
         for cell in cells {
-            for problem in find(cell) {
+            for problem in find(experiment, cell) {
                 let index = warnings
                     .iter()
                     .position(|warning| warning.problem == problem);
@@ -137,6 +148,26 @@ impl fmt::Display for Problem {
                     reasons.join(", ")
                 )
             }
+            Problem::Imprecise {
+                arm,
+                vague,
+                connections,
+                precision,
+            } => write!(
+                f,
+                "{arm}: after {connections} connections, {}: {}",
+                told(vague, *precision),
+                match (vague.fault, vague.enough) {
+                    (Fault::Open, _) => "mend what fails, or tell other percentiles".to_owned(),
+                    (_, Some(enough)) => format!(
+                        "about {enough} would do: set `most` in a study, or ask for less precision"
+                    ),
+                    (_, None) => format!(
+                        "more than {} would be needed: ask for less precision",
+                        Connections::MOST
+                    ),
+                }
+            ),
             Problem::TooFew {
                 percentiles,
                 connections,
@@ -173,7 +204,33 @@ impl fmt::Display for Problem {
     }
 }
 
-fn invalid(cell: &CellSummary) -> Vec<Problem> {
+/// What is not precise enough, and how far it is from that.
+fn told(vague: &Vague, precision: Precision) -> String {
+    let metric = match vague.metric {
+        Metric::Connect => "the connect time",
+        Metric::Handshake => "the handshake time",
+        Metric::Ttfb => "TTFB",
+        Metric::Ttlb => "TTLB",
+    };
+    let what = format!("{} of {metric}", vague.percentile);
+    let asked = precision.percent();
+    match vague.fault {
+        Fault::Wide(reached) => {
+            let reached = percent(reached);
+            format!("{what} is known to ±{reached}, not to ±{asked} %")
+        }
+        Fault::WideIncrease(reached) => {
+            let reached = percent_digits(reached);
+            format!("the increase of {what} is known to ±{reached} points, not to ±{asked}")
+        }
+        Fault::Open => {
+            format!("{what} is not known to ±{asked} %, since it leans on connections that failed")
+        }
+        Fault::Sparse => format!("fewer than {BEYOND} lie beyond {what}"),
+    }
+}
+
+fn invalid(_: &Experiment, cell: &CellSummary) -> Vec<Problem> {
     let problem = |arm: &ArmSummary| match &arm.validity {
         Validity::Valid => None,
         Validity::Invalid(reason) => Some(Problem::Invalid {
@@ -184,7 +241,7 @@ fn invalid(cell: &CellSummary) -> Vec<Problem> {
     cell.arms.iter().filter_map(problem).collect()
 }
 
-fn failures(cell: &CellSummary) -> Vec<Problem> {
+fn failures(_: &Experiment, cell: &CellSummary) -> Vec<Problem> {
     let failing = cell.arms.iter().filter(|arm| !arm.failures.is_empty());
     failing
         .map(|arm| Problem::Failures {
@@ -196,7 +253,21 @@ fn failures(cell: &CellSummary) -> Vec<Problem> {
         .collect()
 }
 
-fn cliffs(cell: &CellSummary) -> Vec<Problem> {
+fn imprecise(experiment: &Experiment, cell: &CellSummary) -> Vec<Problem> {
+    let (Connections::Until(until), Look::Vague(vague)) = (experiment.connections, cell.look)
+    else {
+        return Vec::new();
+    };
+    let arm = experiment.arms.get(vague.arm).map(|arm| arm.name.clone());
+    vec![Problem::Imprecise {
+        arm: arm.unwrap_or_default(),
+        vague,
+        connections: fewest_connections(cell).unwrap_or(0),
+        precision: until.precision,
+    }]
+}
+
+fn cliffs(_: &Experiment, cell: &CellSummary) -> Vec<Problem> {
     let Some(connections) = fewest_connections(cell) else {
         return Vec::new();
     };
@@ -213,14 +284,15 @@ fn cliffs(cell: &CellSummary) -> Vec<Problem> {
         .collect()
 }
 
-fn too_few(cell: &CellSummary) -> Vec<Problem> {
+fn too_few(experiment: &Experiment, cell: &CellSummary) -> Vec<Problem> {
+    // Too few are not precise enough, where that was asked for.
+    let Connections::Fixed(_) = experiment.connections else {
+        return Vec::new();
+    };
     let Some(connections) = fewest_connections(cell) else {
         return Vec::new();
     };
-    let enough = |percentile: &Percentile| {
-        let per_mille = u32::from(percentile.per_mille());
-        (1000 * BEYOND).div_ceil(per_mille.min(1000 - per_mille))
-    };
+    let enough = |percentile: &Percentile| fewest(*percentile);
     let percentiles: Vec<_> = percentiles(cell)
         .filter(|percentile| connections < enough(percentile))
         .collect();
@@ -234,8 +306,8 @@ fn too_few(cell: &CellSummary) -> Vec<Problem> {
     }
 }
 
-fn gaps(cell: &CellSummary) -> Vec<Problem> {
-    let cliffs = cliffs(cell);
+fn gaps(experiment: &Experiment, cell: &CellSummary) -> Vec<Problem> {
+    let cliffs = cliffs(experiment, cell);
     let explained = |at: Percentile| {
         cliffs
             .iter()

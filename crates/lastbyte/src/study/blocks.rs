@@ -22,7 +22,7 @@ pub struct BlockId {
     pub arm: usize,
 }
 
-/// How much there is to do.
+/// How much there is to do, at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     /// Cells of all measures.
@@ -66,11 +66,22 @@ impl Study {
         let exists = id.cell < experiment.cells.len() && id.arm < experiment.arms.len();
         let first = id.block.saturating_mul(block_size.max(1));
         let end = first.saturating_add(block_size.max(1));
-        let most = if exists { experiment.connections } else { 0 };
+        let most = match exists {
+            true => experiment.connections.most(),
+            false => 0,
+        };
         first.min(most)..end.min(most)
     }
 
-    /// How much there is to do in blocks of at most `block_size` connections.
+    /// Whether a block is measured whatever others show.
+    pub fn is_certain(&self, id: BlockId, block_size: u32) -> bool {
+        let measure = self.measures.get(id.measure);
+        let stages = measure.map(|measure| measure.experiment.stages(block_size));
+        let first = stages.and_then(|stages| stages.first().copied());
+        first.is_some_and(|end| id.block < end)
+    }
+
+    /// How much there is to do at most, in blocks of at most `block_size` connections.
     pub fn size(&self, block_size: u32) -> Size {
         let mut size = Size::default();
         for Measure { experiment, .. } in &self.measures {
@@ -79,15 +90,27 @@ impl Study {
             size.cells += cells;
             size.samples += samples;
             size.blocks += samples * u64::from(experiment.blocks(block_size));
-            size.connections += samples * u64::from(experiment.connections);
+            size.connections += samples * u64::from(experiment.connections.most());
         }
         size
     }
 }
 
 impl Experiment {
-    /// Blocks of each sample.
+    /// Where the stages of a cell end, in blocks of each sample. After each stage but the last, a look
+    /// at what is measured decides whether there is another one.
+    pub fn stages(&self, block_size: u32) -> Vec<u32> {
+        let looks = self.connections.looks().into_iter();
+        let mut ends: Vec<u32> = looks
+            .map(|connections| connections.div_ceil(block_size.max(1)))
+            .collect();
+        // Looks within one block are one.
+        ends.dedup();
+        ends
+    }
+
+    /// Blocks of each sample, at most.
     fn blocks(&self, block_size: u32) -> u32 {
-        self.connections.div_ceil(block_size.max(1))
+        self.connections.most().div_ceil(block_size.max(1))
     }
 }

@@ -87,6 +87,11 @@
 //! changes faster than those that stand before it here; a link's `forward` and `backward` change
 //! faster than all its other keys.
 //!
+//! `connections = "until ±2%"` measures each cell until the intervals of all that is told of it reach no
+//! further than 2 % of the percentile to either side, or two points of an increase. It is looked at after
+//! `least` connections, after twice as many each time, and at last after `most`. So written, that is
+//! `connections = { until = "±2%", least = 200, most = 10000 }`.
+//!
 //! Where a grid won't do, a measure has *explicit cells*, in the order in which they are reported.
 //! Their `link` is a name, or a table with the keys of a link and the `name` that is reported:
 //!
@@ -119,14 +124,12 @@ use self::grid::{GRID, LINK, NamedLink};
 use self::table::{Field, Source, Table};
 use self::write::key;
 use super::{
-    Arm, ArmChain, Cell, EngineChoice, Experiment, Measure, NoPercentile, Percentile, Study,
-    UnknownName,
+    Arm, ArmChain, Cell, Connections, EngineChoice, Experiment, Measure, NoPercentile, Percentile,
+    Study, UnknownName, Until,
 };
 
 /// Cells of a study, at most.
 const MOST_CELLS: usize = 100_000;
-/// Connections of a sample, at most.
-const MOST_CONNECTIONS: u32 = 1_000_000;
 
 const TOP: &[&str] = &[
     "name",
@@ -148,6 +151,7 @@ const SAMPLING: &[&str] = &[
     "emulation",
     "cpu",
 ];
+const UNTIL: &[&str] = &["until", "least", "most"];
 const MEASURE: &[&str] = &["id", "arms", "links", "cell"];
 
 impl Study {
@@ -412,7 +416,7 @@ fn links(top: &Table, folder: &Path) -> Result<Vec<NamedLink>, StudyError> {
 
 /// `usual`, with what a table says otherwise.
 fn sampling(table: &Table, usual: Experiment) -> Result<Experiment, StudyError> {
-    let connections = table.read("connections", |field| field.whole(1..=MOST_CONNECTIONS))?;
+    let connections = table.read("connections", connections)?;
     let seed = table.read("seed", |field| field.whole(0..=u64::MAX))?;
     let timeout = table.read("timeout", Field::duration)?;
     let concurrency = table.read("concurrency", |field| field.whole(1..=u32::MAX))?;
@@ -427,6 +431,38 @@ fn sampling(table: &Table, usual: Experiment) -> Result<Experiment, StudyError> 
         cpu: cpu.unwrap_or(usual.cpu),
         ..usual
     })
+}
+
+fn connections(field: &Field) -> Result<Connections, StudyError> {
+    if field.is_table() {
+        return until(field).map(Connections::Until);
+    }
+    match field.is_text() {
+        true => field.parse::<Until>().map(Connections::Until),
+        false => field.whole(1..=Connections::MOST).map(Connections::Fixed),
+    }
+}
+
+fn until(field: &Field) -> Result<Until, StudyError> {
+    let table = field.table("connections".to_owned(), UNTIL)?;
+    let precision = table.require("until", "until = \"±2%\"")?.parse()?;
+    let bound = |key| table.read(key, |field| field.whole(1..=Connections::MOST));
+    let (least, most) = (bound("least")?, bound("most")?);
+    // The usual bound gives way to the one that is given.
+    let (least, most) = match (least, most) {
+        (Some(least), Some(most)) => (least, most),
+        (Some(least), None) => (least, least.max(Until::MOST)),
+        (None, Some(most)) => (most.min(Until::LEAST), most),
+        (None, None) => (Until::LEAST, Until::MOST),
+    };
+    match table.get("least") {
+        Some(field) if least > most => Err(field.out_of_range(least, 1..=most)),
+        _ => Ok(Until {
+            precision,
+            least,
+            most,
+        }),
+    }
 }
 
 fn percentile(field: &Field) -> Result<Percentile, StudyError> {

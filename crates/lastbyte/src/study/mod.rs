@@ -3,6 +3,7 @@
 mod arm;
 mod blocks;
 mod cell;
+mod connections;
 mod distribution;
 mod figure;
 pub mod file;
@@ -17,6 +18,7 @@ mod tests;
 pub use arm::{ArmError, ArmProblem};
 pub use blocks::{BlockId, Size};
 pub use cell::{Work, distinctions};
+pub use connections::{Connections, ConnectionsError, Precision, PrecisionError, Until};
 pub use distribution::{DistributionError, load_distribution};
 pub use figure::{Beside, Figure, Plot};
 pub use file::{StudyError, StudyProblem};
@@ -212,7 +214,7 @@ pub struct Experiment {
     /// The cells, in the order in which they are reported.
     pub cells: Vec<Cell>,
     /// Connections of each sample.
-    pub connections: u32,
+    pub connections: Connections,
     /// Connections at once, or the engine's choice: as many as don't disturb each other.
     pub concurrency: Option<u32>,
     /// When a connection counts as failed.
@@ -227,11 +229,11 @@ pub struct Experiment {
 
 impl Experiment {
     /// One with the usual timeout of 300 s and seed 1, and all else the engine's choice.
-    pub fn new(arms: Vec<Arm>, cells: Vec<Cell>, connections: u32) -> Self {
+    pub fn new(arms: Vec<Arm>, cells: Vec<Cell>, connections: impl Into<Connections>) -> Self {
         Self {
             arms,
             cells,
-            connections,
+            connections: connections.into(),
             concurrency: None,
             timeout: Duration::from_secs(300),
             seed: Seed(1),

@@ -8,8 +8,10 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::results::fixtures::{self, cell};
-use crate::results::{EngineReport, Manifest, PartHeader, Start, Validity, write_part};
-use crate::study::Measure;
+use crate::results::{
+    EngineReport, Manifest, Outcome, PartHeader, Percentile, Start, Validity, write_part,
+};
+use crate::study::{Measure, Until};
 
 const ARMS: [&str; 2] = ["x25519/ecdsa-p256", "secp256r1/ecdsa-p256"];
 const BLOCK: u32 = 10;
@@ -33,6 +35,8 @@ struct Invented {
     environment: Environment,
     workers: usize,
     doing: Doing,
+    /// Of all connections.
+    outcome: Outcome,
     measured: Mutex<Vec<BlockId>>,
 }
 
@@ -42,6 +46,7 @@ impl Invented {
             environment: Environment::default(),
             workers,
             doing,
+            outcome: Outcome::Completed,
             measured: Mutex::default(),
         }
     }
@@ -81,6 +86,7 @@ impl Engine for Invented {
         rows.retain(|row| job.connections.contains(&row.index));
         for row in &mut rows {
             row.block = job.id.block;
+            row.outcome = self.outcome.clone();
         }
         let header = PartHeader::new(
             job.study,
@@ -170,6 +176,145 @@ fn run(workers: usize, interrupt: bool, doing: Doing) -> Ran {
         ears,
         finished,
     }
+}
+
+/// Runs what is missing in a folder.
+fn run_in(path: &Path, study: &Study, engine: &Invented) -> (Finished, BTreeSet<BlockId>) {
+    let store = Store::open(path.join("../chains"));
+    let arms = study.measures[0].experiment.arms.iter();
+    let arms: Vec<_> = arms
+        .map(|arm| PreparedArm::new(arm.clone(), &store).unwrap())
+        .collect();
+    let start = match path.exists() {
+        true => Start::Resume,
+        false => Start::Afresh,
+    };
+    let manifest = Manifest::new(study, BLOCK, engine.environment.clone());
+    let folder = Folder::take(path, study, manifest, start).unwrap();
+    let finished = |folder: &Folder| folder.finished(study, |error| panic!("{error}")).unwrap();
+    let before = finished(&folder);
+    let missing: Vec<_> = (study.blocks(BLOCK))
+        .filter(|id| !before.contains(id))
+        .collect();
+    let ears = Ears::default();
+    let runner = Runner {
+        study,
+        engine,
+        arms: &arms,
+        interrupt: &AtomicBool::new(false),
+        watcher: &ears,
+    };
+    let end = runner.run(&missing, &folder).unwrap();
+    if end.ending == Ending::Complete {
+        assert_eq!(*lock(&ears.advanced), *lock(&ears.expected));
+    }
+    (end, finished(&folder))
+}
+
+/// Four cells, that are looked at after 20, 40 and so on up to 300 connections.
+fn study_until() -> Study {
+    let until = Connections::Until(Until {
+        least: 20,
+        most: 300,
+        ..Until::new("0.04%".parse().unwrap())
+    });
+    let cells = ["0B", "50KiB", "200KiB", "20KiB"].map(|data| cell("0%", data));
+    let experiment = fixtures::experiment(&ARMS, cells.into(), until);
+    Study {
+        percentiles: vec![Percentile::MEDIAN],
+        ..Study::single("trees", experiment)
+    }
+}
+
+/// The blocks that the rule asks for, one look after the other.
+fn needed(study: &Study) -> BTreeSet<BlockId> {
+    let experiment = &study.measures[0].experiment;
+    let samples = fixtures::samples(experiment);
+    let end = |cell: usize| {
+        let stages = experiment.stages(BLOCK);
+        let enough = stages.iter().find(|end| {
+            let rows: Vec<_> = (samples.iter())
+                .filter(|sample| sample.cell == cell)
+                .map(|sample| &sample.rows[..300.min((**end * BLOCK) as usize)])
+                .collect();
+            let look = look(
+                experiment,
+                &experiment.cells[cell],
+                &rows,
+                &study.percentiles,
+            );
+            look == Look::Precise
+        });
+        *enough.unwrap_or(&30)
+    };
+    let ends: Vec<_> = (0..4).map(end).collect();
+    // Else the tests below would show nothing.
+    assert!(ends[0] < ends[1] && ends[1] <= 30, "{ends:?}");
+    study
+        .blocks(BLOCK)
+        .filter(|id| id.block < ends[id.cell])
+        .collect()
+}
+
+#[test]
+fn a_cell_has_as_many_blocks_as_it_takes_with_any_number_of_workers() {
+    let study = study_until();
+    let needed = needed(&study);
+    for workers in 1..=4 {
+        let root = TempDir::new().unwrap();
+        let engine = Invented::new(workers, |_| Ok(Ending::Complete));
+        let (end, finished) = run_in(&root.path().join("run"), &study, &engine);
+        assert_eq!(end.ending, Ending::Complete);
+        assert_eq!(finished, needed, "{workers}");
+        assert_eq!(end.measured, needed.len());
+    }
+}
+
+#[test]
+fn an_interruption_does_not_change_how_many_blocks_a_cell_has() {
+    let study = study_until();
+    let needed = needed(&study);
+    let root = TempDir::new().unwrap();
+    let path = root.path().join("run");
+    let doings: [Doing; 4] = [
+        |id| match (id.cell, id.block) {
+            (0, 1) => Ok(Ending::Interrupted),
+            _ => Ok(Ending::Complete),
+        },
+        |id| match (id.cell, id.block, id.arm) {
+            (1, 2, 1) => Ok(Ending::Interrupted),
+            _ => Ok(Ending::Complete),
+        },
+        |id| match (id.cell, id.block) {
+            (1, 4) => Err(BlockError::Failed("the guest died".to_owned())),
+            _ => Ok(Ending::Complete),
+        },
+        |_| Ok(Ending::Complete),
+    ];
+    let mut measured = 0;
+    for (turn, doing) in doings.into_iter().enumerate() {
+        let engine = Invented::new(2, doing);
+        let (end, finished) = run_in(&path, &study, &engine);
+        measured += end.measured;
+        assert_eq!(finished.len(), measured);
+        assert!(finished.is_subset(&needed));
+        assert_eq!(finished == needed, turn == 3, "{turn}");
+    }
+    // There is no more to be done, however often it is asked.
+    let engine = Invented::new(2, |_| panic!("it measures"));
+    assert_eq!(run_in(&path, &study, &engine).1, needed);
+}
+
+#[test]
+fn a_cell_in_which_everything_fails_ends_early() {
+    let study = study_until();
+    let root = TempDir::new().unwrap();
+    let engine = Invented {
+        outcome: Outcome::TimedOut,
+        ..Invented::new(2, |_| Ok(Ending::Complete))
+    };
+    let (_, finished) = run_in(&root.path().join("run"), &study, &engine);
+    assert!(finished.iter().all(|id| id.block < 2), "{finished:?}");
 }
 
 #[test]
@@ -297,6 +442,30 @@ fn shards_are_all_blocks_once_and_do_not_part_arms() {
                 assert_eq!(pair[0].block, pair[1].block);
             }
         }
+    }
+}
+
+#[test]
+fn shards_do_not_part_a_cell_that_ends_when_it_is_precise_enough() {
+    let mut study = study_until();
+    study.measures.extend(self::study().measures);
+    let all: Vec<_> = study.blocks(BLOCK).collect();
+    for of in 1..=5 {
+        let shards: Vec<_> = (1..=of)
+            .map(|index| Shard { index, of }.blocks(&study, BLOCK))
+            .collect();
+        let mut together = shards.concat();
+        together.sort_unstable();
+        assert_eq!(together, all);
+        let cells = shards.iter().flat_map(|shard| {
+            let mut cells: Vec<_> = (shard.iter())
+                .filter(|id| id.measure == 0)
+                .map(|id| id.cell)
+                .collect();
+            cells.dedup();
+            cells
+        });
+        assert_eq!(cells.count(), 4, "{of}");
     }
 }
 

@@ -174,6 +174,7 @@ fn command(
         cpu,
         ..
     } = experiment;
+    let connections = quoted(&connections.to_string());
     unless(false, format!("--connections {connections}"));
     let new = Experiment::new(Vec::new(), Vec::new(), 1);
     let Seed(number) = seed;

@@ -115,8 +115,12 @@ fn a_run_from_its_beginning_to_its_end() {
 
 /// A study file that the folder's readers can read.
 fn real_study() -> Study {
+    study_with("25")
+}
+
+fn study_with(connections: &str) -> Study {
     let text = format!(
-        "connections = 25\n[arm.old]\ntls = \"{CLASSICAL}\"\n[arm.new]\ntls = \"{HYBRID}\"\n\
+        "connections = {connections}\n[arm.old]\ntls = \"{CLASSICAL}\"\n[arm.new]\ntls = \"{HYBRID}\"\n\
          [link.far]\nrtt = \"35ms\"\nloss = [\"0%\", \"1%\"]\n\
          [[measure]]\nid = \"growth\"\n[[measure]]\nid = \"shrinking\"\narms = [\"new\"]\ndata = \"1KiB\"\n"
     );
@@ -363,6 +367,58 @@ fn what_is_missing_is_not_merged() {
     assert!(matches!(folder.merge(&study), Err(FolderError::Part(_))));
     assert!(!folder.is_complete());
     assert_eq!(names(&root.path().join("parts")).len(), 12);
+}
+
+/// Stages that end after one, two and four blocks.
+const UNTIL: &str = "{ until = \"±2%\", least = 10, most = 35 }";
+
+#[test]
+fn a_cell_may_end_after_any_stage() {
+    let (root, study) = (TempDir::new().unwrap(), study_with(UNTIL));
+    let folder = take(root.path(), &study, Start::Afresh).unwrap();
+    // The cells of the first measure end after one and two blocks, that of the second after four.
+    let ends = |id: &BlockId| [[1, 2], [4, 4]][id.measure][id.cell];
+    let needed = study.blocks(BLOCK).filter(|id| id.block < ends(id));
+    measure(&folder, &study, needed);
+    let rows = folder.rows(&study, 0, 1, 1).unwrap();
+    assert_eq!(rows.iter().map(Vec::len).collect::<Vec<_>>(), [10, 10]);
+    let of_parts = samples(root.path());
+    folder.merge(&study).unwrap();
+    let merged = samples(root.path());
+    let counts = |samples: &[(SampleKey, Sample)]| -> Vec<_> {
+        let counts = samples.iter();
+        counts.map(|(_, sample)| sample.rows.len()).collect()
+    };
+    assert_eq!(counts(&of_parts), [10, 10, 20, 20, 35, 35]);
+    assert_eq!(counts(&merged), counts(&of_parts));
+    for ((key, part), (other, sample)) in of_parts.iter().zip(&merged) {
+        assert_eq!((key, &part.rows), (other, &sample.rows));
+    }
+    assert_eq!(names(root.path()).len(), 3);
+}
+
+#[test]
+fn a_cell_with_a_stage_that_is_not_whole_is_not_merged() {
+    // The first cell ends after two blocks, the second one after four.
+    let missing: [fn(usize, u32, usize) -> bool; 4] = [
+        |cell, block, arm| (cell, block, arm) == (0, 0, 0),
+        |cell, block, arm| (cell, block, arm) == (0, 1, 1),
+        |cell, block, _| (cell, block) == (1, 2),
+        |cell, block, _| (cell, block) == (1, 3),
+    ];
+    for (case, missing) in missing.into_iter().enumerate() {
+        let (root, study) = (TempDir::new().unwrap(), study_with(UNTIL));
+        let folder = take(root.path(), &study, Start::Afresh).unwrap();
+        let ends = |id: &BlockId| [[2, 4], [1, 1]][id.measure][id.cell];
+        let there = |id: &BlockId| {
+            let is_missing = id.measure == 0 && missing(id.cell, id.block, id.arm);
+            id.block < ends(id) && !is_missing
+        };
+        measure(&folder, &study, study.blocks(BLOCK).filter(there));
+        let merged = folder.merge(&study);
+        assert!(matches!(merged, Err(FolderError::Part(_))), "{case}");
+        assert!(!folder.is_complete());
+    }
 }
 
 #[test]

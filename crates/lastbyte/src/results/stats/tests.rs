@@ -24,7 +24,11 @@ fn known(series: &[Series]) -> Vec<Percentiles> {
 
 fn values(times: impl IntoIterator<Item = f64>) -> [Option<Duration>; 3] {
     let known = known(&[series(times)]);
-    Percentile::USUAL.map(|percentile| known[0].estimate(percentile).map(|estimate| estimate.value))
+    Percentile::USUAL.map(|percentile| {
+        known[0]
+            .estimate(percentile, Level::USUAL)
+            .map(|estimate| estimate.value)
+    })
 }
 
 /// Even numbers in [0, 1), made by a counter.
@@ -67,7 +71,7 @@ fn neighbours_are_the_connections_around_a_percentile() {
 #[test]
 fn an_increase_is_relative_to_the_baseline() {
     let known = known(&[series([100.0, 200.0]), series([120.0, 240.0])]);
-    let increase = known[1].increase(&known[0], MEDIAN).unwrap();
+    let increase = known[1].increase(&known[0], MEDIAN, Level::USUAL).unwrap();
     // Every resample of the pairs has the same increase.
     for value in [
         Some(increase.value),
@@ -77,7 +81,7 @@ fn an_increase_is_relative_to_the_baseline() {
         assert!((value.unwrap().0 - 20.0).abs() < 1e-9, "{increase:?}");
     }
     assert!(!increase.interval.holds_zero());
-    let none = known[0].increase(&known[0], MEDIAN).unwrap();
+    let none = known[0].increase(&known[0], MEDIAN, Level::USUAL).unwrap();
     assert_eq!(none.value, Percent(0.0));
     assert!(none.interval.holds_zero());
 }
@@ -86,9 +90,9 @@ fn an_increase_is_relative_to_the_baseline() {
 fn there_is_no_increase_over_nothing() {
     let known = known(&[series([0.0]), series([-1.0]), series([1.0])]);
     for baseline in &known[..2] {
-        assert_eq!(known[2].increase(baseline, MEDIAN), None);
+        assert_eq!(known[2].increase(baseline, MEDIAN, Level::USUAL), None);
     }
-    assert_eq!(known[1].increase(&known[2], MEDIAN), None);
+    assert_eq!(known[1].increase(&known[2], MEDIAN, Level::USUAL), None);
 }
 
 #[test]
@@ -104,12 +108,18 @@ fn an_interval_is_open_where_resamples_meet_failures() {
         }))
     };
     let known = percentiles(&[times(2), times(0)], &[MEDIAN], Seed(1));
-    let time = known[0].estimate(MEDIAN).unwrap().interval;
+    let time = known[0].estimate(MEDIAN, Level::USUAL).unwrap().interval;
     assert!(time.low.is_some() && time.high.is_none(), "{time:?}");
-    let slower = known[0].increase(&known[1], MEDIAN).unwrap().interval;
+    let slower = known[0]
+        .increase(&known[1], MEDIAN, Level::USUAL)
+        .unwrap()
+        .interval;
     assert!(slower.low.is_some() && slower.high.is_none(), "{slower:?}");
     // Where the baseline has no percentile, nothing is known of either end.
-    let faster = known[1].increase(&known[0], MEDIAN).unwrap().interval;
+    let faster = known[1]
+        .increase(&known[0], MEDIAN, Level::USUAL)
+        .unwrap()
+        .interval;
     assert!(
         faster.low.is_none() && faster.high.is_none() && faster.holds_zero(),
         "{faster:?}"
@@ -121,7 +131,7 @@ fn the_same_seed_gives_the_same_intervals() {
     let times = series(uniform(1).take(50));
     let interval = |seed| {
         let known = percentiles(std::slice::from_ref(&times), &[MEDIAN], seed);
-        known[0].estimate(MEDIAN).unwrap().interval
+        known[0].estimate(MEDIAN, Level::USUAL).unwrap().interval
     };
     assert_eq!(interval(Seed(1)), interval(Seed(1)));
     assert_ne!(interval(Seed(1)), interval(Seed(2)));
@@ -135,7 +145,10 @@ fn the_order_of_connections_does_not_matter() {
     let forward: Series = times.iter().copied().collect();
     let backward: Series = times.iter().rev().copied().collect();
     let known = known(&[forward, backward]);
-    assert_eq!(known[0].estimate(MEDIAN), known[1].estimate(MEDIAN));
+    assert_eq!(
+        known[0].estimate(MEDIAN, Level::USUAL),
+        known[1].estimate(MEDIAN, Level::USUAL)
+    );
 }
 
 #[test]
@@ -146,10 +159,13 @@ fn connections_that_one_series_lacks_do_not_shift_the_other() {
         .collect();
     let together = known(&[whole.clone(), half]);
     let alone = known(&[whole]);
-    assert_eq!(together[0].estimate(MEDIAN), alone[0].estimate(MEDIAN));
+    assert_eq!(
+        together[0].estimate(MEDIAN, Level::USUAL),
+        alone[0].estimate(MEDIAN, Level::USUAL)
+    );
     assert!(
         together[1]
-            .estimate(MEDIAN)
+            .estimate(MEDIAN, Level::USUAL)
             .unwrap()
             .interval
             .high
@@ -169,7 +185,8 @@ fn ninety_five_of_a_hundred_intervals_hold_the_truth() {
             .map(|u| -100.0 * (1.0 - u).ln());
         let known = &percentiles(&[series(times)], &Percentile::USUAL, Seed(trial.into()))[0];
         for ((percentile, truth), covered) in truth.iter().zip(&mut covered) {
-            let Interval { low, high } = known.estimate(*percentile).unwrap().interval;
+            let Interval { low, high } =
+                known.estimate(*percentile, Level::USUAL).unwrap().interval;
             let holds = (low.unwrap()..=high.unwrap()).contains(&millis(100.0 * truth));
             *covered += u32::from(holds);
         }
@@ -189,7 +206,7 @@ fn an_interval_that_holds_zero_is_rarely_wrong_about_equal_arms() {
         let arm = |offset| series(uniform(u64::from(*trial) + offset).take(100).map(time));
         let known = percentiles(&[arm(0), arm(1 << 32)], &[MEDIAN], Seed((*trial).into()));
         known[1]
-            .increase(&known[0], MEDIAN)
+            .increase(&known[0], MEDIAN, Level::USUAL)
             .unwrap()
             .interval
             .holds_zero()
@@ -212,7 +229,10 @@ fn pairing_narrows_the_interval() {
         .collect();
     let width = |arm: Series| {
         let known = percentiles(&[series(luck.clone()), arm], &[MEDIAN], Seed(1));
-        let Interval { low, high } = known[1].increase(&known[0], MEDIAN).unwrap().interval;
+        let Interval { low, high } = known[1]
+            .increase(&known[0], MEDIAN, Level::USUAL)
+            .unwrap()
+            .interval;
         high.unwrap().0 - low.unwrap().0
     };
     let paired = width(series(slower.clone()));

@@ -160,6 +160,10 @@ impl<'a> Field<'a> {
         self.value.is_table()
     }
 
+    pub(super) fn is_text(&self) -> bool {
+        self.value.is_str()
+    }
+
     /// A text that is not empty.
     pub(super) fn text(&self) -> Result<&'a str, StudyError> {
         match self.value.as_str() {

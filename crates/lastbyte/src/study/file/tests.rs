@@ -205,7 +205,7 @@ fn what_a_measure_says_holds_for_it_alone() {
         Experiment {
             arms: usual.arms.clone(),
             cells: usual.cells.clone(),
-            connections: 7,
+            connections: Connections::Fixed(7),
             seed: Seed(u64::MAX),
             timeout: Duration::from_secs(10),
             concurrency: Some(3),
@@ -218,7 +218,7 @@ fn what_a_measure_says_holds_for_it_alone() {
         Experiment {
             arms: usual.arms[1..].to_vec(),
             cells: usual.cells[1..].to_vec(),
-            connections: 8,
+            connections: Connections::Fixed(8),
             seed: Seed(2),
             timeout: Duration::from_secs(20),
             concurrency: Some(4),
@@ -226,6 +226,34 @@ fn what_a_measure_says_holds_for_it_alone() {
             cpu: CpuTime::None,
         }
     );
+}
+
+#[test]
+fn connections_until_it_is_precise_enough() {
+    for (written, percent, least, most) in [
+        ("\"until ±2%\"", 2.0, 200, 10_000),
+        ("\"until 0.5%\"", 0.5, 200, 10_000),
+        ("{ until = \"±2%\" }", 2.0, 200, 10_000),
+        (
+            "{ until = \"2%\", least = 100, most = 20_000 }",
+            2.0,
+            100,
+            20_000,
+        ),
+        ("{ until = \"±2%\", least = 30_000 }", 2.0, 30_000, 30_000),
+        ("{ until = \"±2%\", most = 50 }", 2.0, 50, 50),
+    ] {
+        let measured = measure(&format!("connections = {written}")).connections;
+        let Connections::Until(until) = measured else {
+            panic!("{written}: {measured:?}");
+        };
+        assert_eq!(until.precision.percent(), percent, "{written}");
+        assert_eq!((until.least, until.most), (least, most), "{written}");
+    }
+    // A measure has its own.
+    let top = format!("connections = \"until ±2%\"\n{BASE}connections = 7");
+    let own = study(&top).measures.remove(0).experiment.connections;
+    assert_eq!(own, Connections::Fixed(7));
 }
 
 #[test]
@@ -565,12 +593,57 @@ const ERRORS: &[(&str, &str, &str)] = &[
     (
         "1000",
         "\"many\"",
-        r#"2: "connections" is a text: write a whole number"#,
+        r#"2: "many" is no number of connections: write one such as 1000, or "until ±2%""#,
     ),
     (
         "1000",
         "1.5",
         r#"2: "connections" is a fraction: write a whole number"#,
+    ),
+    (
+        "1000",
+        "\"until\"",
+        r#"2: "until" says no precision: write one such as "until ±2%""#,
+    ),
+    (
+        "1000",
+        "\"until 2\"",
+        r#"2: missing unit in precision "2": did you mean "±2%"?"#,
+    ),
+    (
+        "1000",
+        "\"until ±0%\"",
+        r#"2: precision "±0%" can't be had: use ±0.001% to ±100%"#,
+    ),
+    (
+        "1000",
+        "{ untl = \"±2%\" }",
+        r#"2: unknown key "untl" in connections: did you mean "until"?"#,
+    ),
+    (
+        "1000",
+        "{ least = 100 }",
+        r#"2: missing "until" in connections: write until = "±2%""#,
+    ),
+    (
+        "1000",
+        "{ until = 2 }",
+        r#"2: missing unit in precision "2": did you mean "±2%"?"#,
+    ),
+    (
+        "1000",
+        "{ until = \"±2%\", most = \"many\" }",
+        r#"2: "most" is a text: write a whole number"#,
+    ),
+    (
+        "1000",
+        "{ until = \"±2%\", most = 0 }",
+        r#"2: "most" can't be 0: use 1 to 1000000"#,
+    ),
+    (
+        "1000",
+        "{ until = \"±2%\", least = 300, most = 200 }",
+        r#"2: "least" can't be 300: use 1 to 200"#,
     ),
     (
         "\"slow links\"",
@@ -1172,11 +1245,27 @@ fn arms() -> impl Strategy<Value = Vec<Arm>> {
     })
 }
 
+fn connections() -> impl Strategy<Value = Connections> {
+    let until = (1..=100_000_u32, 1..=1_000_000_u32, 1..=1_000_000_u32).prop_map(
+        |(thousandths, one, other)| {
+            Connections::Until(Until {
+                precision: format!("{}%", f64::from(thousandths) / 1000.0)
+                    .parse()
+                    .unwrap(),
+                least: one.min(other),
+                most: one.max(other),
+            })
+        },
+    );
+    let fixed = (1..=Connections::MOST).prop_map(Connections::Fixed);
+    prop_oneof![fixed, until]
+}
+
 fn experiment(arms: Vec<Arm>) -> impl Strategy<Value = Experiment> {
     (
         prop::sample::subsequence(arms, 1..=3).prop_shuffle(),
         prop::collection::vec(cell(), 1..4),
-        1..=MOST_CONNECTIONS,
+        connections(),
         prop::option::of(1..=u32::MAX),
         duration(),
         any::<u64>(),
@@ -1250,6 +1339,33 @@ proptest! {
             prop_assert!(!error.to_string().contains('\n'), "{}", error);
         }
     }
+}
+
+#[test]
+fn stages_are_whole_blocks() {
+    let text = "connections = { until = \"±2%\", least = 200, most = 10_000 }";
+    let experiment = measure(text);
+    assert_eq!(experiment.stages(100), [2, 4, 8, 16, 32, 64, 100]);
+    assert_eq!(experiment.stages(250), [1, 2, 4, 7, 13, 26, 40]);
+    assert_eq!(experiment.stages(1000), [1, 2, 4, 7, 10]);
+    assert_eq!(experiment.stages(20_000), [1]);
+    assert_eq!(measure("connections = 1000").stages(250), [4]);
+
+    let study = study(&format!("{BASE}{text}"));
+    let (cells, arms) = (2, 2);
+    assert_eq!(
+        study.size(250),
+        Size {
+            cells,
+            samples: cells * arms,
+            blocks: cells * arms * 40,
+            connections: cells * arms * 10_000,
+        }
+    );
+    let certain = |id: &BlockId| study.is_certain(*id, 100);
+    let certain: Vec<_> = study.blocks(100).filter(certain).collect();
+    assert_eq!(certain.len() as u64, cells * arms * 2);
+    assert!(certain.iter().all(|id| id.block < 2));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use lastbyte_link::{Direction, Link, format_duration};
 
-use crate::study::{Arm, Cell, Experiment, Measure, Study};
+use crate::study::{Arm, Cell, Connections, Experiment, Measure, Study, Until};
 
 impl Study {
     /// What the study measures as a text that [`Study::parse`] reads as the same, wherever it is put.
@@ -67,7 +67,7 @@ impl Text {
             cpu,
         } = experiment;
         self.set("arms", list(arms.iter().map(|arm| quoted(&arm.name))));
-        self.set("connections", connections);
+        self.set("connections", self::connections(connections));
         self.set("seed", seed.0);
         self.set("timeout", quoted(format_duration(*timeout)));
         if let Some(concurrency) = concurrency {
@@ -111,6 +111,21 @@ impl Text {
 }
 
 type Entry = (&'static str, String);
+
+fn connections(connections: &Connections) -> String {
+    match connections {
+        Connections::Fixed(connections) => connections.to_string(),
+        Connections::Until(Until {
+            precision,
+            least,
+            most,
+        }) => table([
+            ("until", quoted(precision)),
+            ("least", least.to_string()),
+            ("most", most.to_string()),
+        ]),
+    }
+}
 
 fn link(link: &Link) -> Vec<Entry> {
     let Link { forward, backward } = link;

@@ -172,7 +172,7 @@ fn intervals_cover_the_truth_as_often_as_they_say() {
 /// They tell the same as a bootstrap where it has resamples enough.
 #[test]
 fn intervals_agree_with_the_bootstrap() {
-    use crate::results::stats::{Series, percentiles};
+    use crate::results::stats::{Level, Series, percentiles};
     use lastbyte_link::Seed;
     use std::time::Duration;
 
@@ -185,7 +185,7 @@ fn intervals_agree_with_the_bootstrap() {
         )
         .collect();
     let known = percentiles(&[series], &[MEDIAN], Seed(1));
-    let bootstrap = known[0].estimate(MEDIAN).unwrap().interval;
+    let bootstrap = known[0].estimate(MEDIAN, Level::USUAL).unwrap().interval;
     let [low, high] =
         Confidence::of(&ordered(times), MEDIAN).ratio_to(&Confidence::certain(1e9), 0.025);
     for (end, other) in [(low, bootstrap.low), (high, bootstrap.high)] {
