@@ -6,7 +6,7 @@ mod common;
 use std::fs;
 use std::time::Duration;
 
-use common::{Measured, at, compare, store};
+use common::{Measured, at, compare, compare_with, store};
 use lastbyte_pki::{ChainSpec, KeyAlgorithm, test_chains};
 use lastbyte_tls::Group;
 use serde_json::{Value, json};
@@ -159,6 +159,23 @@ fn every_group_is_negotiated() {
         assert_eq!(sample["failed"], 0);
         assert_eq!(sample["negotiated"]["group"], group.name());
     }
+}
+
+/// However busy the machine is, most of these are known to a factor of two soon.
+#[test]
+fn a_cell_ends_when_it_is_precise_enough() {
+    let options = "--baseline x25519/ecdsa-p256 --engine live --rtt 4ms --data 0KiB";
+    let mut options: Vec<_> = options.split_whitespace().collect();
+    options.extend(["--connections", "until ±50%"]);
+    let measured = compare_with(&options);
+    assert_fits_schema(&measured.document);
+    assert_eq!(measured.document["until"]["looks"], 7);
+    let connections = measured.sample(0, 0)["connections"].as_u64().unwrap();
+    assert!(
+        [200, 400, 800, 1600].contains(&connections),
+        "{connections}"
+    );
+    assert_eq!(measured.rows.len() as u64, connections);
 }
 
 #[test]

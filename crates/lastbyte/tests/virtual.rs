@@ -220,6 +220,84 @@ fn super_packets_are_lost_together_and_the_preset_is_as_published() {
     );
 }
 
+/// Cells that are known well at once and late, of at most eight blocks each.
+const UNTIL: &str = r#"
+connections = { until = "±3%", least = 200, most = 1000 }
+percentiles = [50, 75]
+[arm.old]
+tls = "secp256r1/ecdsa-p256"
+[arm.new]
+tls = "SecP256r1MLKEM768/ml-dsa-65"
+[link.l]
+rtt = "35ms"
+rate = "10mbit"
+jitter = ["0ms", "4ms", "20ms"]
+[[measure]]
+id = "m"
+"#;
+
+#[test]
+fn a_cell_ends_when_it_is_precise_enough_wherever_and_however_it_is_measured() {
+    let place = Place::new(UNTIL);
+    let told = succeed(place.run("out").arg("--dry-run")).stdout;
+    assert!(
+        told.contains("3 cells, 6 samples, 1500 to 6000 connections in 6 to 24 blocks: about "),
+        "{told}"
+    );
+    let told = succeed(&mut place.run("out")).stdout;
+    assert!(
+        told.contains("Measured until ±3%, with 200 to 1000"),
+        "{told}"
+    );
+    let connections = |folder| -> Vec<_> {
+        let samples = place.measured(folder).into_iter();
+        samples.map(|sample| sample.rows.len()).collect()
+    };
+    let ends = connections("out");
+    assert_eq!(ends[..2], [250, 250]);
+    assert!((250..1000).contains(&ends[2]), "{ends:?}");
+    assert_eq!(ends[4..], [1000, 1000]);
+    assert!(
+        ends[2] == ends[3] && told.contains("after 1000 connections, "),
+        "{told}"
+    );
+
+    // Each connection is what it would have been among a fixed number.
+    let fixed = UNTIL.replace(r#"{ until = "±3%", least = 200, most = 1000 }"#, "1000");
+    let all = Place::new(&fixed);
+    succeed(&mut all.run("all"));
+    for (some, all) in place.measured("out").iter().zip(all.measured("all")) {
+        assert!(some.rows == all.rows[..some.rows.len()]);
+    }
+
+    // Killed now and then, and with one processor at last.
+    let folder = place.path("killed");
+    for pause in [600, 1200] {
+        let mut command = place.run("killed");
+        if folder.exists() {
+            command.arg("--resume");
+        }
+        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+        thread::sleep(Duration::from_millis(pause));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let run = place.run("killed");
+    let mut command = Command::new("taskset");
+    command.args(["-c", "0"]).arg(run.get_program());
+    succeed(command.args(run.get_args()).arg("--resume"));
+    assert_same_rows(&place, "out", "killed");
+
+    // By two machines, of which neither knows when the other one is done.
+    for (shard, start) in [("1/2", None), ("2/2", Some("--resume"))] {
+        let mut command = place.run("shared");
+        let ended = succeed(command.args(["--shard", shard]).args(start));
+        assert!(ended.stdout.contains("copy the parts of all"), "{ended:?}");
+    }
+    succeed(place.run("shared").arg("--resume"));
+    assert_same_rows(&place, "out", "shared");
+}
+
 #[test]
 fn a_guest_that_is_killed_fails_its_block_and_no_other() {
     let place = Place::new(LOSSY);

@@ -93,11 +93,16 @@ pub(crate) struct Row(HashMap<String, String>);
 
 /// Runs `compare` with these options, separated by blanks, which must succeed.
 pub(crate) fn compare(options: &str) -> Measured {
+    compare_with(&options.split_whitespace().collect::<Vec<_>>())
+}
+
+/// Runs `compare` with these options, which must succeed.
+pub(crate) fn compare_with(options: &[&str]) -> Measured {
     need_live_engine();
     let folder = TempDir::new().unwrap();
     let file = at(&folder, "rows.csv");
     let mut command = lastbyte(["compare", "--format", "json", "-o"]);
-    let ended = run(command.arg(&file).args(options.split_whitespace()));
+    let ended = run(command.arg(&file).args(options));
     assert_eq!(ended.code, Some(0), "{command:?}: {}", ended.stderr);
     Measured {
         document: serde_json::from_str(&ended.stdout).unwrap(),
