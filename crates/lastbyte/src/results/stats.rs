@@ -39,7 +39,8 @@ pub struct Estimate<T> {
 }
 
 /// An interval. An end is absent when so many of the resamples as lie beyond it have no number, because
-/// they lean on connections that failed: at 95 %, 2.5 %.
+/// they lean on connections that failed: at 95 %, 2.5 %. It is also absent where there are so few
+/// connections that the truth may well lie beyond all of them: 36 have an upper end for p90, 368 for p99.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval<T> {
     /// The lower end.
@@ -145,8 +146,34 @@ pub struct Percentiles(Vec<Replicates>);
 #[derive(Clone, Debug)]
 struct Replicates {
     percentile: Percentile,
+    /// Of how many connections.
+    connections: usize,
     measured: Span,
     resampled: Vec<f64>,
+}
+
+impl Replicates {
+    /// Whether so many connections are unlikely to be all on the upper side of the true percentile.
+    /// Else the lower end of an interval may lie below all that was seen, which no resample shows.
+    fn has_low(&self, level: Level) -> bool {
+        self.is_crossed(1000 - self.percentile.per_mille(), level)
+    }
+
+    /// The same of the lower side.
+    fn has_high(&self, level: Level) -> bool {
+        self.is_crossed(self.percentile.per_mille(), level)
+    }
+
+    /// Whether all connections are on a side of this share with no more probability than an interval may
+    /// miss on that side.
+    fn is_crossed(&self, per_mille: u16, level: Level) -> bool {
+        let connections = i32::try_from(self.connections).unwrap_or(i32::MAX);
+        let Share {
+            numerator,
+            denominator,
+        } = level.low();
+        (f64::from(per_mille) / 1000.0).powi(connections) <= numerator as f64 / denominator as f64
+    }
 }
 
 /// Percentiles of all `series`, resampled together: series that are compared must share their
@@ -174,6 +201,7 @@ pub fn percentiles(series: &[Series], percentiles: &[Percentile], seed: Seed) ->
                 .zip(spans)
                 .map(|(percentile, span)| Replicates {
                     percentile: *percentile,
+                    connections: ranking.0.len(),
                     measured: span,
                     resampled: Vec::new(),
                 });
@@ -200,8 +228,12 @@ impl Percentiles {
         Some(Estimate {
             value: duration(replicates.measured.value())?,
             interval: Interval {
-                low: quantile(&mut resampled, level.low()).and_then(duration),
-                high: quantile(&mut resampled, level.high()).and_then(duration),
+                low: quantile(&mut resampled, level.low())
+                    .filter(|_| replicates.has_low(level))
+                    .and_then(duration),
+                high: quantile(&mut resampled, level.high())
+                    .filter(|_| replicates.has_high(level))
+                    .and_then(duration),
             },
         })
     }
@@ -278,6 +310,8 @@ pub fn combine<const N: usize>(
             number(known.map(|replicates| nth(replicates).unwrap_or(f64::INFINITY)))
         })
         .collect();
+    // Who is not known far enough on one side may be on either side of who is.
+    let has_ends = (known.iter()).all(|known| known.has_low(level) && known.has_high(level));
     // Where there is no number, nothing is known: the interval is as wide as can be.
     let end = |unknown, share| {
         let mut values: Vec<f64> = (resampled.iter())
@@ -288,8 +322,8 @@ pub fn combine<const N: usize>(
     Some(Estimate {
         value,
         interval: Interval {
-            low: end(f64::NEG_INFINITY, level.low()),
-            high: end(f64::INFINITY, level.high()),
+            low: end(f64::NEG_INFINITY, level.low()).filter(|_| has_ends),
+            high: end(f64::INFINITY, level.high()).filter(|_| has_ends),
         },
     })
 }

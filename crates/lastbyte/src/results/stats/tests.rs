@@ -245,3 +245,24 @@ fn pairing_narrows_the_interval() {
     ));
     assert!(10.0 * paired < unpaired, "{paired} {unpaired}");
 }
+
+/// All of n connections are below the 90th percentile with a probability of 0.9^n.
+#[test]
+fn an_interval_is_open_where_there_are_too_few_connections() {
+    let p90: Percentile = "p90".parse().unwrap();
+    let ends = |connections: u32| {
+        let series = (0..connections).map(|index| {
+            (
+                index,
+                Some(Duration::from_millis(100 + u64::from(index % 7))),
+            )
+        });
+        let known = percentiles(&[series.collect()], &[p90], Seed(1));
+        let Interval { low, high } = known[0].estimate(p90, Level::USUAL).unwrap().interval;
+        (low.is_some(), high.is_some())
+    };
+    assert_eq!(ends(1), (false, false));
+    assert_eq!(ends(2), (true, false));
+    assert_eq!(ends(35), (true, false));
+    assert_eq!(ends(36), (true, true));
+}
