@@ -235,8 +235,12 @@ fn plan(study: &Study, engine: &dyn Engine, blocks: &[BlockId]) -> Result<(), Fa
         each.sum()
     };
     let time = |blocks: &[BlockId]| {
-        let least = duration(runner.expected(&certain(blocks)));
-        span(least, duration(runner.expected(blocks)))
+        let certain = certain(blocks);
+        let most = duration(runner.expected(blocks));
+        match certain.len() == blocks.len() {
+            true => most,
+            false => span(duration(runner.expected(&certain)), most),
+        }
     };
     let mut text = String::new();
     for (index, measure) in study.measures.iter().enumerate() {
