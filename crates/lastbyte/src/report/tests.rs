@@ -313,7 +313,7 @@ fn directions_that_differ_are_noted_in_json() {
     let mut cell = cell("1%", "50KiB");
     cell.link.forward.rate = None;
     cell.link.backward.loss = "2%".parse().unwrap();
-    let experiment = experiment(&[CLASSICAL], vec![cell], 20);
+    let experiment = experiment(&[CLASSICAL], vec![cell], 40);
     let document = json(&summary(&experiment, &samples(&experiment)), &environment());
     assert_valid(&document);
     let document: Value = serde_json::from_str(&document).unwrap();

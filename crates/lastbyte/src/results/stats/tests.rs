@@ -70,7 +70,9 @@ fn neighbours_are_the_connections_around_a_percentile() {
 
 #[test]
 fn an_increase_is_relative_to_the_baseline() {
-    let known = known(&[series([100.0, 200.0]), series([120.0, 240.0])]);
+    // Six are enough for both ends of a median's interval.
+    let times = [100.0, 200.0, 300.0, 400.0, 500.0, 600.0];
+    let known = known(&[series(times), series(times.map(|time| 1.2 * time))]);
     let increase = known[1].increase(&known[0], MEDIAN, Level::USUAL).unwrap();
     // Every resample of the pairs has the same increase.
     for value in [
