@@ -323,7 +323,7 @@ pub(crate) fn time(time: SystemTime) -> Vec<u8> {
 }
 
 /// Year, month and day of a number of days since 1 January 1970.
-fn date(days_since_1970: u64) -> (u64, u64, u64) {
+pub fn date(days_since_1970: u64) -> (u64, u64, u64) {
     // Years are taken to begin in March, so that the leap day is the last one;
     // 719,468 days lead from 1 March of year 0 to 1970.
     let days = days_since_1970 + 719_468;

@@ -292,7 +292,14 @@ impl<'a> Draft<'a> {
         };
         let mut out = BufWriter::new(self.file.as_file_mut());
         let written = match self.output.content {
-            Content::Parquet => write_rows(&mut out, origin, experiment, &run.samples, environment),
+            Content::Parquet => write_rows(
+                &mut out,
+                origin,
+                experiment,
+                &run.samples,
+                environment,
+                None,
+            ),
             Content::Csv => write_csv(&mut out, origin, experiment, &run.samples),
             Content::Document => out.write_all(report::json(summary, environment).as_bytes()),
         };

@@ -237,7 +237,7 @@ impl Notes {
                 }) => (),
                 Ok(_) => self.add(
                     &format!("{path}.{percentile}"),
-                    "its interval is open, since resamples lean on connections that failed",
+                    "its interval is open, since connections failed or there are too few",
                 ),
             }
         }

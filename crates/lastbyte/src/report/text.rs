@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use lastbyte_link::Bytes;
 
+pub(super) use crate::results::number::interval;
 use crate::results::number::{milliseconds, percent_digits};
-use crate::results::{CellSummary, Interval, Measured, Metric, Percent, Summary};
+use crate::results::{CellSummary, Measured, Metric, Percent, Summary};
 use crate::study::{Connections, Until, Work};
 
-/// What stands before an increase that may be none.
+/// What stands before an increase or a change that may be none.
 const UNCERTAIN: char = '~';
 
 /// The metrics worth telling of a cell, the most telling first. Without data, the last byte is
@@ -55,13 +56,6 @@ pub(super) fn increase(increase: &Measured<Percent>) -> String {
     text
 }
 
-/// `[1.7, 2.1]`
-pub(super) fn interval<T: Copy>(interval: &Interval<T>, digits: fn(T) -> String) -> String {
-    let low = interval.low.map_or("-∞".into(), digits);
-    let high = interval.high.map_or("∞".into(), digits);
-    format!("[{low}, {high}]")
-}
-
 /// What the sign of uncertainty means, if it was used.
 pub(super) fn legend(summary: &Summary) -> Option<String> {
     let uncertain = |cell: &CellSummary| {
@@ -71,10 +65,13 @@ pub(super) fn legend(summary: &Summary) -> Option<String> {
                 .map(|arm| arm.metric(*metric))
                 .collect::<Vec<_>>()
         };
-        let mut increases = metrics(cell)
-            .iter()
-            .flat_map(shown)
-            .flat_map(|metric| metric.increases.values().flatten());
+        let mut increases = metrics(cell).iter().flat_map(shown).flat_map(|metric| {
+            metric
+                .increases
+                .values()
+                .chain(metric.changes.values())
+                .flatten()
+        });
         increases.any(|increase| increase.interval.holds_zero())
     };
     summary.cells.iter().any(uncertain).then(|| {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Seek, Write};
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::vec;
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::part::SCHEMA;
 use super::rows::{Batch, Origin, ParquetReader, ParquetWriter, Unreadable};
-use super::{EngineReport, Environment, FolderError, Row, Sample, Validity};
+use super::{EngineReport, Environment, FolderError, Moment, Row, Sample, Validity};
 use crate::study::{Experiment, Study};
 
 /// Which sample of a study. All indices count from 0.
@@ -36,7 +37,8 @@ impl SampleKey {
     }
 }
 
-/// Writes the samples of one experiment to a Parquet file.
+/// Writes the samples of one experiment to a Parquet file, and the moment at which they are `saved`
+/// to be compared with.
 ///
 /// # Errors
 ///
@@ -47,9 +49,19 @@ pub fn write_rows(
     experiment: &Experiment,
     samples: &[Sample],
     environment: &Environment,
+    saved: Option<Moment>,
 ) -> io::Result<()> {
     let mut writer = ParquetWriter::new(out)?;
-    let mut header = MergedHeader::new(origin.study, origin.engine);
+    // The file may be read elsewhere: what it names is looked for from where that is.
+    let study = Study {
+        folder: PathBuf::from("."),
+        ..Study::single(origin.study, experiment.clone())
+    };
+    let mut header = MergedHeader {
+        experiment: Some(study.to_toml()),
+        saved,
+        ..MergedHeader::new(origin.study, origin.engine)
+    };
     header.add_environment(environment.clone());
     for sample in samples {
         writer.write(&Batch::new(origin, experiment, sample)?)?;
@@ -74,11 +86,23 @@ pub fn write_rows(
 pub(super) struct MergedHeader {
     schema: String,
     study: String,
-    engine: String,
+    pub(super) engine: String,
+    /// What was measured, as a study file, where there is none beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) experiment: Option<String>,
+    /// When the rows were saved to be compared with, if they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) saved: Option<Moment>,
     /// In the order of their rows.
     samples: Vec<SampleHeader>,
     /// All that parts come from.
-    environments: Vec<Environment>,
+    pub(super) environments: Vec<Environment>,
+}
+
+/// What every version of a [`MergedHeader`] has.
+#[derive(Deserialize)]
+struct Version {
+    schema: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -96,6 +120,8 @@ impl MergedHeader {
             schema: SCHEMA.to_owned(),
             study: study.to_owned(),
             engine: engine.to_owned(),
+            experiment: None,
+            saved: None,
             samples: Vec::new(),
             environments: Vec::new(),
         }
@@ -168,6 +194,7 @@ impl EngineReport {
 pub(super) struct MergedSamples {
     path: PathBuf,
     reader: ParquetReader,
+    about: MergedHeader,
     headers: vec::IntoIter<SampleHeader>,
     /// The row group that is read next.
     group: usize,
@@ -181,20 +208,27 @@ impl MergedSamples {
             problem: error.to_string(),
         };
         let reader = ParquetReader::open(path).map_err(unreadable)?;
-        let header: MergedHeader = reader.about().map_err(unreadable)?;
-        if header.schema != SCHEMA {
+        let Version { schema } = reader.about().map_err(unreadable)?;
+        if schema != SCHEMA {
             return Err(FolderError::Content {
                 path: path.to_owned(),
-                problem: format!("its schema is {:?}, not {SCHEMA:?}", header.schema),
+                problem: format!("its schema is {schema:?}, not {SCHEMA:?}"),
             });
         }
+        let mut about: MergedHeader = reader.about().map_err(unreadable)?;
         Ok(Self {
             path: path.to_owned(),
             reader,
-            headers: header.samples.into_iter(),
+            headers: mem::take(&mut about.samples).into_iter(),
+            about,
             group: 0,
             rows: VecDeque::new(),
         })
+    }
+
+    /// What the file says of its rows, but for its samples.
+    pub(super) fn about(&self) -> &MergedHeader {
+        &self.about
     }
 
     fn read(&mut self, header: SampleHeader) -> Result<(SampleKey, Sample), FolderError> {

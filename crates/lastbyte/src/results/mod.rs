@@ -1,5 +1,6 @@
 //! Rows, samples, percentiles and their intervals.
 
+mod change;
 pub(crate) mod check;
 mod costs;
 mod dataset;
@@ -16,6 +17,7 @@ pub(crate) mod number;
 mod part;
 mod row;
 pub mod rows;
+mod saved;
 pub mod stats;
 mod summary;
 #[cfg(test)]
@@ -23,6 +25,7 @@ mod tests;
 mod threshold;
 mod warning;
 
+pub use change::{Pairing, Since};
 pub use check::check;
 pub(crate) use check::check_wire;
 pub use costs::{CpuCosts, CpuCostsError, Flights, Picoseconds, RecordCost};
@@ -34,12 +37,13 @@ pub use measurements::{Answer, Group, Measurements, SampleTimes, groups};
 pub use merged::{SampleKey, write_rows};
 pub use part::{Part, PartError, PartHeader, PartProblem, read_part, write_part};
 pub use row::{EarlyData, Lateness, Outcome, Resumption, Row, TcpStats, Times, Wire};
+pub use saved::{Moment, Saved, SavedError};
 pub use stats::{Estimate, Interval, Level, Percent};
 pub use summary::{
     Absent, ArmSummary, CellSummary, Measured, MetricSummary, Role, ServerFlights, Summary,
     Typical, WireSummary,
 };
-pub use threshold::{Bound, Comparison, Threshold, ThresholdError, ThresholdProblem};
+pub use threshold::{Bound, Comparison, Threshold, ThresholdError, ThresholdProblem, Verdict};
 pub use warning::{Problem, Warning};
 
 pub use crate::study::{Metric, NoPercentile, Percentile};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Percent;
+use super::{Interval, Percent};
 
 /// `70.4 ms`, `2208.3 ms`, `0.412 ms`: to a tenth of a millisecond, or three digits.
 pub(crate) fn milliseconds(duration: Duration) -> String {
@@ -38,6 +38,13 @@ pub(crate) fn percent_digits(Percent(value): Percent) -> String {
         _ => 2,
     };
     without_negative_zero(format!("{value:.decimals$}"))
+}
+
+/// `[1.7, 2.1]`; an end that is absent is infinite.
+pub(crate) fn interval<T: Copy>(interval: &Interval<T>, digits: fn(T) -> String) -> String {
+    let low = interval.low.map_or("-∞".into(), digits);
+    let high = interval.high.map_or("∞".into(), digits);
+    format!("[{low}, {high}]")
 }
 
 fn without_negative_zero(number: String) -> String {

@@ -246,8 +246,9 @@ impl Percentiles {
         low.is_some_and(f64::is_infinite)
     }
 
-    /// The increase over `baseline`, which must come from the same call of [`percentiles`]. `None`
-    /// when one of the two has no such percentile, or the baseline's is zero.
+    /// The increase over `baseline`, which must come from the same call of [`percentiles`], or from one
+    /// with another seed if the two share no luck. `None` when one of the two has no such percentile, or
+    /// the baseline's is zero.
     pub fn increase(
         &self,
         baseline: &Percentiles,

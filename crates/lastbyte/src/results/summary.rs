@@ -13,6 +13,7 @@ use std::time::Duration;
 use lastbyte_flights::{flights_needed, segments};
 use lastbyte_link::Bytes;
 
+use super::change::Since;
 use super::family;
 use super::look::{self, Look};
 use super::stats::{self, Estimate, Level, Percent, Percentiles, Series};
@@ -35,6 +36,8 @@ pub struct Summary {
     pub warnings: Vec<Warning>,
     /// The largest p-value that counts as a difference among all that are told together.
     pub critical: f64,
+    /// The saved results that the changes are since, if it was compared with any.
+    pub since: Option<Since>,
 }
 
 /// What was found in one cell.
@@ -97,6 +100,8 @@ pub struct MetricSummary {
     pub increases: BTreeMap<Percentile, Measured<Percent>>,
     /// How probable such increases would be without a difference; none for the baseline itself.
     pub p_values: BTreeMap<Percentile, f64>,
+    /// Their changes since results were saved; none if they were not compared with any.
+    pub changes: BTreeMap<Percentile, Measured<Percent>>,
     /// The connections just below and just above each percentile.
     pub neighbours: BTreeMap<Percentile, (Duration, Duration)>,
 }
@@ -121,6 +126,9 @@ pub enum Absent {
     /// There is nothing to compare with.
     #[error("the baseline has none")]
     NoBaseline,
+    /// There was nothing then to compare with.
+    #[error("the saved results have none")]
+    NoSaved,
 }
 
 /// What the handshakes of a sample's completed connections were on the wire. Message sizes are
@@ -257,6 +265,7 @@ impl Summary {
             cells,
             warnings,
             critical: 0.0,
+            since: None,
         };
         summary.critical = family::critical(summary.p_values().collect());
         Ok(summary)
@@ -317,6 +326,14 @@ impl CellSummary {
     pub fn baseline(&self) -> Option<&ArmSummary> {
         self.arms.iter().find(|arm| arm.role == Role::Baseline)
     }
+
+    /// ` at 50KiB`, to stand behind what is told of it; nothing if it stands alone.
+    pub(crate) fn place(&self) -> String {
+        match &*self.name {
+            "" => String::new(),
+            name => format!(" at {name}"),
+        }
+    }
 }
 
 impl ArmSummary {
@@ -327,6 +344,15 @@ impl ArmSummary {
             Metric::Handshake => &self.handshake,
             Metric::Ttfb => &self.ttfb,
             Metric::Ttlb => &self.ttlb,
+        }
+    }
+
+    pub(super) fn metric_mut(&mut self, metric: Metric) -> &mut MetricSummary {
+        match metric {
+            Metric::Connect => &mut self.connect,
+            Metric::Handshake => &mut self.handshake,
+            Metric::Ttfb => &mut self.ttfb,
+            Metric::Ttlb => &mut self.ttlb,
         }
     }
 

@@ -1,4 +1,5 @@
-//! What a run must not exceed: `ttlb.p75 > 10%`, `handshake.p90 >= 300ms`.
+//! What a run must not exceed: `ttlb.p75 > 10%`, `handshake.p90 >= 300ms`, `ttlb.p75 > 2% since
+//! saved`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,17 +9,21 @@ use std::time::Duration;
 use lastbyte_link::{UnitError, format_duration, parse_duration};
 use thiserror::Error;
 
-use super::number::{milliseconds, percent};
+use super::number::{interval, millisecond_digits, milliseconds, percent_digits};
 use super::{
-    Absent, ArmSummary, CellSummary, Measured, Metric, NoPercentile, Percent, Percentile, Role,
-    Summary,
+    Absent, ArmSummary, Estimate, Interval, Measured, Metric, MetricSummary, NoPercentile, Percent,
+    Percentile, Role, Summary,
 };
 use crate::study::UnknownName;
 
+/// What tells a change from an increase.
+const SINCE: &str = "since";
+const SAVED: &str = "saved";
+
 /// What makes a run fail: a metric's percentile that exceeds a bound.
 ///
-/// A percentage bounds the increase of every arm over the baseline, a duration the time of every
-/// arm. A percentile that is absent because connections failed is infinitely late and exceeds both.
+/// A percentage bounds the increase of every arm over the baseline, a percentage `since saved` the
+/// change of every arm, the baseline too, and a duration the time of every arm. A percentile that is absent because connections failed is infinitely late and exceeds all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Threshold {
     /// The metric.
@@ -47,68 +52,129 @@ pub enum Bound {
     Increase(Percent),
     /// The time itself.
     Time(Duration),
+    /// The change since results were saved.
+    Change(Percent),
+}
+
+/// What a threshold says of one sample, with the number and its interval in words that follow the arm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is not crossed.
+    Kept(String),
+    /// It is crossed.
+    Crossed(String),
+    /// Noise hides whether it is.
+    Unclear(String),
+    /// There is nothing that could cross it.
+    Idle(Absent),
 }
 
 impl Threshold {
     /// One line for each sample of `summary` that crosses the threshold.
     pub fn crossings(&self, summary: &Summary) -> Vec<String> {
-        summary
-            .cells
-            .iter()
-            .flat_map(|cell| self.crossings_in(cell))
-            .collect()
+        self.lines(summary, |verdict| match verdict {
+            Verdict::Crossed(what) => Some(what),
+            _ => None,
+        })
     }
 
-    fn crossings_in(&self, cell: &CellSummary) -> Vec<String> {
-        let place = if cell.name.is_empty() {
-            String::new()
-        } else {
-            format!(" at {}", cell.name)
-        };
-        cell.arms
-            .iter()
-            .filter_map(|arm| {
-                let what = self.exceeded_by(arm)?;
-                Some(format!("{self}: {}{place} {what}", arm.label))
-            })
-            .collect()
+    /// One line for each sample of `summary` of which noise hides whether it does.
+    pub fn doubts(&self, summary: &Summary) -> Vec<String> {
+        self.lines(summary, |verdict| match verdict {
+            Verdict::Unclear(what) => Some(what),
+            _ => None,
+        })
     }
 
-    /// What exceeds the bound, in words.
-    fn exceeded_by(&self, arm: &ArmSummary) -> Option<String> {
+    /// `None` if the threshold is not about this arm.
+    pub fn verdict(&self, arm: &ArmSummary) -> Option<Verdict> {
         let metric = arm.metric(self.metric);
         match self.bound {
             Bound::Increase(_) if arm.role == Role::Baseline => None,
-            Bound::Increase(bound) => self.exceeds(&metric.increases, bound, |value| {
-                format!("increases by {}", percent(value))
-            }),
-            Bound::Time(bound) => self.exceeds(&metric.percentiles, bound, |value| {
-                format!("is {}", milliseconds(value))
-            }),
+            Bound::Increase(bound) => {
+                let describe = |increase| format!("increases by {}", percents(increase));
+                Some(self.judge(&metric.increases, bound, describe))
+            }
+            Bound::Time(bound) => Some(self.judge(&metric.percentiles, bound, |time| {
+                let interval = interval(&time.interval, millisecond_digits);
+                format!("is {} {interval}", milliseconds(time.value))
+            })),
+            Bound::Change(bound) => Some(self.judge_change(metric, bound)),
         }
     }
 
-    fn exceeds<T: Copy + PartialOrd>(
+    fn lines(&self, summary: &Summary, pick: impl Fn(Verdict) -> Option<String>) -> Vec<String> {
+        let mut lines = Vec::new();
+        for cell in &summary.cells {
+            for arm in &cell.arms {
+                if let Some(what) = self.verdict(arm).and_then(&pick) {
+                    lines.push(format!("{self}: {}{} {what}", arm.label, cell.place()));
+                }
+            }
+        }
+        lines
+    }
+
+    fn judge<T: Copy + PartialOrd>(
         &self,
         measured: &BTreeMap<Percentile, Measured<T>>,
         bound: T,
-        describe: impl Fn(T) -> String,
-    ) -> Option<String> {
-        let Some(measured) = measured.get(&self.percentile) else {
-            return Some("was not summarised".into());
-        };
-        match measured {
-            Ok(estimate) => {
-                let exceeds = match self.comparison {
-                    Comparison::Above => estimate.value > bound,
-                    Comparison::AtLeast => estimate.value >= bound,
-                };
-                exceeds.then(|| describe(estimate.value))
+        describe: impl Fn(Estimate<T>) -> String,
+    ) -> Verdict {
+        match measured.get(&self.percentile) {
+            None => Verdict::Crossed("was not summarised".to_owned()),
+            Some(Ok(estimate)) if self.is_exceeded(bound, estimate.value) => {
+                Verdict::Crossed(describe(*estimate))
             }
-            Err(Absent::NoData) => None,
-            Err(absent) => Some(format!("is absent: {absent}")),
+            Some(Ok(estimate)) => Verdict::Kept(describe(*estimate)),
+            Some(Err(Absent::NoData)) => Verdict::Idle(Absent::NoData),
+            Some(Err(absent)) => Verdict::Crossed(format!("is absent: {absent}")),
         }
     }
+
+    /// A change that noise alone could make crosses nothing: its interval must be without zero, or lie
+    /// beyond the bound as a whole.
+    fn judge_change(&self, metric: &MetricSummary, bound: Percent) -> Verdict {
+        let describe = |change| format!("changed by {}", percents(change));
+        let change = match metric.changes.get(&self.percentile) {
+            Some(Ok(change)) => *change,
+            // Whatever it is now, it was infinitely late.
+            Some(Err(absent @ Absent::NoSaved)) => {
+                return Verdict::Unclear(format!("has no change: {absent}"));
+            }
+            _ => return self.judge(&metric.changes, bound, describe),
+        };
+        let Interval { low, high } = change.interval;
+        let beyond = low.is_some_and(|low| self.is_exceeded(bound, low));
+        let within = high.is_some_and(|high| !self.is_exceeded(bound, high));
+        let exceeded = self.is_exceeded(bound, change.value);
+        let what = describe(change);
+        match () {
+            () if exceeded && (beyond || !change.interval.holds_zero()) => Verdict::Crossed(what),
+            () if exceeded || !within => Verdict::Unclear(what),
+            () => Verdict::Kept(what),
+        }
+    }
+
+    fn is_exceeded<T: PartialOrd>(&self, bound: T, value: T) -> bool {
+        match self.comparison {
+            Comparison::Above => value > bound,
+            Comparison::AtLeast => value >= bound,
+        }
+    }
+}
+
+/// `3.1 % [2.5, 3.8]`
+fn percents(estimate: Estimate<Percent>) -> String {
+    let Estimate {
+        value,
+        interval: of,
+    } = estimate;
+    format!(
+        "{} % {}",
+        percent_digits(value),
+        interval(&of, percent_digits)
+    )
 }
 
 impl fmt::Display for Threshold {
@@ -121,6 +187,7 @@ impl fmt::Display for Threshold {
         match self.bound {
             Bound::Increase(Percent(percent)) => write!(f, "{percent}%"),
             Bound::Time(time) => f.write_str(&format_duration(time)),
+            Bound::Change(Percent(percent)) => write!(f, "{percent}% {SINCE} {SAVED}"),
         }
     }
 }
@@ -167,6 +234,9 @@ pub enum ThresholdProblem {
     /// The bound is no duration.
     #[error(transparent)]
     Duration(#[from] UnitError),
+    /// A change is since something else, or no percentage.
+    #[error("a change is written \"2% since saved\", with a percentage")]
+    Change,
     /// The bound stands alone.
     #[error("missing unit in {0:?}: did you mean \"{0}%\" or \"{0}ms\"?")]
     NoUnit(String),
@@ -198,6 +268,13 @@ fn parse_bound(text: &str) -> Result<Bound, ThresholdProblem> {
             .ok()
             .filter(|number: &f64| number.is_finite())
     };
+    if let Some((bound, what)) = text.split_once(SINCE) {
+        return match parse_bound(bound.trim_end()) {
+            Ok(Bound::Increase(percent)) if what.trim() == SAVED => Ok(Bound::Change(percent)),
+            Err(problem @ ThresholdProblem::Percentage(_)) => Err(problem),
+            _ => Err(ThresholdProblem::Change),
+        };
+    }
     if let Some(percent) = text.strip_suffix('%') {
         return number(percent)
             .map(|percent| Bound::Increase(Percent(percent)))

@@ -85,6 +85,38 @@ pub enum Problem {
         /// The connection just above it.
         above: Duration,
     },
+    /// Results that are compared with were measured otherwise.
+    OtherThen {
+        /// What they are called.
+        name: String,
+        /// What differs.
+        what: String,
+        /// What it was then.
+        then: String,
+        /// What it is now.
+        now: String,
+    },
+    /// An arm's chain was made anew, so its keys, and lengths of signatures, are other ones.
+    ChainMadeAnew {
+        /// What the saved results are called.
+        name: String,
+        /// The arm.
+        arm: String,
+    },
+    /// The user's own certificates have changed.
+    OtherPem {
+        /// What the saved results are called.
+        name: String,
+        /// The arm.
+        arm: String,
+    },
+    /// Handshakes were calibrated anew.
+    OtherCosts {
+        /// What the saved results are called.
+        name: String,
+        /// The arm.
+        arm: String,
+    },
 }
 
 /// Finds what to mind, the gravest first.
@@ -199,6 +231,27 @@ impl fmt::Display for Problem {
                  where: compare other percentiles, or measure more connections",
                 milliseconds(*below),
                 milliseconds(*above)
+            ),
+            Problem::OtherThen {
+                name,
+                what,
+                then,
+                now,
+            } => write!(
+                f,
+                "since {name}, {what} has changed from {then} to {now}: its effect is in the changes, too"
+            ),
+            Problem::ChainMadeAnew { name, arm } => write!(
+                f,
+                "{arm}: its chain was made anew since {name}: to compare like with like, keep the folder \
+                 that LASTBYTE_CACHE names"
+            ),
+            Problem::OtherPem { name, arm } => {
+                write!(f, "{arm}: its certificates are not those of {name}")
+            }
+            Problem::OtherCosts { name, arm } => write!(
+                f,
+                "{arm}: its CPU time was calibrated anew since {name}: its effect is in the changes, too"
             ),
         }
     }

@@ -22,7 +22,8 @@ fn samples_are_read_as_they_were_written() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("rows.parquet");
     let file = File::create(&path).unwrap();
-    write_rows(file, ORIGIN, &experiment, &samples, &Environment::default()).unwrap();
+    let environment = Environment::default();
+    write_rows(file, ORIGIN, &experiment, &samples, &environment, None).unwrap();
 
     let mut read = MergedSamples::open(&path).unwrap();
     for sample in &samples {
@@ -57,6 +58,7 @@ fn a_sample_of_another_experiment_is_not_written() {
     let mut samples = samples(&experiment);
     samples[0].arm = 1;
     let out = io::Cursor::new(Vec::new());
-    let written = write_rows(out, ORIGIN, &experiment, &samples, &Environment::default());
+    let environment = Environment::default();
+    let written = write_rows(out, ORIGIN, &experiment, &samples, &environment, None);
     assert!(written.is_err());
 }

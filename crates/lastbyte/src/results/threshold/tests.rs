@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::results::fixtures::{CLASSICAL, HYBRID, cell, experiment, samples};
-use crate::results::{Outcome, Sample};
+use crate::results::{Interval, Outcome, Sample};
 use crate::study::Experiment;
 
 fn threshold(text: &str) -> Threshold {
@@ -42,6 +42,9 @@ fn both_bounds_and_both_comparisons() {
             bound: Bound::Time(Duration::from_millis(1500)),
         }
     );
+    for text in ["ttlb.p75 > 2% since saved", "ttlb.p75>2 %since   saved "] {
+        assert_eq!(threshold(text).bound, Bound::Change(Percent(2.0)));
+    }
 }
 
 #[test]
@@ -68,6 +71,19 @@ fn errors_name_the_mend() {
         ),
         ("ttlb.p75 > 10mss", "unknown unit \"mss\""),
         ("ttlb.p75 >", "empty duration"),
+        (
+            "ttlb.p75 > 2% since yesterday",
+            r#"a change is written "2% since saved""#,
+        ),
+        (
+            "ttlb.p75 > 2ms since saved",
+            r#"a change is written "2% since saved", with a percentage"#,
+        ),
+        (
+            "ttlb.p75 > 2 since saved",
+            r#"a change is written "2% since saved", with a percentage"#,
+        ),
+        ("ttlb.p75 > x% since saved", r#""x%" is no percentage"#),
     ] {
         let error = text.parse::<Threshold>().unwrap_err().to_string();
         assert!(
@@ -84,8 +100,8 @@ fn an_increase_is_of_arms_over_the_baseline() {
     assert_eq!(
         crossings("handshake.p50 > 40%", &results),
         [
-            "handshake.p50 > 40%: SecP256r1MLKEM768/ml-dsa-65 at 0B increases by 50 %",
-            "handshake.p50 > 40%: SecP256r1MLKEM768/ml-dsa-65 at 200KiB increases by 50 %",
+            "handshake.p50 > 40%: SecP256r1MLKEM768/ml-dsa-65 at 0B increases by 49.6 % [49.6, 49.7]",
+            "handshake.p50 > 40%: SecP256r1MLKEM768/ml-dsa-65 at 200KiB increases by 49.6 % [49.6, 49.7]",
         ]
     );
     assert_eq!(crossings("handshake.p50 > 60%", &results), [""; 0]);
@@ -97,8 +113,8 @@ fn a_time_is_of_every_arm() {
     assert_eq!(
         crossings("handshake.p50 > 100ms", &results),
         [
-            "handshake.p50 > 100ms: SecP256r1MLKEM768/ml-dsa-65 at 0B is 105.5 ms",
-            "handshake.p50 > 100ms: SecP256r1MLKEM768/ml-dsa-65 at 200KiB is 105.5 ms",
+            "handshake.p50 > 100ms: SecP256r1MLKEM768/ml-dsa-65 at 0B is 105.5 ms [105.4, 105.5]",
+            "handshake.p50 > 100ms: SecP256r1MLKEM768/ml-dsa-65 at 200KiB is 105.5 ms [105.4, 105.5]",
         ]
     );
     assert_eq!(crossings("handshake.p50 > 1ms", &results).len(), 4);
@@ -108,7 +124,7 @@ fn a_time_is_of_every_arm() {
     results.1.truncate(1);
     assert_eq!(
         crossings("handshake.p50 >= 1ms", &results),
-        ["handshake.p50 >= 1ms: secp256r1/rsa-2048 is 70.5 ms"]
+        ["handshake.p50 >= 1ms: secp256r1/rsa-2048 is 70.5 ms [70.5, 70.5]"]
     );
 }
 
@@ -156,6 +172,124 @@ fn a_percentile_that_was_not_asked_for_is_told() {
     );
 }
 
+/// What a threshold says of a change of the first arm's TTLB, which the second does not have.
+fn verdict(text: &str, change: Measured<Percent>) -> Verdict {
+    let results = measured();
+    let mut summary = Summary::new(&results.0, &results.1, &Percentile::USUAL);
+    let arm = &mut summary.cells[0].arms[0];
+    arm.ttlb.changes.insert(Percentile::MEDIAN, change);
+    threshold(text).verdict(arm).unwrap()
+}
+
+#[test]
+fn a_change_fails_only_if_noise_can_not_explain_it() {
+    let change = |value, low: f64, high: f64| {
+        Ok(Estimate {
+            value: Percent(value),
+            interval: Interval {
+                low: low.is_finite().then_some(Percent(low)),
+                high: high.is_finite().then_some(Percent(high)),
+            },
+        })
+    };
+    let kept = |text: &str| Verdict::Kept(format!("changed by {text}"));
+    let crossed = |text: &str| Verdict::Crossed(format!("changed by {text}"));
+    let unclear = |text: &str| Verdict::Unclear(format!("changed by {text}"));
+    for (bound, change, expected) in [
+        (">2%", change(1.0, 0.5, 1.5), kept("1.0 % [0.5, 1.5]")),
+        (">2%", change(1.0, -1.5, 1.5), kept("1.0 % [-1.5, 1.5]")),
+        (">2%", change(-9.0, -9.5, -8.0), kept("-9.0 % [-9.5, -8.0]")),
+        (">2%", change(1.0, -1.0, 3.0), unclear("1.0 % [-1.0, 3.0]")),
+        (">2%", change(3.0, -1.0, 7.0), unclear("3.0 % [-1.0, 7.0]")),
+        (">2%", change(3.0, 0.0, 7.0), unclear("3.0 % [0.0, 7.0]")),
+        (">2%", change(3.0, 0.5, 5.5), crossed("3.0 % [0.5, 5.5]")),
+        (">2%", change(3.0, 2.5, 3.5), crossed("3.0 % [2.5, 3.5]")),
+        (
+            ">2%",
+            change(3.0, 0.5, f64::INFINITY),
+            crossed("3.0 % [0.5, ∞]"),
+        ),
+        (
+            ">2%",
+            change(3.0, f64::NEG_INFINITY, 9.0),
+            unclear("3.0 % [-∞, 9.0]"),
+        ),
+        (
+            ">2%",
+            change(1.0, 0.5, f64::INFINITY),
+            unclear("1.0 % [0.5, ∞]"),
+        ),
+        // Without noise, the bound itself is where the comparison says.
+        (">2%", change(2.0, 2.0, 2.0), kept("2.0 % [2.0, 2.0]")),
+        (">=2%", change(2.0, 2.0, 2.0), crossed("2.0 % [2.0, 2.0]")),
+        (">0%", change(0.0, 0.0, 0.0), kept("0.0 % [0.0, 0.0]")),
+        (">0%", change(0.5, -0.5, 1.5), unclear("0.5 % [-0.5, 1.5]")),
+        // An improvement is asked for.
+        (
+            ">-5%",
+            change(-1.0, -2.0, 0.5),
+            crossed("-1.0 % [-2.0, 0.5]"),
+        ),
+        (
+            ">-5%",
+            change(-4.0, -9.0, 0.5),
+            unclear("-4.0 % [-9.0, 0.5]"),
+        ),
+        (
+            ">-5%",
+            change(-7.0, -8.0, -6.0),
+            kept("-7.0 % [-8.0, -6.0]"),
+        ),
+        (
+            ">2%",
+            Err(Absent::Failures {
+                failed: 9,
+                connections: 20,
+            }),
+            Verdict::Crossed("is absent: 9 of 20 connections failed".to_owned()),
+        ),
+        (
+            ">2%",
+            Err(Absent::NoSaved),
+            Verdict::Unclear("has no change: the saved results have none".to_owned()),
+        ),
+        (">2%", Err(Absent::NoData), Verdict::Idle(Absent::NoData)),
+    ] {
+        let text = format!("ttlb.p50 {bound} since saved");
+        assert_eq!(verdict(&text, change), expected, "{text}: {change:?}");
+    }
+}
+
+#[test]
+fn a_change_is_of_every_arm() {
+    let results = measured();
+    let mut summary = Summary::new(&results.0, &results.1, &Percentile::USUAL);
+    let change = |value: f64| {
+        let end = |by: f64| Some(Percent(value + by));
+        Ok(Estimate {
+            value: Percent(value),
+            interval: Interval {
+                low: end(-1.0),
+                high: end(1.0),
+            },
+        })
+    };
+    for arm in summary.cells.iter_mut().flat_map(|cell| &mut cell.arms) {
+        let value = if arm.role == Role::Baseline { 3.0 } else { 0.5 };
+        arm.ttlb.changes.insert(Percentile::MEDIAN, change(value));
+    }
+    let threshold = threshold("ttlb.p50 > 1% since saved");
+    let line = |arm, cell, change| format!("{threshold}: {arm} at {cell} changed by {change}");
+    assert_eq!(
+        threshold.crossings(&summary),
+        ["0B", "200KiB"].map(|cell| line(CLASSICAL, cell, "3.0 % [2.0, 4.0]"))
+    );
+    assert_eq!(
+        threshold.doubts(&summary),
+        ["0B", "200KiB"].map(|cell| line(HYBRID, cell, "0.5 % [-0.5, 1.5]"))
+    );
+}
+
 proptest! {
     #[test]
     fn what_is_written_is_what_is_read(
@@ -165,6 +299,7 @@ proptest! {
         bound in prop_oneof![
             (-1e6..1e6).prop_map(|percent| Bound::Increase(Percent(percent))),
             any::<u64>().prop_map(|nanos| Bound::Time(Duration::from_nanos(nanos))),
+            (-1e6..1e6).prop_map(|percent| Bound::Change(Percent(percent))),
         ],
     ) {
         let percentile = Percentile::new(percentile).unwrap();
@@ -173,7 +308,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_a_threshold_or_one_line(text in "\\PC*|ttlb.p[0-9]{1,3} ?[<>=]{1,2} ?[0-9a-z.%-]{0,6}") {
+    fn any_text_is_a_threshold_or_one_line(text in "\\PC*|ttlb.p[0-9]{1,3} ?[<>=]{1,2} ?[0-9a-z.%-]{0,6}( since( saved)?)?") {
         if let Err(error) = text.parse::<Threshold>() {
             prop_assert!(!error.to_string().contains('\n'), "{}", error);
         }

@@ -1,0 +1,217 @@
+//! What has changed since results were saved.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use lastbyte_link::{Seed, format_duration};
+
+use super::saved::{Moment, Saved};
+use super::stats::{self, Series};
+use super::warning::{Problem, Warning};
+use super::{Absent, Environment, Metric, MetricSummary, Percentile, Sample, Summary};
+use crate::study::{Arm, ArmChain, CpuTime, Experiment};
+
+/// What a summary was compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Since {
+    /// What the saved results are called.
+    pub name: String,
+    /// When they were saved, if they say.
+    pub at: Option<Moment>,
+    /// How their connections were resampled.
+    pub pairing: Pairing,
+}
+
+/// Whether connections of two samples are resampled together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pairing {
+    /// Those of one index met the same luck, which cancels in the change.
+    ByConnection,
+    /// Each sample has luck of its own.
+    Apart,
+}
+
+impl fmt::Display for Since {
+    /// `main, saved 2026-11-22 09:58 UTC, paired by connection`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        if let Some(at) = self.at {
+            write!(f, ", saved {at}")?;
+        }
+        write!(f, ", {}", self.pairing)
+    }
+}
+
+impl fmt::Display for Pairing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Pairing::ByConnection => "paired by connection",
+            Pairing::Apart => "not paired",
+        })
+    }
+}
+
+impl Summary {
+    /// Adds how every metric of `samples`, which are those summarised, has changed since `saved`, and
+    /// warnings of what else is not as it was.
+    pub fn compare_with(&mut self, saved: &Saved, samples: &[Sample], environment: &Environment) {
+        let experiment = &self.experiment;
+        let pairing = pairing(saved, experiment, environment);
+        let mut problems = differences(saved, experiment, environment);
+        for (index, cell) in self.cells.iter_mut().enumerate() {
+            for summary in &mut cell.arms {
+                let mut arms = experiment.arms.iter().enumerate();
+                let (Some((place, arm)), Some(then)) = (
+                    arms.find(|(_, arm)| arm.name == summary.label),
+                    saved.sample(&summary.label, &cell.cell),
+                ) else {
+                    continue;
+                };
+                let mut samples = samples.iter();
+                let Some(now) = samples.find(|now| (now.cell, now.arm) == (index, place)) else {
+                    continue;
+                };
+                for metric in Metric::ALL {
+                    let both = [now, then].map(|sample| series(sample, metric));
+                    let summary = summary.metric_mut(metric);
+                    summary.compare(both, &self.percentiles, experiment.seed, pairing);
+                }
+                problems.extend(other_chain(saved, arm, now, then));
+                problems.extend(other_costs(saved, arm, now, then));
+            }
+        }
+        for (index, problem) in problems.iter().enumerate() {
+            if !problems.iter().take(index).any(|other| other == problem) {
+                self.warnings.push(Warning {
+                    problem: problem.clone(),
+                    cells: Vec::new(),
+                });
+            }
+        }
+        self.since = Some(Since {
+            name: saved.name.clone(),
+            at: saved.at,
+            pairing,
+        });
+    }
+}
+
+impl MetricSummary {
+    /// Of the series of now and then.
+    fn compare(
+        &mut self,
+        [now, then]: [Series; 2],
+        percentiles: &[Percentile],
+        seed: Seed,
+        pairing: Pairing,
+    ) {
+        let resampled = match pairing {
+            Pairing::ByConnection => stats::percentiles(&[now, then], percentiles, seed),
+            // Another seed draws independently.
+            Pairing::Apart => [(now, seed), (then, Seed(!seed.0))]
+                .into_iter()
+                .flat_map(|(series, seed)| stats::percentiles(&[series], percentiles, seed))
+                .collect(),
+        };
+        let [now, then] = &*resampled else {
+            return;
+        };
+        for (percentile, time) in &self.percentiles {
+            let change = now.increase(then, *percentile).ok_or(Absent::NoSaved);
+            self.changes.insert(*percentile, time.and(change));
+        }
+    }
+}
+
+fn series(sample: &Sample, metric: Metric) -> Series {
+    let rows = sample.rows.iter();
+    rows.map(|row| (row.index, metric.of(row))).collect()
+}
+
+/// Luck is a function of the seed, and the engine's emulator draws it.
+fn pairing(saved: &Saved, experiment: &Experiment, environment: &Environment) -> Pairing {
+    let luck = |experiment: &Experiment, environment: &Environment| {
+        let is_virtual = environment.engine == "virtual";
+        (
+            experiment.seed,
+            environment.engine.clone(),
+            is_virtual.then_some(experiment.emulation),
+        )
+    };
+    match luck(experiment, environment) == luck(&saved.experiment, &saved.environment) {
+        true => Pairing::ByConnection,
+        false => Pairing::Apart,
+    }
+}
+
+/// What else than the arms is not as it was.
+fn differences(saved: &Saved, experiment: &Experiment, environment: &Environment) -> Vec<Problem> {
+    let told = |experiment: &Experiment, environment: &Environment| {
+        let mut told = vec![
+            ("the engine".to_owned(), environment.engine.clone()),
+            ("the kernel".to_owned(), environment.kernel.clone()),
+            ("the seed".to_owned(), experiment.seed.0.to_string()),
+            (
+                "the timeout".to_owned(),
+                format_duration(experiment.timeout),
+            ),
+        ];
+        let is_virtual = environment.engine == "virtual";
+        if is_virtual {
+            told.push(("the emulation".to_owned(), experiment.emulation.to_string()));
+            told.push(("CPU time".to_owned(), experiment.cpu.to_string()));
+        }
+        if !is_virtual || experiment.cpu == CpuTime::Calibrated {
+            told.push(("the processor".to_owned(), environment.host.cpu.clone()));
+        }
+        let versions = environment.versions.iter();
+        told.extend(
+            versions.map(|(name, version)| (format!("the version of {name}"), version.clone())),
+        );
+        let sysctls = environment.sysctls.iter();
+        told.extend(sysctls.map(|(name, value)| (name.clone(), value.clone())));
+        told
+    };
+    let then: BTreeMap<_, _> = told(&saved.experiment, &saved.environment)
+        .into_iter()
+        .collect();
+    let now = told(experiment, environment).into_iter();
+    now.filter_map(|(what, now)| {
+        // What is told on one side alone goes with something that is told on both.
+        let then = then.get(&what).filter(|then| **then != now)?.clone();
+        Some(Problem::OtherThen {
+            name: saved.name.clone(),
+            what,
+            then,
+            now,
+        })
+    })
+    .collect()
+}
+
+fn other_chain(saved: &Saved, arm: &Arm, now: &Sample, then: &Sample) -> Option<Problem> {
+    let (name, arm_name) = (saved.name.clone(), arm.name.clone());
+    match &arm.chain {
+        _ if now.chain_digest == then.chain_digest => None,
+        ArmChain::Made(_) => Some(Problem::ChainMadeAnew {
+            name,
+            arm: arm_name,
+        }),
+        ArmChain::Pem(_) => Some(Problem::OtherPem {
+            name,
+            arm: arm_name,
+        }),
+    }
+}
+
+fn other_costs(saved: &Saved, arm: &Arm, now: &Sample, then: &Sample) -> Option<Problem> {
+    // Whether there are any is told of the whole experiment.
+    let (then, now) = (then.engine.cpu_costs?, now.engine.cpu_costs?);
+    (then != now).then(|| Problem::OtherCosts {
+        name: saved.name.clone(),
+        arm: arm.name.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests;
