@@ -4,24 +4,34 @@ use std::time::Duration;
 
 use super::json::{milliseconds, percent};
 use crate::results::{
-    ArmSummary, CellSummary, Estimate, Measured, Metric, MetricSummary, Percent, Percentile, Role,
-    Summary, Validity,
+    ArmSummary, CellSummary, Estimate, Measured, Metric, MetricSummary, Pairing, Percent,
+    Percentile, Role, Since, Summary, Validity,
 };
 
 /// One line for each cell, arm and metric, after a line with the names of the fields: what was
 /// measured, then for each percentile its time in milliseconds, its increase over the baseline in
-/// percent, and the ends of their intervals. A field is empty where there is no number.
+/// percent, and the ends of their intervals. Where there are saved results, follow their name,
+/// whether connections are paired, and for each percentile its change in percent. A field is empty
+/// where there is no number.
 pub fn csv(summary: &Summary) -> String {
     let mut csv = ::csv::Writer::from_writer(Vec::new());
     let mut write = |fields: Vec<String>| {
         // Writing to memory cannot fail, and all records are made to have one length.
         let _ = csv.write_record(fields);
     };
-    write(names(&summary.percentiles));
+    let mut titles = names(&summary.percentiles);
+    if summary.since.is_some() {
+        titles.extend(change_names(&summary.percentiles));
+    }
+    write(titles);
     for cell in &summary.cells {
         for arm in &cell.arms {
             for metric in Metric::ALL {
-                write(fields(cell, arm, metric, &summary.percentiles));
+                let mut fields = fields(cell, arm, metric, &summary.percentiles);
+                if let Some(since) = &summary.since {
+                    fields.extend(change_fields(since, arm, metric, &summary.percentiles));
+                }
+                write(fields);
             }
         }
     }
@@ -71,6 +81,37 @@ fn names(percentiles: &[Percentile]) -> Vec<String> {
         .map(str::to_owned)
         .chain(estimates)
         .collect()
+}
+
+fn change_names(percentiles: &[Percentile]) -> impl Iterator<Item = String> {
+    const CHANGES: [&str; 3] = [
+        "change_percent",
+        "change_low_percent",
+        "change_high_percent",
+    ];
+    let changes = percentiles.iter().flat_map(|percentile| {
+        let name = move |name: &str| format!("{percentile}_{name}");
+        CHANGES.into_iter().map(name)
+    });
+    ["since", "paired"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(changes)
+}
+
+fn change_fields(
+    since: &Since,
+    arm: &ArmSummary,
+    metric: Metric,
+    percentiles: &[Percentile],
+) -> Vec<String> {
+    let paired = since.pairing == Pairing::ByConnection;
+    let mut fields = vec![since.name.clone(), paired.to_string()];
+    for percentile in percentiles {
+        let change = arm.metric(metric).changes.get(percentile);
+        fields.extend(estimate(change, |change| percent(change).to_string()));
+    }
+    fields
 }
 
 fn fields(

@@ -12,7 +12,8 @@ use super::text;
 use crate::results::check::{cipher_suite_name, group_name, signature_name};
 use crate::results::{
     Absent, ArmSummary, CellSummary, EarlyData, Environment, Estimate, Interval, Measured, Metric,
-    Percent, Percentile, Resumption, Role, Summary, Typical, Validity, WireSummary,
+    Moment, Pairing, Percent, Percentile, Resumption, Role, Since, Summary, Typical, Validity,
+    WireSummary,
 };
 use crate::study::Connections;
 
@@ -28,7 +29,10 @@ pub fn json(summary: &Summary, environment: &Environment) -> String {
     }
     let cells = summary.cells.iter().enumerate();
     let cells = cells
-        .map(|(index, cell)| CellDocument::new(cell, &format!("cells[{index}]"), &mut notes))
+        .map(|(index, cell)| {
+            let path = format!("cells[{index}]");
+            CellDocument::new(cell, summary.since.as_ref(), &path, &mut notes)
+        })
         .collect();
     let document = Document {
         schema: "lastbyte.compare/1",
@@ -41,6 +45,11 @@ pub fn json(summary: &Summary, environment: &Environment) -> String {
         connections: summary.experiment.connections.most(),
         until: UntilDocument::new(summary),
         timeout_ms: milliseconds(summary.experiment.timeout),
+        since: summary.since.as_ref().map(|since| SinceDocument {
+            name: &since.name,
+            saved: since.at.map(Moment::rfc3339),
+            paired: since.pairing == Pairing::ByConnection,
+        }),
         cells,
     };
     // Serialising plain structures to memory cannot fail.
@@ -97,6 +106,8 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<UntilDocument>,
     timeout_ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<SinceDocument<'a>>,
     cells: Vec<CellDocument<'a>>,
 }
 
@@ -108,6 +119,14 @@ struct UntilDocument {
     most: u32,
     looks: usize,
     level_percent: f64,
+}
+
+/// The saved results that changes are since.
+#[derive(Serialize)]
+struct SinceDocument<'a> {
+    name: &'a str,
+    saved: Option<String>,
+    paired: bool,
 }
 
 #[derive(Serialize)]
@@ -128,6 +147,8 @@ struct CellDocument<'a> {
     think_ms: f64,
     arms: Vec<ArmDocument<'a>>,
     increase_percent: Vec<IncreaseDocument<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change_percent: Option<Vec<IncreaseDocument<'a>>>,
 }
 
 /// One direction of a link.
@@ -188,6 +209,7 @@ struct MeasurementDocument {
     endpoint_wait_p50_ms: f64,
 }
 
+/// Increases over the baseline, or changes since results were saved.
 #[derive(Serialize)]
 struct IncreaseDocument<'a> {
     arm: &'a str,
@@ -261,7 +283,12 @@ impl UntilDocument {
 }
 
 impl<'a> CellDocument<'a> {
-    fn new(summary: &'a CellSummary, path: &str, notes: &mut Notes) -> CellDocument<'a> {
+    fn new(
+        summary: &'a CellSummary,
+        since: Option<&Since>,
+        path: &str,
+        notes: &mut Notes,
+    ) -> CellDocument<'a> {
         let cell = &summary.cell;
         let [forward, backward] = [&cell.link.forward, &cell.link.backward];
         let mut arms = Vec::new();
@@ -277,9 +304,21 @@ impl<'a> CellDocument<'a> {
             }
             for metric in Metric::ALL {
                 let path = format!("{path}.increase_percent[{}]", increase_percent.len());
-                increase_percent.push(IncreaseDocument::new(arm, metric, &path, notes));
+                let increases = &arm.metric(metric).increases;
+                increase_percent.push(IncreaseDocument::new(arm, metric, increases, &path, notes));
             }
         }
+        let change_percent = since.map(|_| {
+            let mut changes = Vec::new();
+            for arm in &summary.arms {
+                for metric in Metric::ALL {
+                    let path = format!("{path}.change_percent[{}]", changes.len());
+                    let of = &arm.metric(metric).changes;
+                    changes.push(IncreaseDocument::new(arm, metric, of, &path, notes));
+                }
+            }
+            changes
+        });
         if forward.rate.is_none() && backward.rate.is_none() {
             notes.add(&format!("{path}.rate_bps"), "the link has no rate limit");
         }
@@ -325,6 +364,7 @@ impl<'a> CellDocument<'a> {
             think_ms: milliseconds(cell.think),
             arms,
             increase_percent,
+            change_percent,
         }
     }
 }
@@ -455,10 +495,10 @@ impl<'a> IncreaseDocument<'a> {
     fn new(
         arm: &'a ArmSummary,
         metric: Metric,
+        increases: &BTreeMap<Percentile, Measured<Percent>>,
         path: &str,
         notes: &mut Notes,
     ) -> IncreaseDocument<'a> {
-        let increases = &arm.metric(metric).increases;
         notes.add_absent(path, increases);
         IncreaseDocument {
             arm: &arm.label,

@@ -5,7 +5,8 @@ use super::messages::{Messages, messages};
 use super::text;
 use crate::results::{ArmSummary, CellSummary, Metric, Percentile, Summary, Validity};
 
-/// What it comes to, a table for each cell, the handshakes' messages, and warnings.
+/// What it comes to, a table for each cell, one of what has changed, the handshakes' messages, and
+/// warnings.
 pub fn markdown(summary: &Summary) -> String {
     let mut out = String::new();
     for sentence in answer(summary) {
@@ -14,6 +15,13 @@ pub fn markdown(summary: &Summary) -> String {
     for cell in summary.cells.iter().filter(|cell| !cell.arms.is_empty()) {
         let times = times(cell, &summary.percentiles);
         out.push_str(&format!("**{}**\n\n{times}\n", cell.cell));
+    }
+    if let Some(since) = &summary.since {
+        let changes = changes(summary);
+        out.push_str(&format!(
+            "**since {}**\n\n{changes}\n",
+            escape(&since.to_string())
+        ));
     }
     for line in [text::legend(summary), text::precision(summary)]
         .into_iter()
@@ -56,6 +64,29 @@ fn times(cell: &CellSummary, percentiles: &[Percentile]) -> String {
         })
     });
     table(2, titles.collect(), rows)
+}
+
+/// Changes of all cells.
+fn changes(summary: &Summary) -> String {
+    let titles = ["cell", "metric", "arm"].map(str::to_owned);
+    let titles = titles
+        .into_iter()
+        .chain(summary.percentiles.iter().map(Percentile::to_string));
+    let mut rows = Vec::new();
+    for cell in &summary.cells {
+        for metric in text::metrics(cell) {
+            for arm in &cell.arms {
+                let words = [
+                    cell.cell.to_string(),
+                    text::metric(*metric).into(),
+                    label(arm),
+                ];
+                let changes = arm.metric(*metric).changes.values().map(text::increase);
+                rows.push(words.into_iter().chain(changes).collect());
+            }
+        }
+    }
+    table(3, titles.collect(), rows.into_iter())
 }
 
 /// `250.8 ms (+1.9 % [1.7, 2.1])`

@@ -8,7 +8,8 @@ use super::messages::{Messages, messages};
 use super::text;
 use crate::results::number::millisecond_digits;
 use crate::results::{
-    ArmSummary, CellSummary, Measured, Metric, Percentile, Role as ArmRole, Summary, Validity,
+    ArmSummary, CellSummary, Measured, Metric, Percentile, Role as ArmRole, Since, Summary,
+    Validity,
 };
 
 /// The results as text of at most 100 columns: times and increases of each cell, the handshakes'
@@ -17,6 +18,10 @@ pub fn table(summary: &Summary, style: Style) -> String {
     let mut times = Vec::new();
     for cell in &summary.cells {
         times.extend(cell_lines(cell, &summary.percentiles));
+        times.push(Line::Text(Role::Normal, String::new()));
+    }
+    if let Some(since) = &summary.since {
+        times.extend(change_lines(summary, since));
         times.push(Line::Text(Role::Normal, String::new()));
     }
     let mut out = set(&times, style);
@@ -69,6 +74,31 @@ fn cell_lines(cell: &CellSummary, percentiles: &[Percentile]) -> Vec<Line> {
         lines.push(Line::Fields(name, std::mem::take(&mut titles)));
         for arm in &cell.arms {
             lines.extend(arm_lines(cell, arm, *metric));
+        }
+    }
+    lines
+}
+
+/// How every cell has changed.
+fn change_lines(summary: &Summary, since: &Since) -> Vec<Line> {
+    let heading = wrap(&format!("since {since}"), 2);
+    let mut lines = vec![Line::Text(Role::Heading, heading)];
+    for cell in summary.cells.iter().filter(|cell| !cell.arms.is_empty()) {
+        lines.push(Line::Text(Role::Normal, cell.cell.to_string()));
+        let percentiles = summary.percentiles.iter();
+        let mut titles: Vec<Field> = percentiles
+            .map(|percentile| Field::new(Role::Dim, percentile.to_string()))
+            .collect();
+        for metric in text::metrics(cell) {
+            let name = Field::new(Role::Normal, format!("  {}", text::metric(*metric)));
+            lines.push(Line::Fields(name, std::mem::take(&mut titles)));
+            for arm in &cell.arms {
+                let changes = arm.metric(*metric).changes.values().map(text::increase);
+                lines.push(Line::Fields(
+                    Field::new(Role::Normal, format!("    {}", arm.label)),
+                    changes.map(|text| Field::new(Role::Normal, text)).collect(),
+                ));
+            }
         }
     }
     lines

@@ -1,13 +1,18 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::fs::File;
 use std::time::Duration;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::*;
 use crate::results::fixtures::{CLASSICAL, HYBRID, MIXED, cell, experiment, samples};
-use crate::results::{Environment, Host, Outcome, Percentile, Sample, Summary, Validity};
+use crate::results::rows::Origin;
+use crate::results::{
+    Environment, Host, Moment, Outcome, Percentile, Sample, Saved, Summary, Validity, write_rows,
+};
 use crate::study::{Connections, Experiment, Until};
 
 fn summary(experiment: &Experiment, samples: &[Sample]) -> Summary {
@@ -15,7 +20,7 @@ fn summary(experiment: &Experiment, samples: &[Sample]) -> Summary {
 }
 
 /// The question that `compare` answers when nothing is asked.
-fn headline() -> Summary {
+pub(super) fn headline() -> Summary {
     let cells = ["0KiB", "50KiB", "200KiB"]
         .map(|data| cell("0%", data))
         .into();
@@ -29,7 +34,7 @@ fn alone() -> Summary {
 }
 
 /// Three arms, with all that can go wrong on a lossy path.
-fn troubled() -> Summary {
+pub(super) fn troubled() -> Summary {
     let cells = vec![cell("0%", "0KiB"), cell("5%", "200KiB")];
     let experiment = experiment(&[CLASSICAL, HYBRID, MIXED], cells, 60);
     let mut samples = samples(&experiment);
@@ -53,7 +58,7 @@ fn troubled() -> Summary {
     summary(&experiment, &samples)
 }
 
-fn environment() -> Environment {
+pub(super) fn environment() -> Environment {
     let pairs = |pairs: &[(&str, &str)]| {
         pairs
             .iter()
@@ -72,6 +77,86 @@ fn environment() -> Environment {
             memory_bytes: 1 << 30,
         },
     }
+}
+
+/// One arm is slower than it was, one cell had failures then, and the kernel is another one.
+fn changed() -> (Summary, Environment) {
+    let cells = vec![cell("0%", "0KiB"), cell("1%", "50KiB")];
+    let experiment = experiment(&[CLASSICAL, HYBRID], cells, 60);
+    let mut then = samples(&experiment);
+    for row in &mut then[1].rows {
+        row.times.handshake = row.times.handshake.map(|time| time * 9 / 10);
+    }
+    for row in &mut then[2].rows[..9] {
+        row.outcome = Outcome::TimedOut;
+    }
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("main.parquet");
+    let origin = Origin {
+        study: "compare",
+        measure: "compare",
+        engine: "live",
+    };
+    let mut environment = environment();
+    let (file, at) = (File::create(&path).unwrap(), Moment(1_795_341_487));
+    write_rows(file, origin, &experiment, &then, &environment, Some(at)).unwrap();
+    environment.kernel = "Linux 6.12.9".into();
+    let now = samples(&experiment);
+    let mut summary = summary(&experiment, &now);
+    let saved = Saved::open(&path, "main").unwrap();
+    summary.compare_with(&saved, &now, &environment);
+    (summary, environment)
+}
+
+#[test]
+fn changes_in_a_terminal() {
+    let table = table(&changed().0, Style::Plain);
+    assert!(table.lines().all(|line| line.chars().count() <= 100));
+    assert_snapshot!(table);
+}
+
+#[test]
+fn changes_in_markdown() {
+    assert_snapshot!(markdown(&changed().0));
+}
+
+#[test]
+fn changes_in_csv() {
+    let (summary, _) = changed();
+    let told = csv(&summary);
+    // What was there before keeps its place.
+    let before = csv(&Summary {
+        since: None,
+        ..summary
+    });
+    for (told, before) in told.lines().zip(before.lines()) {
+        assert!(told.starts_with(&format!("{before},")), "{told}");
+    }
+    assert_snapshot!(told);
+}
+
+#[test]
+fn changes_in_json() {
+    let (summary, environment) = changed();
+    let document = json(&summary, &environment);
+    assert_valid(&document);
+    let document: Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(
+        document["since"],
+        json!({"name": "main", "saved": "2026-11-22T09:58:07Z", "paired": true})
+    );
+    let changes = &document["cells"][0]["change_percent"];
+    assert_eq!(changes.as_array().unwrap().len(), 8);
+    assert_eq!(changes[5]["arm"], HYBRID);
+    assert_eq!(changes[5]["metric"], "handshake");
+    assert_eq!(changes[5]["p50"]["value"], 11.1111);
+    assert_eq!(
+        document["cells"][1]["change_percent"][3]["p90"]["value"],
+        Value::Null
+    );
+    let notes = document["notes"].as_array().unwrap();
+    let note = "cells[1].change_percent[3].p90: the saved results have none";
+    assert!(notes.contains(&json!(note)), "{notes:#?}");
 }
 
 #[test]
