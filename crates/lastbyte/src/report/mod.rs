@@ -4,6 +4,7 @@ mod answer;
 mod chart;
 mod csv;
 mod json;
+mod junit;
 mod layout;
 mod markdown;
 mod messages;
@@ -19,6 +20,7 @@ pub mod validation;
 
 pub use self::csv::csv;
 pub use json::{SCHEMA, json};
+pub use junit::{Samples, junit};
 pub use layout::Style;
 pub use markdown::markdown;
 pub use table::table;
