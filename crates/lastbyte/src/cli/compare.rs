@@ -1,27 +1,28 @@
 //! `lastbyte compare`.
 
 use std::ffi::OsString;
-use std::fs::{File, Permissions};
-use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::io::{self, Seek, Write};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::SystemTime;
 
 use clap::{Args, ValueEnum};
 use lastbyte_pki::Store;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use super::draft::Draft;
 use super::engine::{self, Engine};
 use super::options::{Network, Sampling};
 use super::progress::Bar;
+use super::saved::SavedName;
 use super::{Failure, print, style};
 use crate::lab::{self, Ending, Engine as _, LiveEngine, PreparedArm, Run};
 use crate::report;
 use crate::results::rows::{Batch, CsvWriter, Origin};
 use crate::results::{
-    Bound, Environment, Percentile, Sample, Summary, Threshold, Validity, write_rows,
+    Bound, Environment, Moment, Percentile, Sample, Summary, Threshold, Validity, write_rows,
 };
 use crate::study::{Arm, EngineChoice, Experiment};
 
@@ -56,9 +57,20 @@ pub(super) struct Compare {
     /// Keep every connection (FILE.parquet, FILE.csv) or the JSON document (FILE.json)
     #[arg(short, long, value_name = "FILE", help_heading = RESULTS)]
     output: Option<Output>,
-    /// Exit with 99 if a threshold is crossed: `ttlb.p75 > 10%`, `handshake.p90 > 300ms`
+    /// Save the results under a name, in .lastbyte below the current folder, or as a file:
+    /// ./FILE.parquet
+    #[arg(long, value_name = "NAME", help_heading = RESULTS)]
+    save: Option<SavedName>,
+    /// Tell what has changed since results were saved
+    #[arg(long, value_name = "NAME", help_heading = RESULTS)]
+    compare_to: Option<SavedName>,
+    /// Exit with 99 if a threshold is crossed: `ttlb.p75 > 10%`, `handshake.p90 > 300ms`,
+    /// `ttlb.p75 > 2% since saved`
     #[arg(long, value_name = "THRESHOLD", value_delimiter = ',', help_heading = RESULTS)]
     fail_if: Vec<Threshold>,
+    /// Write what became of the thresholds as JUnit XML
+    #[arg(long, value_name = "FILE", help_heading = RESULTS)]
+    junit: Option<PathBuf>,
     /// Fail if a sample is invalid
     #[arg(long, help_heading = RESULTS)]
     strict: bool,
@@ -110,20 +122,21 @@ impl Compare {
             // Before anything else: it needs a process with one thread.
             lab::acquire()?;
         }
-        let output = self.output.as_ref().map(Draft::new).transpose()?;
+        let draft = |path| Draft::new(path);
+        let output = self.output.as_ref().map(|output| &*output.path);
+        let output = output.map(draft).transpose()?;
+        let junit = self.junit.as_deref().map(draft).transpose()?;
         let interrupt = interrupt().map_err(Failure::run)?;
 
         let arms = self.arms()?;
-        if let Some(threshold) = self
-            .fail_if
-            .iter()
-            .find(|threshold| arms.len() == 1 && matches!(threshold.bound, Bound::Increase(_)))
-        {
-            return Err(Failure::Usage(format!(
-                "threshold \"{threshold}\" is an increase over the baseline: name an arm with --against"
-            )));
-        }
+        self.check_thresholds(&arms)?;
         let experiment = (self.network.experiment(arms, &self.sampling)).map_err(Failure::Usage)?;
+        let saved = self.compare_to.as_ref().map(SavedName::open).transpose()?;
+        if let Some(saved) = &saved {
+            saved.check(&experiment).map_err(Failure::usage)?;
+        }
+        let save = self.save.as_ref().map(SavedName::place).transpose()?;
+        let save = save.map(draft).transpose()?;
         // A threshold can be of a percentile that is not among the usual ones.
         let percentiles: Vec<_> = Percentile::USUAL
             .into_iter()
@@ -155,9 +168,29 @@ impl Compare {
             }
         };
 
-        let summary = Summary::new(&experiment, &run.samples, &percentiles);
-        if let Some(draft) = output {
-            draft.write(&experiment, &run, &summary, &environment)?;
+        let mut summary = Summary::new(&experiment, &run.samples, &percentiles);
+        if let Some(saved) = &saved {
+            summary.compare_with(saved, &run.samples, &environment);
+        }
+        let rows = Rows {
+            experiment: &experiment,
+            samples: &run.samples,
+            environment: &environment,
+        };
+        if let (Some(draft), Some(output)) = (output, &self.output) {
+            draft.write(|out| match output.content {
+                Content::Parquet => rows.write_parquet(out, None),
+                Content::Csv => rows.write_csv(out),
+                Content::Document => out.write_all(report::json(&summary, &environment).as_bytes()),
+            })?;
+        }
+        if let Some(draft) = junit {
+            let samples = match self.strict {
+                true => report::Samples::MustBeValid,
+                false => report::Samples::AsTheyAre,
+            };
+            let junit = report::junit(&summary, &environment, &self.fail_if, samples);
+            draft.write(|out| out.write_all(junit.as_bytes()))?;
         }
         if self.engine == EngineChoice::Auto {
             let _ = writeln!(io::stderr(), "lastbyte: {}", chosen.reason);
@@ -168,7 +201,37 @@ impl Compare {
             Format::Csv => report::csv(&summary),
             Format::Markdown => report::markdown(&summary),
         })?;
+        // What crosses a threshold was measured all the same.
+        let is_complete = run.ending == Ending::Complete && self.check_samples(&summary).is_ok();
+        if let Some(draft) = save.filter(|_| is_complete) {
+            let now = SystemTime::now().into();
+            draft.write(|out| rows.write_parquet(out, Some(now)))?;
+        } else if self.save.is_some() {
+            let _ = writeln!(io::stderr(), "lastbyte: nothing was saved");
+        }
         self.verdict(&run, &summary)
+    }
+
+    fn check_thresholds(&self, arms: &[Arm]) -> Result<(), Failure> {
+        for threshold in &self.fail_if {
+            let mend = match threshold.bound {
+                Bound::Increase(_) if arms.len() == 1 => {
+                    "is an increase over the baseline: name an arm with --against"
+                }
+                Bound::Change(_) if self.compare_to.is_none() => {
+                    "is a change since saved results: name them with --compare-to"
+                }
+                _ => continue,
+            };
+            return Err(Failure::Usage(format!("threshold \"{threshold}\" {mend}")));
+        }
+        if self.junit.is_some() && self.fail_if.is_empty() && !self.strict {
+            return Err(Failure::Usage(
+                "--junit has nothing to tell: state what must hold with --fail-if or --strict"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
     }
 
     fn arms(&self) -> Result<Vec<Arm>, Failure> {
@@ -203,12 +266,23 @@ impl Compare {
         let crossings: Vec<_> = (self.fail_if.iter())
             .flat_map(|threshold| threshold.crossings(summary))
             .collect();
+        let doubts = self
+            .fail_if
+            .iter()
+            .flat_map(|threshold| threshold.doubts(summary));
+        for doubt in doubts {
+            let _ = writeln!(io::stderr(), "lastbyte: can't tell: {doubt}");
+        }
         for crossing in &crossings {
             let _ = writeln!(io::stderr(), "lastbyte: threshold crossed: {crossing}");
         }
         if !crossings.is_empty() {
             return Err(Failure::Threshold);
         }
+        self.check_samples(summary)
+    }
+
+    fn check_samples(&self, summary: &Summary) -> Result<(), Failure> {
         let arms = summary.cells.iter().flat_map(|cell| &cell.arms);
         if arms.clone().all(|arm| arm.wire.is_none()) {
             return Err(Failure::Run("no connection completed".to_owned()));
@@ -248,88 +322,42 @@ pub(super) fn interrupt() -> io::Result<Arc<AtomicBool>> {
     Ok(interrupt)
 }
 
-/// A file that takes its name once it is complete, so that an earlier one is never lost
-/// to a run that fails.
-struct Draft<'a> {
-    output: &'a Output,
-    file: tempfile::NamedTempFile<File>,
+/// The connections of a run, and all that they depend on.
+struct Rows<'a> {
+    experiment: &'a Experiment,
+    samples: &'a [Sample],
+    environment: &'a Environment,
 }
 
-impl<'a> Draft<'a> {
-    /// Before anything is measured, so that a place that can't be written is told at once.
-    fn new(output: &'a Output) -> Result<Self, Failure> {
-        let folder = match output.path.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
-        };
-        if output.path.is_dir() {
-            return Err(cannot_write(output, "it is a folder"));
-        }
-        if !folder.is_dir() {
-            let problem = format!("there is no folder \"{}\": make it first", folder.display());
-            return Err(cannot_write(output, problem));
-        }
-        let file = tempfile::Builder::new()
-            .prefix(".lastbyte-")
-            // Less the umask, as for any file that a user makes.
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder)
-            .map_err(|error| cannot_write(output, error))?;
-        Ok(Self { output, file })
+impl Rows<'_> {
+    fn write_parquet(
+        &self,
+        out: impl Write + Seek + Send,
+        saved: Option<Moment>,
+    ) -> io::Result<()> {
+        write_rows(
+            out,
+            self.origin(),
+            self.experiment,
+            self.samples,
+            self.environment,
+            saved,
+        )
     }
 
-    fn write(
-        mut self,
-        experiment: &Experiment,
-        run: &Run,
-        summary: &Summary,
-        environment: &Environment,
-    ) -> Result<(), Failure> {
-        let origin = Origin {
+    fn write_csv(&self, out: impl Write) -> io::Result<()> {
+        let mut writer = CsvWriter::new(out)?;
+        for sample in self.samples {
+            writer.write(&Batch::new(self.origin(), self.experiment, sample)?)?;
+        }
+        writer.finish()
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        Origin {
             study: "compare",
             measure: "compare",
-            engine: &environment.engine,
-        };
-        let mut out = BufWriter::new(self.file.as_file_mut());
-        let written = match self.output.content {
-            Content::Parquet => write_rows(
-                &mut out,
-                origin,
-                experiment,
-                &run.samples,
-                environment,
-                None,
-            ),
-            Content::Csv => write_csv(&mut out, origin, experiment, &run.samples),
-            Content::Document => out.write_all(report::json(summary, environment).as_bytes()),
-        };
-        written
-            .and_then(|()| out.flush())
-            .map_err(|error| cannot_write(self.output, error))?;
-        drop(out);
-        self.file
-            .persist(&self.output.path)
-            .map_err(|error| cannot_write(self.output, error.error))?;
-        Ok(())
+            engine: &self.environment.engine,
+        }
     }
-}
-
-fn write_csv(
-    out: impl Write,
-    origin: Origin<'_>,
-    experiment: &Experiment,
-    samples: &[Sample],
-) -> io::Result<()> {
-    let mut writer = CsvWriter::new(out)?;
-    for sample in samples {
-        writer.write(&Batch::new(origin, experiment, sample)?)?;
-    }
-    writer.finish()
-}
-
-fn cannot_write(output: &Output, error: impl std::fmt::Display) -> Failure {
-    Failure::Usage(format!(
-        "can't write \"{}\": {error}",
-        output.path.display()
-    ))
 }

@@ -4,6 +4,7 @@ mod calibrate;
 mod chain;
 mod compare;
 mod doctor;
+mod draft;
 mod engine;
 mod kernel;
 mod options;
@@ -11,6 +12,7 @@ mod progress;
 mod published;
 mod report;
 mod run;
+mod saved;
 mod stacks;
 mod validate;
 
