@@ -104,6 +104,22 @@ fn options_that_can_not_be() {
             "a threshold is crossed from below: use > or >=",
         ),
         (
+            vec!["compare", "--fail-if", "ttlb.p50 > 10ms since saved"],
+            r#"a change is written "2% since saved", with a percentage"#,
+        ),
+        (
+            vec!["compare", "--save", ""],
+            "'--save <NAME>': give it a name",
+        ),
+        (
+            vec!["compare", "--save", "main.parquet"],
+            "'--save <NAME>': for a file in this folder, write ./main.parquet",
+        ),
+        (
+            vec!["compare", "--compare-to", "topic/chain"],
+            "'--compare-to <NAME>': with a /, it is the path of a file: .../NAME.parquet",
+        ),
+        (
             vec!["compare", "--rt", "5ms"],
             "a similar argument exists: '--rtt'",
         ),

@@ -73,7 +73,7 @@ impl Suite {
                     name: format!("sample{}", cell.place()),
                     class: arm.name.clone(),
                     time: Duration::ZERO,
-                    outcome: Outcome::Broken("was not measured to the end".to_owned()),
+                    outcome: Outcome::Broken("was not measured".to_owned()),
                 }),
             }
         }
