@@ -18,9 +18,7 @@ mod validate;
 
 use std::ffi::OsString;
 use std::fmt;
-use std::fs::Permissions;
 use std::io::{self, IsTerminal, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -221,20 +219,4 @@ fn print(text: &str) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
-}
-
-/// Writes a file that takes its name once it is complete.
-fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    let mut file = tempfile::Builder::new()
-        .prefix(".lastbyte-")
-        // Less the umask, as for any file that a user makes.
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder)?;
-    file.write_all(content)?;
-    file.persist(path)?;
-    Ok(())
 }

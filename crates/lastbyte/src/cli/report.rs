@@ -1,11 +1,13 @@
 //! `lastbyte report`.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{Failure, print, write_file};
+use super::draft::{Draft, cannot_write};
+use super::{Failure, print};
 use crate::report::study::{FigureFiles, Findings, figures, page};
 use crate::results::{Dataset, file_name};
 use crate::study::Study;
@@ -57,9 +59,5 @@ impl Report {
 }
 
 fn write(path: &Path, content: &[u8]) -> Result<(), Failure> {
-    write_file(path, content).map_err(|error| cannot_write(path, error))
-}
-
-fn cannot_write(path: &Path, error: impl std::fmt::Display) -> Failure {
-    Failure::Usage(format!("can't write \"{}\": {error}", path.display()))
+    Draft::new(path)?.write(|out| out.write_all(content))
 }

@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 
-use super::{Failure, print, style, write_file};
+use super::draft::Draft;
+use super::{Failure, print, style};
 use crate::report;
 use crate::results::{Percent, Percentile};
 use crate::validate::{Margin, Margins, Results, Validation, Verdict, validate};
@@ -106,9 +107,7 @@ impl Validate {
         let validation = validate(&a, &b, margins).map_err(Failure::usage)?;
         if let Some(Page(path)) = &self.output {
             let page = report::validation::page(&validation);
-            write_file(path, page.as_bytes()).map_err(|error| {
-                Failure::Usage(format!("can't write \"{}\": {error}", path.display()))
-            })?;
+            Draft::new(path)?.write(|out| out.write_all(page.as_bytes()))?;
         }
         print(&match self.format {
             Format::Table => report::validation::table(&validation, style()),

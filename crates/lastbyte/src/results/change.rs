@@ -6,7 +6,7 @@ use std::fmt;
 use lastbyte_link::{Seed, format_duration};
 
 use super::saved::{Moment, Saved};
-use super::stats::{self, Series};
+use super::stats::{self, Level, Series};
 use super::warning::{Problem, Warning};
 use super::{Absent, Environment, Metric, MetricSummary, Percentile, Sample, Summary};
 use crate::study::{Arm, ArmChain, CpuTime, Experiment};
@@ -74,7 +74,7 @@ impl Summary {
                 for metric in Metric::ALL {
                     let both = [now, then].map(|sample| series(sample, metric));
                     let summary = summary.metric_mut(metric);
-                    summary.compare(both, &self.percentiles, experiment.seed, pairing);
+                    summary.compare(both, &self.percentiles, experiment, pairing);
                 }
                 problems.extend(other_chain(saved, arm, now, then));
                 problems.extend(other_costs(saved, arm, now, then));
@@ -102,9 +102,10 @@ impl MetricSummary {
         &mut self,
         [now, then]: [Series; 2],
         percentiles: &[Percentile],
-        seed: Seed,
+        experiment: &Experiment,
         pairing: Pairing,
     ) {
+        let (seed, level) = (experiment.seed, Level::of(&experiment.connections));
         let resampled = match pairing {
             Pairing::ByConnection => stats::percentiles(&[now, then], percentiles, seed),
             // Another seed draws independently.
@@ -117,7 +118,9 @@ impl MetricSummary {
             return;
         };
         for (percentile, time) in &self.percentiles {
-            let change = now.increase(then, *percentile).ok_or(Absent::NoSaved);
+            let change = now
+                .increase(then, *percentile, level)
+                .ok_or(Absent::NoSaved);
             self.changes.insert(*percentile, time.and(change));
         }
     }

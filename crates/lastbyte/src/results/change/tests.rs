@@ -9,7 +9,7 @@ use super::*;
 use crate::results::fixtures::{CLASSICAL, HYBRID, cell, experiment, samples};
 use crate::results::rows::Origin;
 use crate::results::{ArmSummary, Estimate, Interval, Outcome, Percent, write_rows};
-use crate::study::{Emulation, Experiment};
+use crate::study::{Connections, Emulation, Experiment};
 
 const PEM: &str = "x25519/./chain.pem";
 
@@ -272,7 +272,7 @@ fn what_failed_has_no_change() {
 #[test]
 fn the_number_of_connections_may_differ() {
     let mut now = measured();
-    now.experiment.connections = 90;
+    now.experiment.connections = Connections::Fixed(90);
     now.samples = samples(&now.experiment);
     let change = median(&now.since(&measured()).cells[1].arms[0], Metric::Ttlb);
     assert!(change.interval.holds_zero(), "{change:?}");
