@@ -33,6 +33,8 @@ struct Plan<'a> {
     groups: Vec<Group>,
     arms: Vec<String>,
     percentiles: Vec<Percentile>,
+    /// What tells panels apart.
+    facets: Vec<Parameter>,
     /// What tells series apart besides arms and percentiles.
     others: Vec<Parameter>,
 }
@@ -95,6 +97,16 @@ impl<'a> Plan<'a> {
         };
         let mut others = varying(&known);
         others.retain(|parameter| !drawn(parameter));
+        // What a panel's other values tell belongs to the panel: a link's rate, where its RTT says it.
+        let mut facets = figure.facets.clone();
+        let told: Vec<Parameter> = figure.x.into_iter().chain(facets.clone()).collect();
+        others.retain(|parameter| {
+            let by_facets = is_told(*parameter, &figure.facets, &known);
+            if by_facets {
+                facets.push(*parameter);
+            }
+            !by_facets && !is_told(*parameter, &told, &known)
+        });
         let study = &findings.study;
         let mut arms: Vec<String> = Vec::new();
         for (_, measure) in study.measures_named(&figure.measures) {
@@ -122,6 +134,7 @@ impl<'a> Plan<'a> {
                 [] => study.percentiles.clone(),
                 percentiles => percentiles.to_vec(),
             },
+            facets,
             others,
         }
     }
@@ -171,7 +184,7 @@ impl<'a> Plan<'a> {
     fn facets(&self) -> Vec<(String, Vec<&Group>)> {
         let places = |group: &Group| -> Vec<usize> {
             let cell = self.first_cell(group);
-            let facets = self.figure.facets.iter();
+            let facets = self.facets.iter();
             facets
                 .map(|facet| {
                     let value = cell.map(|cell| facet.of(cell));
@@ -187,9 +200,7 @@ impl<'a> Plan<'a> {
         };
         let mut groups: Vec<&Group> = self.groups.iter().collect();
         groups.sort_by_key(|group| places(group));
-        gather(groups.into_iter(), |group| {
-            self.words(group, &self.figure.facets)
-        })
+        gather(groups.into_iter(), |group| self.words(group, &self.facets))
     }
 
     /// All series of the figure, so that they look the same in every panel.
@@ -639,6 +650,16 @@ impl<'a> Plan<'a> {
         let least = counts.iter().copied().min();
         (least.zip(counts.iter().copied().max()), holes)
     }
+}
+
+/// Whether cells that are alike in `by` are alike in a parameter. Nothing is told by nothing.
+fn is_told(parameter: Parameter, by: &[Parameter], cells: &[&Cell]) -> bool {
+    let values = |cell: &Cell| by.iter().map(|by| by.of(cell)).collect::<Vec<_>>();
+    !by.is_empty()
+        && cells.iter().all(|one| {
+            let mut alike = cells.iter().filter(|other| values(other) == values(one));
+            alike.all(|other| parameter.of(other) == parameter.of(one))
+        })
 }
 
 /// A curve that was not measured.

@@ -13,6 +13,9 @@ use crate::report::svg::escape;
 use crate::results::{Summary, family};
 use crate::study::{Arm, Cell, Plot, Published, Study};
 
+/// How much is told at once.
+const SENTENCES: usize = 6;
+
 /// What was found, as HTML in light and dark that asks no network for anything: the answer, the claims,
 /// the figures with published numbers beside ours, and all numbers.
 pub fn page(findings: &Findings) -> String {
@@ -80,14 +83,27 @@ fn answers(findings: &Findings, claims: &[CheckedClaim]) -> String {
             count(Agreement::Unmeasured),
         ));
     }
+    let mut sentences = Vec::new();
     for (measure, summary) in findings.study.measures.iter().zip(&findings.summaries) {
         for words in answer(summary) {
             let place = match findings.study.measures.len() {
                 1 => String::new(),
                 _ => format!("<b>{}</b>: ", escape(&measure.id)),
             };
-            sentence(&format!("{place}{}", escape(&words)));
+            sentences.push(format!(
+                "<p class=\"answer\">{place}{}</p>\n",
+                escape(&words)
+            ));
         }
+    }
+    let more = sentences.split_off(sentences.len().min(SENTENCES));
+    text.extend(sentences);
+    if !more.is_empty() {
+        text.push_str(&format!(
+            "<details><summary>{} more sentences like these</summary>\n{}</details>\n",
+            more.len(),
+            more.concat()
+        ));
     }
     text
 }
