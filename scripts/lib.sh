@@ -112,6 +112,8 @@ need_packages() {
 
 has_package() {
     case $1 in
+        # Any font will do.
+        fonts-dejavu-core) find /usr/share/fonts -name "*.ttf" -print -quit 2>&1 | grep -q ttf$ ;;
         gcc) command -v cc ;;
         g++) command -v c++ ;;
         libc6-dev) [[ -e /usr/include/stdio.h ]] ;;
