@@ -54,10 +54,10 @@ impl Lines<'_> {
             .zip(self.x.iter().map(|(text, _)| text.clone()))
             .collect();
         let mut svg = frame.draw(&ticks, &y.ticks());
-        svg.line("zero", [LEFT, y.place(0.0)], [WIDTH - RIGHT, y.place(0.0)]);
+        svg.line("zero", [LEFT, y.place(0.0)], [right, y.place(0.0)]);
         for mark in self.marks.iter().filter(|mark| y.holds(mark.at)) {
             let place = y.place(mark.at);
-            svg.line("mark", [LEFT, place], [WIDTH - RIGHT, place]);
+            svg.line("mark", [LEFT, place], [right, place]);
             svg.text("dim", LEFT + 4.0, place - 3.0, &mark.name);
         }
         let end = |end: Option<f64>, open: f64| end.map_or(open, |value| y.place(value));

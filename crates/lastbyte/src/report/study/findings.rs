@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::results::{
-    CellSummary, Dataset, Environment, Estimate, FolderError, Measurements, Metric, MetricSummary,
-    Percentile, SampleKey, Summary, family,
+    Answer, ArmSummary, CellSummary, Dataset, Environment, Estimate, FolderError, Group,
+    Measurements, Metric, MetricSummary, Percentile, Role, SampleKey, Summary, Validity, family,
 };
 use crate::study::{Cell, Quantity, Question, Study};
 use crate::validate::arithmetic;
@@ -117,6 +117,11 @@ impl Findings {
         Some(arm.metric(metric))
     }
 
+    fn tells(&self, percentile: Percentile) -> bool {
+        let mut summaries = self.summaries.iter();
+        summaries.all(|summary| summary.percentiles.contains(&percentile))
+    }
+
     /// One number of one cell, or of several whose connections are thrown together.
     pub(super) fn number(
         &self,
@@ -125,18 +130,18 @@ impl Findings {
         percentile: Percentile,
     ) -> Option<Estimate<f64>> {
         match (cells, &question.quantity) {
-            ([cell], Quantity::Time) => {
+            ([cell], Quantity::Time) if self.tells(percentile) => {
                 let metric = self.metric(*cell, &question.arm, question.metric)?;
                 let time = metric.percentiles.get(&percentile)?.ok()?;
                 Some(time.map(|time| time.as_secs_f64() * 1e3))
             }
-            ([cell], Quantity::Increase) => {
+            ([cell], Quantity::Increase) if self.tells(percentile) => {
                 let metric = self.metric(*cell, &question.arm, question.metric)?;
                 let increase = metric.increases.get(&percentile)?.ok()?;
                 Some(increase.map(|percent| percent.0))
             }
             _ => {
-                let group = crate::results::Group {
+                let group = Group {
                     cells: cells.to_vec(),
                 };
                 let numbers = self.times.numbers(&self.study, question, &group).ok()?;
@@ -147,6 +152,53 @@ impl Findings {
                 numbers.get(place).copied().flatten()
             }
         }
+    }
+
+    /// Answers to a question. What the summaries hold is not resampled once more.
+    pub(super) fn answers(&self, question: &Question) -> Vec<Answer> {
+        let is_summarised = matches!(question.quantity, Quantity::Time | Quantity::Increase)
+            && question.pool.is_empty();
+        if !is_summarised {
+            return self.times.answers(&self.study, question);
+        }
+        let cells = (self.study.measures_named(&question.measures)).flat_map(|(index, measure)| {
+            let cells = measure.experiment.cells_where(&question.cells);
+            cells.map(move |(cell, _)| (index, cell))
+        });
+        let answers = cells.flat_map(|cell| {
+            let answer = move |percentile: &Percentile| Answer {
+                group: Group { cells: vec![cell] },
+                percentile: *percentile,
+                number: self.summarised(cell, question, *percentile),
+            };
+            question.percentiles.iter().map(answer)
+        });
+        answers.collect()
+    }
+
+    /// # Errors
+    ///
+    /// Why there is no such number, or none that may be trusted.
+    fn summarised(
+        &self,
+        cell: (usize, usize),
+        question: &Question,
+        percentile: Percentile,
+    ) -> Result<Estimate<f64>, String> {
+        let arms = self.cell_summary(cell).map(|summary| &*summary.arms);
+        let arms = arms.unwrap_or_default();
+        let is_asked = |arm: &&ArmSummary| arm.label == question.arm;
+        let own = arms.iter().find(is_asked);
+        let own = own.ok_or_else(|| format!("{} was not measured there", question.arm))?;
+        let baseline = arms.iter().find(|arm| arm.role == Role::Baseline);
+        let compared = baseline.filter(|_| question.quantity == Quantity::Increase);
+        for arm in [Some(own), compared].into_iter().flatten() {
+            if let Validity::Invalid(reason) = &arm.validity {
+                return Err(format!("{} is not to be trusted: {reason}", arm.label));
+            }
+        }
+        self.number(&[cell], question, percentile)
+            .ok_or_else(|| "connections failed, or there is no such time".to_owned())
     }
 
     /// What flight arithmetic says of one sample.

@@ -42,8 +42,8 @@ pub fn page(findings: &Findings) -> String {
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <title>{}</title>\n<style>\n{}{}</style>\n</head>\n<body>\n{body}<script>\n{}</script>\n</body>\n</html>\n",
         escape(&study.name),
-        include_str!("page.css"),
         chart::STYLE,
+        include_str!("page.css"),
         include_str!("copy.js"),
     )
 }

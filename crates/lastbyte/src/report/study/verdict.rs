@@ -75,7 +75,7 @@ pub(super) fn check_claims(findings: &Findings) -> Vec<CheckedClaim<'_>> {
 }
 
 fn check_numbers(findings: &Findings, check: &Check) -> Vec<(Answer, Verdict)> {
-    let answers = findings.times.answers(&findings.study, &check.question);
+    let answers = findings.answers(&check.question);
     let verdict = |answer: &Answer| match &answer.number {
         Ok(estimate) => within(estimate, check.within),
         Err(_) => Verdict::Unknown,
@@ -104,7 +104,7 @@ fn within(estimate: &Estimate<f64>, bounds: Bounds) -> Verdict {
 
 /// The numbers of one published row beside ours.
 pub(super) fn beside(findings: &Findings, published: &Published) -> Vec<Beside> {
-    let answers = findings.times.answers(&findings.study, &published.question);
+    let answers = findings.answers(&published.question);
     let ours = |percentile: &Percentile| {
         let mut answers = answers.iter();
         let answer = answers.find(|answer| answer.percentile == *percentile)?;
