@@ -716,3 +716,54 @@ fn where_ptrace_is_forbidden_the_doctor_says_so_and_live_is_used() {
     assert_eq!(ended.code, Some(3), "{}", ended.stderr);
     assert!(ended.stderr.contains(MEND), "{}", ended.stderr);
 }
+
+/// What stands below a figure to be copied measures what the figure shows, to the nanosecond.
+#[test]
+fn the_command_of_a_figure_measures_it_again() {
+    const STUDY: &str = r#"
+connections = 20
+[arm.old]
+tls = "secp256r1/ecdsa-p256"
+[arm.new]
+tls = "SecP256r1MLKEM768/ml-dsa-65"
+[link.bad]
+rtt = "35ms"
+rate = "10mbit"
+loss = ["0%", "10%"]
+jitter = "2ms"
+jitter_distribution = "paretonormal"
+queue = 30
+[[measure]]
+id = "m"
+preset = "published-2024"
+initcwnd = 20
+data = ["0KiB", "20KiB"]
+"#;
+    let place = Place::new(STUDY);
+    succeed(&mut place.run("results"));
+    let page = place.path("page.html");
+    succeed(
+        lastbyte(["report"])
+            .arg(place.path("results"))
+            .arg("-o")
+            .arg(&page),
+    );
+    let page = fs::read_to_string(page).unwrap();
+    let (_, command) = page.split_once("<pre>lastbyte ").unwrap();
+    let (command, _) = command.split_once('<').unwrap();
+    let rows = place.path("rows.csv");
+    succeed(lastbyte(command.split_whitespace()).arg("-o").arg(&rows));
+
+    let text = fs::read_to_string(rows).unwrap();
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let titles = lines.next().unwrap();
+    let column = titles.iter().position(|title| *title == "ttlb_ns").unwrap();
+    let again: Vec<String> = lines.map(|line| line[column].to_owned()).collect();
+    let measured = place.measured("results");
+    let rows = measured.iter().flat_map(|sample| &sample.rows);
+    let measured: Vec<String> = rows
+        .map(|row| Metric::Ttlb.of(row).unwrap().as_nanos().to_string())
+        .collect();
+    assert_eq!(again.len(), 160);
+    assert_eq!(again, measured);
+}
