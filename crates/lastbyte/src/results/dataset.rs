@@ -65,8 +65,8 @@ impl Dataset {
         })
     }
 
-    /// Summarises one measure after the other, with one cell in memory at a time, and gives each to
-    /// `tell`, with its index.
+    /// Summarises one measure after the other, with as many cells in memory as there are processors, and
+    /// gives each to `tell`, with its index.
     ///
     /// # Errors
     ///

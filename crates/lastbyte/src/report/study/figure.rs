@@ -144,16 +144,14 @@ impl<'a> Plan<'a> {
             return title.clone();
         }
         let metric = text::metric(self.figure.metric);
+        let time = match self.figure.metric {
+            Metric::Connect | Metric::Handshake => format!("Time of the {metric}"),
+            Metric::Ttfb | Metric::Ttlb => format!("Time to the {metric}"),
+        };
         let what = match self.figure.plot {
             Plot::Increase => format!("Increase of the {metric}"),
-            Plot::Percentiles => format!("Time to the {metric}"),
+            Plot::Percentiles | Plot::Table => time,
             Plot::Cdf => format!("Distribution of the {metric}"),
-            Plot::Table => format!("The {metric}"),
-        };
-        let what = match self.figure.metric {
-            Metric::Handshake => what.replace("Time to the handshake", "Handshake time"),
-            Metric::Connect => what.replace("Time to the connect", "Connect time"),
-            Metric::Ttfb | Metric::Ttlb => what,
         };
         let by = |parameter: Parameter| {
             let title = parameter.title();
