@@ -1,7 +1,7 @@
 //! Quantile-quantile plots.
 
 use super::svg::Svg;
-use super::ticks::{decimals, round_step};
+use super::ticks;
 
 /// The quantiles of A against those of B. Where both are distributed alike, all are on the
 /// diagonal; a percentage off is a distance from it, since the axes are logarithmic.
@@ -133,29 +133,7 @@ impl Axis {
 
     /// Round times, three or more, with their texts.
     fn ticks(&self) -> Vec<(f64, String)> {
-        let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
-        for leading in [&[1.0][..], &[1.0, 3.0], &[1.0, 2.0, 5.0]] {
-            let times = decades.clone().flat_map(|decade| {
-                let unit = 10_f64.powi(decade);
-                leading.iter().map(move |digit| (digit * unit, decade))
-            });
-            let inside = times.filter(|(time, _)| (self.low..=self.high).contains(time));
-            let ticks: Vec<_> = inside
-                .map(|(time, decade)| (time, decimals(time, -decade)))
-                .collect();
-            if ticks.len() >= 3 {
-                return ticks;
-            }
-        }
-        // Less than a decade is nearly linear.
-        let step = round_step((self.high - self.low) / 3.0);
-        let places = -step.log10().floor() as i32;
-        let first = (self.low / step).ceil() as u64;
-        let last = (self.high / step).floor() as u64;
-        (first..=last)
-            .map(|count| count as f64 * step)
-            .map(|time| (time, decimals(time, places)))
-            .collect()
+        ticks::logarithmic(self.low, self.high)
     }
 }
 

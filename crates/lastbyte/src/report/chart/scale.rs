@@ -1,6 +1,6 @@
 //! From numbers to places on an axis.
 
-use super::super::ticks::{decimals, round_step};
+use super::super::ticks::{self, round_step};
 
 /// An axis from `low` to `high`, `from` one pixel `to` another.
 #[derive(Clone, Copy, Debug)]
@@ -85,41 +85,11 @@ impl Scale {
     /// Round numbers with their places.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let values = match self.growth {
-            Growth::Linear => self.linear_ticks(),
-            Growth::Logarithmic => self.logarithmic_ticks(),
+            Growth::Linear => ticks::linear(self.low, self.high),
+            Growth::Logarithmic => ticks::logarithmic(self.low, self.high),
         };
         (values.into_iter())
             .map(|(value, text)| (self.place(value), text))
             .collect()
-    }
-
-    fn linear_ticks(&self) -> Vec<(f64, String)> {
-        let step = round_step((self.high - self.low) / 3.0);
-        let places = -step.log10().floor() as i32;
-        let first = (self.low / step - 1e-6).ceil() as i64;
-        let last = (self.high / step + 1e-6).floor() as i64;
-        (first..=last)
-            .map(|count| count as f64 * step)
-            .map(|value| (value, decimals(value + 0.0, places)))
-            .collect()
-    }
-
-    fn logarithmic_ticks(&self) -> Vec<(f64, String)> {
-        let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
-        for leading in [&[1.0][..], &[1.0, 3.0], &[1.0, 2.0, 5.0]] {
-            let values = decades.clone().flat_map(|decade| {
-                let unit = 10_f64.powi(decade);
-                leading.iter().map(move |digit| (digit * unit, decade))
-            });
-            let ticks: Vec<_> = values
-                .filter(|(value, _)| self.holds(*value))
-                .map(|(value, decade)| (value, decimals(value, -decade)))
-                .collect();
-            if ticks.len() >= 3 {
-                return ticks;
-            }
-        }
-        // Less than a decade is nearly linear.
-        self.linear_ticks()
     }
 }
