@@ -77,7 +77,7 @@
 //! ```
 //!
 //! Where a key is absent, what is in its comment first holds; `id`, `tls`, `rtt`, a figure's
-//! `measure` and `plot`, and all that [[published]] and [[claim]] have without saying otherwise, must be
+//! `measure` and `plot`, and all that `[[published]]` and `[[claim]]` have without saying otherwise, must be
 //! there. A `slowdown` is the increase over the same arm in the cell that is alike but for
 //! `than = { loss = "0%" }`, of `than_measure` if that is another one; `authentication` is the server's
 //! Certificate and CertificateVerify in KB; a `ratio` is the increase as so many times that of the arm
