@@ -1,4 +1,4 @@
-//! A study file. Whatever can be read is written as what reads the same.
+//! A study file. Whatever can be read is written as what measures the same.
 #![no_main]
 
 use std::path::Path;
@@ -16,7 +16,15 @@ fuzz_target!(|text: &str| {
         Ok(study) => {
             let text = study.to_toml();
             let again = Study::parse(&text, path).unwrap();
-            assert_eq!(again, Study { text, ..study });
+            // What is drawn and claimed is no part of it.
+            let measured = Study {
+                text,
+                figures: Vec::new(),
+                published: Vec::new(),
+                claims: Vec::new(),
+                ..study
+            };
+            assert_eq!(again, measured);
         }
         Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
     }
