@@ -5,6 +5,7 @@ use std::fmt;
 
 use lastbyte_link::{Seed, format_duration};
 
+use super::look;
 use super::saved::{Moment, Saved};
 use super::stats::{self, Level, Series};
 use super::warning::{Problem, Warning};
@@ -72,7 +73,7 @@ impl Summary {
                     continue;
                 };
                 for metric in Metric::ALL {
-                    let both = [now, then].map(|sample| series(sample, metric));
+                    let both = [now, then].map(|sample| look::series(metric, &sample.rows));
                     let summary = summary.metric_mut(metric);
                     summary.compare(both, &self.percentiles, experiment, pairing);
                 }
@@ -124,11 +125,6 @@ impl MetricSummary {
             self.changes.insert(*percentile, time.and(change));
         }
     }
-}
-
-fn series(sample: &Sample, metric: Metric) -> Series {
-    let rows = sample.rows.iter();
-    rows.map(|row| (row.index, metric.of(row))).collect()
 }
 
 /// Luck is a function of the seed, and the engine's emulator draws it.

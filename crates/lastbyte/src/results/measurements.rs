@@ -31,17 +31,6 @@ pub struct Group {
     pub cells: Vec<(usize, usize)>,
 }
 
-/// What came of a question, for one group and one percentile.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    /// Where.
-    pub group: Group,
-    /// Of which percentile.
-    pub percentile: Percentile,
-    /// In the unit of the quantity; why there is none, in one line.
-    pub number: Result<Estimate<f64>, String>,
-}
-
 /// Connections of one cell, at most: those of several cells are numbered apart by it.
 const STRIDE: u32 = 1 << 20;
 
@@ -69,36 +58,6 @@ impl Measurements {
         self.0.get(&SampleKey { measure, cell, arm })
     }
 
-    /// Answers for each group of cells and each percentile.
-    pub fn answers(&self, study: &Study, question: &Question) -> Vec<Answer> {
-        let cells = study
-            .measures_named(&question.measures)
-            .flat_map(|(index, measure)| {
-                let cells = measure.experiment.cells_where(&question.cells);
-                cells.map(move |(cell, _)| (index, cell))
-            });
-        let groups = groups(study, cells.collect(), &question.pool);
-        groups
-            .into_iter()
-            .flat_map(|group| {
-                let known = self.numbers(study, question, &group);
-                let answer =
-                    |(index, percentile): (usize, &Percentile)| Answer {
-                        group: group.clone(),
-                        percentile: *percentile,
-                        number: match &known {
-                            Ok(numbers) => numbers.get(index).copied().flatten().ok_or_else(|| {
-                                "connections failed, or there is no such time".into()
-                            }),
-                            Err(reason) => Err(reason.clone()),
-                        },
-                    };
-                let percentiles = question.percentiles.iter().enumerate();
-                percentiles.map(answer).collect::<Vec<_>>()
-            })
-            .collect()
-    }
-
     /// One for each percentile of a question.
     ///
     /// # Errors
@@ -111,12 +70,7 @@ impl Measurements {
         group: &Group,
     ) -> Result<Vec<Option<Estimate<f64>>>, String> {
         let series = |group: &Group, arm: &str| self.series(study, group, arm, question.metric);
-        let baseline = || -> Result<&str, String> {
-            let first = group.cells.first();
-            let measure = first.and_then(|(measure, _)| study.measures.get(*measure));
-            let arm = measure.and_then(|measure| measure.experiment.arms.first());
-            Ok(arm.ok_or("there is no baseline")?.name.as_str())
-        };
+        let baseline = || baseline(study, group);
         let own = series(group, &question.arm)?;
         let all = match &question.quantity {
             Quantity::Time => vec![own],
@@ -148,10 +102,9 @@ impl Measurements {
         question: &Question,
         group: &Group,
     ) -> Option<Estimate<f64>> {
-        let (measure, cell) = *group.cells.first()?;
-        let mut arms = study.measures.get(measure)?.experiment.arms.iter();
-        let arm = arms.position(|arm| arm.name == question.arm)?;
-        let bytes = self.sample(measure, cell, arm)?.authentication?;
+        let cell = *group.cells.first()?;
+        let sample = self.trusted(study, cell, &question.arm).ok()?;
+        let bytes = sample.authentication?;
         let value = f64::from(bytes) / 1e3;
         Some(Estimate {
             value,
@@ -160,6 +113,28 @@ impl Measurements {
                 high: Some(value),
             },
         })
+    }
+
+    /// A sample that was measured and may be trusted.
+    ///
+    /// # Errors
+    ///
+    /// Which of the two it is not, in one line.
+    pub fn trusted(
+        &self,
+        study: &Study,
+        (measure, cell): (usize, usize),
+        arm: &str,
+    ) -> Result<&SampleTimes, String> {
+        let known = study.measures.get(measure);
+        let mut arms = known.into_iter().flat_map(|known| &known.experiment.arms);
+        let index = arms.position(|known| known.name == arm);
+        let sample = index.and_then(|arm| self.sample(measure, cell, arm));
+        let sample = sample.ok_or_else(|| format!("{arm} was not measured there"))?;
+        match &sample.validity {
+            Validity::Valid => Ok(sample),
+            Validity::Invalid(reason) => Err(format!("{arm} is not to be trusted: {reason}")),
+        }
     }
 
     /// The times of one arm over a group of cells, all of which must have been measured.
@@ -175,20 +150,9 @@ impl Measurements {
         metric: Metric,
     ) -> Result<Series, String> {
         let mut times = Vec::new();
-        for (place, (measure, cell)) in (0_u32..).zip(&group.cells) {
-            let known = study.measures.get(*measure);
-            let mut arms = known.into_iter().flat_map(|known| &known.experiment.arms);
-            let index = arms.position(|known| known.name == arm);
-            let sample = index.and_then(|arm| self.sample(*measure, *cell, arm));
-            let sample = sample.ok_or_else(|| format!("{arm} was not measured there"))?;
-            if let Validity::Invalid(reason) = &sample.validity {
-                return Err(format!("{arm} is not to be trusted: {reason}"));
-            }
-            times.extend(
-                sample
-                    .times(metric)
-                    .map(|(index, time)| (place * STRIDE + index, time)),
-            );
+        for (place, cell) in (0_u32..).zip(&group.cells) {
+            let sample = self.trusted(study, *cell, arm)?.times(metric);
+            times.extend(sample.map(|(index, time)| (place * STRIDE + index, time)));
         }
         Ok(times.into_iter().collect())
     }
@@ -226,15 +190,34 @@ pub fn groups(study: &Study, cells: Vec<(usize, usize)>, pool: &[Parameter]) -> 
             .flat_map(|cell| parameters.clone().map(|parameter| parameter.of(cell)))
             .collect()
     };
-    let mut groups: Vec<(Vec<String>, Group)> = Vec::new();
-    for cell in cells {
-        let key = key(&cell);
-        match groups.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, group)) => group.cells.push(cell),
-            None => groups.push((key, Group { cells: vec![cell] })),
+    let groups = gather(cells, key).into_iter();
+    groups.map(|(_, cells)| Group { cells }).collect()
+}
+
+/// Gathers what has one key, in order of first appearance.
+pub(crate) fn gather<T, K: PartialEq>(
+    items: impl IntoIterator<Item = T>,
+    key: impl Fn(&T) -> K,
+) -> Vec<(K, Vec<T>)> {
+    let mut gathered: Vec<(K, Vec<T>)> = Vec::new();
+    for item in items {
+        let key = key(&item);
+        match gathered.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, items)) => items.push(item),
+            None => gathered.push((key, vec![item])),
         }
     }
-    groups.into_iter().map(|(_, group)| group).collect()
+    gathered
+}
+
+/// What the arms of a group are compared with.
+///
+/// # Errors
+///
+/// When there are no arms, in one line.
+pub fn baseline<'a>(study: &'a Study, group: &Group) -> Result<&'a str, String> {
+    let arm = experiment(study, group).and_then(|experiment| experiment.arms.first());
+    Ok(&arm.ok_or("there is no baseline")?.name)
 }
 
 /// The cell that a slowdown is measured from.
@@ -254,13 +237,9 @@ fn reference(
         parameters.all(|parameter| parameter.of(own) == parameter.of(other))
     };
     study
-        .measures_named(measures)
-        .flat_map(|(index, measure)| {
-            let cells = measure.experiment.cells_where(than);
-            cells.map(move |(cell, known)| (index, cell, known))
-        })
-        .find(|(_, _, known)| alike(known))
-        .map(|(measure, cell, _)| (measure, cell))
+        .cells_named(measures, than)
+        .find(|(_, known)| alike(known))
+        .map(|(cell, _)| cell)
         .ok_or_else(|| "there is no cell to compare with".to_owned())
 }
 

@@ -41,9 +41,9 @@ pub(crate) fn percent_digits(Percent(value): Percent) -> String {
 }
 
 /// `[1.7, 2.1]`; an end that is absent is infinite.
-pub(crate) fn interval<T: Copy>(interval: &Interval<T>, digits: fn(T) -> String) -> String {
-    let low = interval.low.map_or("-∞".into(), digits);
-    let high = interval.high.map_or("∞".into(), digits);
+pub(crate) fn interval<T: Copy>(interval: &Interval<T>, digits: impl Fn(T) -> String) -> String {
+    let low = interval.low.map_or("-∞".into(), &digits);
+    let high = interval.high.map_or("∞".into(), &digits);
     format!("[{low}, {high}]")
 }
 

@@ -135,9 +135,9 @@ impl Parameter {
         }
     }
 
-    /// What stands before a value of it in a sentence: `RTT 35ms`. Nothing, where the value says it.
-    pub fn word(self) -> &'static str {
-        match self {
+    /// How a cell has it, in a sentence: `RTT 35ms`.
+    pub fn told(self, cell: &Cell) -> String {
+        let word = match self {
             Parameter::Link | Parameter::Rate | Parameter::Data | Parameter::Congestion => "",
             Parameter::Rtt => "RTT ",
             Parameter::Loss => "loss ",
@@ -149,7 +149,20 @@ impl Parameter {
             Parameter::Initcwnd => "initcwnd ",
             Parameter::Requests => "requests ",
             Parameter::Upload => "upload ",
+        };
+        format!("{word}{}", self.of(cell))
+    }
+
+    /// The values that cells have of it, each once, in their order.
+    pub fn values(self, cells: &[&Cell]) -> Vec<String> {
+        let mut values: Vec<String> = Vec::new();
+        for cell in cells {
+            let value = self.of(cell);
+            if !values.contains(&value) {
+                values.push(value);
+            }
         }
+        values
     }
 
     /// `text` as [`Parameter::of`] would write it.
@@ -219,11 +232,7 @@ impl Filter {
 /// counts only where nothing else tells it, and what the link sees of super-packets only where it is
 /// another thing than the preset has.
 pub fn varying(cells: &[&Cell]) -> Vec<Parameter> {
-    let differs = |parameter: &Parameter| {
-        let mut values = cells.iter().map(|cell| parameter.of(cell));
-        let first = values.next();
-        values.any(|value| Some(&value) != first.as_ref())
-    };
+    let differs = |parameter: &Parameter| parameter.values(cells).len() > 1;
     let goes_with_preset = cells.iter().all(|cell| cell.gso == cell.preset.gso());
     let (links, others): (Vec<_>, Vec<_>) = Parameter::ALL
         .into_iter()

@@ -1,6 +1,6 @@
 //! What is asked of results: published numbers to set beside them, and claims to check.
 
-use super::{Cell, Experiment, Filter, Measure, Metric, Parameter, Percentile, Study};
+use super::{Cell, Filter, Measure, Metric, Parameter, Percentile, Study};
 
 /// Numbers that are asked of samples: one for each percentile of each of its cells, or of those that
 /// are thrown together.
@@ -101,18 +101,37 @@ impl Study {
         &'a self,
         names: &'a [String],
     ) -> impl Iterator<Item = (usize, &'a Measure)> {
-        let measures = self.measures.iter().enumerate();
-        measures.filter(|(_, measure)| names.contains(&measure.id))
+        named(&self.measures, names)
+    }
+
+    /// The cells of these measures that a filter lets through, each with the places of its measure and of
+    /// itself among the measure's.
+    pub fn cells_named<'a>(
+        &'a self,
+        names: &'a [String],
+        filter: &'a Filter,
+    ) -> impl Iterator<Item = ((usize, usize), &'a Cell)> {
+        cells_named(&self.measures, names, filter)
     }
 }
 
-impl Experiment {
-    /// The cells that a filter lets through, with their places.
-    pub fn cells_where<'a>(
-        &'a self,
-        filter: &'a Filter,
-    ) -> impl Iterator<Item = (usize, &'a Cell)> {
-        let cells = self.cells.iter().enumerate();
-        cells.filter(|(_, cell)| filter.has(cell))
-    }
+/// [`Study::cells_named`], of measures that are no study yet.
+pub(super) fn cells_named<'a>(
+    measures: &'a [Measure],
+    names: &'a [String],
+    filter: &'a Filter,
+) -> impl Iterator<Item = ((usize, usize), &'a Cell)> {
+    named(measures, names).flat_map(move |(measure, of)| {
+        let cells = of.experiment.cells.iter().enumerate();
+        let cells = cells.filter(|(_, cell)| filter.has(cell));
+        cells.map(move |(cell, known)| ((measure, cell), known))
+    })
+}
+
+fn named<'a>(
+    measures: &'a [Measure],
+    names: &'a [String],
+) -> impl Iterator<Item = (usize, &'a Measure)> {
+    let measures = measures.iter().enumerate();
+    measures.filter(|(_, measure)| names.contains(&measure.id))
 }

@@ -2,7 +2,7 @@
 
 use super::lines::Point;
 use super::scale::Scale;
-use super::{BOTTOM, Frame, HEIGHT, Ink, LEFT, Mark, Panel, RIGHT, TOP, WIDTH};
+use super::{BOTTOM, Frame, HEIGHT, Ink, LEFT, Mark, Panel, RIGHT, TOP, WIDTH, draw_levels};
 
 /// A panel of bars.
 pub(in super::super) struct Bars<'a> {
@@ -75,12 +75,7 @@ impl Bars<'_> {
                 }
             }
         }
-        svg.line("zero", [LEFT, y.place(0.0)], [right, y.place(0.0)]);
-        for mark in self.marks.iter().filter(|mark| y.holds(mark.at)) {
-            let place = y.place(mark.at);
-            svg.line("mark", [LEFT, place], [right, place]);
-            svg.text("dim", LEFT + 4.0, place - 3.0, &mark.name);
-        }
+        draw_levels(&mut svg, &self.marks, &y, right);
         Panel {
             title: self.title.clone(),
             body: svg.body(),

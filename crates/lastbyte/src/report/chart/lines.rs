@@ -1,7 +1,9 @@
 //! Lines over a number or over names, with the bands of their intervals.
 
 use super::scale::{Growth, Scale};
-use super::{BOTTOM, Frame, HEIGHT, Ink, LEFT, Mark, Panel, RIGHT, TOP, WIDTH, text_width};
+use super::{
+    BOTTOM, Frame, HEIGHT, Ink, LEFT, Mark, Panel, RIGHT, TOP, WIDTH, draw_levels, text_width,
+};
 
 /// A panel of lines.
 pub(in super::super) struct Lines<'a> {
@@ -54,12 +56,7 @@ impl Lines<'_> {
             .zip(self.x.iter().map(|(text, _)| text.clone()))
             .collect();
         let mut svg = frame.draw(&ticks, &y.ticks());
-        svg.line("zero", [LEFT, y.place(0.0)], [right, y.place(0.0)]);
-        for mark in self.marks.iter().filter(|mark| y.holds(mark.at)) {
-            let place = y.place(mark.at);
-            svg.line("mark", [LEFT, place], [right, place]);
-            svg.text("dim", LEFT + 4.0, place - 3.0, &mark.name);
-        }
+        draw_levels(&mut svg, &self.marks, &y, right);
         let end = |end: Option<f64>, open: f64| end.map_or(open, |value| y.place(value));
         for line in &self.lines {
             let colour = format!("fill c{}", line.ink.colour);

@@ -236,6 +236,16 @@ impl Frame<'_> {
     }
 }
 
+/// Draws zero, and marks across a panel as far as `right`, on a vertical axis.
+fn draw_levels(svg: &mut Svg, marks: &[Mark], y: &scale::Scale, right: f64) {
+    svg.line("zero", [LEFT, y.place(0.0)], [right, y.place(0.0)]);
+    for mark in marks.iter().filter(|mark| y.holds(mark.at)) {
+        let place = y.place(mark.at);
+        svg.line("mark", [LEFT, place], [right, place]);
+        svg.text("dim", LEFT + 4.0, place - 3.0, &mark.name);
+    }
+}
+
 /// About how wide a text is, in pixels.
 fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * 6.2

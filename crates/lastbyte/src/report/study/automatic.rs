@@ -61,7 +61,7 @@ fn axis(varying: &[Parameter], cells: &[&Cell]) -> Option<Parameter> {
     let numbers = varying
         .iter()
         .filter(|parameter| cells.iter().all(|cell| parameter.number(cell).is_some()));
-    let most = numbers.max_by_key(|parameter| values(**parameter, cells).len());
+    let most = numbers.max_by_key(|parameter| parameter.values(cells).len());
     most.or(varying.first()).copied()
 }
 
@@ -70,21 +70,21 @@ fn parts(cells: &[&Cell], facets: &mut Vec<Parameter>) -> Vec<Filter> {
     let mut parts = vec![Vec::new()];
     loop {
         let panels: usize = (facets.iter())
-            .map(|facet| values(*facet, cells).len())
+            .map(|facet| facet.values(cells).len())
             .product();
         if panels <= PANELS {
             break;
         }
         // The one with the fewest values makes the fewest figures.
         let fewest = (facets.iter().enumerate())
-            .min_by_key(|(_, facet)| values(**facet, cells).len())
+            .min_by_key(|(_, facet)| facet.values(cells).len())
             .map(|(index, _)| index);
         let Some(index) = fewest else { break };
         let facet = facets.remove(index);
         parts = parts
             .into_iter()
             .flat_map(|part: Vec<(Parameter, Vec<String>)>| {
-                values(facet, cells).into_iter().map(move |value| {
+                facet.values(cells).into_iter().map(move |value| {
                     let mut part = part.clone();
                     part.push((facet, vec![value]));
                     part
@@ -97,15 +97,4 @@ fn parts(cells: &[&Cell], facets: &mut Vec<Parameter>) -> Vec<Filter> {
         false => Filter::of(part),
     };
     parts.into_iter().map(alternatives).collect()
-}
-
-fn values(parameter: Parameter, cells: &[&Cell]) -> Vec<String> {
-    let mut values: Vec<String> = Vec::new();
-    for cell in cells {
-        let value = parameter.of(cell);
-        if !values.contains(&value) {
-            values.push(value);
-        }
-    }
-    values
 }

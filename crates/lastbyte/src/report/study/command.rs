@@ -1,9 +1,8 @@
 //! The commands that measure what a figure shows.
 
-use std::collections::BTreeSet;
-
 use lastbyte_link::{Direction, Distribution, Link, Seed, format_duration};
 
+use crate::results::gather;
 use crate::study::{Arm, Cell, CpuTime, Emulation, Experiment, Parameter};
 
 /// What can be a list on the command line, in the order of its options.
@@ -69,7 +68,7 @@ fn grids(cells: Vec<&Cell>) -> Vec<Vec<&Cell>> {
         .first()
         .is_none_or(|first| cells.iter().all(|cell| apart(cell) == apart(first)));
     let combinations: usize = (LISTS.iter())
-        .map(|(parameter, _)| values(*parameter, &cells).len())
+        .map(|(parameter, _)| parameter.values(&cells).len())
         .product();
     if cells.len() <= 1 || (alike && combinations == cells.len()) {
         return vec![cells];
@@ -78,17 +77,10 @@ fn grids(cells: Vec<&Cell>) -> Vec<Vec<&Cell>> {
     let key = |cell: &Cell| match alike {
         false => format!("{:?}", apart(cell)),
         true => (LISTS.iter())
-            .find(|(parameter, _)| values(*parameter, &cells).len() > 1)
+            .find(|(parameter, _)| parameter.values(&cells).len() > 1)
             .map_or(String::new(), |(parameter, _)| parameter.of(cell)),
     };
-    let mut parts: Vec<(String, Vec<&Cell>)> = Vec::new();
-    for cell in &cells {
-        let key = key(cell);
-        match parts.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, part)) => part.push(cell),
-            None => parts.push((key, vec![cell])),
-        }
-    }
+    let parts = gather(cells.iter().copied(), |cell| key(cell));
     if parts.len() == 1 {
         // The same cell more than once.
         return vec![cells.into_iter().take(1).collect()];
@@ -97,13 +89,6 @@ fn grids(cells: Vec<&Cell>) -> Vec<Vec<&Cell>> {
         .into_iter()
         .flat_map(|(_, part)| grids(part))
         .collect()
-}
-
-/// The values of a parameter, each once, in their order.
-fn values(parameter: Parameter, cells: &[&Cell]) -> Vec<String> {
-    let mut seen = BTreeSet::new();
-    let values = cells.iter().map(|cell| parameter.of(cell));
-    values.filter(|value| seen.insert(value.clone())).collect()
 }
 
 fn command(
@@ -124,7 +109,7 @@ fn command(
         words.push(format!("{option} {}", quoted(&arm.label)));
     }
     for (parameter, option) in LISTS {
-        let values = values(parameter, cells);
+        let values = parameter.values(cells);
         let is_usual = match parameter {
             Parameter::Rate if values == ["unlimited"] => return None,
             Parameter::Jitter | Parameter::Requests | Parameter::Upload => {

@@ -7,7 +7,7 @@ use crate::report::chart::{
     Bar, Bars, Cdf, Chart, Curve, Ink, KeyEntry, Line, Lines, Mark, Panel, Point, Stroke,
 };
 use crate::report::text;
-use crate::results::{Estimate, Group, Metric, Percentile, groups};
+use crate::results::{Estimate, Group, Metric, Percentile, gather, groups};
 use crate::study::{Beside, Cell, Figure, Filter, Parameter, Plot, Quantity, Question, varying};
 
 /// A figure, drawn.
@@ -32,7 +32,7 @@ struct Plan<'a> {
     figure: &'a Figure,
     groups: Vec<Group>,
     arms: Vec<String>,
-    percentiles: Vec<Percentile>,
+    percentiles: &'a [Percentile],
     /// What tells panels apart.
     facets: Vec<Parameter>,
     /// What tells series apart besides arms and percentiles.
@@ -53,19 +53,14 @@ type BarGroup = (String, Vec<Bar>);
 const QUANTILES: usize = 200;
 
 pub(super) fn draw<'a>(findings: &'a Findings, figure: &'a Figure) -> Drawn<'a> {
-    let cells: Vec<_> = (findings.study.measures_named(&figure.measures))
-        .flat_map(|(index, measure)| {
-            let cells = measure.experiment.cells_where(&figure.cells);
-            cells.map(move |(cell, _)| (index, cell))
-        })
-        .collect();
+    let cells = findings.study.cells_named(&figure.measures, &figure.cells);
+    let cells: Vec<_> = cells.map(|(cell, _)| cell).collect();
     let plan = Plan::new(findings, figure, &cells);
     let (panels, key) = match figure.plot {
         Plot::Table => (Vec::new(), Vec::new()),
         Plot::Cdf => plan.distributions(),
-        Plot::Increase | Plot::Percentiles if figure.x.is_none() => plan.percentile_bars(),
-        Plot::Percentiles => plan.bars(),
-        Plot::Increase => plan.lines(),
+        Plot::Increase if figure.x.is_some() => plan.lines(),
+        Plot::Increase | Plot::Percentiles => plan.bars(),
     };
     let (connections, holes) = plan.samples(&cells);
     Drawn {
@@ -130,10 +125,7 @@ impl<'a> Plan<'a> {
             figure,
             groups,
             arms,
-            percentiles: match &*figure.percentiles {
-                [] => study.percentiles.clone(),
-                percentiles => percentiles.to_vec(),
-            },
+            percentiles: findings.percentiles_of(figure),
             facets,
             others,
         }
@@ -171,9 +163,8 @@ impl<'a> Plan<'a> {
     fn words(&self, group: &Group, parameters: &[Parameter]) -> String {
         let cell = self.first_cell(group);
         let words = cell.into_iter().flat_map(|cell| {
-            parameters
-                .iter()
-                .map(|parameter| format!("{}{}", parameter.word(), parameter.of(cell)))
+            let parameters = parameters.iter();
+            parameters.map(|parameter| parameter.told(cell))
         });
         words.collect::<Vec<_>>().join(", ")
     }
@@ -198,13 +189,13 @@ impl<'a> Plan<'a> {
         };
         let mut groups: Vec<&Group> = self.groups.iter().collect();
         groups.sort_by_key(|group| places(group));
-        gather(groups.into_iter(), |group| self.words(group, &self.facets))
+        gather(groups, |group| self.words(group, &self.facets))
     }
 
     /// All series of the figure, so that they look the same in every panel.
     fn series(&self) -> Vec<Series> {
         let mut series = Vec::new();
-        for others in self.other_values() {
+        for (others, _) in gather(&self.groups, |group| self.words(group, &self.others)) {
             for arm in &self.arms {
                 series.push(Series {
                     arm: arm.clone(),
@@ -213,21 +204,6 @@ impl<'a> Plan<'a> {
             }
         }
         series
-    }
-
-    fn other_values(&self) -> Vec<String> {
-        let values = self
-            .groups
-            .iter()
-            .map(|group| self.words(group, &self.others));
-        let mut values: Vec<_> = values.collect();
-        let mut seen = Vec::new();
-        values.retain(|value| {
-            let new = !seen.contains(value);
-            seen.push(value.clone());
-            new
-        });
-        values
     }
 
     fn name(&self, series: &Series) -> String {
@@ -252,26 +228,19 @@ impl<'a> Plan<'a> {
         let Some(x) = self.figure.x else {
             return Vec::new();
         };
-        let mut axis: Vec<(String, String, Option<f64>)> = Vec::new();
-        for cell in self
-            .groups
-            .iter()
-            .filter_map(|group| self.first_cell(group))
-        {
-            let text = x.of(cell);
-            if !axis.iter().any(|(known, _, _)| *known == text) {
-                let number = x.number(cell);
-                let shown = number.map_or_else(|| text.clone(), short);
-                axis.push((text, shown, number));
-            }
-        }
-        axis.sort_by(|(_, _, one), (_, _, other)| {
+        let groups = self.groups.iter();
+        let cells: Vec<&Cell> = groups.filter_map(|group| self.first_cell(group)).collect();
+        let of = |text: String| {
+            let cell = cells.iter().find(|cell| x.of(cell) == text);
+            let number = cell.and_then(|cell| x.number(cell));
+            (text, number)
+        };
+        let mut axis: Vec<_> = x.values(&cells).into_iter().map(of).collect();
+        axis.sort_by(|(_, one), (_, other)| {
             let [one, other] = [one, other].map(|number| number.unwrap_or_default());
             one.total_cmp(&other)
         });
-        axis.into_iter()
-            .map(|(text, _, number)| (text, number))
-            .collect()
+        axis
     }
 
     fn question(&self, arm: &str, quantity: Quantity) -> Question {
@@ -280,7 +249,7 @@ impl<'a> Plan<'a> {
             cells: Filter::default(),
             arm: arm.to_owned(),
             metric: self.figure.metric,
-            percentiles: self.percentiles.clone(),
+            percentiles: self.percentiles.to_vec(),
             pool: self.figure.pool.clone(),
             quantity,
         }
@@ -293,10 +262,15 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn point(&self, group: Option<&Group>, arm: &str, percentile: Percentile) -> Option<Point> {
+    /// One for each percentile; a hole where there is none.
+    fn points(&self, group: Option<&Group>, arm: &str) -> Vec<Option<Point>> {
         let question = self.question(arm, self.quantity());
-        let number = self.findings.number(&group?.cells, &question, percentile)?;
-        Some(point(number))
+        let numbers = group.and_then(|group| self.findings.numbers(group, &question).ok());
+        let numbers = numbers.unwrap_or_else(|| vec![None; self.percentiles.len()]);
+        numbers
+            .into_iter()
+            .map(|number| number.map(point))
+            .collect()
     }
 
     fn y_title(&self) -> &'static str {
@@ -361,10 +335,12 @@ impl<'a> Plan<'a> {
             .map(|(title, groups)| {
                 let mut lines = Vec::new();
                 for (index, one) in series.iter().enumerate() {
+                    let at = |(x, _): &(String, _)| self.points(self.at(groups, one, x), &one.arm);
+                    let points: Vec<_> = axis.iter().map(at).collect();
                     for (nth, percentile) in self.percentiles.iter().enumerate() {
-                        let points = axis.iter().map(|(x, _)| {
-                            self.point(self.at(groups, one, x), &one.arm, *percentile)
-                        });
+                        let points = points
+                            .iter()
+                            .map(|points| points.get(nth).copied().flatten());
                         lines.push(Line {
                             ink: ink(index, nth),
                             label: match many {
@@ -482,51 +458,50 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// Bars along the axis, each of all percentiles; without an axis, a group of bars for each percentile.
     fn bars(&self) -> (Vec<Panel>, Vec<KeyEntry>) {
-        let axis = self.axis();
         let series = self.series();
-        let facets = self.facets();
-        let groups: Vec<_> = (facets.iter())
-            .map(|(title, groups)| {
-                let bars = axis.iter().map(|(x, number)| {
-                    let bars = series.iter().enumerate().map(|(index, one)| Bar {
-                        ink: Ink::new(index, Stroke::Solid),
-                        parts: (self.percentiles.iter())
-                            .map(|percentile| {
-                                self.point(self.at(groups, one, x), &one.arm, *percentile)
-                            })
-                            .collect(),
-                    });
-                    let shown = number.map_or_else(|| x.clone(), short);
-                    (shown, bars.collect::<Vec<_>>())
+        let bar = |index: usize, parts| Bar {
+            ink: Ink::new(index, Stroke::Solid),
+            parts,
+        };
+        // Of each series.
+        let points = |groups: &[&Group], x: &str| -> Vec<Vec<Option<Point>>> {
+            let of = |one: &Series| self.points(self.at(groups, one, x), &one.arm);
+            series.iter().map(of).collect()
+        };
+        let along = |groups: &[&Group]| -> Vec<BarGroup> {
+            let axis = self.axis().into_iter().map(|(x, number)| {
+                let points = points(groups, &x).into_iter().enumerate();
+                let bars = points.map(|(index, parts)| bar(index, parts)).collect();
+                (number.map_or(x, short), bars)
+            });
+            axis.collect()
+        };
+        let by_percentile = |groups: &[&Group]| -> Vec<BarGroup> {
+            let points = points(groups, "");
+            let percentiles = self
+                .percentiles
+                .iter()
+                .enumerate()
+                .map(|(nth, percentile)| {
+                    let part = |points: &Vec<Option<Point>>| points.get(nth).copied().flatten();
+                    let bars = points.iter().enumerate();
+                    let bars = bars.map(|(index, points)| bar(index, vec![part(points)]));
+                    (percentile.to_string(), bars.collect())
                 });
-                (title.clone(), bars.collect::<Vec<_>>())
+            percentiles.collect()
+        };
+        let panels = (self.facets().into_iter())
+            .map(|(title, groups)| match self.figure.x {
+                Some(_) => (title, along(&groups)),
+                None => (title, by_percentile(&groups)),
             })
             .collect();
-        let title = self.figure.x.map_or("", Parameter::title);
-        (self.bar_panels(groups, title), self.bar_key(&series))
+        (self.bar_panels(panels), self.bar_key(&series))
     }
 
-    /// Bars that are grouped by percentile.
-    fn percentile_bars(&self) -> (Vec<Panel>, Vec<KeyEntry>) {
-        let series = self.series();
-        let facets = self.facets();
-        let groups: Vec<_> = (facets.iter())
-            .map(|(title, groups)| {
-                let bars = self.percentiles.iter().map(|percentile| {
-                    let bars = series.iter().enumerate().map(|(index, one)| Bar {
-                        ink: Ink::new(index, Stroke::Solid),
-                        parts: vec![self.point(self.at(groups, one, ""), &one.arm, *percentile)],
-                    });
-                    (percentile.to_string(), bars.collect::<Vec<_>>())
-                });
-                (title.clone(), bars.collect::<Vec<_>>())
-            })
-            .collect();
-        (self.bar_panels(groups, ""), self.bar_key(&series))
-    }
-
-    fn bar_panels(&self, panels: Vec<(String, Vec<BarGroup>)>, x_title: &str) -> Vec<Panel> {
+    fn bar_panels(&self, panels: Vec<(String, Vec<BarGroup>)>) -> Vec<Panel> {
         let values: Vec<Vec<f64>> = panels
             .iter()
             .map(|(_, groups)| {
@@ -539,7 +514,7 @@ impl<'a> Plan<'a> {
         let panel = |(title, groups)| {
             Bars {
                 title,
-                x_title,
+                x_title: self.figure.x.map_or("", Parameter::title),
                 y_title: self.y_title(),
                 groups,
                 marks: self.marks(),
@@ -694,22 +669,6 @@ fn short(number: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Gathers what has one key, in order of first appearance.
-fn gather<'a, T>(
-    items: impl Iterator<Item = &'a T>,
-    key: impl Fn(&T) -> String,
-) -> Vec<(String, Vec<&'a T>)> {
-    let mut gathered: Vec<(String, Vec<&T>)> = Vec::new();
-    for item in items {
-        let key = key(item);
-        match gathered.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, items)) => items.push(item),
-            None => gathered.push((key, vec![item])),
-        }
-    }
-    gathered
-}
-
 /// What all cells have, in words.
 fn common(findings: &Findings, cells: &[(usize, usize)]) -> String {
     let known: Vec<&Cell> = cells
@@ -737,7 +696,7 @@ fn common(findings: &Findings, cells: &[(usize, usize)]) -> String {
         for parameter in told {
             let value = parameter.of(first);
             if !differ.contains(&parameter) && !usual(parameter, &value) {
-                words.push(format!("{}{value}", parameter.word()));
+                words.push(parameter.told(first));
             }
         }
     }

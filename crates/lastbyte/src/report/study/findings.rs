@@ -4,11 +4,22 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::results::{
-    Answer, ArmSummary, CellSummary, Dataset, Environment, Estimate, FolderError, Group,
-    Measurements, Metric, MetricSummary, Percentile, Role, SampleKey, Summary, Validity, family,
+    CellSummary, Dataset, Environment, Estimate, FolderError, Group, Measurements, Metric,
+    Percentile, SampleKey, Summary, baseline, family, groups,
 };
-use crate::study::{Cell, Quantity, Question, Study};
+use crate::study::{Cell, Figure, Quantity, Question, Study};
 use crate::validate::arithmetic;
+
+/// What came of a question, for one group and one percentile.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    /// Where.
+    pub(super) group: Group,
+    /// Of which percentile.
+    pub(super) percentile: Percentile,
+    /// In the unit of the quantity; why there is none, in one line.
+    pub(super) number: Result<Estimate<f64>, String>,
+}
 
 /// What was measured, summarised.
 pub struct Findings {
@@ -106,99 +117,99 @@ impl Findings {
         self.summaries.get(measure)?.cells.get(cell)
     }
 
-    pub(super) fn metric(
-        &self,
-        cell: (usize, usize),
-        arm: &str,
-        metric: Metric,
-    ) -> Option<&MetricSummary> {
-        let arms = &self.cell_summary(cell)?.arms;
-        let arm = arms.iter().find(|known| known.label == arm)?;
-        Some(arm.metric(metric))
+    /// The percentiles that a figure draws.
+    pub(super) fn percentiles_of<'a>(&'a self, figure: &'a Figure) -> &'a [Percentile] {
+        match &*figure.percentiles {
+            [] => &self.study.percentiles,
+            percentiles => percentiles,
+        }
     }
 
-    fn tells(&self, percentile: Percentile) -> bool {
-        let mut summaries = self.summaries.iter();
-        summaries.all(|summary| summary.percentiles.contains(&percentile))
+    /// Whether a question's numbers are those of one cell that is summarised.
+    fn is_summarised(&self, group: &Group, question: &Question) -> bool {
+        let tells = |percentile| {
+            let mut summaries = self.summaries.iter();
+            summaries.all(|summary| summary.percentiles.contains(percentile))
+        };
+        matches!(question.quantity, Quantity::Time | Quantity::Increase)
+            && group.cells.len() == 1
+            && question.percentiles.iter().all(tells)
     }
 
-    /// One number of one cell, or of several whose connections are thrown together.
-    pub(super) fn number(
+    /// The numbers of a group of cells, one for each percentile of a question. What the summaries hold is
+    /// not resampled once more.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none at all, in one line.
+    pub(super) fn numbers(
         &self,
-        cells: &[(usize, usize)],
+        group: &Group,
         question: &Question,
-        percentile: Percentile,
-    ) -> Option<Estimate<f64>> {
-        match (cells, &question.quantity) {
-            ([cell], Quantity::Time) if self.tells(percentile) => {
-                let metric = self.metric(*cell, &question.arm, question.metric)?;
-                let time = metric.percentiles.get(&percentile)?.ok()?;
-                Some(time.map(|time| time.as_secs_f64() * 1e3))
-            }
-            ([cell], Quantity::Increase) if self.tells(percentile) => {
-                let metric = self.metric(*cell, &question.arm, question.metric)?;
-                let increase = metric.increases.get(&percentile)?.ok()?;
+    ) -> Result<Vec<Option<Estimate<f64>>>, String> {
+        if !self.is_summarised(group, question) {
+            return self.times.numbers(&self.study, question, group);
+        }
+        let summary = group
+            .cells
+            .first()
+            .and_then(|cell| self.cell_summary(*cell));
+        let mut arms = summary.into_iter().flat_map(|summary| &summary.arms);
+        let arm = arms.find(|arm| arm.label == question.arm);
+        let metric = arm.map(|arm| arm.metric(question.metric));
+        let number = |percentile: &Percentile| match question.quantity {
+            Quantity::Increase => {
+                let increase = metric?.increases.get(percentile)?.ok()?;
                 Some(increase.map(|percent| percent.0))
             }
             _ => {
-                let group = Group {
-                    cells: cells.to_vec(),
-                };
-                let numbers = self.times.numbers(&self.study, question, &group).ok()?;
-                let place = question
-                    .percentiles
-                    .iter()
-                    .position(|known| *known == percentile)?;
-                numbers.get(place).copied().flatten()
+                let time = metric?.percentiles.get(percentile)?.ok()?;
+                Some(time.map(|time| time.as_secs_f64() * 1e3))
             }
-        }
+        };
+        Ok(question.percentiles.iter().map(number).collect())
     }
 
-    /// Answers to a question. What the summaries hold is not resampled once more.
+    /// Answers for each group of cells and each percentile, from samples that may be trusted.
     pub(super) fn answers(&self, question: &Question) -> Vec<Answer> {
-        let is_summarised = matches!(question.quantity, Quantity::Time | Quantity::Increase)
-            && question.pool.is_empty();
-        if !is_summarised {
-            return self.times.answers(&self.study, question);
-        }
-        let cells = (self.study.measures_named(&question.measures)).flat_map(|(index, measure)| {
-            let cells = measure.experiment.cells_where(&question.cells);
-            cells.map(move |(cell, _)| (index, cell))
-        });
-        let answers = cells.flat_map(|cell| {
-            let answer = move |percentile: &Percentile| Answer {
-                group: Group { cells: vec![cell] },
+        let cells = self.study.cells_named(&question.measures, &question.cells);
+        let cells = cells.map(|(cell, _)| cell).collect();
+        let groups = groups(&self.study, cells, &question.pool);
+        let answers = groups.into_iter().flat_map(|group| {
+            let known = self
+                .check_samples(&group, question)
+                .and_then(|()| self.numbers(&group, question));
+            let answer = |(index, percentile): (usize, &Percentile)| Answer {
+                group: group.clone(),
                 percentile: *percentile,
-                number: self.summarised(cell, question, *percentile),
+                number: known.clone().and_then(|numbers| {
+                    let number = numbers.get(index).copied().flatten();
+                    number.ok_or_else(|| "connections failed, or there is no such time".to_owned())
+                }),
             };
-            question.percentiles.iter().map(answer)
+            let percentiles = question.percentiles.iter().enumerate();
+            percentiles.map(answer).collect::<Vec<_>>()
         });
         answers.collect()
     }
 
-    /// # Errors
-    ///
-    /// Why there is no such number, or none that may be trusted.
-    fn summarised(
-        &self,
-        cell: (usize, usize),
-        question: &Question,
-        percentile: Percentile,
-    ) -> Result<Estimate<f64>, String> {
-        let arms = self.cell_summary(cell).map(|summary| &*summary.arms);
-        let arms = arms.unwrap_or_default();
-        let is_asked = |arm: &&ArmSummary| arm.label == question.arm;
-        let own = arms.iter().find(is_asked);
-        let own = own.ok_or_else(|| format!("{} was not measured there", question.arm))?;
-        let baseline = arms.iter().find(|arm| arm.role == Role::Baseline);
-        let compared = baseline.filter(|_| question.quantity == Quantity::Increase);
-        for arm in [Some(own), compared].into_iter().flatten() {
-            if let Validity::Invalid(reason) = &arm.validity {
-                return Err(format!("{} is not to be trusted: {reason}", arm.label));
-            }
+    /// Whether the summarised samples of a question may be trusted. Who resamples asks for himself.
+    fn check_samples(&self, group: &Group, question: &Question) -> Result<(), String> {
+        if !self.is_summarised(group, question) {
+            return Ok(());
         }
-        self.number(&[cell], question, percentile)
-            .ok_or_else(|| "connections failed, or there is no such time".to_owned())
+        let mut arms = vec![&*question.arm];
+        if question.quantity == Quantity::Increase {
+            arms.push(baseline(&self.study, group)?);
+        }
+        for (cell, arm) in group
+            .cells
+            .iter()
+            .flat_map(|cell| arms.iter().map(move |arm| (cell, arm)))
+        {
+            self.times.trusted(&self.study, *cell, arm)?;
+        }
+        Ok(())
     }
 
     /// What flight arithmetic says of one sample.

@@ -1,14 +1,14 @@
 //! Tables of numbers, and numbers in words.
 
 use super::findings::Findings;
-use super::verdict::{Agreement, beside, prediction};
+use super::verdict::{Agreement, Compared, prediction};
 use crate::report::svg::escape;
 use crate::report::text;
 use crate::results::Estimate;
-use crate::study::{Cell, Figure, Parameter, Published, Quantity, Question, varying};
+use crate::study::{Cell, Figure, Parameter, Quantity, Question, varying};
 
 /// Published numbers beside ours.
-pub(super) fn published_table(findings: &Findings, rows: &[&Published]) -> String {
+pub(super) fn published_table(findings: &Findings, rows: &[&Compared]) -> String {
     if rows.is_empty() {
         return String::new();
     }
@@ -17,7 +17,7 @@ pub(super) fn published_table(findings: &Findings, rows: &[&Published]) -> Strin
     // What all rows have is told once.
     let mut places = rows
         .iter()
-        .map(|row| quantity::place(findings, &row.question));
+        .map(|row| quantity::place(findings, &row.published.question));
     let mut common = places.next().unwrap_or_default();
     if rows.len() > 1 {
         places.for_each(|place| common.retain(|word| place.contains(word)));
@@ -29,7 +29,7 @@ pub(super) fn published_table(findings: &Findings, rows: &[&Published]) -> Strin
          <th>another run, 95 %</th><th></th></tr></thead>\n",
         escape(&common.join(", "))
     ));
-    for published in rows {
+    for Compared { published, numbers } in rows {
         let unit = quantity::unit(&published.question);
         let place = quantity::place(findings, &published.question);
         let place: Vec<String> = place
@@ -46,7 +46,7 @@ pub(super) fn published_table(findings: &Findings, rows: &[&Published]) -> Strin
             false => format!("{what}, {}", place.join(", ")),
         };
         let mut differs = false;
-        for (index, one) in beside(findings, published).iter().enumerate() {
+        for (index, one) in numbers.iter().enumerate() {
             let what = if index == 0 { &*what } else { "" };
             let (class, word) = match one.agreement {
                 Agreement::Agrees => ("agrees", "agrees"),
@@ -58,8 +58,7 @@ pub(super) fn published_table(findings: &Findings, rows: &[&Published]) -> Strin
                 .ours
                 .map_or("–".to_owned(), |ours| quantity::digits(unit, ours.value));
             let range = one.ours.map_or(String::new(), |ours| {
-                let (low, high) = prediction(ours);
-                range(unit, low, high)
+                text::interval(&prediction(ours), |end| quantity::digits(unit, end))
             });
             text.push_str(&format!(
                 "<tr><th>{}</th><th>{}</th><td>{}</td><td class=\"{class}\">{ours}</td><td class=\"interval\">{range}</td>\
@@ -90,10 +89,7 @@ pub(super) fn table(findings: &Findings, figure: &Figure, places: &[(usize, usiz
         .filter_map(|place| findings.cell(*place))
         .collect();
     let differ = varying(&cells);
-    let percentiles = match &*figure.percentiles {
-        [] => &findings.study.percentiles,
-        percentiles => percentiles,
-    };
+    let percentiles = findings.percentiles_of(figure);
     let mut heads: Vec<String> = differ
         .iter()
         .map(|known| known.title().to_owned())
@@ -145,14 +141,6 @@ pub(super) fn table(findings: &Findings, figure: &Figure, places: &[(usize, usiz
     text + "</table></div>\n"
 }
 
-fn range(unit: Unit, low: f64, high: f64) -> String {
-    let end = |end: f64| match end.is_finite() {
-        true => quantity::digits(unit, end),
-        false => "∞".to_owned(),
-    };
-    format!("[{}, {}]", end(low), end(high))
-}
-
 /// What a quantity is counted in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
@@ -164,9 +152,9 @@ pub(super) enum Unit {
 
 /// Questions and their answers in words.
 pub(super) mod quantity {
+    use super::super::findings::Answer;
     use super::super::verdict::Verdict;
     use super::{Cell, Estimate, Findings, Parameter, Quantity, Question, Unit, text, varying};
-    use crate::results::Answer;
     use crate::study::{Bounds, Check};
 
     pub(in super::super) fn unit(question: &Question) -> Unit {
@@ -207,19 +195,14 @@ pub(super) mod quantity {
 
     /// What all its cells have of what it names: `RTT 35ms`, `loss 1%`.
     pub(in super::super) fn place(findings: &Findings, question: &Question) -> Vec<String> {
-        let cells: Vec<&Cell> = (findings.study.measures_named(&question.measures))
-            .flat_map(|(_, measure)| measure.experiment.cells_where(&question.cells))
-            .map(|(_, cell)| cell)
-            .collect();
+        let cells = (findings.study).cells_named(&question.measures, &question.cells);
+        let cells: Vec<&Cell> = cells.map(|(_, cell)| cell).collect();
         let differ = varying(&cells);
         let told =
             |parameter: &Parameter| question.cells.names(*parameter) && !differ.contains(parameter);
         let told = Parameter::ALL.into_iter().filter(told);
         (cells.first().into_iter())
-            .flat_map(|cell| {
-                told.clone()
-                    .map(|parameter| format!("{}{}", parameter.word(), parameter.of(cell)))
-            })
+            .flat_map(|cell| told.clone().map(|parameter| parameter.told(cell)))
             .collect()
     }
 
@@ -266,20 +249,15 @@ pub(super) mod quantity {
                 let told = differ
                     .iter()
                     .filter(|parameter| !check.question.pool.contains(parameter));
-                told.map(|parameter| format!("{}{}", parameter.word(), parameter.of(cell)))
+                told.map(|parameter| parameter.told(cell))
             })
             .collect();
         words.push(answer.percentile.to_string());
         let number = match &answer.number {
             Err(reason) => reason.clone(),
             Ok(Estimate { value, interval }) => {
-                let end = |end: Option<f64>| end.map_or("∞".to_owned(), |end| digits(unit, end));
-                format!(
-                    "{} [{}, {}]",
-                    digits(unit, *value),
-                    end(interval.low),
-                    end(interval.high)
-                )
+                let interval = text::interval(interval, |end| digits(unit, end));
+                format!("{} {interval}", digits(unit, *value))
             }
         };
         format!("{} {number}", words.join(" "))

@@ -6,12 +6,12 @@ use super::details::details;
 use super::figure::{Drawn, draw};
 use super::findings::Findings;
 use super::numbers::{published_table, quantity, table};
-use super::verdict::{Agreement, CheckedClaim, Verdict, beside, check_claims};
+use super::verdict::{Agreement, CheckedClaim, Compared, Verdict, check_claims, compare};
 use crate::report::answer::answer;
 use crate::report::chart;
 use crate::report::svg::escape;
 use crate::results::{Summary, family};
-use crate::study::{Arm, Cell, Plot, Published, Study};
+use crate::study::{Arm, Cell, Plot, Study};
 
 /// How much is told at once.
 const SENTENCES: usize = 6;
@@ -26,13 +26,14 @@ pub fn page(findings: &Findings) -> String {
         .map(|figure| draw(findings, figure))
         .collect();
     let claims = check_claims(findings);
+    let published = compare(findings);
     let mut body = format!("<h1>{}</h1>\n", escape(&study.name));
-    body.push_str(&answers(findings, &claims));
-    let mut sections = drawn.iter().map(|drawn| section(findings, drawn));
+    body.push_str(&answers(findings, &claims, &published));
+    let mut sections = (drawn.iter()).map(|drawn| section(findings, drawn, &published));
     body.push_str(&sections.next().unwrap_or_default());
     body.push_str(&claims_section(findings, &claims));
     body.extend(sections);
-    body.push_str(&loose_numbers(findings));
+    body.push_str(&loose_numbers(findings, &published));
     body.push_str(&warnings(&findings.summaries));
     body.push_str(&details(findings));
     body.push_str(&origin(findings));
@@ -49,7 +50,7 @@ pub fn page(findings: &Findings) -> String {
 }
 
 /// What it comes to, in plain words.
-fn answers(findings: &Findings, claims: &[CheckedClaim]) -> String {
+fn answers(findings: &Findings, claims: &[CheckedClaim], published: &[Compared]) -> String {
     let mut text = String::new();
     let mut sentence = |words: &str| text.push_str(&format!("<p class=\"answer\">{words}</p>\n"));
     if !claims.is_empty() {
@@ -68,10 +69,7 @@ fn answers(findings: &Findings, claims: &[CheckedClaim]) -> String {
             count(Verdict::Unknown),
         ));
     }
-    let rows = findings.study.published.iter();
-    let numbers: Vec<_> = rows
-        .flat_map(|published| beside(findings, published))
-        .collect();
+    let numbers: Vec<_> = published.iter().flat_map(|row| &row.numbers).collect();
     if !numbers.is_empty() {
         let count = |wanted| numbers.iter().filter(|n| n.agreement == wanted).count();
         sentence(&format!(
@@ -108,7 +106,7 @@ fn answers(findings: &Findings, claims: &[CheckedClaim]) -> String {
     text
 }
 
-fn section(findings: &Findings, drawn: &Drawn) -> String {
+fn section(findings: &Findings, drawn: &Drawn, published: &[Compared]) -> String {
     let figure = drawn.figure;
     let mut text = format!(
         "<section class=\"figure\" id=\"{id}\">\n<h2>{title}</h2>\n",
@@ -134,11 +132,11 @@ fn section(findings: &Findings, drawn: &Drawn) -> String {
             "<p class=\"warning\">… and {more} more samples.</p>\n"
         ));
     }
-    let published = findings.study.published.iter();
-    let published: Vec<&Published> = published
-        .filter(|row| row.figure.as_ref() == Some(&figure.id))
+    let rows = published.iter();
+    let rows: Vec<_> = rows
+        .filter(|row| row.published.figure.as_ref() == Some(&figure.id))
         .collect();
-    text.push_str(&published_table(findings, &published));
+    text.push_str(&published_table(findings, &rows));
     text.push_str(&command(findings, drawn));
     text + "</section>\n"
 }
@@ -168,11 +166,8 @@ fn caption(findings: &Findings, drawn: &Drawn) -> String {
             format!(" Percent over {arm}; whiskers are 95 % intervals.")
         }
         (Plot::Percentiles, Some(_)) => {
-            let percentiles = match &*drawn.figure.percentiles {
-                [] => &findings.study.percentiles,
-                percentiles => percentiles,
-            };
-            let percentiles: Vec<_> = percentiles.iter().map(ToString::to_string).collect();
+            let percentiles = findings.percentiles_of(drawn.figure).iter();
+            let percentiles: Vec<_> = percentiles.map(ToString::to_string).collect();
             format!(
                 " Each bar reaches {}, from dark to light; whiskers are 95 % intervals.",
                 percentiles.join(", ")
@@ -229,11 +224,7 @@ fn claims_section(findings: &Findings, claims: &[CheckedClaim]) -> String {
         altogether; else it can’t be told.</p>\n"
         .to_owned();
     for checked in claims {
-        let (class, word) = match checked.verdict {
-            Verdict::Holds => ("agrees", "holds"),
-            Verdict::Fails => ("differs", "does not hold"),
-            Verdict::Unknown => ("unknown", "can’t tell"),
-        };
+        let (class, word) = (checked.verdict.class(), checked.verdict.word());
         text.push_str(&format!(
             "<details class=\"claim\"><summary><b class=\"{class}\">{word}</b> {} <code>{}</code></summary>\n<ul>\n",
             escape(&checked.claim.text),
@@ -246,11 +237,7 @@ fn claims_section(findings: &Findings, claims: &[CheckedClaim]) -> String {
             ));
             let shown: Vec<String> = (numbers.iter())
                 .map(|(answer, verdict)| {
-                    let class = match verdict {
-                        Verdict::Holds => "agrees",
-                        Verdict::Fails => "differs",
-                        Verdict::Unknown => "unknown",
-                    };
+                    let class = verdict.class();
                     let number = quantity::answer(findings, check, numbers, answer);
                     format!("<span class=\"{class}\">{}</span>", escape(&number))
                 })
@@ -267,9 +254,9 @@ fn claims_section(findings: &Findings, claims: &[CheckedClaim]) -> String {
 }
 
 /// Published numbers that stand beside no figure.
-fn loose_numbers(findings: &Findings) -> String {
-    let rows = findings.study.published.iter();
-    let rows: Vec<&Published> = rows.filter(|row| row.figure.is_none()).collect();
+fn loose_numbers(findings: &Findings, published: &[Compared]) -> String {
+    let rows = published.iter();
+    let rows: Vec<_> = rows.filter(|row| row.published.figure.is_none()).collect();
     match rows.is_empty() {
         true => String::new(),
         false => format!(

@@ -1,7 +1,7 @@
 //! Published numbers and claims against what was measured.
 
-use super::findings::Findings;
-use crate::results::{Answer, Estimate, Percentile};
+use super::findings::{Answer, Findings};
+use crate::results::{Estimate, Interval, Percentile};
 use crate::study::{Bounds, Check, Claim, Published, Quantity};
 
 /// Whether a published claim is borne out.
@@ -13,6 +13,26 @@ pub(super) enum Verdict {
     Fails,
     /// Neither can be told.
     Unknown,
+}
+
+impl Verdict {
+    /// Its class on a page.
+    pub(super) fn class(self) -> &'static str {
+        match self {
+            Verdict::Holds => "agrees",
+            Verdict::Fails => "differs",
+            Verdict::Unknown => "unknown",
+        }
+    }
+
+    /// What a claim does.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::Fails => "does not hold",
+            Verdict::Unknown => "can’t tell",
+        }
+    }
 }
 
 /// A claim, checked.
@@ -32,6 +52,12 @@ pub(super) enum Agreement {
     Differs,
     /// We have none.
     Unmeasured,
+}
+
+/// A published row with its numbers beside ours.
+pub(super) struct Compared<'a> {
+    pub(super) published: &'a Published,
+    pub(super) numbers: Vec<Beside>,
 }
 
 /// A published number beside ours.
@@ -102,8 +128,16 @@ fn within(estimate: &Estimate<f64>, bounds: Bounds) -> Verdict {
     }
 }
 
-/// The numbers of one published row beside ours.
-pub(super) fn beside(findings: &Findings, published: &Published) -> Vec<Beside> {
+pub(super) fn compare(findings: &Findings) -> Vec<Compared<'_>> {
+    let rows = findings.study.published.iter();
+    rows.map(|published| Compared {
+        published,
+        numbers: beside(findings, published),
+    })
+    .collect()
+}
+
+fn beside(findings: &Findings, published: &Published) -> Vec<Beside> {
     let answers = findings.answers(&published.question);
     let ours = |percentile: &Percentile| {
         let mut answers = answers.iter();
@@ -135,8 +169,10 @@ fn agreement(published: &Published, value: f64, ours: Estimate<f64>) -> Agreemen
         | Quantity::Ratio { .. } => published.within,
     };
     let near = (ours.value - value).abs() <= most;
-    let (low, high) = prediction(ours);
-    match near || (low..=high).contains(&value) {
+    let Interval { low, high } = prediction(ours);
+    let is_above = low.is_none_or(|low| low <= value);
+    let is_below = high.is_none_or(|high| value <= high);
+    match near || (is_above && is_below) {
         true => Agreement::Agrees,
         false => Agreement::Differs,
     }
@@ -144,14 +180,10 @@ fn agreement(published: &Published, value: f64, ours: Estimate<f64>) -> Agreemen
 
 /// Where another run of as many connections could as well have been, 19 times in 20: it has as much luck
 /// of its own as ours had, so the interval is wider by the root of two.
-pub(super) fn prediction(ours: Estimate<f64>) -> (f64, f64) {
-    let wider = |end: Option<f64>, open: f64| {
-        end.map_or(open, |end| {
-            ours.value + std::f64::consts::SQRT_2 * (end - ours.value)
-        })
-    };
-    (
-        wider(ours.interval.low, f64::NEG_INFINITY),
-        wider(ours.interval.high, f64::INFINITY),
-    )
+pub(super) fn prediction(ours: Estimate<f64>) -> Interval<f64> {
+    let wider = |end: f64| ours.value + std::f64::consts::SQRT_2 * (end - ours.value);
+    Interval {
+        low: ours.interval.low.map(wider),
+        high: ours.interval.high.map(wider),
+    }
 }

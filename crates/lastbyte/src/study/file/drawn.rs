@@ -3,6 +3,7 @@
 use super::table::{Field, Table};
 use super::{StudyError, StudyProblem, find, percentile};
 use crate::study::parameter::Alternative;
+use crate::study::question::cells_named;
 use crate::study::{
     Arm, Bounds, Check, Claim, Figure, Filter, Measure, Parameter, Percentile, Published, Quantity,
     Question, UnknownName,
@@ -272,15 +273,13 @@ impl Known<'_> {
         let Question {
             measures, cells, ..
         } = question;
-        let measured = (self.measures.iter()).filter(|measure| measures.contains(&measure.id));
-        let count: usize = measured
-            .map(|measure| measure.experiment.cells_where(cells).count())
-            .sum();
-        match count {
-            2.. if question.pool.is_empty() => Err(field.error(StudyProblem::Value(format!(
-                "that is {count} cells of {}: say which with where, or pool them",
-                measures.join(" and ")
-            )))),
+        match cells_named(self.measures, measures, cells).count() {
+            count @ 2.. if question.pool.is_empty() => {
+                Err(field.error(StudyProblem::Value(format!(
+                    "that is {count} cells of {}: say which with where, or pool them",
+                    measures.join(" and ")
+                ))))
+            }
             _ => Ok(()),
         }
     }
@@ -291,11 +290,9 @@ impl Known<'_> {
         measures: &[String],
         filter: &Filter,
     ) -> Result<(), StudyError> {
-        let measured = (self.measures.iter()).filter(|measure| measures.contains(&measure.id));
-        let mut cells = measured.flat_map(|measure| &measure.experiment.cells);
-        match cells.any(|cell| filter.has(cell)) {
-            true => Ok(()),
-            false => Err(field.error(StudyProblem::Value(format!(
+        match cells_named(self.measures, measures, filter).next() {
+            Some(_) => Ok(()),
+            None => Err(field.error(StudyProblem::Value(format!(
                 "no cell of {} is like that: compare it with the measure's lists",
                 measures.join(" and ")
             )))),
