@@ -1,0 +1,217 @@
+//! Whether a client has the record in time, and what became of it. Times are since the client asked
+//! DNS; they come in as arguments.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::Hash;
+use std::time::Duration;
+
+use crate::Digest;
+use crate::validate::Offer;
+
+/// What became of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// Its certificates were left out of the handshake, and the chain was verified with them.
+    Used,
+    /// There is none.
+    NoRecord,
+    /// It was not there when TCP was.
+    Late,
+    /// It is not to be used: see [`crate::validate`].
+    Invalid,
+    /// A certificate is of an algorithm that the client can't verify.
+    Unsupported,
+    /// The server has another chain, which it sent.
+    Mismatch,
+    /// The server does not know the extension.
+    RefusedByServer,
+}
+
+impl Outcome {
+    /// All.
+    pub const ALL: [Outcome; 7] = [
+        Outcome::Used,
+        Outcome::NoRecord,
+        Outcome::Late,
+        Outcome::Invalid,
+        Outcome::Unsupported,
+        Outcome::Mismatch,
+        Outcome::RefusedByServer,
+    ];
+
+    /// The word for it in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Used => "used",
+            Outcome::NoRecord => "no-record",
+            Outcome::Late => "late",
+            Outcome::Invalid => "invalid",
+            Outcome::Unsupported => "unsupported",
+            Outcome::Mismatch => "mismatch",
+            Outcome::RefusedByServer => "refused-by-server",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Why a handshake goes without DNS's certificates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fallback {
+    /// Any but [`Outcome::Used`].
+    pub outcome: Outcome,
+    /// What exactly, in words.
+    pub reason: String,
+}
+
+impl Fallback {
+    /// One for this reason.
+    pub fn new(outcome: Outcome, reason: impl Into<String>) -> Fallback {
+        Fallback {
+            outcome,
+            reason: reason.into(),
+        }
+    }
+}
+
+/// What the lookup came to.
+pub type Lookup = Result<Offer, Fallback>;
+
+/// The race of the record against the TCP handshake.
+#[derive(Debug)]
+pub struct Race {
+    grace: Duration,
+    lookup: Option<Lookup>,
+    connected: Option<Duration>,
+}
+
+/// What a client is to do.
+#[derive(Clone, Debug)]
+pub enum Decision {
+    /// There is no connection yet.
+    Connecting,
+    /// Wait for the record, until this time at most.
+    Wait(Duration),
+    /// Send the ClientHello with this offer.
+    Offer(Offer),
+    /// Send the ClientHello of plain TLS.
+    Plain(Fallback),
+}
+
+impl Race {
+    /// A race in which the client, when TCP is established, waits `grace` for the record. Zero, as the
+    /// mechanism's authors have it, never delays a ClientHello.
+    pub fn new(grace: Duration) -> Race {
+        Race {
+            grace,
+            lookup: None,
+            connected: None,
+        }
+    }
+
+    /// The lookup has ended, validation included. The first end counts.
+    pub fn looked_up(&mut self, lookup: Lookup) {
+        self.lookup.get_or_insert(lookup);
+    }
+
+    /// TCP is established at `at`.
+    pub fn connected(&mut self, at: Duration) {
+        self.connected.get_or_insert(at);
+    }
+
+    /// What to do at `now`. What it says to send is to be sent; the race is over then.
+    pub fn decide(&self, now: Duration) -> Decision {
+        let Some(connected) = self.connected else {
+            return Decision::Connecting;
+        };
+        let until = connected.saturating_add(self.grace);
+        match &self.lookup {
+            Some(Ok(offer)) => Decision::Offer(offer.clone()),
+            Some(Err(fallback)) => Decision::Plain(fallback.clone()),
+            None if now < until => Decision::Wait(until),
+            None => Decision::Plain(Fallback::new(
+                Outcome::Late,
+                match self.grace.is_zero() {
+                    true => "not there when TCP was established".to_owned(),
+                    false => format!("not there {:?} after TCP was established", self.grace),
+                },
+            )),
+        }
+    }
+}
+
+/// What the ServerHello said to an offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It has no such extension.
+    None,
+    /// It has this digest.
+    Digest(Digest),
+}
+
+impl Answer {
+    /// What comes of it. [`Outcome::Used`] is true of a handshake that succeeds, and only of one.
+    pub fn outcome(self, offered: &Digest) -> Result<(), Fallback> {
+        match self {
+            Answer::Digest(digest) if digest == *offered => Ok(()),
+            Answer::Digest(digest) => Err(Fallback::new(
+                Outcome::Mismatch,
+                format!("the server's chain has the digest {digest}"),
+            )),
+            Answer::None => Err(Fallback::new(
+                Outcome::RefusedByServer,
+                "the server did not answer the extension",
+            )),
+        }
+    }
+}
+
+/// What a client keeps of DNS, each for its TTL.
+#[derive(Debug)]
+pub struct Cache<K, V> {
+    entries: HashMap<K, Entry<V>>,
+    capacity: usize,
+}
+
+#[derive(Debug)]
+struct Entry<V> {
+    value: V,
+    until: Duration,
+}
+
+impl<K: Hash + Eq + Clone, V> Cache<K, V> {
+    /// One that holds `capacity` entries at most.
+    pub fn new(capacity: usize) -> Cache<K, V> {
+        Cache {
+            entries: HashMap::new(),
+            capacity,
+        }
+    }
+
+    /// Keeps `value` from `now` for `ttl`. If it is full, what would end first goes.
+    pub fn insert(&mut self, key: K, value: V, ttl: Duration, now: Duration) {
+        self.entries.retain(|_, entry| entry.until > now);
+        if self.capacity == 0 || ttl.is_zero() {
+            return;
+        }
+        if self.entries.len() >= self.capacity && !self.entries.contains_key(&key) {
+            let first = self.entries.iter().min_by_key(|(_, entry)| entry.until);
+            if let Some(first) = first.map(|(key, _)| key.clone()) {
+                self.entries.remove(&first);
+            }
+        }
+        let until = now.saturating_add(ttl);
+        self.entries.insert(key, Entry { value, until });
+    }
+
+    /// What is kept, if it is still good at `now`.
+    pub fn get(&self, key: &K, now: Duration) -> Option<&V> {
+        let entry = self.entries.get(key)?;
+        (entry.until > now).then_some(&entry.value)
+    }
+}

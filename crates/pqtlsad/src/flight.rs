@@ -1,0 +1,193 @@
+//! Which certificates are worth publishing: as few as bring the server's first flight within its
+//! initial window, computed from the sizes of its messages.
+
+use std::fmt;
+
+use crate::server::Chain;
+use crate::{Digest, ListError, Part};
+
+/// What a server may send before the first acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InitialWindow {
+    /// In segments (`initcwnd`).
+    pub segments: u32,
+    /// Payload of a segment, in bytes.
+    pub mss: u32,
+}
+
+impl InitialWindow {
+    /// Its payload in bytes.
+    pub fn bytes(self) -> usize {
+        self.segments as usize * self.mss as usize
+    }
+}
+
+/// Ten segments (RFC 6928), each of a 1500-byte packet less the headers of IPv4 and TCP with
+/// timestamps.
+impl Default for InitialWindow {
+    fn default() -> Self {
+        InitialWindow {
+            segments: 10,
+            mss: 1448,
+        }
+    }
+}
+
+/// The server's first flight when DNS delivers some of its chain. Sizes of messages are in bytes with
+/// their 4-byte headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flight {
+    /// Certificates that DNS delivers, from the top. None is the plain handshake.
+    pub omitted: usize,
+    /// What they are.
+    pub part: Option<Part>,
+    /// ServerHello.
+    pub server_hello: usize,
+    /// Certificate: a raw public key (RFC 7250) if even the end-entity is left out.
+    pub certificate: usize,
+    /// CertificateVerify.
+    pub certificate_verify: usize,
+    /// From the first byte of the ServerHello to the last of Finished, as TCP carries it.
+    pub bytes: usize,
+    /// Whether that fits the initial window.
+    pub fits: bool,
+}
+
+/// All that a server could leave out, and what it should.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// In the order of how much is left out, nothing first.
+    pub flights: Vec<Flight>,
+    /// The index of the one to choose: the first that fits, else the last, which leaves out most.
+    pub chosen: usize,
+    window: InitialWindow,
+}
+
+impl Plan {
+    /// Computes it for a chain, a group whose server's key share has `share` bytes, and a window.
+    ///
+    /// # Errors
+    /// [`ListError`] never for a [`Chain`] that is there; [`openssl::error::ErrorStack`] as a message
+    /// if the end-entity's key can't be written.
+    pub fn new(chain: &Chain, share: usize, window: InitialWindow) -> Result<Plan, ListError> {
+        let all = chain.certificates().len();
+        let flights: Vec<Flight> = (0..=all)
+            .map(|omitted| Flight::new(chain, omitted, share, window))
+            .collect();
+        let chosen = flights.iter().position(|flight| flight.fits);
+        Ok(Plan {
+            chosen: chosen.unwrap_or(all),
+            flights,
+            window,
+        })
+    }
+
+    /// The flight to choose.
+    pub fn choice(&self) -> &Flight {
+        &self.flights[self.chosen]
+    }
+}
+
+impl Flight {
+    fn new(chain: &Chain, omitted: usize, share: usize, window: InitialWindow) -> Flight {
+        let all = chain.certificates().len();
+        let raw_key = omitted == all;
+        let server_hello = SERVER_HELLO + share + if omitted > 0 { EXTENSION } else { 0 };
+        let encrypted_extensions = HEADER + 2 + if raw_key { CERTIFICATE_TYPE } else { 0 };
+        let entries: usize = match raw_key {
+            true => ENTRY + chain.key().public_key_to_der().map_or(0, |key| key.len()),
+            false => chain
+                .lengths()
+                .take(all - omitted)
+                .map(|length| ENTRY + length)
+                .sum(),
+        };
+        // An empty request context and the list's own length.
+        let certificate = HEADER + 1 + 3 + entries;
+        let certificate_verify = HEADER + 2 + 2 + chain.key().size();
+        let encrypted = [
+            encrypted_extensions,
+            certificate,
+            certificate_verify,
+            FINISHED,
+        ];
+        let bytes = RECORD
+            + server_hello
+            + CHANGE_CIPHER_SPEC
+            + encrypted.into_iter().map(records).sum::<usize>();
+        Flight {
+            omitted,
+            part: (omitted > 0).then(|| chain.part(omitted)),
+            server_hello,
+            certificate,
+            certificate_verify,
+            bytes,
+            fits: bytes <= window.bytes(),
+        }
+    }
+}
+
+/// Of a handshake message.
+const HEADER: usize = 4;
+/// Of a record.
+const RECORD: usize = 5;
+/// Version, random, a session id to echo, cipher suite, compression, supported_versions, and a key_share
+/// but for the share (RFC 8446, 4.1.3).
+const SERVER_HELLO: usize = HEADER + 2 + 32 + 1 + 32 + 2 + 1 + 2 + 6 + 8;
+/// The extension with its type and length.
+const EXTENSION: usize = 4 + Digest::LENGTH;
+/// server_certificate_type with its type and length (RFC 7250).
+const CERTIFICATE_TYPE: usize = 5;
+/// Around a certificate: its length, and that of no extensions.
+const ENTRY: usize = 3 + 2;
+/// With SHA-384, the longer of the two.
+const FINISHED: usize = HEADER + 48;
+/// For middleboxes (RFC 8446, D.4).
+const CHANGE_CIPHER_SPEC: usize = RECORD + 1;
+
+/// A message in encrypted records of its own.
+fn records(message: usize) -> usize {
+    const MAX_PLAINTEXT: usize = 1 << 14;
+    /// Content type and tag.
+    const PROTECTION: usize = 1 + 16;
+    message + message.div_ceil(MAX_PLAINTEXT) * (RECORD + PROTECTION)
+}
+
+/// For the operator, a line for each choice.
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let window = self.window;
+        writeln!(
+            f,
+            "The initial window is {} bytes ({} segments of {}). The server's first flight:",
+            window.bytes(),
+            window.segments,
+            window.mss
+        )?;
+        for (index, flight) in self.flights.iter().enumerate() {
+            let what = match flight.part {
+                None => "nothing from DNS".to_owned(),
+                Some(Part::EndEntity) => "the whole chain from DNS".to_owned(),
+                Some(part) => format!("from DNS down to the {part} ({})", flight.omitted),
+            };
+            let fits = if flight.fits { "fits" } else { "does not fit" };
+            let mark = if index == self.chosen { "->" } else { "  " };
+            writeln!(f, "{mark} {what}: {} bytes, {fits}", flight.bytes)?;
+        }
+        let choice = self.choice();
+        match (choice.omitted, choice.fits) {
+            (0, true) => write!(
+                f,
+                "The whole chain fits: a record would save no round trip."
+            ),
+            (_, true) => write!(
+                f,
+                "That is the least that saves the wait for an acknowledgement."
+            ),
+            (_, false) => write!(
+                f,
+                "None fits: the whole chain is published, which leaves the fewest round trips."
+            ),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The server's side.
+
+use std::sync::{Arc, OnceLock};
+
+use foreign_types::ForeignTypeRef;
+use openssl::error::ErrorStack;
+use openssl::ex_data::Index;
+use openssl::hash::MessageDigest;
+use openssl::pkey::{Id, PKey, Private, Public};
+use openssl::ssl::{ClientHelloResponse, Ssl, SslAlert, SslContextBuilder, SslMode, SslRef};
+use openssl::stack::Stack;
+use openssl::x509::{X509, X509Builder};
+
+use super::{EndEntity, certificate_type, ffi, hellos};
+use crate::extension::{self, ExtensionType};
+use crate::server::{Chain, Selection, SharedChains};
+use crate::{Digest, Part};
+
+/// What this connection's client gets.
+struct Chosen {
+    selection: Selection,
+    /// What the client said that it has.
+    offered: Option<Digest>,
+    raw_public_key: RawPublicKey,
+    end_entity: EndEntity,
+}
+
+/// Whether the client takes a raw public key (RFC 7250).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RawPublicKey {
+    Taken,
+    NotTaken,
+}
+
+static CHOSEN: OnceLock<Index<Ssl, Chosen>> = OnceLock::new();
+
+/// Has a server's handshakes answer with `chains`: as plain TLS to clients without the extension, without
+/// what DNS delivered to those with it. `end_entity` is how the key is proved when the whole chain is left
+/// out: [`EndEntity::Carrier`] is an experiment, and clients that take raw public keys still get those.
+///
+/// It takes the context's ClientHello callback, certificate callback and custom extension. The context
+/// needs no certificate of its own.
+///
+/// # Errors
+/// OpenSSL's, if it has the extension itself.
+pub fn install(
+    context: &mut SslContextBuilder,
+    chains: Arc<SharedChains>,
+    number: ExtensionType,
+    end_entity: EndEntity,
+) -> Result<(), ErrorStack> {
+    let index = super::index(&CHOSEN)?;
+    // Otherwise OpenSSL completes the chain from what it trusts.
+    context.set_mode(SslMode::NO_AUTO_CHAIN);
+    context.set_client_hello_callback(move |ssl, _| {
+        let chosen = choose(ssl, &chains.load(), number, end_entity);
+        let set = match chosen.is_raw_key() {
+            true => ffi::set_server_certificate_types(
+                ssl,
+                &[certificate_type::RAW_PUBLIC_KEY, certificate_type::X509],
+            ),
+            false => Ok(()),
+        };
+        ssl.set_ex_data(index, chosen);
+        set.map(|()| ClientHelloResponse::SUCCESS)
+    });
+    ffi::set_certificate_callback(context, |ssl| {
+        let Some(index) = CHOSEN.get() else {
+            return false;
+        };
+        prepare(ssl, *index).is_ok()
+    });
+    context.add_custom_ext(
+        number.0,
+        hellos(),
+        move |ssl, _, _| Ok(answer(ssl, index)),
+        |_, _, data, _| match Digest::from_bytes(data) {
+            Some(_) => Ok(()),
+            None => Err(SslAlert::DECODE_ERROR),
+        },
+    )
+}
+
+/// How many certificates were left out of this handshake, and what they are.
+pub fn omitted(ssl: &SslRef) -> Option<(Part, usize)> {
+    let chosen = ssl.ex_data(*CHOSEN.get()?)?;
+    match &chosen.selection {
+        Selection::Without { chain, omitted } => Some((chain.part(*omitted), *omitted)),
+        Selection::Whole(_) => None,
+    }
+}
+
+fn choose(
+    ssl: &SslRef,
+    chains: &crate::server::Chains,
+    number: ExtensionType,
+    end_entity: EndEntity,
+) -> Chosen {
+    const SERVER_NAME: u16 = 0;
+    const SERVER_CERTIFICATE_TYPE: u16 = 20;
+    let extension = |number| ffi::client_hello_extension(ssl, number);
+    let name = extension(SERVER_NAME).and_then(|data| extension::server_name(&data));
+    let offered = extension(number.0).and_then(|data| Digest::from_bytes(&data));
+    // A length of one byte, and the types.
+    let types = extension(SERVER_CERTIFICATE_TYPE);
+    let takes_raw_key = types
+        .as_deref()
+        .and_then(|data| data.get(1..))
+        .is_some_and(|types| types.contains(&certificate_type::RAW_PUBLIC_KEY));
+    Chosen {
+        selection: chains.select(name.as_deref(), offered.as_ref()),
+        offered,
+        raw_public_key: match takes_raw_key {
+            true => RawPublicKey::Taken,
+            false => RawPublicKey::NotTaken,
+        },
+        end_entity,
+    }
+}
+
+impl Chosen {
+    /// Whether the end-entity's key is all that is sent.
+    fn is_raw_key(&self) -> bool {
+        self.leaves_out_all() && self.raw_public_key == RawPublicKey::Taken
+    }
+
+    fn leaves_out_all(&self) -> bool {
+        match &self.selection {
+            Selection::Without { chain, omitted } => *omitted == chain.certificates().len(),
+            Selection::Whole(_) => false,
+        }
+    }
+}
+
+/// Gives the connection its certificates.
+fn prepare(ssl: &mut SslRef, index: Index<Ssl, Chosen>) -> Result<(), ErrorStack> {
+    let Some(chosen) = ssl.ex_data(index) else {
+        return Ok(());
+    };
+    let is_carrier =
+        chosen.leaves_out_all() && !chosen.is_raw_key() && chosen.end_entity == EndEntity::Carrier;
+    match chosen.selection.clone() {
+        Selection::Without { chain, .. } if is_carrier => use_carrier(ssl, &chain),
+        Selection::Without { chain, omitted } => {
+            // The end-entity stands there even if only its key is sent.
+            let sent = chain.certificates().len().saturating_sub(omitted).max(1);
+            use_chain(ssl, &chain, sent)
+        }
+        Selection::Whole(chains) => chains
+            .iter()
+            .try_for_each(|chain| use_chain(ssl, chain, chain.certificates().len())),
+    }
+}
+
+/// Sends the first `sent` certificates.
+fn use_chain(ssl: &mut SslRef, chain: &Chain, sent: usize) -> Result<(), ErrorStack> {
+    let mut issuers = Stack::new()?;
+    for issuer in chain.certificates().iter().take(sent).skip(1) {
+        issuers.push(issuer.clone())?;
+    }
+    ffi::use_certificate(ssl, chain.end_entity(), chain.key(), &issuers)
+}
+
+/// What the ServerHello says: the echo if something is left out, else which chain is sent.
+fn answer(ssl: &SslRef, index: Index<Ssl, Chosen>) -> Option<Digest> {
+    let chosen = ssl.ex_data(index)?;
+    let offered = chosen.offered.filter(|_| !ssl.session_reused())?;
+    match &chosen.selection {
+        Selection::Without { .. } => Some(offered),
+        Selection::Whole(chains) => {
+            let sent = ssl.certificate()?;
+            let mut chains = chains.iter();
+            let sent = chains.find(|chain| chain.end_entity().as_ptr() == sent.as_ptr())?;
+            Some(sent.digest())
+        }
+    }
+}
+
+/// Sends a certificate that carries the end-entity's digest, and signs with the end-entity's key.
+fn use_carrier(ssl: &mut SslRef, chain: &Chain) -> Result<(), ErrorStack> {
+    let carried = carried(&chain.end_entity().to_der()?)?;
+    // OpenSSL accepts a certificate of the key that signs, and sends it as it is by then.
+    let mut carrier = blank(chain.key())?;
+    let nothing = Stack::new()?;
+    ffi::use_certificate(ssl, &carrier, chain.key(), &nothing)?;
+    ffi::change_key(&mut carrier, &carried)
+}
+
+/// The digest of an end-entity in the form of a key: both have 32 bytes.
+pub(super) fn carried(end_entity: &[u8]) -> Result<PKey<Public>, ErrorStack> {
+    PKey::public_key_from_raw_bytes(&openssl::sha::sha256(end_entity), Id::ED25519)
+}
+
+/// The smallest certificate of a key, signed by nobody in particular.
+fn blank(key: &PKey<Private>) -> Result<X509, ErrorStack> {
+    use openssl::asn1::Asn1Time;
+    use openssl::bn::BigNum;
+    static SIGNER: OnceLock<PKey<Private>> = OnceLock::new();
+    let signer = match SIGNER.get() {
+        Some(signer) => signer,
+        None => {
+            let signer = PKey::generate_ed25519()?;
+            SIGNER.get_or_init(|| signer)
+        }
+    };
+    let mut carrier = X509Builder::new()?;
+    let serial = BigNum::from_u32(1)?.to_asn1_integer()?;
+    carrier.set_serial_number(&serial)?;
+    // Nobody checks them; these take the fewest bytes.
+    let (from, until) = (Asn1Time::from_unix(0)?, Asn1Time::from_unix(0)?);
+    carrier.set_not_before(&from)?;
+    carrier.set_not_after(&until)?;
+    carrier.set_pubkey(key)?;
+    carrier.sign(signer, MessageDigest::null())?;
+    Ok(carrier.build())
+}

@@ -1,0 +1,309 @@
+//! What a server holds and what it leaves out for whom: no socket, no clock, no TLS.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::SystemTime;
+
+use openssl::error::ErrorStack;
+use openssl::pkey::{PKey, Private};
+use openssl::x509::{X509, X509Ref};
+use thiserror::Error;
+
+use crate::{CertificateList, Digest, ListError, Part};
+
+/// A chain as a server sends it, and the key that it signs with.
+pub struct Chain {
+    /// The end-entity first. The root is the last if the server sends it.
+    certificates: Vec<X509>,
+    ders: Vec<Vec<u8>>,
+    key: PKey<Private>,
+    names: Vec<String>,
+    /// Of the topmost one, two, … certificates.
+    digests: Vec<Digest>,
+}
+
+impl Chain {
+    /// These certificates, the end-entity first, with the end-entity's key. The names are those of its
+    /// subjectAltName.
+    ///
+    /// # Errors
+    /// [`ChainError`] if there are none, if they are too many or too large, or if the key is another's.
+    pub fn new(certificates: Vec<X509>, key: PKey<Private>) -> Result<Chain, ChainError> {
+        let end_entity = certificates.first().ok_or(ListError::Empty)?;
+        if !end_entity.public_key()?.public_eq(&key) {
+            return Err(ChainError::OtherKey);
+        }
+        let names = dns_names(end_entity);
+        let ders: Vec<Vec<u8>> = certificates
+            .iter()
+            .map(|certificate| certificate.to_der())
+            .collect::<Result<_, _>>()?;
+        let digests = (1..=ders.len())
+            .map(|count| Ok(topmost(&ders, count)?.digest()))
+            .collect::<Result<_, ListError>>()?;
+        Ok(Chain {
+            certificates,
+            ders,
+            key,
+            names,
+            digests,
+        })
+    }
+
+    /// From PEM: the end-entity first, as web servers take them.
+    ///
+    /// # Errors
+    /// As [`Chain::new`], and for what is no PEM.
+    pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Chain, ChainError> {
+        let certificates = X509::stack_from_pem(chain)?;
+        // With a passphrase, so that OpenSSL never asks for one.
+        Chain::new(
+            certificates,
+            PKey::private_key_from_pem_passphrase(key, b"")?,
+        )
+    }
+
+    /// All that it sends, the end-entity first.
+    pub fn certificates(&self) -> &[X509] {
+        &self.certificates
+    }
+
+    /// The end-entity.
+    pub fn end_entity(&self) -> &X509Ref {
+        // There is one: see `new`.
+        &self.certificates[0]
+    }
+
+    /// The end-entity's key.
+    pub fn key(&self) -> &PKey<Private> {
+        &self.key
+    }
+
+    /// The DNS names that it is for, in lower case.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Bytes of each certificate's DER, the end-entity's first.
+    pub fn lengths(&self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator {
+        self.ders.iter().map(Vec::len)
+    }
+
+    /// Of the whole chain.
+    pub fn digest(&self) -> Digest {
+        // There is at least one: see `new`.
+        self.digests[self.digests.len() - 1]
+    }
+
+    /// How many certificates from the top have this digest.
+    pub fn matches(&self, digest: &Digest) -> Option<usize> {
+        let at = self.digests.iter().position(|own| own == digest)?;
+        Some(at + 1)
+    }
+
+    /// What the topmost `count` certificates are, from 1 to all of them.
+    pub fn part(&self, count: usize) -> Part {
+        match count {
+            _ if count >= self.certificates.len() => Part::EndEntity,
+            1 if self.sends_root() => Part::Root,
+            _ => Part::Intermediate,
+        }
+    }
+
+    /// How many certificates from the top a part has.
+    ///
+    /// # Errors
+    /// [`ChainError::NoSuchPart`] if the chain has none of the kind.
+    pub fn count(&self, part: Part) -> Result<usize, ChainError> {
+        let all = self.certificates.len();
+        let count = match part {
+            Part::Root => 1,
+            Part::Intermediate => all - 1,
+            Part::EndEntity => all,
+        };
+        match count > 0 && self.part(count) == part {
+            true => Ok(count),
+            false => Err(ChainError::NoSuchPart(part)),
+        }
+    }
+
+    /// The topmost `count` certificates, as DNS delivers them.
+    ///
+    /// # Errors
+    /// [`ListError`] if there are none.
+    pub fn topmost(&self, count: usize) -> Result<CertificateList, ListError> {
+        topmost(&self.ders, count)
+    }
+
+    /// One that answers to the digests of `own`, with the certificates of `sent` and the key of
+    /// `impostor`.
+    #[cfg(test)]
+    pub(crate) fn pretending(own: &Chain, sent: &Chain, impostor: &Chain) -> Chain {
+        Chain {
+            certificates: sent.certificates.clone(),
+            ders: own.ders.clone(),
+            key: impostor.key.clone(),
+            names: own.names.clone(),
+            digests: own.digests.clone(),
+        }
+    }
+
+    fn sends_root(&self) -> bool {
+        let top = self.certificates.last();
+        top.is_some_and(|top| top.issued(top) == openssl::x509::X509VerifyResult::OK)
+    }
+
+    fn is_for(&self, name: &str) -> bool {
+        let parent = name.split_once('.').map(|(_, parent)| parent);
+        self.names.iter().any(|own| match own.strip_prefix("*.") {
+            Some(own) => parent == Some(own),
+            None => own == name,
+        })
+    }
+}
+
+impl fmt::Debug for Chain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chain")
+            .field("names", &self.names)
+            .field("digest", &self.digest())
+            .finish_non_exhaustive()
+    }
+}
+
+fn topmost(ders: &[Vec<u8>], count: usize) -> Result<CertificateList, ListError> {
+    CertificateList::new(ders.iter().rev().take(count).cloned().collect())
+}
+
+fn dns_names(certificate: &X509Ref) -> Vec<String> {
+    let names = certificate.subject_alt_names();
+    let names = names.iter().flatten().filter_map(|name| name.dnsname());
+    names.map(str::to_ascii_lowercase).collect()
+}
+
+/// Why there is no such chain.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ChainError {
+    /// Its certificates can't be listed.
+    #[error(transparent)]
+    List(#[from] ListError),
+    /// The key is not the end-entity's.
+    #[error("the key is not that of the first certificate")]
+    OtherKey,
+    /// There is no such part.
+    #[error("the chain has no {0} to publish")]
+    NoSuchPart(Part),
+    /// OpenSSL can't read it.
+    #[error("{0}")]
+    OpenSsl(#[from] ErrorStack),
+}
+
+/// All chains that a server answers with. A name can have several, of different algorithms.
+#[derive(Clone, Debug, Default)]
+pub struct Chains {
+    current: Vec<Arc<Chain>>,
+    previous: Vec<Previous>,
+}
+
+/// A chain that records may still deliver.
+#[derive(Clone, Debug)]
+struct Previous {
+    chain: Arc<Chain>,
+    until: SystemTime,
+}
+
+/// What a server sends to one client.
+#[derive(Clone, Debug)]
+pub enum Selection {
+    /// All but the topmost `omitted` certificates of this chain: the client has them.
+    Without {
+        /// The chain.
+        chain: Arc<Chain>,
+        /// Certificates that are left out, from the top.
+        omitted: usize,
+    },
+    /// One of these chains, whole: whichever the client can verify. They are those of the name that it
+    /// asked for, or of the first chain if none is for that.
+    Whole(Vec<Arc<Chain>>),
+}
+
+impl Chains {
+    /// These chains, the first of which is for clients that ask for no known name.
+    pub fn new(chains: Vec<Chain>) -> Chains {
+        Chains {
+            current: chains.into_iter().map(Arc::new).collect(),
+            previous: Vec::new(),
+        }
+    }
+
+    /// Sends `chains` from now on. Those that they replace stay good for whoever has them from DNS until
+    /// `until`: the records' TTL after the last moment at which one of them can have been answered.
+    pub fn rotate(&mut self, chains: Vec<Chain>, until: SystemTime) {
+        let new = Chains::new(chains).current;
+        let is_new = |digest: Digest| new.iter().any(|chain| chain.digest() == digest);
+        self.previous.retain(|old| !is_new(old.chain.digest()));
+        for chain in std::mem::replace(&mut self.current, new.clone()) {
+            if !is_new(chain.digest()) {
+                self.previous.push(Previous { chain, until });
+            }
+        }
+    }
+
+    /// Forgets the chains that were good until `now` at most.
+    pub fn expire(&mut self, now: SystemTime) {
+        self.previous.retain(|old| old.until > now);
+    }
+
+    /// What it sends now, whole.
+    pub fn current(&self) -> &[Arc<Chain>] {
+        &self.current
+    }
+
+    /// What to send to a client that asked for `name` (in lower case) and has certificates of this
+    /// digest. The digest counts only for chains of that name.
+    pub fn select(&self, name: Option<&str>, digest: Option<&Digest>) -> Selection {
+        let known = name.filter(|name| self.current.iter().any(|chain| chain.is_for(name)));
+        let first = self.current.first().map(Arc::as_ref);
+        let is_candidate = |chain: &Chain| match known {
+            Some(name) => chain.is_for(name),
+            None => first.is_some_and(|first| chain.names == first.names),
+        };
+        if let Some(digest) = digest {
+            let previous = self.previous.iter().map(|old| &old.chain);
+            let all = self.current.iter().chain(previous);
+            let mut matching = all.filter(|chain| is_candidate(chain)).filter_map(|chain| {
+                let omitted = chain.matches(digest)?;
+                let chain = Arc::clone(chain);
+                Some(Selection::Without { chain, omitted })
+            });
+            if let Some(selection) = matching.next() {
+                return selection;
+            }
+        }
+        let candidates = self.current.iter().filter(|chain| is_candidate(chain));
+        Selection::Whole(candidates.cloned().collect())
+    }
+}
+
+/// [`Chains`] that handshakes read while whoever owns them rotates them.
+#[derive(Debug, Default)]
+pub struct SharedChains(RwLock<Arc<Chains>>);
+
+impl SharedChains {
+    /// These for now.
+    pub fn new(chains: Chains) -> SharedChains {
+        SharedChains(RwLock::new(Arc::new(chains)))
+    }
+
+    /// As they are at this moment.
+    pub fn load(&self) -> Arc<Chains> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes them for all handshakes that begin afterwards.
+    pub fn update(&self, change: impl FnOnce(&mut Chains)) {
+        let mut shared = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut shared));
+    }
+}
