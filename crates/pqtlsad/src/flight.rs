@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::server::Chain;
-use crate::{Digest, ListError, Part};
+use crate::{Digest, Part};
 
 /// What a server may send before the first acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,21 +65,17 @@ pub struct Plan {
 
 impl Plan {
     /// Computes it for a chain, a group whose server's key share has `share` bytes, and a window.
-    ///
-    /// # Errors
-    /// [`ListError`] never for a [`Chain`] that is there; [`openssl::error::ErrorStack`] as a message
-    /// if the end-entity's key can't be written.
-    pub fn new(chain: &Chain, share: usize, window: InitialWindow) -> Result<Plan, ListError> {
+    pub fn new(chain: &Chain, share: usize, window: InitialWindow) -> Plan {
         let all = chain.certificates().len();
         let flights: Vec<Flight> = (0..=all)
             .map(|omitted| Flight::new(chain, omitted, share, window))
             .collect();
         let chosen = flights.iter().position(|flight| flight.fits);
-        Ok(Plan {
+        Plan {
             chosen: chosen.unwrap_or(all),
             flights,
             window,
-        })
+        }
     }
 
     /// The flight to choose.

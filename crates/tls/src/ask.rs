@@ -8,7 +8,7 @@
 use lastbyte_pki::{Chain, KeyAlgorithm};
 
 use crate::observer::Side;
-use crate::{Group, Resumption, StackName, TlsConfig, TlsError};
+use crate::{Delivery, Group, Resumption, StackName, TlsConfig, TlsError};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Ask {
@@ -24,6 +24,7 @@ pub(crate) struct Ask {
     pub(crate) verifies: Option<Material>,
     pub(crate) resumption: Resumption,
     pub(crate) tickets: u8,
+    pub(crate) delivery: Delivery,
     pub(crate) max_certificate_list: Option<usize>,
 }
 
@@ -62,6 +63,7 @@ impl Ask {
             verifies: Some(Material::of(config.chain)),
             resumption: config.resumption,
             tickets: config.tickets,
+            delivery: config.delivery,
             max_certificate_list: config.max_certificate_list,
         }
     }
@@ -81,6 +83,17 @@ impl Ask {
     pub(crate) fn keys(&self) -> impl Iterator<Item = Option<KeyAlgorithm>> {
         let materials = self.proves.iter().chain(&self.verifies);
         materials.flat_map(|material| material.keys.iter().copied())
+    }
+
+    /// That `stack`, which sends and takes whole chains only, is asked for nothing else.
+    pub(crate) fn check_delivery(&self, stack: StackName) -> Result<(), TlsError> {
+        match self.delivery {
+            Delivery::Full => Ok(()),
+            Delivery::PqtlsAd(_) => Err(stack.cannot(
+                "leave out what DNS delivers: it has no custom extensions",
+                "use stack=openssl",
+            )),
+        }
     }
 
     /// That every key is of an algorithm that `stack` knows.

@@ -1,11 +1,12 @@
 use std::fmt;
 
 use lastbyte_pki::KeyAlgorithm;
+use pqtlsad::openssl::EndEntity;
 
 use crate::ask::{Ask, Material};
 use crate::observer::Side;
 use crate::pairing;
-use crate::{Group, Resumption, StackName};
+use crate::{Delivery, Group, Resumption, StackName};
 
 /// What one side of one implementation can be configured for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,17 +45,20 @@ pub enum Feature {
     HelloRetryRequest,
     /// The size of the certificate list that it takes can be set.
     CertificateListLimit,
+    /// What DNS delivers is left out of the handshake.
+    PqtlsAd,
 }
 
 impl Feature {
     /// All that there are.
-    pub const ALL: [Feature; 6] = [
+    pub const ALL: [Feature; 7] = [
         Feature::MutualTls,
         Feature::Resumption,
         Feature::MutualResumption,
         Feature::EarlyData,
         Feature::HelloRetryRequest,
         Feature::CertificateListLimit,
+        Feature::PqtlsAd,
     ];
 
     /// In a few words.
@@ -66,6 +70,7 @@ impl Feature {
             Feature::EarlyData => "early data",
             Feature::HelloRetryRequest => "HelloRetryRequest",
             Feature::CertificateListLimit => "limit of the certificate list",
+            Feature::PqtlsAd => "PQTLS-AD",
         }
     }
 }
@@ -166,6 +171,7 @@ impl Questions {
             verifies: material().filter(|_| self.side == Side::Client),
             resumption: Resumption::Full,
             tickets: 0,
+            delivery: Delivery::Full,
             max_certificate_list: None,
         }
     }
@@ -189,6 +195,7 @@ impl Questions {
         };
         match feature {
             Feature::MutualTls => mutual(&mut ask),
+            Feature::PqtlsAd => ask.delivery = Delivery::PqtlsAd(EndEntity::default()),
             Feature::Resumption => ask.resumption = Resumption::Ticket,
             Feature::MutualResumption => {
                 mutual(&mut ask);

@@ -2,6 +2,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use lastbyte_pki::Chain;
+use pqtlsad::openssl::EndEntity;
 
 use crate::{Group, TlsError};
 
@@ -27,6 +28,8 @@ pub struct TlsConfig<'a> {
     pub resumption: Resumption,
     /// Tickets that the server sends after a handshake.
     pub tickets: u8,
+    /// How the client gets the server's chain.
+    pub delivery: Delivery,
     /// Bytes of the largest Certificate message that either side takes. Without it, the most that
     /// the implementation can be told to take.
     pub max_certificate_list: Option<usize>,
@@ -44,6 +47,7 @@ impl<'a> TlsConfig<'a> {
             client_chain: None,
             resumption: Resumption::Full,
             tickets: 0,
+            delivery: Delivery::Full,
             max_certificate_list: None,
         }
     }
@@ -56,6 +60,18 @@ impl<'a> TlsConfig<'a> {
         }
         groups
     }
+}
+
+/// How a client gets a server's chain.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Delivery {
+    /// From the server, in the handshake.
+    #[default]
+    Full,
+    /// Some or all of it from DNS ([`pqtlsad`]): see
+    /// [`Stack::offering_client`](crate::Stack::offering_client). If DNS delivers even the end-entity,
+    /// its key is proved like this.
+    PqtlsAd(EndEntity),
 }
 
 /// What clients do with a session (RFC 8446, 2.2 and 2.3).

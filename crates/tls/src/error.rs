@@ -49,6 +49,9 @@ pub enum TlsError {
     /// There is nothing to resume, or it is another implementation's.
     #[error("there is no session to resume")]
     NoSession,
+    /// The configuration is for chains that servers send.
+    #[error("this client can't offer certificates from DNS")]
+    NoOffers,
     /// Early data needs a session that allows it, and comes first.
     #[error("no early data can be sent on this connection")]
     NoEarlyData,

@@ -43,7 +43,7 @@ mod s2n;
 mod stack;
 
 pub use crate::capabilities::{Capabilities, Feature, capabilities};
-pub use crate::config::{Resumption, StackName, TlsConfig, UnknownStack};
+pub use crate::config::{Delivery, Resumption, StackName, TlsConfig, UnknownStack};
 pub use crate::error::{Alert, TlsError};
 pub use crate::group::{Group, UnknownGroup};
 pub use crate::memory::{

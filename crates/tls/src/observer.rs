@@ -17,6 +17,8 @@ use std::borrow::Cow;
 use self::cursor::Cursor;
 use self::message::next_message;
 use self::record::{ALERT, APPLICATION_DATA, HANDSHAKE, Opener, records};
+use pqtlsad::Digest;
+
 use crate::{Alert, KeyLog};
 
 /// The most that an [`Observer`] stores, in bytes: one handshake message of the
@@ -116,6 +118,10 @@ pub struct Observation {
     pub signature: Option<u16>,
     /// The algorithm of the client's CertificateVerify.
     pub client_signature: Option<u16>,
+    /// What the ClientHello says that DNS delivered, in the extension of [`pqtlsad`] (number 64).
+    pub offered_certificates: Option<Digest>,
+    /// What the ServerHello answers to that.
+    pub answered_certificates: Option<Digest>,
     /// Whether the ServerHello accepted a pre-shared key.
     pub resumed: Option<bool>,
     /// What became of early data.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ffi::c_long;
 use std::io::{self, Read, Write};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use lastbyte_pki::Chain;
 use openssl::error::ErrorStack;
@@ -14,13 +14,18 @@ use openssl::ssl::{
 };
 use openssl::x509::X509VerifyResult;
 use openssl::x509::store::X509StoreBuilder;
+use pqtlsad::client::Fallback;
+use pqtlsad::extension::ExtensionType;
+use pqtlsad::openssl::EndEntity;
+use pqtlsad::server::{ChainError, Chains, SharedChains};
+use pqtlsad::validate::Offer;
 
 use crate::ask::Ask;
 use crate::observer::Side;
 use crate::stack::{ClientSide, Outgoing, ServerSide};
 use crate::{
-    Alert, Connection, KeyLog, MAX_PLAINTEXT, Progress, Resumption, Session, StackName, TlsConfig,
-    TlsError,
+    Alert, Connection, Delivery, KeyLog, MAX_PLAINTEXT, Progress, Resumption, Session, StackName,
+    TlsConfig, TlsError,
 };
 
 mod ffi;
@@ -32,6 +37,7 @@ const STACK: StackName = StackName::OpenSsl;
 pub(crate) struct OpenSslClient {
     context: SslContext,
     server_name: String,
+    delivery: Delivery,
 }
 
 #[derive(Debug)]
@@ -55,15 +61,23 @@ impl OpenSslClient {
         Ok(Self {
             context: offering(config, || client_context(config))?.build(),
             server_name: config.chain.server_name().to_owned(),
+            delivery: config.delivery,
         })
     }
 
-    fn connection(&self, session: Option<&SessionDer>) -> Result<OpenSslConnection, ErrorStack> {
+    fn connection(
+        &self,
+        session: Option<&SessionDer>,
+        offer: Option<(&Offer, EndEntity)>,
+    ) -> Result<OpenSslConnection, ErrorStack> {
         let mut ssl = Ssl::new(&self.context)?;
         ssl.set_hostname(&self.server_name)?;
         ssl.param_mut().set_host(&self.server_name)?;
         if let Some(SessionDer(der)) = session {
             ffi::set_session(&mut ssl, &SslSession::from_der(der)?)?;
+        }
+        if let Some((offer, end_entity)) = offer {
+            pqtlsad::openssl::client::offer(&mut ssl, offer.clone(), end_entity)?;
         }
         ssl.set_connect_state();
         OpenSslConnection::new(ssl, EarlyData::None)
@@ -76,7 +90,15 @@ impl ClientSide for OpenSslClient {
             Some(session) => Some(session.get().ok_or(TlsError::NoSession)?),
             None => None,
         };
-        Ok(Box::new(self.connection(session).map_err(protocol)?))
+        Ok(Box::new(self.connection(session, None).map_err(protocol)?))
+    }
+
+    fn connect_offering(&self, offer: &Offer) -> Result<Box<dyn Connection>, TlsError> {
+        let Delivery::PqtlsAd(end_entity) = self.delivery else {
+            return Err(TlsError::NoOffers);
+        };
+        let connection = self.connection(None, Some((offer, end_entity)));
+        Ok(Box::new(connection.map_err(protocol)?))
     }
 }
 
@@ -142,6 +164,10 @@ fn client_context(config: &TlsConfig<'_>) -> Result<SslContextBuilder, TlsError>
     let mut context = context(SslMethod::tls_client(), &groups.join(":"))?;
     trust(&mut context, config.chain, config)?;
     context.set_verify(SslVerifyMode::PEER);
+    if let Delivery::PqtlsAd(_) = config.delivery {
+        pqtlsad::openssl::client::install(&mut context, ExtensionType::DEFAULT)
+            .map_err(setup("the PQTLS-AD extension"))?;
+    }
     if let Some(chain) = config.client_chain {
         prove(&mut context, chain)?;
     }
@@ -150,7 +176,27 @@ fn client_context(config: &TlsConfig<'_>) -> Result<SslContextBuilder, TlsError>
 
 fn server_context(config: &TlsConfig<'_>) -> Result<SslContextBuilder, TlsError> {
     let mut context = context(SslMethod::tls_server(), config.group.name())?;
-    prove(&mut context, config.chain)?;
+    match config.delivery {
+        Delivery::Full => prove(&mut context, config.chain)?,
+        Delivery::PqtlsAd(end_entity) => {
+            let chain = config.chain;
+            let unusable = |reason: ChainError| TlsError::Setup {
+                stack: STACK.name(),
+                what: "the chain".to_owned(),
+                reason: reason.to_string(),
+            };
+            let chain =
+                pqtlsad::server::Chain::new(chain.certificates().to_vec(), chain.key().clone());
+            let chains = Chains::new(vec![chain.map_err(unusable)?]);
+            pqtlsad::openssl::server::install(
+                &mut context,
+                Arc::new(SharedChains::new(chains)),
+                ExtensionType::DEFAULT,
+                end_entity,
+            )
+            .map_err(setup("the PQTLS-AD extension"))?;
+        }
+    }
     if let Some(chain) = config.client_chain {
         trust(&mut context, chain, config)?;
         context.set_verify(SslVerifyMode::PEER | SslVerifyMode::FAIL_IF_NO_PEER_CERT);
@@ -371,6 +417,10 @@ impl Connection for OpenSslConnection {
         // A copy: OpenSSL forbids to resume the session of a connection that ends without closing.
         let copy = ffi::is_resumable(session).then(|| session.to_der());
         copy?.ok().map(|der| Session::new(SessionDer(der)))
+    }
+
+    fn delivery(&self) -> Option<Result<(), Fallback>> {
+        pqtlsad::openssl::client::outcome(self.stream.ssl())
     }
 
     fn key_log(&self) -> KeyLog {

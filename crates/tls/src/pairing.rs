@@ -2,6 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use pqtlsad::validate::Offer;
+
 use crate::ask::Ask;
 use crate::openssl::{self, OpenSslClient, OpenSslServer};
 #[cfg(feature = "rustls")]
@@ -122,6 +124,10 @@ impl Stack for Pairing {
 
     fn resuming_client(&self, session: &Session) -> Result<Box<dyn Connection>, TlsError> {
         self.client.connect(Some(session))
+    }
+
+    fn offering_client(&self, offer: &Offer) -> Result<Box<dyn Connection>, TlsError> {
+        self.client.connect_offering(offer)
     }
 
     fn server(&self) -> Result<Box<dyn Connection>, TlsError> {

@@ -52,6 +52,7 @@ pub(crate) struct RustlsServer {
 
 /// Whether rustls can do that.
 pub(crate) fn check(ask: &Ask) -> Result<(), TlsError> {
+    ask.check_delivery(STACK)?;
     // Those there are today; what others chains come to be made with is not among them.
     use KeyAlgorithm::*;
     ask.check_keys(

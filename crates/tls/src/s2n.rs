@@ -48,6 +48,7 @@ pub(crate) struct S2nServer {
 
 /// Whether s2n-tls can do that.
 pub(crate) fn check(ask: &Ask) -> Result<(), TlsError> {
+    ask.check_delivery(STACK)?;
     if ask.resumption == Resumption::EarlyData {
         let mend = "its Rust interface has none; choose another stack";
         return Err(STACK.cannot("use early data", mend));

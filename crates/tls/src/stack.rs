@@ -3,6 +3,9 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
+use pqtlsad::client::Fallback;
+use pqtlsad::validate::Offer;
+
 use crate::TlsError;
 
 /// The most application data that one record holds, in bytes (RFC 8446, 5.1).
@@ -21,6 +24,15 @@ pub trait Stack: Send + Sync {
         Err(TlsError::NoSession)
     }
 
+    /// A client that has sent nothing yet, and says in its ClientHello that it has what DNS delivered.
+    ///
+    /// # Errors
+    /// [`TlsError::NoOffers`] unless [`Delivery::PqtlsAd`](crate::Delivery::PqtlsAd) was asked for.
+    fn offering_client(&self, offer: &Offer) -> Result<Box<dyn Connection>, TlsError> {
+        let _ = offer;
+        Err(TlsError::NoOffers)
+    }
+
     /// A server that waits for a ClientHello.
     fn server(&self) -> Result<Box<dyn Connection>, TlsError>;
 
@@ -36,6 +48,12 @@ pub(crate) trait ClientSide: Send + Sync {
     /// A client, which offers to resume the session. [`TlsError::NoSession`] says that it can't be
     /// offered any more.
     fn connect(&self, session: Option<&Session>) -> Result<Box<dyn Connection>, TlsError>;
+
+    /// As [`Stack::offering_client`].
+    fn connect_offering(&self, offer: &Offer) -> Result<Box<dyn Connection>, TlsError> {
+        let _ = offer;
+        Err(TlsError::NoOffers)
+    }
 
     /// Tickets that make a session which can be offered again and again.
     fn tickets_per_session(&self) -> u8 {
@@ -119,6 +137,11 @@ pub trait Connection: Send {
 
     /// The latest session that can be resumed, when a client has got a ticket.
     fn session(&mut self) -> Option<Session> {
+        None
+    }
+
+    /// What became of the offer of an [`offering_client`](Stack::offering_client), once established.
+    fn delivery(&self) -> Option<Result<(), Fallback>> {
         None
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lastbyte_pki::{Chain, Store};
-use lastbyte_tls::{Stack, TlsConfig, handshake_in_memory, stack};
+use lastbyte_tls::{Delivery, Stack, TlsConfig, handshake_in_memory, stack};
 
 use super::{LabError, live};
 use crate::results::check_wire;
@@ -43,6 +43,7 @@ impl PreparedArm {
             client_chain: client_chain.as_ref(),
             resumption: arm.resumption,
             tickets: arm.tickets,
+            delivery: Delivery::Full,
             max_certificate_list: arm.max_cert_list,
         };
         match stack(&tls) {

@@ -1,3 +1,5 @@
+use pqtlsad::Digest;
+
 use super::cursor::Cursor;
 use super::{CertificateType, EarlyData, MessageType, Observation, Side};
 
@@ -50,6 +52,8 @@ const HELLO_RETRY_REQUEST: [u8; 32] = [
 ];
 
 mod extension {
+    use pqtlsad::extension::ExtensionType;
+
     pub(super) const SERVER_NAME: u16 = 0;
     pub(super) const ALPN: u16 = 16;
     pub(super) const SERVER_CERTIFICATE_TYPE: u16 = 20;
@@ -57,6 +61,7 @@ mod extension {
     pub(super) const EARLY_DATA: u16 = 42;
     pub(super) const SUPPORTED_VERSIONS: u16 = 43;
     pub(super) const KEY_SHARE: u16 = 51;
+    pub(super) const PQTLS_AD: u16 = ExtensionType::DEFAULT.0;
 }
 
 /// Notes what `message` says, as far as it can be read.
@@ -96,6 +101,9 @@ fn note_client_hello(observation: &mut Observation, mut body: Cursor<'_>) -> Opt
                     observation.server_name = Some(text(names.vector(2)?));
                 }
             }
+            extension::PQTLS_AD => {
+                observation.offered_certificates = Digest::from_bytes(data.0);
+            }
             // The server's answer was read before.
             extension::EARLY_DATA if observation.early_data == EarlyData::NotOffered => {
                 observation.early_data = EarlyData::Offered;
@@ -119,6 +127,9 @@ fn note_server_hello(observation: &mut Observation, mut body: Cursor<'_>) -> Opt
             extension::SUPPORTED_VERSIONS => observation.version = Some(data.u16()?),
             extension::KEY_SHARE => observation.group = Some(data.u16()?),
             extension::PRE_SHARED_KEY => observation.resumed = Some(true),
+            extension::PQTLS_AD => {
+                observation.answered_certificates = Digest::from_bytes(data.0);
+            }
             _ => {}
         }
     }

@@ -840,6 +840,7 @@ fn customised(
         client: Box::new(OpenSslClient {
             context: client.build(),
             server_name: chain.server_name().to_owned(),
+            delivery: config.delivery,
         }),
         server: Box::new(OpenSslServer {
             context: server.build(),
