@@ -215,3 +215,6 @@ impl<K: Hash + Eq + Clone, V> Cache<K, V> {
         (entry.until > now).then_some(&entry.value)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -58,3 +58,6 @@ pub fn server_name(data: &[u8]) -> Option<String> {
     let name = std::str::from_utf8(name).ok()?;
     Some(name.to_ascii_lowercase())
 }
+
+#[cfg(test)]
+mod tests;

@@ -187,3 +187,6 @@ impl fmt::Display for Plan {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

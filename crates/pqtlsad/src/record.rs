@@ -383,3 +383,6 @@ pub enum RecordError {
     #[error("unknown record type {0:?}: use tlsa or a number of the private range, 65280 to 65534")]
     UnknownType(String),
 }
+
+#[cfg(test)]
+mod tests;

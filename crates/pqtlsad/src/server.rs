@@ -307,3 +307,6 @@ impl SharedChains {
         change(Arc::make_mut(&mut shared));
     }
 }
+
+#[cfg(test)]
+mod tests;

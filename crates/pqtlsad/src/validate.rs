@@ -189,3 +189,6 @@ fn verify(
         Err(error) => Err(error.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,12 +7,14 @@ use lastbyte_pki::{KeyAlgorithm, test_chains};
 
 use super::{EndEntity, client, server};
 use crate::Part;
-use crate::client::Outcome;
+use crate::client::{Fallback, Outcome};
 use crate::fixtures::{
     self, NAME, Sender, chain, checked, connect, connect_over, delivered, of_pki, pki,
     plain_client, shared, spec,
 };
+use crate::record::{Assembly, Fragment, RecordType, split};
 use crate::server::Chain;
+use crate::validate::{Algorithms, Offer, Trust, validate};
 
 const ML_DSA: KeyAlgorithm = KeyAlgorithm::MlDsa65;
 
@@ -149,7 +151,7 @@ fn a_rotated_chain_falls_back_and_the_previous_one_is_good_for_its_ttl() {
     let now = SystemTime::now();
     let until = now + Duration::from_secs(300);
     chains.update(|chains| chains.rotate(vec![new_chain], until));
-    let run = |offer: &crate::validate::Offer| {
+    let run = |offer: &Offer| {
         let offered = Some((offer.clone(), EndEntity::RawPublicKey));
         let server = fixtures::server(&chains, EndEntity::RawPublicKey);
         outcome(&connect(both(), server, offered).unwrap())
@@ -294,4 +296,96 @@ fn many_handshakes_at_once_share_the_chains() {
         }
     });
     assert_eq!(Arc::strong_count(&chains), 2);
+}
+
+/// What an attacker puts in the place of a record, and what comes of it.
+fn poisons(own: &Chain, other: &Chain, stale: &Chain) -> Vec<(&'static str, Vec<u8>, Outcome)> {
+    let record = |chain: &Chain, count| {
+        let list = chain.topmost(count).unwrap();
+        let fragments = split(chain.part(count), &list).unwrap();
+        fragments[0].encode(RecordType::DEFAULT)
+    };
+    let good = record(own, 2);
+    let mut version = good.clone();
+    version[0] = 9;
+    let mut forged = good.clone();
+    let last = forged.len() - 1;
+    forged[last] ^= 1;
+    let mut bomb = good[..36].to_vec();
+    bomb.extend([0, 0, 1, 48].repeat(16_000));
+    let garbage: Vec<u8> = (0..64_000u32).map(|n| (n * 131 % 251) as u8).collect();
+    vec![
+        ("nothing", vec![], Outcome::Invalid),
+        ("another version", version, Outcome::Invalid),
+        (
+            "cut short",
+            good[..good.len() - 1].to_vec(),
+            Outcome::Invalid,
+        ),
+        ("forged", forged, Outcome::Invalid),
+        ("a bomb", bomb, Outcome::Invalid),
+        ("64 KB of garbage", garbage, Outcome::Invalid),
+        (
+            "another name's end-entity",
+            record(other, 2),
+            Outcome::Invalid,
+        ),
+        ("another name's CA", record(other, 1), Outcome::Mismatch),
+        ("a stale chain", record(stale, 2), Outcome::Mismatch),
+        ("a stale chain's CA", record(stale, 1), Outcome::Mismatch),
+    ]
+}
+
+#[test]
+fn poisoned_records_end_in_verified_connections() {
+    let [own, other, stale] =
+        [NAME, "other.example", NAME].map(|name| of_pki(&test_chains::for_name(name).unwrap()));
+    // The attacker may be a customer of a CA that the client trusts.
+    let roots = [&own.1, &other.1, &stale.1].map(Clone::clone);
+    let anchors = || {
+        let mut anchors = openssl::x509::store::X509StoreBuilder::new().unwrap();
+        for root in &roots {
+            anchors.add_cert(root.clone()).unwrap();
+        }
+        anchors.build()
+    };
+    let poisons = poisons(&own.0, &other.0, &stale.0);
+    let chains = shared(vec![own.0]);
+    let run = |offer: Option<Offer>| {
+        let mut client = fixtures::client(&own.1);
+        client.set_cert_store(anchors());
+        let server = fixtures::server(&chains, EndEntity::RawPublicKey);
+        connect(
+            client,
+            server,
+            offer.map(|offer| (offer, EndEntity::RawPublicKey)),
+        )
+        .unwrap()
+    };
+    let plain = run(None).from_server;
+    for (what, rdata, expected) in poisons {
+        let trust = Trust {
+            anchors: &anchors(),
+            at: SystemTime::now(),
+            algorithms: Algorithms::All,
+        };
+        let assembled = Fragment::decode(RecordType::DEFAULT, &rdata).and_then(|fragment| {
+            let mut assembly = Assembly::default();
+            assembly.add(fragment)?;
+            assembly.finish().remove(0)
+        });
+        let offer = assembled
+            .map_err(|error| Fallback::new(Outcome::Invalid, error.to_string()))
+            .and_then(|delivered| validate(delivered, NAME, &trust));
+        let refused = offer.as_ref().err().map(|fallback| fallback.outcome);
+        let done = run(offer.ok());
+        assert_eq!(refused.or(outcome(&done)), Some(expected), "{what}");
+        // The connection is verified, with the chain that the server sent.
+        let ssl = done.client.ssl();
+        assert_eq!(ssl.verify_result(), openssl::x509::X509VerifyResult::OK);
+        assert_eq!(ssl.peer_cert_chain().unwrap().len(), 2, "{what}");
+        // All that is more than in plain TLS is the extension in the server's hello.
+        let answered = if expected == Outcome::Mismatch { 36 } else { 0 };
+        assert!(done.from_server.abs_diff(plain + answered) <= 4, "{what}");
+    }
 }
