@@ -6,6 +6,10 @@
 mod bars;
 mod cdf;
 mod lines;
+#[cfg(feature = "png")]
+mod png;
+#[cfg(not(feature = "png"))]
+#[path = "no_png.rs"]
 mod png;
 mod scale;
 #[cfg(test)]
