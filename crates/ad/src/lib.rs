@@ -1,0 +1,5 @@
+//! PQTLS-AD on real sockets: publishing to DNS, a TLS-terminating proxy, a client, a monitor.
+
+pub mod dns;
+#[cfg(feature = "test-servers")]
+pub mod test_servers;
