@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::server::Chain;
+use crate::server::PublicChain;
 use crate::{Digest, Part};
 
 /// What a server may send before the first acknowledgement.
@@ -65,7 +65,7 @@ pub struct Plan {
 
 impl Plan {
     /// Computes it for a chain, a group whose server's key share has `share` bytes, and a window.
-    pub fn new(chain: &Chain, share: usize, window: InitialWindow) -> Plan {
+    pub fn new(chain: &PublicChain, share: usize, window: InitialWindow) -> Plan {
         let all = chain.certificates().len();
         let flights: Vec<Flight> = (0..=all)
             .map(|omitted| Flight::new(chain, omitted, share, window))
@@ -85,13 +85,19 @@ impl Plan {
 }
 
 impl Flight {
-    fn new(chain: &Chain, omitted: usize, share: usize, window: InitialWindow) -> Flight {
+    fn new(chain: &PublicChain, omitted: usize, share: usize, window: InitialWindow) -> Flight {
         let all = chain.certificates().len();
         let raw_key = omitted == all;
         let server_hello = SERVER_HELLO + share + if omitted > 0 { EXTENSION } else { 0 };
         let encrypted_extensions = HEADER + 2 + if raw_key { CERTIFICATE_TYPE } else { 0 };
         let entries: usize = match raw_key {
-            true => ENTRY + chain.key().public_key_to_der().map_or(0, |key| key.len()),
+            true => {
+                ENTRY
+                    + chain
+                        .public_key()
+                        .public_key_to_der()
+                        .map_or(0, |key| key.len())
+            }
             false => chain
                 .lengths()
                 .take(all - omitted)
@@ -100,7 +106,7 @@ impl Flight {
         };
         // An empty request context and the list's own length.
         let certificate = HEADER + 1 + 3 + entries;
-        let certificate_verify = HEADER + 2 + 2 + chain.key().size();
+        let certificate_verify = HEADER + 2 + 2 + chain.public_key().size();
         let encrypted = [
             encrypted_extensions,
             certificate,

@@ -1,38 +1,43 @@
 //! What a server holds and what it leaves out for whom: no socket, no clock, no TLS.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use openssl::error::ErrorStack;
-use openssl::pkey::{PKey, Private};
+use openssl::pkey::{PKey, Private, Public};
 use openssl::x509::{X509, X509Ref};
 use thiserror::Error;
 
 use crate::{CertificateList, Digest, ListError, Part};
 
-/// A chain as a server sends it, and the key that it signs with.
-pub struct Chain {
+/// A chain as a server sends it.
+#[derive(Clone)]
+pub struct PublicChain {
     /// The end-entity first. The root is the last if the server sends it.
     certificates: Vec<X509>,
     ders: Vec<Vec<u8>>,
-    key: PKey<Private>,
+    key: PKey<Public>,
     names: Vec<String>,
     /// Of the topmost one, two, … certificates.
     digests: Vec<Digest>,
 }
 
-impl Chain {
-    /// These certificates, the end-entity first, with the end-entity's key. The names are those of its
-    /// subjectAltName.
+/// A chain, and the key that a server signs with.
+pub struct Chain {
+    public: PublicChain,
+    key: PKey<Private>,
+}
+
+impl PublicChain {
+    /// These certificates, the end-entity first. The names are those of its subjectAltName.
     ///
     /// # Errors
-    /// [`ChainError`] if there are none, if they are too many or too large, or if the key is another's.
-    pub fn new(certificates: Vec<X509>, key: PKey<Private>) -> Result<Chain, ChainError> {
+    /// [`ChainError`] if there are none, or if they are too many or too large.
+    pub fn new(certificates: Vec<X509>) -> Result<PublicChain, ChainError> {
         let end_entity = certificates.first().ok_or(ListError::Empty)?;
-        if !end_entity.public_key()?.public_eq(&key) {
-            return Err(ChainError::OtherKey);
-        }
+        let key = end_entity.public_key()?;
         let names = dns_names(end_entity);
         let ders: Vec<Vec<u8>> = certificates
             .iter()
@@ -41,7 +46,7 @@ impl Chain {
         let digests = (1..=ders.len())
             .map(|count| Ok(topmost(&ders, count)?.digest()))
             .collect::<Result<_, ListError>>()?;
-        Ok(Chain {
+        Ok(PublicChain {
             certificates,
             ders,
             key,
@@ -53,14 +58,9 @@ impl Chain {
     /// From PEM: the end-entity first, as web servers take them.
     ///
     /// # Errors
-    /// As [`Chain::new`], and for what is no PEM.
-    pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Chain, ChainError> {
-        let certificates = X509::stack_from_pem(chain)?;
-        // With a passphrase, so that OpenSSL never asks for one.
-        Chain::new(
-            certificates,
-            PKey::private_key_from_pem_passphrase(key, b"")?,
-        )
+    /// As [`PublicChain::new`], and for what is no PEM.
+    pub fn from_pem(chain: &[u8]) -> Result<PublicChain, ChainError> {
+        PublicChain::new(X509::stack_from_pem(chain)?)
     }
 
     /// All that it sends, the end-entity first.
@@ -75,7 +75,7 @@ impl Chain {
     }
 
     /// The end-entity's key.
-    pub fn key(&self) -> &PKey<Private> {
+    pub fn public_key(&self) -> &PKey<Public> {
         &self.key
     }
 
@@ -135,25 +135,13 @@ impl Chain {
         topmost(&self.ders, count)
     }
 
-    /// One that answers to the digests of `own`, with the certificates of `sent` and the key of
-    /// `impostor`.
-    #[cfg(test)]
-    pub(crate) fn pretending(own: &Chain, sent: &Chain, impostor: &Chain) -> Chain {
-        Chain {
-            certificates: sent.certificates.clone(),
-            ders: own.ders.clone(),
-            key: impostor.key.clone(),
-            names: own.names.clone(),
-            digests: own.digests.clone(),
-        }
-    }
-
     fn sends_root(&self) -> bool {
         let top = self.certificates.last();
         top.is_some_and(|top| top.issued(top) == openssl::x509::X509VerifyResult::OK)
     }
 
-    fn is_for(&self, name: &str) -> bool {
+    /// Whether it is for `name`, which is in lower case.
+    pub fn is_for(&self, name: &str) -> bool {
         let parent = name.split_once('.').map(|(_, parent)| parent);
         self.names.iter().any(|own| match own.strip_prefix("*.") {
             Some(own) => parent == Some(own),
@@ -162,12 +150,69 @@ impl Chain {
     }
 }
 
-impl fmt::Debug for Chain {
+impl Chain {
+    /// These certificates, the end-entity first, with the end-entity's key.
+    ///
+    /// # Errors
+    /// As [`PublicChain::new`], and if the key is another's.
+    pub fn new(certificates: Vec<X509>, key: PKey<Private>) -> Result<Chain, ChainError> {
+        let public = PublicChain::new(certificates)?;
+        match public.key.public_eq(&key) {
+            true => Ok(Chain { public, key }),
+            false => Err(ChainError::OtherKey),
+        }
+    }
+
+    /// From PEM.
+    ///
+    /// # Errors
+    /// As [`Chain::new`], and for what is no PEM.
+    pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Chain, ChainError> {
+        // With a passphrase, so that OpenSSL never asks for one.
+        let key = PKey::private_key_from_pem_passphrase(key, b"")?;
+        Chain::new(X509::stack_from_pem(chain)?, key)
+    }
+
+    /// The end-entity's key.
+    pub fn key(&self) -> &PKey<Private> {
+        &self.key
+    }
+
+    /// One that answers to the digests of `own`, with the certificates of `sent` and the key of
+    /// `impostor`.
+    #[cfg(test)]
+    pub(crate) fn pretending(own: &Chain, sent: &Chain, impostor: &Chain) -> Chain {
+        Chain {
+            public: PublicChain {
+                certificates: sent.certificates.clone(),
+                ..own.public.clone()
+            },
+            key: impostor.key.clone(),
+        }
+    }
+}
+
+/// Of what a client may know of it.
+impl Deref for Chain {
+    type Target = PublicChain;
+
+    fn deref(&self) -> &PublicChain {
+        &self.public
+    }
+}
+
+impl fmt::Debug for PublicChain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Chain")
+        f.debug_struct("PublicChain")
             .field("names", &self.names)
             .field("digest", &self.digest())
             .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Chain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Chain").field(&self.public).finish()
     }
 }
 

@@ -75,7 +75,7 @@ fn names_choose_among_chains() {
         for_name("there.example"),
         for_name("*.wild.example"),
     );
-    let digests = [&here, &there, &wild].map(Chain::digest);
+    let digests = [&here, &there, &wild].map(|chain| chain.digest());
     let part = there.topmost(1).unwrap().digest();
     let chains = Chains::new(vec![here, there, wild]);
     let chosen = |name| whole(chains.select(name, None));
@@ -114,7 +114,7 @@ fn chains_of_several_algorithms_go_together() {
 #[test]
 fn rotation_keeps_what_records_may_still_deliver() {
     let [first, second, third] = [(); 3].map(|()| for_name(NAME));
-    let digests = [&first, &second, &third].map(Chain::digest);
+    let digests = [&first, &second, &third].map(|chain| chain.digest());
     let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
     let mut chains = Chains::new(vec![first]);
     chains.rotate(vec![second], at(300));
