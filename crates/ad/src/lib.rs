@@ -1,5 +1,7 @@
 //! PQTLS-AD on real sockets: publishing to DNS, a TLS-terminating proxy, a client, a monitor.
 
 pub mod dns;
+mod probe;
+pub mod publish;
 #[cfg(feature = "test-servers")]
 pub mod test_servers;

@@ -2,23 +2,21 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod common;
+
 use std::fs;
-use std::future::Future;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use common::{ask, in_own_network, records, resolver_chain};
 use lastbyte_ad::dns::{
-    Answer, Change, Client, DnsError, First, Name, Question, Records, Reply, Rtype, Server,
-    TlsServer, Transport, UpdateError, tsig, update, zone_of,
+    Answer, Change, Client, DnsError, First, Name, Rtype, Server, TlsServer, Transport,
+    UpdateError, tsig, update, zone_of,
 };
-use lastbyte_ad::test_servers::{
-    BIND, KEY, OTHER, UNBOUND, UNBOUND_TLS, bind, isolate, knot, nsd, unbound,
-};
+use lastbyte_ad::test_servers::{BIND, KEY, OTHER, UNBOUND, UNBOUND_TLS, bind, knot, nsd, unbound};
 use lastbyte_pki::test_chains;
-use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
@@ -45,9 +43,9 @@ fn records_of_all_sizes_come_from_nsd() {
 
 #[test]
 fn records_of_all_sizes_come_from_unbound() {
-    let (_folder, chain, key) = resolver_chain();
+    let files = resolver_chain();
     in_own_network(
-        || (bind(&zone()), unbound(BIND, &chain, &key)),
+        || (bind(&zone()), unbound(BIND, &files.chain, &files.key)),
         records_come_from(UNBOUND),
     );
 }
@@ -137,29 +135,28 @@ fn a_connection_that_the_server_closed_is_made_again() {
 
 #[test]
 fn answers_come_over_tls_from_the_server_that_was_meant() {
-    let (folder, chain, key) = resolver_chain();
+    let files = resolver_chain();
     let other = test_chains::for_name("resolver.example").unwrap();
-    let other_root = folder.path().join("other.pem");
+    let other_root = files.folder.path().join("other.pem");
     fs::write(&other_root, other.root().to_pem().unwrap()).unwrap();
-    let root = folder.path().join("root.pem");
     in_own_network(
-        || (bind(&zone()), unbound(BIND, &chain, &key)),
-        async move {
+        || (bind(&zone()), unbound(BIND, &files.chain, &files.key)),
+        async {
             let over_tls = |identity: &str, ca| {
                 Client::new([Server {
                     address: UNBOUND_TLS,
                     tls: Some(TlsServer::new(identity, Some(ca)).unwrap()),
                 }])
             };
-            let client = over_tls("resolver.example", &root);
+            let client = over_tls("resolver.example", &files.root);
             for size in SIZES {
                 let reply = ask(&client, &name(size), RECORD, First::Udp).await.unwrap();
                 assert_eq!(records(&reply).data, [content(size)]);
                 assert_eq!(reply.transport, Transport::Tls);
             }
             for (client, reason) in [
-                (over_tls("other.example", &root), "hostname mismatch"),
-                (over_tls("127.0.0.3", &root), "IP address mismatch"),
+                (over_tls("other.example", &files.root), "hostname mismatch"),
+                (over_tls("127.0.0.3", &files.root), "IP address mismatch"),
                 (over_tls("resolver.example", &other_root), "certificate"),
             ] {
                 let refused = ask(&client, &name(500), RECORD, First::Udp)
@@ -306,30 +303,6 @@ fn bind_takes_signed_updates_and_no_others() {
     });
 }
 
-/// Runs `test` in a network of its own, with these servers.
-fn in_own_network<S>(servers: impl FnOnce() -> S, test: impl Future<Output = ()>) {
-    isolate();
-    let _servers = servers();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let bounded = async { tokio::time::timeout(Duration::from_secs(120), test).await };
-    runtime.block_on(bounded).unwrap();
-}
-
-async fn ask(client: &Client, name: &str, rtype: Rtype, first: First) -> Result<Reply, DnsError> {
-    let name = name.parse().unwrap();
-    client.ask(&Question { name, rtype }, first).await
-}
-
-fn records(reply: &Reply) -> &Records {
-    match &reply.answer {
-        Answer::Records(records) => records,
-        other => panic!("no records: {other:?}"),
-    }
-}
-
 /// Zone lines for a record of each size.
 fn zone() -> String {
     let line = |size: usize| {
@@ -348,25 +321,6 @@ fn name(size: usize) -> String {
 
 fn content(size: usize) -> Vec<u8> {
     (0..size).map(|index| (index * 7 + size) as u8).collect()
-}
-
-/// The chain and the key of a resolver, and its root in root.pem.
-fn resolver_chain() -> (TempDir, PathBuf, PathBuf) {
-    let made = test_chains::for_name("resolver.example").unwrap();
-    let folder = TempDir::new().unwrap();
-    let write = |name: &str, content: Vec<u8>| {
-        let path = folder.path().join(name);
-        fs::write(&path, content).unwrap();
-        path
-    };
-    let chain = made
-        .certificates()
-        .iter()
-        .flat_map(|certificate| certificate.to_pem().unwrap());
-    let chain = write("chain.pem", chain.collect());
-    let key = write("key.pem", made.key().private_key_to_pem_pkcs8().unwrap());
-    write("root.pem", made.root().to_pem().unwrap());
-    (folder, chain, key)
 }
 
 /// Relays connections to `server`, and counts them.

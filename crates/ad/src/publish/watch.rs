@@ -1,0 +1,220 @@
+//! Follows the renewal of chains.
+//!
+//! The order is: the server loads the new chain, and still accepts the old one; its acceptance of
+//! what is to be published is seen; only then the record changes. So whatever a client finds in DNS,
+//! or a resolver still holds, the server knows.
+
+use std::convert::Infallible;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use domain::tsig::Key;
+use pqtlsad::extension::ExtensionType;
+use pqtlsad::flight::InitialWindow;
+use pqtlsad::record::RecordType;
+use pqtlsad::server::PublicChain;
+use pqtlsad::{Digest, Part};
+use tokio::time::sleep;
+
+use super::{Publication, PublishError, count, plan};
+use crate::probe::{ProbeError, accepts};
+
+/// How often the files and the server are looked at.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// What to publish, and where.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The server's name.
+    pub name: String,
+    /// Its chains, in PEM.
+    pub files: Vec<PathBuf>,
+    /// How far down; as computed if this is absent.
+    pub part: Option<Part>,
+    /// What the server may send at once.
+    pub window: InitialWindow,
+    /// The type of the records.
+    pub record_type: RecordType,
+    /// How long resolvers may keep them.
+    pub ttl: Duration,
+}
+
+/// Whom to tell, and whom to ask.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    /// The primary server of the zone.
+    pub dns: SocketAddr,
+    /// What signs updates.
+    pub key: Option<Key>,
+    /// The server whose chains they are: it has to accept what is published.
+    pub tls: SocketAddr,
+    /// The extension's number there.
+    pub extension: ExtensionType,
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Event {
+    /// DNS has the records.
+    Published {
+        /// How many.
+        records: usize,
+        /// Their data in bytes.
+        bytes: usize,
+    },
+    /// The files have changed, but not what they have DNS say.
+    Unchanged,
+    /// The server does not yet accept what is to be published.
+    Waiting,
+    /// Something did not work. It is tried again.
+    Failed(WatchError),
+}
+
+/// Why something is tried again.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    /// The files can't be published.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The DNS server does not take it.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// The TLS server does not answer.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
+}
+
+/// Why a source can't be published.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// A file can't be read.
+    #[error("can't read \"{}\": {error}", file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// The system's words.
+        error: std::io::Error,
+    },
+    /// A chain can't be published.
+    #[error("\"{}\": {error}", file.display())]
+    Chain {
+        /// Its file.
+        file: PathBuf,
+        /// What is wrong.
+        error: PublishError,
+    },
+    /// The chains together can't be published.
+    #[error(transparent)]
+    Publication(PublishError),
+}
+
+/// What a source has DNS say.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The records.
+    pub publication: Publication,
+    /// Of the certificates of each chain.
+    pub digests: Vec<Digest>,
+    /// Why so many, where that was not given: for the operator.
+    pub explanations: Vec<String>,
+}
+
+impl Source {
+    /// Reads the files.
+    ///
+    /// # Errors
+    ///
+    /// If they can't be read or published.
+    pub fn load(&self) -> Result<Loaded, SourceError> {
+        let mut chains = Vec::new();
+        let mut digests = Vec::new();
+        let mut explanations = Vec::new();
+        for file in &self.files {
+            let wrong = |error| SourceError::Chain {
+                file: file.clone(),
+                error,
+            };
+            let pem = fs::read(file).map_err(|error| SourceError::Read {
+                file: file.clone(),
+                error,
+            })?;
+            let chain = PublicChain::from_pem(&pem).map_err(|error| wrong(error.into()))?;
+            let plan = plan(&chain, self.window);
+            if self.part.is_none() {
+                explanations.push(format!("{}: {plan}", file.display()));
+            }
+            let count = count(&chain, self.part, &plan).map_err(wrong)?;
+            let list = chain.topmost(count);
+            let list = list.map_err(|error| wrong(PublishError::Chain(error.into())))?;
+            digests.push(list.digest());
+            chains.push((chain, count));
+        }
+        let counted = chains.iter().map(|(chain, count)| (chain, *count));
+        let publication = Publication::new(&self.name, counted, self.record_type, self.ttl)
+            .map_err(SourceError::Publication)?;
+        Ok(Loaded {
+            publication,
+            digests,
+            explanations,
+        })
+    }
+}
+
+/// Publishes `source`, now and whenever it changes, for as long as it is polled.
+pub async fn watch(source: &Source, to: &Watch, mut report: impl FnMut(Event)) -> Infallible {
+    let mut published: Option<Publication> = None;
+    let mut files = None;
+    let mut said = String::new();
+    // What lasts is said once.
+    let mut report = move |event: Event| {
+        let says = format!("{event:?}");
+        if says != said {
+            said = says;
+            report(event);
+        }
+    };
+    loop {
+        let now: Vec<_> = source.files.iter().map(fs::read).map(Result::ok).collect();
+        if files.as_ref() != Some(&now) {
+            match follow(source, to, &published).await {
+                Ok(Step::Done(publication)) => {
+                    files = Some(now);
+                    let (records, bytes) = publication.size();
+                    report(match published.replace(publication.clone()) {
+                        Some(old) if old == publication => Event::Unchanged,
+                        _ => Event::Published { records, bytes },
+                    });
+                }
+                Ok(Step::NotYet) => report(Event::Waiting),
+                Err(error) => report(Event::Failed(error)),
+            }
+        }
+        sleep(INTERVAL).await;
+    }
+}
+
+enum Step {
+    Done(Publication),
+    /// The server is yet to accept it.
+    NotYet,
+}
+
+async fn follow(
+    source: &Source,
+    to: &Watch,
+    published: &Option<Publication>,
+) -> Result<Step, WatchError> {
+    let loaded = source.load()?;
+    if published.as_ref() == Some(&loaded.publication) {
+        return Ok(Step::Done(loaded.publication));
+    }
+    for digest in &loaded.digests {
+        if !accepts(to.tls, &source.name, digest, to.extension).await? {
+            return Ok(Step::NotYet);
+        }
+    }
+    loaded.publication.send(to.dns, to.key.as_ref()).await?;
+    Ok(Step::Done(loaded.publication))
+}
