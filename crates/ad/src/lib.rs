@@ -3,5 +3,6 @@
 pub mod dns;
 mod probe;
 pub mod publish;
+pub mod serve;
 #[cfg(feature = "test-servers")]
 pub mod test_servers;
