@@ -63,6 +63,25 @@ impl Group {
         }
     }
 
+    /// Bytes of the server's key share: a point, a ciphertext, or both.
+    pub fn server_share_bytes(self) -> usize {
+        const P256: usize = 65;
+        const X25519: usize = 32;
+        const P384: usize = 97;
+        const ML_KEM_768: usize = 1088;
+        const ML_KEM_1024: usize = 1568;
+        match self {
+            Group::Secp256r1 => P256,
+            Group::X25519 => X25519,
+            Group::Secp384r1 => P384,
+            Group::Secp256r1MlKem768 => P256 + ML_KEM_768,
+            Group::X25519MlKem768 => X25519 + ML_KEM_768,
+            Group::Secp384r1MlKem1024 => P384 + ML_KEM_1024,
+            Group::MlKem768 => ML_KEM_768,
+            Group::MlKem1024 => ML_KEM_1024,
+        }
+    }
+
     /// What else the group is called, in lower case and without punctuation.
     fn other_names(self) -> &'static [&'static str] {
         match self {

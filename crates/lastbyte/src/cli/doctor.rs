@@ -13,6 +13,8 @@ pub(super) fn run() -> Result<(), Failure> {
     let live = tell(&mut text, "live", &live);
     text.push('\n');
     let virtual_engine = tell(&mut text, "virtual", &examine_virtual());
+    text.push('\n');
+    add(&mut text, &dns_servers());
     if !live && !virtual_engine {
         print(&text)?;
         return Err(Failure::Machine(
@@ -43,20 +45,38 @@ fn examine_virtual() -> Vec<Finding> {
     vec![processes, kernel]
 }
 
+/// What arms need whose certificates come through DNS, and no others.
+fn dns_servers() -> Finding {
+    Finding {
+        what: "DNS servers",
+        state: match lab::find_dns_programs() {
+            Ok(programs) => {
+                let programs = programs.map(|program| program.display().to_string());
+                State::Good(programs.join(", "))
+            }
+            Err(error) => State::Poor(error.to_string()),
+        },
+    }
+}
+
 /// Adds what was found of an engine's needs, and whether it can run.
 fn tell(text: &mut String, engine: &str, findings: &[Finding]) -> bool {
     for finding in findings {
-        let (mark, found) = match &finding.state {
-            State::Good(found) => ("ok  ", found),
-            State::Poor(found) => ("poor", found),
-            State::Missing(found) => ("FAIL", found),
-        };
-        // Writing to a String can't fail.
-        let _ = writeln!(text, "{mark}  {:<22} {found}", finding.what);
+        add(text, finding);
     }
     let missing = |finding: &Finding| matches!(finding.state, State::Missing(_));
     let runs = !findings.iter().any(missing);
     let can = if runs { "can" } else { "can't" };
     let _ = writeln!(text, "This machine {can} run the {engine} engine.");
     runs
+}
+
+fn add(text: &mut String, finding: &Finding) {
+    let (mark, found) = match &finding.state {
+        State::Good(found) => ("ok  ", found),
+        State::Poor(found) => ("poor", found),
+        State::Missing(found) => ("FAIL", found),
+    };
+    // Writing to a String can't fail.
+    let _ = writeln!(text, "{mark}  {:<22} {found}", finding.what);
 }

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::lab::{self, LabError};
+use crate::lab::{self, DnsError, LabError};
 use crate::results::FolderError;
 
 /// Measures what post-quantum TLS 1.3 costs, from connect() to the last byte.
@@ -172,7 +172,10 @@ impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
         let message = error.to_string();
         match error {
-            LabError::Namespace(_) | LabError::Tun(_) | LabError::Configure(_) => {
+            LabError::Namespace(_)
+            | LabError::Tun(_)
+            | LabError::Configure(_)
+            | LabError::Dns(DnsError::NotInstalled(_) | DnsError::NoNetem(_)) => {
                 Failure::Machine(message)
             }
             LabError::Arm { .. } | LabError::Chain(_) | LabError::Netem(_) => {
@@ -181,6 +184,7 @@ impl From<LabError> for Failure {
             LabError::Stack(_)
             | LabError::Socket(_)
             | LabError::Crashed(_)
+            | LabError::Dns(_)
             | LabError::Emulator(_) => Failure::Run(message),
         }
     }

@@ -11,10 +11,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lastbyte_tls::{
-    Connection, MAX_PLAINTEXT, Stack, StepTimes, TlsError, handshake_in_memory, time_handshake,
-};
+use lastbyte_tls::{Connection, MAX_PLAINTEXT, StepTimes, TlsError, time_handshake};
 use nix::time::{ClockId, clock_gettime};
+use pqtlsad::Part;
 use serde::{Deserialize, Serialize};
 
 use super::connection::REQUEST;
@@ -261,13 +260,18 @@ impl Calibration {
 /// What the handshakes of an arm depend on besides its group and its chains, in words.
 fn options(arm: &Arm) -> String {
     let shares: Vec<_> = arm.key_shares.iter().map(|group| group.name()).collect();
+    let delivery = arm.delivery.as_ref().map_or(String::new(), |delivery| {
+        let from = delivery.from.map_or("as much as fits", Part::name);
+        format!(", {} from {from}", delivery.end_entity)
+    });
     format!(
-        "{} with {}, key shares {}, {:?}, {} tickets",
+        "{} with {}, key shares {}, {:?}, {} tickets{}",
         arm.client_stack,
         arm.server_stack,
         shares.join("+"),
         arm.resumption,
-        arm.tickets
+        arm.tickets,
+        delivery
     )
 }
 
@@ -317,16 +321,16 @@ impl Steps {
         const WARM_UP: u32 = 20;
 
         for _ in 0..WARM_UP {
-            handshake(arm.stack.as_ref())?;
+            handshake(arm)?;
         }
         let mut steps = Self::default();
-        let mut established = handshake_in_memory(arm.stack.as_ref())?;
+        let mut established = arm.handshake()?;
         let (client, server) = (established.client.as_mut(), established.server.as_mut());
         let mut record = [0; MAX_PLAINTEXT];
         for _ in 0..handshakes {
-            let (_, client_setup) = timed(|| arm.stack.client())?;
+            let (_, client_setup) = timed(|| arm.client())?;
             let (_, server_setup) = timed(|| arm.stack.server())?;
-            let handshake = handshake(arm.stack.as_ref())?;
+            let handshake = handshake(arm)?;
             let request = exchange(client, server, &mut record[..REQUEST.len()])?;
             let response = exchange(server, client, &mut record)?;
             let times = [
@@ -352,8 +356,8 @@ impl Steps {
     }
 }
 
-fn handshake(stack: &dyn Stack) -> Result<StepTimes, TlsError> {
-    time_handshake(stack.client()?, stack.server()?, &mut cpu_time)
+fn handshake(arm: &PreparedArm) -> Result<StepTimes, TlsError> {
+    time_handshake(arm.client()?, arm.stack.server()?, &mut cpu_time)
 }
 
 /// What it takes to encrypt a record, and to decrypt it.

@@ -17,8 +17,9 @@ use lastbyte_tls::{Connection, KeyLog, MAX_PLAINTEXT, Progress, Resumption, TlsE
 use nix::sys::epoll::EpollFlags;
 
 use super::boundary::RecordBoundary;
+use super::dns::{Delivery, Question, ResolverAnswer, Step};
 use super::{shared, sys};
-use crate::results::{CpuCosts, Outcome, TcpStats, Times};
+use crate::results::{CpuCosts, Dns, Outcome, TcpStats, Times};
 use crate::study::{Arm, Cell, Flush, RecordSize};
 
 /// The request: what a client asks for is known, so its content does not matter.
@@ -115,7 +116,7 @@ pub(crate) enum Wakes {
 pub(crate) type Hold<'a> = &'a dyn Fn() -> shared::Hold<'a>;
 
 /// Both ends of one connection.
-pub(crate) struct Pair {
+pub(crate) struct Pair<'a> {
     pub(crate) started: Time,
     exchange: Exchange,
     pub(crate) client: Client,
@@ -125,6 +126,8 @@ pub(crate) struct Pair {
     pub(crate) worked: Time,
     waits: Waits,
     pub(crate) observer: Observer,
+    /// What DNS delivers, if it was asked.
+    delivery: Option<Delivery<'a>>,
 }
 
 /// How long the steps that decide a time waited for other connections' work.
@@ -169,6 +172,10 @@ pub(crate) struct Server {
 #[derive(Clone, Copy, Debug)]
 enum ClientState {
     Connecting,
+    /// Connected, but not sure yet what DNS delivers.
+    AwaitingRecord {
+        until: Time,
+    },
     Handshaking,
     /// How much of the body was encrypted.
     Requesting {
@@ -235,15 +242,35 @@ pub(crate) struct Finished {
     pub(crate) ticket_bytes: usize,
     pub(crate) client_tcp: Option<TcpStats>,
     pub(crate) server_tcp: Option<TcpStats>,
+    pub(crate) dns: Dns,
 }
 
-impl Pair {
-    /// A connection whose `connect()` was called at `started`.
+impl Finished {
+    /// One that never came to `connect()`.
+    pub(crate) fn unconnected(outcome: Outcome, delivery: Delivery<'_>) -> Self {
+        Self {
+            outcome,
+            times: Times::default(),
+            waited: Duration::ZERO,
+            observer: Observer::default(),
+            keys: KeyLog::default(),
+            ticket_bytes: 0,
+            client_tcp: None,
+            server_tcp: None,
+            dns: delivery.finish(None),
+        }
+    }
+}
+
+impl<'a> Pair<'a> {
+    /// A connection whose `connect()` was called at `started`. `tls` is a client that has nothing
+    /// from DNS.
     pub(crate) fn new(
         started: Time,
         exchange: Exchange,
         socket: TcpStream,
         tls: Box<dyn Connection>,
+        delivery: Option<Delivery<'a>>,
     ) -> Self {
         Self {
             started,
@@ -260,6 +287,15 @@ impl Pair {
             worked: started,
             waits: Waits::default(),
             observer: Observer::default(),
+            delivery,
+        }
+    }
+
+    /// DNS has answered. Gives what to ask it next; the client may go on.
+    pub(crate) fn answered(&mut self, answer: ResolverAnswer) -> Vec<Question> {
+        match &mut self.delivery {
+            Some(delivery) => delivery.take(answer, sys::now()),
+            None => Vec::new(),
         }
     }
 
@@ -351,16 +387,25 @@ impl Pair {
         }
     }
 
-    /// Until when the client has nothing to do, if it is thinking.
+    /// Until when the client has nothing to do, if it is thinking or waits for a record.
     pub(crate) fn thinks_until(&self) -> Option<Time> {
         match self.client.state {
-            ClientState::Thinking { until } => Some(until),
+            ClientState::Thinking { until } | ClientState::AwaitingRecord { until } => Some(until),
             _ => None,
         }
     }
 
+    /// What it comes to when there is no more time.
+    pub(crate) fn expire(&self) -> Outcome {
+        // It may have waited for nothing but DNS.
+        self.delivered().unwrap_or(Outcome::TimedOut)
+    }
+
     /// Ends it: reads TCP_INFO and closes both sockets at once.
     pub(crate) fn finish(self, outcome: Outcome) -> Finished {
+        let client = self.client.end.tls.as_ref();
+        let established = self.times.handshake.map(|_| client);
+        let dns = self.delivery.map(|delivery| delivery.finish(established));
         let client_tcp = self.client.end.close();
         let mut keys = self.client.end.tls.key_log();
         let mut server_tcp = None;
@@ -381,11 +426,18 @@ impl Pair {
             ticket_bytes,
             client_tcp,
             server_tcp,
+            dns: dns.unwrap_or_default(),
         }
     }
 
-    /// Complete when the client has its last byte and the server the client's, Finished included.
+    /// Complete when everything is delivered and DNS has nothing more to say.
     fn outcome(&self) -> Option<Outcome> {
+        let is_answered = self.delivery.as_ref().is_none_or(Delivery::is_answered);
+        self.delivered().filter(|_| is_answered)
+    }
+
+    /// Whether the client has its last byte and the server the client's, Finished included.
+    fn delivered(&self) -> Option<Outcome> {
         let server = self.server.as_ref()?;
         match (&self.client.state, &server.state, server.progress) {
             (ClientState::Done, ServerState::Failed(reason), _) => {
@@ -423,6 +475,25 @@ impl Pair {
                 return Ok(());
             }
             self.times.connect = since_start();
+            let now = sys::now();
+            if let Some(delivery) = &mut self.delivery {
+                delivery.connected(now);
+            }
+            client.state = ClientState::AwaitingRecord { until: now };
+        }
+        if matches!(client.state, ClientState::AwaitingRecord { .. }) {
+            let step = match &mut self.delivery {
+                Some(delivery) => delivery.decide(sys::now()).map_err(text)?,
+                None => Step::Plain,
+            };
+            match step {
+                Step::Wait(until) => {
+                    client.state = ClientState::AwaitingRecord { until };
+                    return Ok(());
+                }
+                Step::Offer(tls) => client.end.tls = tls,
+                Step::Plain => {}
+            }
             client.state = ClientState::Handshaking;
             client.try_early_request()?;
             is_hello = true;

@@ -20,6 +20,7 @@ use nix::sys::socket::{
 
 use super::LabError;
 use super::connection::{Exchange, Finished, Input, Pair, SCRATCH};
+use super::dns::{Delivery, FIRST, PreparedDelivery, Resolver, ResolverAnswer};
 use super::shared::Shared;
 use super::surroundings::{SERVER, Surroundings, client_address, client_slot};
 use super::sys;
@@ -35,6 +36,10 @@ const MAX_SLEEP: Duration = Duration::from_millis(100);
 /// What the endpoints do in one block.
 pub(crate) struct Load<'a> {
     pub(crate) stack: &'a dyn Stack,
+    /// What DNS delivers.
+    pub(crate) delivery: Option<&'a PreparedDelivery>,
+    /// Index of the first connection.
+    pub(crate) first_index: u32,
     pub(crate) exchange: Exchange,
     pub(crate) congestion: Congestion,
     /// Connections in all.
@@ -56,10 +61,12 @@ pub(crate) struct EndpointReport {
     pub(crate) cpu: Duration,
 }
 
-/// Runs all connections of a block. `progress` hears of each one that ends.
+/// Runs all connections of a block. `progress` hears of each one that ends. `resolver` is there if DNS
+/// delivers something.
 pub(crate) fn run(
     surroundings: &Surroundings,
     load: &Load<'_>,
+    resolver: Option<Resolver>,
     shared: &Shared,
     interrupt: &AtomicBool,
     progress: &dyn Fn(),
@@ -67,7 +74,8 @@ pub(crate) fn run(
     surroundings.server.enter()?;
     let listener = listen_on(load.congestion).map_err(LabError::Socket)?;
     surroundings.client.enter()?;
-    let mut endpoints = Endpoints::new(load, shared, listener).map_err(LabError::Socket)?;
+    let mut endpoints =
+        Endpoints::new(load, resolver, shared, listener).map_err(LabError::Socket)?;
     let before = sys::thread_cpu_time();
     endpoints.run(interrupt, progress)?;
     Ok(EndpointReport {
@@ -81,7 +89,10 @@ struct Endpoints<'a> {
     shared: &'a Shared,
     listener: TcpListener,
     epoll: Epoll,
-    pairs: Vec<Option<Pair>>,
+    resolver: Option<Resolver>,
+    /// Connections whose server's address is not known yet.
+    lookups: Vec<Option<Delivery<'a>>>,
+    pairs: Vec<Option<Pair<'a>>>,
     finished: Vec<Option<Finished>>,
     /// When the next connections start.
     starts: BinaryHeap<Reverse<Time>>,
@@ -99,22 +110,34 @@ struct Endpoints<'a> {
 
 enum Event {
     Accept,
+    Resolver,
     Ready { slot: u32, end: Toward },
 }
 
 impl<'a> Endpoints<'a> {
-    fn new(load: &'a Load<'a>, shared: &'a Shared, listener: TcpListener) -> io::Result<Self> {
+    fn new(
+        load: &'a Load<'a>,
+        resolver: Option<Resolver>,
+        shared: &'a Shared,
+        listener: TcpListener,
+    ) -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         epoll.add(
             &listener,
             EpollEvent::new(EpollFlags::EPOLLIN, Event::Accept.encode()),
         )?;
+        if let Some(resolver) = &resolver {
+            let event = EpollEvent::new(EpollFlags::EPOLLIN, Event::Resolver.encode());
+            epoll.add(resolver, event)?;
+        }
         let slots = load.connections as usize;
         Ok(Self {
             load,
             shared,
             listener,
             epoll,
+            resolver,
+            lookups: (0..slots).map(|_| None).collect(),
             pairs: (0..slots).map(|_| None).collect(),
             finished: (0..slots).map(|_| None).collect(),
             starts: BinaryHeap::new(),
@@ -153,6 +176,7 @@ impl<'a> Endpoints<'a> {
             for event in &events[..count] {
                 match Event::decode(event.data()) {
                     Event::Accept => self.accept()?,
+                    Event::Resolver => self.take_answers()?,
                     Event::Ready { slot, end } => self.ready(slot, end, Input::of(event.events())),
                 }
             }
@@ -208,19 +232,70 @@ impl<'a> Endpoints<'a> {
     }
 
     fn start(&mut self, slot: u32) -> Result<(), LabError> {
+        let now = sys::now();
+        self.deadlines.push_back((now + self.load.timeout, slot));
+        let (Some(prepared), Some(resolver)) = (self.load.delivery, &mut self.resolver) else {
+            return self.connect(slot, SERVER, None);
+        };
+        let delivery = Delivery::new(prepared, self.load.stack, now);
+        let name = delivery.name_of(self.load.first_index + slot);
+        self.lookups[slot as usize] = Some(delivery);
+        resolver.ask(slot, &name, &FIRST)?;
+        Ok(())
+    }
+
+    fn take_answers(&mut self) -> Result<(), LabError> {
+        let Some(resolver) = &mut self.resolver else {
+            return Ok(());
+        };
+        for answer in resolver.read()? {
+            self.take_answer(answer)?;
+        }
+        Ok(())
+    }
+
+    fn take_answer(&mut self, answer: ResolverAnswer) -> Result<(), LabError> {
+        let (slot, name) = (answer.slot, answer.name.clone());
+        let place = slot as usize;
+        let questions = match (&mut self.lookups[place], &mut self.pairs[place]) {
+            (Some(delivery), _) => delivery.take(answer, sys::now()),
+            (None, Some(pair)) => pair.answered(answer),
+            // It has ended.
+            (None, None) => return Ok(()),
+        };
+        if let Some(resolver) = &mut self.resolver {
+            resolver.ask(slot, &name, &questions)?;
+        }
+        match self.lookups[place].as_ref().and_then(Delivery::address) {
+            Some(Ok(server)) => {
+                let delivery = self.lookups[place].take();
+                self.connect(slot, server, delivery)?;
+            }
+            Some(Err(reason)) => self.end(slot, Outcome::Failed(format!("DNS: {reason}"))),
+            None => {}
+        }
+        // It may have waited for this answer alone.
+        self.ready(slot, Toward::Client, Input::Open);
+        Ok(())
+    }
+
+    fn connect(
+        &mut self,
+        slot: u32,
+        server: Ipv4Addr,
+        delivery: Option<Delivery<'a>>,
+    ) -> Result<(), LabError> {
         let tls = self.load.stack.client().map_err(LabError::Stack)?;
         let socket = open_socket(self.load.congestion).map_err(LabError::Socket)?;
         let address = client_socket_address(client_address(slot));
         bind(socket.as_raw_fd(), &address).map_err(|error| LabError::Socket(error.into()))?;
         self.watch(&socket, slot, Toward::Client)
             .map_err(LabError::Socket)?;
-        let server = server_socket_address();
+        let server = server_socket_address(server);
         let started = sys::now();
         let connecting = connect(socket.as_raw_fd(), &server);
-        self.deadlines
-            .push_back((started + self.load.timeout, slot));
         let exchange = self.load.exchange.of_connection(slot);
-        self.pairs[slot as usize] = Some(Pair::new(started, exchange, socket, tls));
+        self.pairs[slot as usize] = Some(Pair::new(started, exchange, socket, tls, delivery));
         if let Err(error) = connecting
             && error != Errno::EINPROGRESS
         {
@@ -297,15 +372,20 @@ impl<'a> Endpoints<'a> {
                 break;
             }
             self.deadlines.pop_front();
-            self.end(slot, Outcome::TimedOut);
+            let pair = self.pairs.get(slot as usize).and_then(Option::as_ref);
+            let outcome = pair.map_or(Outcome::TimedOut, Pair::expire);
+            self.end(slot, outcome);
         }
     }
 
     fn end(&mut self, slot: u32, outcome: Outcome) {
-        let Some(pair) = self.pairs[slot as usize].take() else {
-            return;
+        let place = slot as usize;
+        let finished = match (self.pairs[place].take(), self.lookups[place].take()) {
+            (Some(pair), _) => pair.finish(outcome),
+            (None, Some(delivery)) => Finished::unconnected(outcome, delivery),
+            (None, None) => return,
         };
-        self.finished[slot as usize] = Some(pair.finish(outcome));
+        self.finished[place] = Some(finished);
         self.ended += 1;
         let gap = match self.load.concurrency {
             1 => Duration::ZERO,
@@ -326,10 +406,12 @@ impl<'a> Endpoints<'a> {
 
 impl Event {
     const ACCEPT: u64 = u64::MAX;
+    const RESOLVER: u64 = u64::MAX - 1;
 
     fn encode(&self) -> u64 {
         match *self {
             Event::Accept => Self::ACCEPT,
+            Event::Resolver => Self::RESOLVER,
             Event::Ready { slot, end } => {
                 u64::from(slot) << 1 | u64::from(matches!(end, Toward::Server))
             }
@@ -339,6 +421,7 @@ impl Event {
     fn decode(data: u64) -> Self {
         match data {
             Self::ACCEPT => Event::Accept,
+            Self::RESOLVER => Event::Resolver,
             _ => Event::Ready {
                 slot: (data >> 1) as u32,
                 end: if data & 1 == 1 {
@@ -357,8 +440,8 @@ pub(crate) fn client_socket_address(address: Ipv4Addr) -> SockaddrIn {
 }
 
 /// Where clients call.
-pub(crate) fn server_socket_address() -> SockaddrIn {
-    SockaddrIn::from(SocketAddrV4::new(SERVER, SERVER_PORT))
+pub(crate) fn server_socket_address(address: Ipv4Addr) -> SockaddrIn {
+    SockaddrIn::from(SocketAddrV4::new(address, SERVER_PORT))
 }
 
 pub(crate) fn listen_on(congestion: Congestion) -> io::Result<TcpListener> {

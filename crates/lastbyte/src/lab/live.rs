@@ -12,7 +12,9 @@ mod tests;
 pub use blocks::LiveBlocks;
 pub(super) use blocks::try_handshake;
 
+use std::env;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
@@ -23,17 +25,19 @@ use lastbyte_tls::observer::{self, Observer, Side};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::unistd::Pid;
+use tempfile::TempDir;
 
 use super::connection::{Exchange, Finished, Wakes};
+use super::dns::{self, PreparedDelivery, Resolver, Servers};
 use super::emulator::{Emulator, EmulatorReport};
 use super::endpoint::{self, EndpointReport, Load};
 use super::prepare::PreparedArm;
 use super::shared::Shared;
-use super::surroundings::{MAX_CONNECTIONS, Surroundings};
-use super::{LabError, expected, sys};
+use super::surroundings::{MAX_CONNECTIONS, Surroundings, client_address};
+use super::{DnsError, LabError, expected, sys};
 use crate::results::{
-    CpuCosts, EarlyData, EngineReport, Lateness, Look, Outcome, Percentile, Resumption, Row,
-    Sample, Validity, Wire, look,
+    CpuCosts, EarlyData, EngineReport, HelloDigest, Lateness, Look, Outcome, Percentile,
+    Resumption, Row, Sample, Validity, Wire, look,
 };
 use crate::study::{Cell, Experiment, Work};
 
@@ -103,6 +107,8 @@ pub struct LiveEngine<'a> {
     percentiles: &'a [Percentile],
     wakes: Wakes,
     cpu: CpuCosts,
+    /// Where DNS servers may have files.
+    scratch: PathBuf,
 }
 
 /// What a connection of one arm with one transfer size costs, by a pilot.
@@ -146,6 +152,7 @@ impl<'a> LiveEngine<'a> {
             percentiles: &Percentile::USUAL,
             wakes: Wakes::Arrival,
             cpu: CpuCosts::default(),
+            scratch: env::temp_dir(),
         }
     }
 
@@ -159,11 +166,12 @@ impl<'a> LiveEngine<'a> {
     }
 
     /// The same engine inside a kernel in which time stands still while it computes, and goes on
-    /// by `cpu` instead.
-    pub(super) fn in_virtual_time(self, cpu: CpuCosts) -> Self {
+    /// by `cpu` instead. DNS servers may have files in `scratch`.
+    pub(super) fn in_virtual_time(self, cpu: CpuCosts, scratch: &Path) -> Self {
         Self {
             wakes: Wakes::Progress,
             cpu,
+            scratch: scratch.to_owned(),
             ..self
         }
     }
@@ -376,6 +384,7 @@ impl<'a> LiveEngine<'a> {
         let first_index = indices.start;
         let load = Load {
             connections: indices.end - indices.start,
+            first_index,
             concurrency: sample.concurrency,
             duration: sample.duration,
             ..self.load(prepared, cell, block)
@@ -414,6 +423,8 @@ impl<'a> LiveEngine<'a> {
     fn load<'l>(&self, prepared: &'l PreparedArm, cell: &Cell, block: u32) -> Load<'l> {
         Load {
             stack: prepared.stack.as_ref(),
+            delivery: prepared.delivery.as_ref(),
+            first_index: 0,
             exchange: Exchange::new(&prepared.arm, cell, self.wakes, self.cpu),
             congestion: cell.congestion,
             connections: 0,
@@ -434,7 +445,9 @@ impl<'a> LiveEngine<'a> {
         progress: &(dyn Fn() + Sync),
     ) -> Result<(EndpointReport, EmulatorReport), LabError> {
         let surroundings = Surroundings::new(cell.client_initcwnd, cell.initcwnd)?;
-        let shared = Shared::new(load.connections);
+        // The resolver has a link like those of connections.
+        let slots = load.connections + u32::from(load.delivery.is_some());
+        let shared = Shared::new(slots);
         let cpus = available_cpus();
         let emulator = Emulator::new(
             &surroundings.client.device,
@@ -458,8 +471,14 @@ impl<'a> LiveEngine<'a> {
             // A thread of its own: it changes namespaces and scheduling for good.
             let endpoints = scope.spawn(|| {
                 let _stop = shared.stop_on_drop();
+                // Before this thread has a core and a priority, which they would have as well.
+                let dns = (load.delivery)
+                    .map(|delivery| self.start_dns(delivery, &surroundings, load.connections))
+                    .transpose()?;
+                let (_dns, resolver) = dns.unzip();
                 take_core(&cpus, 1, ENDPOINT_PRIORITY);
-                endpoint::run(&surroundings, load, &shared, self.interrupt, progress)
+                let interrupt = self.interrupt;
+                endpoint::run(&surroundings, load, resolver, &shared, interrupt, progress)
             });
             let endpoints = endpoints.join();
             let emulator = emulator
@@ -469,6 +488,23 @@ impl<'a> LiveEngine<'a> {
             let endpoints = endpoints.map_err(|_| LabError::Crashed("the endpoints' thread"))??;
             Ok((endpoints, emulator))
         })
+    }
+
+    /// Starts DNS servers with a folder of their own. The resolver asks from the address of `slot`.
+    fn start_dns(
+        &self,
+        delivery: &PreparedDelivery,
+        surroundings: &Surroundings,
+        slot: u32,
+    ) -> Result<((Servers, TempDir), Resolver), LabError> {
+        let folder = tempfile::Builder::new()
+            .prefix("lastbyte-dns-")
+            .tempdir_in(&self.scratch)
+            .map_err(DnsError::Write)?;
+        let address = client_address(slot);
+        let published = &delivery.published;
+        let (servers, resolver) = dns::start(published, address, folder.path(), surroundings)?;
+        Ok(((servers, folder), resolver))
     }
 }
 
@@ -593,6 +629,7 @@ pub(super) fn row(finished: Finished, index: u32, block: u32, latest: Duration) 
         wire: wire_of(&finished),
         outcome: finished.outcome,
         times: finished.times,
+        dns: finished.dns,
         client_tcp: finished.client_tcp,
         server_tcp: finished.server_tcp,
         lateness: Lateness {
@@ -659,6 +696,12 @@ pub(super) fn wire(observer: &Observer, keys: &KeyLog, mss: u32) -> Wire {
         resumption: match seen.resumed {
             Some(true) => Resumption::Resumed,
             _ => Resumption::Full,
+        },
+        hello_digest: match (seen.offered_certificates, seen.answered_certificates) {
+            (None, None) => HelloDigest::None,
+            (Some(_), None) => HelloDigest::Offered,
+            (offered, answered) if offered == answered => HelloDigest::Echoed,
+            _ => HelloDigest::Contradicted,
         },
         early_data: match seen.early_data {
             observer::EarlyData::NotOffered => EarlyData::None,

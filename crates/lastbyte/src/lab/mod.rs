@@ -4,6 +4,7 @@ mod boot;
 mod boundary;
 pub mod calibration;
 mod connection;
+mod dns;
 mod emulator;
 mod endpoint;
 mod expected;
@@ -25,6 +26,8 @@ use lastbyte_tls::TlsError;
 
 pub use boot::can_boot as can_boot_kernels;
 pub(crate) use boot::{COMMAND as BOOT_COMMAND, TRACE_COMMAND, main as boot_main, try_trace};
+pub use dns::DnsError;
+pub(crate) use dns::find_programs as find_dns_programs;
 pub use expected::expected;
 pub use guest::NetemError;
 pub(crate) use guest::{COMMAND as GUEST_COMMAND, main as guest_main};
@@ -72,6 +75,9 @@ pub enum LabError {
         /// What is wrong with it.
         problem: String,
     },
+    /// DNS servers can't deliver what an arm has them deliver.
+    #[error(transparent)]
+    Dns(#[from] DnsError),
     /// An arm's chain can't be had.
     #[error(transparent)]
     Chain(#[from] lastbyte_pki::PkiError),

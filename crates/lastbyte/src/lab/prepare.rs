@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use lastbyte_pki::{Chain, Store};
-use lastbyte_tls::{Delivery, Stack, TlsConfig, handshake_in_memory, stack};
+use lastbyte_tls::{Connection, Handshake, Stack, TlsConfig, TlsError, handshake_between, stack};
 
+use super::dns::{self, PreparedDelivery};
 use super::{LabError, live};
-use crate::results::check_wire;
+use crate::results::{DeliveryOutcome, Dns, check_wire};
 use crate::study::{Arm, ArmChain};
 
 /// An arm with its chain and its stack.
@@ -19,6 +20,8 @@ pub struct PreparedArm {
     pub client_chain: Option<Chain>,
     /// Its stack, configured for both sides.
     pub stack: Box<dyn Stack>,
+    /// What DNS delivers, if it does.
+    pub(crate) delivery: Option<PreparedDelivery>,
 }
 
 impl PreparedArm {
@@ -43,20 +46,61 @@ impl PreparedArm {
             client_chain: client_chain.as_ref(),
             resumption: arm.resumption,
             tickets: arm.tickets,
-            delivery: Delivery::Full,
+            delivery: dns::of_stack(&arm),
             max_certificate_list: arm.max_cert_list,
         };
-        match stack(&tls) {
-            Ok(stack) => Ok(Self {
-                arm,
-                chain,
-                client_chain,
-                stack,
-            }),
-            Err(problem) => Err(LabError::Arm {
-                arm: arm.label,
-                problem: problem.to_string(),
-            }),
+        let refuse = |problem: String| LabError::Arm {
+            arm: arm.label.clone(),
+            problem,
+        };
+        let stack = stack(&tls).map_err(|problem| refuse(problem.to_string()))?;
+        let delivery = (arm.delivery.as_ref())
+            .map(|delivery| PreparedDelivery::new(&arm, delivery, &chain, stack.as_ref()))
+            .transpose()
+            .map_err(refuse)?;
+        Ok(Self {
+            arm,
+            chain,
+            client_chain,
+            stack,
+            delivery,
+        })
+    }
+
+    /// A client that has all that DNS delivers.
+    ///
+    /// # Errors
+    ///
+    /// Those of its stack.
+    pub(crate) fn client(&self) -> Result<Box<dyn Connection>, TlsError> {
+        match &self.delivery {
+            Some(delivery) => self.stack.offering_client(delivery.offer()),
+            None => self.stack.client(),
+        }
+    }
+
+    /// A handshake in memory, of such a client.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`handshake_between`].
+    pub(crate) fn handshake(&self) -> Result<Handshake, TlsError> {
+        handshake_between(self.client()?, self.stack.server()?)
+    }
+
+    /// What a row would say of the DNS of such a handshake.
+    fn dns(&self, client: &dyn Connection) -> Dns {
+        let Some(delivery) = &self.delivery else {
+            return Dns::default();
+        };
+        let outcome = match client.delivery() {
+            Some(Err(fallback)) => fallback.outcome,
+            _ => DeliveryOutcome::Used,
+        };
+        Dns {
+            outcome: Some(outcome),
+            certificate_bytes: Some(delivery.certificate_bytes(outcome)),
+            ..Dns::default()
         }
     }
 
@@ -82,11 +126,11 @@ impl PreparedArm {
     ///
     /// [`LabError::Arm`] when it fails, or does not do what the arm says.
     pub fn tried(self) -> Result<Self, LabError> {
-        let tried =
-            handshake_in_memory(self.stack.as_ref()).map_err(|error| format!("fails: {error}"));
+        let tried = self.handshake().map_err(|error| format!("fails: {error}"));
         let problem = tried.and_then(|handshake| {
             let keys = handshake.client.key_log();
-            check_wire(&self.arm, &live::wire(&handshake.observer, &keys, 0))
+            let dns = self.dns(handshake.client.as_ref());
+            check_wire(&self.arm, &live::wire(&handshake.observer, &keys, 0), &dns)
         });
         match problem {
             Ok(()) => Ok(self),

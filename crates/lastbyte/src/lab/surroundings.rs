@@ -15,6 +15,7 @@ use netlink_packet_route::link::LinkAttribute;
 use nix::sched::{CloneFlags, setns, unshare};
 
 use super::LabError;
+use super::dns::Sides;
 use super::netlink::{Netlink, Prefix};
 use super::sys;
 
@@ -84,6 +85,16 @@ impl Surroundings {
             client: Host::new(CLIENTS, CLIENT_HOST, SERVERS, client_initcwnd)?,
             server: Host::new(SERVERS, SERVER_HOST, CLIENTS, server_initcwnd)?,
         })
+    }
+}
+
+impl Sides for Surroundings {
+    fn enter_client(&self) -> Result<(), LabError> {
+        self.client.enter()
+    }
+
+    fn enter_server(&self) -> Result<(), LabError> {
+        self.server.enter()
     }
 }
 

@@ -4,6 +4,8 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::time::Duration;
 
 use lastbyte_link::Time;
@@ -136,6 +138,19 @@ pub(crate) fn schedule_fifo(priority: i32) -> io::Result<()> {
 /// Puts the calling thread under `SCHED_IDLE`: it runs when nothing else wants to.
 pub(crate) fn schedule_idle() -> io::Result<()> {
     schedule(libc::SCHED_IDLE, 0)
+}
+
+/// Has the process that a command starts end with the calling thread.
+pub(crate) fn die_with_parent(command: &mut Command) {
+    let die = || {
+        // SAFETY: prctl with these arguments touches no memory, and may be called after a fork.
+        match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: what runs between fork and exec is one system call.
+    unsafe { command.pre_exec(die) };
 }
 
 fn schedule(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {

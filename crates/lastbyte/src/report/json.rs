@@ -304,7 +304,7 @@ impl<'a> CellDocument<'a> {
             if arm.role == Role::Baseline {
                 continue;
             }
-            for metric in Metric::ALL {
+            for metric in Metric::FROM_CONNECT {
                 let path = format!("{path}.increase_percent[{}]", increase_percent.len());
                 let increases = &arm.metric(metric).increases;
                 increase_percent.push(IncreaseDocument::new(arm, metric, increases, &path, notes));
@@ -313,7 +313,7 @@ impl<'a> CellDocument<'a> {
         let change_percent = since.map(|_| {
             let mut changes = Vec::new();
             for arm in &summary.arms {
-                for metric in Metric::ALL {
+                for metric in Metric::FROM_CONNECT {
                     let path = format!("{path}.change_percent[{}]", changes.len());
                     let of = &arm.metric(metric).changes;
                     changes.push(IncreaseDocument::new(arm, metric, of, &path, notes));
@@ -426,7 +426,7 @@ impl<'a> ArmDocument<'a> {
         });
         let mut times = BTreeMap::new();
         let mut intervals = BTreeMap::new();
-        for metric in Metric::ALL {
+        for metric in Metric::FROM_CONNECT {
             let name = format!("{metric}_ms");
             let measured = &arm.metric(metric).percentiles;
             notes.add_absent(&format!("{path}.{name}"), measured);

@@ -28,6 +28,8 @@ pub(super) fn metric(metric: Metric) -> &'static str {
         Metric::Handshake => "handshake",
         Metric::Ttfb => "first byte",
         Metric::Ttlb => "last byte",
+        Metric::TlsHandshake => "TLS handshake",
+        Metric::DnsRecord => "DNS record",
     }
 }
 

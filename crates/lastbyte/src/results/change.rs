@@ -72,7 +72,7 @@ impl Summary {
                 let Some(now) = samples.find(|now| (now.cell, now.arm) == (index, place)) else {
                     continue;
                 };
-                for metric in Metric::ALL {
+                for metric in Metric::FROM_CONNECT {
                     let both = [now, then].map(|sample| look::series(metric, &sample.rows));
                     let summary = summary.metric_mut(metric);
                     summary.compare(both, &self.percentiles, experiment, pairing);

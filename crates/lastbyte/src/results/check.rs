@@ -5,7 +5,9 @@ use std::slice;
 use lastbyte_pki::{ChainSpec, KeyAlgorithm, RootDelivery};
 use lastbyte_tls::{Resumption as Asked, names};
 
-use super::{EarlyData, Outcome, Resumption, Row, Sample, Validity, Wire};
+use super::{
+    DeliveryOutcome, Dns, EarlyData, HelloDigest, Outcome, Resumption, Row, Sample, Validity, Wire,
+};
 use crate::study::{Arm, ArmChain};
 
 impl Sample {
@@ -39,7 +41,7 @@ pub fn check(arm: &Arm, rows: &[Row]) -> Result<(), String> {
 }
 
 fn check_row(arm: &Arm, row: &Row) -> Result<(), String> {
-    check_wire(arm, &row.wire)?;
+    check_wire(arm, &row.wire, &row.dns)?;
     match arm.resumption {
         Asked::EarlyData => check_early_data(row),
         Asked::Full | Asked::Ticket => Ok(()),
@@ -47,10 +49,11 @@ fn check_row(arm: &Arm, row: &Row) -> Result<(), String> {
 }
 
 /// What [`check`] asks of a handshake, whatever data came with it.
-pub(crate) fn check_wire(arm: &Arm, wire: &Wire) -> Result<(), String> {
+pub(crate) fn check_wire(arm: &Arm, wire: &Wire, dns: &Dns) -> Result<(), String> {
     check_key_exchange(arm, wire)?;
+    check_delivery(arm, wire, dns)?;
     match (arm.resumption, wire.resumption) {
-        (Asked::Full, Resumption::Full) => check_authentication(arm, wire),
+        (Asked::Full, Resumption::Full) => check_authentication(arm, wire, dns),
         (Asked::Full, Resumption::Resumed) => {
             Err("resumed an earlier session, which the arm does not ask for".into())
         }
@@ -77,6 +80,35 @@ fn check_key_exchange(arm: &Arm, wire: &Wire) -> Result<(), String> {
     }
 }
 
+/// Whether hellos and certificates are what the record's outcome says.
+fn check_delivery(arm: &Arm, wire: &Wire, dns: &Dns) -> Result<(), String> {
+    let expected = match (&arm.delivery, dns.outcome) {
+        (None, None) => HelloDigest::None,
+        (None, Some(_)) => return Err("asked DNS, which the arm does not ask for".into()),
+        (Some(_), None) => return Err("does not say what became of its DNS record".into()),
+        (Some(_), Some(DeliveryOutcome::Used)) => HelloDigest::Echoed,
+        (Some(_), Some(DeliveryOutcome::Mismatch)) => HelloDigest::Contradicted,
+        (Some(_), Some(DeliveryOutcome::RefusedByServer)) => HelloDigest::Offered,
+        (Some(_), Some(_)) => HelloDigest::None,
+    };
+    if wire.hello_digest != expected {
+        return Err(format!(
+            "has hellos whose digests are {:?}, not {expected:?}",
+            wire.hello_digest
+        ));
+    }
+    match dns.certificate_bytes {
+        Some(bytes) if bytes != wire.certificate_bytes => Err(format!(
+            "got a Certificate message of {} bytes, not {bytes}",
+            wire.certificate_bytes
+        )),
+        None if arm.delivery.is_some() => {
+            Err("does not say what its Certificate message must have".into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A connection without a request has no early data.
 fn check_early_data(row: &Row) -> Result<(), String> {
     match row.wire.early_data {
@@ -88,9 +120,14 @@ fn check_early_data(row: &Row) -> Result<(), String> {
     }
 }
 
-fn check_authentication(arm: &Arm, wire: &Wire) -> Result<(), String> {
-    if let ArmChain::Made(spec) = &arm.chain {
-        check_chain(spec, wire)?;
+fn check_authentication(arm: &Arm, wire: &Wire, dns: &Dns) -> Result<(), String> {
+    match (&arm.chain, dns.outcome) {
+        // Its size was checked.
+        (ArmChain::Made(spec), Some(DeliveryOutcome::Used)) => {
+            check_signature(spec, wire.signature)?;
+        }
+        (ArmChain::Made(spec), _) => check_chain(spec, wire)?,
+        (ArmChain::Pem(_), _) => {}
     }
     match (&arm.client_chain, wire.client_certificate_bytes) {
         (None, 0) => Ok(()),

@@ -17,7 +17,7 @@ pub struct Measurements(BTreeMap<SampleKey, SampleTimes>);
 #[derive(Clone, Debug)]
 pub struct SampleTimes {
     /// By index of the connection, in the order of [`Metric::ALL`].
-    rows: Vec<(u32, [Option<Duration>; 4])>,
+    rows: Vec<(u32, [Option<Duration>; Metric::ALL.len()])>,
     /// Whether the sample may be trusted.
     pub validity: Validity,
     /// Bytes of the Certificate and CertificateVerify messages of the median connection that completed.

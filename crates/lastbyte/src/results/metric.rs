@@ -17,6 +17,8 @@ impl Metric {
             Metric::Handshake => row.times.handshake,
             Metric::Ttfb => row.times.ttfb,
             Metric::Ttlb => row.times.ttlb,
+            Metric::TlsHandshake => row.times.handshake?.checked_sub(row.times.connect?),
+            Metric::DnsRecord => row.dns.record,
         }
     }
 }

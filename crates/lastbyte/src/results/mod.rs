@@ -37,7 +37,10 @@ pub(crate) use measurements::gather;
 pub use measurements::{Group, Measurements, SampleTimes, baseline, groups};
 pub use merged::{SampleKey, write_rows};
 pub use part::{Part, PartError, PartHeader, PartProblem, read_part, write_part};
-pub use row::{EarlyData, Lateness, Outcome, Resumption, Row, TcpStats, Times, Wire};
+pub use pqtlsad::client::Outcome as DeliveryOutcome;
+pub use row::{
+    Dns, EarlyData, HelloDigest, Lateness, Outcome, Resumption, Row, TcpStats, Times, Wire,
+};
 pub use saved::{Moment, Saved, SavedError};
 pub use stats::{Estimate, Interval, Level, Percent};
 pub use summary::{

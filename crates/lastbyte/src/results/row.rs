@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::DeliveryOutcome;
+
 /// One connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
@@ -15,6 +17,8 @@ pub struct Row {
     pub times: Times,
     /// What went over the wire in the handshake, as far as it went.
     pub wire: Wire,
+    /// What came through DNS before.
+    pub dns: Dns,
     /// The client's TCP at the end.
     pub client_tcp: Option<TcpStats>,
     /// The server's TCP at the end.
@@ -48,6 +52,35 @@ pub struct Times {
     /// To the last byte of the last response decrypted. Without a response, to the last byte of the
     /// request decrypted by the server; without data in either direction, the handshake time.
     pub ttlb: Option<Duration>,
+}
+
+/// What came through DNS for one connection. All is absent if it did not ask.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dns {
+    /// From the queries to the server's address.
+    pub address: Option<Duration>,
+    /// From the queries to the whole record, or to the answer that there is none.
+    pub record: Option<Duration>,
+    /// What became of the record; absent if the handshake did not get so far.
+    pub outcome: Option<DeliveryOutcome>,
+    /// Why it was not used.
+    pub reason: Option<String>,
+    /// What the Certificate message must have in bytes, as certificates have their sizes.
+    pub certificate_bytes: Option<u32>,
+}
+
+/// What the hellos said of certificates that the client has from DNS (PQTLS-AD).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HelloDigest {
+    /// Neither said anything.
+    #[default]
+    None,
+    /// The client's alone said which.
+    Offered,
+    /// The server's said the same.
+    Echoed,
+    /// The server's said something else.
+    Contradicted,
 }
 
 /// What the observer read from the wire. Message sizes are bytes with the
@@ -106,6 +139,8 @@ pub struct Wire {
     pub resumption: Resumption,
     /// What became of early data.
     pub early_data: EarlyData,
+    /// What the hellos said of certificates from DNS.
+    pub hello_digest: HelloDigest,
 }
 
 /// What became of early data (RFC 8446, section 4.2.10).

@@ -19,7 +19,8 @@ use super::look::{self, Look};
 use super::stats::{self, Estimate, Level, Percent, Percentiles, Series};
 use super::warning::{self, Warning};
 use super::{
-    EarlyData, EngineReport, Metric, Outcome, Percentile, Resumption, Row, Sample, Validity, Wire,
+    DeliveryOutcome, EarlyData, EngineReport, Metric, Outcome, Percentile, Resumption, Row, Sample,
+    Validity, Wire,
 };
 use crate::study::{Arm, Cell, Experiment, distinctions};
 
@@ -80,6 +81,13 @@ pub struct ArmSummary {
     pub ttfb: MetricSummary,
     /// To the last response payload byte decrypted.
     pub ttlb: MetricSummary,
+    /// From TCP established to the client's Finished written. Empty in an experiment without DNS.
+    pub tls_handshake: MetricSummary,
+    /// From the queries to the record. Empty in an experiment without DNS.
+    pub dns_record: MetricSummary,
+    /// What became of the records that clients asked for, and of how many connections that is said.
+    /// Empty if they asked for none.
+    pub deliveries: Vec<(DeliveryOutcome, u32)>,
 }
 
 /// What an arm is to the others.
@@ -344,6 +352,8 @@ impl ArmSummary {
             Metric::Handshake => &self.handshake,
             Metric::Ttfb => &self.ttfb,
             Metric::Ttlb => &self.ttlb,
+            Metric::TlsHandshake => &self.tls_handshake,
+            Metric::DnsRecord => &self.dns_record,
         }
     }
 
@@ -353,6 +363,8 @@ impl ArmSummary {
             Metric::Handshake => &mut self.handshake,
             Metric::Ttfb => &mut self.ttfb,
             Metric::Ttlb => &mut self.ttlb,
+            Metric::TlsHandshake => &mut self.tls_handshake,
+            Metric::DnsRecord => &mut self.dns_record,
         }
     }
 
@@ -377,13 +389,18 @@ fn summarise(
     let series = |metric: Metric, sample: Option<&Sample>| -> Series {
         look::series(metric, sample.into_iter().flat_map(|sample| &sample.rows))
     };
+    let uses_dns = experiment.arms.iter().any(|arm| arm.delivery.is_some());
+    let metrics: &[Metric] = match uses_dns {
+        true => &Metric::ALL,
+        false => &Metric::FROM_CONNECT,
+    };
     // All at once, since drawing the resamples takes as long as ranking them.
-    let all: Vec<Series> = (Metric::ALL.iter())
+    let all: Vec<Series> = (metrics.iter())
         .flat_map(|metric| measured.iter().map(|(_, sample)| series(*metric, *sample)))
         .collect();
     let known = stats::percentiles(&all, percentiles, experiment.seed);
     let known = |metric: Metric| -> &[Percentiles] {
-        let place = Metric::ALL.iter().position(|known| *known == metric);
+        let place = metrics.iter().position(|known| *known == metric);
         let mut chunks = known.chunks(measured.len().max(1));
         place
             .and_then(|place| chunks.nth(place))
@@ -394,10 +411,11 @@ fn summarise(
         .enumerate()
         .filter_map(|(index, (arm, sample))| {
             let sample = (*sample)?;
-            let [connect, handshake, ttfb, ttlb] = Metric::ALL.map(|metric| {
-                let absent = absence(metric, cell, sample);
-                MetricSummary::new(absent, known(metric), index, percentiles, level)
-            });
+            let [connect, handshake, ttfb, ttlb, tls_handshake, dns_record] =
+                Metric::ALL.map(|metric| {
+                    let absent = absence(metric, cell, sample);
+                    MetricSummary::new(absent, known(metric), index, percentiles, level)
+                });
             Some(ArmSummary {
                 label: arm.name.clone(),
                 role: if index == 0 {
@@ -415,6 +433,9 @@ fn summarise(
                 handshake,
                 ttfb,
                 ttlb,
+                tls_handshake,
+                dns_record,
+                deliveries: deliveries(&sample.rows),
             })
         });
     let told = look::told(cell).map(|metric| (metric, known(metric)));
@@ -430,6 +451,16 @@ fn summarise(
             told,
         ),
     }
+}
+
+/// What became of records, in the order of [`DeliveryOutcome::ALL`].
+fn deliveries(rows: &[Row]) -> Vec<(DeliveryOutcome, u32)> {
+    let of = |outcome| {
+        let such = rows.iter().filter(|row| row.dns.outcome == Some(outcome));
+        (outcome, count(such.count()))
+    };
+    let all = DeliveryOutcome::ALL.map(of).into_iter();
+    all.filter(|(_, connections)| *connections > 0).collect()
 }
 
 /// Why percentiles of a sample are absent, if they are.

@@ -264,6 +264,8 @@ fn told(vague: &Vague, precision: Precision) -> String {
         Metric::Handshake => "the handshake time",
         Metric::Ttfb => "TTFB",
         Metric::Ttlb => "TTLB",
+        Metric::TlsHandshake => "the TLS handshake time",
+        Metric::DnsRecord => "the time to the DNS record",
     };
     let what = format!("{} of {metric}", vague.percentile);
     let asked = precision.percent();

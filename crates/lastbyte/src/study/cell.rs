@@ -90,7 +90,7 @@ impl Cell {
         match (self.upload, self.data) {
             (Bytes(0), Bytes(0)) => &[Metric::Connect, Metric::Handshake],
             (_, Bytes(0)) => &[Metric::Connect, Metric::Handshake, Metric::Ttlb],
-            _ => &Metric::ALL,
+            _ => &Metric::FROM_CONNECT,
         }
     }
 

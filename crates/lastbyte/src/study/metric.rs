@@ -5,10 +5,10 @@ use std::str::FromStr;
 
 use super::named::named;
 
-/// A time from just before `connect()`.
+/// A time of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Metric {
-    /// To TCP established.
+    /// From just before `connect()` to TCP established.
     Connect,
     /// To the client's Finished written.
     Handshake,
@@ -17,15 +17,30 @@ pub enum Metric {
     /// To the last response payload byte decrypted.
     #[default]
     Ttlb,
+    /// From TCP established, when the ClientHello leaves, to the client's Finished written.
+    TlsHandshake,
+    /// From the client's queries to the record with the server's certificates.
+    DnsRecord,
 }
 
-// In the order of a connection.
 named!(Metric, "metric", {
     Connect => "connect",
     Handshake => "handshake",
     Ttfb => "ttfb",
     Ttlb => "ttlb",
+    TlsHandshake => "tls_handshake",
+    DnsRecord => "dns_record",
 });
+
+impl Metric {
+    /// Those from just before `connect()`, in the order of a connection.
+    pub const FROM_CONNECT: [Metric; 4] = [
+        Metric::Connect,
+        Metric::Handshake,
+        Metric::Ttfb,
+        Metric::Ttlb,
+    ];
+}
 
 /// A percentile from 0.1 to 99.9 with at most one decimal, written `p75` or `p99.9`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

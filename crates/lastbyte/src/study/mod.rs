@@ -4,6 +4,7 @@ mod arm;
 mod blocks;
 mod cell;
 mod connections;
+mod delivery;
 mod distribution;
 mod figure;
 pub mod file;
@@ -19,6 +20,7 @@ pub use arm::{ArmError, ArmProblem};
 pub use blocks::{BlockId, Size};
 pub use cell::{Work, distinctions};
 pub use connections::{Connections, ConnectionsError, Precision, PrecisionError, Until};
+pub use delivery::{DnsCache, DnsDelivery, EndEntity};
 pub use distribution::{DistributionError, load_distribution};
 pub use figure::{Beside, Figure, Plot};
 pub use file::{StudyError, StudyProblem};
@@ -69,6 +71,8 @@ pub struct Arm {
     pub flush: Flush,
     /// The first part of the ClientHello that leaves in a `write` of its own, in bytes.
     pub client_hello_split: Option<u16>,
+    /// What comes through DNS; without it, the server sends its whole chain.
+    pub delivery: Option<DnsDelivery>,
 }
 
 impl Arm {
@@ -89,6 +93,7 @@ impl Arm {
             max_cert_list: None,
             flush: Flush::default(),
             client_hello_split: None,
+            delivery: None,
         }
     }
 }

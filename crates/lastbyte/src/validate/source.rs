@@ -41,7 +41,7 @@ pub struct SampleTimes {
     pub computing: Computing,
     /// The CPU time that was put back, where it was.
     pub cpu_costs: Option<CpuCosts>,
-    /// The times of each connection in the order of [`Metric::ALL`]. One that failed has none.
+    /// The times of each connection in the order of [`Metric::FROM_CONNECT`]. One that failed has none.
     pub times: Vec<[Option<Duration>; 4]>,
     /// Whether the engine vouches for it.
     pub validity: Validity,
@@ -177,7 +177,7 @@ impl Results {
 }
 
 /// The times of a connection of a sample by flight arithmetic, as far as it goes, in the order of
-/// [`Metric::ALL`].
+/// [`Metric::FROM_CONNECT`].
 pub fn arithmetic(
     engine: &str,
     cpu: CpuTime,
@@ -231,6 +231,8 @@ impl SampleTimes {
                 Metric::Handshake => *handshake,
                 Metric::Ttfb => *ttfb,
                 Metric::Ttlb => *ttlb,
+                Metric::TlsHandshake => handshake.and_then(|at| at.checked_sub((*connect)?)),
+                Metric::DnsRecord => None,
             })
     }
 
@@ -305,5 +307,5 @@ impl Key {
 }
 
 fn times_of(row: &Row) -> [Option<Duration>; 4] {
-    Metric::ALL.map(|metric| metric.of(row))
+    Metric::FROM_CONNECT.map(|metric| metric.of(row))
 }

@@ -4,7 +4,7 @@
 //! The kernel's root is the host's file system, which it can only read. The job's folder is
 //! mounted besides, for the part. Everything a guest says to the host is a line on its console.
 
-mod netem;
+pub(super) mod netem;
 mod network;
 mod serial;
 
@@ -60,6 +60,8 @@ const RANDOMNESS_BEGINS: Time = Time(10_000_000_000);
 
 /// Where the job's folder is mounted in the guest.
 const JOB_MOUNT: &str = "/dev/lastbyte";
+/// Where DNS servers have their files, in memory.
+const DNS_MOUNT: &str = "/dev/dns";
 
 /// What a guest is to measure. It is the same wherever that is asked: OpenSSL's randomness depends on
 /// where its objects are in memory, and that on the length of every text before.
@@ -138,6 +140,18 @@ fn mount_all(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+fn mount_memory(at: &str) -> io::Result<()> {
+    const TMPFS: &str = "tmpfs";
+    fs::create_dir(at)?;
+    Ok(mount(
+        Some(TMPFS),
+        at,
+        Some(TMPFS),
+        MsFlags::empty(),
+        None::<&str>,
+    )?)
+}
+
 fn read<T: DeserializeOwned>(name: &str) -> Result<T, String> {
     let content = fs::read(Path::new(JOB_MOUNT).join(name)).map_err(text)?;
     serde_json::from_slice(&content).map_err(text)
@@ -155,6 +169,9 @@ fn measure(job: &GuestJob, mut study: Study) -> Result<Vec<u8>, String> {
     let arm = experiment.arms.get(job.id.arm).ok_or_else(none)?;
     let store = Store::open(Path::new(JOB_MOUNT).join(STORE));
     let arm = PreparedArm::new(arm.clone(), &store).map_err(text)?;
+    if arm.delivery.is_some() {
+        mount_memory(DNS_MOUNT).map_err(|error| format!("can't mount {DNS_MOUNT}: {error}"))?;
+    }
     let costs = job.costs.unwrap_or_default();
 
     let rows = match experiment.emulation {
@@ -197,6 +214,7 @@ fn over_netem(
     let mut network = network::Network::new(cell, seed)?;
     let load = serial::Load {
         stack: arm.stack.as_ref(),
+        dns: (arm.delivery.as_ref()).map(|delivery| (delivery, Path::new(DNS_MOUNT))),
         exchange: Exchange::new(&arm.arm, cell, Wakes::Progress, cpu),
         cell,
         connections: job.connections.clone(),
@@ -223,7 +241,7 @@ fn over_emulator(
 ) -> Result<Vec<Row>, LabError> {
     let interrupt = AtomicBool::new(false);
     LiveEngine::new(experiment, std::slice::from_ref(arm), &interrupt, &Silent)
-        .in_virtual_time(cpu)
+        .in_virtual_time(cpu, Path::new(DNS_MOUNT))
         .block_alone(cell, arm, job.id.block, job.connections.clone())
 }
 

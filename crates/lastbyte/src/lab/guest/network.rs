@@ -11,6 +11,7 @@ use netlink_packet_route::route::RouteMetric;
 use nix::sched::{CloneFlags, setns, unshare};
 
 use super::netem::{self, Table};
+use crate::lab::dns::Sides;
 use crate::lab::netlink::{Device, MacAddress, Netlink, Prefix};
 use crate::lab::surroundings::{
     CLIENT_HOST, CLIENTS, MTU, SERVER_HOST, SERVERS, SYSCTLS, interface, set_sysctls,
@@ -132,14 +133,14 @@ impl Network {
     pub(super) fn set_luck(&mut self, index: u32) -> Result<(), LabError> {
         self.link.set(index, Table::Keep)
     }
+}
 
-    /// Moves the calling thread into the client's namespace.
-    pub(super) fn enter_client(&self) -> Result<(), LabError> {
+impl Sides for Network {
+    fn enter_client(&self) -> Result<(), LabError> {
         enter(&self.client).map_err(LabError::Namespace)
     }
 
-    /// Moves the calling thread into the server's namespace.
-    pub(super) fn enter_server(&self) -> Result<(), LabError> {
+    fn enter_server(&self) -> Result<(), LabError> {
         enter(&self.server).map_err(LabError::Namespace)
     }
 }

@@ -4,9 +4,10 @@
 //! system calls are what costs most of that.
 
 use std::io;
-use std::net::{SocketAddrV4, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -21,9 +22,12 @@ use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
 
 use super::network::Network;
 use crate::lab::connection::{Exchange, Finished, Input, Pair, SCRATCH, spend};
+use crate::lab::dns::{
+    self, Delivery, FIRST, PreparedDelivery, Question, Resolver, ResolverAnswer, Sides,
+};
 use crate::lab::endpoint::{client_socket_address, listen_on, open_socket, server_socket_address};
 use crate::lab::shared::Shared;
-use crate::lab::surroundings::client_address;
+use crate::lab::surroundings::{SERVER as SERVER_ADDRESS, client_address};
 use crate::lab::{LabError, sys};
 use crate::results::Outcome;
 use crate::study::{Cell, Preset};
@@ -31,6 +35,8 @@ use crate::study::{Cell, Preset};
 /// What the endpoints do in one block.
 pub(super) struct Load<'a> {
     pub(super) stack: &'a dyn Stack,
+    /// What DNS delivers, and where its servers keep their files.
+    pub(super) dns: Option<(&'a PreparedDelivery, &'a Path)>,
     pub(super) exchange: Exchange,
     pub(super) cell: &'a Cell,
     /// Indices of the connections in their sample.
@@ -49,6 +55,7 @@ const LISTENER: u64 = 0;
 const CLIENT: u64 = 1;
 const SERVER: u64 = 2;
 const DEADLINE: u64 = 3;
+const RESOLVER: u64 = 4;
 
 /// Runs all connections of a block. `progress` hears of each one that ends.
 pub(super) fn run(
@@ -59,6 +66,15 @@ pub(super) fn run(
     network.enter_server()?;
     let listener = listen_on(load.cell.congestion).map_err(LabError::Socket)?;
     network.enter_client()?;
+    let servers = match load.dns {
+        Some((delivery, folder)) => {
+            // Of its own, as connections have theirs.
+            let address = client_address(load.connections.len() as u32);
+            Some(dns::start(&delivery.published, address, folder, network)?)
+        }
+        None => None,
+    };
+    let (_servers, resolver) = servers.unzip();
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(socket)?;
     epoll
         .add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER))
@@ -68,8 +84,14 @@ pub(super) fn run(
     epoll
         .add(&deadline, EpollEvent::new(EpollFlags::EPOLLIN, DEADLINE))
         .map_err(socket)?;
+    if let Some(resolver) = &resolver {
+        epoll
+            .add(resolver, EpollEvent::new(EpollFlags::EPOLLIN, RESOLVER))
+            .map_err(socket)?;
+    }
     let mut endpoints = Endpoints {
         load,
+        resolver,
         epoll,
         listener,
         deadline,
@@ -97,6 +119,7 @@ pub(super) fn run(
 
 struct Endpoints<'a> {
     load: &'a Load<'a>,
+    resolver: Option<Resolver>,
     epoll: Epoll,
     listener: TcpListener,
     /// Of the connection under way.
@@ -109,6 +132,17 @@ struct Endpoints<'a> {
 impl Endpoints<'_> {
     fn connection(&mut self, slot: u32) -> Result<Finished, LabError> {
         let index = self.load.connections.start + slot;
+        let deadline = sys::now() + self.load.timeout;
+        let (server, delivery) = match self.load.dns {
+            None => (SERVER_ADDRESS, None),
+            Some((prepared, _)) => {
+                let mut delivery = Delivery::new(prepared, self.load.stack, sys::now());
+                match self.look_up(slot, index, &mut delivery, deadline)? {
+                    Ok(server) => (server, Some(delivery)),
+                    Err(outcome) => return Ok(Finished::unconnected(outcome, delivery)),
+                }
+            }
+        };
         let exchange = self.load.exchange.of_connection(index);
         let tls = self.load.stack.client().map_err(LabError::Stack)?;
         let client = open_socket(self.load.cell.congestion).map_err(LabError::Socket)?;
@@ -124,19 +158,71 @@ impl Endpoints<'_> {
         }
         self.watch(&client, CLIENT)?;
         let started = sys::now();
-        let connecting = connect(client.as_raw_fd(), &server_socket_address());
-        let deadline = started + self.load.timeout;
-        let mut pair = Pair::new(started, exchange, client, tls);
+        let connecting = connect(client.as_raw_fd(), &server_socket_address(server));
+        let mut pair = Pair::new(started, exchange, client, tls, delivery);
         let outcome = match connecting {
-            Ok(()) | Err(Errno::EINPROGRESS) => self.drive(&mut pair, deadline)?,
+            Ok(()) | Err(Errno::EINPROGRESS) => self.drive(slot, &mut pair, deadline)?,
             Err(error) => Outcome::Failed(format!("client: connect: {error}")),
         };
         Ok(pair.finish(outcome))
     }
 
+    /// Asks DNS, until the server's address is known or the connection has its outcome already.
+    fn look_up(
+        &mut self,
+        slot: u32,
+        index: u32,
+        delivery: &mut Delivery<'_>,
+        deadline: Time,
+    ) -> Result<Result<Ipv4Addr, Outcome>, LabError> {
+        let name = delivery.name_of(index);
+        if let Some(resolver) = &mut self.resolver {
+            resolver.ask(slot, &name, &FIRST)?;
+        }
+        self.wake_at(deadline)?;
+        let mut events = [EpollEvent::empty(); 1];
+        loop {
+            self.take_answers(slot, &mut |answer| delivery.take(answer, sys::now()))?;
+            match delivery.address() {
+                Some(Ok(address)) => return Ok(Ok(address)),
+                Some(Err(reason)) => return Ok(Err(Outcome::Failed(format!("DNS: {reason}")))),
+                None if sys::now() >= deadline => return Ok(Err(Outcome::TimedOut)),
+                None => {}
+            }
+            match self.epoll.wait(&mut events, EpollTimeout::NONE) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(error) => return Err(socket(error)),
+            }
+        }
+    }
+
+    /// Gives the answers for one connection to it, and asks what it wants to know besides.
+    fn take_answers(
+        &mut self,
+        slot: u32,
+        take: &mut dyn FnMut(ResolverAnswer) -> Vec<Question>,
+    ) -> Result<(), LabError> {
+        let Some(resolver) = &mut self.resolver else {
+            return Ok(());
+        };
+        for answer in resolver.read()? {
+            if answer.slot == slot {
+                let name = answer.name.clone();
+                let questions = take(answer);
+                resolver.ask(slot, &name, &questions)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Serves both ends until the connection has an outcome.
-    fn drive(&mut self, pair: &mut Pair, deadline: Time) -> Result<Outcome, LabError> {
-        let mut events = [EpollEvent::empty(); 4];
+    fn drive(
+        &mut self,
+        slot: u32,
+        pair: &mut Pair<'_>,
+        deadline: Time,
+    ) -> Result<Outcome, LabError> {
+        let mut events = [EpollEvent::empty(); 5];
         let mut alarm = None;
         loop {
             // The end of a thought, or of all patience.
@@ -156,14 +242,18 @@ impl Endpoints<'_> {
                         self.accept(pair)?;
                         continue;
                     }
-                    DEADLINE if sys::now() >= deadline => return Ok(Outcome::TimedOut),
+                    DEADLINE if sys::now() >= deadline => return Ok(pair.expire()),
+                    RESOLVER => {
+                        self.take_answers(slot, &mut |answer| pair.answered(answer))?;
+                        Toward::Client
+                    }
                     // The client has thought.
                     DEADLINE | CLIENT => Toward::Client,
                     _ => Toward::Server,
                 };
                 let hold = || self.alone.hold(0, end);
                 let input = match event.data() {
-                    DEADLINE => Input::Open,
+                    DEADLINE | RESOLVER => Input::Open,
                     _ => Input::of(event.events()),
                 };
                 if let Some(outcome) = pair.ready(end, input, &mut self.scratch, &hold) {
@@ -184,7 +274,7 @@ impl Endpoints<'_> {
             .map_err(socket)
     }
 
-    fn accept(&self, pair: &mut Pair) -> Result<(), LabError> {
+    fn accept(&self, pair: &mut Pair<'_>) -> Result<(), LabError> {
         use io::ErrorKind::{ConnectionAborted, WouldBlock};
         let stream = match self.listener.accept() {
             Ok((stream, _)) => stream,

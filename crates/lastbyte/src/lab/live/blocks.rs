@@ -8,8 +8,6 @@ use std::slice;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use lastbyte_tls::handshake_in_memory;
-
 use super::super::runner::{BlockError, Engine, Job, lock};
 use super::{
     Block, Cost, Ending, Growing, LabError, LiveEngine, Silent, Wire, block_size, lock_memory, sys,
@@ -185,7 +183,7 @@ pub(in crate::lab) fn try_handshake(job: &Job<'_>) -> Option<HandshakeTrial> {
     const MSS: u64 = 1448;
 
     let start = sys::thread_cpu_time();
-    let handshake = handshake_in_memory(job.arm.stack.as_ref()).ok()?;
+    let handshake = job.arm.handshake().ok()?;
     let cpu = sys::thread_cpu_time().saturating_sub(start);
     let wire = wire(&handshake.observer, &handshake.client.key_log(), 0);
     let bytes = job.cell.work().payload().0

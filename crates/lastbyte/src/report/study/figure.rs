@@ -137,8 +137,10 @@ impl<'a> Plan<'a> {
         }
         let metric = text::metric(self.figure.metric);
         let time = match self.figure.metric {
-            Metric::Connect | Metric::Handshake => format!("Time of the {metric}"),
-            Metric::Ttfb | Metric::Ttlb => format!("Time to the {metric}"),
+            Metric::Connect | Metric::Handshake | Metric::TlsHandshake => {
+                format!("Time of the {metric}")
+            }
+            Metric::Ttfb | Metric::Ttlb | Metric::DnsRecord => format!("Time to the {metric}"),
         };
         let what = match self.figure.plot {
             Plot::Increase => format!("Increase of the {metric}"),
@@ -385,7 +387,9 @@ impl<'a> Plan<'a> {
     /// What is drawn beside the measurement: its name, and what it is.
     fn besides(&self) -> Vec<(&'static str, Model)> {
         let rule = match self.figure.metric {
-            Metric::Handshake => ("H = x / 2 RTT", Model::Rule { share: 1.0 }),
+            Metric::Handshake | Metric::TlsHandshake | Metric::DnsRecord => {
+                ("H = x / 2 RTT", Model::Rule { share: 1.0 })
+            }
             Metric::Ttfb => ("0.66 H", Model::Rule { share: 2.0 / 3.0 }),
             Metric::Connect | Metric::Ttlb => ("0.40 H", Model::Rule { share: 0.4 }),
         };

@@ -33,7 +33,7 @@ pub struct Findings {
     pub summaries: Vec<Summary>,
     /// Every connection's times.
     pub(super) times: Measurements,
-    /// What flight arithmetic says, where it says anything, in the order of [`Metric::ALL`].
+    /// What flight arithmetic says, where it says anything, in the order of [`Metric::FROM_CONNECT`].
     arithmetic: BTreeMap<SampleKey, [Option<Duration>; 4]>,
 }
 
@@ -220,7 +220,13 @@ impl Findings {
         metric: Metric,
     ) -> Option<Duration> {
         let times = self.arithmetic.get(&SampleKey { measure, cell, arm })?;
-        let place = Metric::ALL.iter().position(|known| *known == metric)?;
+        if metric == Metric::TlsHandshake {
+            let time = |metric| self.computed((measure, cell), arm, metric);
+            return time(Metric::Handshake)?.checked_sub(time(Metric::Connect)?);
+        }
+        let place = Metric::FROM_CONNECT
+            .iter()
+            .position(|known| *known == metric)?;
         times.get(place).copied().flatten()
     }
 }

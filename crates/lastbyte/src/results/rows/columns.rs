@@ -9,8 +9,10 @@ use lastbyte_tls::names;
 
 use super::{Batch, Column, Connection, Kind, Presence, Value};
 use crate::results::check::{cipher_suite_name, group_name, signature_name};
-use crate::results::{EarlyData, Outcome, Resumption, Row, Validity, Wire};
-use crate::study::{Cell, Emulation, RecordSize};
+use crate::results::{
+    DeliveryOutcome, EarlyData, HelloDigest, Outcome, Resumption, Row, Validity, Wire,
+};
+use crate::study::{Arm, Cell, Emulation, RecordSize};
 
 /// All columns, in their order.
 pub const COLUMNS: &[Column] = &[
@@ -237,6 +239,73 @@ pub const COLUMNS: &[Column] = &[
     )
     .optional()
     .restored(|row, value| set(&mut row.times.ttlb, value)),
+    whole(
+        "dns_address_ns",
+        "from the client's queries to the server's address",
+        |c| c.row.dns.address.into(),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.dns.address, value)),
+    whole(
+        "dns_record_ns",
+        "from the client's queries to the record with certificates, or to the answer that there is none",
+        |c| c.row.dns.record.into(),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.dns.record, value)),
+    text(
+        "delivery",
+        "how certificates come: `full`, all from the server, or a way through DNS",
+        |c| delivery(c.batch.arm).into(),
+    ),
+    text(
+        "delivery_outcome",
+        "what became of the DNS record: `used`, `no-record`, `late`, `invalid`, `unsupported`, \
+         `mismatch` or `refused-by-server`",
+        |c| c.row.dns.outcome.map(DeliveryOutcome::name).into(),
+    )
+    .optional()
+    .restored(|row, value| {
+        let mut all = DeliveryOutcome::ALL.into_iter();
+        row.dns.outcome = Some(all.find(|outcome| Some(outcome.name()) == value.text())?);
+        Some(())
+    }),
+    text("delivery_reason", "why the record was not used", |c| {
+        c.row.dns.reason.as_deref().into()
+    })
+    .optional()
+    .restored(|row, value| {
+        row.dns.reason = Some(value.text()?.to_owned());
+        Some(())
+    }),
+    whole(
+        "expected_certificate_bytes",
+        "what Certificate must have with what DNS delivered left out, by the sizes of certificates",
+        |c| c.row.dns.certificate_bytes.into(),
+    )
+    .optional()
+    .restored(|row, value| set(&mut row.dns.certificate_bytes, value)),
+    text(
+        "hello_digest",
+        "what the hellos said of certificates from DNS: `offered` by the client alone, `echoed` or \
+         `contradicted` by the server",
+        |c| match c.row.wire.hello_digest {
+            HelloDigest::None => Value::Absent,
+            HelloDigest::Offered => "offered".into(),
+            HelloDigest::Echoed => "echoed".into(),
+            HelloDigest::Contradicted => "contradicted".into(),
+        },
+    )
+    .optional()
+    .restored(|row, value| {
+        row.wire.hello_digest = match value.text()? {
+            "offered" => HelloDigest::Offered,
+            "echoed" => HelloDigest::Echoed,
+            "contradicted" => HelloDigest::Contradicted,
+            _ => return None,
+        };
+        Some(())
+    }),
     whole(
         "client_hello_bytes",
         "ClientHello with its 4-byte header",
@@ -671,6 +740,12 @@ fn cpu(batch: &Batch<'_>) -> Value<'static> {
         ("live", _) => Value::Absent,
         (_, cpu) => cpu.name().into(),
     }
+}
+
+fn delivery(arm: &Arm) -> &'static str {
+    arm.delivery
+        .as_ref()
+        .map_or("full", |delivery| delivery.end_entity.name())
 }
 
 fn record_size(size: RecordSize) -> Value<'static> {

@@ -25,7 +25,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Batch, COLUMNS, Column, Kind, Presence, Value};
-use crate::results::{Lateness, Outcome, Row, Times, Wire};
+use crate::results::{Dns, Lateness, Outcome, Row, Times, Wire};
 
 /// Where the document is in the metadata.
 const KEY: &str = "lastbyte";
@@ -463,6 +463,7 @@ fn blank() -> Row {
         outcome: Outcome::Completed,
         times: Times::default(),
         wire: Wire::default(),
+        dns: Dns::default(),
         client_tcp: None,
         server_tcp: None,
         lateness: Lateness::default(),

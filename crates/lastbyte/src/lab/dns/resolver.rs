@@ -1,0 +1,255 @@
+//! Questions to the resolver, over one TCP connection that is kept open (RFC 7766).
+
+use std::collections::HashMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use domain::base::iana::Rcode;
+use domain::base::message_builder::PushError;
+use domain::base::{Message, MessageBuilder, Name, Rtype, StreamTarget, UnknownRecordData};
+use pqtlsad::record::{RecordType, owner};
+
+use super::{DnsError, Published};
+use crate::study::DnsCache;
+
+/// Bytes before a message on a TCP connection.
+const LENGTH: usize = 2;
+const SCRATCH: usize = 64 << 10;
+/// What a UDP answer may have (RFC 9715); over TCP it only says that EDNS is known.
+const UDP_PAYLOAD: u16 = 1232;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::lab) enum Question {
+    /// The server's address.
+    Address,
+    /// A fragment of its record.
+    Fragment(u8),
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(in crate::lab) struct Answer {
+    /// Who asked.
+    pub(in crate::lab) slot: u32,
+    /// The server's name as it was asked for.
+    pub(in crate::lab) name: String,
+    pub(in crate::lab) question: Question,
+    /// RDATA of each record; none if the name has no such record.
+    pub(in crate::lab) records: Result<Vec<Vec<u8>>, Rcode>,
+}
+
+/// The client's end of the connection.
+pub(in crate::lab) struct Resolver {
+    socket: TcpStream,
+    next_id: u16,
+    /// By the message's id.
+    asked: HashMap<u16, (u32, String, Question)>,
+    received: Vec<u8>,
+    unsent: Vec<u8>,
+}
+
+impl Resolver {
+    /// Connects, and asks once for what the resolver is to know.
+    pub(super) fn connect(
+        address: SocketAddr,
+        published: &Published,
+        patience: Duration,
+    ) -> Result<Resolver, DnsError> {
+        let socket = TcpStream::connect(address).map_err(gone)?;
+        socket.set_nodelay(true).map_err(gone)?;
+        socket.set_read_timeout(Some(patience)).map_err(gone)?;
+        let mut resolver = Resolver {
+            socket,
+            next_id: 0,
+            asked: HashMap::new(),
+            received: Vec::new(),
+            unsent: Vec::new(),
+        };
+        resolver.warm_up(published)?;
+        resolver.socket.set_nonblocking(true).map_err(gone)?;
+        Ok(resolver)
+    }
+
+    fn warm_up(&mut self, published: &Published) -> Result<(), DnsError> {
+        let name = match published.cache {
+            DnsCache::Cached => published.name.clone(),
+            DnsCache::Cold => format!("warm-up.{}", published.name),
+        };
+        let fragments = published.fragments.iter();
+        let fragments = fragments.map(|fragment| Question::Fragment(fragment.index));
+        for question in [Question::Address].into_iter().chain(fragments) {
+            self.ask(0, &name, &[question])?;
+            let answers = loop {
+                let answers = self.read()?;
+                if !answers.is_empty() {
+                    break answers;
+                }
+            };
+            for answer in answers {
+                match answer.records {
+                    Ok(records) if !records.is_empty() => {}
+                    Ok(_) => return Err(refused(&name, "has no such record")),
+                    Err(code) => return Err(refused(&name, &code.to_string())),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks all questions of a name in one `write`.
+    pub(in crate::lab) fn ask(
+        &mut self,
+        slot: u32,
+        name: &str,
+        questions: &[Question],
+    ) -> Result<(), DnsError> {
+        for question in questions {
+            // The id of an answer that is still awaited is not free.
+            while self.asked.contains_key(&self.next_id) {
+                self.next_id = self.next_id.wrapping_add(1);
+            }
+            let id = self.next_id;
+            let message = query(id, name, *question)?;
+            self.unsent.extend_from_slice(&message);
+            self.asked.insert(id, (slot, name.to_owned(), *question));
+            self.next_id = id.wrapping_add(1);
+        }
+        self.send()
+    }
+
+    /// Takes all answers that are there, and sends what could not be sent before.
+    pub(in crate::lab) fn read(&mut self) -> Result<Vec<Answer>, DnsError> {
+        self.send()?;
+        let mut scratch = [0; SCRATCH];
+        loop {
+            match self.socket.read(&mut scratch) {
+                Ok(0) => return Err(DnsError::Resolver("it closed the connection".to_owned())),
+                Ok(count) => {
+                    self.received.extend_from_slice(&scratch[..count]);
+                    if count < scratch.len() {
+                        break;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(gone(error)),
+            }
+        }
+        let mut answers = Vec::new();
+        while let Some(message) = next_message(&mut self.received) {
+            let message = Message::from_octets(message)
+                .map_err(|_| DnsError::Resolver("it sent a message that is too short".into()))?;
+            // Whoever asked may have given up.
+            let Some((slot, name, question)) = self.asked.remove(&message.header().id()) else {
+                continue;
+            };
+            let records = match message.header().rcode() {
+                Rcode::NOERROR => Ok(records(&message, rtype(question))?),
+                code => Err(code),
+            };
+            answers.push(Answer {
+                slot,
+                name,
+                question,
+                records,
+            });
+        }
+        Ok(answers)
+    }
+
+    fn send(&mut self) -> Result<(), DnsError> {
+        while !self.unsent.is_empty() {
+            match self.socket.write(&self.unsent) {
+                Ok(count) => drop(self.unsent.drain(..count)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(gone(error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl AsFd for Resolver {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// The address in an A record's RDATA.
+pub(super) fn address(rdata: &[u8]) -> Option<Ipv4Addr> {
+    let octets: [u8; 4] = rdata.try_into().ok()?;
+    Some(octets.into())
+}
+
+fn rtype(question: Question) -> Rtype {
+    match question {
+        Question::Address => Rtype::A,
+        Question::Fragment(_) => Rtype::from_int(RecordType::DEFAULT.number()),
+    }
+}
+
+/// A query with its length before it.
+fn query(id: u16, name: &str, question: Question) -> Result<Vec<u8>, DnsError> {
+    let name = match question {
+        Question::Address => name.to_owned(),
+        Question::Fragment(index) => owner(name, index),
+    };
+    let bad =
+        |problem: String| DnsError::Resolver(format!("can't be asked for {name:?}: {problem}"));
+    let parsed = Name::vec_from_str(&name).map_err(|error| bad(error.to_string()))?;
+    let build = || -> Result<Vec<u8>, PushError> {
+        let mut message = MessageBuilder::from_target(StreamTarget::new_vec())?;
+        message.header_mut().set_id(id);
+        message.header_mut().set_rd(true);
+        let mut message = message.question();
+        message.push((&parsed, rtype(question)))?;
+        let mut message = message.additional();
+        message.opt(|opt| {
+            opt.set_udp_payload_size(UDP_PAYLOAD);
+            Ok(())
+        })?;
+        Ok(message.finish().as_stream_slice().to_vec())
+    };
+    build().map_err(|error| bad(error.to_string()))
+}
+
+/// Takes a whole message off the front.
+fn next_message(received: &mut Vec<u8>) -> Option<Vec<u8>> {
+    let length = received.first_chunk::<LENGTH>()?;
+    let end = LENGTH + usize::from(u16::from_be_bytes(*length));
+    if received.len() < end {
+        return None;
+    }
+    let rest = received.split_off(end);
+    let mut message = std::mem::replace(received, rest);
+    message.drain(..LENGTH);
+    Some(message)
+}
+
+/// RDATA of the records of this type among the answers.
+fn records(message: &Message<Vec<u8>>, wanted: Rtype) -> Result<Vec<Vec<u8>>, DnsError> {
+    let broken = |_| DnsError::Resolver("it sent a message that can't be read".to_owned());
+    let mut found = Vec::new();
+    for record in message.answer().map_err(broken)? {
+        let record = record.map_err(broken)?;
+        if record.rtype() != wanted {
+            continue;
+        }
+        // As bytes, whatever the type.
+        let record = record.to_record::<UnknownRecordData<_>>().map_err(broken)?;
+        found.extend(record.map(|record| record.data().data().to_vec()));
+    }
+    Ok(found)
+}
+
+fn refused(name: &str, what: &str) -> DnsError {
+    DnsError::Resolver(format!("{name}: {what}"))
+}
+
+fn gone(error: io::Error) -> DnsError {
+    DnsError::Resolver(error.to_string())
+}
