@@ -7,7 +7,9 @@ use lastbyte_pki::KeyAlgorithm;
 use super::*;
 use crate::fixtures::{chain, checked, delivered, spec};
 
-const MS: Duration = Duration::from_millis(1);
+const fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
 
 fn offer() -> Offer {
     let (chain, root) = chain(&spec(KeyAlgorithm::EcdsaP256));
@@ -24,43 +26,43 @@ fn fallback(decision: Decision) -> Fallback {
 #[test]
 fn a_record_that_is_there_with_tcp_is_offered() {
     let mut race = Race::new(Duration::ZERO);
-    assert!(matches!(race.decide(0 * MS), Decision::Connecting));
+    assert!(matches!(race.decide(ms(0)), Decision::Connecting));
     race.looked_up(Ok(offer()));
-    assert!(matches!(race.decide(5 * MS), Decision::Connecting));
-    race.connected(35 * MS);
-    assert!(matches!(race.decide(35 * MS), Decision::Offer(_)));
+    assert!(matches!(race.decide(ms(5)), Decision::Connecting));
+    race.connected(ms(35));
+    assert!(matches!(race.decide(ms(35)), Decision::Offer(_)));
 }
 
 #[test]
 fn without_grace_a_late_record_delays_nothing() {
     let mut race = Race::new(Duration::ZERO);
-    race.connected(35 * MS);
-    let late = fallback(race.decide(35 * MS));
+    race.connected(ms(35));
+    let late = fallback(race.decide(ms(35)));
     assert_eq!(late.outcome, Outcome::Late);
     assert_eq!(late.reason, "not there when TCP was established");
 }
 
 #[test]
 fn grace_waits_for_so_long_and_no_longer() {
-    let mut race = Race::new(10 * MS);
-    race.connected(35 * MS);
+    let mut race = Race::new(ms(10));
+    race.connected(ms(35));
     // The first end of a handshake counts.
-    race.connected(90 * MS);
-    assert!(matches!(race.decide(35 * MS), Decision::Wait(until) if until == 45 * MS));
-    let late = fallback(race.decide(45 * MS));
+    race.connected(ms(90));
+    assert!(matches!(race.decide(ms(35)), Decision::Wait(until) if until == ms(45)));
+    let late = fallback(race.decide(ms(45)));
     assert_eq!(late.reason, "not there 10ms after TCP was established");
     race.looked_up(Ok(offer()));
-    assert!(matches!(race.decide(44 * MS), Decision::Offer(_)));
+    assert!(matches!(race.decide(ms(44)), Decision::Offer(_)));
 }
 
 #[test]
 fn an_answer_without_a_record_ends_the_wait() {
     let none = Fallback::new(Outcome::NoRecord, "NXDOMAIN");
-    let mut race = Race::new(10 * MS);
-    race.connected(35 * MS);
+    let mut race = Race::new(ms(10));
+    race.connected(ms(35));
     race.looked_up(Err(none.clone()));
     race.looked_up(Ok(offer()));
-    assert_eq!(fallback(race.decide(36 * MS)), none);
+    assert_eq!(fallback(race.decide(ms(36))), none);
 }
 
 #[test]
@@ -80,17 +82,17 @@ fn only_the_exact_echo_is_used() {
 #[test]
 fn a_cache_keeps_each_for_its_ttl() {
     let mut cache = Cache::new(2);
-    cache.insert("a", 1, 300 * MS, 0 * MS);
-    assert_eq!(cache.get(&"a", 299 * MS), Some(&1));
-    assert_eq!(cache.get(&"a", 300 * MS), None);
-    cache.insert("b", 2, 0 * MS, 0 * MS);
-    assert_eq!(cache.get(&"b", 0 * MS), None);
+    cache.insert("a", 1, ms(300), ms(0));
+    assert_eq!(cache.get(&"a", ms(299)), Some(&1));
+    assert_eq!(cache.get(&"a", ms(300)), None);
+    cache.insert("b", 2, ms(0), ms(0));
+    assert_eq!(cache.get(&"b", ms(0)), None);
     // A third goes in the place of what would end first.
-    cache.insert("b", 2, 500 * MS, 0 * MS);
-    cache.insert("c", 3, 400 * MS, 0 * MS);
-    assert_eq!(cache.get(&"a", 1 * MS), None);
-    assert_eq!(cache.get(&"b", 1 * MS), Some(&2));
-    cache.insert("b", 4, 500 * MS, 1 * MS);
-    assert_eq!(cache.get(&"b", 500 * MS), Some(&4));
-    assert_eq!(cache.get(&"c", 1 * MS), Some(&3));
+    cache.insert("b", 2, ms(500), ms(0));
+    cache.insert("c", 3, ms(400), ms(0));
+    assert_eq!(cache.get(&"a", ms(1)), None);
+    assert_eq!(cache.get(&"b", ms(1)), Some(&2));
+    cache.insert("b", 4, ms(500), ms(1));
+    assert_eq!(cache.get(&"b", ms(500)), Some(&4));
+    assert_eq!(cache.get(&"c", ms(1)), Some(&3));
 }
