@@ -88,6 +88,8 @@ need_packages() {
         case $package in
             busybox) missing+=(busybox-static) ;;
             certutil) missing+=(libnss3-tools) ;;
+            knotd) missing+=(knot) ;;
+            named) missing+=(bind9) ;;
             nginx) missing+=(nginx-light) ;;
             qemu-system-x86_64) missing+=(qemu-system-x86) ;;
             taskset) missing+=(util-linux) ;;
@@ -121,7 +123,7 @@ has_package() {
         perl) perl -MFile::Compare -MFindBin -MIPC::Cmd -e 1 2>&1 ;;
         python3-venv) python3 -c 'import ensurepip, venv' 2>&1 ;;
         # Not where everybody's shell looks.
-        nginx) PATH=$PATH:/usr/sbin command -v nginx ;;
+        knotd | named | nginx | nsd | unbound) PATH=$PATH:/usr/sbin command -v "$1" ;;
         *) command -v "$1" ;;
     esac >/dev/null
 }
