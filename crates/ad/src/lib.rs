@@ -1,6 +1,7 @@
 //! PQTLS-AD on real sockets: publishing to DNS, a TLS-terminating proxy, a client, a monitor.
 
 pub mod dns;
+pub mod http;
 mod probe;
 pub mod publish;
 pub mod serve;
