@@ -1,6 +1,9 @@
 //! PQTLS-AD on real sockets: publishing to DNS, a TLS-terminating proxy, a client, a monitor.
 
+pub mod check;
+pub mod client;
 pub mod dns;
+pub mod fetch;
 pub mod http;
 mod probe;
 pub mod publish;

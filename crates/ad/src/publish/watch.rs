@@ -169,8 +169,12 @@ pub async fn watch(source: &Source, to: &Watch, mut report: impl FnMut(Event)) -
     let mut said = String::new();
     // What lasts is said once.
     let mut report = move |event: Event| {
-        let says = format!("{event:?}");
-        if says != said {
+        let says = match &event {
+            Event::Published { .. } | Event::Unchanged => String::new(),
+            Event::Waiting => "waiting".to_owned(),
+            Event::Failed(error) => error.to_string(),
+        };
+        if says.is_empty() || says != said {
             said = says;
             report(event);
         }

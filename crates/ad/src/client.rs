@@ -1,0 +1,531 @@
+//! Connects to a server, with what DNS delivers of its chain if that is there in time.
+
+mod lookup;
+mod observed;
+mod tcp;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use lastbyte_flights::flights_needed;
+use lastbyte_tls::KeyLog;
+use lastbyte_tls::observer::{Observation, Side};
+use openssl::error::ErrorStack;
+use openssl::ex_data::Index;
+use openssl::ssl::{Ssl, SslContext, SslMethod, SslRef, SslVerifyMode, SslVersion};
+use openssl::x509::{X509, X509VerifyResult};
+use pqtlsad::client::{Decision, Fallback, Lookup, Outcome, Race};
+use pqtlsad::extension::ExtensionType;
+use pqtlsad::flight::InitialWindow;
+use pqtlsad::openssl::{EndEntity, client};
+use pqtlsad::record::RecordType;
+use pqtlsad::validate::Offer;
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_openssl::SslStream;
+
+pub use self::lookup::{Found, Looked};
+pub use self::observed::Observed;
+use self::tcp::Established;
+use crate::dns::{Client, DnsError, system_roots};
+
+/// How connections are made.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Whom to trust (PEM); the system's CAs if absent.
+    pub ca: Option<PathBuf>,
+    /// How long the ClientHello may wait for the record after TCP is established.
+    pub grace: Duration,
+    /// The extension's number.
+    pub extension: ExtensionType,
+    /// The type of records.
+    pub record_type: RecordType,
+    /// How the server is to prove its key if DNS delivers the whole chain.
+    pub end_entity: EndEntity,
+    /// Where to connect, whatever the name's addresses are.
+    pub connect: Option<SocketAddr>,
+    /// What a connection and its handshake may take together.
+    pub patience: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            ca: None,
+            grace: Duration::ZERO,
+            extension: ExtensionType::DEFAULT,
+            record_type: RecordType::DEFAULT,
+            end_entity: EndEntity::default(),
+            connect: None,
+            patience: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The file of CAs can't be used.
+    #[error("\"{}\": {error}", file.display())]
+    Ca {
+        /// The file.
+        file: PathBuf,
+        /// OpenSSL's words.
+        error: ErrorStack,
+    },
+    /// OpenSSL can't be set up.
+    #[error("can't set TLS up: {0}")]
+    OpenSsl(#[from] ErrorStack),
+    /// The name is not one that DNS has.
+    #[error("\"{name}\" is no domain name: {reason}")]
+    Name {
+        /// What was given.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// DNS has no address.
+    #[error("{name} has no address{}", why.as_ref().map_or_else(String::new, |why| format!(": {why}")))]
+    NoAddress {
+        /// The name.
+        name: String,
+        /// Why DNS did not answer.
+        why: Option<DnsError>,
+    },
+    /// No address can be connected to.
+    #[error("can't connect to {address}: {error}")]
+    Tcp {
+        /// The last one that was tried.
+        address: SocketAddr,
+        /// The system's words.
+        error: std::io::Error,
+    },
+    /// The handshake fails.
+    #[error("{address}: the TLS handshake failed: {reason}")]
+    Tls {
+        /// The server.
+        address: SocketAddr,
+        /// OpenSSL's words.
+        reason: String,
+        /// Whether certificates from DNS had been offered.
+        offered: Offered,
+    },
+    /// It takes too long.
+    #[error("{name}: no TLS connection within {patience:?}")]
+    Timeout {
+        /// The name.
+        name: String,
+        /// What it was given.
+        patience: Duration,
+    },
+}
+
+/// Whether a ClientHello said that its client has certificates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offered {
+    /// It did.
+    Record,
+    /// It was one of plain TLS.
+    Nothing,
+}
+
+/// Makes connections.
+#[derive(Debug)]
+pub struct Connector {
+    context: SslContext,
+    dns: Arc<Client>,
+    settings: Settings,
+}
+
+/// When things happened, since the name was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// An address was known; zero if none was asked for.
+    pub name_lookup: Duration,
+    /// The record was there and checked, or known to be absent. None if it was not waited for.
+    pub record: Option<Duration>,
+    /// TCP was established.
+    pub connect: Duration,
+    /// The TLS handshake was done.
+    pub app_connect: Duration,
+}
+
+/// A connection whose handshake is done, and verified.
+#[derive(Debug)]
+pub struct Connection {
+    /// Application data goes here.
+    pub stream: SslStream<Observed>,
+    /// When it began.
+    pub start: Instant,
+    /// What happened.
+    pub handshake: Handshake,
+}
+
+/// What there is to say of a handshake.
+#[derive(Clone, Debug)]
+pub struct Handshake {
+    /// The server.
+    pub address: SocketAddr,
+    /// When.
+    pub times: Times,
+    /// The record, if it was there.
+    pub found: Option<Found>,
+    /// Its certificates, if it was used; or why it was not.
+    pub result: Result<Offer, Fallback>,
+    /// What was seen on the wire.
+    pub observation: Observation,
+    /// What the server sent, the end-entity first; none if that was a raw public key.
+    pub sent: Vec<X509>,
+    /// What the whole chain would have cost.
+    pub savings: Savings,
+}
+
+/// What leaving certificates out saves: by arithmetic, without loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Savings {
+    /// Bytes of the Certificate message that were not sent.
+    pub bytes_omitted: usize,
+    /// The server's first flight, in bytes of TCP payload.
+    pub flight_bytes: usize,
+    /// Flights that it takes from a standing start ([`flights_needed`]).
+    pub flights: u32,
+    /// Flights that it would take with the whole chain.
+    pub whole_flights: u32,
+}
+
+impl Savings {
+    /// Each flight less is a round trip less.
+    pub fn round_trips(&self) -> u32 {
+        self.whole_flights.saturating_sub(self.flights)
+    }
+}
+
+/// What is to be offered.
+#[derive(Debug)]
+pub enum Use {
+    /// The record, as it comes.
+    Record,
+    /// What was looked up before.
+    Looked(Looked),
+    /// Nothing: plain TLS.
+    Nothing,
+}
+
+static KEY_LOG: OnceLock<Index<Ssl, Mutex<KeyLog>>> = OnceLock::new();
+
+impl Connector {
+    /// Prepares connections.
+    ///
+    /// # Errors
+    ///
+    /// If the file of CAs can't be used.
+    pub fn new(dns: Arc<Client>, settings: Settings) -> Result<Connector, ConnectError> {
+        let signatures: Vec<_> = lastbyte_providers::signatures().collect();
+        let mut context = lastbyte_providers::offering(&signatures, || {
+            SslContext::builder(SslMethod::tls_client())
+        })??;
+        context.set_min_proto_version(Some(SslVersion::TLS1_3))?;
+        context.set_verify(SslVerifyMode::PEER);
+        context.set_alpn_protos(b"\x08http/1.1")?;
+        match settings.ca.clone().or_else(system_roots) {
+            Some(file) => context
+                .set_ca_file(&file)
+                .map_err(|error| ConnectError::Ca { file, error })?,
+            None => context.set_default_verify_paths()?,
+        }
+        client::install(&mut context, settings.extension)?;
+        let index = key_log_index()?;
+        context.set_keylog_callback(move |ssl, line| {
+            if let Some(log) = ssl.ex_data(index) {
+                let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+                log.push_line(line);
+            }
+        });
+        Ok(Connector {
+            context: context.build(),
+            dns,
+            settings,
+        })
+    }
+
+    /// Looks the record of `name` up, and checks it.
+    ///
+    /// # Errors
+    ///
+    /// If that is no domain name.
+    pub async fn look_up(&self, name: &str) -> Result<Looked, ConnectError> {
+        lookup::look_up(&self.dns, &self.context, self.settings.record_type, name).await
+    }
+
+    /// Connects to `name`, which may be an address, and verifies it.
+    ///
+    /// # Errors
+    ///
+    /// If that does not succeed: then no byte of application data was sent.
+    pub async fn connect(
+        &self,
+        name: &str,
+        port: u16,
+        how: Use,
+    ) -> Result<Connection, ConnectError> {
+        let connected = self.connect_patiently(name, port, how);
+        match timeout(self.settings.patience, connected).await {
+            Ok(connected) => connected,
+            Err(_) => Err(ConnectError::Timeout {
+                name: name.to_owned(),
+                patience: self.settings.patience,
+            }),
+        }
+    }
+
+    async fn connect_patiently(
+        &self,
+        name: &str,
+        port: u16,
+        how: Use,
+    ) -> Result<Connection, ConnectError> {
+        let start = Instant::now();
+        let record = match how {
+            Use::Record => Record::Awaited(lookup::spawn(
+                &self.dns,
+                &self.context,
+                self.settings.record_type,
+                name,
+            )),
+            Use::Looked(looked) => Record::There(Box::new(looked)),
+            Use::Nothing => Record::There(Box::new(Looked {
+                lookup: Err(Fallback::new(Outcome::NoRecord, "none was asked for")),
+                found: None,
+            })),
+        };
+        let tcp = tcp::connect(&self.dns, name, port, self.settings.connect, start);
+        let (established, offer, looked) = self.race(start, record, tcp).await?;
+        let mut times = Times {
+            name_lookup: established.name_lookup,
+            record: looked.at,
+            connect: established.connected,
+            app_connect: Duration::ZERO,
+        };
+        let address = established.address;
+        let mut stream = self.stream(established.stream, name, offer.as_ref().ok().cloned())?;
+        let connected = Pin::new(&mut stream).connect().await;
+        times.app_connect = start.elapsed();
+        connected.map_err(|error| ConnectError::Tls {
+            address,
+            reason: reason(&error, stream.ssl().verify_result()),
+            offered: match &offer {
+                Ok(_) => Offered::Record,
+                Err(_) => Offered::Nothing,
+            },
+        })?;
+        let result = match (offer, client::outcome(stream.ssl())) {
+            (Err(fallback), _) | (Ok(_), Some(Err(fallback))) => Err(fallback),
+            (Ok(offer), _) => Ok(offer),
+        };
+        let observer = stream.get_mut().finish();
+        let observation = observer.observe(&key_log(stream.ssl()));
+        let sent = sent(stream.ssl());
+        let savings = savings(&observation, &result);
+        Ok(Connection {
+            stream,
+            start,
+            handshake: Handshake {
+                address,
+                times,
+                found: looked.found,
+                result,
+                observation,
+                sent,
+                savings,
+            },
+        })
+    }
+
+    /// The TCP connection, and what is to be offered on it.
+    async fn race(
+        &self,
+        start: Instant,
+        mut record: Record,
+        tcp: impl Future<Output = Result<Established, ConnectError>>,
+    ) -> Result<(Established, Lookup, LookedAt), ConnectError> {
+        let mut race = Race::new(self.settings.grace);
+        let mut looked = LookedAt::default();
+        let mut established = None;
+        let mut tcp = std::pin::pin!(tcp);
+        loop {
+            let now = start.elapsed();
+            match (race.decide(now), established.take()) {
+                (Decision::Offer(offer), Some(tcp)) => return Ok((tcp, Ok(offer), looked)),
+                (Decision::Plain(fallback), Some(tcp)) => return Ok((tcp, Err(fallback), looked)),
+                (decision, tcp_before) => {
+                    established = tcp_before;
+                    let until = match decision {
+                        Decision::Wait(until) => start + until,
+                        // TCP ends the wait.
+                        _ => start + self.settings.patience,
+                    };
+                    tokio::select! {
+                        // A record that comes at the same moment is in time.
+                        biased;
+                        answer = record.ready(), if !record.is_taken() => {
+                            race.looked_up(answer.lookup);
+                            looked = LookedAt {
+                                at: record.was_awaited().then(|| start.elapsed()),
+                                found: answer.found,
+                            };
+                            record = Record::Taken;
+                        }
+                        connected = &mut tcp, if established.is_none() => {
+                            let connected = connected?;
+                            race.connected(connected.connected);
+                            established = Some(connected);
+                        }
+                        () = sleep_until(until) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    fn stream(
+        &self,
+        stream: TcpStream,
+        name: &str,
+        offer: Option<Offer>,
+    ) -> Result<SslStream<Observed>, ErrorStack> {
+        let mut ssl = Ssl::new(&self.context)?;
+        match name.parse() {
+            Ok(address) => ssl.param_mut().set_ip(address)?,
+            Err(_) => {
+                ssl.set_hostname(name)?;
+                ssl.param_mut().set_host(name)?;
+            }
+        }
+        if let Some(offer) = offer {
+            client::offer(&mut ssl, offer, self.settings.end_entity)?;
+        }
+        ssl.set_ex_data(key_log_index()?, Mutex::default());
+        SslStream::new(ssl, Observed::new(stream))
+    }
+}
+
+/// The record, which may still be on its way.
+enum Record {
+    Awaited(JoinHandle<Looked>),
+    There(Box<Looked>),
+    Taken,
+}
+
+#[derive(Default)]
+struct LookedAt {
+    at: Option<Duration>,
+    found: Option<Found>,
+}
+
+impl Record {
+    fn is_taken(&self) -> bool {
+        matches!(self, Record::Taken)
+    }
+
+    fn was_awaited(&self) -> bool {
+        matches!(self, Record::Awaited(_))
+    }
+
+    /// Not to be called again once it is done.
+    async fn ready(&mut self) -> Looked {
+        let absent = |reason: String| Looked {
+            lookup: Err(Fallback::new(Outcome::NoRecord, reason)),
+            found: None,
+        };
+        match self {
+            Record::Awaited(lookup) => match lookup.await {
+                Ok(looked) => looked,
+                Err(error) => absent(format!("the lookup failed: {error}")),
+            },
+            Record::There(looked) => std::mem::replace(looked, absent(String::new())),
+            Record::Taken => std::future::pending().await,
+        }
+    }
+}
+
+/// A lookup that comes too late is no longer needed.
+impl Drop for Record {
+    fn drop(&mut self) {
+        if let Record::Awaited(lookup) = self {
+            lookup.abort();
+        }
+    }
+}
+
+fn key_log_index() -> Result<Index<Ssl, Mutex<KeyLog>>, ErrorStack> {
+    match KEY_LOG.get() {
+        Some(index) => Ok(*index),
+        None => {
+            let index = Ssl::new_ex_index()?;
+            Ok(*KEY_LOG.get_or_init(|| index))
+        }
+    }
+}
+
+fn key_log(ssl: &SslRef) -> KeyLog {
+    let log = KEY_LOG.get().and_then(|index| ssl.ex_data(*index));
+    log.map_or_else(KeyLog::default, |log| {
+        log.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    })
+}
+
+fn sent(ssl: &SslRef) -> Vec<X509> {
+    let chain = ssl.peer_cert_chain();
+    chain.map_or_else(Vec::new, |chain| {
+        chain.iter().map(ToOwned::to_owned).collect()
+    })
+}
+
+/// A certificate that is not accepted says more than that the handshake failed.
+fn reason(error: &openssl::ssl::Error, verified: X509VerifyResult) -> String {
+    match verified {
+        X509VerifyResult::OK => error.to_string(),
+        problem => format!("the server's certificate is not accepted: {problem}"),
+    }
+}
+
+fn savings(observation: &Observation, result: &Result<Offer, Fallback>) -> Savings {
+    /// Of a Certificate message: header, empty context and the list's length (RFC 8446, 4.4.2).
+    const MESSAGE: usize = 4 + 1 + 3;
+    /// Of each certificate: its length and that of no extensions.
+    const ENTRY: usize = 3 + 2;
+    /// Of the extension in the ServerHello.
+    const EXTENSION: usize = 4 + 32;
+    let server = observation.flights.iter().rev();
+    let flight_bytes = server
+        .filter(|flight| flight.sender == Side::Server)
+        .map(|flight| flight.wire_bytes)
+        .next()
+        .unwrap_or_default();
+    let InitialWindow { segments, mss } = InitialWindow::default();
+    let flights = |bytes| flights_needed(bytes, mss as usize, segments);
+    let mut savings = Savings {
+        bytes_omitted: 0,
+        flight_bytes,
+        flights: flights(flight_bytes),
+        whole_flights: flights(flight_bytes),
+    };
+    if let (Ok(offer), Some(sent)) = (result, observation.certificate_bytes) {
+        let delivered = offer
+            .list()
+            .certificates()
+            .iter()
+            .map(|der| ENTRY + der.len());
+        let is_whole = offer.part() == pqtlsad::Part::EndEntity;
+        // If DNS delivered all of it, what was sent only stands for the end-entity.
+        let whole = delivered.sum::<usize>() + if is_whole { MESSAGE } else { sent };
+        savings.bytes_omitted = whole.saturating_sub(sent);
+        let whole_flight = (flight_bytes + savings.bytes_omitted).saturating_sub(EXTENSION);
+        savings.whole_flights = flights(whole_flight);
+    }
+    savings
+}
