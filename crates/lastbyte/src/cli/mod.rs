@@ -1,5 +1,6 @@
 //! The command line.
 
+mod ad;
 mod calibrate;
 mod chain;
 mod compare;
@@ -53,6 +54,9 @@ enum Command {
     /// Make, explain and tabulate certificate chains
     #[command(subcommand)]
     Chain(chain::Command),
+    /// Certificates through DNS (PQTLS-AD): publish, serve, fetch and check them
+    #[command(subcommand)]
+    Ad(ad::Command),
     /// Tell what each TLS stack can do
     Stacks(stacks::Stacks),
     /// Measure what handshakes cost this machine in CPU time
@@ -99,6 +103,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Report(report) => report.run(),
         Command::Validate(validate) => validate.run(),
         Command::Chain(command) => command.run(),
+        Command::Ad(command) => command.run(),
         Command::Stacks(stacks) => stacks.run(),
         Command::Calibrate(calibrate) => calibrate.run(),
         Command::Kernel(command) => command.run(),
