@@ -41,6 +41,6 @@ pub use loss::Loss;
 pub use luck::{Luck, PacketKey, Seed, Toward};
 pub use pipe::{Direction, ETHERNET_HEADER, Fate, Link, Pipe};
 pub use table::{Table, TableError};
-pub use tcp::{KeyMaker, TcpPacket};
+pub use tcp::{KeyMaker, TcpPacket, UdpPacket};
 pub use time::Time;
 pub use units::{Bytes, Probability, Rate, UnitError, format_duration, parse_duration};

@@ -83,6 +83,13 @@ impl PacketKey {
         PacketKey(flags | low_bits(attempt) | u64::from(sequence))
     }
 
+    /// The datagram of this number, from 0, among those of a direction.
+    #[must_use]
+    pub fn datagram(number: u32) -> PacketKey {
+        // No segment has all three flags.
+        PacketKey(u64::from(Self::SYN_FIN_RST) << 60 | u64::from(number))
+    }
+
     /// A TCP segment that only acknowledges: `acknowledgement` is relative to the peer's
     /// initial sequence number; `attempt` counts duplicates from 0.
     #[must_use]

@@ -43,15 +43,8 @@ impl TcpPacket {
     pub fn parse(packet: &[u8]) -> Option<TcpPacket> {
         const TCP: u8 = 6;
 
-        let ip: &[u8; 20] = packet.first_chunk()?;
-        let ip_header = usize::from(ip[0] & 0x0f) * 4;
-        let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
-        let fragment_offset = u16::from_be_bytes([ip[6], ip[7]]) & 0x1fff;
-        if ip[0] >> 4 != 4 || ip_header < 20 || fragment_offset != 0 || ip[9] != TCP {
-            return None;
-        }
-        let segment = packet.get(ip_header..total)?;
-
+        let ip = IpPacket::parse(packet, TCP)?;
+        let segment = ip.payload;
         let tcp: &[u8; 20] = segment.first_chunk()?;
         let tcp_header = usize::from(tcp[12] >> 4) * 4;
         if tcp_header < 20 {
@@ -60,8 +53,8 @@ impl TcpPacket {
         let payload_length = segment.len().checked_sub(tcp_header)?;
 
         Some(TcpPacket {
-            source: Ipv4Addr::new(ip[12], ip[13], ip[14], ip[15]),
-            destination: Ipv4Addr::new(ip[16], ip[17], ip[18], ip[19]),
+            source: ip.source,
+            destination: ip.destination,
             source_port: u16::from_be_bytes([tcp[0], tcp[1]]),
             destination_port: u16::from_be_bytes([tcp[2], tcp[3]]),
             sequence: u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]),
@@ -72,7 +65,56 @@ impl TcpPacket {
     }
 }
 
-/// Gives the packets of one TCP connection their [`PacketKey`]s.
+/// The addresses of a UDP datagram in an IPv4 packet (RFC 768).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpPacket {
+    /// Source address.
+    pub source: Ipv4Addr,
+    /// Destination address.
+    pub destination: Ipv4Addr,
+}
+
+impl UdpPacket {
+    /// Reads an IPv4 packet, header first, without link-layer header.
+    ///
+    /// `None` when it is not UDP over IPv4, is a later fragment, or is cut short.
+    #[must_use]
+    pub fn parse(packet: &[u8]) -> Option<UdpPacket> {
+        const UDP: u8 = 17;
+        const HEADER: usize = 8;
+
+        let ip = IpPacket::parse(packet, UDP)?;
+        (ip.payload.len() >= HEADER).then_some(UdpPacket {
+            source: ip.source,
+            destination: ip.destination,
+        })
+    }
+}
+
+struct IpPacket<'a> {
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+    payload: &'a [u8],
+}
+
+impl IpPacket<'_> {
+    fn parse(packet: &[u8], protocol: u8) -> Option<IpPacket<'_>> {
+        let ip: &[u8; 20] = packet.first_chunk()?;
+        let ip_header = usize::from(ip[0] & 0x0f) * 4;
+        let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
+        let fragment_offset = u16::from_be_bytes([ip[6], ip[7]]) & 0x1fff;
+        if ip[0] >> 4 != 4 || ip_header < 20 || fragment_offset != 0 || ip[9] != protocol {
+            return None;
+        }
+        Some(IpPacket {
+            source: Ipv4Addr::new(ip[12], ip[13], ip[14], ip[15]),
+            destination: Ipv4Addr::new(ip[16], ip[17], ip[18], ip[19]),
+            payload: packet.get(ip_header..total)?,
+        })
+    }
+}
+
+/// Gives the packets of one TCP connection their [`PacketKey`]s, and datagrams that go with it.
 ///
 /// It sees the packets of both directions in the order in which they are sent, takes the
 /// two initial sequence numbers from the SYNs, and counts attempts.
@@ -92,6 +134,17 @@ impl KeyMaker {
     /// The key of an IPv4 packet; `None` when [`TcpPacket::parse`] can't read it.
     pub fn key(&mut self, toward: Toward, packet: &[u8]) -> Option<PacketKey> {
         TcpPacket::parse(packet).map(|packet| self.key_of(toward, &packet))
+    }
+
+    /// The key of the next datagram in this direction.
+    pub fn key_of_datagram(&mut self, toward: Toward) -> PacketKey {
+        let sender = match toward {
+            Toward::Server => &mut self.client,
+            Toward::Client => &mut self.server,
+        };
+        let key = PacketKey::datagram(sender.datagrams);
+        sender.datagrams = sender.datagrams.wrapping_add(1);
+        key
     }
 
     /// The key of a packet that is parsed already.
@@ -130,6 +183,7 @@ struct Sender {
     initial: Option<u32>,
     segments: Attempts,
     acknowledgements: Attempts,
+    datagrams: u32,
 }
 
 /// Counts how often each number was sent. Only those that are sent again take memory.

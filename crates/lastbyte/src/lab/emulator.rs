@@ -15,7 +15,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use lastbyte_link::{Fate, KeyMaker, Link, Pipe, Seed, TcpPacket, Time, Toward};
+use lastbyte_link::{Fate, KeyMaker, Link, Pipe, Seed, TcpPacket, Time, Toward, UdpPacket};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
@@ -222,12 +222,16 @@ impl<'a> Emulator<'a> {
     fn accept(&mut self, toward: Toward, packet: u32, length: usize) -> bool {
         let now = sys::now();
         let bytes = self.packets.get(packet, length as u16);
-        let Some(tcp) = TcpPacket::parse(bytes) else {
-            return false;
+        let tcp = TcpPacket::parse(bytes);
+        let addresses = match &tcp {
+            Some(tcp) => Some((tcp.source, tcp.destination)),
+            // The resolver's.
+            None => UdpPacket::parse(bytes).map(|udp| (udp.source, udp.destination)),
         };
-        let client = match toward {
-            Toward::Server => tcp.source,
-            Toward::Client => tcp.destination,
+        let client = match (addresses, toward) {
+            (Some((source, _)), Toward::Server) => source,
+            (Some((_, destination)), Toward::Client) => destination,
+            (None, _) => return false,
         };
         let Some(slot) = client_slot(client) else {
             return false;
@@ -238,7 +242,10 @@ impl<'a> Emulator<'a> {
         let flow = flow.get_or_insert_with(|| {
             Flow::new(self.link, self.seed, self.first_index.wrapping_add(slot))
         });
-        let key = flow.keys.key_of(toward, &tcp);
+        let key = match &tcp {
+            Some(tcp) => flow.keys.key_of(toward, tcp),
+            None => flow.keys.key_of_datagram(toward),
+        };
         let sent = Time(now.0 - flow.late[end(opposite(toward))].as_nanos() as u64);
         match flow.pipes[end(toward)].send(sent, length, key) {
             Fate::Arrives(at) => {

@@ -183,6 +183,8 @@ struct ArmDocument<'a> {
     #[serde(flatten)]
     times: BTreeMap<String, ByPercentile<Option<f64>>>,
     intervals: BTreeMap<String, ByPercentile<IntervalDocument>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    delivery_outcomes: BTreeMap<&'static str, u32>,
     measurement: MeasurementDocument,
 }
 
@@ -426,7 +428,10 @@ impl<'a> ArmDocument<'a> {
         });
         let mut times = BTreeMap::new();
         let mut intervals = BTreeMap::new();
-        for metric in Metric::FROM_CONNECT {
+        let asked = !arm.deliveries.is_empty();
+        let of_dns = [Metric::TlsHandshake, Metric::DnsRecord];
+        let of_dns = of_dns.into_iter().filter(|_| asked);
+        for metric in Metric::FROM_CONNECT.into_iter().chain(of_dns) {
             let name = format!("{metric}_ms");
             let measured = &arm.metric(metric).percentiles;
             notes.add_absent(&format!("{path}.{name}"), measured);
@@ -456,6 +461,9 @@ impl<'a> ArmDocument<'a> {
                     reason,
                     connections: *connections,
                 })
+                .collect(),
+            delivery_outcomes: (arm.deliveries.iter())
+                .map(|(outcome, connections)| (outcome.name(), *connections))
                 .collect(),
             sizes: sizes.into(),
             server_segments: server_flights.map(|server| server.segments),

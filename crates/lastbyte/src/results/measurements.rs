@@ -6,8 +6,8 @@ use std::time::Duration;
 use lastbyte_link::Seed;
 
 use super::stats::{self, Estimate, Level, Percentiles, Series};
-use super::{Interval, Metric, Outcome, Percentile, Sample, SampleKey, Validity};
-use crate::study::{Cell, Experiment, Parameter, Quantity, Question, Study};
+use super::{Interval, Metric, Outcome, Percentile, Sample, SampleKey, Validity, Wire};
+use crate::study::{Cell, Experiment, MessageSize, Parameter, Quantity, Question, Study};
 
 /// The times of each connection of a run.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +22,8 @@ pub struct SampleTimes {
     pub validity: Validity,
     /// Bytes of the Certificate and CertificateVerify messages of the median connection that completed.
     authentication: Option<u32>,
+    /// Bytes of messages of the median connection that completed, in the order of [`MessageSize::ALL`].
+    messages: [Option<u32>; MessageSize::ALL.len()],
 }
 
 /// Cells whose connections are taken together.
@@ -40,15 +42,17 @@ impl Measurements {
         let times = |row| Metric::ALL.map(|metric| metric.of(row));
         let rows = (sample.rows.iter()).map(|row| (row.index, times(row)));
         let rows = rows.collect();
-        let completed = (sample.rows.iter()).filter(|row| row.outcome == Outcome::Completed);
-        let mut bytes: Vec<u32> = completed
-            .map(|row| row.wire.certificate_bytes + row.wire.certificate_verify_bytes)
-            .collect();
-        bytes.sort_unstable();
+        let median = |bytes: &dyn Fn(&Wire) -> u32| {
+            let completed = (sample.rows.iter()).filter(|row| row.outcome == Outcome::Completed);
+            let mut bytes: Vec<u32> = completed.map(|row| bytes(&row.wire)).collect();
+            bytes.sort_unstable();
+            bytes.get(bytes.len() / 2).copied()
+        };
         let times = SampleTimes {
             rows,
             validity,
-            authentication: bytes.get(bytes.len() / 2).copied(),
+            authentication: median(&|wire| wire.certificate_bytes + wire.certificate_verify_bytes),
+            messages: MessageSize::ALL.map(|message| median(&|wire| message_bytes(message, wire))),
         };
         self.0.insert(key, times);
     }
@@ -74,8 +78,8 @@ impl Measurements {
         let own = series(group, &question.arm)?;
         let all = match &question.quantity {
             Quantity::Time => vec![own],
-            Quantity::Authentication => {
-                let size = self.authentication(study, question, group);
+            Quantity::Authentication | Quantity::Message(_) => {
+                let size = self.size(study, question, group);
                 return Ok(vec![size; question.percentiles.len()]);
             }
             Quantity::Increase => vec![own, series(group, baseline()?)?],
@@ -96,16 +100,18 @@ impl Measurements {
     }
 
     /// Of the first cell of a group: the network has nothing to do with it.
-    fn authentication(
-        &self,
-        study: &Study,
-        question: &Question,
-        group: &Group,
-    ) -> Option<Estimate<f64>> {
+    fn size(&self, study: &Study, question: &Question, group: &Group) -> Option<Estimate<f64>> {
         let cell = *group.cells.first()?;
         let sample = self.trusted(study, cell, &question.arm).ok()?;
-        let bytes = sample.authentication?;
-        let value = f64::from(bytes) / 1e3;
+        let value = match question.quantity {
+            Quantity::Message(message) => {
+                let place = MessageSize::ALL
+                    .iter()
+                    .position(|known| *known == message)?;
+                f64::from((*sample.messages.get(place)?)?)
+            }
+            _ => f64::from(sample.authentication?) / 1e3,
+        };
         Some(Estimate {
             value,
             interval: Interval {
@@ -171,6 +177,18 @@ impl SampleTimes {
     /// Connections measured, those that failed included.
     pub fn connections(&self) -> usize {
         self.rows.len()
+    }
+}
+
+fn message_bytes(message: MessageSize, wire: &Wire) -> u32 {
+    match message {
+        MessageSize::ClientHello => wire.client_hello_bytes,
+        MessageSize::ServerHello => wire.server_hello_bytes,
+        MessageSize::Certificate => wire.certificate_bytes,
+        MessageSize::CertificateVerify => wire.certificate_verify_bytes,
+        MessageSize::ServerMessages => {
+            wire.server_hello_bytes + wire.certificate_bytes + wire.certificate_verify_bytes
+        }
     }
 }
 

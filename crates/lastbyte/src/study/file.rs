@@ -44,7 +44,7 @@
 //!                              # | client_initcwnd | initcwnd | requests | upload | data; without it,
 //!                              # percentiles stand beside each other
 //! facet = "loss"               # panels: as x, or a list
-//! metric = "ttlb"              # ttlb; connect | handshake | ttfb
+//! metric = "ttlb"              # ttlb; connect | handshake | ttfb | tls_handshake | dns_record
 //! title = "Growth"             # made of what is drawn
 //! arms = ["classical"]         # all
 //! where = { data = "50KiB" }   # all cells; values may be lists, and tables may be in a list
@@ -57,7 +57,7 @@
 //! figure = "fig10"             # where they are set; apart
 //! measure = "growth"
 //! arm = "classical"
-//! what = "time"                # time | increase | slowdown | authentication | ratio
+//! what = "time"                # time | increase | slowdown | authentication | ratio | a message
 //! metric = "ttlb"              # this, `where`, `pool` and `percentiles` as in a figure
 //! within = 2                   # in percent of a time, in percentage points of all else
 //! by = ["data"]                # the first values of a row; without it, `values = [990, 990, 990]`
@@ -80,7 +80,8 @@
 //! `measure` and `plot`, and all that `[[published]]` and `[[claim]]` have without saying otherwise, must be
 //! there. A `slowdown` is the increase over the same arm in the cell that is alike but for
 //! `than = { loss = "0%" }`, of `than_measure` if that is another one; `authentication` is the server's
-//! Certificate and CertificateVerify in KB; a `ratio` is the increase as so many times that of the arm
+//! Certificate and CertificateVerify in KB, and `client_hello`, `server_hello`, `certificate`,
+//! `certificate_verify` or `server_messages` (the latter three together) are messages in bytes; a `ratio` is the increase as so many times that of the arm
 //! `of`.
 //!
 //! The cells of a measure are those of its links in their order. In a link and in a measure, a key

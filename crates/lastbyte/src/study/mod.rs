@@ -27,7 +27,7 @@ pub use file::{StudyError, StudyProblem};
 pub use metric::{Metric, NoPercentile, Percentile};
 pub use named::UnknownName;
 pub use parameter::{Filter, Parameter, varying};
-pub use question::{Bounds, Check, Claim, Published, Quantity, Question};
+pub use question::{Bounds, Check, Claim, MessageSize, Published, Quantity, Question};
 pub use settings::{Congestion, CpuTime, Emulation, EngineChoice, Gso, Preset};
 
 use std::path::PathBuf;

@@ -1,5 +1,6 @@
 //! What is asked of results: published numbers to set beside them, and claims to check.
 
+use super::named::named;
 use super::{Cell, Filter, Measure, Metric, Parameter, Percentile, Study};
 
 /// Numbers that are asked of samples: one for each percentile of each of its cells, or of those that
@@ -40,12 +41,37 @@ pub enum Quantity {
     /// What the server proves itself with: its Certificate and CertificateVerify messages, in KB (1000
     /// bytes). It is the same for all percentiles.
     Authentication,
+    /// Handshake messages, in bytes with their 4-byte headers. It is the same for all percentiles.
+    Message(MessageSize),
     /// The increase over the baseline, as so many times that of another arm.
     Ratio {
         /// The other arm.
         of: String,
     },
 }
+
+/// Handshake messages of a full handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageSize {
+    /// ClientHello.
+    ClientHello,
+    /// ServerHello.
+    ServerHello,
+    /// The server's Certificate.
+    Certificate,
+    /// The server's CertificateVerify.
+    CertificateVerify,
+    /// ServerHello, Certificate and CertificateVerify together.
+    ServerMessages,
+}
+
+named!(MessageSize, "message", {
+    ClientHello => "client_hello",
+    ServerHello => "server_hello",
+    Certificate => "certificate",
+    CertificateVerify => "certificate_verify",
+    ServerMessages => "server_messages",
+});
 
 /// A published number: what others measured where we did.
 #[derive(Clone, Debug, PartialEq)]

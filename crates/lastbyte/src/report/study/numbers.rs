@@ -147,6 +147,7 @@ pub(super) enum Unit {
     Milliseconds,
     Percent,
     Kilobytes,
+    Bytes,
     Times,
 }
 
@@ -162,6 +163,7 @@ pub(super) mod quantity {
             Quantity::Time => Unit::Milliseconds,
             Quantity::Increase | Quantity::Slowdown { .. } => Unit::Percent,
             Quantity::Authentication => Unit::Kilobytes,
+            Quantity::Message(_) => Unit::Bytes,
             Quantity::Ratio { .. } => Unit::Times,
         }
     }
@@ -173,6 +175,7 @@ pub(super) mod quantity {
             Unit::Milliseconds => format!("{number:.1} ms"),
             Unit::Percent => format!("{number:.2} %"),
             Unit::Kilobytes => format!("{number:.1} KB"),
+            Unit::Bytes => format!("{number:.0} B"),
             Unit::Times => format!("{number:.2} times"),
         }
     }
@@ -187,6 +190,7 @@ pub(super) mod quantity {
                 format!("{metric} slowdown of {} by the network", question.arm)
             }
             Quantity::Authentication => format!("authentication data of {}", question.arm),
+            Quantity::Message(message) => format!("{message} of {}", question.arm),
             Quantity::Ratio { of } => {
                 format!("{metric} increase of {} to that of {of}", question.arm)
             }

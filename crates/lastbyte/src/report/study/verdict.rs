@@ -166,6 +166,7 @@ fn agreement(published: &Published, value: f64, ours: Estimate<f64>) -> Agreemen
         Quantity::Increase
         | Quantity::Slowdown { .. }
         | Quantity::Authentication
+        | Quantity::Message(_)
         | Quantity::Ratio { .. } => published.within,
     };
     let near = (ours.value - value).abs() <= most;

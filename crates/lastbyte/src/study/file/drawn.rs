@@ -5,8 +5,8 @@ use super::{StudyError, StudyProblem, find, percentile};
 use crate::study::parameter::Alternative;
 use crate::study::question::cells_named;
 use crate::study::{
-    Arm, Bounds, Check, Claim, Figure, Filter, Measure, Parameter, Percentile, Published, Quantity,
-    Question, UnknownName,
+    Arm, Bounds, Check, Claim, Figure, Filter, Measure, MessageSize, Parameter, Percentile,
+    Published, Quantity, Question, UnknownName,
 };
 
 const FIGURE: &[&str] = &[
@@ -205,8 +205,12 @@ impl Known<'_> {
                 let of = self.arm(&of, measures)?;
                 Ok(Quantity::Ratio { of })
             }
+            other if let Ok(message) = other.parse() => Ok(Quantity::Message(message)),
             unknown => {
                 let known = ["time", "increase", "slowdown", "authentication", "ratio"];
+                let known = known
+                    .into_iter()
+                    .chain(MessageSize::ALL.map(MessageSize::name));
                 let unknown = UnknownName::new("quantity", unknown, known);
                 Err(what.error(StudyProblem::Value(unknown.to_string())))
             }
