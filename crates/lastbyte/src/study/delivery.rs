@@ -14,7 +14,7 @@ pub struct DnsDelivery {
     /// The lowest certificate that is delivered. Without it, the first at which the server's flight
     /// fits an initial window of ten segments.
     pub from: Option<Part>,
-    /// Whether the resolver has the records.
+    /// What the resolver has.
     pub cache: DnsCache,
     /// Between client and resolver. Zero is a resolver on the client's own host.
     pub resolver_rtt: Duration,
@@ -52,14 +52,26 @@ named!(EndEntity, "delivery", {
     Carrier => "pqtls-ad-carrier",
 });
 
-/// Whether the resolver has what clients ask for.
+/// What the resolver has when a client asks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DnsCache {
-    /// It was asked before.
+    /// The records: it was asked before.
     #[default]
     Cached,
-    /// Each connection asks for a name that it has never seen. It knows the name server.
+    /// Nothing yet: each connection asks for a name that it has never seen. It knows the name server.
     Cold,
+    /// The knowledge that there is no record.
+    Absent,
+    /// Records with a bit that is wrong.
+    Broken,
+    /// A record of another server, whose CA clients trust as well.
+    Foreign,
 }
 
-named!(DnsCache, "cache", { Cached => "cached", Cold => "cold" });
+named!(DnsCache, "dns", {
+    Cached => "cached",
+    Cold => "cold",
+    Absent => "absent",
+    Broken => "broken",
+    Foreign => "foreign",
+});

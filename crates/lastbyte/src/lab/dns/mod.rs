@@ -6,6 +6,7 @@
 //! connections have, from an address of its own.
 
 mod lookup;
+mod poison;
 mod prepared;
 mod resolver;
 mod servers;
@@ -35,9 +36,9 @@ const PORT: u16 = 53;
 pub(crate) struct Published {
     /// The server's, which is that of the zone as well.
     pub(crate) name: String,
-    /// The records.
+    /// The records; none of a name that has none.
     pub(crate) fragments: Vec<Fragment>,
-    /// Whether the resolver has them.
+    /// Whether they are what they should be, and whether the resolver has them.
     pub(crate) cache: DnsCache,
     /// Between client and resolver.
     pub(crate) resolver_rtt: Duration,
@@ -47,7 +48,9 @@ impl Published {
     /// The name that connection `index` of a sample asks for.
     pub(crate) fn name_of(&self, index: u32) -> String {
         match self.cache {
-            DnsCache::Cached => self.name.clone(),
+            DnsCache::Cached | DnsCache::Absent | DnsCache::Broken | DnsCache::Foreign => {
+                self.name.clone()
+            }
             DnsCache::Cold => format!("c{index}.{}", self.name),
         }
     }

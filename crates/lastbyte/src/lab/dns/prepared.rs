@@ -11,7 +11,7 @@ use pqtlsad::record::{Delivered, split};
 use pqtlsad::validate::{Algorithms, Offer, Trust, validate};
 use pqtlsad::{Part, server};
 
-use super::Published;
+use super::{Published, poison};
 use crate::study::{Arm, DnsCache, DnsDelivery, EndEntity};
 
 /// An arm's chain, in part in DNS.
@@ -51,7 +51,7 @@ impl PreparedDelivery {
         };
         let count = own.count(part).map_err(text)?;
         let list = own.topmost(count).map_err(text)?;
-        let fragments = split(part, &list).map_err(text)?;
+        let mut fragments = split(part, &list).map_err(text)?;
         if delivery.cache == DnsCache::Cold && fragments.len() > 1 {
             return Err(format!(
                 "dns=cold is for a record that one DNS message holds, and this one takes {}: \
@@ -61,6 +61,16 @@ impl PreparedDelivery {
         }
         let mut anchors = X509StoreBuilder::new().map_err(text)?;
         anchors.add_cert(chain.root().clone()).map_err(text)?;
+        match delivery.cache {
+            DnsCache::Cached | DnsCache::Cold => {}
+            DnsCache::Absent => fragments.clear(),
+            DnsCache::Broken => poison::break_bit(&mut fragments),
+            DnsCache::Foreign => {
+                let other = poison::another_root().map_err(text)?;
+                fragments = poison::record_of(&other)?;
+                anchors.add_cert(other).map_err(text)?;
+            }
+        }
         let anchors = anchors.build();
         let trust = Trust {
             anchors: &anchors,

@@ -11,7 +11,7 @@ use domain::base::message_builder::PushError;
 use domain::base::{Message, MessageBuilder, Name, Rtype, StreamTarget, UnknownRecordData};
 use pqtlsad::record::{RecordType, owner};
 
-use super::{DnsError, Published};
+use super::{DnsError, FIRST, Published};
 use crate::study::DnsCache;
 
 /// Bytes before a message on a TCP connection.
@@ -75,12 +75,12 @@ impl Resolver {
 
     fn warm_up(&mut self, published: &Published) -> Result<(), DnsError> {
         let name = match published.cache {
-            DnsCache::Cached => published.name.clone(),
             DnsCache::Cold => format!("warm-up.{}", published.name),
+            _ => published.name.clone(),
         };
-        let fragments = published.fragments.iter();
-        let fragments = fragments.map(|fragment| Question::Fragment(fragment.index));
-        for question in [Question::Address].into_iter().chain(fragments) {
+        let others = published.fragments.iter().skip(1);
+        let others = others.map(|fragment| Question::Fragment(fragment.index));
+        for question in FIRST.into_iter().chain(others) {
             self.ask(0, &name, &[question])?;
             let answers = loop {
                 let answers = self.read()?;
@@ -91,6 +91,9 @@ impl Resolver {
             for answer in answers {
                 match answer.records {
                     Ok(records) if !records.is_empty() => {}
+                    Ok(_)
+                        if published.fragments.is_empty()
+                            && answer.question != Question::Address => {}
                     Ok(_) => return Err(refused(&name, "has no such record")),
                     Err(code) => return Err(refused(&name, &code.to_string())),
                 }

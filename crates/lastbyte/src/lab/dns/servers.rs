@@ -136,6 +136,7 @@ fn unbound_configuration(name: &str, folder: &Path, resolver: Ipv4Addr) -> Strin
     # The zone is of no parent that could vouch for it.
     module-config: "iterator"
     cache-max-ttl: {ttl}
+    cache-max-negative-ttl: {ttl}
     # Clients keep their connection.
     tcp-idle-timeout: {idle}
 stub-zone:

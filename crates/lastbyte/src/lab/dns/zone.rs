@@ -16,7 +16,7 @@ pub(super) fn zone(published: &Published) -> String {
     let name = &published.name;
     let mut text = format!(
         "$TTL {TTL}\n\
-         {name}. SOA ns.{name}. hostmaster.{name}. 1 3600 600 {TTL} 60\n\
+         {name}. SOA ns.{name}. hostmaster.{name}. 1 3600 600 {TTL} {TTL}\n\
          {name}. NS ns.{name}.\n\
          ns.{name}. A {NAME_SERVER}\n"
     );
