@@ -8,6 +8,9 @@ use crate::results::{ArmSummary, CellSummary, Metric, Percent, Percentile, Summa
 /// How far from a whole number of round trips an increase may be and still be called one.
 const ROUND_TRIP_TOLERANCE: f64 = 0.1;
 
+/// The least increase that is told as anything but zero, in percent.
+const LEAST: f64 = 0.005;
+
 /// One sentence for each arm that is compared, or for an arm alone. It calls nothing a difference
 /// whose interval holds zero, or that does not stand out among all that is asked, and is silent about
 /// samples that are not valid.
@@ -131,7 +134,8 @@ impl<'a> Differences<'a> {
                 continue;
             };
             measured += 1;
-            if let Some(increase) = arm.metric(metric).difference(percentile, critical) {
+            let increase = arm.metric(metric).difference(percentile, critical);
+            if let Some(increase) = increase.filter(|increase| increase.value.0.abs() >= LEAST) {
                 let (before, after) = (before.value, after.value);
                 shown.push(Difference {
                     cell,
