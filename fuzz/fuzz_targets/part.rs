@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use lastbyte::results::{
-    CpuCosts, EngineReport, Environment, Lateness, Outcome, Part, PartHeader, Resumption, Row,
+    Dns, CpuCosts, EngineReport, Environment, Lateness, Outcome, Part, PartHeader, Resumption, Row,
     TcpStats, Times, Validity, Wire, read_part, write_part,
 };
 use lastbyte::study::{BlockId, Study};
@@ -62,6 +62,7 @@ static PART: LazyLock<(Part, Vec<u8>)> = LazyLock::new(|| {
             resumption: Resumption::Full,
             ..Wire::default()
         },
+        dns: Dns::default(),
         client_tcp: Some(TcpStats::default()),
         server_tcp: None,
         lateness: Lateness::default(),

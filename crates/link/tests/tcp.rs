@@ -4,7 +4,7 @@
 
 use std::net::Ipv4Addr;
 
-use lastbyte_link::{KeyMaker, PacketKey, TcpPacket, Toward};
+use lastbyte_link::{KeyMaker, PacketKey, TcpPacket, Toward, UdpPacket};
 use proptest::prelude::*;
 
 const ACK: u8 = TcpPacket::ACK;
@@ -283,4 +283,30 @@ proptest! {
             prop_assert!(seen.insert((toward_server, key)), "{:?}", packet);
         }
     }
+}
+
+#[test]
+fn datagrams_are_read_and_have_keys_of_their_own() {
+    let tcp = segment(ACK, 1, 1, 0);
+    let mut packet = bytes(&tcp, 0, 0);
+    assert_eq!(UdpPacket::parse(&packet), None);
+    packet[9] = 17;
+    assert_eq!(
+        UdpPacket::parse(&packet),
+        Some(UdpPacket {
+            source: tcp.source,
+            destination: tcp.destination
+        })
+    );
+    assert_eq!(TcpPacket::parse(&packet), None);
+    // Less than a header.
+    packet[2..4].copy_from_slice(&27_u16.to_be_bytes());
+    assert_eq!(UdpPacket::parse(&packet[..27]), None);
+
+    let mut keys = KeyMaker::new();
+    let sent = [Toward::Server, Toward::Server, Toward::Client];
+    let made = sent.map(|toward| keys.key_of_datagram(toward));
+    assert_eq!(made, [0, 1, 0].map(PacketKey::datagram));
+    let all_flags = PacketKey::segment(SYN | FIN | PSH, 0, 0);
+    assert!(!made.contains(&all_flags));
 }

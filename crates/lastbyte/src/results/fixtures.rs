@@ -9,8 +9,8 @@ use lastbyte_link::{Bytes, Direction, Link};
 use lastbyte_tls::Group;
 
 use super::{
-    EngineReport, Environment, Folder, Lateness, Manifest, Outcome, PartHeader, Resumption, Row,
-    Sample, Start, TcpStats, Times, Validity, Wire, write_part,
+    Dns, EngineReport, Environment, Folder, Lateness, Manifest, Outcome, PartHeader, Resumption,
+    Row, Sample, Start, TcpStats, Times, Validity, Wire, write_part,
 };
 use crate::study::{Arm, ArmChain, Cell, Connections, Experiment, Study};
 
@@ -120,6 +120,7 @@ fn row(arm: &Arm, cell: &Cell, index: u32) -> Row {
             ttlb: Some(with_data(ttlb).unwrap_or(handshake)),
         },
         wire,
+        dns: Dns::default(),
         client_tcp: Some(TcpStats { cwnd: 10, ..tcp }),
         server_tcp: Some(tcp),
         lateness: Lateness {

@@ -63,10 +63,70 @@ mod checking {
         assert_eq!(check_with("mutual", |_| ()), Ok(()));
     }
 
+    /// A sample whose record became this, with what goes over the wire then.
+    fn delivered(outcome: DeliveryOutcome, hellos: HelloDigest, sent: u32) -> Result<(), String> {
+        let (_, mut samples) = results(&[CLASSICAL, HYBRID], vec![cell("0%", "0B")], 3);
+        let arm = "SecP256r1MLKEM768/ml-dsa-65/delivery=pqtls-ad/from=intermediate";
+        for row in &mut samples[1].rows {
+            let whole = row.wire.certificate_bytes;
+            let used = outcome == DeliveryOutcome::Used;
+            if used {
+                row.wire.certificates = 1;
+            }
+            row.wire.certificate_bytes = sent;
+            row.wire.hello_digest = hellos;
+            row.dns.outcome = Some(outcome);
+            row.dns.certificate_bytes = Some(if used { 5477 } else { whole });
+        }
+        check(&arm.parse().unwrap(), &samples[1].rows)
+    }
+
+    #[test]
+    fn what_dns_delivered_is_left_out_and_nothing_else() {
+        use DeliveryOutcome::{Late, Mismatch, RefusedByServer, Used};
+        use HelloDigest::{Contradicted, Echoed, None, Offered};
+        assert_eq!(delivered(Used, Echoed, 5477), Ok(()));
+        assert_eq!(delivered(Late, None, 10_929), Ok(()));
+        assert_eq!(delivered(Mismatch, Contradicted, 10_929), Ok(()));
+        assert_eq!(delivered(RefusedByServer, Offered, 10_929), Ok(()));
+        let bytes = |got, wanted| {
+            Err(format!(
+                "connection 0 got a Certificate message of {got} bytes, not {wanted}"
+            ))
+        };
+        assert_eq!(delivered(Used, Echoed, 5478), bytes(5478, 5477));
+        assert_eq!(delivered(Used, Echoed, 10_929), bytes(10_929, 5477));
+        assert_eq!(delivered(Late, None, 5477), bytes(5477, 10_929));
+        for (outcome, hellos) in [
+            (Used, Offered),
+            (Used, None),
+            (Late, Echoed),
+            (Mismatch, Echoed),
+        ] {
+            let said = delivered(outcome, hellos, 5477).unwrap_err();
+            assert!(said.contains("has hellos whose digests are"), "{said}");
+        }
+    }
+
     #[test]
     fn every_mismatch_is_told() {
         type Change = fn(&mut Row);
-        let cases: [(&str, Change, &str); 17] = [
+        let cases: [(&str, Change, &str); 20] = [
+            (
+                HYBRID,
+                |row| row.wire.hello_digest = HelloDigest::Echoed,
+                "connection 2 has hellos whose digests are Echoed, not None",
+            ),
+            (
+                HYBRID,
+                |row| row.dns.outcome = Some(DeliveryOutcome::Used),
+                "connection 2 asked DNS, which the arm does not ask for",
+            ),
+            (
+                "SecP256r1MLKEM768/ml-dsa-65/delivery=pqtls-ad",
+                |_| (),
+                "connection 0 does not say what became of its DNS record",
+            ),
             (
                 HYBRID,
                 |row| row.wire.group = Some(0x001d),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use lastbyte_link::{Bytes, Direction, Distribution, Link};
 use lastbyte_pki::{ChainSpec, KeyAlgorithm, PaddedCertificate, PemFiles, Role, RootDelivery};
 use lastbyte_tls::{Group, Resumption, StackName};
+use pqtlsad::Part;
 use proptest::prelude::*;
 
 use super::*;
@@ -254,7 +255,39 @@ fn errors_name_the_arm_the_part_and_the_mend() {
         ),
         (
             "secp256r1/rsa-2048/delivery=dns",
-            "\"delivery\" can't be measured yet",
+            r#"delivery="dns" is not possible: use one of full, pqtls-ad, pqtls-ad-raw-key, pqtls-ad-carrier"#,
+        ),
+        (
+            "secp256r1/rsa-2048/grace=1ms",
+            "grace= is for certificates that come through DNS: add delivery=pqtls-ad",
+        ),
+        (
+            "secp256r1/rsa-2048/delivery=full/from=root",
+            "from= is for certificates that come through DNS",
+        ),
+        (
+            "secp256r1/rsa-2048/delivery=pqtls-ad/from=leaf",
+            r#"from="leaf" is not possible: use one of root, intermediate, end-entity"#,
+        ),
+        (
+            "secp256r1/rsa-2048/delivery=pqtls-ad/from=end-entity",
+            "with from=end-entity, use delivery=pqtls-ad-raw-key",
+        ),
+        (
+            "secp256r1/rsa-2048/delivery=pqtls-ad-raw-key/from=root",
+            "leave from= out, or use delivery=pqtls-ad",
+        ),
+        (
+            "secp256r1/rsa-2048/delivery=pqtls-ad/dns=warm",
+            r#"dns="warm" is not possible"#,
+        ),
+        (
+            "secp256r1/rsa-2048/delivery=pqtls-ad/resolver_rtt=6s",
+            r#"resolver_rtt="6s" is not possible: use 0ms to 5s"#,
+        ),
+        (
+            "secp256r1/rsa-2048/delivery=pqtls-ad/resume=ticket",
+            "a resumed session has no certificates that DNS could deliver",
         ),
         (
             "secp256r1/fn-dsa-256",
@@ -407,7 +440,16 @@ fn settings_have_names() {
     assert_named(Emulation::ALL, "netem link");
     assert_named(EngineChoice::ALL, "auto live virtual");
     assert_named(Gso::ALL, "off on");
-    assert_named(Metric::ALL, "connect handshake ttfb ttlb");
+    assert_named(
+        Metric::ALL,
+        "connect handshake ttfb ttlb tls_handshake dns_record",
+    );
+    assert_named(
+        MessageSize::ALL,
+        "client_hello server_hello certificate certificate_verify server_messages",
+    );
+    assert_named(EndEntity::ALL, "pqtls-ad pqtls-ad-raw-key pqtls-ad-carrier");
+    assert_named(DnsCache::ALL, "cached cold");
     assert_named(Beside::ALL, "arithmetic rules-of-thumb");
     assert_named(
         Parameter::ALL,
@@ -508,5 +550,42 @@ fn cells_are_told_apart_by_what_differs() {
     assert_eq!(
         distinctions(&[cell(0, direction), cell(0, lossy), cell(1024, lossy)]),
         ["loss 0%, 0B", "loss 5%, 0B", "loss 5%, 1KiB"]
+    );
+}
+
+#[test]
+fn certificates_come_through_dns_as_an_arm_says() {
+    let delivery = |text: &str| {
+        let arm: Arm = format!("MLKEM768/ml-dsa-65/{text}").parse().unwrap();
+        arm.delivery
+    };
+    assert_eq!(delivery("delivery=full"), None);
+    let usual = DnsDelivery {
+        end_entity: EndEntity::Sent,
+        from: None,
+        cache: DnsCache::Cached,
+        resolver_rtt: Duration::ZERO,
+        grace: Duration::ZERO,
+    };
+    assert_eq!(delivery("delivery=pqtls-ad"), Some(usual.clone()));
+    // Keys may stand before what they are of.
+    let all = "dns=cold/grace=5ms/delivery=pqtls-ad/from=root/resolver_rtt=1ms";
+    assert_eq!(
+        delivery(all),
+        Some(DnsDelivery {
+            from: Some(Part::Root),
+            cache: DnsCache::Cold,
+            resolver_rtt: Duration::from_millis(1),
+            grace: Duration::from_millis(5),
+            ..usual.clone()
+        })
+    );
+    assert_eq!(
+        delivery("delivery=pqtls-ad-raw-key/from=end-entity"),
+        Some(DnsDelivery {
+            end_entity: EndEntity::RawKey,
+            from: Some(Part::EndEntity),
+            ..usual
+        })
     );
 }

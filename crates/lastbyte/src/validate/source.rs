@@ -14,7 +14,7 @@ use crate::lab::expected;
 use crate::results::{
     CpuCosts, Dataset, FolderError, Metric, Outcome, Row, Sample, Validity, Wire,
 };
-use crate::study::{Arm, Cell, CpuTime, RecordSize};
+use crate::study::{Arm, Cell, CpuTime, DnsDelivery, RecordSize};
 
 /// What results of flight arithmetic are called, and their engine.
 const ARITHMETIC: &str = "arithmetic";
@@ -218,6 +218,11 @@ impl SampleTimes {
         };
         for row in &sample.rows {
             times.add(times_of(row), &row.wire);
+        }
+        // Arithmetic knows nothing of waiting for a record.
+        let waits = |delivery: &DnsDelivery| !delivery.grace.is_zero();
+        if arm.delivery.as_ref().is_some_and(waits) {
+            times.wire = None;
         }
         times
     }

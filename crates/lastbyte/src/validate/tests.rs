@@ -418,7 +418,7 @@ fn rows_come_back_from_a_file() {
         assert_eq!(read.key.cell, experiment.cells[sample.cell]);
         assert_eq!(read.key.arm, experiment.arms[sample.arm].label);
         let times: Vec<_> = (sample.rows.iter())
-            .map(|row| Metric::ALL.map(|metric| metric.of(row)))
+            .map(|row| Metric::FROM_CONNECT.map(|metric| metric.of(row)))
             .collect();
         assert_eq!(read.times, times);
         let wire = sample.rows[0].wire;

@@ -27,6 +27,9 @@ pub(super) use servers::{Servers, Sides, start};
 
 use crate::study::DnsCache;
 
+#[cfg(test)]
+mod tests;
+
 /// Where the name server listens.
 const NAME_SERVER: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 53);
 const PORT: u16 = 53;

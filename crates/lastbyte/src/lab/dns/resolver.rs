@@ -196,7 +196,7 @@ fn rtype(question: Question) -> Rtype {
 }
 
 /// A query with its length before it.
-fn query(id: u16, name: &str, question: Question) -> Result<Vec<u8>, DnsError> {
+pub(super) fn query(id: u16, name: &str, question: Question) -> Result<Vec<u8>, DnsError> {
     let name = match question {
         Question::Address => name.to_owned(),
         Question::Fragment(index) => owner(name, index),
@@ -221,7 +221,7 @@ fn query(id: u16, name: &str, question: Question) -> Result<Vec<u8>, DnsError> {
 }
 
 /// Takes a whole message off the front.
-fn next_message(received: &mut Vec<u8>) -> Option<Vec<u8>> {
+pub(super) fn next_message(received: &mut Vec<u8>) -> Option<Vec<u8>> {
     let length = received.first_chunk::<LENGTH>()?;
     let end = LENGTH + usize::from(u16::from_be_bytes(*length));
     if received.len() < end {

@@ -69,7 +69,7 @@ proptest! {
                 prop_assert_eq!(decoded, slot);
                 prop_assert_eq!(decoded_end, end);
             }
-            Event::Accept => prop_assert!(false, "it is no connection to accept"),
+            Event::Accept | Event::Resolver => prop_assert!(false, "it is a connection's"),
         }
     }
 }
@@ -79,5 +79,9 @@ fn accepting_is_no_slot() {
     assert!(matches!(
         Event::decode(Event::Accept.encode()),
         Event::Accept
+    ));
+    assert!(matches!(
+        Event::decode(Event::Resolver.encode()),
+        Event::Resolver
     ));
 }

@@ -10,7 +10,10 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::results::fixtures::{self, CLASSICAL, HYBRID, cell};
-use crate::results::{EarlyData, Lateness, Outcome, Resumption, TcpStats, Times, Wire};
+use crate::results::{
+    DeliveryOutcome, Dns, EarlyData, HelloDigest, Lateness, Outcome, Resumption, TcpStats, Times,
+    Wire,
+};
 
 const ID: BlockId = BlockId {
     measure: 0,
@@ -213,21 +216,43 @@ fn row() -> impl Strategy<Value = Row> {
         outcome,
         times(),
         wire(),
+        dns(),
         tcp(),
         tcp(),
         duration(),
         duration(),
     )
         .prop_map(
-            |(outcome, times, wire, client_tcp, server_tcp, link, endpoint)| Row {
+            |(outcome, times, wire, dns, client_tcp, server_tcp, link, endpoint)| Row {
                 index: 0,
                 block: 0,
                 outcome,
                 times,
                 wire,
+                dns,
                 client_tcp,
                 server_tcp,
                 lateness: Lateness { link, endpoint },
+            },
+        )
+}
+
+fn dns() -> impl Strategy<Value = Dns> {
+    let outcome = prop::sample::select(DeliveryOutcome::ALL.to_vec());
+    (
+        option::of(duration()),
+        option::of(duration()),
+        option::of(outcome),
+        option::of(".*"),
+        option::of(any::<u32>()),
+    )
+        .prop_map(
+            |(address, record, outcome, reason, certificate_bytes)| Dns {
+                address,
+                record,
+                outcome,
+                reason,
+                certificate_bytes,
             },
         )
 }
@@ -269,9 +294,15 @@ fn wire() -> impl Strategy<Value = Wire> {
             EarlyData::Accepted,
             EarlyData::Refused,
         ]),
+        prop::sample::select(vec![
+            HelloDigest::None,
+            HelloDigest::Offered,
+            HelloDigest::Echoed,
+            HelloDigest::Contradicted,
+        ]),
     )
         .prop_map(
-            |(sizes, group, cipher_suite, signatures, resumption, early_data)| Wire {
+            |(sizes, group, cipher_suite, signatures, resumption, early_data, hello_digest)| Wire {
                 client_hello_bytes: sizes[0],
                 client_hello_segments: sizes[1],
                 server_hello_bytes: sizes[2],
@@ -298,6 +329,7 @@ fn wire() -> impl Strategy<Value = Wire> {
                 client_signature: signatures[1],
                 resumption,
                 early_data,
+                hello_digest,
             },
         )
 }
