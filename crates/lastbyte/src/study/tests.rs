@@ -449,7 +449,7 @@ fn settings_have_names() {
         "client_hello server_hello certificate certificate_verify server_messages",
     );
     assert_named(EndEntity::ALL, "pqtls-ad pqtls-ad-raw-key pqtls-ad-carrier");
-    assert_named(DnsCache::ALL, "cached cold");
+    assert_named(DnsCache::ALL, "cached cold absent broken foreign");
     assert_named(Beside::ALL, "arithmetic rules-of-thumb");
     assert_named(
         Parameter::ALL,

@@ -1,18 +1,25 @@
 //! Questions to the resolver, over one TCP connection that is kept open (RFC 7766).
+//!
+//! Unbound closes it when an answer comes too late to be told (`discard-timeout`). Then another one is
+//! made, and what has no answer is asked again (RFC 7766, 6.2.4).
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::time::Duration;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::{Duration, Instant};
 
 use domain::base::iana::Rcode;
 use domain::base::message_builder::PushError;
 use domain::base::{Message, MessageBuilder, Name, Rtype, StreamTarget, UnknownRecordData};
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::socket::{SockaddrIn, connect};
 use pqtlsad::record::{RecordType, owner};
 
 use super::{DnsError, FIRST, Published};
-use crate::study::DnsCache;
+use crate::lab::endpoint::open_socket;
+use crate::study::{Congestion, DnsCache};
 
 /// Bytes before a message on a TCP connection.
 const LENGTH: usize = 2;
@@ -43,37 +50,46 @@ pub(in crate::lab) struct Answer {
 
 /// The client's end of the connection.
 pub(in crate::lab) struct Resolver {
+    address: SocketAddrV4,
     socket: TcpStream,
+    /// Watches the socket, whichever it is, so that others can watch this.
+    epoll: Epoll,
     next_id: u16,
     /// By the message's id.
-    asked: HashMap<u16, (u32, String, Question)>,
+    asked: BTreeMap<u16, Asked>,
     received: Vec<u8>,
     unsent: Vec<u8>,
+}
+
+/// A question that has no answer yet.
+struct Asked {
+    slot: u32,
+    name: String,
+    question: Question,
 }
 
 impl Resolver {
     /// Connects, and asks once for what the resolver is to know.
     pub(super) fn connect(
-        address: SocketAddr,
+        address: SocketAddrV4,
         published: &Published,
         patience: Duration,
     ) -> Result<Resolver, DnsError> {
-        let socket = TcpStream::connect(address).map_err(gone)?;
-        socket.set_nodelay(true).map_err(gone)?;
-        socket.set_read_timeout(Some(patience)).map_err(gone)?;
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(gone)?;
         let mut resolver = Resolver {
-            socket,
+            address,
+            socket: begin(address, &epoll).map_err(gone)?,
+            epoll,
             next_id: 0,
-            asked: HashMap::new(),
+            asked: BTreeMap::new(),
             received: Vec::new(),
             unsent: Vec::new(),
         };
-        resolver.warm_up(published)?;
-        resolver.socket.set_nonblocking(true).map_err(gone)?;
+        resolver.warm_up(published, patience)?;
         Ok(resolver)
     }
 
-    fn warm_up(&mut self, published: &Published) -> Result<(), DnsError> {
+    fn warm_up(&mut self, published: &Published, patience: Duration) -> Result<(), DnsError> {
         let name = match published.cache {
             DnsCache::Cold => format!("warm-up.{}", published.name),
             _ => published.name.clone(),
@@ -82,13 +98,7 @@ impl Resolver {
         let others = others.map(|fragment| Question::Fragment(fragment.index));
         for question in FIRST.into_iter().chain(others) {
             self.ask(0, &name, &[question])?;
-            let answers = loop {
-                let answers = self.read()?;
-                if !answers.is_empty() {
-                    break answers;
-                }
-            };
-            for answer in answers {
+            for answer in self.await_answers(patience)? {
                 match answer.records {
                     Ok(records) if !records.is_empty() => {}
                     Ok(_)
@@ -100,6 +110,23 @@ impl Resolver {
             }
         }
         Ok(())
+    }
+
+    fn await_answers(&mut self, patience: Duration) -> Result<Vec<Answer>, DnsError> {
+        /// Between looks at the clock.
+        const LOOK_MS: u16 = 100;
+        let begun = Instant::now();
+        while begun.elapsed() < patience {
+            let answers = self.read()?;
+            if !answers.is_empty() {
+                return Ok(answers);
+            }
+            match self.epoll.wait(&mut [EpollEvent::empty()], LOOK_MS) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(error) => return Err(gone(error)),
+            }
+        }
+        Err(DnsError::Resolver(format!("no answer in {patience:?}")))
     }
 
     /// Asks all questions of a name in one `write`.
@@ -115,27 +142,48 @@ impl Resolver {
                 self.next_id = self.next_id.wrapping_add(1);
             }
             let id = self.next_id;
-            let message = query(id, name, *question)?;
-            self.unsent.extend_from_slice(&message);
-            self.asked.insert(id, (slot, name.to_owned(), *question));
+            let asked = Asked {
+                slot,
+                name: name.to_owned(),
+                question: *question,
+            };
+            self.unsent.extend(query(id, name, *question)?);
+            self.asked.insert(id, asked);
             self.next_id = id.wrapping_add(1);
         }
         self.send()
     }
 
+    /// Makes another connection, and asks everything again.
+    fn ask_again(&mut self) -> Result<(), DnsError> {
+        self.socket = begin(self.address, &self.epoll).map_err(gone)?;
+        self.received.clear();
+        self.unsent.clear();
+        for (id, asked) in &self.asked {
+            self.unsent.extend(query(*id, &asked.name, asked.question)?);
+        }
+        Ok(())
+    }
+
     /// Takes all answers that are there, and sends what could not be sent before.
     pub(in crate::lab) fn read(&mut self) -> Result<Vec<Answer>, DnsError> {
+        // Whoever watches this has seen that there is an event.
+        let seen = self
+            .epoll
+            .wait(&mut [EpollEvent::empty()], EpollTimeout::ZERO);
+        seen.or_else(|error| match error {
+            Errno::EINTR => Ok(0),
+            error => Err(gone(error)),
+        })?;
         self.send()?;
         let mut scratch = [0; SCRATCH];
         loop {
             match self.socket.read(&mut scratch) {
-                Ok(0) => return Err(DnsError::Resolver("it closed the connection".to_owned())),
-                Ok(count) => {
-                    self.received.extend_from_slice(&scratch[..count]);
-                    if count < scratch.len() {
-                        break;
-                    }
+                Ok(0) => {
+                    self.ask_again()?;
+                    break;
                 }
+                Ok(count) => self.received.extend_from_slice(&scratch[..count]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(gone(error)),
@@ -146,17 +194,17 @@ impl Resolver {
             let message = Message::from_octets(message)
                 .map_err(|_| DnsError::Resolver("it sent a message that is too short".into()))?;
             // Whoever asked may have given up.
-            let Some((slot, name, question)) = self.asked.remove(&message.header().id()) else {
+            let Some(asked) = self.asked.remove(&message.header().id()) else {
                 continue;
             };
             let records = match message.header().rcode() {
-                Rcode::NOERROR => Ok(records(&message, rtype(question))?),
+                Rcode::NOERROR => Ok(records(&message, rtype(asked.question))?),
                 code => Err(code),
             };
             answers.push(Answer {
-                slot,
-                name,
-                question,
+                slot: asked.slot,
+                name: asked.name,
+                question: asked.question,
                 records,
             });
         }
@@ -178,8 +226,21 @@ impl Resolver {
 
 impl AsFd for Resolver {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.epoll.0.as_fd()
     }
+}
+
+/// A connection that is on its way.
+fn begin(address: SocketAddrV4, epoll: &Epoll) -> io::Result<TcpStream> {
+    let socket = open_socket(Congestion::default())?;
+    match connect(socket.as_raw_fd(), &SockaddrIn::from(address)) {
+        Ok(()) | Err(Errno::EINPROGRESS) => {}
+        Err(error) => return Err(error.into()),
+    }
+    // Both edges: there is something to read, and there is room for what could not be sent.
+    let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET;
+    epoll.add(&socket, EpollEvent::new(flags, 0))?;
+    Ok(socket)
 }
 
 /// The address in an A record's RDATA.
@@ -253,6 +314,6 @@ fn refused(name: &str, what: &str) -> DnsError {
     DnsError::Resolver(format!("{name}: {what}"))
 }
 
-fn gone(error: io::Error) -> DnsError {
-    DnsError::Resolver(error.to_string())
+fn gone(error: impl Into<io::Error>) -> DnsError {
+    DnsError::Resolver(error.into().to_string())
 }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -84,8 +84,8 @@ pub(in crate::lab) fn start(
     let configuration = write("unbound.conf", configuration)?;
     let mut command = Command::new(unbound);
     command.args(["-d", "-p", "-c"]).arg(configuration);
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
-    let unbound = Process::start(UNBOUND, command, folder, address)?;
+    let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, PORT);
+    let unbound = Process::start(UNBOUND, command, folder, address.into())?;
 
     let resolver = Resolver::connect(address, published, PATIENCE)?;
     let servers = Servers {
