@@ -134,6 +134,25 @@ fn a_record_that_is_late_costs_nothing() {
 }
 
 #[test]
+fn whatever_goes_wrong_with_dns_costs_nothing() {
+    let wrong = [
+        ("absent", "no-record"),
+        ("broken", "invalid"),
+        ("foreign", "mismatch"),
+    ];
+    let arms = wrong.map(|(dns, _)| format!("{ML_DSA}/delivery=pqtls-ad/dns={dns}"));
+    let all = [ML_DSA, &arms[0], &arms[1], &arms[2]];
+    let (rows, ..) = virtually("--rtt 247ms --data 0KiB --connections 5", &all);
+    let plain = rows[0][0].number("certificate_bytes");
+    assert_round_trips(&rows[0], 247 * MS, 2);
+    for (rows, (_, outcome)) in rows[1..].iter().zip(wrong) {
+        assert_round_trips(rows, 247 * MS, 2);
+        assert_eq!(outcomes(rows), [outcome]);
+        assert_eq!(rows[0].number("certificate_bytes"), plain);
+    }
+}
+
+#[test]
 fn a_cold_resolver_fetches_each_record_over_the_same_link() {
     let cold = format!("{ML_DSA}/delivery=pqtls-ad/dns=cold");
     let options = "--rtt 100ms --loss 3% --data 0KiB --connections 60";
