@@ -7,6 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use crate::client::{ConnectError, Connection, Connector, Handshake, Use};
+use crate::end::is_end;
 use crate::http::{HttpError, Response, Url};
 
 /// Why there is no response.
@@ -122,8 +123,4 @@ pub async fn fetch(
 
 fn in_time<T>(done: Result<io::Result<T>, tokio::time::error::Elapsed>) -> io::Result<T> {
     done.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-}
-
-fn is_end(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::UnexpectedEof || error.to_string().contains("unexpected eof")
 }

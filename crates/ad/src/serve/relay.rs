@@ -7,6 +7,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tokio::time::{Instant, sleep};
 
+use crate::end::is_end;
+
 /// As much as a TLS record holds (RFC 8446, section 5.1).
 const BUFFER: usize = 1 << 14;
 
@@ -84,9 +86,10 @@ impl Activity {
 }
 
 fn is_gone(error: &io::Error) -> bool {
-    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
-    matches!(
-        error.kind(),
-        BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof
-    ) || error.to_string().contains("unexpected eof")
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
+    is_end(error)
+        || matches!(
+            error.kind(),
+            BrokenPipe | ConnectionAborted | ConnectionReset
+        )
 }
