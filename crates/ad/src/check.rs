@@ -61,7 +61,7 @@ pub enum Problem {
         mend: &'static str,
     },
     /// A certificate expires, or has expired.
-    #[error("the certificate of {subject} expires in {left:?}: renew it")]
+    #[error("the certificate of {subject} expires in {} days: renew it", left.as_secs() / 86_400)]
     Expires {
         /// Whose.
         subject: String,
@@ -119,7 +119,7 @@ pub async fn check(
     if let Some(expiry) = expiry.as_ref().filter(|expiry| expiry.left <= margin) {
         problems.push(Problem::Expires {
             subject: expiry.subject.clone(),
-            left: whole_seconds(expiry.left),
+            left: expiry.left,
         });
     }
     let delivered_expiry = first_expiry(delivered_certificates.iter(), now)?;
@@ -181,8 +181,4 @@ fn subject(certificate: &X509) -> String {
     common_name
         .or_else(names)
         .unwrap_or_else(|| "an unnamed subject".to_owned())
-}
-
-fn whole_seconds(duration: Duration) -> Duration {
-    Duration::from_secs(duration.as_secs())
 }

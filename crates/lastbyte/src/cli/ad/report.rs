@@ -211,7 +211,7 @@ fn describe(text: &mut String, handshake: &Handshake, found: Option<Found>) {
     );
     let _ = writeln!(
         text,
-        "round trips saved      {:>10}   by arithmetic: {} flights instead of {}",
+        "round trips saved      {:>10}   by arithmetic: flights of the server {}, with the whole chain {}",
         savings.round_trips(),
         savings.flights,
         savings.whole_flights
