@@ -49,7 +49,9 @@ fn http(data: &[u8]) {
     let read = |pieces: &[&[u8]]| {
         let mut response = Response::default();
         let mut body = Vec::new();
-        let pushed = pieces.iter().try_for_each(|piece| response.push(piece, &mut body));
+        let pushed = pieces
+            .iter()
+            .try_for_each(|piece| response.push(piece, &mut body));
         let closed = pushed.and_then(|()| response.close());
         (closed.is_ok(), response.status(), body)
     };
