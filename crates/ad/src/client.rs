@@ -17,7 +17,7 @@ use openssl::error::ErrorStack;
 use openssl::ex_data::Index;
 use openssl::ssl::{Ssl, SslContext, SslMethod, SslRef, SslVerifyMode, SslVersion};
 use openssl::x509::{X509, X509VerifyResult};
-use pqtlsad::client::{Decision, Fallback, Lookup, Outcome, Race};
+use pqtlsad::client::{Cache, Decision, Fallback, Lookup, Outcome, Race};
 use pqtlsad::extension::ExtensionType;
 use pqtlsad::flight::InitialWindow;
 use pqtlsad::openssl::{EndEntity, client};
@@ -139,7 +139,15 @@ pub struct Connector {
     context: SslContext,
     dns: Arc<Client>,
     settings: Settings,
+    records: Arc<Records>,
+    started: Instant,
 }
+
+/// Records that were looked up, by name, each for its TTL. Times are since the connector was made.
+type Records = Mutex<Cache<String, Looked>>;
+
+/// Names that records are kept of.
+const KEPT: usize = 1000;
 
 /// When things happened, since the name was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -249,6 +257,8 @@ impl Connector {
             context: context.build(),
             dns,
             settings,
+            records: Arc::new(Mutex::new(Cache::new(KEPT))),
+            started: Instant::now(),
         })
     }
 
@@ -290,12 +300,7 @@ impl Connector {
     ) -> Result<Connection, ConnectError> {
         let start = Instant::now();
         let record = match how {
-            Use::Record => Record::Awaited(lookup::spawn(
-                &self.dns,
-                &self.context,
-                self.settings.record_type,
-                name,
-            )),
+            Use::Record => self.record(name),
             Use::Looked(looked) => Record::There(Box::new(looked)),
             Use::Nothing => Record::There(Box::new(Looked {
                 lookup: Err(Fallback::new(Outcome::NoRecord, "none was asked for")),
@@ -343,6 +348,33 @@ impl Connector {
                 savings,
             },
         })
+    }
+
+    /// The record as it was looked up before, or else as it comes.
+    fn record(&self, name: &str) -> Record {
+        let kept = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(looked) = kept.get(&name.to_owned(), self.started.elapsed()) {
+            return Record::There(Box::new(looked.clone()));
+        }
+        drop(kept);
+        let keep = {
+            let (records, started) = (Arc::clone(&self.records), self.started);
+            move |name: String, looked: &Looked| {
+                let Some(found) = looked.found.filter(|_| looked.lookup.is_ok()) else {
+                    return;
+                };
+                let mut records = records.lock().unwrap_or_else(PoisonError::into_inner);
+                records.insert(name, looked.clone(), found.ttl, started.elapsed());
+            }
+        };
+        let record_type = self.settings.record_type;
+        Record::Awaited(lookup::spawn(
+            &self.dns,
+            &self.context,
+            record_type,
+            name,
+            keep,
+        ))
     }
 
     /// The TCP connection, and what is to be offered on it.

@@ -77,6 +77,33 @@ fn what_dns_delivers_is_left_out() {
 }
 
 #[test]
+fn a_record_is_kept_for_its_ttl() {
+    let chain = with_root("ecdsa-p256");
+    let files = Files::new(&chain);
+    in_own_network(|| bind(ZONE), async {
+        let running = Running::start(&[&files]).await;
+        let chains = [(&public(&chain), 1)];
+        let ttl = Duration::from_secs(2);
+        let publication = Publication::new(NAME, chains, RecordType::DEFAULT, ttl).unwrap();
+        let key = tsig::key(KEY).unwrap();
+        publication.send(BIND, Some(&key)).await.unwrap();
+        let connector = connector(&files, |_| {});
+        let again = async || {
+            let fetched = fetch(&connector, &url(), Use::Record, TTL, &mut Vec::new()).await;
+            let fetched = fetched.unwrap();
+            assert_eq!(outcome(&fetched), Outcome::Used);
+            fetched.handshake.times.record
+        };
+        assert!(again().await.is_some());
+        // Nobody was asked.
+        assert_eq!(again().await, None);
+        tokio::time::sleep(ttl).await;
+        assert!(again().await.is_some());
+        running.stop().await;
+    });
+}
+
+#[test]
 fn every_failure_of_dns_ends_in_plain_tls() {
     let chain = with_root("ecdsa-p256");
     let files = Files::new(&chain);

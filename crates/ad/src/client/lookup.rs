@@ -37,17 +37,20 @@ pub struct Found {
     pub chains: usize,
 }
 
-/// Looks the record of `name` up on a task of its own.
+/// Looks the record of `name` up on a task of its own, and has `keep` see it.
 pub(super) fn spawn(
     dns: &Arc<Client>,
     context: &SslContext,
     record_type: RecordType,
     name: &str,
+    keep: impl FnOnce(String, &Looked) + Send + 'static,
 ) -> JoinHandle<Looked> {
     let (dns, context, name) = (Arc::clone(dns), context.clone(), name.to_owned());
     tokio::spawn(async move {
         let looked = look_up(&dns, &context, record_type, &name).await;
-        looked.unwrap_or_else(|error| none(Outcome::NoRecord, error.to_string()))
+        let looked = looked.unwrap_or_else(|error| none(Outcome::NoRecord, error.to_string()));
+        keep(name, &looked);
+        looked
     })
 }
 

@@ -43,11 +43,22 @@ impl<'a> Draft<'a> {
         mut self,
         content: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
     ) -> Result<(), Failure> {
-        let mut out = BufWriter::new(self.file.as_file_mut());
+        let path = self.path;
+        let mut out = BufWriter::new(self.file());
         content(&mut out)
             .and_then(|()| out.flush())
-            .map_err(|error| cannot_write(self.path, error))?;
+            .map_err(|error| cannot_write(path, error))?;
         drop(out);
+        self.finish()
+    }
+
+    /// Where the content goes.
+    pub(super) fn file(&mut self) -> &mut File {
+        self.file.as_file_mut()
+    }
+
+    /// Gives the file its name.
+    pub(super) fn finish(self) -> Result<(), Failure> {
         self.file
             .persist(self.path)
             .map_err(|error| cannot_write(self.path, error.error))?;
