@@ -140,17 +140,20 @@ pub(crate) fn schedule_idle() -> io::Result<()> {
     schedule(libc::SCHED_IDLE, 0)
 }
 
-/// Has the process that a command starts end with the calling thread.
-pub(crate) fn die_with_parent(command: &mut Command) {
-    let die = || {
+/// Has the process that a command starts end with the calling thread, and run under `SCHED_FIFO` with
+/// this priority if it may.
+pub(crate) fn serve_this_thread(command: &mut Command, priority: i32) {
+    let prepare = move || {
+        // Where the machine does not allow it, lateness shows it.
+        let _ = schedule_fifo(priority);
         // SAFETY: prctl with these arguments touches no memory, and may be called after a fork.
         match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }
     };
-    // SAFETY: what runs between fork and exec is one system call.
-    unsafe { command.pre_exec(die) };
+    // SAFETY: what runs between fork and exec is two system calls.
+    unsafe { command.pre_exec(prepare) };
 }
 
 fn schedule(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {

@@ -23,6 +23,8 @@ const NAMED: &str = "named";
 const UNBOUND: &str = "unbound";
 /// How long a server may take to start, and the resolver to answer at first.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Below the engine's own threads, above all else: elsewhere they would have a machine of their own.
+const PRIORITY: i32 = 30;
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Moves the calling thread between the namespaces of both sides.
@@ -194,7 +196,7 @@ impl Process {
         let failed = |reason: String| DnsError::Start { program, reason };
         let log = folder.join(format!("{program}.log"));
         let output = File::create(&log).map_err(DnsError::Write)?;
-        sys::die_with_parent(&mut command);
+        sys::serve_this_thread(&mut command, PRIORITY);
         let child = command
             .current_dir(folder)
             .stdin(Stdio::null())
