@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{cell, measure, prepare};
-use lastbyte::lab::PreparedArm;
 use lastbyte::results::{Outcome, Row};
 use lastbyte_link::{Bytes, Direction, Link};
 use lastbyte_pki::{Chain, PkiError, test_chains};
@@ -295,15 +294,10 @@ fn chains_that_a_client_must_refuse() {
         ),
     ];
     for (make, reason) in chains {
-        let arm = prepare(ARM).arm;
-        let chain = make().unwrap();
-        let stack = stack(&TlsConfig::new(arm.group, &chain)).unwrap();
-        let prepared = PreparedArm {
-            arm,
-            chain,
-            client_chain: None,
-            stack,
-        };
+        let mut prepared = prepare(ARM);
+        prepared.chain = make().unwrap();
+        let config = TlsConfig::new(prepared.arm.group, &prepared.chain);
+        prepared.stack = stack(&config).unwrap();
         let run = measure(prepared, cell(link(), Bytes(0)), 2, TIMEOUT);
         let rows: Vec<_> = run.samples.iter().flat_map(|sample| &sample.rows).collect();
         assert_eq!(rows.len(), 2);

@@ -26,8 +26,8 @@ use lastbyte_tls::TlsError;
 
 pub use boot::can_boot as can_boot_kernels;
 pub(crate) use boot::{COMMAND as BOOT_COMMAND, TRACE_COMMAND, main as boot_main, try_trace};
-pub use dns::DnsError;
 pub(crate) use dns::find_programs as find_dns_programs;
+pub use dns::{DnsError, PreparedDelivery};
 pub use expected::expected;
 pub use guest::NetemError;
 pub(crate) use guest::{COMMAND as GUEST_COMMAND, main as guest_main};

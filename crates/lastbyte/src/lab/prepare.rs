@@ -21,7 +21,7 @@ pub struct PreparedArm {
     /// Its stack, configured for both sides.
     pub stack: Box<dyn Stack>,
     /// What DNS delivers, if it does.
-    pub(crate) delivery: Option<PreparedDelivery>,
+    pub delivery: Option<PreparedDelivery>,
 }
 
 impl PreparedArm {

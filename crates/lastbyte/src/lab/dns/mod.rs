@@ -19,7 +19,7 @@ use std::time::Duration;
 use pqtlsad::record::Fragment;
 
 pub(super) use lookup::{Delivery, FIRST, Step};
-pub(crate) use prepared::PreparedDelivery;
+pub use prepared::PreparedDelivery;
 pub(super) use prepared::of_stack;
 pub(super) use resolver::{Answer as ResolverAnswer, Question, Resolver};
 pub(crate) use servers::find_programs;

@@ -15,7 +15,7 @@ use super::{Published, poison};
 use crate::study::{Arm, DnsCache, DnsDelivery, EndEntity};
 
 /// An arm's chain, in part in DNS.
-pub(crate) struct PreparedDelivery {
+pub struct PreparedDelivery {
     /// What is in DNS.
     pub(crate) published: Published,
     /// What clients trust.

@@ -19,6 +19,7 @@ use pqtlsad::record::{RecordType, owner};
 
 use super::{DnsError, FIRST, Published};
 use crate::lab::endpoint::open_socket;
+use crate::lab::sys;
 use crate::study::{Congestion, DnsCache};
 
 /// Bytes before a message on a TCP connection.
@@ -189,6 +190,10 @@ impl Resolver {
                 Err(error) => return Err(gone(error)),
             }
         }
+        // As after a pause, which each client has. All clients of a block share this connection; else the
+        // kernel would call it interactive and hold acknowledgements back, for which Unbound waits.
+        // One that is not connected yet refuses.
+        let _ = sys::acknowledge_at_once(self.socket.as_fd());
         let mut answers = Vec::new();
         while let Some(message) = next_message(&mut self.received) {
             let message = Message::from_octets(message)
