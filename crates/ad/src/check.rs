@@ -2,12 +2,12 @@
 
 use std::time::{Duration, SystemTime};
 
-use openssl::asn1::{Asn1Time, Asn1TimeRef};
 use openssl::error::ErrorStack;
 use openssl::nid::Nid;
 use openssl::x509::X509;
 use pqtlsad::Part;
 use pqtlsad::client::Outcome;
+use pqtlsad::server::expiry;
 
 use crate::client::{ConnectError, Connector, Found, Handshake, Use};
 
@@ -146,7 +146,7 @@ fn first_expiry<'a>(
 ) -> Result<Option<Expiry>, ErrorStack> {
     let mut first: Option<Expiry> = None;
     for certificate in certificates {
-        let at = system_time(certificate.not_after())?;
+        let at = expiry(certificate)?;
         if first.as_ref().is_none_or(|first| at < first.at) {
             first = Some(Expiry {
                 subject: subject(certificate),
@@ -156,13 +156,6 @@ fn first_expiry<'a>(
         }
     }
     Ok(first)
-}
-
-fn system_time(time: &Asn1TimeRef) -> Result<SystemTime, ErrorStack> {
-    let epoch = Asn1Time::from_unix(0)?;
-    let since = epoch.diff(time)?;
-    let seconds = i64::from(since.days) * 86_400 + i64::from(since.secs);
-    Ok(SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or_default()))
 }
 
 /// Its common name, or else its first DNS name.

@@ -445,7 +445,7 @@ impl Connector {
     }
 }
 
-/// The record, which may still be on its way.
+/// The record, which may still be on its way: one that comes too late is kept for the next connection.
 enum Record {
     Awaited(JoinHandle<Looked>),
     There(Box<Looked>),
@@ -480,15 +480,6 @@ impl Record {
             },
             Record::There(looked) => std::mem::replace(looked, absent(String::new())),
             Record::Taken => std::future::pending().await,
-        }
-    }
-}
-
-/// A lookup that comes too late is no longer needed.
-impl Drop for Record {
-    fn drop(&mut self) {
-        if let Record::Awaited(lookup) = self {
-            lookup.abort();
         }
     }
 }

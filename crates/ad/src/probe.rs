@@ -3,15 +3,14 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use openssl::error::ErrorStack;
-use openssl::ssl::{
-    ExtensionContext, Ssl, SslAlert, SslContext, SslMethod, SslVerifyMode, SslVersion,
-};
+use openssl::ssl::{Ssl, SslContext, SslMethod, SslVerifyMode, SslVersion};
 use pqtlsad::Digest;
+use pqtlsad::client::Answer;
 use pqtlsad::extension::ExtensionType;
+use pqtlsad::openssl::client;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_openssl::SslStream;
@@ -55,34 +54,23 @@ pub(crate) async fn accepts(
 ) -> Result<bool, ProbeError> {
     let io = |error| ProbeError::Io { server, error };
     let tls = |reason: String| ProbeError::Tls { server, reason };
-    let answer = Arc::default();
-    let ssl = ssl(name, *digest, number, Arc::clone(&answer));
-    let ssl = ssl.map_err(|error| tls(error.to_string()))?;
-    let asked = async {
-        let stream = TcpStream::connect(server).await.map_err(io)?;
-        let mut stream = SslStream::new(ssl, stream).map_err(|error| tls(error.to_string()))?;
-        let connected = Pin::new(&mut stream).connect().await;
-        connected.map_err(|error| tls(error.to_string()))
-    };
-    let asked = match timeout(PATIENCE, asked).await {
-        Ok(asked) => asked,
-        Err(_) => Err(io(io::ErrorKind::TimedOut.into())),
-    };
+    let late = |_| io(io::ErrorKind::TimedOut.into());
+    let ssl = ssl(name, *digest, number).map_err(|error| tls(error.to_string()))?;
+    let stream = timeout(PATIENCE, TcpStream::connect(server)).await;
+    let stream = stream.map_err(late)?.map_err(io)?;
+    let mut stream = SslStream::new(ssl, stream).map_err(|error| tls(error.to_string()))?;
+    let connected = timeout(PATIENCE, Pin::new(&mut stream).connect()).await;
     // The ServerHello has the answer. How the key is proved after it is not ours to judge: a carrier
     // certificate, for one, can't be.
-    let answer = *answer.lock().unwrap_or_else(PoisonError::into_inner);
-    match answer {
-        Some(answer) => Ok(answer == *digest),
-        None => asked.map(|()| false),
+    if let Some(Answer::Digest(answer)) = client::answer(stream.ssl()) {
+        return Ok(answer == *digest);
     }
+    let connected = connected.map_err(late)?;
+    connected.map_err(|error| tls(error.to_string()))?;
+    Ok(false)
 }
 
-fn ssl(
-    name: &str,
-    digest: Digest,
-    number: ExtensionType,
-    answer: Arc<Mutex<Option<Digest>>>,
-) -> Result<Ssl, ErrorStack> {
+fn ssl(name: &str, digest: Digest, number: ExtensionType) -> Result<Ssl, ErrorStack> {
     let signatures: Vec<_> = lastbyte_providers::signatures().collect();
     let mut context =
         lastbyte_providers::offering(
@@ -90,21 +78,10 @@ fn ssl(
             || SslContext::builder(SslMethod::tls_client()),
         )??;
     context.set_min_proto_version(Some(SslVersion::TLS1_3))?;
+    client::install(&mut context, number)?;
     context.set_verify(SslVerifyMode::NONE);
-    let hellos = ExtensionContext::CLIENT_HELLO
-        | ExtensionContext::TLS1_3_SERVER_HELLO
-        | ExtensionContext::TLS1_3_ONLY;
-    context.add_custom_ext(
-        number.0,
-        hellos,
-        move |_, _, _| Ok(Some(digest)),
-        move |_, _, data, _| {
-            let digest = Digest::from_bytes(data).ok_or(SslAlert::DECODE_ERROR)?;
-            *answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(digest);
-            Ok(())
-        },
-    )?;
     let mut ssl = Ssl::new(&context.build())?;
     ssl.set_hostname(name)?;
+    client::ask(&mut ssl, digest)?;
     Ok(ssl)
 }

@@ -87,6 +87,12 @@ pub enum PublishError {
         /// Their size.
         bytes: usize,
     },
+    /// The further records would be of names that no wildcard covers.
+    #[error(
+        "{0} stands for many names, and this takes several records, which need a name of their own: \
+         publish less with --from, or each name for itself"
+    )]
+    Wildcard(String),
     /// The name has records of the same type for another purpose.
     #[error(
         "{owner} has {record_type} records of another kind, which would be lost: use --type 65280"
@@ -124,7 +130,8 @@ pub fn count(chain: &PublicChain, part: Option<Part>, plan: &Plan) -> Result<usi
 }
 
 impl Publication {
-    /// The records of `name`: of each chain, so many certificates from the top.
+    /// The records of `name`, in lower case and without a dot at the end: of each chain, so many
+    /// certificates from the top.
     ///
     /// # Errors
     ///
@@ -135,12 +142,11 @@ impl Publication {
         record_type: RecordType,
         ttl: Duration,
     ) -> Result<Publication, PublishError> {
-        let name = name.trim_end_matches('.').to_ascii_lowercase();
         let mut owners = Vec::new();
         for (chain, count) in chains {
-            if !chain.is_for(&name) {
+            if !chain.is_for(name) {
                 return Err(PublishError::OtherName {
-                    name,
+                    name: name.to_owned(),
                     names: chain.names().to_vec(),
                 });
             }
@@ -149,7 +155,7 @@ impl Publication {
                 let index = fragment.index;
                 while owners.len() <= usize::from(index) {
                     owners.push(Owner {
-                        name: owner(&name, index)?,
+                        name: owner(name, index)?,
                         fragments: Vec::new(),
                     });
                 }
@@ -159,6 +165,9 @@ impl Publication {
                     owner.fragments.push(fragment);
                 }
             }
+        }
+        if name.starts_with("*.") && owners.len() > 1 {
+            return Err(PublishError::Wildcard(name.to_owned()));
         }
         let publication = Publication {
             record_type,

@@ -315,6 +315,7 @@ impl Server {
                 Ok(new) => {
                     chains.update(|chains| {
                         chains.rotate(new, now + self.config.ttl + PUBLISHING);
+                        chains.expire(now);
                     });
                     log.say("the chains are loaded again");
                     loaded = files;

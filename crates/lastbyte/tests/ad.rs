@@ -241,6 +241,16 @@ fn wrong_usage_is_told_in_one_line() {
             "there is no certificate",
         ),
         (
+            vec!["publish", NAME, "--chain", chain, "--ttl", "500ms"],
+            2,
+            "a TTL has whole seconds",
+        ),
+        (
+            vec!["fetch", "https://server.example/", "--extension", "51"],
+            2,
+            "OpenSSL has extension 51 itself: use another number",
+        ),
+        (
             vec!["publish", NAME, "--chain", "/nowhere"],
             2,
             "can't read \"/nowhere\"",

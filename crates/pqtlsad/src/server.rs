@@ -3,8 +3,9 @@
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
+use openssl::asn1::Asn1Time;
 use openssl::error::ErrorStack;
 use openssl::pkey::{PKey, Private, Public};
 use openssl::x509::{X509, X509Ref};
@@ -22,6 +23,7 @@ pub struct PublicChain {
     names: Vec<String>,
     /// Of the topmost one, two, … certificates.
     digests: Vec<Digest>,
+    valid_until: SystemTime,
 }
 
 /// A chain, and the key that a server signs with.
@@ -46,7 +48,10 @@ impl PublicChain {
         let digests = (1..=ders.len())
             .map(|count| Ok(topmost(&ders, count)?.digest()))
             .collect::<Result<_, ListError>>()?;
+        let expiries = certificates.iter().map(|certificate| expiry(certificate));
+        let valid_until = expiries.collect::<Result<Vec<_>, _>>()?.into_iter().min();
         Ok(PublicChain {
+            valid_until: valid_until.unwrap_or(SystemTime::UNIX_EPOCH),
             certificates,
             ders,
             key,
@@ -82,6 +87,11 @@ impl PublicChain {
     /// The DNS names that it is for, in lower case.
     pub fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// When the first of its certificates expires.
+    pub fn valid_until(&self) -> SystemTime {
+        self.valid_until
     }
 
     /// Bytes of each certificate's DER, the end-entity's first.
@@ -216,6 +226,18 @@ impl fmt::Debug for Chain {
     }
 }
 
+/// When a certificate expires.
+///
+/// # Errors
+/// OpenSSL's, for a time that is none.
+pub fn expiry(certificate: &X509Ref) -> Result<SystemTime, ErrorStack> {
+    const DAY: i64 = 86_400;
+    let since = Asn1Time::from_unix(0)?.diff(certificate.not_after())?;
+    let seconds = i64::from(since.days) * DAY + i64::from(since.secs);
+    let seconds = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
+    Ok(SystemTime::UNIX_EPOCH + seconds)
+}
+
 fn topmost(ders: &[Vec<u8>], count: usize) -> Result<CertificateList, ListError> {
     CertificateList::new(ders.iter().rev().take(count).cloned().collect())
 }
@@ -261,16 +283,28 @@ struct Previous {
 /// What a server sends to one client.
 #[derive(Clone, Debug)]
 pub enum Selection {
-    /// All but the topmost `omitted` certificates of this chain: the client has them.
-    Without {
-        /// The chain.
-        chain: Arc<Chain>,
-        /// Certificates that are left out, from the top.
-        omitted: usize,
-    },
+    /// One of these chains, without what the client has: whichever it can verify, the first if it can
+    /// verify several of one algorithm. There is at least one, and no other if the client has it whole.
+    Without(Vec<Omission>),
     /// One of these chains, whole: whichever the client can verify. They are those of the name that it
     /// asked for, or of the first chain if none is for that.
     Whole(Vec<Arc<Chain>>),
+}
+
+/// A chain that is not sent whole.
+#[derive(Clone, Debug)]
+pub struct Omission {
+    /// The chain.
+    pub chain: Arc<Chain>,
+    /// Certificates that are left out, from the top.
+    pub omitted: usize,
+}
+
+impl Omission {
+    /// Whether even the end-entity is left out.
+    pub fn is_whole(&self) -> bool {
+        self.omitted == self.chain.certificates().len()
+    }
 }
 
 impl Chains {
@@ -283,13 +317,15 @@ impl Chains {
     }
 
     /// Sends `chains` from now on. Those that they replace stay good for whoever has them from DNS until
-    /// `until`: the records' TTL after the last moment at which one of them can have been answered.
+    /// `until`: the records' TTL after the last moment at which one of them can have been answered. If one
+    /// expires before that, it is good no longer.
     pub fn rotate(&mut self, chains: Vec<Chain>, until: SystemTime) {
         let new = Chains::new(chains).current;
         let is_new = |digest: Digest| new.iter().any(|chain| chain.digest() == digest);
         self.previous.retain(|old| !is_new(old.chain.digest()));
         for chain in std::mem::replace(&mut self.current, new.clone()) {
             if !is_new(chain.digest()) {
+                let until = until.min(chain.valid_until());
                 self.previous.push(Previous { chain, until });
             }
         }
@@ -317,13 +353,14 @@ impl Chains {
         if let Some(digest) = digest {
             let previous = self.previous.iter().map(|old| &old.chain);
             let all = self.current.iter().chain(previous);
-            let mut matching = all.filter(|chain| is_candidate(chain)).filter_map(|chain| {
+            let matching = all.filter(|chain| is_candidate(chain)).filter_map(|chain| {
                 let omitted = chain.matches(digest)?;
                 let chain = Arc::clone(chain);
-                Some(Selection::Without { chain, omitted })
+                Some(Omission { chain, omitted })
             });
-            if let Some(selection) = matching.next() {
-                return selection;
+            let matching: Vec<_> = matching.collect();
+            if !matching.is_empty() {
+                return Selection::Without(matching);
             }
         }
         let candidates = self.current.iter().filter(|chain| is_candidate(chain));

@@ -94,7 +94,11 @@ pub fn validate(delivered: Delivered, name: &str, trust: &Trust<'_>) -> Result<O
     }
     let links = certificates.iter().zip(certificates.iter().skip(1));
     for (issuer, certificate) in links {
-        if issuer.issued(certificate) != X509VerifyResult::OK {
+        let is_signed = || {
+            let key = issuer.public_key()?;
+            certificate.verify(&key)
+        };
+        if issuer.issued(certificate) != X509VerifyResult::OK || !is_signed().unwrap_or(false) {
             return Err(invalid("its certificates are not a chain".to_owned()));
         }
     }

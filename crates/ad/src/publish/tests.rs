@@ -32,6 +32,20 @@ fn what_clients_could_not_use_is_refused() {
         "the chain is for server.example, www.server.example, not for other.example: clients would not use it"
     );
     let slh = slh_dsa();
+    let wildcard = test_chains::for_name("*.example").unwrap();
+    let mut certificates = wildcard.certificates()[..1].to_vec();
+    certificates.extend_from_slice(slh.certificates());
+    let wildcard = PublicChain::new(certificates).unwrap();
+    let publish = |count| {
+        let chains = [(&wildcard, count)];
+        Publication::new("*.example", chains, RecordType::DEFAULT, TTL)
+    };
+    publish(1).unwrap();
+    let several = publish(3).unwrap_err().to_string();
+    assert!(
+        several.starts_with("*.example stands for many names"),
+        "{several}"
+    );
     let long = publication(&[(&slh, 1), (&slh_dsa_shake(), 1)])
         .unwrap_err()
         .to_string();

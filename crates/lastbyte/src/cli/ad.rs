@@ -19,7 +19,7 @@ use lastbyte_ad::client::{ConnectError, Connector, Settings};
 use lastbyte_ad::dns::{Client, Server, TlsServer};
 use lastbyte_link::{UnitError, parse_duration};
 use pqtlsad::extension::ExtensionType;
-use pqtlsad::openssl::EndEntity;
+use pqtlsad::openssl::{EndEntity, is_free};
 use pqtlsad::record::RecordType;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -77,7 +77,7 @@ struct ClientOptions {
 #[derive(Debug, Args)]
 struct Mechanism {
     /// The number of the TLS extension
-    #[arg(long, value_name = "NUMBER", default_value = "64")]
+    #[arg(long, value_name = "NUMBER", default_value = "64", value_parser = extension)]
     extension: ExtensionType,
 }
 
@@ -196,6 +196,26 @@ impl FromStr for Address {
             ip: address.ip(),
             port: Some(address.port()),
         })
+    }
+}
+
+fn extension(text: &str) -> Result<ExtensionType, String> {
+    let number: ExtensionType = text.parse().map_err(|error| format!("{error}"))?;
+    match is_free(number) {
+        true => Ok(number),
+        false => Err(format!(
+            "OpenSSL has extension {number} itself: use another number"
+        )),
+    }
+}
+
+/// A TTL has whole seconds (RFC 2181, section 8).
+fn ttl(text: &str) -> Result<Duration, String> {
+    const MOST: u64 = (1 << 31) - 1;
+    let ttl = parse_duration(text).map_err(|error| error.to_string())?;
+    match (1..=MOST).contains(&ttl.as_secs()) && ttl.subsec_nanos() == 0 {
+        true => Ok(ttl),
+        false => Err(format!("a TTL has whole seconds, from 1s to {MOST}s")),
     }
 }
 

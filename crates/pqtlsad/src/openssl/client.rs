@@ -16,8 +16,9 @@ use crate::validate::Offer;
 
 /// What this connection offers, and what it got.
 struct Offered {
-    offer: Offer,
-    end_entity: EndEntity,
+    digest: Digest,
+    /// What is behind the digest, if anything is.
+    certificates: Option<(Offer, EndEntity)>,
     answer: Mutex<Answer>,
 }
 
@@ -28,7 +29,7 @@ impl Offered {
 
     /// Whether the server leaves out just what was offered.
     fn is_echoed(&self) -> bool {
-        self.answer() == Answer::Digest(*self.offer.digest())
+        self.answer() == Answer::Digest(self.digest)
     }
 }
 
@@ -48,7 +49,7 @@ pub fn install(context: &mut SslContextBuilder, number: ExtensionType) -> Result
     context.add_custom_ext(
         number.0,
         hellos(),
-        move |ssl, _, _| Ok(ssl.ex_data(index).map(|offered| *offered.offer.digest())),
+        move |ssl, _, _| Ok(ssl.ex_data(index).map(|offered| offered.digest)),
         move |ssl, _, data, _| {
             let digest = Digest::from_bytes(data).ok_or(SslAlert::DECODE_ERROR)?;
             if let Some(offered) = ssl.ex_data(index) {
@@ -74,21 +75,42 @@ pub fn offer(ssl: &mut SslRef, offer: Offer, end_entity: EndEntity) -> Result<()
         let types = [certificate_type::RAW_PUBLIC_KEY, certificate_type::X509];
         ffi::set_server_certificate_types(ssl, &types)?;
     }
-    ssl.set_ex_data(
-        super::index(&OFFERED)?,
-        Offered {
-            offer,
-            end_entity,
-            answer: Mutex::new(Answer::None),
-        },
-    );
+    let digest = *offer.digest();
+    say(ssl, digest, Some((offer, end_entity)))
+}
+
+/// Has this connection's ClientHello say a digest without having what it stands for: to learn what the
+/// server answers. Where the server leaves it out, the chain can't be verified.
+///
+/// # Errors
+/// OpenSSL's.
+pub fn ask(ssl: &mut SslRef, digest: Digest) -> Result<(), ErrorStack> {
+    say(ssl, digest, None)
+}
+
+fn say(
+    ssl: &mut SslRef,
+    digest: Digest,
+    certificates: Option<(Offer, EndEntity)>,
+) -> Result<(), ErrorStack> {
+    let offered = Offered {
+        digest,
+        certificates,
+        answer: Mutex::new(Answer::None),
+    };
+    ssl.set_ex_data(super::index(&OFFERED)?, offered);
     Ok(())
+}
+
+/// What the ServerHello has answered so far. None if nothing was said.
+pub fn answer(ssl: &SslRef) -> Option<Answer> {
+    Some(ssl.ex_data(*OFFERED.get()?)?.answer())
 }
 
 /// What became of the offer, once the handshake has succeeded. None if there was no offer.
 pub fn outcome(ssl: &SslRef) -> Option<Result<(), Fallback>> {
     let offered = ssl.ex_data(*OFFERED.get()?)?;
-    Some(offered.answer().outcome(offered.offer.digest()))
+    Some(offered.answer().outcome(&offered.digest))
 }
 
 /// Verifies what the server sent, with what DNS delivered if that is what the server left out.
@@ -107,9 +129,7 @@ fn verify_whole(context: &mut X509StoreContextRef) -> Result<bool, ErrorStack> {
     let ssl = X509StoreContext::ssl_idx()?;
     let offered = OFFERED.get().and_then(|index| {
         let offered = context.ex_data(ssl)?.ex_data(*index)?;
-        offered
-            .is_echoed()
-            .then(|| (offered.offer.clone(), offered.end_entity))
+        offered.certificates.clone().filter(|_| offered.is_echoed())
     });
     let Some((offer, end_entity)) = offered else {
         // A raw public key that nothing vouches for is refused here.

@@ -262,6 +262,15 @@ pub(super) fn change_key(certificate: &mut X509, key: &PKeyRef<Public>) -> Resul
     }
 }
 
+/// Whether OpenSSL has an extension of this number itself.
+pub(super) fn is_built_in(number: u16) -> bool {
+    unsafe extern "C" {
+        fn SSL_extension_supported(number: std::ffi::c_uint) -> c_int;
+    }
+    // SAFETY: it looks a number up.
+    unsafe { SSL_extension_supported(number.into()) == 1 }
+}
+
 /// Whether a certificate may sign others.
 pub(crate) fn is_ca(certificate: &X509Ref) -> bool {
     // SAFETY: the certificate is alive; OpenSSL caches its extensions under a lock.

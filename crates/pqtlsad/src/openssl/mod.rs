@@ -10,6 +10,8 @@ use openssl::error::ErrorStack;
 use openssl::ex_data::Index;
 use openssl::ssl::{ExtensionContext, Ssl};
 
+use crate::extension::ExtensionType;
+
 /// Both hellos; a HelloRetryRequest says nothing, and the second ClientHello repeats the first.
 fn hellos() -> ExtensionContext {
     ExtensionContext::CLIENT_HELLO
@@ -21,6 +23,11 @@ fn hellos() -> ExtensionContext {
 mod certificate_type {
     pub(super) const X509: u8 = 0;
     pub(super) const RAW_PUBLIC_KEY: u8 = 2;
+}
+
+/// Whether an extension can have this number: OpenSSL has many itself.
+pub fn is_free(number: ExtensionType) -> bool {
+    !ffi::is_built_in(number.0)
 }
 
 /// How the end-entity's key is proved when even the end-entity comes from DNS: TLS 1.3 forbids an empty

@@ -9,11 +9,11 @@ use openssl::hash::MessageDigest;
 use openssl::pkey::{Id, PKey, Private, Public};
 use openssl::ssl::{ClientHelloResponse, Ssl, SslAlert, SslContextBuilder, SslMode, SslRef};
 use openssl::stack::Stack;
-use openssl::x509::{X509, X509Builder};
+use openssl::x509::{X509, X509Builder, X509Ref};
 
 use super::{EndEntity, certificate_type, ffi, hellos};
 use crate::extension::{self, ExtensionType};
-use crate::server::{Chain, Selection, SharedChains};
+use crate::server::{Chain, Omission, Selection, SharedChains};
 use crate::{Digest, Part};
 
 /// What this connection's client gets.
@@ -84,10 +84,16 @@ pub fn install(
 /// How many certificates were left out of this handshake, and what they are.
 pub fn omitted(ssl: &SslRef) -> Option<(Part, usize)> {
     let chosen = ssl.ex_data(*CHOSEN.get()?)?;
-    match &chosen.selection {
-        Selection::Without { chain, omitted } => Some((chain.part(*omitted), *omitted)),
-        Selection::Whole(_) => None,
-    }
+    let Selection::Without(omissions) = &chosen.selection else {
+        return None;
+    };
+    let sent = ssl.certificate()?;
+    let mut all = omissions.iter();
+    // A carrier stands for the only one that there is.
+    let Omission { chain, omitted } = all
+        .find(|omission| is_same(omission.chain.end_entity(), sent))
+        .or(omissions.first())?;
+    Some((chain.part(*omitted), *omitted))
 }
 
 fn choose(
@@ -126,7 +132,7 @@ impl Chosen {
 
     fn leaves_out_all(&self) -> bool {
         match &self.selection {
-            Selection::Without { chain, omitted } => *omitted == chain.certificates().len(),
+            Selection::Without(omissions) => omissions.iter().any(Omission::is_whole),
             Selection::Whole(_) => false,
         }
     }
@@ -140,11 +146,19 @@ fn prepare(ssl: &mut SslRef, index: Index<Ssl, Chosen>) -> Result<(), ErrorStack
     let is_carrier =
         chosen.leaves_out_all() && !chosen.is_raw_key() && chosen.end_entity == EndEntity::Carrier;
     match chosen.selection.clone() {
-        Selection::Without { chain, .. } if is_carrier => use_carrier(ssl, &chain),
-        Selection::Without { chain, omitted } => {
-            // The end-entity stands there even if only its key is sent.
-            let sent = chain.certificates().len().saturating_sub(omitted).max(1);
-            use_chain(ssl, &chain, sent)
+        Selection::Without(omissions) => {
+            // Of one algorithm, what is used last stays.
+            omissions
+                .iter()
+                .rev()
+                .try_for_each(|Omission { chain, omitted }| {
+                    if is_carrier {
+                        return use_carrier(ssl, chain);
+                    }
+                    // The end-entity stands there even if only its key is sent.
+                    let sent = chain.certificates().len().saturating_sub(*omitted).max(1);
+                    use_chain(ssl, chain, sent)
+                })
         }
         Selection::Whole(chains) => chains
             .iter()
@@ -166,14 +180,19 @@ fn answer(ssl: &SslRef, index: Index<Ssl, Chosen>) -> Option<Digest> {
     let chosen = ssl.ex_data(index)?;
     let offered = chosen.offered.filter(|_| !ssl.session_reused())?;
     match &chosen.selection {
-        Selection::Without { .. } => Some(offered),
+        Selection::Without(_) => Some(offered),
         Selection::Whole(chains) => {
             let sent = ssl.certificate()?;
             let mut chains = chains.iter();
-            let sent = chains.find(|chain| chain.end_entity().as_ptr() == sent.as_ptr())?;
+            let sent = chains.find(|chain| is_same(chain.end_entity(), sent))?;
             Some(sent.digest())
         }
     }
+}
+
+/// OpenSSL keeps the very certificate that it was given.
+fn is_same(own: &X509Ref, sent: &X509Ref) -> bool {
+    own.as_ptr() == sent.as_ptr()
 }
 
 /// Sends a certificate that carries the end-entity's digest, and signs with the end-entity's key.

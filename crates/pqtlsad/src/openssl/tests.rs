@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use lastbyte_pki::{KeyAlgorithm, test_chains};
+use lastbyte_pki::{ChainSpec, KeyAlgorithm, test_chains};
 
 use super::{EndEntity, client, server};
 use crate::Part;
@@ -218,6 +218,35 @@ fn several_algorithms_of_one_name_each_match_their_own_records() {
     old.set_sigalgs_list("ecdsa_secp256r1_sha256").unwrap();
     let server = fixtures::server(&chains, EndEntity::RawPublicKey);
     connect(old, server, None).unwrap();
+}
+
+#[test]
+fn chains_of_one_ca_are_all_offered_to_whoever_has_that() {
+    // One root and one intermediate for both.
+    let ecdsa_spec = spec(KeyAlgorithm::EcdsaP256);
+    let ml_dsa_spec = ChainSpec {
+        leaf: ML_DSA,
+        ..ecdsa_spec.clone()
+    };
+    let (ml_dsa, root) = chain(&ml_dsa_spec);
+    let (ecdsa, same_root) = chain(&ecdsa_spec);
+    assert_eq!(root.to_der().unwrap(), same_root.to_der().unwrap());
+    let offer = checked(delivered(&ml_dsa, 2), &root).unwrap();
+    let chains = shared(vec![ml_dsa, ecdsa]);
+    for (algorithms, certificate) in [
+        ("ecdsa_secp256r1_sha256", "id-ecPublicKey"),
+        ("mldsa65:ecdsa_secp256r1_sha256", "id-ml-dsa-65"),
+    ] {
+        let mut client = fixtures::client(&root);
+        client.set_sigalgs_list(algorithms).unwrap();
+        let server = fixtures::server(&chains, EndEntity::RawPublicKey);
+        let offered = Some((offer.clone(), EndEntity::RawPublicKey));
+        let done = connect(client, server, offered).unwrap();
+        assert_eq!(outcome(&done), Some(Outcome::Used));
+        let sent = done.client.ssl().peer_certificate().unwrap();
+        let algorithm = super::ffi::key_algorithm(&sent);
+        assert_eq!(algorithm.short_name().unwrap(), certificate);
+    }
 }
 
 /// Where the extension begins in a hello, its type included.

@@ -316,3 +316,22 @@ fn names_must_chain() {
         invalid("its certificates are not a chain")
     );
 }
+
+#[test]
+fn a_forged_root_of_the_true_name_is_noticed() {
+    let ca = || [BasicConstraints::new().critical().ca().build().unwrap()];
+    let (root, root_key) = issue("root", None, &ca());
+    let (forged, _) = issue("root", None, &ca());
+    let (middle, middle_key) = issue("middle", Some((&root, &root_key)), &ca());
+    let (end, _) = issue(
+        "end",
+        Some((&middle, &middle_key)),
+        &end_entity_extensions(),
+    );
+    checked(whole(&[&root, &middle, &end]), &root).unwrap();
+    // OpenSSL alone would build its path around it.
+    assert_eq!(
+        refused(checked(whole(&[&forged, &middle, &end]), &root)),
+        invalid("its certificates are not a chain")
+    );
+}

@@ -12,7 +12,7 @@ use lastbyte_ad::publish::{Event, PublishError, Source, SourceError, Watch, watc
 use pqtlsad::Part;
 use pqtlsad::flight::InitialWindow;
 
-use super::{Address, Mechanism, Type, block_on, duration, stopped, tell};
+use super::{Address, Mechanism, Type, block_on, stopped, tell, ttl};
 use crate::cli::{Failure, print};
 
 /// Publishes certificates from the top of a chain downwards.
@@ -35,7 +35,7 @@ pub(crate) struct Publish {
     #[arg(long, value_name = "SEGMENTS", default_value = "10", value_parser = value_parser!(u32).range(1..=1000))]
     initcwnd: u32,
     /// How long resolvers may keep the records
-    #[arg(long, value_name = "TIME", default_value = "3600s", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "3600s", value_parser = ttl)]
     ttl: Duration,
     #[command(flatten)]
     record_type: Type,
@@ -58,7 +58,8 @@ pub(crate) struct Publish {
 impl Publish {
     pub(super) fn run(self) -> Result<(), Failure> {
         let source = Source {
-            name: self.name.clone(),
+            // As the server's certificates have it.
+            name: self.name.trim_end_matches('.').to_ascii_lowercase(),
             files: self.chain.clone(),
             part: self.from,
             window: InitialWindow {

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 
-use super::{Mechanism, Proof, duration, stopped, tell};
+use super::{Mechanism, Proof, duration, stopped, tell, ttl};
 use crate::cli::Failure;
 
 /// Ends TLS 1.3 in front of any TCP or HTTP server.
@@ -37,7 +37,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "HOST:PORT")]
     backend: String,
     /// How long resolvers may keep the records: as given to `lastbyte ad publish`
-    #[arg(long, value_name = "TIME", default_value = "3600s", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "3600s", value_parser = ttl)]
     ttl: Duration,
     #[command(flatten)]
     mechanism: Mechanism,
