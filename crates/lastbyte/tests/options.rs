@@ -265,11 +265,11 @@ fn what_a_server_refuses_is_told_and_costs_what_it_costs() {
             assert!(row.wire.certificate_bytes > 0);
             assert!(row.times.ttfb.unwrap() >= Duration::from_millis(60));
         }
-        assert_eq!(
-            sample.validity(&arm),
-            Validity::Invalid(problem.to_owned()),
-            "{option}"
-        );
+        // A machine that was busy has something to add.
+        match sample.validity(&arm) {
+            Validity::Invalid(reason) => assert!(reason.starts_with(problem), "{option}: {reason}"),
+            Validity::Valid => panic!("{option}"),
+        }
     }
 }
 
