@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use lastbyte::results::{
-    Dns, CpuCosts, EngineReport, Environment, Lateness, Outcome, Part, PartHeader, Resumption, Row,
+    CpuCosts, Dns, EngineReport, Environment, Lateness, Outcome, Part, PartHeader, Resumption, Row,
     TcpStats, Times, Validity, Wire, read_part, write_part,
 };
 use lastbyte::study::{BlockId, Study};
