@@ -38,7 +38,7 @@ pub enum EndEntity {
     #[default]
     RawPublicKey,
     /// An experiment: a certificate that carries nothing but the end-entity's SHA-256, where its key would
-    /// be. It is smaller than a key, and no TLS stack knows it.
+    /// be. It is smaller than a key of ML-DSA, and no TLS stack knows it.
     Carrier,
 }
 
