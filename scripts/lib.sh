@@ -34,17 +34,89 @@ need_component() {
     (cd "$root" && rustup component add "$1" >&2)
 }
 
-# need_cargo_deny: any version that is on PATH will do, else one is kept out of the repository.
+# need_tool NAME VERSION OPTION...: a program of crates.io, on PATH from now on. Any version that is there
+# will do, else one is compiled, which takes minutes, and kept outside the repository.
+need_tool() {
+    local name=$1 version=$2 home
+    shift 2
+    command -v "$name" >/dev/null && return
+    home=$(cache)/tools/$name-$version
+    PATH=$PATH:$home/bin
+    command -v "$name" >/dev/null && return
+    say "installing $name $version in $home (takes minutes)"
+    # Not optimised: it compiles in half the time, and still does its work within seconds.
+    env --unset=CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=false \
+        cargo install --debug --locked "$name" --version "$version" --root "$home" "$@" >&2
+}
+
 need_cargo_deny() {
-    local version=0.20.2 tools
-    command -v cargo-deny >/dev/null && return
-    tools=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/lastbyte/tools/cargo-deny-$version
-    PATH=$tools/bin:$PATH
-    command -v cargo-deny >/dev/null && return
-    say "installing cargo-deny $version in $tools (needed to check dependencies; takes minutes)"
-    # Not optimised: it compiles in half the time, and still checks within seconds.
-    CARGO_PROFILE_DEV_DEBUG=false \
-        cargo install --debug --locked cargo-deny --version "$version" --root "$tools" >&2
+    need_tool cargo-deny 0.20.2
+}
+
+need_nextest() {
+    need_tool cargo-nextest 0.9.151 --no-default-features --features default-no-update
+}
+
+# Where Lastbyte keeps what outlives a checkout.
+cache() {
+    printf '%s\n' "${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/lastbyte"
+}
+
+# keep_target: has cargo build outside the checkout, so that the next checkout finds what other people
+# wrote already compiled. One folder for each compiler, list of dependencies and profile; others are
+# removed. Where a run has it already, or it can't be had, the checkout has a folder of its own.
+keep_target() {
+    local folders key folder lock
+    folders=$(cache)/target
+    key=$( (cd "$root" && rustc --version --verbose &&
+        cat Cargo.lock Cargo.toml .cargo/config.toml scripts/configure-openssl) |
+        sha256sum | head --bytes 16)
+    folder=$folders/$key
+    mkdir -p "$folders" 2>/dev/null && [[ -w $folders ]] || return 0
+    exec {lock}>"$folders/lock"
+    if ! flock --nonblock "$lock"; then
+        say "another run uses $folders: building in $root/target"
+        return 0
+    fi
+    find "$folders" -mindepth 1 -maxdepth 1 -type d ! -name "$key" -exec rm -rf {} + || return 0
+    # The last run with it was broken off while it was written to, or something has happened to it.
+    if [[ -e $folder && $(cat "$folder/whole" 2>/dev/null) != "$(compiled "$folder")" ]]; then
+        say "$folder is damaged: building all again"
+        rm -rf "$folder"
+    fi
+    mkdir -p "$folder" && rm -f "$folder/whole" || return 0
+    kept=$folder
+    export CARGO_TARGET_DIR=$folder
+    # Each checkout compiles this workspace for itself; what the last one left would only grow.
+    (cd "$root" && cargo clean --quiet --release --locked --workspace) || return 0
+    rm -rf "$folder/tmp"
+}
+
+# target_is_whole: what keep_target chose can be used again.
+target_is_whole() {
+    [[ -z ${kept-} ]] || compiled "$kept" >"$kept/whole" || rm -f "$kept/whole"
+}
+
+# compiled FOLDER: a digest of what compilers have made of other people's code there.
+compiled() {
+    find "$1/release" \( -name "*.rlib" -o -name "*.rmeta" -o -name "*.a" \) \
+        ! -name "*lastbyte*" ! -name "*pqtlsad*" -printf '%P %s\n' 2>/dev/null | sort | sha256sum
+}
+
+# need_space GIGABYTES: of the disk that is built on.
+need_space() {
+    local folder=${CARGO_TARGET_DIR:-$root/target} free
+    mkdir -p "$folder" || give_up "$folder can't be made"
+    free=$(free_space)
+    ((free >= $1)) || give_up "$free GB are free for $folder, and $1 GB are needed: free some," \
+        "or name another folder with CARGO_TARGET_DIR"
+}
+
+# In whole gigabytes.
+free_space() {
+    local kibibytes
+    kibibytes=$(df --output=avail "${CARGO_TARGET_DIR:-$root/target}" | tail --lines 1)
+    printf '%s\n' $((kibibytes >> 20))
 }
 
 # need_peers: what the interop tests speak with, Debian's as packages and PyPI's in an environment
@@ -53,7 +125,7 @@ need_peers() {
     local requirements=$root/crates/tls/tests/interop/requirements.txt home started=$SECONDS
     need_packages "as peers, by the interop tests" \
         certutil chromium curl nginx openssl python3-venv
-    home=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/lastbyte/tools/peers
+    home=$(cache)/tools/peers
     export LASTBYTE_PEERS=$home
     # The requirements are copied last, so what was interrupted is made again.
     cmp --silent "$requirements" "$home/requirements.txt" && return

@@ -7,19 +7,18 @@ mod tcp;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lastbyte_flights::flights_needed;
-use lastbyte_tls::KeyLog;
+use lastbyte_tls::key_log;
 use lastbyte_tls::observer::{Observation, Side};
 use openssl::error::ErrorStack;
-use openssl::ex_data::Index;
-use openssl::ssl::{Ssl, SslContext, SslMethod, SslRef, SslVerifyMode, SslVersion};
+use openssl::ssl::{Ssl, SslContext, SslMethod, SslRef, SslVerifyMode};
 use openssl::x509::{X509, X509VerifyResult};
 use pqtlsad::client::{Cache, Decision, Fallback, Lookup, Outcome, Race};
 use pqtlsad::extension::ExtensionType;
-use pqtlsad::flight::InitialWindow;
+use pqtlsad::flight::{self, InitialWindow};
 use pqtlsad::openssl::{EndEntity, client};
 use pqtlsad::record::RecordType;
 use pqtlsad::validate::Offer;
@@ -32,6 +31,7 @@ pub use self::lookup::{Found, Looked};
 pub use self::observed::Observed;
 use self::tcp::Established;
 use crate::dns::{Client, DnsError, system_roots};
+use crate::tls::context;
 
 /// How connections are made.
 #[derive(Clone, Debug)]
@@ -223,8 +223,6 @@ pub enum Use {
     Nothing,
 }
 
-static KEY_LOG: OnceLock<Index<Ssl, Mutex<KeyLog>>> = OnceLock::new();
-
 impl Connector {
     /// Prepares connections.
     ///
@@ -232,11 +230,7 @@ impl Connector {
     ///
     /// If the file of CAs can't be used.
     pub fn new(dns: Arc<Client>, settings: Settings) -> Result<Connector, ConnectError> {
-        let signatures: Vec<_> = lastbyte_providers::signatures().collect();
-        let mut context = lastbyte_providers::offering(&signatures, || {
-            SslContext::builder(SslMethod::tls_client())
-        })??;
-        context.set_min_proto_version(Some(SslVersion::TLS1_3))?;
+        let mut context = context(SslMethod::tls_client())?;
         context.set_verify(SslVerifyMode::PEER);
         context.set_alpn_protos(b"\x08http/1.1")?;
         match settings.ca.clone().or_else(system_roots) {
@@ -246,13 +240,7 @@ impl Connector {
             None => context.set_default_verify_paths()?,
         }
         client::install(&mut context, settings.extension)?;
-        let index = key_log_index()?;
-        context.set_keylog_callback(move |ssl, line| {
-            if let Some(log) = ssl.ex_data(index) {
-                let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-                log.push_line(line);
-            }
-        });
+        key_log::install(&mut context)?;
         Ok(Connector {
             context: context.build(),
             dns,
@@ -332,7 +320,7 @@ impl Connector {
             (Ok(offer), _) => Ok(offer),
         };
         let observer = stream.get_mut().finish();
-        let observation = observer.observe(&key_log(stream.ssl()));
+        let observation = observer.observe(&key_log::of(stream.ssl()));
         let sent = sent(stream.ssl());
         let savings = savings(&observation, &result);
         Ok(Connection {
@@ -440,7 +428,7 @@ impl Connector {
         if let Some(offer) = offer {
             client::offer(&mut ssl, offer, self.settings.end_entity)?;
         }
-        ssl.set_ex_data(key_log_index()?, Mutex::default());
+        key_log::start(&mut ssl)?;
         SslStream::new(ssl, Observed::new(stream))
     }
 }
@@ -484,23 +472,6 @@ impl Record {
     }
 }
 
-fn key_log_index() -> Result<Index<Ssl, Mutex<KeyLog>>, ErrorStack> {
-    match KEY_LOG.get() {
-        Some(index) => Ok(*index),
-        None => {
-            let index = Ssl::new_ex_index()?;
-            Ok(*KEY_LOG.get_or_init(|| index))
-        }
-    }
-}
-
-fn key_log(ssl: &SslRef) -> KeyLog {
-    let log = KEY_LOG.get().and_then(|index| ssl.ex_data(*index));
-    log.map_or_else(KeyLog::default, |log| {
-        log.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    })
-}
-
 fn sent(ssl: &SslRef) -> Vec<X509> {
     let chain = ssl.peer_cert_chain();
     chain.map_or_else(Vec::new, |chain| {
@@ -517,12 +488,6 @@ fn reason(error: &openssl::ssl::Error, verified: X509VerifyResult) -> String {
 }
 
 fn savings(observation: &Observation, result: &Result<Offer, Fallback>) -> Savings {
-    /// Of a Certificate message: header, empty context and the list's length (RFC 8446, 4.4.2).
-    const MESSAGE: usize = 4 + 1 + 3;
-    /// Of each certificate: its length and that of no extensions.
-    const ENTRY: usize = 3 + 2;
-    /// Of the extension in the ServerHello.
-    const EXTENSION: usize = 4 + 32;
     let server = observation.flights.iter().rev();
     let flight_bytes = server
         .filter(|flight| flight.sender == Side::Server)
@@ -542,12 +507,17 @@ fn savings(observation: &Observation, result: &Result<Offer, Fallback>) -> Savin
             .list()
             .certificates()
             .iter()
-            .map(|der| ENTRY + der.len());
+            .map(|der| flight::ENTRY + der.len());
         let is_whole = offer.part() == pqtlsad::Part::EndEntity;
         // If DNS delivered all of it, what was sent only stands for the end-entity.
-        let whole = delivered.sum::<usize>() + if is_whole { MESSAGE } else { sent };
+        let whole = delivered.sum::<usize>()
+            + if is_whole {
+                flight::NO_CERTIFICATES
+            } else {
+                sent
+            };
         savings.bytes_omitted = whole.saturating_sub(sent);
-        let whole_flight = (flight_bytes + savings.bytes_omitted).saturating_sub(EXTENSION);
+        let whole_flight = (flight_bytes + savings.bytes_omitted).saturating_sub(flight::EXTENSION);
         savings.whole_flights = flights(whole_flight);
     }
     savings

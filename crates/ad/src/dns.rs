@@ -16,6 +16,7 @@ use std::time::Duration;
 
 pub use self::client::{Client, First, Reply, Server, Transport};
 pub use self::message::{Answer, MessageError, Question, Records};
+pub use self::stream::{framed, take_message};
 pub use self::tls::{TlsServer, system_roots};
 pub use self::update::{Change, UpdateError, update, zone_of};
 pub use domain::base::Rtype;

@@ -11,3 +11,4 @@ pub mod publish;
 pub mod serve;
 #[cfg(feature = "test-servers")]
 pub mod test_servers;
+mod tls;

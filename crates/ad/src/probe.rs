@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use openssl::error::ErrorStack;
-use openssl::ssl::{Ssl, SslContext, SslMethod, SslVerifyMode, SslVersion};
+use openssl::ssl::{Ssl, SslMethod, SslVerifyMode};
 use pqtlsad::Digest;
 use pqtlsad::client::Answer;
 use pqtlsad::extension::ExtensionType;
@@ -14,6 +14,8 @@ use pqtlsad::openssl::client;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_openssl::SslStream;
+
+use crate::tls::context;
 
 /// How long a handshake may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -71,13 +73,7 @@ pub(crate) async fn accepts(
 }
 
 fn ssl(name: &str, digest: Digest, number: ExtensionType) -> Result<Ssl, ErrorStack> {
-    let signatures: Vec<_> = lastbyte_providers::signatures().collect();
-    let mut context =
-        lastbyte_providers::offering(
-            &signatures,
-            || SslContext::builder(SslMethod::tls_client()),
-        )??;
-    context.set_min_proto_version(Some(SslVersion::TLS1_3))?;
+    let mut context = context(SslMethod::tls_client())?;
     client::install(&mut context, number)?;
     context.set_verify(SslVerifyMode::NONE);
     let mut ssl = Ssl::new(&context.build())?;

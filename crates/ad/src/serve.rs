@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use openssl::error::ErrorStack;
-use openssl::ssl::{Ssl, SslContext, SslContextBuilder, SslMethod, SslMode, SslVersion};
+use openssl::ssl::{Ssl, SslContext, SslContextBuilder, SslMethod, SslMode};
 use pqtlsad::extension::ExtensionType;
 use pqtlsad::openssl::{EndEntity, server};
 use pqtlsad::server::{Chain, ChainError, Chains, SharedChains};
@@ -30,6 +30,7 @@ use tokio_openssl::SslStream;
 use self::flight::FlightStream;
 use self::log::Log;
 use self::relay::relay;
+use crate::tls;
 
 /// The groups that a server agrees to, the preferred ones first: hybrid ones before those that a
 /// quantum computer breaks.
@@ -372,13 +373,7 @@ async fn timed<T>(limit: Duration, work: impl Future<Output = io::Result<T>>) ->
 }
 
 fn context(config: &Config) -> Result<SslContextBuilder, ErrorStack> {
-    let signatures: Vec<_> = lastbyte_providers::signatures().collect();
-    let mut context =
-        lastbyte_providers::offering(
-            &signatures,
-            || SslContext::builder(SslMethod::tls_server()),
-        )??;
-    context.set_min_proto_version(Some(SslVersion::TLS1_3))?;
+    let mut context = tls::context(SslMethod::tls_server())?;
     context.set_groups_list(&config.groups)?;
     context.set_mode(SslMode::RELEASE_BUFFERS);
     context.set_session_id_context(b"lastbyte ad serve")?;

@@ -177,20 +177,7 @@ fn a_renewed_chain_replaces_the_old_one_without_a_failure() {
     let trusting = |settings: &mut Settings| settings.ca = Some(roots.clone());
     in_own_network(|| bind(ZONE), async {
         let running = Running::start(&[&files]).await;
-        let source = Source {
-            name: NAME.to_owned(),
-            files: vec![files.chain.clone()],
-            part: Some(Part::EndEntity),
-            window: InitialWindow::default(),
-            record_type: RecordType::DEFAULT,
-            ttl: TTL,
-        };
-        let to = Watch {
-            dns: BIND,
-            key: Some(tsig::key(KEY).unwrap()),
-            tls: SERVER.parse().unwrap(),
-            extension: ExtensionType::DEFAULT,
-        };
+        let (source, to) = watched(&files);
         let events = Arc::new(Mutex::new(Vec::new()));
         let said = Arc::clone(&events);
         let watching = tokio::spawn(async move {
@@ -245,20 +232,7 @@ fn the_record_of_a_chain_that_the_server_lacks_is_not_published() {
     in_own_network(|| bind(ZONE), async {
         let running = Running::start(&[&files]).await;
         publish(&old, 2).await;
-        let source = Source {
-            name: NAME.to_owned(),
-            files: vec![new.chain.clone()],
-            part: Some(Part::EndEntity),
-            window: InitialWindow::default(),
-            record_type: RecordType::DEFAULT,
-            ttl: TTL,
-        };
-        let to = Watch {
-            dns: BIND,
-            key: Some(tsig::key(KEY).unwrap()),
-            tls: SERVER.parse().unwrap(),
-            extension: ExtensionType::DEFAULT,
-        };
+        let (source, to) = watched(&new);
         let mut events = Vec::new();
         let watched = watch(&source, &to, |event| events.push(event));
         assert!(
@@ -494,6 +468,25 @@ async fn publish(chain: &Chain, count: usize) {
     let publication = Publication::new(NAME, chains, RecordType::DEFAULT, TTL).unwrap();
     let key = tsig::key(KEY).unwrap();
     publication.send(BIND, Some(&key)).await.unwrap();
+}
+
+/// What is published of a chain, whole, and where.
+fn watched(files: &Files) -> (Source, Watch) {
+    let source = Source {
+        name: NAME.to_owned(),
+        files: vec![files.chain.clone()],
+        part: Some(Part::EndEntity),
+        window: InitialWindow::default(),
+        record_type: RecordType::DEFAULT,
+        ttl: TTL,
+    };
+    let to = Watch {
+        dns: BIND,
+        key: Some(tsig::key(KEY).unwrap()),
+        tls: SERVER.parse().unwrap(),
+        extension: ExtensionType::DEFAULT,
+    };
+    (source, to)
 }
 
 fn connector(files: &Files, change: impl FnOnce(&mut Settings)) -> Connector {

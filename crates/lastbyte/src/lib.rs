@@ -1,6 +1,5 @@
 //! Lastbyte: what post-quantum TLS 1.3 costs, from `connect()` to the last byte.
 
-pub mod cli;
 pub mod kernel;
 pub mod lab;
 pub mod report;

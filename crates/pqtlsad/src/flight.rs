@@ -104,8 +104,7 @@ impl Flight {
                 .map(|length| ENTRY + length)
                 .sum(),
         };
-        // An empty request context and the list's own length.
-        let certificate = HEADER + 1 + 3 + entries;
+        let certificate = NO_CERTIFICATES + entries;
         let certificate_verify = HEADER + 2 + 2 + chain.public_key().size();
         let encrypted = [
             encrypted_extensions,
@@ -136,12 +135,16 @@ const RECORD: usize = 5;
 /// Version, random, a session id to echo, cipher suite, compression, supported_versions, and a key_share
 /// but for the share (RFC 8446, 4.1.3).
 const SERVER_HELLO: usize = HEADER + 2 + 32 + 1 + 32 + 2 + 1 + 2 + 6 + 8;
-/// The extension with its type and length.
-const EXTENSION: usize = 4 + Digest::LENGTH;
+/// Bytes of the extension in a hello, with its type and length.
+pub const EXTENSION: usize = 4 + Digest::LENGTH;
 /// server_certificate_type with its type and length (RFC 7250).
 const CERTIFICATE_TYPE: usize = 5;
-/// Around a certificate: its length, and that of no extensions.
-const ENTRY: usize = 3 + 2;
+/// Bytes around a certificate in a Certificate message: its length, and that of no extensions
+/// (RFC 8446, 4.4.2).
+pub const ENTRY: usize = 3 + 2;
+/// Bytes of a server's Certificate message without certificates: header, an empty request context and the
+/// list's own length (RFC 8446, 4.4.2).
+pub const NO_CERTIFICATES: usize = HEADER + 1 + 3;
 /// With SHA-384, the longer of the two.
 const FINISHED: usize = HEADER + 48;
 /// For middleboxes (RFC 8446, D.4).

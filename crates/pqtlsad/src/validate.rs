@@ -11,9 +11,9 @@ use openssl::x509::store::X509StoreRef;
 use openssl::x509::verify::X509CheckFlags;
 use openssl::x509::{X509, X509PurposeId, X509Ref, X509StoreContext, X509VerifyResult};
 
-use crate::client::{Fallback, Outcome};
+use crate::client::{Fallback, Lookup, Outcome};
 use crate::openssl::ffi;
-use crate::record::Delivered;
+use crate::record::{Delivered, RecordError};
 use crate::{CertificateList, Digest, Part};
 
 /// Whom a client trusts.
@@ -117,6 +117,30 @@ pub fn validate(delivered: Delivered, name: &str, trust: &Trust<'_>) -> Result<O
     })
 }
 
+/// Of the lists that a name has records of, the valid one that leaves out most.
+///
+/// # Errors
+/// The [`Fallback`] of the last that is not valid, with [`Outcome::NoRecord`] if there are none at all.
+pub fn choose(lists: Vec<Result<Delivered, RecordError>>, name: &str, trust: &Trust<'_>) -> Lookup {
+    let mut best: Option<Offer> = None;
+    let mut fallback = Fallback::new(Outcome::NoRecord, "the name has none");
+    for list in lists {
+        let checked = match list {
+            Ok(delivered) => validate(delivered, name, trust),
+            Err(error) => Err(Fallback::new(Outcome::Invalid, error.to_string())),
+        };
+        let bytes = |offer: &Offer| offer.list().encoded_length();
+        match checked {
+            Ok(offer) if best.as_ref().is_none_or(|best| bytes(best) < bytes(&offer)) => {
+                best = Some(offer);
+            }
+            Ok(_) => {}
+            Err(refused) => fallback = refused,
+        }
+    }
+    best.ok_or(fallback)
+}
+
 /// Exactly one certificate: OpenSSL would let other bytes follow.
 fn parse(der: &[u8]) -> Option<X509> {
     let certificate = X509::from_der(der).ok()?;
@@ -130,14 +154,13 @@ fn check_algorithm(certificate: &X509Ref, algorithms: Algorithms<'_>) -> Result<
     if signature.nid() == Nid::UNDEF {
         return unsupported(format!("signatures of the algorithm {signature}"));
     }
-    let Ok(key) = certificate.public_key() else {
+    if certificate.public_key().is_err() {
         return unsupported("a key of an unknown algorithm".to_owned());
-    };
+    }
     let kind = ffi::key_algorithm(certificate);
     match algorithms {
         Algorithms::Only(accepted) if !accepted.contains(&kind) => {
             let name = kind.long_name().unwrap_or("unknown");
-            drop(key);
             unsupported(format!("{name} keys"))
         }
         _ => Ok(()),

@@ -31,6 +31,7 @@ mod error;
 #[cfg(test)]
 mod fixtures;
 mod group;
+pub mod key_log;
 mod memory;
 pub mod names;
 pub mod observer;

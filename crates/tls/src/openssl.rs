@@ -3,11 +3,10 @@
 use std::collections::VecDeque;
 use std::ffi::c_long;
 use std::io::{self, Read, Write};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
 use lastbyte_pki::Chain;
 use openssl::error::ErrorStack;
-use openssl::ex_data::Index;
 use openssl::ssl::{
     self, ErrorCode, Ssl, SslContext, SslContextBuilder, SslMethod, SslMode, SslRef, SslSession,
     SslSessionCacheMode, SslStream, SslVerifyMode, SslVersion,
@@ -25,7 +24,7 @@ use crate::observer::Side;
 use crate::stack::{ClientSide, Outgoing, ServerSide};
 use crate::{
     Alert, Connection, Delivery, KeyLog, MAX_PLAINTEXT, Progress, Resumption, Session, StackName,
-    TlsConfig, TlsError,
+    TlsConfig, TlsError, key_log,
 };
 
 mod ffi;
@@ -266,27 +265,8 @@ fn context(method: SslMethod, groups: &str) -> Result<SslContextBuilder, TlsErro
     context.set_security_level(2);
     context.set_groups_list(groups).map_err(setup(groups))?;
     context.set_session_cache_mode(SslSessionCacheMode::OFF);
-    let key_log = key_log_index().map_err(protocol)?;
-    context.set_keylog_callback(move |ssl, line| {
-        if let Some(log) = ssl.ex_data(key_log) {
-            log.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push_line(line);
-        }
-    });
+    key_log::install(&mut context).map_err(protocol)?;
     Ok(context)
-}
-
-/// Where a connection keeps its key log.
-fn key_log_index() -> Result<Index<Ssl, Mutex<KeyLog>>, ErrorStack> {
-    static INDEX: OnceLock<Index<Ssl, Mutex<KeyLog>>> = OnceLock::new();
-    match INDEX.get() {
-        Some(index) => Ok(*index),
-        None => {
-            let index = Ssl::new_ex_index()?;
-            Ok(*INDEX.get_or_init(|| index))
-        }
-    }
 }
 
 struct OpenSslConnection {
@@ -308,7 +288,7 @@ enum EarlyData {
 
 impl OpenSslConnection {
     fn new(mut ssl: Ssl, early_data: EarlyData) -> Result<OpenSslConnection, ErrorStack> {
-        ssl.set_ex_data(key_log_index()?, Mutex::default());
+        key_log::start(&mut ssl)?;
         let stream = SslStream::new(ssl, Memory::default())?;
         Ok(OpenSslConnection {
             stream,
@@ -424,11 +404,7 @@ impl Connection for OpenSslConnection {
     }
 
     fn key_log(&self) -> KeyLog {
-        key_log_index()
-            .ok()
-            .and_then(|index| self.stream.ssl().ex_data(index))
-            .map(|log| log.lock().unwrap_or_else(PoisonError::into_inner).clone())
-            .unwrap_or_default()
+        key_log::of(self.stream.ssl())
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use openssl::ssl::SslContext;
 use pqtlsad::client::{Fallback, Lookup, Outcome};
 use pqtlsad::record::{Assembly, Delivered, Fragment, RecordError, RecordType, owner};
-use pqtlsad::validate::{Algorithms, Offer, Trust, validate};
+use pqtlsad::validate::{Algorithms, Trust, choose};
 use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 
 use super::ConnectError;
@@ -74,7 +74,15 @@ pub(super) async fn look_up(
     };
     let (context, name) = (context.clone(), name.to_owned());
     // Signatures take a while to check.
-    let lookup = spawn_blocking(move || choose(lists, &name, &context)).await;
+    let lookup = spawn_blocking(move || {
+        let trust = Trust {
+            anchors: context.cert_store(),
+            at: SystemTime::now(),
+            algorithms: Algorithms::All,
+        };
+        choose(lists, &name, &trust)
+    });
+    let lookup = lookup.await;
     let failed = |error| Err(Fallback::new(Outcome::Invalid, format!("{error}")));
     Ok(Looked {
         lookup: lookup.unwrap_or_else(failed),
@@ -165,38 +173,4 @@ async fn fetch(
         (true, Some(error)) => Err(Fallback::new(Outcome::Invalid, error.to_string())),
         (true, None) => Err(Fallback::new(Outcome::NoRecord, "the name has none")),
     })
-}
-
-/// Of the lists that can be used, the one that leaves out most.
-fn choose(lists: Lists, name: &str, context: &SslContext) -> Lookup {
-    let trust = Trust {
-        anchors: context.cert_store(),
-        at: SystemTime::now(),
-        algorithms: Algorithms::All,
-    };
-    let mut best: Option<Offer> = None;
-    let mut fallback = None;
-    for list in lists {
-        let checked = match list {
-            Ok(delivered) => validate(delivered, name, &trust),
-            Err(error) => Err(Fallback::new(Outcome::Invalid, error.to_string())),
-        };
-        match checked {
-            Ok(offer) => {
-                let bytes = offer.list().encoded_length();
-                if best
-                    .as_ref()
-                    .is_none_or(|best| best.list().encoded_length() < bytes)
-                {
-                    best = Some(offer);
-                }
-            }
-            Err(refused) => fallback = Some(refused),
-        }
-    }
-    match (best, fallback) {
-        (Some(offer), _) => Ok(offer),
-        (None, Some(fallback)) => Err(fallback),
-        (None, None) => Err(Fallback::new(Outcome::NoRecord, "the name has none")),
-    }
 }

@@ -101,19 +101,19 @@ async fn serve(
     }
 }
 
-/// A message with its length in front (RFC 1035, section 4.2.2).
+/// A message with its length in front, as streams carry it (RFC 1035, section 4.2.2).
 ///
 /// # Errors
 ///
 /// If it has more than 65535 bytes.
-pub(super) fn framed(message: &[u8]) -> io::Result<Vec<u8>> {
+pub fn framed(message: &[u8]) -> io::Result<Vec<u8>> {
     let length = u16::try_from(message.len())
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the message is too long"))?;
     Ok([&length.to_be_bytes(), message].concat())
 }
 
-/// Takes the first message off what was received, once all of it is there.
-fn take_message(received: &mut Vec<u8>) -> Option<Vec<u8>> {
+/// Takes the first message off what was received of a stream, once all of it is there.
+pub fn take_message(received: &mut Vec<u8>) -> Option<Vec<u8>> {
     let (length, rest) = received.split_first_chunk()?;
     let length = usize::from(u16::from_be_bytes(*length));
     let message = rest.get(..length)?.to_vec();

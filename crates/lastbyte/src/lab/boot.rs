@@ -1,52 +1,108 @@
-//! The step between `lastbyte` and a guest kernel that it starts.
+//! The step between `lastbyte` and a guest kernel that it starts, and what this machine must allow
+//! for it.
 //!
-//! It exists because a process can only ask for two things itself: to die with its parent, and to
-//! have its memory at the same addresses each time, without which no two guests are alike.
+//! The step exists because a process can only ask for two things itself: to die with its parent, and
+//! to have its memory at the same addresses each time. Containers refuse the second. What is at which
+//! address shows in no row, so a guest goes on without.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use nix::errno::Errno;
 use nix::sys::personality::{self, Persona};
 use nix::sys::prctl;
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
+use nix::sys::statvfs::fstatvfs;
 use nix::unistd::getppid;
+
+use lastbyte_link::Bytes;
+
+use super::sys;
 
 /// The first argument that makes `lastbyte` this step. Its parent's process id and what to start
 /// follow.
-pub(crate) const COMMAND: &str = "__boot";
+pub(super) const COMMAND: &str = "__boot";
 
-/// A command that starts `kernel` by way of `program`, which is `lastbyte`. Arguments that are
-/// added to it are the kernel's.
-pub(super) fn command(program: &Path, kernel: &Path) -> Command {
+/// A command that starts `kernel` by way of `program`, which is `lastbyte`, with the guest's memory
+/// in `memory`. Arguments that are added to it are the kernel's.
+pub(super) fn command(program: &Path, kernel: &Path, memory: &Path) -> Command {
     let mut command = Command::new(program);
     command
         .arg(COMMAND)
         .arg(std::process::id().to_string())
-        .arg(kernel);
+        .arg(kernel)
+        .env_clear()
+        // Where the kernel makes the file that is the guest's memory.
+        .env("TMPDIR", memory);
     command
 }
 
-/// Whether this machine lets a kernel run as a process: it traces processes of its own.
+/// Becomes the kernel. Returns only if it can't.
+pub(super) fn main(parent: &str, kernel: &OsString, arguments: &[OsString]) -> io::Error {
+    let ready = || -> io::Result<()> {
+        prctl::set_pdeathsig(Signal::SIGKILL)?;
+        // It may be gone already.
+        if parent != getppid().to_string() {
+            return Err(io::Error::other("its parent has ended"));
+        }
+        fix_addresses()?;
+        Ok(())
+    };
+    match ready() {
+        Ok(()) => Command::new(kernel).args(arguments).exec(),
+        Err(error) => error,
+    }
+}
+
+/// What this machine grants a kernel that runs as a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grants {
+    /// Where its memory is mapped.
+    pub addresses: Addresses,
+    /// The file that is its memory.
+    pub memory: MemoryFolder,
+}
+
+/// Where the memory of a guest's process is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Addresses {
+    /// At the same addresses each time.
+    Fixed,
+    /// Anywhere: personality(2) is refused, as by the seccomp profiles of Docker, Podman and
+    /// Kubernetes (moby/moby#43011).
+    Random,
+}
+
+/// The folder for the files that are guests' memory. They have no names there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryFolder {
+    /// The folder.
+    pub path: PathBuf,
+    /// Why it is not [`SHARED_MEMORY`], if it is not.
+    pub instead: Option<String>,
+}
+
+/// Where guests' memory is best: in memory.
+pub const SHARED_MEMORY: &str = "/dev/shm";
+
+/// Tries all that a kernel needs to run as a process: to trace others, and a folder for its memory
+/// that programs may run from. `memory` is how much a guest may use.
 ///
 /// # Errors
 ///
-/// What forbids it, with the mend.
-pub fn can_boot() -> Result<(), String> {
+/// What is missing, with the mend.
+pub(super) fn examine(memory: Bytes) -> Result<Grants, String> {
     runs_on(std::env::consts::ARCH)?;
-    let tried = std::env::current_exe()
-        .and_then(|program| Command::new(program).arg(TRACE_COMMAND).output());
-    match tried {
-        Ok(tried) if tried.status.success() => Ok(()),
-        Ok(tried) => Err(format!(
-            "{}: allow ptrace (kernel.yama.ptrace_scope below 3; in a container, its seccomp profile)",
-            String::from_utf8_lossy(&tried.stderr).trim()
-        )),
-        Err(error) => Err(format!("this program can't start itself: {error}")),
-    }
+    Ok(Grants {
+        addresses: try_step()?,
+        memory: memory_folder(memory)?,
+    })
 }
 
 fn runs_on(architecture: &str) -> Result<(), String> {
@@ -58,29 +114,119 @@ fn runs_on(architecture: &str) -> Result<(), String> {
     }
 }
 
-/// The first argument that makes `lastbyte` try to be traced.
-pub(crate) const TRACE_COMMAND: &str = "__trace";
+/// The first argument that makes `lastbyte` try what [`COMMAND`] and the kernel ask for.
+pub(super) const TRY_COMMAND: &str = "__try";
+/// What it says where addresses can't be fixed.
+const RANDOM: &str = "random addresses";
 
-/// Asks to be traced, as the processes of a guest do.
-pub(crate) fn try_trace() -> io::Result<()> {
-    ptrace::traceme().map_err(|error| io::Error::other(format!("ptrace: {error}")))
+/// Starts this program once more, which asks for what a guest asks for: a process that is traced, or
+/// that has other addresses, stays so.
+fn try_step() -> Result<Addresses, String> {
+    let tried =
+        std::env::current_exe().and_then(|program| Command::new(program).arg(TRY_COMMAND).output());
+    match tried {
+        Ok(tried) if !tried.status.success() => Err(format!(
+            "{}: allow ptrace (kernel.yama.ptrace_scope below 3; in a container, its seccomp profile)",
+            String::from_utf8_lossy(&tried.stderr).trim()
+        )),
+        Ok(tried) if tried.stdout.trim_ascii() == RANDOM.as_bytes() => Ok(Addresses::Random),
+        Ok(_) => Ok(Addresses::Fixed),
+        Err(error) => Err(format!("this program can't start itself: {error}")),
+    }
 }
 
-/// Becomes the kernel. Returns only if it can't.
-pub(crate) fn main(parent: &str, kernel: &OsString, arguments: &[OsString]) -> io::Error {
-    let ready = || -> io::Result<()> {
-        prctl::set_pdeathsig(Signal::SIGKILL)?;
-        // It may be gone already.
-        if parent != getppid().to_string() {
-            return Err(io::Error::other("its parent has ended"));
-        }
-        personality::set(personality::get()? | Persona::ADDR_NO_RANDOMIZE)?;
-        Ok(())
-    };
-    match ready() {
-        Ok(()) => Command::new(kernel).args(arguments).exec(),
-        Err(error) => error,
+/// Asks for what a guest asks for, and says what came of it.
+pub(super) fn try_all() -> io::Result<&'static str> {
+    let addresses = fix_addresses()?;
+    ptrace::traceme().map_err(|error| io::Error::other(format!("ptrace: {error}")))?;
+    Ok(match addresses {
+        Addresses::Fixed => "",
+        Addresses::Random => RANDOM,
+    })
+}
+
+/// Has whatever this process becomes at the same addresses each time, where that is allowed.
+fn fix_addresses() -> io::Result<Addresses> {
+    let fixed =
+        personality::get().and_then(|now| personality::set(now | Persona::ADDR_NO_RANDOMIZE));
+    match fixed {
+        Ok(_) => Ok(Addresses::Fixed),
+        // A filter may refuse with either.
+        Err(Errno::EPERM | Errno::ENOSYS) => Ok(Addresses::Random),
+        Err(error) => Err(error.into()),
     }
+}
+
+/// The first folder that programs may run from and that has room for a guest's memory; where none has,
+/// the first that they may run from.
+pub(super) fn memory_folder(memory: Bytes) -> Result<MemoryFolder, String> {
+    let temporary = std::env::temp_dir();
+    let folders = [Path::new(SHARED_MEMORY), &temporary, Path::new("/tmp")];
+    let mut small = None;
+    let mut why = Vec::new();
+    for folder in folders {
+        let found = |why: &[String]| MemoryFolder {
+            path: folder.to_owned(),
+            instead: (!why.is_empty()).then(|| why.join(", ")),
+        };
+        let problem = match try_memory(folder, memory) {
+            Ok(()) => return Ok(found(&why)),
+            Err(Unfit::Small(free)) => {
+                small = small.or_else(|| Some(found(&why)));
+                format!("{} has {} MB left", folder.display(), free.0 >> 20)
+            }
+            Err(Unfit::Refused(problem)) => format!("{} {problem}", folder.display()),
+        };
+        if !why.contains(&problem) {
+            why.push(problem);
+        }
+    }
+    small.ok_or_else(|| {
+        format!(
+            "no folder for its memory: {}: mount {SHARED_MEMORY} with exec \
+             (docker run --tmpfs {SHARED_MEMORY}:exec)",
+            why.join(", ")
+        )
+    })
+}
+
+/// Why a folder can't have a guest's memory.
+enum Unfit {
+    /// It would fit until the guest uses more than this.
+    Small(Bytes),
+    Refused(String),
+}
+
+/// Maps a file of a folder as a guest maps its memory.
+fn try_memory(folder: &Path, memory: Bytes) -> Result<(), Unfit> {
+    let refused = |error: io::Error| {
+        Unfit::Refused(match error.kind() {
+            io::ErrorKind::PermissionDenied => {
+                "may hold no programs (it is mounted noexec)".to_owned()
+            }
+            _ => format!("can't be used ({error})"),
+        })
+    };
+    let file = unnamed_file(folder)
+        .map_err(|error| Unfit::Refused(format!("can't be written to ({})", brief(&error))))?;
+    sys::try_execute_mapping(file.as_fd()).map_err(refused)?;
+    let space = fstatvfs(&file).map_err(|error| refused(error.into()))?;
+    let free = Bytes(space.blocks_available() * space.fragment_size());
+    if free < memory {
+        return Err(Unfit::Small(free));
+    }
+    Ok(())
+}
+
+fn unnamed_file(folder: &Path) -> io::Result<File> {
+    let file = tempfile::tempfile_in(folder)?;
+    file.set_len(sys::PAGE)?;
+    Ok(file)
+}
+
+fn brief(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" at path").next().unwrap_or(&text).to_owned()
 }
 
 #[cfg(test)]

@@ -52,6 +52,13 @@ pub struct Finding {
     pub state: State,
 }
 
+impl Finding {
+    /// Whether the engine can't run for it.
+    pub fn is_missing(&self) -> bool {
+        matches!(self.state, State::Missing(_))
+    }
+}
+
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {

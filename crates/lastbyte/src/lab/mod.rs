@@ -20,17 +20,18 @@ mod surroundings;
 mod sys;
 mod virtual_engine;
 
-use std::io;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
 
 use lastbyte_tls::TlsError;
 
-pub use boot::can_boot as can_boot_kernels;
-pub(crate) use boot::{COMMAND as BOOT_COMMAND, TRACE_COMMAND, main as boot_main, try_trace};
-pub(crate) use dns::find_programs as find_dns_programs;
+pub use boot::{Addresses, Grants, MemoryFolder, SHARED_MEMORY};
+pub use dns::find_programs as find_dns_programs;
 pub use dns::{DnsError, PreparedDelivery};
 pub use expected::expected;
 pub use guest::NetemError;
-pub(crate) use guest::{COMMAND as GUEST_COMMAND, main as guest_main};
 pub use live::{Ending, LiveBlocks, LiveEngine, Progress, Run};
 pub use machine::{Finding, State, environment, examine};
 pub use prepare::PreparedArm;
@@ -38,7 +39,35 @@ pub use privilege::{Privilege, acquire};
 pub use runner::{
     BlockError, Engine, FailedBlock, Finished, Job, NoShard, RunError, Runner, Shard, Watcher,
 };
-pub use virtual_engine::VirtualEngine;
+pub use virtual_engine::{VirtualEngine, can_boot as can_boot_kernels};
+
+/// What `lastbyte` does for itself when it starts virtual kernels, if these arguments ask for it. They
+/// are no part of its command line, and looked at before it.
+pub fn inner_command(arguments: &[OsString]) -> Option<ExitCode> {
+    let (_, command) = arguments.split_first()?;
+    match command {
+        // The kernel gives its init some parameters of its own besides.
+        [word, folder, ..] if word == guest::COMMAND && std::process::id() == 1 => {
+            guest::main(Path::new(folder))
+        }
+        [word, parent, kernel, rest @ ..] if word == boot::COMMAND => {
+            let error = boot::main(&parent.to_string_lossy(), kernel, rest);
+            let _ = writeln!(io::stderr(), "lastbyte: {}: {error}", kernel.display());
+            Some(ExitCode::FAILURE)
+        }
+        [word] if word == boot::TRY_COMMAND => match boot::try_all() {
+            Ok(found) => {
+                let _ = writeln!(io::stdout(), "{found}");
+                Some(ExitCode::SUCCESS)
+            }
+            Err(error) => {
+                let _ = writeln!(io::stderr(), "{error}");
+                Some(ExitCode::FAILURE)
+            }
+        },
+        _ => None,
+    }
+}
 
 /// Why the laboratory can't run.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,5 @@
 //! The few kernel interfaces that no safe wrapper offers: TUN, `TCP_INFO`,
-//! real-time scheduling.
+//! real-time scheduling, mappings.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -65,6 +65,30 @@ pub(crate) fn open_tun(name: &str) -> io::Result<OwnedFd> {
         return Err(io::Error::last_os_error());
     }
     Ok(fd)
+}
+
+/// A page of memory, in bytes.
+pub(crate) const PAGE: u64 = 4096;
+
+/// Maps the first [`PAGE`] of `file` as code and data, shared, and unmaps it again.
+pub(crate) fn try_execute_mapping(file: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the kernel chooses the place, so no memory of ours is replaced; nobody uses the mapping.
+    let mapped = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            PAGE as libc::size_t,
+            libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            0,
+        )
+    };
+    if mapped == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it is the mapping that was just made.
+    unsafe { libc::munmap(mapped, PAGE as libc::size_t) };
+    Ok(())
 }
 
 /// The parts of `struct tcp_info` that a row keeps.

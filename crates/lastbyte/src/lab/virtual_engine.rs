@@ -11,7 +11,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ use tempfile::TempDir;
 use super::calibration::Calibration;
 use super::guest::{self, GuestJob, Provenance};
 use super::runner::{BlockError, Engine, Job, lock};
-use super::{Ending, boot, live};
+use super::{Ending, Grants, boot, live};
 use crate::kernel::Kernel;
 use crate::results::{CpuCosts, Environment};
 use crate::study::{CpuTime, Emulation, Gso, Preset, Study};
@@ -47,6 +47,15 @@ const INIT_LINK: &str = "init";
 const JOB_LINK: &str = "job";
 /// Lines of the console that are kept to tell why a guest died.
 const KEPT_LINES: usize = 100;
+
+/// What this machine grants guests, each of which may use [`MEMORY`].
+///
+/// # Errors
+///
+/// What is missing for any to run, with the mend.
+pub fn can_boot() -> Result<Grants, String> {
+    boot::examine(MEMORY)
+}
 
 /// The virtual engine.
 pub struct VirtualEngine {
@@ -161,35 +170,59 @@ impl VirtualEngine {
         Ok(place)
     }
 
-    /// Starts the guest of a job. `place` has links to this program and to the job's folder: the
-    /// guest sees paths of one length, wherever they lead.
-    fn boot(&self, job: &Job<'_>, place: &Path) -> io::Result<Child> {
-        let wall_clock = job.arm.valid_from().saturating_add(Duration::from_secs(60));
-        let seed = job.experiment.seed.part("guest").0 ^ u64::from(job.connections.start);
-        boot::command(&self.program, &self.kernel.path)
-            .arg(format!("mem={}", self.memory.0))
-            .args(["rootfstype=hostfs", "rootflags=/", "ro", "quiet"])
-            .args(["con=null", "con0=null,fd:1", "panic=-1"])
-            .arg("time-travel=inf-cpu")
-            .arg(format!("time-travel-start={}", wall_clock.as_nanos()))
-            .arg(format!("lastbyte_seed={seed}"))
-            .arg(ALLOCATOR)
-            .arg(parameter("init=", &place.join(INIT_LINK)))
-            .args(["--", guest::COMMAND])
-            .arg(place.join(JOB_LINK))
-            .env_clear()
-            // The kernel keeps a socket and its process id below.
-            .env("HOME", place)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // Of its own, so that all of its processes can be ended at once.
-            .process_group(0)
-            .spawn()
+    /// Boots a guest that has nothing to measure.
+    ///
+    /// # Errors
+    ///
+    /// Why it can't be started, or how it ended instead.
+    pub fn try_boot(&self) -> Result<(), String> {
+        let ended = || -> io::Result<Fate> {
+            let folder = tempfile::Builder::new().prefix("lastbyte-").tempdir()?;
+            fs::write(
+                folder.path().join(guest::JOB),
+                serde_json::to_vec(&guest::NOTHING)?,
+            )?;
+            let place = self.place(folder.path())?;
+            let guest = self.boot(Duration::ZERO, 0, place.path())?;
+            self.attend(&AtomicBool::new(false), guest)
+        };
+        match ended() {
+            Ok(Fate::Done) => Ok(()),
+            Ok(Fate::Failed(reason)) => Err(reason),
+            Ok(Fate::Interrupted) => Err("interrupted".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Starts a guest at this time of day. `place` has links to this program and to the job's folder:
+    /// the guest sees paths of one length, wherever they lead.
+    fn boot(&self, wall_clock: Duration, seed: u64, place: &Path) -> io::Result<Child> {
+        let memory = boot::memory_folder(self.memory).map_err(io::Error::other)?;
+        Ok(
+            boot::command(&self.program, &self.kernel.path, &memory.path)
+                .arg(format!("mem={}", self.memory.0))
+                .args(["rootfstype=hostfs", "rootflags=/", "ro", "quiet"])
+                .args(["con=null", "con0=null,fd:1", "panic=-1"])
+                .arg("time-travel=inf-cpu")
+                .arg(format!("time-travel-start={}", wall_clock.as_nanos()))
+                .arg(format!("lastbyte_seed={seed}"))
+                .arg(ALLOCATOR)
+                .arg(parameter("init=", &place.join(INIT_LINK)))
+                .args(["--", guest::COMMAND])
+                .arg(place.join(JOB_LINK))
+                // The kernel keeps a socket and its process id below.
+                .env("HOME", place)
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                // Of its own, so that all of its processes can be ended at once.
+                .process_group(0)
+                .spawn()?,
+        )
     }
 
     /// Listens to a guest until it ends.
-    fn attend(&self, job: &Job<'_>, mut child: Child) -> Result<Fate, io::Error> {
+    fn attend(&self, interrupt: &AtomicBool, mut child: Child) -> io::Result<Fate> {
         let (sender, lines) = mpsc::channel();
         let outputs = [
             child
@@ -219,7 +252,7 @@ impl VirtualEngine {
         let mut said = None;
         let mut sign = Instant::now();
         let cut_short = loop {
-            if job.interrupt.load(Ordering::Relaxed) {
+            if interrupt.load(Ordering::Relaxed) {
                 break Some(Fate::Interrupted);
             }
             match lines.recv_timeout(LOOK) {
@@ -334,9 +367,12 @@ impl Engine for VirtualEngine {
         let _removed = Removed(&folder);
         self.prepare(job, &folder)?;
 
-        let fate = self
-            .place(&folder)
-            .and_then(|place| self.attend(job, self.boot(job, place.path())?));
+        let wall_clock = job.arm.valid_from().saturating_add(Duration::from_secs(60));
+        let seed = job.experiment.seed.part("guest").0 ^ u64::from(job.connections.start);
+        let fate = self.place(&folder).and_then(|place| {
+            let guest = self.boot(wall_clock, seed, place.path())?;
+            self.attend(job.interrupt, guest)
+        });
         let fate = fate
             .map_err(|error| BlockError::Failed(format!("its guest can't be started: {error}")))?;
         match fate {

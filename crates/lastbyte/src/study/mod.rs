@@ -249,7 +249,7 @@ impl Experiment {
 }
 
 /// `did you mean "rsa-2048"?` when a known word is near, else all of them.
-pub(crate) fn mend<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+pub fn mend<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     const ALIKE: f64 = 0.5;
     let known: Vec<&str> = known.into_iter().collect();
     let word = word.to_ascii_lowercase();

@@ -3,12 +3,12 @@
 use std::net::Ipv4Addr;
 use std::time::{Duration, SystemTime};
 
-use domain::base::iana::Rcode;
+use domain::base::iana::OptRcode;
 use lastbyte_link::Time;
 use lastbyte_tls::{Connection, Stack, TlsError};
 use pqtlsad::client::{Decision, Fallback, Lookup, Outcome, Race};
 use pqtlsad::record::{Assembly, Fragment, RecordType};
-use pqtlsad::validate::{Algorithms, Offer, Trust, validate};
+use pqtlsad::validate::{Algorithms, Offer, Trust, choose};
 
 use super::PreparedDelivery;
 use super::resolver::{Answer, Question, address};
@@ -92,7 +92,7 @@ impl<'a> Delivery<'a> {
 
     fn take_fragment(
         &mut self,
-        records: &Result<Vec<Vec<u8>>, Rcode>,
+        records: &Result<Vec<Vec<u8>>, OptRcode>,
         at: Duration,
     ) -> Vec<Question> {
         self.awaited = self.awaited.saturating_sub(1);
@@ -117,19 +117,12 @@ impl<'a> Delivery<'a> {
 
     /// What the whole record is good for.
     fn offer(&self, assembly: Assembly) -> Lookup {
-        let invalid = |reason: String| Fallback::new(Outcome::Invalid, reason);
-        let mut lists = assembly.finish();
-        // An arm has one chain.
-        let list = lists
-            .pop()
-            .ok_or_else(|| invalid("no certificates".to_owned()))?;
-        let delivered = list.map_err(|error| invalid(error.to_string()))?;
         let trust = Trust {
             anchors: &self.arm.anchors,
             at: SystemTime::now(),
             algorithms: Algorithms::All,
         };
-        validate(delivered, &self.arm.published.name, &trust)
+        choose(assembly.finish(), &self.arm.published.name, &trust)
     }
 
     fn looked_up(&mut self, lookup: Lookup, at: Duration) {
@@ -196,10 +189,10 @@ impl<'a> Delivery<'a> {
 }
 
 /// Adds the fragments that an answer holds.
-fn add(assembly: &mut Assembly, records: &Result<Vec<Vec<u8>>, Rcode>) -> Result<(), Fallback> {
+fn add(assembly: &mut Assembly, records: &Result<Vec<Vec<u8>>, OptRcode>) -> Result<(), Fallback> {
     let records = match records {
         Ok(records) if !records.is_empty() => records,
-        Ok(_) | Err(Rcode::NXDOMAIN) => {
+        Ok(_) | Err(OptRcode::NXDOMAIN) => {
             return Err(Fallback::new(
                 Outcome::NoRecord,
                 "the name has no such record",
@@ -218,7 +211,7 @@ fn add(assembly: &mut Assembly, records: &Result<Vec<Vec<u8>>, Rcode>) -> Result
     Ok(())
 }
 
-fn known_address(records: &Result<Vec<Vec<u8>>, Rcode>) -> Result<Ipv4Addr, String> {
+fn known_address(records: &Result<Vec<Vec<u8>>, OptRcode>) -> Result<Ipv4Addr, String> {
     match records {
         Ok(records) => {
             let mut addresses = records.iter().filter_map(|rdata| address(rdata));

@@ -22,7 +22,7 @@ pub(super) use lookup::{Delivery, FIRST, Step};
 pub use prepared::PreparedDelivery;
 pub(super) use prepared::of_stack;
 pub(super) use resolver::{Answer as ResolverAnswer, Question, Resolver};
-pub(crate) use servers::find_programs;
+pub use servers::find_programs;
 pub(super) use servers::{Servers, Sides, start};
 
 use crate::study::DnsCache;

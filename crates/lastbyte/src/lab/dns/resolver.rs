@@ -4,14 +4,16 @@
 //! made, and what has no answer is asked again (RFC 7766, 6.2.4).
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use domain::base::iana::Rcode;
-use domain::base::message_builder::PushError;
-use domain::base::{Message, MessageBuilder, Name, Rtype, StreamTarget, UnknownRecordData};
+use domain::base::iana::OptRcode;
+use lastbyte_ad::dns::message::Response;
+use lastbyte_ad::dns::{self, MessageError, Name, Rtype, framed, take_message};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{SockaddrIn, connect};
@@ -22,11 +24,7 @@ use crate::lab::endpoint::open_socket;
 use crate::lab::sys;
 use crate::study::{Congestion, DnsCache};
 
-/// Bytes before a message on a TCP connection.
-const LENGTH: usize = 2;
 const SCRATCH: usize = 64 << 10;
-/// What a UDP answer may have (RFC 9715); over TCP it only says that EDNS is known.
-const UDP_PAYLOAD: u16 = 1232;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,7 +44,7 @@ pub(in crate::lab) struct Answer {
     pub(in crate::lab) name: String,
     pub(in crate::lab) question: Question,
     /// RDATA of each record; none if the name has no such record.
-    pub(in crate::lab) records: Result<Vec<Vec<u8>>, Rcode>,
+    pub(in crate::lab) records: Result<Vec<Vec<u8>>, OptRcode>,
 }
 
 /// The client's end of the connection.
@@ -67,6 +65,7 @@ struct Asked {
     slot: u32,
     name: String,
     question: Question,
+    in_dns: dns::Question,
 }
 
 impl Resolver {
@@ -147,8 +146,9 @@ impl Resolver {
                 slot,
                 name: name.to_owned(),
                 question: *question,
+                in_dns: in_dns(name, *question)?,
             };
-            self.unsent.extend(query(id, name, *question)?);
+            self.unsent.extend(query(&asked.in_dns, id)?);
             self.asked.insert(id, asked);
             self.next_id = id.wrapping_add(1);
         }
@@ -161,7 +161,7 @@ impl Resolver {
         self.received.clear();
         self.unsent.clear();
         for (id, asked) in &self.asked {
-            self.unsent.extend(query(*id, &asked.name, asked.question)?);
+            self.unsent.extend(query(&asked.in_dns, *id)?);
         }
         Ok(())
     }
@@ -195,17 +195,15 @@ impl Resolver {
         // One that is not connected yet refuses.
         let _ = sys::acknowledge_at_once(self.socket.as_fd());
         let mut answers = Vec::new();
-        while let Some(message) = next_message(&mut self.received) {
-            let message = Message::from_octets(message)
-                .map_err(|_| DnsError::Resolver("it sent a message that is too short".into()))?;
+        while let Some(message) = take_message(&mut self.received) {
+            let id = message.first_chunk().copied().map(u16::from_be_bytes);
+            let id =
+                id.ok_or_else(|| DnsError::Resolver("it sent a message that is too short".into()))?;
             // Whoever asked may have given up.
-            let Some(asked) = self.asked.remove(&message.header().id()) else {
+            let Some(asked) = self.asked.remove(&id) else {
                 continue;
             };
-            let records = match message.header().rcode() {
-                Rcode::NOERROR => Ok(records(&message, rtype(asked.question))?),
-                code => Err(code),
-            };
+            let records = records(&asked.in_dns, id, &message)?;
             answers.push(Answer {
                 slot: asked.slot,
                 name: asked.name,
@@ -254,65 +252,46 @@ pub(super) fn address(rdata: &[u8]) -> Option<Ipv4Addr> {
     Some(octets.into())
 }
 
-fn rtype(question: Question) -> Rtype {
-    match question {
-        Question::Address => Rtype::A,
-        Question::Fragment(_) => Rtype::from_int(RecordType::DEFAULT.number()),
-    }
+/// A query as it goes over the connection.
+pub(super) fn query(question: &dns::Question, id: u16) -> Result<Vec<u8>, DnsError> {
+    let name = question.name.to_string();
+    let message = question
+        .query(id)
+        .map_err(|error| unaskable(&name, &error))?;
+    framed(&message).map_err(|error| unaskable(&name, &error))
 }
 
-/// A query with its length before it.
-pub(super) fn query(id: u16, name: &str, question: Question) -> Result<Vec<u8>, DnsError> {
-    let name = match question {
-        Question::Address => name.to_owned(),
-        Question::Fragment(index) => owner(name, index),
-    };
-    let bad =
-        |problem: String| DnsError::Resolver(format!("can't be asked for {name:?}: {problem}"));
-    let parsed = Name::vec_from_str(&name).map_err(|error| bad(error.to_string()))?;
-    let build = || -> Result<Vec<u8>, PushError> {
-        let mut message = MessageBuilder::from_target(StreamTarget::new_vec())?;
-        message.header_mut().set_id(id);
-        message.header_mut().set_rd(true);
-        let mut message = message.question();
-        message.push((&parsed, rtype(question)))?;
-        let mut message = message.additional();
-        message.opt(|opt| {
-            opt.set_udp_payload_size(UDP_PAYLOAD);
-            Ok(())
-        })?;
-        Ok(message.finish().as_stream_slice().to_vec())
-    };
-    build().map_err(|error| bad(error.to_string()))
-}
-
-/// Takes a whole message off the front.
-pub(super) fn next_message(received: &mut Vec<u8>) -> Option<Vec<u8>> {
-    let length = received.first_chunk::<LENGTH>()?;
-    let end = LENGTH + usize::from(u16::from_be_bytes(*length));
-    if received.len() < end {
-        return None;
-    }
-    let rest = received.split_off(end);
-    let mut message = std::mem::replace(received, rest);
-    message.drain(..LENGTH);
-    Some(message)
-}
-
-/// RDATA of the records of this type among the answers.
-fn records(message: &Message<Vec<u8>>, wanted: Rtype) -> Result<Vec<Vec<u8>>, DnsError> {
-    let broken = |_| DnsError::Resolver("it sent a message that can't be read".to_owned());
-    let mut found = Vec::new();
-    for record in message.answer().map_err(broken)? {
-        let record = record.map_err(broken)?;
-        if record.rtype() != wanted {
-            continue;
+/// A question in DNS's own terms.
+pub(super) fn in_dns(name: &str, question: Question) -> Result<dns::Question, DnsError> {
+    let (name, rtype) = match question {
+        Question::Address => (name.to_owned(), Rtype::A),
+        Question::Fragment(index) => {
+            let rtype = Rtype::from_int(RecordType::DEFAULT.number());
+            (owner(name, index), rtype)
         }
-        // As bytes, whatever the type.
-        let record = record.to_record::<UnknownRecordData<_>>().map_err(broken)?;
-        found.extend(record.map(|record| record.data().data().to_vec()));
+    };
+    let name = Name::from_str(&name).map_err(|error| unaskable(&name, &error))?;
+    Ok(dns::Question { name, rtype })
+}
+
+/// RDATA of each record, or what the resolver says instead.
+fn records(
+    question: &dns::Question,
+    id: u16,
+    message: &[u8],
+) -> Result<Result<Vec<Vec<u8>>, OptRcode>, DnsError> {
+    match question.response(id, message) {
+        Ok(Response::Answer(dns::Answer::Records(records))) => Ok(Ok(records.data)),
+        Ok(Response::Answer(dns::Answer::NoData)) => Ok(Ok(Vec::new())),
+        Ok(Response::Answer(dns::Answer::NoSuchName)) => Ok(Err(OptRcode::NXDOMAIN)),
+        Err(MessageError::Failure(code)) => Ok(Err(code)),
+        Ok(Response::Truncated) => Err(refused(&question.name.to_string(), "is truncated")),
+        Err(error) => Err(DnsError::Resolver(error.to_string())),
     }
-    Ok(found)
+}
+
+fn unaskable(name: &str, problem: &dyn fmt::Display) -> DnsError {
+    DnsError::Resolver(format!("can't be asked for {name:?}: {problem}"))
 }
 
 fn refused(name: &str, what: &str) -> DnsError {

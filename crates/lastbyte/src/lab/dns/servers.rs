@@ -44,7 +44,7 @@ pub(in crate::lab) struct Servers {
 /// # Errors
 ///
 /// [`DnsError::NotInstalled`] with the first that is not.
-pub(crate) fn find_programs() -> Result<[PathBuf; 2], DnsError> {
+pub fn find_programs() -> Result<[PathBuf; 2], DnsError> {
     let find = |program: &'static str| {
         let mut places = PLACES.iter().map(|place| Path::new(place).join(program));
         places

@@ -6,9 +6,10 @@ use pqtlsad::record::split;
 use pqtlsad::{CertificateList, Part};
 use proptest::prelude::*;
 
-use super::resolver::{Question, next_message, query};
+use super::resolver::{Question, in_dns, query};
 use super::zone::zone;
 use super::*;
+use lastbyte_ad::dns::take_message;
 
 /// Certificates of so many bytes each, in DNS.
 fn published(lengths: &[usize], cache: DnsCache) -> Published {
@@ -59,7 +60,8 @@ fn names_that_no_resolver_has_seen_are_a_wildcards() {
 
 #[test]
 fn a_query_is_one_that_others_read() {
-    let bytes = query(0x1234, "server.example", Question::Fragment(1)).unwrap();
+    let question = in_dns("server.example", Question::Fragment(1)).unwrap();
+    let bytes = query(&question, 0x1234).unwrap();
     let message = domain::base::Message::from_octets(&bytes[2..]).unwrap();
     assert_eq!(
         usize::from(u16::from_be_bytes([bytes[0], bytes[1]])),
@@ -87,7 +89,7 @@ proptest! {
         let (mut received, mut taken) = (Vec::new(), Vec::new());
         for piece in stream.chunks(step) {
             received.extend_from_slice(piece);
-            taken.extend(std::iter::from_fn(|| next_message(&mut received)));
+            taken.extend(std::iter::from_fn(|| take_message(&mut received)));
         }
         prop_assert_eq!(taken, messages);
         prop_assert!(received.is_empty());

@@ -31,7 +31,7 @@ use crate::results::{CpuCosts, EngineReport, Environment, PartHeader, Row, Valid
 use crate::study::{BlockId, Cell, Emulation, Experiment, Study};
 
 /// The first argument that makes `lastbyte` a guest; the job's folder is the second.
-pub(crate) const COMMAND: &str = "__guest";
+pub(super) const COMMAND: &str = "__guest";
 /// The file in the job's folder that says what is to be measured.
 pub(super) const JOB: &str = "job.json";
 /// The one with the [`Provenance`].
@@ -76,6 +76,9 @@ pub(super) struct GuestJob {
     pub(super) costs: Option<CpuCosts>,
 }
 
+/// In place of a [`GuestJob`]: what a guest is to measure that is only to boot.
+pub(super) const NOTHING: Option<GuestJob> = None;
+
 /// What the part says besides. It is read when everything is measured.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Provenance {
@@ -98,7 +101,7 @@ pub(super) fn check(cell: &Cell) -> Result<(), NetemError> {
 }
 
 /// Measures the block of the job in `folder`, says so, and ends the kernel.
-pub(crate) fn main(folder: &Path) -> ! {
+pub(super) fn main(folder: &Path) -> ! {
     let said = match run(folder) {
         Ok(()) => DONE.to_owned(),
         Err(reason) => format!("{FAILED} {reason}"),
@@ -118,7 +121,9 @@ fn run(folder: &Path) -> Result<(), String> {
     serial::sleep_until(RANDOMNESS_BEGINS).map_err(text)?;
     openssl::rand::rand_bytes(&mut [0]).map_err(text)?;
     openssl::rand::rand_priv_bytes(&mut [0]).map_err(text)?;
-    let job: GuestJob = read(JOB)?;
+    let Some(job) = read::<Option<GuestJob>>(JOB)? else {
+        return Ok(());
+    };
     let study = Study::parse(&job.study, Path::new(STUDY)).map_err(text)?;
     let part = measure(&job, study)?;
     fs::write(Path::new(JOB_MOUNT).join(PART), part).map_err(|error| format!("{DISK}{error}"))

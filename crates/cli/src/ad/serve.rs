@@ -1,0 +1,149 @@
+//! `lastbyte ad serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use clap::Args;
+use lastbyte_ad::serve::{ChainFiles, Config, GROUPS, Limits, ServeError, Server};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
+
+use super::{Mechanism, Proof, duration, stopped, tell, ttl};
+use crate::Failure;
+
+/// Ends TLS 1.3 in front of any TCP or HTTP server.
+///
+/// Chains are loaded again when their files change, and on SIGHUP. The one before is accepted for the
+/// TTL and a minute more, in which the new record is to be published. SIGTERM ends it once its
+/// connections have ended, for ten seconds at most.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: SocketAddr,
+    /// A chain in PEM, the end-entity first. Several are told apart by the names in their
+    /// certificates and by their algorithms
+    #[arg(long, value_name = "FILE", required = true)]
+    chain: Vec<PathBuf>,
+    /// The key of each chain in PEM, in the same order
+    #[arg(long, value_name = "FILE", required = true)]
+    key: Vec<PathBuf>,
+    /// Where the plain text goes
+    #[arg(long, value_name = "HOST:PORT")]
+    backend: String,
+    /// How long resolvers may keep the records: as given to `lastbyte ad publish`
+    #[arg(long, value_name = "TIME", default_value = "3600s", value_parser = ttl)]
+    ttl: Duration,
+    #[command(flatten)]
+    mechanism: Mechanism,
+    /// What clients get that have the whole chain and take no raw public key
+    #[arg(long, value_name = "HOW", default_value = "raw-public-key")]
+    end_entity: Proof,
+    /// Key-exchange groups, the preferred ones first
+    #[arg(long, value_name = "GROUP:...", default_value = GROUPS)]
+    groups: String,
+    /// Connections at a time; more wait
+    #[arg(long, value_name = "COUNT", default_value = "10000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    max_connections: u32,
+    /// What a handshake may take
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    handshake_timeout: Duration,
+    /// How long a connection may rest
+    #[arg(long, value_name = "TIME", default_value = "300s", value_parser = duration)]
+    idle_timeout: Duration,
+}
+
+impl Serve {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        if self.chain.len() != self.key.len() {
+            return Err(Failure::Usage(format!(
+                "{} of --chain and {} of --key: give one key for each chain",
+                self.chain.len(),
+                self.key.len()
+            )));
+        }
+        let files = self.chain.iter().zip(&self.key);
+        let chains = files.map(|(chain, key)| ChainFiles {
+            chain: chain.clone(),
+            key: key.clone(),
+        });
+        let config = Config {
+            chains: chains.collect(),
+            backend: self.backend.clone(),
+            ttl: self.ttl,
+            extension: self.mechanism.extension,
+            end_entity: self.end_entity.into(),
+            groups: self.groups.clone(),
+            limits: Limits {
+                connections: usize::try_from(self.max_connections).unwrap_or(usize::MAX),
+                handshake: self.handshake_timeout,
+                idle: self.idle_timeout,
+                ..Limits::default()
+            },
+        };
+        let server = Arc::new(Server::new(config)?);
+        allow_files();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .map_err(Failure::run)?;
+        runtime.block_on(self.serve(&server))?;
+        let served = server.served();
+        tell(&format!(
+            "{} handshakes, {} of them without what DNS delivered; {} connections failed",
+            served.handshakes.load(Ordering::Relaxed),
+            served.shortened.load(Ordering::Relaxed),
+            served.failed.load(Ordering::Relaxed),
+        ));
+        Ok(())
+    }
+
+    async fn serve(&self, server: &Arc<Server>) -> Result<(), Failure> {
+        let listener = TcpListener::bind(self.listen)
+            .await
+            .map_err(|error| Failure::Usage(format!("can't listen on {}: {error}", self.listen)))?;
+        let address = listener.local_addr().map_err(Failure::run)?;
+        let mut hangup = signal(SignalKind::hangup()).map_err(Failure::run)?;
+        let reload = Arc::new(Notify::new());
+        let notified = Arc::clone(&reload);
+        tokio::spawn(async move {
+            while hangup.recv().await.is_some() {
+                notified.notify_one();
+            }
+        });
+        let (stop, may_stop) = tokio::sync::oneshot::channel();
+        tokio::spawn(async move {
+            // Without signals it runs until it is killed.
+            if stopped().await.is_ok() {
+                let _ = stop.send(());
+            } else {
+                std::future::pending::<()>().await;
+            }
+        });
+        tell(&format!("serving on {address}"));
+        let stop = async {
+            let _ = may_stop.await;
+        };
+        Arc::clone(server).run(listener, reload, stop, tell).await;
+        Ok(())
+    }
+}
+
+/// Each connection takes two files: as many as this user may have.
+fn allow_files() {
+    // Where that is refused, connections wait.
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Failure {
+        Failure::usage(error)
+    }
+}

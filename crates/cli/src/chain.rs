@@ -1,0 +1,209 @@
+//! `lastbyte chain`.
+
+use std::fmt::Write;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use lastbyte_pki::{Chain, Explanation, SctStatus, Store, explain, load_pem, sizes};
+
+use super::{Failure, print, published};
+use lastbyte::study::{Arm, ArmChain};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Make a chain and write chain.pem, key.pem and root.pem
+    New {
+        /// As in an arm: CHAIN[:BYTESB][/KEY=VALUE...], such as ml-dsa-65/intermediates=2
+        #[arg(value_parser = chain)]
+        chain: ArmChain,
+        /// The folder to write to; it is made if need be
+        #[arg(short, long, value_name = "DIR")]
+        output: PathBuf,
+    },
+    /// Explain a chain: sizes, algorithms and where the bytes go
+    Show {
+        /// As in an arm: ml-dsa-65, rsa-2048:16000B or a PEM file
+        #[arg(value_parser = chain)]
+        chain: ArmChain,
+    },
+    /// Tabulate what each algorithm costs, beside what papers say
+    Sizes,
+}
+
+impl Command {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        match self {
+            Command::New { chain, output } => write_chain(&load(&chain)?, &output),
+            Command::Show { chain } => print(&tree(&load(&chain)?)?),
+            Command::Sizes => print(&format!("{}\n{}", table(), published::tables())),
+        }
+    }
+}
+
+/// The chain of an arm, as it stands there after the group.
+fn chain(text: &str) -> Result<ArmChain, String> {
+    match format!("x25519/{text}").parse::<Arm>() {
+        Ok(arm) => Ok(arm.chain),
+        Err(error) => Err(error.problem.to_string()),
+    }
+}
+
+fn load(chain: &ArmChain) -> Result<Chain, Failure> {
+    let loaded = match chain {
+        ArmChain::Made(spec) => {
+            Store::default_dir().and_then(|folder| Store::open(folder).chain(spec))
+        }
+        ArmChain::Pem(files) => load_pem(files),
+    };
+    loaded.map_err(Failure::usage)
+}
+
+fn write_chain(chain: &Chain, folder: &Path) -> Result<(), Failure> {
+    let mut sent = Vec::new();
+    for certificate in chain.certificates() {
+        sent.extend(certificate.to_pem().map_err(Failure::run)?);
+    }
+    let root = chain.root().to_pem().map_err(Failure::run)?;
+    let key = (chain.key().private_key_to_pem_pkcs8()).map_err(Failure::run)?;
+    let failed = |path: &Path, error: std::io::Error| {
+        Failure::Usage(format!("can't write \"{}\": {error}", path.display()))
+    };
+    fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    for (name, content, mode) in [
+        ("chain.pem", sent, 0o644),
+        ("root.pem", root, 0o644),
+        ("key.pem", key, 0o600),
+    ] {
+        let path = folder.join(name);
+        // An existing file is not overwritten: it may be the only copy of a key.
+        fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&path)
+            .and_then(|mut file| file.write_all(&content))
+            .map_err(|error| failed(&path, error))?;
+    }
+    print(&format!(
+        "{}: chain.pem (as the server sends it), key.pem, root.pem (what the client trusts)\n",
+        folder.display()
+    ))
+}
+
+/// What a chain is and where its bytes go.
+fn tree(chain: &Chain) -> Result<String, Failure> {
+    let mut text = format!(
+        "Certificate message  {} B for {}\n",
+        chain.certificate_message_bytes(),
+        chain.server_name()
+    );
+    let count = chain.certificates().len();
+    for (index, certificate) in chain.certificates().iter().enumerate() {
+        let explanation = explain(certificate).map_err(Failure::run)?;
+        describe(&mut text, &explanation, "sent", index + 1 == count);
+    }
+    let root_sent = chain.certificates().last().map(|last| last.to_der().ok())
+        == Some(chain.root().to_der().ok());
+    for sct in chain.scts().map_err(Failure::run)? {
+        let status = match sct.status {
+            SctStatus::Valid => "valid",
+            SctStatus::Invalid => "not valid",
+            SctStatus::UnknownLog => "of an unknown log",
+        };
+        let [first, second, third, ..] = sct.log;
+        let _ = writeln!(
+            text,
+            "SCT of log {first:02x}{second:02x}{third:02x}…  {} B of signature, {status}",
+            sct.signature_bytes
+        );
+    }
+    if !root_sent {
+        text.push_str("root, not sent\n");
+        let explanation = explain(chain.root()).map_err(Failure::run)?;
+        describe(&mut text, &explanation, "trusted", true);
+    }
+    Ok(text)
+}
+
+fn describe(text: &mut String, explanation: &Explanation, role: &str, last: bool) {
+    let (branch, stem) = if last {
+        ("└─", "  ")
+    } else {
+        ("├─", "│ ")
+    };
+    let anatomy = &explanation.anatomy;
+    // Writing to a String can't fail.
+    let _ = writeln!(
+        text,
+        "{branch} {}  {} B {role}, key {}, signed with {}",
+        explanation.subject,
+        anatomy.bytes(),
+        explanation.key,
+        explanation.signature
+    );
+    let parts = [
+        ("public key", anatomy.public_key),
+        ("signature", anatomy.signature),
+        ("names", anatomy.names),
+        ("extensions", anatomy.extension_bytes()),
+        ("rest", anatomy.rest),
+    ];
+    for (name, bytes) in parts {
+        let _ = writeln!(text, "{stem}   {bytes:>7} B  {name}");
+        if name == "extensions" {
+            for extension in &anatomy.extensions {
+                let _ = writeln!(
+                    text,
+                    "{stem}     {:>7} B  {}",
+                    extension.bytes,
+                    extension.name()
+                );
+            }
+        }
+    }
+}
+
+/// One line for each algorithm.
+fn table() -> String {
+    let mut text = String::from(
+        "Bytes. Certificate: the TLS message with 0 to 3 intermediates and no root.\n\n",
+    );
+    let _ = writeln!(
+        text,
+        "{:<18} {:>6} {:>6} {:>7} {:>7} {:>6} {:>7} {:>7} {:>7} {:>7} {:>7}",
+        "algorithm",
+        "key",
+        "sig",
+        "leaf",
+        "interm.",
+        "root",
+        "cert 0",
+        "cert 1",
+        "cert 2",
+        "cert 3",
+        "verify"
+    );
+    for row in sizes() {
+        let [none, one, two, three] = row.certificate_message;
+        let _ = writeln!(
+            text,
+            "{:<18} {:>6} {:>6} {:>7} {:>7} {:>6} {:>7} {:>7} {:>7} {:>7} {:>7}",
+            row.algorithm.to_string(),
+            row.public_key,
+            row.signature,
+            row.end_entity,
+            row.intermediate,
+            row.root,
+            none,
+            one,
+            two,
+            three,
+            row.certificate_verify
+        );
+    }
+    text.push_str("\nkey and sig: one public key and one signature. verify: CertificateVerify.\n");
+    text
+}

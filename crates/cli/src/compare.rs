@@ -1,0 +1,363 @@
+//! `lastbyte compare`.
+
+use std::ffi::OsString;
+use std::io::{self, Seek, Write};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::SystemTime;
+
+use clap::{Args, ValueEnum};
+use lastbyte_pki::Store;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use super::draft::Draft;
+use super::engine::{self, Engine};
+use super::options::{Network, Sampling};
+use super::progress::Bar;
+use super::saved::SavedName;
+use super::{Failure, print, style};
+use lastbyte::lab::{self, Ending, Engine as _, LiveEngine, PreparedArm, Run};
+use lastbyte::report;
+use lastbyte::results::rows::{Batch, CsvWriter, Origin};
+use lastbyte::results::{
+    Bound, Environment, Moment, Percentile, Sample, Summary, Threshold, Validity, write_rows,
+};
+use lastbyte::study::{Arm, EngineChoice, Experiment};
+
+pub(super) const DEFAULT_BASELINE: &str = "secp256r1/rsa-2048";
+const RESULTS: &str = "Results";
+pub(super) const DEFAULT_AGAINST: &str = "SecP256r1MLKEM768/ml-dsa-65";
+
+#[derive(Debug, Args)]
+pub(super) struct Compare {
+    /// The arm that others are compared with: GROUP/CHAIN[:BYTESB][/KEY=VALUE...]
+    /// [default: secp256r1/rsa-2048]
+    #[arg(long, value_name = "ARM")]
+    baseline: Option<Arm>,
+    /// An arm to compare; may be repeated [default: SecP256r1MLKEM768/ml-dsa-65]
+    #[arg(long, value_name = "ARM")]
+    against: Vec<Arm>,
+    #[command(flatten, next_help_heading = "Network")]
+    network: Network,
+    #[command(flatten, next_help_heading = "Sampling")]
+    sampling: Sampling,
+    /// What carries the bytes
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "auto",
+        help_heading = "Sampling"
+    )]
+    engine: EngineChoice,
+    /// How results are printed
+    #[arg(long, default_value = "table", help_heading = RESULTS)]
+    format: Format,
+    /// Keep every connection (FILE.parquet, FILE.csv) or the JSON document (FILE.json)
+    #[arg(short, long, value_name = "FILE", help_heading = RESULTS)]
+    output: Option<Output>,
+    /// Save the results under a name, in .lastbyte below the current folder, or as a file:
+    /// ./FILE.parquet
+    #[arg(long, value_name = "NAME", help_heading = RESULTS)]
+    save: Option<SavedName>,
+    /// Tell what has changed since results were saved
+    #[arg(long, value_name = "NAME", help_heading = RESULTS)]
+    compare_to: Option<SavedName>,
+    /// Exit with 99 if a threshold is crossed: `ttlb.p75 > 10%`, `handshake.p90 > 300ms`,
+    /// `ttlb.p75 > 2% since saved`
+    #[arg(long, value_name = "THRESHOLD", value_delimiter = ',', help_heading = RESULTS)]
+    fail_if: Vec<Threshold>,
+    /// Write what became of the thresholds as JUnit XML
+    #[arg(long, value_name = "FILE", help_heading = RESULTS)]
+    junit: Option<PathBuf>,
+    /// Fail if a sample is invalid
+    #[arg(long, help_heading = RESULTS)]
+    strict: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    Table,
+    Json,
+    Csv,
+    Markdown,
+}
+
+/// A file to write, and what to write into it.
+#[derive(Clone, Debug)]
+struct Output {
+    path: PathBuf,
+    content: Content,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Content {
+    Parquet,
+    Csv,
+    Document,
+}
+
+impl FromStr for Output {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let path = PathBuf::from(text);
+        let content = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("parquet") => Content::Parquet,
+            Some("csv") => Content::Csv,
+            Some("json") => Content::Document,
+            _ => {
+                return Err("name it .parquet or .csv, for every connection, or .json".to_owned());
+            }
+        };
+        Ok(Self { path, content })
+    }
+}
+
+impl Compare {
+    pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
+        let chosen = engine::choose(self.engine)?;
+        if let Engine::Live = chosen.engine {
+            // Before anything else: it needs a process with one thread.
+            lab::acquire()?;
+        }
+        let draft = |path| Draft::new(path);
+        let output = self.output.as_ref().map(|output| &*output.path);
+        let output = output.map(draft).transpose()?;
+        let junit = self.junit.as_deref().map(draft).transpose()?;
+        let interrupt = interrupt().map_err(Failure::run)?;
+
+        let arms = self.arms()?;
+        self.check_thresholds(&arms)?;
+        let experiment = (self.network.experiment(arms, &self.sampling)).map_err(Failure::Usage)?;
+        let saved = self.compare_to.as_ref().map(SavedName::open).transpose()?;
+        if let Some(saved) = &saved {
+            saved.check(&experiment).map_err(Failure::usage)?;
+        }
+        let save = self.save.as_ref().map(SavedName::place).transpose()?;
+        let save = save.map(draft).transpose()?;
+        // A threshold can be of a percentile that is not among the usual ones.
+        let percentiles: Vec<_> = Percentile::USUAL
+            .into_iter()
+            .chain(self.fail_if.iter().map(|threshold| threshold.percentile))
+            .collect();
+        let bar = Bar::new();
+        let arms = prepare(&experiment.arms, &bar)?;
+        let (run, environment) = match chosen.engine {
+            Engine::Live => {
+                engine::check_live(&experiment)?;
+                let run = LiveEngine::new(&experiment, &arms, &interrupt, &bar)
+                    .telling(&percentiles)
+                    .run();
+                bar.finish();
+                (run?, lab::environment(arguments))
+            }
+            Engine::Virtual(kernel) => {
+                let engine = engine::virtual_engine(kernel, arguments)?;
+                let run = engine::run_in_passing(
+                    &engine,
+                    &experiment,
+                    &arms,
+                    &percentiles,
+                    &interrupt,
+                    &bar,
+                );
+                bar.finish();
+                (run?, engine.environment().clone())
+            }
+        };
+
+        let mut summary = Summary::new(&experiment, &run.samples, &percentiles);
+        if let Some(saved) = &saved {
+            summary.compare_with(saved, &run.samples, &environment);
+        }
+        let rows = Rows {
+            experiment: &experiment,
+            samples: &run.samples,
+            environment: &environment,
+        };
+        if let (Some(draft), Some(output)) = (output, &self.output) {
+            draft.write(|out| match output.content {
+                Content::Parquet => rows.write_parquet(out, None),
+                Content::Csv => rows.write_csv(out),
+                Content::Document => out.write_all(report::json(&summary, &environment).as_bytes()),
+            })?;
+        }
+        if let Some(draft) = junit {
+            let samples = match self.strict {
+                true => report::Samples::MustBeValid,
+                false => report::Samples::AsTheyAre,
+            };
+            let junit = report::junit(&summary, &environment, &self.fail_if, samples);
+            draft.write(|out| out.write_all(junit.as_bytes()))?;
+        }
+        if self.engine == EngineChoice::Auto {
+            let _ = writeln!(io::stderr(), "lastbyte: {}", chosen.reason);
+        }
+        print(&match self.format {
+            Format::Table => report::table(&summary, style()),
+            Format::Json => report::json(&summary, &environment),
+            Format::Csv => report::csv(&summary),
+            Format::Markdown => report::markdown(&summary),
+        })?;
+        // What crosses a threshold was measured all the same.
+        let is_complete = run.ending == Ending::Complete && self.check_samples(&summary).is_ok();
+        if let Some(draft) = save.filter(|_| is_complete) {
+            let now = SystemTime::now().into();
+            draft.write(|out| rows.write_parquet(out, Some(now)))?;
+        } else if self.save.is_some() {
+            let _ = writeln!(io::stderr(), "lastbyte: nothing was saved");
+        }
+        self.verdict(&run, &summary)
+    }
+
+    fn check_thresholds(&self, arms: &[Arm]) -> Result<(), Failure> {
+        for threshold in &self.fail_if {
+            let mend = match threshold.bound {
+                Bound::Increase(_) if arms.len() == 1 => {
+                    "is an increase over the baseline: name an arm with --against"
+                }
+                Bound::Change(_) if self.compare_to.is_none() => {
+                    "is a change since saved results: name them with --compare-to"
+                }
+                _ => continue,
+            };
+            return Err(Failure::Usage(format!("threshold \"{threshold}\" {mend}")));
+        }
+        if self.junit.is_some() && self.fail_if.is_empty() && !self.strict {
+            return Err(Failure::Usage(
+                "--junit has nothing to tell: state what must hold with --fail-if or --strict"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    fn arms(&self) -> Result<Vec<Arm>, Failure> {
+        let default = |label: &str| label.parse::<Arm>().map_err(Failure::usage);
+        let mut arms = match &self.baseline {
+            Some(baseline) => vec![baseline.clone()],
+            None => vec![default(DEFAULT_BASELINE)?],
+        };
+        match (&self.baseline, self.against.as_slice()) {
+            (None, []) => arms.push(default(DEFAULT_AGAINST)?),
+            (_, against) => arms.extend_from_slice(against),
+        }
+        for (index, arm) in arms.iter().enumerate() {
+            if arms[..index].iter().any(|other| other.label == arm.label) {
+                return Err(Failure::Usage(format!(
+                    "arm \"{}\" is given twice: name each once",
+                    arm.label
+                )));
+            }
+        }
+        Ok(arms)
+    }
+
+    fn verdict(&self, run: &Run, summary: &Summary) -> Result<(), Failure> {
+        if run.ending == Ending::Interrupted {
+            let _ = writeln!(
+                io::stderr(),
+                "lastbyte: interrupted; the results above are those of the finished blocks"
+            );
+            return Err(Failure::Interrupted);
+        }
+        let crossings: Vec<_> = (self.fail_if.iter())
+            .flat_map(|threshold| threshold.crossings(summary))
+            .collect();
+        let doubts = self
+            .fail_if
+            .iter()
+            .flat_map(|threshold| threshold.doubts(summary));
+        for doubt in doubts {
+            let _ = writeln!(io::stderr(), "lastbyte: can't tell: {doubt}");
+        }
+        for crossing in &crossings {
+            let _ = writeln!(io::stderr(), "lastbyte: threshold crossed: {crossing}");
+        }
+        if !crossings.is_empty() {
+            return Err(Failure::Threshold);
+        }
+        self.check_samples(summary)
+    }
+
+    fn check_samples(&self, summary: &Summary) -> Result<(), Failure> {
+        let arms = summary.cells.iter().flat_map(|cell| &cell.arms);
+        if arms.clone().all(|arm| arm.wire.is_none()) {
+            return Err(Failure::Run("no connection completed".to_owned()));
+        }
+        if self.strict
+            && let Some(reason) = arms.into_iter().find_map(|arm| match &arm.validity {
+                Validity::Invalid(reason) => Some(format!("{}: {reason}", arm.label)),
+                Validity::Valid => None,
+            })
+        {
+            return Err(Failure::Run(format!("invalid sample: {reason}")));
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn prepare<'a>(
+    arms: impl IntoIterator<Item = &'a Arm>,
+    bar: &Bar,
+) -> Result<Vec<PreparedArm>, Failure> {
+    let store = Store::open(Store::default_dir().map_err(Failure::usage)?);
+    let prepare = |arm: &Arm| {
+        bar.say(format!("chain of {}", arm.label));
+        Ok(PreparedArm::new(arm.clone(), &store)?.tried()?)
+    };
+    arms.into_iter().map(prepare).collect()
+}
+
+/// A flag that Ctrl-C sets. A second Ctrl-C ends the process at once; the kernel
+/// cleans up after it.
+pub(super) fn interrupt() -> io::Result<Arc<AtomicBool>> {
+    let interrupt = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&interrupt))?;
+        signal_hook::flag::register(signal, Arc::clone(&interrupt))?;
+    }
+    Ok(interrupt)
+}
+
+/// The connections of a run, and all that they depend on.
+struct Rows<'a> {
+    experiment: &'a Experiment,
+    samples: &'a [Sample],
+    environment: &'a Environment,
+}
+
+impl Rows<'_> {
+    fn write_parquet(
+        &self,
+        out: impl Write + Seek + Send,
+        saved: Option<Moment>,
+    ) -> io::Result<()> {
+        write_rows(
+            out,
+            self.origin(),
+            self.experiment,
+            self.samples,
+            self.environment,
+            saved,
+        )
+    }
+
+    fn write_csv(&self, out: impl Write) -> io::Result<()> {
+        let mut writer = CsvWriter::new(out)?;
+        for sample in self.samples {
+            writer.write(&Batch::new(self.origin(), self.experiment, sample)?)?;
+        }
+        writer.finish()
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        Origin {
+            study: "compare",
+            measure: "compare",
+            engine: &self.environment.engine,
+        }
+    }
+}

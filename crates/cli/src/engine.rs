@@ -1,0 +1,151 @@
+//! Which engine carries the bytes.
+
+use std::env;
+use std::ffi::OsString;
+use std::sync::atomic::AtomicBool;
+
+use lastbyte_pki::Store;
+
+use super::Failure;
+use super::progress::Bar;
+use lastbyte::kernel::{self, Kernel};
+use lastbyte::lab::{self, Engine as _, LiveBlocks, PreparedArm, Run, Runner, VirtualEngine};
+use lastbyte::results::{Dataset, Folder, Manifest, Start};
+use lastbyte::study::{EngineChoice, Experiment, Percentile, Study};
+
+/// An engine, and why this one.
+pub(super) struct Chosen {
+    pub(super) engine: Engine,
+    /// One line.
+    pub(super) reason: String,
+}
+
+/// An engine that this machine has.
+pub(super) enum Engine {
+    Live,
+    Virtual(Box<Kernel>),
+}
+
+/// The engine that is asked for. Left alone, the virtual one where it can be had.
+pub(super) fn choose(choice: EngineChoice) -> Result<Chosen, Failure> {
+    match choice {
+        EngineChoice::Live => Ok(Chosen {
+            engine: Engine::Live,
+            reason: "the live engine, as asked for".to_owned(),
+        }),
+        EngineChoice::Virtual => {
+            lab::can_boot_kernels().map_err(|problem| {
+                Failure::Machine(format!("the virtual engine can't run here: {problem}"))
+            })?;
+            Ok(Chosen {
+                engine: Engine::Virtual(Box::new(kernel::require()?)),
+                reason: "the virtual engine, as asked for".to_owned(),
+            })
+        }
+        EngineChoice::Auto => {
+            let live = |reason| Chosen {
+                engine: Engine::Live,
+                reason,
+            };
+            Ok(match (lab::can_boot_kernels(), kernel::find()) {
+                (Err(problem), _) => live(format!(
+                    "the live engine, as virtual kernels can't run here: {problem}"
+                )),
+                (Ok(_), Ok(Some(kernel))) => Chosen {
+                    reason: format!(
+                        "the virtual engine, as its kernel is built (Linux {})",
+                        kernel.info.version
+                    ),
+                    engine: Engine::Virtual(Box::new(kernel)),
+                },
+                (Ok(_), Ok(None)) => live(
+                    "the live engine, as no kernel is built for the virtual one: \
+                     `lastbyte kernel build` does that"
+                        .to_owned(),
+                ),
+                (Ok(_), Err(error)) => live(format!("the live engine: {error}")),
+            })
+        }
+    }
+}
+
+/// The virtual engine with this kernel.
+pub(super) fn virtual_engine(
+    kernel: Box<Kernel>,
+    arguments: &[OsString],
+) -> Result<VirtualEngine, Failure> {
+    let program = env::current_exe()
+        .map_err(|error| Failure::Machine(format!("can't find this program's file: {error}")))?;
+    let store = Store::default_dir().map_err(Failure::usage)?;
+    let store = std::path::absolute(store).map_err(Failure::usage)?;
+    Ok(VirtualEngine::new(
+        *kernel,
+        program,
+        store,
+        lab::environment(arguments),
+    ))
+}
+
+/// Measures one experiment, and keeps nothing on the disk.
+pub(super) fn run_in_passing(
+    engine: &VirtualEngine,
+    experiment: &Experiment,
+    arms: &[PreparedArm],
+    percentiles: &[Percentile],
+    interrupt: &AtomicBool,
+    bar: &Bar,
+) -> Result<Run, Failure> {
+    let study = compared(experiment, percentiles);
+    engine.check(&study).map_err(Failure::Usage)?;
+    let place = tempfile::Builder::new()
+        .prefix("lastbyte-")
+        .tempdir()
+        .map_err(|error| Failure::run(format!("can't make a folder for parts: {error}")))?;
+    let folder = place.path().join("run");
+    let size = engine.block_size(&study);
+    let manifest = Manifest::new(&study, size, engine.environment().clone());
+    let blocks: Vec<_> = study.blocks(size).collect();
+
+    let kept = Folder::take(&folder, &study, manifest, Start::Afresh)?;
+    let runner = Runner {
+        study: &study,
+        engine,
+        arms,
+        interrupt,
+        watcher: bar,
+    };
+    let run = runner.run(&blocks, &kept).map_err(|error| match error {
+        lab::RunError::Lab(error) => error.into(),
+        lab::RunError::Folder(error) => Failure::from(error),
+    })?;
+    if let Some(block) = run.failed.first() {
+        return Err(Failure::Run(block.to_string()));
+    }
+    let data = Dataset::open(&folder)?;
+    let samples = data
+        .samples()?
+        .map(|sample| sample.map(|(_, sample)| sample));
+    Ok(Run {
+        samples: samples.collect::<Result<_, _>>()?,
+        ending: run.ending,
+    })
+}
+
+/// Whether the live engine can do what is asked for.
+pub(super) fn check_live(experiment: &Experiment) -> Result<(), Failure> {
+    LiveBlocks::new(Default::default())
+        .check(&compared(experiment, &Percentile::USUAL))
+        .map_err(Failure::Usage)
+}
+
+/// One experiment as a study.
+fn compared(experiment: &Experiment, percentiles: &[Percentile]) -> Study {
+    let mut study = Study::single("compare", experiment.clone());
+    study.percentiles = percentiles.to_vec();
+    study.percentiles.sort_unstable();
+    study.percentiles.dedup();
+    Study {
+        text: study.to_toml(),
+        ..study
+    }
+}

@@ -1,0 +1,205 @@
+//! `lastbyte kernel`.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::compare::interrupt;
+use super::{Failure, print};
+use lastbyte::kernel::{Builder, Built, Cache, Kept, Kernel, KernelError, Origin, Progress, Size};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Build it, unless it is there
+    Build(Build),
+    /// Tell what is there
+    Status,
+    /// Remove it, and what builds left behind
+    Remove,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Build {
+    /// A source of Linux 6.12: linux-*.tar.xz, .tar.gz or .tar, or a linux-source package (.deb)
+    /// [default: the distribution's package linux-source-6.12]
+    #[arg(long, value_name = "FILE")]
+    source: Option<PathBuf>,
+}
+
+impl Command {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let cache = Cache::of_user()?;
+        match self {
+            Command::Build(build) => build.run(&cache),
+            Command::Status => status(&cache),
+            Command::Remove => remove(&cache),
+        }
+    }
+}
+
+impl Build {
+    fn run(self, cache: &Cache) -> Result<(), Failure> {
+        let interrupt = interrupt().map_err(Failure::run)?;
+        let watch = Watch::new();
+        let mut builder = Builder::new(cache, &interrupt, &watch);
+        if let Some(source) = &self.source {
+            builder = builder.source(source)?;
+        }
+        let built = builder.build();
+        watch.finish();
+        let text = match built? {
+            Built::New(Kernel { path, info }) => format!(
+                "Linux {} is built, in {} min {} s: {}\n",
+                info.version,
+                info.build_seconds / 60,
+                info.build_seconds % 60,
+                path.display()
+            ),
+            Built::AlreadyThere(Kernel { path, info }) => format!(
+                "Linux {} is built already: {}\n",
+                info.version,
+                path.display()
+            ),
+        };
+        print(&text)
+    }
+}
+
+fn status(cache: &Cache) -> Result<(), Failure> {
+    let mut text = String::new();
+    let kept = cache.kept()?;
+    for kept in &kept {
+        // Writing to a String can't fail.
+        let _ = match kept {
+            Kept::Fitting(kernel) => describe(&mut text, kernel, "fits this version of Lastbyte"),
+            Kept::Other(kernel) => describe(
+                &mut text,
+                kernel,
+                "does not fit: this version of Lastbyte has other options or patches",
+            ),
+            Kept::Damaged(folder) => {
+                writeln!(text, "{}: damaged, a build makes it anew", folder.display())
+            }
+            Kept::Unfinished(folder) => writeln!(
+                text,
+                "{}: unfinished, a build of the same source continues it",
+                folder.display()
+            ),
+        };
+    }
+    print(&text)?;
+    match kept.iter().any(|kept| matches!(kept, Kept::Fitting(_))) {
+        true => Ok(()),
+        false => Err(KernelError::NotBuilt.into()),
+    }
+}
+
+fn describe(text: &mut String, kernel: &Kernel, fit: &str) -> std::fmt::Result {
+    let Kernel { path, info } = kernel;
+    let size = Size(path.metadata().map_or(0, |file| file.len()));
+    let origin = match info.source.origin {
+        Origin::Pinned => "the version that Lastbyte is tested with",
+        Origin::Package => "not the version that Lastbyte is tested with",
+        Origin::File => "a file of yours",
+    };
+    let patches: Vec<_> = info.patches.iter().map(|patch| &*patch.name).collect();
+    writeln!(text, "Linux {}, {fit}", info.version)?;
+    writeln!(text, "  program   {} ({size})", path.display())?;
+    writeln!(text, "  sha256    {}", info.sha256)?;
+    writeln!(text, "  source    {} ({origin})", info.source.name)?;
+    writeln!(text, "            sha256 {}", info.source.sha256)?;
+    writeln!(text, "  config    sha256 {}", info.config_sha256)?;
+    writeln!(text, "  patches   {}", patches.join(", "))?;
+    writeln!(text, "  built     {}, with {}", info.built, info.compiler)
+}
+
+fn remove(cache: &Cache) -> Result<(), Failure> {
+    match cache.remove()? {
+        Size(0) => print("There was no kernel.\n"),
+        freed => print(&format!(
+            "Removed what was there: {freed} are free again.\n"
+        )),
+    }
+}
+
+impl From<KernelError> for Failure {
+    fn from(error: KernelError) -> Self {
+        let message = error.to_string();
+        match error {
+            KernelError::WrongSource { .. } | KernelError::NoCache(_) => Failure::Usage(message),
+            KernelError::Failed { .. } | KernelError::Busy => Failure::Run(message),
+            KernelError::Interrupted => {
+                let _ = writeln!(io::stderr(), "lastbyte: {message}");
+                Failure::Interrupted
+            }
+            _ => Failure::Machine(message),
+        }
+    }
+}
+
+/// Shows how a build goes on: with a spinner and a bar on a terminal, else in lines.
+struct Watch(Option<ProgressBar>);
+
+impl Watch {
+    fn new() -> Self {
+        let bar = io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new_spinner();
+            bar.enable_steady_tick(Duration::from_millis(200));
+            bar
+        });
+        Self(bar)
+    }
+
+    fn finish(&self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Progress for Watch {
+    fn note(&self, note: &str) {
+        let line = format!("lastbyte: {note}");
+        match &self.0 {
+            Some(bar) => bar.println(line),
+            None => {
+                let _ = writeln!(io::stderr(), "{line}");
+            }
+        }
+    }
+
+    fn stage(&self, stage: &str) {
+        match &self.0 {
+            Some(bar) => {
+                set_style(bar, "{spinner} {msg} {elapsed}");
+                bar.unset_length();
+                bar.reset();
+                bar.set_message(stage.to_owned());
+            }
+            None => self.note(stage),
+        }
+    }
+
+    fn advance(&self, done: u64, all: u64) {
+        if let Some(bar) = &self.0 {
+            if bar.length() != Some(all) {
+                set_style(bar, "{msg} {wide_bar} {percent:>3} %  {eta} left");
+                bar.set_length(all);
+                // What an earlier build did says nothing of the speed of this one.
+                bar.set_position(done);
+                bar.reset_eta();
+            }
+            bar.set_position(done);
+        }
+    }
+}
+
+fn set_style(bar: &ProgressBar, template: &str) {
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+}

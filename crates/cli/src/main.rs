@@ -1,0 +1,205 @@
+//! The `lastbyte` program: its command line.
+
+mod ad;
+mod calibrate;
+mod chain;
+mod compare;
+mod doctor;
+mod draft;
+mod engine;
+mod kernel;
+mod options;
+mod progress;
+mod published;
+mod report;
+mod run;
+mod saved;
+mod stacks;
+mod validate;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use lastbyte::lab::{self, DnsError, LabError};
+use lastbyte::results::FolderError;
+
+/// Measures what post-quantum TLS 1.3 costs, from connect() to the last byte.
+#[derive(Debug, Parser)]
+#[command(
+    name = "lastbyte",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Answer one question now: what do these TLS configurations cost on this network?
+    Compare(Box<compare::Compare>),
+    /// Measure a study, block by block, into a folder
+    Run(run::Run),
+    /// Make one page of a run, with figures
+    Report(report::Report),
+    /// Compare two sets of results, sample by sample
+    Validate(validate::Validate),
+    /// Make, explain and tabulate certificate chains
+    #[command(subcommand)]
+    Chain(chain::Command),
+    /// Certificates through DNS (PQTLS-AD): publish, serve, fetch and check them
+    #[command(subcommand)]
+    Ad(ad::Command),
+    /// Tell what each TLS stack can do
+    Stacks(stacks::Stacks),
+    /// Measure what handshakes cost this machine in CPU time
+    Calibrate(calibrate::Calibrate),
+    /// Build the kernel of the virtual engine, tell about it or remove it
+    #[command(subcommand)]
+    Kernel(kernel::Command),
+    /// Tell what this machine can do, and how to mend what it can't
+    Doctor,
+}
+
+/// Why the program ends otherwise than well. Each has an exit code of its own.
+#[derive(Debug)]
+enum Failure {
+    /// A run failed.
+    Run(String),
+    /// The command line is wrong.
+    Usage(String),
+    /// This machine can't run the engine.
+    Machine(String),
+    /// A threshold was crossed; it has been said how.
+    Threshold,
+    /// Interrupted; finished blocks are kept.
+    Interrupted,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    if let Some(code) = lab::inner_command(&arguments) {
+        return code;
+    }
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Nobody is left to tell when this can't be printed.
+            let _ = error.print();
+            return ExitCode::from(error.exit_code() as u8);
+        }
+    };
+    let result = match cli.command {
+        Command::Compare(compare) => compare.run(&arguments),
+        Command::Run(run) => run.run(&arguments),
+        Command::Report(report) => report.run(),
+        Command::Validate(validate) => validate.run(),
+        Command::Chain(command) => command.run(),
+        Command::Ad(command) => command.run(),
+        Command::Stacks(stacks) => stacks.run(),
+        Command::Calibrate(calibrate) => calibrate.run(),
+        Command::Kernel(command) => command.run(),
+        Command::Doctor => doctor::run(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(message) = failure.message() {
+                let _ = writeln!(io::stderr(), "lastbyte: {message}");
+            }
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+impl Failure {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Run(_) => 1,
+            Failure::Usage(_) => 2,
+            Failure::Machine(_) => 3,
+            Failure::Threshold => 99,
+            Failure::Interrupted => 130,
+        }
+    }
+
+    fn message(&self) -> Option<&str> {
+        match self {
+            Failure::Run(message) | Failure::Usage(message) | Failure::Machine(message) => {
+                Some(message)
+            }
+            Failure::Threshold | Failure::Interrupted => None,
+        }
+    }
+
+    fn usage(error: impl fmt::Display) -> Self {
+        Failure::Usage(error.to_string())
+    }
+
+    fn run(error: impl fmt::Display) -> Self {
+        Failure::Run(error.to_string())
+    }
+}
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        let message = error.to_string();
+        match error {
+            LabError::Namespace(_)
+            | LabError::Tun(_)
+            | LabError::Configure(_)
+            | LabError::Dns(DnsError::NotInstalled(_) | DnsError::NoNetem(_)) => {
+                Failure::Machine(message)
+            }
+            LabError::Arm { .. } | LabError::Chain(_) | LabError::Netem(_) => {
+                Failure::Usage(message)
+            }
+            LabError::Stack(_)
+            | LabError::Socket(_)
+            | LabError::Crashed(_)
+            | LabError::Dns(_)
+            | LabError::Emulator(_) => Failure::Run(message),
+        }
+    }
+}
+
+impl From<FolderError> for Failure {
+    fn from(error: FolderError) -> Self {
+        match error {
+            FolderError::Io { .. } | FolderError::Content { .. } | FolderError::Part(_) => {
+                Failure::run(error)
+            }
+            FolderError::NoRun(_)
+            | FolderError::NotEmpty(_)
+            | FolderError::Exists(_)
+            | FolderError::OtherRun { .. }
+            | FolderError::Busy(_) => Failure::usage(error),
+        }
+    }
+}
+
+/// Whether standard output is to be coloured: on a terminal, unless `NO_COLOR` is set.
+fn style() -> lastbyte::report::Style {
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    if plain || !io::stdout().is_terminal() {
+        lastbyte::report::Style::Plain
+    } else {
+        lastbyte::report::Style::Coloured
+    }
+}
+
+/// Prints results. A reader that has gone away is no failure of ours.
+fn print(text: &str) -> Result<(), Failure> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::Run(format!("can't write the results: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

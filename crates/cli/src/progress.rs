@@ -1,0 +1,51 @@
+//! A progress bar with the time left, on a terminal only.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use lastbyte::lab::{Progress, Watcher};
+
+/// A bar on standard error. It counts the time that the work is expected to take.
+pub(super) struct Bar(ProgressBar);
+
+impl Bar {
+    pub(super) fn new() -> Self {
+        // indicatif draws nothing where standard error is no terminal.
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let template = "{msg} {wide_bar} {percent:>3} %  {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+
+    pub(super) fn say(&self, message: String) {
+        self.0.set_message(message);
+    }
+
+    pub(super) fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+impl Progress for Bar {
+    fn expect(&self, total: Duration) {
+        self.0.set_length(total.as_micros() as u64);
+        self.0.reset_eta();
+        self.0.set_message("measuring");
+    }
+
+    fn advance(&self, part: Duration) {
+        self.0.inc(part.as_micros() as u64);
+    }
+}
+
+impl Watcher for Bar {
+    fn warn(&self, line: &str) {
+        self.0.suspend(|| {
+            let _ = writeln!(io::stderr(), "lastbyte: {line}");
+        });
+    }
+}

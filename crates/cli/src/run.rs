@@ -1,0 +1,323 @@
+//! `lastbyte run`.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt::{Display, Write as _};
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::compare::{interrupt, prepare};
+use super::engine::{Chosen, Engine as Carrier, choose, virtual_engine};
+use super::progress::Bar;
+use super::{Failure, print, style};
+use lastbyte::lab::{
+    self, Ending, Engine, Finished, LiveBlocks, PreparedArm, RunError, Runner, Shard, Watcher,
+};
+use lastbyte::report;
+use lastbyte::results::{Dataset, Folder, FolderError, Manifest, Start, Validity, file_name};
+use lastbyte::study::{Arm, BlockId, EngineChoice, Study};
+
+#[derive(Debug, Args)]
+pub(super) struct Run {
+    /// The study file
+    #[arg(value_name = "STUDY.toml")]
+    study: PathBuf,
+    /// The folder for the results [default: the study's name]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// What carries the bytes: auto, live or virtual [default: what the study says]
+    #[arg(long, value_name = "NAME")]
+    engine: Option<EngineChoice>,
+    /// Measure only the I-th of N shards. Copy the parts of all into one folder, and finish it
+    /// with --resume
+    #[arg(long, value_name = "I/N", default_value_t = Shard::WHOLE)]
+    shard: Shard,
+    /// Go on with a run that has not come to its end
+    #[arg(long)]
+    resume: bool,
+    /// Only tell what would be measured, and about how long it would take
+    #[arg(long)]
+    dry_run: bool,
+    /// Fail if a sample is invalid
+    #[arg(long)]
+    strict: bool,
+}
+
+impl Run {
+    pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
+        let study = Study::load(&self.study).map_err(Failure::usage)?;
+        let engine = self.engine(&study, arguments)?;
+        engine.check(&study).map_err(Failure::Usage)?;
+        let blocks = self.shard.blocks(&study, engine.block_size(&study));
+        if self.dry_run {
+            return plan(&study, engine.as_ref(), &blocks);
+        }
+        let folder = self.take_folder(&study, engine.as_ref())?;
+        if folder.is_complete() {
+            return print(&format!("{} is complete\n", folder.path().display()));
+        }
+        let measured = self.measure(&study, engine.as_ref(), &blocks, &folder)?;
+        let all = study.size(engine.block_size(&study)).blocks;
+        // Without the other shards' looks, nobody knows which cells end early.
+        if self.shard != Shard::WHOLE && measured < all {
+            return print(&format!(
+                "{}: shard {} is complete; copy the parts of all shards into one folder, and finish it there:\n\
+                 {}\n",
+                folder.path().display(),
+                self.shard,
+                self.resume_command(&folder, Shard::WHOLE),
+            ));
+        }
+        folder
+            .merge(&study)
+            .map_err(|error| self.stopped(&folder, error))?;
+        self.report(&folder, engine.as_ref())
+    }
+
+    fn engine(&self, study: &Study, arguments: &[OsString]) -> Result<Box<dyn Engine>, Failure> {
+        let choice = self.engine.unwrap_or(study.engine);
+        let Chosen { engine, reason } = choose(choice)?;
+        if choice == EngineChoice::Auto {
+            let _ = writeln!(io::stderr(), "lastbyte: {reason}");
+        }
+        match engine {
+            Carrier::Live => {
+                if !self.dry_run {
+                    // Before anything else: it needs a process with one thread.
+                    lab::acquire()?;
+                }
+                Ok(Box::new(LiveBlocks::new(lab::environment(arguments))))
+            }
+            Carrier::Virtual(kernel) => Ok(Box::new(virtual_engine(kernel, arguments)?)),
+        }
+    }
+
+    fn take_folder(&self, study: &Study, engine: &dyn Engine) -> Result<Folder, Failure> {
+        let named = self.output.clone();
+        let path = named.unwrap_or_else(|| file_name(&study.name).into());
+        let start = if self.resume {
+            Start::Resume
+        } else {
+            Start::Afresh
+        };
+        let environment = engine.environment().clone();
+        let manifest = Manifest::new(study, engine.block_size(study), environment);
+        Ok(Folder::take(&path, study, manifest, start)?)
+    }
+
+    /// Measures those of `blocks` that are missing, and tells how many of all there are then.
+    fn measure(
+        &self,
+        study: &Study,
+        engine: &dyn Engine,
+        blocks: &[BlockId],
+        folder: &Folder,
+    ) -> Result<u64, Failure> {
+        let interrupt = interrupt().map_err(Failure::run)?;
+        let bar = Bar::new();
+        let finished = folder.finished(study, |part| bar.warn(&part.to_string()))?;
+        let missing: Vec<_> = (blocks.iter().copied())
+            .filter(|id| !finished.contains(id))
+            .collect();
+        if missing.is_empty() {
+            return Ok(finished.len() as u64);
+        }
+        let arms = prepare(arms(study), &bar)?;
+        let runner = runner(study, engine, &arms, &interrupt, &bar);
+        let run = runner.run(&missing, folder);
+        bar.finish();
+        let run = run.map_err(|error| match error {
+            RunError::Lab(error) => error.into(),
+            RunError::Folder(error) => self.stopped(folder, error),
+        })?;
+        let size = engine.block_size(study);
+        let asked = match missing.iter().all(|id| study.is_certain(*id, size)) {
+            true => missing.len().to_string(),
+            false => format!("up to {}", missing.len()),
+        };
+        self.verdict(&run, &asked, folder)?;
+        Ok((finished.len() + run.measured) as u64)
+    }
+
+    fn verdict(&self, run: &Finished, asked: &str, folder: &Folder) -> Result<(), Failure> {
+        let resume = self.resume_command(folder, self.shard);
+        match (run.ending, run.failed.len()) {
+            (Ending::Interrupted, _) => {
+                let _ = writeln!(
+                    io::stderr(),
+                    "lastbyte: interrupted; {} of {asked} blocks are finished and kept: go on with `{resume}`",
+                    run.measured,
+                );
+                Err(Failure::Interrupted)
+            }
+            (Ending::Complete, 0) => Ok(()),
+            (Ending::Complete, failed) => Err(Failure::Run(format!(
+                "{failed} of {asked} blocks failed; the others are kept: try these again with `{resume}`"
+            ))),
+        }
+    }
+
+    /// The folder can't be written any more.
+    fn stopped(&self, folder: &Folder, error: FolderError) -> Failure {
+        let resume = self.resume_command(folder, self.shard);
+        Failure::Run(format!(
+            "{error}; finished blocks are kept: go on with `{resume}`"
+        ))
+    }
+
+    fn resume_command(&self, folder: &Folder, shard: Shard) -> String {
+        let mut command = format!(
+            "lastbyte run {} -o {} --resume",
+            self.study.display(),
+            folder.path().display()
+        );
+        // Writing to a String can't fail.
+        if let Some(engine) = self.engine {
+            let _ = write!(command, " --engine {engine}");
+        }
+        if shard != Shard::WHOLE {
+            let _ = write!(command, " --shard {shard}");
+        }
+        command
+    }
+
+    /// Prints the table of each measure, and keeps its document.
+    fn report(&self, folder: &Folder, engine: &dyn Engine) -> Result<(), Failure> {
+        let data = Dataset::open(folder.path())?;
+        let mut completed = false;
+        let mut invalid = None;
+        data.summarise(|index, measure, summary| -> Result<(), Failure> {
+            let document = report::json(&summary, engine.environment());
+            folder.keep_document(&data.study, index, &document)?;
+            print(&format!(
+                "{}\n\n{}\n",
+                measure.id,
+                report::table(&summary, style())
+            ))?;
+            for arm in summary.cells.iter().flat_map(|cell| &cell.arms) {
+                completed |= arm.wire.is_some();
+                if let Validity::Invalid(reason) = &arm.validity {
+                    invalid.get_or_insert(format!("{}: {}: {reason}", measure.id, arm.label));
+                }
+            }
+            Ok(())
+        })?;
+        print(&format!("Results: {}\n", folder.path().display()))?;
+        if !completed {
+            return Err(Failure::Run("no connection completed".to_owned()));
+        }
+        match invalid {
+            Some(reason) if self.strict => Err(Failure::Run(format!("invalid sample: {reason}"))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What would be measured, and about how long it would take.
+fn plan(study: &Study, engine: &dyn Engine, blocks: &[BlockId]) -> Result<(), Failure> {
+    let bar = Bar::new();
+    let arms = prepare(arms(study), &bar)?;
+    bar.finish();
+    let interrupt = AtomicBool::new(false);
+    let runner = runner(study, engine, &arms, &interrupt, &bar);
+    let size = engine.block_size(study);
+    let certain = |blocks: &[BlockId]| -> Vec<BlockId> {
+        let blocks = blocks.iter().copied();
+        blocks.filter(|id| study.is_certain(*id, size)).collect()
+    };
+    let count = |blocks: &[BlockId]| span(certain(blocks).len(), blocks.len());
+    let connections = |blocks: &[BlockId]| -> usize {
+        let each = blocks.iter().map(|id| study.block(*id, size).len());
+        each.sum()
+    };
+    let time = |blocks: &[BlockId]| {
+        let certain = certain(blocks);
+        let most = duration(runner.expected(blocks));
+        match certain.len() == blocks.len() {
+            true => most,
+            false => span(duration(runner.expected(&certain)), most),
+        }
+    };
+    let mut text = String::new();
+    for (index, measure) in study.measures.iter().enumerate() {
+        let names = measure.experiment.arms.iter().map(|arm| arm.name.as_str());
+        let names: Vec<_> = names.collect();
+        let _ = writeln!(text, "{}: {}", measure.id, names.join(", "));
+        for (cell, parameters) in measure.experiment.cells.iter().enumerate() {
+            let blocks: Vec<_> = (blocks.iter().copied())
+                .filter(|id| (id.measure, id.cell) == (index, cell))
+                .collect();
+            let (count, time) = (count(&blocks), time(&blocks));
+            let _ = writeln!(text, "  {parameters}: {count} blocks, about {time}");
+        }
+    }
+    let samples: BTreeSet<_> = blocks
+        .iter()
+        .map(|id| (id.measure, id.cell, id.arm))
+        .collect();
+    let cells: BTreeSet<_> = blocks.iter().map(|id| (id.measure, id.cell)).collect();
+    let _ = writeln!(
+        text,
+        "\n{} cells, {} samples, {} connections in {} blocks: about {} on the {} engine",
+        cells.len(),
+        samples.len(),
+        span(connections(&certain(blocks)), connections(blocks)),
+        count(blocks),
+        time(blocks),
+        engine.environment().engine,
+    );
+    print(&text)
+}
+
+fn runner<'a>(
+    study: &'a Study,
+    engine: &'a dyn Engine,
+    arms: &'a [PreparedArm],
+    interrupt: &'a AtomicBool,
+    watcher: &'a dyn Watcher,
+) -> Runner<'a> {
+    Runner {
+        study,
+        engine,
+        arms,
+        interrupt,
+        watcher,
+    }
+}
+
+/// The arms of all measures, each label once.
+fn arms(study: &Study) -> Vec<&Arm> {
+    let mut arms: Vec<&Arm> = Vec::new();
+    for arm in study
+        .measures
+        .iter()
+        .flat_map(|measure| &measure.experiment.arms)
+    {
+        if !arms.iter().any(|known| known.label == arm.label) {
+            arms.push(arm);
+        }
+    }
+    arms
+}
+
+/// What there is at least and at most: `500`, `500 to 20000`.
+fn span<T: Display + PartialEq>(least: T, most: T) -> String {
+    match least == most {
+        true => most.to_string(),
+        false => format!("{least} to {most}"),
+    }
+}
+
+/// In the two largest units of it that count: nobody knows it better beforehand.
+fn duration(expected: Duration) -> String {
+    let seconds = expected.as_secs_f64().ceil() as u64;
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}

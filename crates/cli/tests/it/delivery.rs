@@ -1,0 +1,273 @@
+//! Certificates that come through DNS, end to end, with BIND and Unbound. They need both, and the
+//! virtual engine's kernel (`lastbyte kernel build`).
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::common::{Row, at, compare_with, read_rows, run};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const ML_DSA: &str = "MLKEM768/ml-dsa-65/intermediates=0/root=sent";
+const SLH_DSA: &str = "MLKEM768/slh-dsa-sha2-192f/intermediates=0/root=sent";
+const MS: Duration = Duration::from_millis(1);
+
+/// The program with the user's own cache, which has the kernel.
+fn lastbyte() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_lastbyte"))
+}
+
+/// Compares arms in the virtual engine. Gives the rows by arm, and the file that they are in.
+fn virtually(options: &str, arms: &[&str]) -> (Vec<Vec<Row>>, Vec<u8>, Value) {
+    let folder = TempDir::new().unwrap();
+    let file = at(&folder, "rows.csv");
+    let mut command = lastbyte();
+    command.args(["compare", "--engine", "virtual", "--format", "json", "-o"]);
+    command.arg(&file).args(options.split_whitespace());
+    for (place, arm) in arms.iter().enumerate() {
+        command.args([
+            if place == 0 {
+                "--baseline"
+            } else {
+                "--against"
+            },
+            *arm,
+        ]);
+    }
+    let ended = run(&mut command);
+    assert_eq!(ended.code, Some(0), "{command:?}: {}", ended.stderr);
+    let rows = read_rows(&file);
+    let of = |arm: &&str| {
+        rows.iter()
+            .filter(|row| row.text("arm") == *arm)
+            .cloned()
+            .collect()
+    };
+    let document = serde_json::from_str(&ended.stdout).unwrap();
+    (
+        arms.iter().map(of).collect(),
+        fs::read(&file).unwrap(),
+        document,
+    )
+}
+
+fn outcomes(rows: &[Row]) -> Vec<&str> {
+    let mut outcomes: Vec<_> = rows
+        .iter()
+        .map(|row| row.text("delivery_outcome"))
+        .collect();
+    outcomes.sort_unstable();
+    outcomes.dedup();
+    outcomes
+}
+
+/// Whether each row has a time within 1 % of `rtts` of them.
+fn assert_round_trips(rows: &[Row], rtt: Duration, rtts: u32) {
+    for row in rows {
+        let time = row.time("handshake_ns") - row.time("connect_ns");
+        let expected = rtt * rtts;
+        assert!(
+            time >= expected && time < expected.mul_f64(1.01),
+            "{} took {time:?}, not {rtts} round trips",
+            row.text("arm")
+        );
+    }
+}
+
+#[test]
+fn what_dns_delivers_saves_a_round_trip() {
+    let arms = [
+        ML_DSA.to_owned(),
+        format!("{ML_DSA}/delivery=pqtls-ad"),
+        SLH_DSA.to_owned(),
+        format!("{SLH_DSA}/delivery=pqtls-ad/from=root"),
+        format!("{SLH_DSA}/delivery=pqtls-ad-raw-key"),
+        format!("{SLH_DSA}/delivery=pqtls-ad-carrier"),
+    ];
+    let arms: Vec<&str> = arms.iter().map(String::as_str).collect();
+    let (rows, _, document) = virtually("--rtt 247ms --data 0KiB --connections 5", &arms);
+    let rtt = 247 * MS;
+    for (rows, round_trips) in rows.iter().zip([2, 1, 4, 3, 2, 2]) {
+        assert_round_trips(rows, rtt, round_trips);
+    }
+    let bytes = |arm: usize| rows[arm][0].number("certificate_bytes");
+    // The length of the root and of its place in the message.
+    assert_eq!(bytes(0) - bytes(1), 5592);
+    assert_eq!(rows[0][0].text("hello_digest"), "");
+    for rows in [&rows[1], &rows[3], &rows[4], &rows[5]] {
+        assert_eq!(outcomes(rows), ["used"]);
+        assert_eq!(rows[0].text("hello_digest"), "echoed");
+        // The resolver is on the client's host and has the record.
+        assert!(rows[0].time("dns_record_ns") < MS);
+    }
+    let summary = &document["cells"][0]["arms"][1];
+    assert_eq!(summary["delivery_outcomes"]["used"], 5);
+    assert!(summary["dns_record_ms"]["p50"].as_f64().unwrap() < 1.0);
+    assert!(summary["tls_handshake_ms"]["p50"].as_f64().unwrap() < 250.0);
+    assert_eq!(
+        document["cells"][0]["arms"][0]["delivery_outcomes"],
+        Value::Null
+    );
+}
+
+#[test]
+fn a_record_that_is_late_costs_nothing() {
+    let far = format!("{ML_DSA}/delivery=pqtls-ad/resolver_rtt=150ms");
+    let patient = format!("{far}/grace=100ms");
+    let arms = [ML_DSA, &far, &patient];
+    let (rows, ..) = virtually("--rtt 100ms --data 0KiB --connections 5", &arms);
+    assert_round_trips(&rows[0], 100 * MS, 2);
+    assert_round_trips(&rows[1], 100 * MS, 2);
+    assert_eq!(outcomes(&rows[1]), ["late"]);
+    assert_eq!(
+        rows[1][0].number("certificate_bytes"),
+        rows[0][0].number("certificate_bytes")
+    );
+    // The address after one round trip to the resolver, the record after another: Nagle's algorithm
+    // holds back its last segment.
+    assert_eq!(rows[1][0].time("dns_address_ns").as_millis(), 150);
+    assert_eq!(rows[1][0].time("dns_record_ns").as_millis(), 300);
+    // TCP was there after 250 ms.
+    assert_eq!(outcomes(&rows[2]), ["used"]);
+    let waited = rows[2][0].time("handshake_ns") - rows[2][0].time("connect_ns");
+    assert_eq!(waited.as_millis(), 150);
+}
+
+#[test]
+fn whatever_goes_wrong_with_dns_costs_nothing() {
+    let wrong = [
+        ("absent", "no-record"),
+        ("broken", "invalid"),
+        ("foreign", "mismatch"),
+    ];
+    let arms = wrong.map(|(dns, _)| format!("{ML_DSA}/delivery=pqtls-ad/dns={dns}"));
+    let all = [ML_DSA, &arms[0], &arms[1], &arms[2]];
+    let (rows, ..) = virtually("--rtt 247ms --data 0KiB --connections 5", &all);
+    let plain = rows[0][0].number("certificate_bytes");
+    assert_round_trips(&rows[0], 247 * MS, 2);
+    for (rows, (_, outcome)) in rows[1..].iter().zip(wrong) {
+        assert_round_trips(rows, 247 * MS, 2);
+        assert_eq!(outcomes(rows), [outcome]);
+        assert_eq!(rows[0].number("certificate_bytes"), plain);
+    }
+}
+
+#[test]
+fn a_cold_resolver_fetches_each_record_over_the_same_link() {
+    let cold = format!("{ML_DSA}/delivery=pqtls-ad/dns=cold");
+    let options = "--rtt 100ms --loss 3% --data 0KiB --connections 60";
+    let (rows, file, _) = virtually(options, &[ML_DSA, &cold]);
+    let times: Vec<_> = rows[1]
+        .iter()
+        .map(|row| row.time("dns_record_ns"))
+        .collect();
+    // By UDP, in vain, then over TCP, whose connection Unbound keeps for a while.
+    assert!(times.iter().all(|time| *time >= 200 * MS), "{times:?}");
+    assert!(
+        rows[1]
+            .iter()
+            .all(|row| row.time("dns_address_ns") >= 100 * MS)
+    );
+    assert!(outcomes(&rows[1]).contains(&"late"));
+
+    let (_, again, _) = virtually(options, &[ML_DSA, &cold]);
+    assert!(file == again, "two runs differ");
+}
+
+#[test]
+fn the_live_engine_has_dns_servers_as_well() {
+    let cached = format!("{ML_DSA}/delivery=pqtls-ad");
+    let cold = format!("{ML_DSA}/delivery=pqtls-ad/dns=cold");
+    let raw_key = format!("{SLH_DSA}/delivery=pqtls-ad-raw-key");
+    let arms = [
+        "--baseline",
+        ML_DSA,
+        "--against",
+        &cached,
+        "--against",
+        &cold,
+        "--against",
+        &raw_key,
+    ];
+    let options = [
+        "--engine",
+        "live",
+        "--rtt",
+        "40ms",
+        "--data",
+        "0KiB",
+        "--connections",
+        "20",
+    ];
+    let measured = compare_with(&[&arms[..], &options[..]].concat());
+    let fastest = |arm: &str, column: &str| {
+        measured
+            .rows_of(arm)
+            .map(|row| row.time(column))
+            .min()
+            .unwrap()
+    };
+    // Three round trips without DNS, two with it: by how much is the machine's.
+    assert!(fastest(ML_DSA, "handshake_ns") >= 120 * MS);
+    assert!(fastest(&cached, "handshake_ns") >= 80 * MS);
+    assert!(fastest(&cached, "handshake_ns") < 120 * MS);
+    assert!(fastest(&cold, "dns_address_ns") >= 40 * MS);
+    for arm in [&cached, &raw_key] {
+        let rows: Vec<Row> = measured.rows_of(arm).cloned().collect();
+        // Where the machine is busy, some are late.
+        assert!(outcomes(&rows).contains(&"used"), "{arm}");
+    }
+}
+
+#[test]
+fn what_can_not_be_delivered_is_told_before_anything_is_measured() {
+    let told = |arm: &str| {
+        let options = [
+            "compare",
+            "--engine",
+            "virtual",
+            "--connections",
+            "2",
+            "--baseline",
+        ];
+        let ended = run(lastbyte().args(options).arg(arm));
+        assert_eq!(ended.code, Some(2), "{arm}: {}", ended.stderr);
+        ended.stderr
+    };
+    let fits = told("MLKEM768/ecdsa-p256/delivery=pqtls-ad");
+    assert!(
+        fits.contains("its whole chain fits an initial window"),
+        "{fits}"
+    );
+    let cold = told(&format!("{SLH_DSA}/delivery=pqtls-ad-raw-key/dns=cold"));
+    assert!(cold.contains("this one takes 2"), "{cold}");
+    let no_root = told("MLKEM768/ml-dsa-65/delivery=pqtls-ad/from=root");
+    assert!(
+        no_root.contains("the chain has no root to publish"),
+        "{no_root}"
+    );
+}
+
+/// Nothing of a block is left when it has ended.
+#[test]
+fn no_dns_server_outlives_its_block() {
+    let folder = TempDir::new().unwrap();
+    let cached = format!("{ML_DSA}/delivery=pqtls-ad");
+    let mut command = crate::common::lastbyte(["compare", "--engine", "live", "--rtt", "5ms"]);
+    command.args([
+        "--data",
+        "0KiB",
+        "--connections",
+        "3",
+        "--baseline",
+        &cached,
+    ]);
+    let ended = run(command.env("TMPDIR", folder.path()));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    let is_there = |entry: &fs::DirEntry| {
+        fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder.path()))
+    };
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    assert_eq!(processes.filter(is_there).count(), 0);
+}

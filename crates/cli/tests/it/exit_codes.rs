@@ -1,0 +1,98 @@
+//! What `lastbyte compare` ends with. See `usage`, `privileges` and `interrupts` for
+//! 2, 3 and 130.
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::common::{Ended, lastbyte, need_live_engine, run};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+fn compare(options: &[&str]) -> Command {
+    need_live_engine();
+    let mut command = lastbyte(["compare", "--baseline", "x25519/ecdsa-p256"]);
+    command.args(["--rtt", "10ms", "--data", "0KiB", "--connections", "2"]);
+    command.args(options);
+    command
+}
+
+#[test]
+fn thresholds() {
+    let against = ["--against", "x25519/rsa-2048"];
+    for (threshold, code) in [
+        ("handshake.p50 > 1000s", 0),
+        // Not among the percentiles that are told anyway.
+        ("handshake.p99 > 1000s", 0),
+        ("handshake.p99 > 1ms", 99),
+        ("handshake.p50 > 1000s,connect.p50 >= 10ms", 99),
+        ("ttlb.p50 > 100000%", 0),
+        ("ttlb.p50 > -99%", 99),
+        // Without data there is no first byte.
+        ("ttfb.p50 > 1ms", 0),
+    ] {
+        let ended = run(compare(&against).args(["--fail-if", threshold]));
+        assert_eq!(ended.code, Some(code), "{threshold}: {}", ended.stderr);
+        let crossed = ended.stderr.contains("lastbyte: threshold crossed: ");
+        assert_eq!(crossed, code == 99, "{threshold}: {}", ended.stderr);
+        // Results come first, whatever they are.
+        assert!(ended.stdout.contains("x25519/rsa-2048"), "{}", ended.stdout);
+    }
+}
+
+#[test]
+fn no_connection_completed() {
+    let ended = run(&mut compare(&["--timeout", "5ms"]));
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert_eq!(ended.stderr, "lastbyte: no connection completed\n");
+    assert!(
+        ended
+            .stdout
+            .contains("2 of 2 connections failed (timed out: 2)"),
+        "{}",
+        ended.stdout
+    );
+}
+
+#[test]
+fn an_invalid_sample_fails_a_strict_run_only() {
+    for (options, code) in [(&[] as &[_], 0), (&["--strict"], 1)] {
+        let ended = disturbed(&mut compare(options));
+        assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+        let warning =
+            "warning: x25519/ecdsa-p256: not to be trusted: 1 % of packets were more than";
+        assert!(ended.stdout.contains(warning), "{}", ended.stdout);
+        let failure = "lastbyte: invalid sample: x25519/ecdsa-p256: 1 % of packets were more than";
+        assert_eq!(
+            ended.stderr.starts_with(failure),
+            code == 1,
+            "{}",
+            ended.stderr
+        );
+    }
+}
+
+/// Runs a command that is not let run most of the time, so that its packets are late.
+fn disturbed(command: &mut Command) -> Ended {
+    let mut child = piped(command);
+    let pid = Pid::from_raw(child.id() as i32);
+    while child.try_wait().unwrap().is_none() {
+        kill(pid, Signal::SIGSTOP).unwrap();
+        thread::sleep(Duration::from_millis(12));
+        kill(pid, Signal::SIGCONT).unwrap();
+        thread::sleep(Duration::from_millis(2));
+    }
+    child.wait_with_output().unwrap().into()
+}
+
+#[test]
+fn a_reader_that_has_gone_away_is_no_failure() {
+    let mut child = piped(&mut compare(&[]));
+    drop(child.stdout.take());
+    let ended: Ended = child.wait_with_output().unwrap().into();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+}
+
+fn piped(command: &mut Command) -> Child {
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}

@@ -1,0 +1,153 @@
+//! The emulated link, as the connections over it feel it.
+use std::time::Duration;
+
+use crate::common::{cell, compare, measure, prepare};
+use lastbyte::results::{Outcome, Row};
+use lastbyte_link::{Bytes, Direction, Link, Rate};
+
+const CHAIN: &str = "x25519/ecdsa-p256";
+
+#[test]
+fn a_link_that_loses_packets_makes_tcp_send_them_again() {
+    let measured = compare(&format!(
+        "--baseline {CHAIN} --loss 5% --rtt 10ms --data 100KiB --connections 10 --timeout 60s"
+    ));
+    for row in &measured.rows {
+        assert_eq!(row.text("outcome"), "completed");
+    }
+    // Of 10 times 73 segments, hardly none is lost.
+    let retransmits = measured
+        .rows
+        .iter()
+        .map(|row| row.number("server_retransmits"));
+    assert!(retransmits.sum::<u64>() > 0);
+}
+
+#[test]
+fn a_link_that_loses_everything_carries_no_connection() {
+    let links = [("0%", "100%"), ("100%", "0%")].map(|(forward, backward)| Link {
+        forward: Direction {
+            loss: forward.parse().unwrap(),
+            ..Direction::default()
+        },
+        backward: Direction {
+            loss: backward.parse().unwrap(),
+            ..Direction::default()
+        },
+    });
+    for link in links {
+        for row in rows(link, 0, Duration::from_millis(100)) {
+            assert_eq!(row.outcome, Outcome::TimedOut);
+            assert_eq!(row.times.connect, None);
+            assert_eq!(row.client_tcp.unwrap().segments_in, 0);
+        }
+    }
+}
+
+#[test]
+fn a_queue_that_is_too_short_drops_packets_and_yet_connections_complete() {
+    for queue in [1, 2, 5] {
+        let measured = compare(&format!(
+            "--baseline {CHAIN} --queue {queue} --rtt 10ms --data 20KiB --connections 4 --timeout 60s"
+        ));
+        for row in &measured.rows {
+            assert_eq!(row.text("outcome"), "completed", "queue {queue}");
+            // The first window of 10 segments finds room for less.
+            assert!(row.number("server_retransmits") > 0, "queue {queue}");
+        }
+    }
+}
+
+#[test]
+fn a_slow_link_takes_the_time_that_its_rate_takes() {
+    let measured = compare(&format!(
+        "--baseline {CHAIN} --rate 1mbit --rtt 10ms --data 100KiB --connections 4"
+    ));
+    let wire = Duration::from_secs_f64(f64::from(100 << 10) * 8.0 / 1e6);
+    for row in &measured.rows {
+        assert!(row.time("ttlb_ns") >= wire, "{row:?}");
+    }
+}
+
+#[test]
+fn jitter_delays_each_connection_in_its_own_way() {
+    for distribution in ["uniform", "normal"] {
+        let measured = compare(&format!(
+            "--baseline {CHAIN} --rtt 20ms --jitter 4ms --jitter-distribution {distribution} \
+             --data 20KiB --connections 16 --timeout 60s"
+        ));
+        let connects = || measured.rows.iter().map(|row| row.time("connect_ns"));
+        let spread = connects().max().unwrap() - connects().min().unwrap();
+        // Of 32 draws; a link without jitter can only be made to spread by a busy machine.
+        assert!(
+            spread >= Duration::from_millis(4),
+            "{distribution}: {spread:?}"
+        );
+        if distribution == "uniform" {
+            assert!(connects().min() >= Some(Duration::from_millis(20 - 2 * 4)));
+        }
+        for row in &measured.rows {
+            assert_eq!(row.text("outcome"), "completed");
+        }
+    }
+}
+
+#[test]
+fn each_direction_has_a_rate_of_its_own() {
+    const DATA: u64 = 50 << 10;
+    let (fast, slow) = (Direction::default(), rate("1mbit"));
+    let wire = Duration::from_secs_f64(DATA as f64 * 8.0 / 1e6);
+    let ttlb = |link| rows(link, DATA, Duration::from_secs(60)).map(|row| row.times.ttlb.unwrap());
+    let slow_down = Link {
+        forward: fast.clone(),
+        backward: slow.clone(),
+    };
+    for ttlb in ttlb(slow_down) {
+        assert!(ttlb >= wire, "{ttlb:?}");
+    }
+    // Requests are small: it is the fastest connection's that shows it.
+    let slow_up = Link {
+        forward: slow,
+        backward: fast,
+    };
+    assert!(ttlb(slow_up).min() < Some(wire));
+}
+
+#[test]
+fn each_direction_has_a_delay_of_its_own() {
+    let delay = |milliseconds| Direction {
+        delay: Duration::from_millis(milliseconds),
+        ..Direction::default()
+    };
+    for (forward, backward) in [(5, 25), (25, 5)] {
+        let link = Link {
+            forward: delay(forward),
+            backward: delay(backward),
+        };
+        for row in rows(link, 1 << 10, Duration::from_secs(60)) {
+            assert!(row.times.connect.unwrap() >= Duration::from_millis(30));
+            assert!(row.times.ttlb.unwrap() >= Duration::from_millis(3 * 30));
+        }
+    }
+}
+
+fn rate(rate: &str) -> Direction {
+    let rate: Rate = rate.parse().unwrap();
+    Direction {
+        rate: Some(rate),
+        ..Direction::default()
+    }
+}
+
+/// Three connections over a link.
+fn rows(link: Link, data: u64, timeout: Duration) -> impl Iterator<Item = Row> {
+    let arm = prepare(CHAIN);
+    let run = measure(arm, cell(link, Bytes(data)), 3, timeout);
+    let rows: Vec<_> = run
+        .samples
+        .into_iter()
+        .flat_map(|sample| sample.rows)
+        .collect();
+    assert_eq!(rows.len(), 3);
+    rows.into_iter()
+}

@@ -1,0 +1,23 @@
+//! The program, end to end. One test program for all, since linking each takes longer than running it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod ad;
+mod calibrate;
+mod common;
+mod compare;
+mod delivery;
+mod exit_codes;
+mod interrupts;
+mod kernel;
+mod link;
+mod options;
+mod peers;
+mod privileges;
+mod regression;
+mod report;
+mod rows;
+mod run;
+mod scripts;
+mod usage;
+mod validate;
+mod virtual_engine;

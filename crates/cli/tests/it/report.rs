@@ -1,0 +1,175 @@
+//! `lastbyte report`: from a run to a page, and what it says of runs that it can't tell of.
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use crate::common::{Ended, lastbyte, need_live_engine, run};
+use tempfile::TempDir;
+
+const STUDY: &str = r#"
+name = "two trees"
+engine = "live"
+connections = 20
+concurrency = 10
+
+[arm.old]
+tls = "secp256r1/ecdsa-p256"
+[arm.new]
+tls = "X25519MLKEM768/ml-dsa-44"
+
+[link.near]
+rtt = ["2ms", "4ms"]
+
+[[measure]]
+id = "tall"
+data = ["0KiB", "10KiB"]
+"#;
+
+/// A run that all tests share, and a copy of it for each.
+fn measured() -> TempDir {
+    static FOLDER: OnceLock<TempDir> = OnceLock::new();
+    let whole = FOLDER.get_or_init(|| {
+        need_live_engine();
+        let folder = TempDir::new().unwrap();
+        fs::write(folder.path().join("study.toml"), STUDY).unwrap();
+        let ended = run(lastbyte(["run", "study.toml", "-o", "run"]).current_dir(folder.path()));
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        folder
+    });
+    let copy = TempDir::new().unwrap();
+    fs::create_dir(copy.path().join("run")).unwrap();
+    for name in ["study.toml", "manifest.json", "rows.parquet"] {
+        let name = Path::new("run").join(name);
+        fs::copy(whole.path().join(&name), copy.path().join(&name)).unwrap();
+    }
+    fs::write(copy.path().join("study.toml"), STUDY).unwrap();
+    copy
+}
+
+fn report(folder: &TempDir, options: &[&str]) -> Ended {
+    run(lastbyte(["report", "run"])
+        .args(options)
+        .current_dir(folder.path()))
+}
+
+fn file(folder: &TempDir, name: &str) -> PathBuf {
+    folder.path().join(name)
+}
+
+/// That it ends with this code and one line that has all of these.
+fn assert_refused(ended: &Ended, code: i32, words: &[&str]) {
+    assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    for word in words {
+        assert!(ended.stderr.contains(word), "{word}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_page_and_its_figures() {
+    let folder = measured();
+    let ended = report(&folder, &["-o", "page.html", "--figures", "figures"]);
+    assert_eq!(
+        (ended.code, &*ended.stdout),
+        (Some(0), "page.html\n"),
+        "{}",
+        ended.stderr
+    );
+    let page = fs::read_to_string(file(&folder, "page.html")).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    // What can be said depends on how busy the machine is.
+    assert!(page.contains("<p class=\"answer\">"));
+    assert!(page.contains("n = 20 connections each; live engine"));
+    for (name, start) in [
+        ("figures/tall-increase.svg", &b"<svg"[..]),
+        ("figures/tall-increase.png", &b"\x89PNG"[..]),
+        ("figures/tall-percentiles.svg", &b"<svg"[..]),
+    ] {
+        assert!(
+            fs::read(file(&folder, name)).unwrap().starts_with(start),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn the_page_is_in_the_folder_if_nothing_else_is_said() {
+    let folder = measured();
+    let ended = report(&folder, &[]);
+    assert_eq!((ended.code, &*ended.stdout), (Some(0), "run/report.html\n"));
+    assert!(file(&folder, "run/report.html").exists());
+}
+
+#[test]
+fn figures_can_be_described_afterwards() {
+    let folder = measured();
+    let figure = "[[figure]]\nid = \"mine\"\nmeasure = \"tall\"\nplot = \"cdf\"\nfacet = [\"rtt\", \"data\"]\n";
+    fs::write(file(&folder, "drawn.toml"), format!("{STUDY}{figure}")).unwrap();
+    let ended = report(&folder, &["--study", "drawn.toml"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let page = fs::read_to_string(file(&folder, "run/report.html")).unwrap();
+    assert!(page.contains("id=\"mine\"") && !page.contains("id=\"tall-increase\""));
+
+    let other = STUDY.replace("10KiB", "20KiB");
+    fs::write(file(&folder, "other.toml"), other).unwrap();
+    let ended = report(&folder, &["--study", "other.toml"]);
+    assert_refused(&ended, 2, &["other.toml", "measures something else"]);
+
+    for (bad, word) in [
+        ("measure = \"tall\"", "measure = \"tal\""),
+        ("plot = \"cdf\"", "plot = \"cdf\"\nmetric = \"ttbl\""),
+    ]
+    .map(|(good, bad)| (figure.replace(good, bad), bad))
+    {
+        fs::write(file(&folder, "drawn.toml"), format!("{STUDY}{bad}")).unwrap();
+        let ended = report(&folder, &["--study", "drawn.toml"]);
+        assert_refused(&ended, 2, &["drawn.toml:", "did you mean"]);
+        assert!(
+            ended.stderr.contains("\"tal\"") || ended.stderr.contains("\"ttbl\""),
+            "{word}"
+        );
+    }
+}
+
+#[test]
+fn what_is_no_run() {
+    let folder = TempDir::new().unwrap();
+    fs::create_dir(file(&folder, "run")).unwrap();
+    assert_refused(&report(&folder, &[]), 2, &["holds no run"]);
+}
+
+#[test]
+fn another_schema() {
+    let folder = measured();
+    let path = file(&folder, "run/manifest.json");
+    let manifest = fs::read_to_string(&path).unwrap();
+    fs::write(&path, manifest.replace("lastbyte.run/1", "lastbyte.run/9")).unwrap();
+    assert_refused(
+        &report(&folder, &[]),
+        1,
+        &[
+            "lastbyte.run/9",
+            "use the version of Lastbyte that measured it",
+        ],
+    );
+}
+
+#[test]
+fn a_file_that_is_half_there() {
+    let folder = measured();
+    let path = file(&folder, "run/rows.parquet");
+    let rows = fs::read(&path).unwrap();
+    fs::write(&path, &rows[..rows.len() / 2]).unwrap();
+    assert_refused(&report(&folder, &[]), 1, &["rows.parquet"]);
+    assert!(!file(&folder, "run/report.html").exists());
+
+    fs::write(file(&folder, "run/manifest.json"), "{\"schema\": ").unwrap();
+    assert_refused(&report(&folder, &[]), 1, &["manifest.json"]);
+}
+
+#[test]
+fn a_place_that_can_not_be_written() {
+    let folder = measured();
+    let ended = report(&folder, &["-o", "no/where/page.html"]);
+    assert_refused(&ended, 2, &["can't write \"no/where/page.html\""]);
+}

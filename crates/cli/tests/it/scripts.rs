@@ -1,0 +1,151 @@
+//! What scripts/test does about the folder that it builds in when CI is set. Compilers only look as if.
+
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::common::{Ended, run};
+
+const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/lib.sh");
+
+/// A home of its own, with a compiler.
+struct Home(TempDir);
+
+impl Home {
+    fn new() -> Home {
+        let home = Home(TempDir::new().unwrap());
+        fs::create_dir(home.path("bin")).unwrap();
+        home.program("rustc", "echo rustc 1.95.0");
+        home.program("cargo", "");
+        home
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn program(&self, name: &str, script: &str) {
+        let path = self.path("bin").join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Runs `script` after scripts/lib.sh.
+    fn bash(&self, script: &str) -> Ended {
+        let search = format!("{}:{}", self.path("bin").display(), env!("PATH"));
+        let mut bash = Command::new("bash");
+        bash.args(["-euo", "pipefail", "-c"])
+            .arg(format!("source {LIBRARY}; {script}"))
+            .env("HOME", self.0.path())
+            .env("PATH", search)
+            .env_remove("XDG_CACHE_HOME")
+            .env_remove("CARGO_TARGET_DIR");
+        run(&mut bash)
+    }
+
+    /// Chooses a folder, compiles one library into it, and ends well. Says which folder.
+    fn compile(&self) -> PathBuf {
+        let ended = self.bash(
+            "keep_target; mkdir -p $CARGO_TARGET_DIR/release/deps; \
+             echo library > $CARGO_TARGET_DIR/release/deps/libother.rlib; \
+             target_is_whole; echo $CARGO_TARGET_DIR",
+        );
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        PathBuf::from(ended.stdout.trim())
+    }
+
+    /// What is said when a folder is chosen, and which it is.
+    fn choose(&self) -> (String, String) {
+        let ended = self.bash("keep_target; echo ${CARGO_TARGET_DIR-its own}");
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        (ended.stderr, ended.stdout.trim().to_owned())
+    }
+}
+
+fn library(folder: &Path) -> PathBuf {
+    folder.join("release/deps/libother.rlib")
+}
+
+#[test]
+fn what_is_compiled_serves_the_next_checkout() {
+    let home = Home::new();
+    let folder = home.compile();
+    assert!(folder.starts_with(home.path(".cache/lastbyte/target")));
+    assert_eq!(home.choose(), (String::new(), folder.display().to_string()));
+    assert!(library(&folder).exists());
+}
+
+#[test]
+fn a_damaged_folder_is_built_again() {
+    let home = Home::new();
+    let folder = home.compile();
+    File::create(library(&folder)).unwrap();
+    let (said, chosen) = home.choose();
+    assert_eq!(
+        said,
+        format!("{} is damaged: building all again\n", folder.display())
+    );
+    assert_eq!(chosen, folder.display().to_string());
+    assert!(!library(&folder).exists());
+    // That run did not come to its end.
+    fs::create_dir_all(library(&folder).parent().unwrap()).unwrap();
+    File::create(library(&folder)).unwrap();
+    assert!(home.choose().0.contains("is damaged"));
+}
+
+#[test]
+fn another_compiler_has_another_folder() {
+    let home = Home::new();
+    let folder = home.compile();
+    home.program("rustc", "echo rustc 1.96.0");
+    let (said, chosen) = home.choose();
+    assert_eq!(said, "");
+    assert_ne!(chosen, folder.display().to_string());
+    assert!(!folder.exists(), "it is of no use any more");
+}
+
+#[test]
+fn two_runs_at_once_do_not_share_a_folder() {
+    let home = Home::new();
+    let script = format!(
+        "keep_target; unset CARGO_TARGET_DIR; \
+         bash -euc 'source {LIBRARY}; keep_target; echo ${{CARGO_TARGET_DIR-its own}}' "
+    );
+    let ended = home.bash(&script);
+    assert_eq!(ended.stdout, "its own\n", "{ended:?}");
+    assert!(
+        ended.stderr.starts_with("another run uses "),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn a_disk_without_room_is_named() {
+    let home = Home::new();
+    let small = home.path("small");
+    fs::create_dir(&small).unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=1m tmpfs {0}; export CARGO_TARGET_DIR={0}; need_space 8",
+        small.display()
+    );
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "bash", "-euo", "pipefail", "-c"])
+        .arg(format!("source {LIBRARY}; {script}"));
+    let ended = run(&mut command);
+    assert_eq!(
+        (ended.code, ended.stderr),
+        (
+            Some(3),
+            format!(
+                "error: 0 GB are free for {}, and 8 GB are needed: free some, or name another \
+                 folder with CARGO_TARGET_DIR\n",
+                small.display()
+            )
+        )
+    );
+}

@@ -1,0 +1,286 @@
+//! Wrong command lines: exit code 2, and a message that says what, where and the mend.
+use std::fs;
+use std::path::Path;
+
+use crate::common::{at, lastbyte, run};
+use lastbyte_pki::{Chain, test_chains};
+use tempfile::TempDir;
+
+#[test]
+fn options_that_can_not_be() {
+    let baseline = |arm| vec!["compare", "--baseline", arm];
+    let table: &[(Vec<&str>, &str)] = &[
+        (
+            baseline("secp256r2/rsa-2048"),
+            r#"'--baseline <ARM>': arm "secp256r2/rsa-2048": unknown group "secp256r2": did you mean "secp256r1"?"#,
+        ),
+        (
+            vec!["compare", "--against", "secp256r1/rsa2048"],
+            r#"'--against <ARM>': arm "secp256r1/rsa2048": unknown chain "rsa2048": did you mean "rsa-2048"?"#,
+        ),
+        (
+            baseline("secp256r1/rsa-2048:1000B"),
+            r#"chain "rsa-2048:1000B": its Certificate message has 2162 bytes without padding; ask for 2162B or more"#,
+        ),
+        (
+            vec!["compare", "--rate", "5mbits"],
+            r#"'--rate <RATE>': unknown unit "mbits" in "5mbits": did you mean "mbit"?"#,
+        ),
+        (
+            vec!["compare", "--rate", "1gbit,5mbits"],
+            r#"invalid value '5mbits' for '--rate <RATE>'"#,
+        ),
+        (
+            vec!["compare", "--loss", "150%"],
+            r#"'--loss <LOSS>': probability "150%" is above 100%"#,
+        ),
+        (
+            vec!["compare", "--loss", "5"],
+            r#"missing unit in probability "5": did you mean "5%"?"#,
+        ),
+        (
+            vec!["compare", "--rtt", "35"],
+            r#"'--rtt <TIME>': missing unit in duration "35": did you mean "35ms"?"#,
+        ),
+        (vec!["compare", "--rtt=-5ms"], r#"negative duration "-5ms""#),
+        (
+            vec!["compare", "--jitter-distribution", "norml"],
+            r#"unknown jitter distribution "norml": did you mean "normal"?"#,
+        ),
+        (
+            vec!["compare", "--congestion", "cubc"],
+            r#"unknown congestion control "cubc": did you mean "cubic"?"#,
+        ),
+        (
+            vec!["compare", "--data", "200K"],
+            r#"'--data <SIZE>': unknown unit "K" in "200K": did you mean "KB"?"#,
+        ),
+        (
+            vec!["compare", "--data", "18446744073709551615B"],
+            "'--data <SIZE>': ask for 1GiB or less",
+        ),
+        (
+            vec!["compare", "--connections", "0"],
+            "'--connections <N>': can't be 0: use 1 to 1000000",
+        ),
+        (
+            vec!["compare", "--concurrency", "0"],
+            "'--concurrency <N>': 0 is not in 1..",
+        ),
+        (
+            vec!["compare", "--queue", "0"],
+            "'--queue <PACKETS>': 0 is not in 1..",
+        ),
+        (
+            vec!["compare", "--initcwnd", "10,0"],
+            "'--initcwnd <SEGMENTS>': 0 is not in 1..=1000",
+        ),
+        (
+            vec!["compare", "--engine", "vitual"],
+            r#"'--engine <NAME>': unknown engine "vitual": did you mean "virtual"?"#,
+        ),
+        (
+            vec!["compare", "--output", "rows.xlsx"],
+            "'--output <FILE>': name it .parquet or .csv, for every connection, or .json",
+        ),
+        (
+            vec!["compare", "--fail-if", "latency.p50 > 1ms"],
+            r#"'--fail-if <THRESHOLD>': threshold "latency.p50 > 1ms": unknown metric "latency": use one of connect, handshake, ttfb, ttlb"#,
+        ),
+        (
+            vec!["compare", "--fail-if", "ttlb.p75 > 10%,ttlb.p100 > 10%"],
+            r#"threshold "ttlb.p100 > 10%": "p100" is no percentile: use p0.1 to p99.9, such as p75"#,
+        ),
+        (
+            vec!["compare", "--fail-if", "ttlb.p50 > 10"],
+            r#"missing unit in "10": did you mean "10%" or "10ms"?"#,
+        ),
+        (
+            vec!["compare", "--fail-if", "ttlb.p50 < 10ms"],
+            "a threshold is crossed from below: use > or >=",
+        ),
+        (
+            vec!["compare", "--fail-if", "ttlb.p50 > 10ms since saved"],
+            r#"a change is written "2% since saved", with a percentage"#,
+        ),
+        (
+            vec!["compare", "--save", ""],
+            "'--save <NAME>': give it a name",
+        ),
+        (
+            vec!["compare", "--save", "main.parquet"],
+            "'--save <NAME>': for a file in this folder, write ./main.parquet",
+        ),
+        (
+            vec!["compare", "--compare-to", "topic/chain"],
+            "'--compare-to <NAME>': with a /, it is the path of a file: .../NAME.parquet",
+        ),
+        (
+            vec!["compare", "--rt", "5ms"],
+            "a similar argument exists: '--rtt'",
+        ),
+        (vec!["compar"], "a similar subcommand exists: 'compare'"),
+        (
+            vec!["chain", "show", "rsa-2408"],
+            r#"'<CHAIN>': unknown chain "rsa-2408": did you mean "rsa-2048"?"#,
+        ),
+    ];
+    for (arguments, expected) in table {
+        let ended = run(&mut lastbyte(arguments));
+        assert_eq!(ended.code, Some(2), "{arguments:?}: {}", ended.stderr);
+        assert_eq!(ended.stdout, "", "{arguments:?}");
+        let stderr = ended.stderr;
+        assert!(stderr.starts_with("error: "), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+        assert!(stderr.ends_with("try '--help'.\n"), "{stderr}");
+    }
+}
+
+#[test]
+fn no_arguments_at_all() {
+    let ended = run(&mut lastbyte([""; 0]));
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("Usage: lastbyte <COMMAND>"));
+}
+
+#[test]
+fn arms_that_are_given_twice() {
+    let arms = [
+        "--baseline",
+        "x25519/rsa-2048",
+        "--against",
+        "x25519/rsa-2048",
+    ];
+    let problem = r#"arm "x25519/rsa-2048" is given twice: name each once"#;
+    refuses(&arms, problem);
+    // The baseline that nobody asked for counts as well.
+    let problem = r#"arm "secp256r1/rsa-2048" is given twice: name each once"#;
+    refuses(&["--against", "secp256r1/rsa-2048"], problem);
+}
+
+#[test]
+fn chains_in_files_that_can_not_be_used() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| at(&folder, name).display().to_string();
+    write(
+        &test_chains::for_name("server.example").unwrap(),
+        &at(&folder, "good"),
+    );
+    write(
+        &test_chains::for_name("server.example").unwrap(),
+        &at(&folder, "other"),
+    );
+    write(&test_chains::expired().unwrap(), &at(&folder, "expired"));
+    fs::write(at(&folder, "text.pem"), "a chain of thought\n").unwrap();
+
+    for (arm, at_fault, problem) in [
+        (
+            path("missing.pem"),
+            path("missing.pem"),
+            "can't be read: No such file or directory (os error 2)",
+        ),
+        (
+            path("text.pem"),
+            path("text.pem"),
+            r#"is not PEM: no line of it is "-----BEGIN CERTIFICATE-----""#,
+        ),
+        (
+            path("good/chain.pem"),
+            path("good/chain.pem"),
+            "does not end in a self-signed certificate: name the file of its root with ca=",
+        ),
+        (
+            path("good/chain.pem") + "/key=" + &path("other/key.pem"),
+            path("other/key.pem"),
+            "holds another key than that of the first certificate in ",
+        ),
+        (
+            path("good/chain.pem") + "/key=" + &path("text.pem"),
+            path("text.pem"),
+            "holds no private key",
+        ),
+        (
+            path("good/chain.pem") + "/ca=" + &path("other/root.pem"),
+            path("good/chain.pem"),
+            "lacks the issuer of its certificate 2, ",
+        ),
+        (
+            path("expired/chain.pem") + "/ca=" + &path("expired/root.pem"),
+            path("expired/chain.pem"),
+            "is out of date: its certificate 1 expired on ",
+        ),
+    ] {
+        let problem = format!("\"{at_fault}\" {problem}");
+        refuses(&["--baseline", &format!("x25519/{arm}")], &problem);
+    }
+}
+
+fn write(chain: &Chain, folder: &Path) {
+    fs::create_dir(folder).unwrap();
+    let certificates = chain.certificates().iter();
+    let pem: Vec<_> = certificates
+        .flat_map(|sent| sent.to_pem().unwrap())
+        .collect();
+    fs::write(folder.join("chain.pem"), pem).unwrap();
+    fs::write(folder.join("root.pem"), chain.root().to_pem().unwrap()).unwrap();
+    let key = chain.key().private_key_to_pem_pkcs8().unwrap();
+    fs::write(folder.join("key.pem"), key).unwrap();
+}
+
+#[test]
+fn places_that_can_not_be_written() {
+    let folder = TempDir::new().unwrap();
+    fs::create_dir(at(&folder, "folder.csv")).unwrap();
+    fs::write(at(&folder, "file"), "").unwrap();
+    let path = |name: &str| at(&folder, name).display().to_string();
+    for (output, problem) in [
+        (
+            path("missing/rows.csv"),
+            format!("there is no folder \"{}\": make it first", path("missing")),
+        ),
+        (
+            path("file/rows.csv"),
+            format!("there is no folder \"{}\": make it first", path("file")),
+        ),
+        (path("folder.csv"), "it is a folder".to_owned()),
+    ] {
+        let problem = format!("can't write \"{output}\": {problem}");
+        refuses(&["-o", &output], &problem);
+    }
+}
+
+#[test]
+fn a_cache_that_can_not_be_written() {
+    let folder = TempDir::new().unwrap();
+    fs::write(at(&folder, "file"), "").unwrap();
+    let mut command = lastbyte(["compare"]);
+    let ended = run(command.env("LASTBYTE_CACHE", at(&folder, "file")));
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("can't write "), "{}", ended.stderr);
+    let mend = "set LASTBYTE_CACHE to a folder that can be written\n";
+    assert!(ended.stderr.ends_with(mend), "{}", ended.stderr);
+}
+
+#[test]
+fn keys_are_never_overwritten() {
+    let folder = TempDir::new().unwrap();
+    let make = || run(lastbyte(["chain", "new", "ecdsa-p256", "-o"]).arg(folder.path()));
+    assert_eq!(make().code, Some(0));
+    let key = fs::read(at(&folder, "key.pem")).unwrap();
+    let ended = make();
+    assert_eq!(ended.code, Some(2));
+    let problem = format!("can't write \"{}\"", at(&folder, "chain.pem").display());
+    assert!(ended.stderr.contains(&problem), "{}", ended.stderr);
+    assert_eq!(fs::read(at(&folder, "key.pem")).unwrap(), key);
+}
+
+/// `compare` with these options ends with 2 and one line that begins like this.
+fn refuses(options: &[&str], problem: &str) {
+    let ended = run(lastbyte(["compare"]).args(options));
+    assert_eq!(ended.code, Some(2), "{options:?}: {}", ended.stderr);
+    assert_eq!(ended.stdout, "", "{options:?}");
+    let lines: Vec<_> = ended.stderr.lines().collect();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    let expected = format!("lastbyte: {problem}");
+    assert!(lines[0].starts_with(&expected), "{lines:?}\nnot {expected}");
+}

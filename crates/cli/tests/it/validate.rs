@@ -1,0 +1,320 @@
+//! `lastbyte validate`: what it says of two sets of results, and how it ends.
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::common::{Ended, at, lastbyte, need_live_engine, run};
+use lastbyte::lab::expected;
+use lastbyte::report::validation::SCHEMA;
+use lastbyte::results::Wire;
+use lastbyte::study::{Cell, RecordSize};
+use lastbyte_flights::Compute;
+use lastbyte_link::{Bytes, Direction, Link};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const COLUMNS: &str = "arm,forward_delay_ns,forward_jitter_ns,forward_distribution,forward_loss,\
+    forward_rate_bps,forward_queue_packets,backward_delay_ns,backward_jitter_ns,\
+    backward_distribution,backward_loss,backward_rate_bps,backward_queue_packets,initcwnd,\
+    client_initcwnd,congestion,data_bytes,record_size,valid,index,outcome,connect_ns,handshake_ns,\
+    ttfb_ns,ttlb_ns,client_hello_wire_bytes,server_flight_wire_bytes,client_finish_wire_bytes,\
+    chain_sha256";
+
+/// A file of rows over 35 ms and 1 Gbit/s with 50 KiB, with these times in nanoseconds.
+fn write_rows(path: &Path, loss: f64, rows: impl IntoIterator<Item = [u128; 4]>) {
+    let way = format!("17500000,0,uniform,{loss},1000000000,1000");
+    let rows = rows
+        .into_iter()
+        .enumerate()
+        .map(|(index, [connect, handshake, ttfb, ttlb])| {
+            format!(
+                "x25519/rsa-2048,{way},{way},10,10,cubic,51200,auto,true,{index},completed,\
+                 {connect},{handshake},{ttfb},{ttlb},250,2000,58,ab\n"
+            )
+        });
+    fs::write(path, format!("{COLUMNS}\n{}", rows.collect::<String>())).unwrap();
+}
+
+/// This many connections within 0.1 % of each other, and this much slower.
+fn spread(connections: u32, slower: f64) -> impl Iterator<Item = [u128; 4]> {
+    (0..connections).map(move |index| {
+        let spread = 1.0 + f64::from(index) / f64::from(connections) / 1000.0;
+        [35e6, 70e6, 105e6, 140e6].map(|time| (time * spread * slower) as u128)
+    })
+}
+
+fn validate(a: &Path, b: &Path, options: &[&str]) -> Ended {
+    run(lastbyte(["validate"]).arg(a).arg(b).args(options))
+}
+
+/// Two files of rows, and what is said of them.
+fn compare(a: (u32, f64), b: (u32, f64), options: &[&str]) -> Ended {
+    let folder = TempDir::new().unwrap();
+    let [path_a, path_b] = ["a.csv", "b.csv"].map(|name| at(&folder, name));
+    write_rows(&path_a, 0.0, spread(a.0, a.1));
+    write_rows(&path_b, 0.0, spread(b.0, b.1));
+    validate(&path_a, &path_b, options)
+}
+
+#[test]
+fn agreement_ends_with_0() {
+    let ended = compare((500, 1.0), (200, 1.0002), &[]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert_eq!(ended.stderr, "");
+    let answer = "Of 8 comparisons, 8 agree, 0 differ and 0 are undecided.\n";
+    assert!(ended.stdout.contains(answer), "{}", ended.stdout);
+    let heading = "RTT 35ms, 1gbit, loss 0%, initcwnd 10, 50KiB: 500 and 200 connections\n";
+    assert!(ended.stdout.starts_with(heading), "{}", ended.stdout);
+}
+
+#[test]
+fn a_difference_ends_with_1() {
+    let ended = compare((500, 1.0), (500, 1.01), &[]);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert_eq!(ended.stderr, "lastbyte: 4 of 8 comparisons differ\n");
+    // The results come first.
+    assert!(ended.stdout.contains("differs"), "{}", ended.stdout);
+    // Margins are the user's.
+    let ended = compare((500, 1.0), (500, 1.01), &["--margin", "p50=2%,p99=3%"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+}
+
+#[test]
+fn a_sample_that_is_too_small_ends_with_0_unless_strict() {
+    let options: [&[&str]; 2] = [&[], &["--strict"]];
+    for (options, code) in options.into_iter().zip([0, 1]) {
+        let ended = compare((5, 1.0), (5, 1.0), options);
+        assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+        let undecided = "8 of 8 comparisons are undecided\n";
+        assert!(ended.stderr.ends_with(undecided), "{}", ended.stderr);
+        let mend = "connections a sample would decide all.";
+        assert!(ended.stdout.contains(mend), "{}", ended.stdout);
+    }
+}
+
+#[test]
+fn what_agrees_with_arithmetic_and_what_does_not() {
+    let folder = TempDir::new().unwrap();
+    let direction = Direction {
+        rate: Some("1gbit".parse().unwrap()),
+        ..Direction::default()
+    };
+    let cell = Cell {
+        link: Link::symmetric(Duration::from_millis(35), direction),
+        data: Bytes(50 << 10),
+        ..Cell::default()
+    };
+    let wire = Wire {
+        client_hello_wire_bytes: 250,
+        server_flight_wire_bytes: 2000,
+        client_finish_wire_bytes: 58,
+        ..Wire::default()
+    };
+    let expected = expected(&wire, &cell, RecordSize::FirstSegment, Compute::default());
+    let [connect, handshake, ttfb, ttlb] = [
+        expected.connect,
+        expected.handshake,
+        expected.ttfb.unwrap(),
+        expected.ttlb,
+    ]
+    .map(|time| time.as_nanos());
+    for (ttlb, code) in [
+        (ttlb, 0),
+        (ttlb + ttlb / 1100, 0),
+        (ttlb + ttlb / 900, 1),
+        (ttlb - ttlb / 900, 1),
+    ] {
+        let path = at(&folder, "rows.csv");
+        write_rows(&path, 0.0, vec![[connect, handshake, ttfb, ttlb]; 3]);
+        let arithmetic = Path::new("arithmetic");
+        for ended in [
+            validate(&path, arithmetic, &[]),
+            validate(arithmetic, &path, &[]),
+        ] {
+            assert_eq!(ended.code, Some(code), "{ttlb}: {}", ended.stderr);
+            assert!(
+                ended.stdout.contains(": 3 connections\n"),
+                "{}",
+                ended.stdout
+            );
+        }
+    }
+    // Of loss, arithmetic knows nothing.
+    let lossy = at(&folder, "lossy.csv");
+    write_rows(&lossy, 0.01, spread(3, 1.0));
+    let ended = validate(&lossy, Path::new("arithmetic"), &[]);
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+}
+
+#[test]
+fn the_document_is_as_its_schema_says() {
+    let ended = compare((300, 1.0), (300, 1.01), &["--format", "json"]);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let schema = serde_json::from_str(SCHEMA).unwrap();
+    let schema = jsonschema::draft202012::new(&schema).unwrap();
+    assert!(schema.is_valid(&document), "{document:#}");
+    let ttlb = &document["cells"][0]["arms"][0]["metrics"][3];
+    assert_eq!(ttlb["metric"], "ttlb");
+    assert_eq!(ttlb["p50"]["verdict"], "differs");
+    assert_eq!(ttlb["p75"]["verdict"], Value::Null);
+    assert_eq!(ttlb["p90"]["verdict"], "agrees");
+    let difference = ttlb["p50"]["difference_percent"]["value"].as_f64().unwrap();
+    assert!((difference - 1.0).abs() < 0.01, "{difference}");
+}
+
+#[test]
+fn a_page_is_written() {
+    let folder = TempDir::new().unwrap();
+    let page = at(&folder, "validate.html");
+    let options = ["-o", page.to_str().unwrap(), "--format", "markdown"];
+    let ended = compare((300, 1.0), (300, 1.0), &options);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(
+        ended.stdout.contains("| arm | metric | p50 |"),
+        "{}",
+        ended.stdout
+    );
+    let html = fs::read_to_string(&page).unwrap();
+    assert_eq!(html.matches("</svg>").count(), 4);
+    assert!(html.ends_with("</html>\n"));
+}
+
+#[test]
+fn wrong_input_ends_with_2() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| at(&folder, name).to_str().unwrap().to_owned();
+    let (good, lossy) = (path("good.csv"), path("lossy.csv"));
+    write_rows(Path::new(&good), 0.0, spread(3, 1.0));
+    write_rows(Path::new(&lossy), 0.01, spread(3, 1.0));
+    let text = fs::read_to_string(&good).unwrap();
+    let broken = |name: &str, from: &str, to: &str| {
+        fs::write(path(name), text.replace(from, to)).unwrap();
+        path(name)
+    };
+    let no_column = broken("no-column.csv", "ttlb_ns", "last_ns");
+    let no_number = broken("no-number.csv", ",cubic,51200", ",cubic,50KiB");
+    let no_name = broken("no-name.csv", ",cubic,", ",cubc,");
+    fs::write(path("none.csv"), format!("{COLUMNS}\n")).unwrap();
+    fs::write(path("binary.csv"), [0xff, 0xfe, 0, 1, 2, b'\n', 0xff]).unwrap();
+    fs::create_dir(path("folder")).unwrap();
+
+    for (a, b, options, problem) in [
+        (&path("missing.csv"), &good, "", "can't read "),
+        (
+            &path("missing"),
+            &good,
+            "",
+            "holds no run: name a folder of `lastbyte run`",
+        ),
+        (
+            &path("folder"),
+            &good,
+            "",
+            "holds no run: name a folder of `lastbyte run`",
+        ),
+        (
+            &path("none.csv"),
+            &good,
+            "",
+            "holds no connection: measure some first",
+        ),
+        (&path("binary.csv"), &good, "", "can't read "),
+        (&no_column, &good, "", "missing field `ttlb_ns`"),
+        (&no_number, &good, "", "line: 2"),
+        (
+            &no_name,
+            &good,
+            "",
+            "unknown congestion control \"cubc\": did you mean \"cubic\"?",
+        ),
+        (
+            &good,
+            &lossy,
+            "",
+            "have no sample in common: measure the same arms in the same cells",
+        ),
+        (
+            &"arithmetic".to_owned(),
+            &"arithmetic".to_owned(),
+            "",
+            "arithmetic agrees with itself",
+        ),
+        (&good, &good, "--margin=p50", "write PERCENTILE=PERCENT"),
+        (
+            &good,
+            &good,
+            "--margin=p50=1%,p50=2%",
+            "margin of p50 is given twice: name each once",
+        ),
+        (&good, &good, "--output=page.txt", "name it .html"),
+        (
+            &good,
+            &good,
+            "--output=/nowhere/page.html",
+            "can't write \"/nowhere/page.html\"",
+        ),
+    ] {
+        let options: Vec<_> = options.split_whitespace().collect();
+        let ended = validate(Path::new(a), Path::new(b), &options);
+        assert_eq!(ended.code, Some(2), "{a} {b} {options:?}: {}", ended.stderr);
+        assert_eq!(ended.stdout, "");
+        assert!(
+            ended.stderr.contains(problem),
+            "{}\nnot {problem}",
+            ended.stderr
+        );
+    }
+}
+
+/// From `lastbyte run` to a verdict.
+#[test]
+fn two_runs_of_a_study_are_compared() {
+    need_live_engine();
+    let folder = TempDir::new().unwrap();
+    let study = at(&folder, "study.toml");
+    fs::write(
+        &study,
+        r#"
+name = "small"
+connections = 20
+
+[arm.classical]
+tls = "x25519/ecdsa-p256"
+
+[link.near]
+rtt = "20ms"
+rate = "1gbit"
+
+[[measure]]
+id = "sizes"
+arms = ["classical"]
+links = ["near"]
+data = ["0KiB", "1KiB"]
+"#,
+    )
+    .unwrap();
+    let [a, b] = ["a", "b"].map(|name| at(&folder, name));
+    for output in [&a, &b] {
+        let mut command = lastbyte(["run", "--engine", "live", "-o"]);
+        let ended = run(command.arg(output).arg(&study));
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    }
+    // The machine may be busy, and both runs be late in their own ways: only what they are
+    // compared by is sure.
+    let ended = validate(&a, &b, &["--format", "json", "--margin", "p50=1000%"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(document["comparisons"], 2 + 4);
+    assert_eq!(document["verdict"], "agrees");
+    assert_eq!(document["warnings"], Value::Array(Vec::new()));
+    for (cell, bytes) in [(0, 0), (1, 1024)] {
+        let cell = &document["cells"][cell];
+        assert_eq!(cell["measure"], "sizes");
+        assert_eq!(cell["data_bytes"], bytes);
+        assert_eq!(cell["arms"][0]["arm"], "classical");
+        assert_eq!(cell["arms"][0]["b"]["connections"], 20);
+        let connect = &cell["arms"][0]["metrics"][0]["p50"]["a_ms"];
+        assert!(connect.as_f64().unwrap() >= 20.0, "{connect}");
+    }
+}

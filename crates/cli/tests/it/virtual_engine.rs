@@ -1,0 +1,879 @@
+//! The virtual engine, end to end: its kernel must be built (`lastbyte kernel build`).
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Duration;
+
+use crate::common::{Ended, run};
+use lastbyte::kernel;
+use lastbyte::lab::{
+    self, Ending, Engine, Finished, PreparedArm, Progress, Runner, VirtualEngine, Watcher, expected,
+};
+use lastbyte::results::{Dataset, Folder, Manifest, Metric, Sample, Start, Validity};
+use lastbyte::study::Study;
+use lastbyte_flights::Compute;
+use lastbyte_link::Bytes;
+use lastbyte_pki::Store;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+/// Eight blocks, in which luck decides much.
+const LOSSY: &str = r#"
+connections = 500
+[arm.old]
+tls = "secp256r1/ecdsa-p256"
+[arm.new]
+tls = "SecP256r1MLKEM768/ml-dsa-65"
+[link.bad]
+rtt = "35ms"
+rate = "10mbit"
+loss = ["3%", "gemodel:1%/20%"]
+jitter = "2ms"
+jitter_distribution = "paretonormal"
+[[measure]]
+id = "m"
+data = ["20KiB"]
+"#;
+
+/// The program with the user's own cache, which has the kernel.
+fn lastbyte(arguments: impl IntoIterator<Item: AsRef<OsStr>>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lastbyte"));
+    command.args(arguments);
+    command
+}
+
+/// A folder with a study in it.
+struct Place(TempDir);
+
+impl Place {
+    fn new(study: &str) -> Place {
+        let place = Place(TempDir::new().unwrap());
+        fs::write(place.path("study.toml"), study).unwrap();
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn run(&self, folder: &str) -> Command {
+        let mut command = lastbyte(["run"]);
+        command
+            .arg(self.path("study.toml"))
+            .args(["--engine", "virtual", "-o"])
+            .arg(self.path(folder));
+        command
+    }
+
+    fn measured(&self, folder: &str) -> Vec<Sample> {
+        samples(&self.path(folder))
+    }
+}
+
+/// Runs what must succeed.
+fn succeed(command: &mut Command) -> Ended {
+    let ended = run(command);
+    assert_eq!(ended.code, Some(0), "{command:?}: {}", ended.stderr);
+    ended
+}
+
+fn samples(folder: &Path) -> Vec<Sample> {
+    let data = Dataset::open(folder).unwrap();
+    let samples = data.samples().unwrap();
+    samples.map(|sample| sample.unwrap().1).collect()
+}
+
+/// The processes of guests that write below `folder`.
+fn guests(folder: &Path) -> Vec<Pid> {
+    let is_guest = |id: &i32| {
+        let words = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        let mut words = words.split(|byte| *byte == 0);
+        // The guest's job is behind a link.
+        words.any(|word| word == b"__guest")
+            && words.next().is_some_and(|job| {
+                let job = fs::read_link(OsStr::from_bytes(job));
+                job.is_ok_and(|job| job.starts_with(folder))
+            })
+    };
+    let ids = fs::read_dir("/proc").unwrap().flatten();
+    let ids = ids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut ids: Vec<i32> = ids.filter(is_guest).collect();
+    ids.sort_unstable();
+    ids.into_iter().map(Pid::from_raw).collect()
+}
+
+#[test]
+fn the_same_question_has_the_same_answer_to_the_nanosecond() {
+    let place = TempDir::new().unwrap();
+    let deeper = place.path().join("a folder with a longer name");
+    fs::create_dir(&deeper).unwrap();
+    let question = "compare --engine virtual --loss 5% --jitter 3ms --data 20KiB --connections 120";
+    let ask = |folder: &Path, mut command: Command| {
+        let file = folder.join("rows.csv");
+        command
+            .args(question.split(' '))
+            .arg("-o")
+            .arg(&file)
+            .current_dir(folder);
+        succeed(&mut command);
+        fs::read(file).unwrap()
+    };
+    // Another place for everything, and one core instead of all.
+    let elsewhere = deeper.join("lastbyte");
+    fs::copy(env!("CARGO_BIN_EXE_lastbyte"), &elsewhere).unwrap();
+    let mut one_core = Command::new("taskset");
+    one_core.args(["--cpu-list", "0"]).arg(&elsewhere);
+
+    let first = ask(place.path(), Command::new(env!("CARGO_BIN_EXE_lastbyte")));
+    let again = ask(&deeper, one_core);
+    assert_eq!(first.iter().filter(|byte| **byte == b'\n').count(), 241);
+    assert!(first == again, "two runs differ");
+}
+
+#[test]
+fn without_loss_it_agrees_with_flight_arithmetic() {
+    let study = r#"
+        connections = 3
+        [arm.old]
+        tls = "secp256r1/rsa-2048"
+        [arm.new]
+        tls = "SecP256r1MLKEM768/ml-dsa-65"
+        [link.fast]
+        rtt = ["10ms", "35ms"]
+        rate = "1gbit"
+        [link.slow]
+        rtt = "200ms"
+        rate = ["1mbit", "10mbit"]
+        [[measure]]
+        id = "netem"
+        initcwnd = [10, 20]
+        data = ["0KiB", "50KiB", "300KiB"]
+        [[measure]]
+        id = "link"
+        emulation = "link"
+        data = ["0KiB", "200KiB"]
+    "#;
+    let place = Place::new(study);
+    succeed(&mut place.run("results"));
+    let data = Dataset::open(&place.path("results")).unwrap();
+    let mut samples = 0;
+    for sample in data.samples().unwrap() {
+        let (key, sample) = sample.unwrap();
+        samples += 1;
+        let experiment = &data.study.measures[key.measure].experiment;
+        let (cell, arm) = (&experiment.cells[key.cell], &experiment.arms[key.arm]);
+        for row in &sample.rows {
+            let compute = Compute::default();
+            let expected = expected(&row.wire, cell, arm.record_size, compute).ttlb;
+            let measured = Metric::Ttlb.of(row).unwrap();
+            let ratio = measured.as_secs_f64() / expected.as_secs_f64();
+            assert!(
+                (ratio - 1.0).abs() < 0.001,
+                "{}, {cell}: {measured:?}, by arithmetic {expected:?}",
+                arm.label
+            );
+        }
+    }
+    assert_eq!(samples, 2 * (24 + 8));
+}
+
+#[test]
+fn super_packets_are_lost_together_and_the_preset_is_as_published() {
+    let place = TempDir::new().unwrap();
+    let document = |options: &str| {
+        let command = format!("compare --engine virtual --format json {options}");
+        let ended = succeed(lastbyte(command.split(' ')).current_dir(place.path()));
+        serde_json::from_str::<serde_json::Value>(&ended.stdout).unwrap()
+    };
+    let median = |document: &serde_json::Value| {
+        let ttlb = &document["cells"][0]["arms"][0]["ttlb_ms"]["p50"];
+        ttlb.as_f64().unwrap()
+    };
+    let slow = "--baseline secp256r1/rsa-2048 --rtt 200ms --rate 1mbit --initcwnd 20 \
+                --data 200KiB --connections 10";
+    // On a path of 1 Mbit/s, a ping's serialisation is 0.784 ms each way, and each of the five
+    // round trips of this transfer has it twice.
+    let plain = median(&document(&format!("{slow} --gso on")));
+    let published = median(&document(&format!("{slow} --preset published-2024")));
+    assert!(
+        (4.0..12.0).contains(&(published - plain)),
+        "{plain} ms, with the preset {published} ms"
+    );
+
+    let lossy = "--baseline secp256r1/rsa-2048 --rate 100mbit --loss 3% --data 100KiB \
+                 --connections 300";
+    let single = median(&document(lossy));
+    let super_packets = median(&document(&format!("{lossy} --gso on")));
+    assert!(
+        super_packets < single,
+        "{super_packets} ms with super-packets, {single} ms without"
+    );
+}
+
+/// Cells that are known well at once and late, of at most eight blocks each.
+const UNTIL: &str = r#"
+connections = { until = "±3%", least = 200, most = 1000 }
+percentiles = [50, 75]
+[arm.old]
+tls = "secp256r1/ecdsa-p256"
+[arm.new]
+tls = "SecP256r1MLKEM768/ml-dsa-65"
+[link.l]
+rtt = "35ms"
+rate = "10mbit"
+jitter = ["0ms", "4ms", "20ms"]
+[[measure]]
+id = "m"
+"#;
+
+#[test]
+fn a_cell_ends_when_it_is_precise_enough_wherever_and_however_it_is_measured() {
+    let place = Place::new(UNTIL);
+    let told = succeed(place.run("out").arg("--dry-run")).stdout;
+    assert!(
+        told.contains("3 cells, 6 samples, 1500 to 6000 connections in 6 to 24 blocks: about "),
+        "{told}"
+    );
+    let told = succeed(&mut place.run("out")).stdout;
+    assert!(
+        told.contains("Measured until ±3%, with 200 to 1000"),
+        "{told}"
+    );
+    let connections = |folder| -> Vec<_> {
+        let samples = place.measured(folder).into_iter();
+        samples.map(|sample| sample.rows.len()).collect()
+    };
+    let ends = connections("out");
+    assert_eq!(ends[..2], [250, 250]);
+    assert!((250..1000).contains(&ends[2]), "{ends:?}");
+    assert_eq!(ends[4..], [1000, 1000]);
+    assert!(
+        ends[2] == ends[3] && told.contains("after 1000 connections, "),
+        "{told}"
+    );
+
+    // Each connection is what it would have been among a fixed number.
+    let fixed = UNTIL.replace(r#"{ until = "±3%", least = 200, most = 1000 }"#, "1000");
+    let all = Place::new(&fixed);
+    succeed(&mut all.run("all"));
+    for (some, all) in place.measured("out").iter().zip(all.measured("all")) {
+        assert!(some.rows == all.rows[..some.rows.len()]);
+    }
+
+    // Killed now and then, and with one processor at last.
+    let folder = place.path("killed");
+    for pause in [600, 1200] {
+        let mut command = place.run("killed");
+        if folder.exists() {
+            command.arg("--resume");
+        }
+        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+        thread::sleep(Duration::from_millis(pause));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let run = place.run("killed");
+    let mut command = Command::new("taskset");
+    command.args(["-c", "0"]).arg(run.get_program());
+    succeed(command.args(run.get_args()).arg("--resume"));
+    assert_same_rows(&place, "out", "killed");
+
+    // By two machines, of which neither knows when the other one is done.
+    for (shard, start) in [("1/2", None), ("2/2", Some("--resume"))] {
+        let mut command = place.run("shared");
+        let ended = succeed(command.args(["--shard", shard]).args(start));
+        assert!(ended.stdout.contains("copy the parts of all"), "{ended:?}");
+    }
+    succeed(place.run("shared").arg("--resume"));
+    assert_same_rows(&place, "out", "shared");
+}
+
+#[test]
+fn a_guest_that_is_killed_fails_its_block_and_no_other() {
+    let place = Place::new(LOSSY);
+    succeed(&mut place.run("undisturbed"));
+
+    let child = place
+        .run("disturbed")
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let folder = place.path("disturbed");
+    let victim = (0..500).find_map(|_| {
+        thread::sleep(Duration::from_millis(10));
+        guests(&folder).first().copied()
+    });
+    let victim = victim.expect("no guest was seen");
+    // In the middle of its work, or still at its boot: both must do.
+    kill(victim, Signal::SIGKILL).unwrap();
+    let ended = Ended::from(child.wait_with_output().map(with_no_stdout).unwrap());
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(
+        ended
+            .stderr
+            .contains("failed: its guest was ended by signal 9")
+            && ended.stderr.contains("1 of 8 blocks failed"),
+        "{}",
+        ended.stderr
+    );
+    succeed(place.run("disturbed").arg("--resume"));
+    assert_same_rows(&place, "undisturbed", "disturbed");
+}
+
+#[test]
+fn lastbyte_can_be_killed_at_any_time_and_takes_its_guests_along() {
+    let place = Place::new(LOSSY);
+    succeed(&mut place.run("undisturbed"));
+    let folder = place.path("disturbed");
+    for pause in [300, 900, 1500] {
+        let mut command = place.run("disturbed");
+        if folder.exists() {
+            command.arg("--resume");
+        }
+        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+        thread::sleep(Duration::from_millis(pause));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let gone = (0..250).any(|_| {
+            thread::sleep(Duration::from_millis(20));
+            guests(&folder).is_empty()
+        });
+        assert!(gone, "guests outlive lastbyte: {:?}", guests(&folder));
+    }
+    succeed(place.run("disturbed").arg("--resume"));
+    assert_same_rows(&place, "undisturbed", "disturbed");
+    let left: Vec<_> = fs::read_dir(&folder).unwrap().flatten().collect();
+    assert!(
+        left.iter().all(|entry| entry.file_name() != "parts"),
+        "{left:?}"
+    );
+}
+
+#[test]
+fn what_it_cannot_do_is_told_before_anything_runs() {
+    let no_kernel = TempDir::new().unwrap();
+    let mut command = lastbyte(["compare", "--engine", "virtual"]);
+    let ended = run(command.env("LASTBYTE_CACHE", no_kernel.path()));
+    assert_eq!(
+        (ended.code, ended.stderr.as_str()),
+        (
+            Some(3),
+            "lastbyte: no kernel is built for the virtual engine: run `lastbyte kernel build`\n"
+        )
+    );
+
+    let study = LOSSY.replace("10mbit", "1000001bit");
+    let place = Place::new(&study);
+    let ended = run(&mut place.run("results"));
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("measure \"m\"")
+            && ended.stderr.ends_with(
+                "netem can't limit a rate to 1000001bit: use a multiple of 8 bits a second, \
+                 or emulation = \"link\"\n"
+            ),
+        "{}",
+        ended.stderr
+    );
+    assert!(!place.path("results").exists());
+}
+
+#[test]
+fn left_alone_it_is_the_virtual_engine_that_measures_and_says_so() {
+    let place = TempDir::new().unwrap();
+    let question = "compare --data 0KiB --connections 2 --format json";
+    let ended = succeed(lastbyte(question.split(' ')).current_dir(place.path()));
+    let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(document["engine"], "virtual");
+    assert!(
+        ended
+            .stderr
+            .contains("the virtual engine, as its kernel is built (Linux 6."),
+        "{}",
+        ended.stderr
+    );
+}
+
+/// Calibrated CPU time shows, by as much as it is: no handshake takes 20 ms.
+#[test]
+fn cpu_time_can_be_put_back() {
+    let place = TempDir::new().unwrap();
+    let median = |cpu: &str| {
+        let question = format!(
+            "compare --engine virtual --baseline secp256r1/rsa-2048 --data 0KiB \
+             --connections 5 --format json --cpu {cpu}"
+        );
+        let mut command = lastbyte(question.split_whitespace());
+        let ended = succeed(command.current_dir(place.path()));
+        let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        let handshake = &document["cells"][0]["arms"][0]["handshake_ms"]["p50"];
+        handshake.as_f64().unwrap()
+    };
+    let more = median("calibrated") - median("none");
+    assert!((0.1..20.0).contains(&more), "{more} ms");
+}
+
+fn with_no_stdout(mut output: std::process::Output) -> std::process::Output {
+    output.stdout.clear();
+    output
+}
+
+#[track_caller]
+fn assert_same_rows(place: &Place, one: &str, other: &str) {
+    let rows = |folder| {
+        let samples = place.measured(folder).into_iter();
+        samples.map(|sample| sample.rows).collect::<Vec<_>>()
+    };
+    assert!(
+        rows(one) == rows(other),
+        "the rows of {one} and {other} differ"
+    );
+}
+
+/// Five blocks, of which each takes a moment.
+const SOME: &str = r#"
+connections = 1250
+[arm.old]
+tls = "secp256r1/ecdsa-p256"
+[link.l]
+rtt = "35ms"
+rate = "10mbit"
+[[measure]]
+id = "m"
+data = "20KiB"
+"#;
+
+struct Unwatched;
+
+impl Progress for Unwatched {
+    fn expect(&self, _: Duration) {}
+    fn advance(&self, _: Duration) {}
+}
+
+impl Watcher for Unwatched {
+    fn warn(&self, _: &str) {}
+}
+
+/// Everything that flight arithmetic knows, on a path without loss.
+#[test]
+fn handshakes_and_loads_of_all_kinds_take_as_long_as_arithmetic_says() {
+    let place = Place::new(
+        r#"
+connections = 3
+[arm.full]
+tls = "X25519MLKEM768/ml-dsa-44"
+[arm.retried]
+tls = "X25519MLKEM768/ml-dsa-44/key_share=x25519"
+[arm.resumed]
+tls = "X25519MLKEM768/ml-dsa-44/resume=ticket"
+[arm.ticketed]
+tls = "X25519MLKEM768/ml-dsa-44/tickets=2"
+[arm.early]
+tls = "X25519MLKEM768/ml-dsa-44/resume=0rtt"
+[arm.mutual]
+tls = "X25519MLKEM768/ml-dsa-44/mutual=ml-dsa-65/client_intermediates=2"
+[link.path]
+rtt = "80ms"
+rate = "100mbit"
+[[measure]]
+id = "download"
+client_initcwnd = [10, 24]
+data = ["0B", "5KB", "100KB"]
+[[measure]]
+id = "upload"
+arms = ["full", "retried", "resumed", "early", "mutual"]
+upload = ["5KB", "100KB"]
+[[measure]]
+id = "downloads, several times"
+requests = 3
+think = "1s"
+data = "5KB"
+[[measure]]
+id = "both, several times"
+requests = [1, 4]
+think = ["0ms", "100ms", "2s"]
+upload = "30KB"
+data = "30KB"
+"#,
+    );
+    succeed(place.run("out").arg("--strict"));
+    let data = Dataset::open(&place.path("out")).unwrap();
+    for sample in data.samples().unwrap() {
+        let (key, sample) = sample.unwrap();
+        let experiment = &data.study.measures[key.measure].experiment;
+        let (cell, arm) = (&experiment.cells[key.cell], &experiment.arms[key.arm]);
+        assert_eq!(sample.validity(arm), Validity::Valid, "{} {cell}", arm.name);
+        for row in &sample.rows {
+            let expected = expected(&row.wire, cell, arm.record_size, Compute::default());
+            // The server goes on while the client thinks.
+            let half = row.times.server_handshake.unwrap() - row.times.handshake.unwrap();
+            assert!(half < cell.link.rtt() * 3, "{} {cell}: {half:?}", arm.name);
+            let times = [
+                (row.times.connect, Some(expected.connect)),
+                (row.times.handshake, Some(expected.handshake)),
+                (row.times.ttfb, expected.ttfb),
+                (row.times.ttlb, Some(expected.ttlb)),
+            ];
+            for (measured, expected) in times {
+                let apart = match (measured, expected) {
+                    (Some(measured), Some(expected)) => measured.abs_diff(expected),
+                    (None, None) => Duration::ZERO,
+                    _ => panic!("{} {cell}: {measured:?} {expected:?}", arm.name),
+                };
+                let most = expected.unwrap_or_default() / 1000;
+                assert!(
+                    apart <= most,
+                    "{} {cell}: {measured:?} {expected:?}",
+                    arm.name
+                );
+            }
+        }
+    }
+}
+
+/// Runs the study of a place on an engine of the library.
+fn run_on(place: &Place, change: impl FnOnce(VirtualEngine) -> VirtualEngine) -> Finished {
+    run_with_store(place, Store::default_dir().unwrap(), change)
+}
+
+fn run_with_store(
+    place: &Place,
+    store: PathBuf,
+    change: impl FnOnce(VirtualEngine) -> VirtualEngine,
+) -> Finished {
+    let engine = change(VirtualEngine::new(
+        kernel::require().unwrap(),
+        env!("CARGO_BIN_EXE_lastbyte").into(),
+        store.clone(),
+        lab::environment(&[]),
+    ));
+    let study = Study::load(&place.path("study.toml")).unwrap();
+    let size = engine.block_size(&study);
+    let manifest = Manifest::new(&study, size, engine.environment().clone());
+    let folder = Folder::take(&place.path("out"), &study, manifest, Start::Afresh).unwrap();
+    let store = Store::open(store);
+    let arms = study.measures[0].experiment.arms.iter();
+    let arms: Vec<_> = arms
+        .map(|arm| PreparedArm::new(arm.clone(), &store).unwrap())
+        .collect();
+    let runner = Runner {
+        study: &study,
+        engine: &engine,
+        arms: &arms,
+        interrupt: &AtomicBool::new(false),
+        watcher: &Unwatched,
+    };
+    runner
+        .run(&study.blocks(size).collect::<Vec<_>>(), &folder)
+        .unwrap()
+}
+
+#[test]
+fn workers_that_begin_together_calibrate_an_arm_once() {
+    let place = Place::new(&format!("cpu = \"calibrated\"\n{}", SOME.trim_start()));
+    // Nothing is calibrated in it yet.
+    let finished = run_with_store(&place, place.path("store"), |engine| engine);
+    assert_eq!((finished.measured, finished.failed.len()), (5, 0));
+    let samples = place.measured("out");
+    let engine = &samples[0].engine;
+    assert!(engine.cpu_costs.is_some());
+    assert_eq!(engine.validity, Validity::Valid);
+}
+
+#[test]
+fn a_guest_that_hangs_is_given_up_and_the_others_go_on() {
+    let place = Place::new(SOME);
+    let out = place.path("out");
+    let hang = thread::spawn(move || {
+        for _ in 0..1000 {
+            if let Some(guest) = guests(&out).first() {
+                return kill(*guest, Signal::SIGSTOP).is_ok();
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        false
+    });
+    let finished = run_on(&place, |engine| {
+        engine.with_patience(Duration::from_secs(5))
+    });
+    assert!(hang.join().unwrap(), "no guest was there to be stopped");
+    assert_eq!(finished.ending, Ending::Complete);
+    assert_eq!(finished.measured, 4);
+    let [failed] = finished.failed.as_slice() else {
+        panic!("{:?}", finished.failed);
+    };
+    assert_eq!(
+        failed.reason,
+        "its guest gave no sign of life for 5s: it hangs, or the machine is overloaded"
+    );
+    assert_eq!(guests(&place.path("out")), [], "it is still there");
+}
+
+#[test]
+fn a_guest_without_enough_memory_says_so() {
+    let place = Place::new(&SOME.replace("1250", "10"));
+    let finished = run_on(&place, |engine| engine.with_memory(Bytes(48 << 20)));
+    let reasons: Vec<_> = finished.failed.iter().map(|block| &block.reason).collect();
+    assert_eq!(reasons, ["its guest ran out of memory"]);
+}
+
+#[test]
+fn a_disk_that_becomes_full_ends_the_run_and_keeps_what_is_finished() {
+    let place = Place::new(SOME);
+    let script = "mount -t tmpfs -o size=120k tmpfs \"$1\" && shift && exec \"$@\"";
+    fs::create_dir(place.path("small")).unwrap();
+    let run_it = place.run("small/out");
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "sh", "-c", script, "sh"])
+        .arg(place.path("small"))
+        .arg(run_it.get_program())
+        .args(run_it.get_args());
+    let ended = run(&mut command);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    let line = ended.stderr.lines().last().unwrap();
+    assert!(line.contains("No space left on device"), "{line}");
+    assert!(
+        line.contains("finished blocks are kept: go on with `lastbyte run"),
+        "{line}"
+    );
+}
+
+/// What a container's seccomp profile refuses.
+#[derive(Clone, Copy)]
+enum Refused {
+    Ptrace,
+    /// personality(2), but for the values that the profiles of Docker, Podman and Kubernetes let pass.
+    Personality,
+}
+
+/// Makes `command` one that runs under such a profile.
+fn refuse(command: &mut Command, refused: Refused) {
+    use nix::libc;
+
+    const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+    const JUMP_IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+    const NUMBER: u32 = 0;
+    const FIRST_ARGUMENT: u32 = 16;
+    let filter = |code: u32, if_equal, if_not, k| libc::sock_filter {
+        code: code as u16,
+        jt: if_equal,
+        jf: if_not,
+        k,
+    };
+    let (call, allowed): (_, &[u32]) = match refused {
+        Refused::Ptrace => (libc::SYS_ptrace, &[]),
+        Refused::Personality => (
+            libc::SYS_personality,
+            &[0, 0x8, 0x2_0000, 0x2_0008, 0xffff_ffff],
+        ),
+    };
+    let checks = allowed.len() as u8;
+    let mut filters = vec![
+        filter(LOAD, 0, 0, NUMBER),
+        filter(JUMP_IF_EQUAL, 0, checks + 2, call as u32),
+        filter(LOAD, 0, 0, FIRST_ARGUMENT),
+    ];
+    for (value, left) in allowed.iter().zip((1..=checks).rev()) {
+        filters.push(filter(JUMP_IF_EQUAL, left, 0, *value));
+    }
+    filters.push(filter(
+        RETURN,
+        0,
+        0,
+        libc::SECCOMP_RET_ERRNO | libc::EPERM as u32,
+    ));
+    filters.push(filter(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW));
+    let restrict = move || {
+        let program = libc::sock_fprog {
+            len: filters.len() as u16,
+            filter: filters.as_mut_ptr(),
+        };
+        // SAFETY: the kernel only reads the program, which outlives both calls.
+        #[allow(unsafe_code)]
+        let done = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program) == 0
+        };
+        done.then_some(()).ok_or_else(std::io::Error::last_os_error)
+    };
+    // SAFETY: it makes two system calls and allocates nothing.
+    #[allow(unsafe_code)]
+    unsafe {
+        command.pre_exec(restrict);
+    }
+}
+
+/// The program where these mounts are made before, with nobody else seeing them.
+fn mounted(mounts: &str, arguments: &str) -> Command {
+    let script = format!("{mounts} && exec \"$@\"");
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "sh", "-c", &script, "sh"])
+        .arg(env!("CARGO_BIN_EXE_lastbyte"))
+        .args(arguments.split(' '));
+    command
+}
+
+/// Asserts that the doctor and `--engine auto` name what keeps virtual kernels from running, and that
+/// nothing else is measured where they are asked for.
+fn assert_live_instead(mend: &str, command: impl Fn(&str) -> Command) {
+    const WHY: &str = "virtual kernels can't run here";
+    const QUESTION: &str =
+        "compare --rtt 4ms --data 0KiB --connections 2 --baseline secp256r1/ecdsa-p256";
+
+    let doctor = run(&mut command("doctor"));
+    assert!(
+        doctor.stdout.contains(mend)
+            && doctor
+                .stdout
+                .contains("This machine can't run the virtual engine."),
+        "{}",
+        doctor.stdout
+    );
+    let auto = run(&mut command(QUESTION));
+    assert_eq!(auto.code, Some(0), "{}", auto.stderr);
+    assert!(
+        auto.stderr.contains(WHY) && auto.stderr.contains(mend),
+        "{}",
+        auto.stderr
+    );
+    let virtually = run(&mut command(&format!("{QUESTION} --engine virtual")));
+    assert_eq!(virtually.code, Some(3), "{}", virtually.stderr);
+    assert!(virtually.stderr.contains(mend), "{}", virtually.stderr);
+}
+
+#[test]
+fn where_ptrace_is_forbidden_the_doctor_says_so_and_live_is_used() {
+    assert_live_instead("allow ptrace", |arguments| {
+        let mut command = lastbyte(arguments.split(' '));
+        refuse(&mut command, Refused::Ptrace);
+        command
+    });
+}
+
+#[test]
+fn where_no_folder_may_hold_programs_the_doctor_says_so_and_live_is_used() {
+    const MOUNTS: &str = "mount -t tmpfs -o noexec tmpfs /dev/shm && \
+                          mount -t tmpfs -o noexec tmpfs /tmp";
+    assert_live_instead("no folder for its memory: /dev/shm", |arguments| {
+        let mut command = mounted(MOUNTS, arguments);
+        command.env_remove("TMPDIR");
+        command
+    });
+}
+
+/// As Docker, Podman and Kubernetes have it: no personality(2), and a /dev/shm that is small and may
+/// hold no programs.
+#[test]
+fn in_a_container_the_rows_are_the_same() {
+    const QUESTION: &str =
+        "compare --engine virtual --loss 3% --jitter 2ms --data 20KiB --connections 60";
+    let place = TempDir::new().unwrap();
+    let rows = |name: &str, mut command: Command| {
+        let file = place.path().join(name);
+        succeed(command.arg("-o").arg(&file));
+        fs::read(file).unwrap()
+    };
+    let usual = rows("usual.csv", lastbyte(QUESTION.split(' ')));
+
+    let mut command = lastbyte(QUESTION.split(' '));
+    refuse(&mut command, Refused::Personality);
+    assert!(
+        usual == rows("personality.csv", command),
+        "without personality(2)"
+    );
+
+    for (name, options) in [("noexec.csv", "noexec"), ("small.csv", "size=64m")] {
+        let mounts = format!("mount -t tmpfs -o {options} tmpfs /dev/shm");
+        let again = rows(name, mounted(&mounts, QUESTION));
+        assert!(usual == again, "with a /dev/shm of {options}");
+    }
+}
+
+#[test]
+fn the_doctor_boots_a_kernel_and_names_what_a_container_refuses() {
+    let doctor = |mut command: Command| run(&mut command).stdout;
+    let usual = doctor(lastbyte(["doctor"]));
+    assert!(
+        usual.contains("ok    their memory           /dev/shm")
+            && usual.contains(" boots\nThis machine can run the virtual engine."),
+        "{usual}"
+    );
+
+    let mut command = lastbyte(["doctor"]);
+    refuse(&mut command, Refused::Personality);
+    let told = doctor(command);
+    assert!(
+        told.contains("without personality(2), which is refused: rows are the same")
+            && told.contains("This machine can run the virtual engine."),
+        "{told}"
+    );
+
+    let told = doctor(mounted("mount -t tmpfs -o noexec tmpfs /dev/shm", "doctor"));
+    assert!(
+        told.contains("poor  their memory           in ")
+            && told.contains("/dev/shm may hold no programs (it is mounted noexec)")
+            && told.contains("This machine can run the virtual engine."),
+        "{told}"
+    );
+}
+
+/// What stands below a figure to be copied measures what the figure shows, to the nanosecond.
+#[test]
+fn the_command_of_a_figure_measures_it_again() {
+    const STUDY: &str = r#"
+connections = 20
+[arm.old]
+tls = "secp256r1/ecdsa-p256"
+[arm.new]
+tls = "SecP256r1MLKEM768/ml-dsa-65"
+[link.bad]
+rtt = "35ms"
+rate = "10mbit"
+loss = ["0%", "10%"]
+jitter = "2ms"
+jitter_distribution = "paretonormal"
+queue = 30
+[[measure]]
+id = "m"
+preset = "published-2024"
+initcwnd = 20
+data = ["0KiB", "20KiB"]
+"#;
+    let place = Place::new(STUDY);
+    succeed(&mut place.run("results"));
+    let page = place.path("page.html");
+    succeed(
+        lastbyte(["report"])
+            .arg(place.path("results"))
+            .arg("-o")
+            .arg(&page),
+    );
+    let page = fs::read_to_string(page).unwrap();
+    let (_, command) = page.split_once("<pre>lastbyte ").unwrap();
+    let (command, _) = command.split_once('<').unwrap();
+    let rows = place.path("rows.csv");
+    succeed(lastbyte(command.split_whitespace()).arg("-o").arg(&rows));
+
+    let text = fs::read_to_string(rows).unwrap();
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let titles = lines.next().unwrap();
+    let column = titles.iter().position(|title| *title == "ttlb_ns").unwrap();
+    let again: Vec<String> = lines.map(|line| line[column].to_owned()).collect();
+    let measured = place.measured("results");
+    let rows = measured.iter().flat_map(|sample| &sample.rows);
+    let measured: Vec<String> = rows
+        .map(|row| Metric::Ttlb.of(row).unwrap().as_nanos().to_string())
+        .collect();
+    assert_eq!(again.len(), 160);
+    assert_eq!(again, measured);
+}
