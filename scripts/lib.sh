@@ -63,33 +63,38 @@ cache() {
 }
 
 # keep_target: has cargo build outside the checkout, so that the next checkout finds what other people
-# wrote already compiled. One folder for each compiler, list of dependencies and profile; others are
-# removed. Where a run has it already, or it can't be had, the checkout has a folder of its own.
+# wrote already compiled. The folder is of one compiler, list of dependencies and profile; those of others
+# are removed. Where a run has it already, or it can't be had, the checkout has a folder of its own.
 keep_target() {
-    local folders key folder lock
+    local folders key folder
     folders=$(cache)/target
     key=$( (cd "$root" && rustc --version --verbose &&
         cat Cargo.lock Cargo.toml .cargo/config.toml scripts/configure-openssl) |
         sha256sum | head --bytes 16)
     folder=$folders/$key
-    mkdir -p "$folders" 2>/dev/null && [[ -w $folders ]] || return 0
-    exec {lock}>"$folders/lock"
-    if ! flock --nonblock "$lock"; then
+    { mkdir -p "$folders" && exec {kept_lock}>"$folders/lock"; } 2>/dev/null || return 0
+    if ! flock --nonblock "$kept_lock"; then
         say "another run uses $folders: building in $root/target"
         return 0
     fi
-    find "$folders" -mindepth 1 -maxdepth 1 -type d ! -name "$key" -exec rm -rf {} + || return 0
+    find "$folders" -mindepth 1 -maxdepth 1 -type d ! -name "$key" -exec rm -rf {} + 2>/dev/null || return 0
     # The last run with it was broken off while it was written to, or something has happened to it.
     if [[ -e $folder && $(cat "$folder/whole" 2>/dev/null) != "$(compiled "$folder")" ]]; then
         say "$folder is damaged: building all again"
-        rm -rf "$folder"
+        rm -rf "$folder" 2>/dev/null || return 0
     fi
-    mkdir -p "$folder" && rm -f "$folder/whole" || return 0
+    mkdir -p "$folder" 2>/dev/null || return 0
     kept=$folder
     export CARGO_TARGET_DIR=$folder
+}
+
+# begin_in_target: what keep_target chose is going to change.
+begin_in_target() {
+    [[ -n ${kept-} ]] || return 0
+    rm -f "$kept/whole"
     # Each checkout compiles this workspace for itself; what the last one left would only grow.
-    (cd "$root" && cargo clean --quiet --release --locked --workspace) || return 0
-    rm -rf "$folder/tmp"
+    (cd "$root" && cargo clean --quiet --release --locked --workspace)
+    rm -rf "$kept/tmp"
 }
 
 # target_is_whole: what keep_target chose can be used again.
@@ -99,7 +104,7 @@ target_is_whole() {
 
 # compiled FOLDER: a digest of what compilers have made of other people's code there.
 compiled() {
-    find "$1/release" \( -name "*.rlib" -o -name "*.rmeta" -o -name "*.a" \) \
+    find "$1/release" \( -name "*.rlib" -o -name "*.rmeta" -o -name "*.a" -o -name "*.so" \) \
         ! -name "*lastbyte*" ! -name "*pqtlsad*" -printf '%P %s\n' 2>/dev/null | sort | sha256sum
 }
 

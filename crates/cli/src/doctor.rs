@@ -78,7 +78,7 @@ fn describe(memory: MemoryFolder) -> State {
     match memory.instead {
         None => State::Good(path.to_string()),
         Some(why) => State::Poor(format!(
-            "in {path}, as {why}: mount {SHARED_MEMORY} with exec and 256 MB for each processor \
+            "{path}, as {why}: mount {SHARED_MEMORY} with exec and 256 MB for each processor \
              (docker run --tmpfs {SHARED_MEMORY}:exec,size=1g)"
         )),
     }

@@ -9,6 +9,8 @@ fn an_openssl_without_post_quantum_cryptography_is_refused() {
     let script = folder.path().join("build-script");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/build.rs");
     let mut compiler = Command::new("rustc");
+    // sudo has another.
+    compiler.env("PATH", env!("PATH"));
     compiler.args(["--edition=2024", "-o"]).arg(&script);
     assert!(compiler.arg(source).status().unwrap().success());
     let said = |number: &str| {

@@ -49,7 +49,7 @@ impl Home {
     /// Chooses a folder, compiles one library into it, and ends well. Says which folder.
     fn compile(&self) -> PathBuf {
         let ended = self.bash(
-            "keep_target; mkdir -p $CARGO_TARGET_DIR/release/deps; \
+            "keep_target; begin_in_target; mkdir -p $CARGO_TARGET_DIR/release/deps; \
              echo library > $CARGO_TARGET_DIR/release/deps/libother.rlib; \
              target_is_whole; echo $CARGO_TARGET_DIR",
         );
@@ -90,9 +90,9 @@ fn a_damaged_folder_is_built_again() {
     );
     assert_eq!(chosen, folder.display().to_string());
     assert!(!library(&folder).exists());
-    // That run did not come to its end.
-    fs::create_dir_all(library(&folder).parent().unwrap()).unwrap();
-    File::create(library(&folder)).unwrap();
+    // A run that did not come to its end.
+    home.compile();
+    home.bash("keep_target; begin_in_target");
     assert!(home.choose().0.contains("is damaged"));
 }
 
@@ -148,4 +148,15 @@ fn a_disk_without_room_is_named() {
             )
         )
     );
+}
+
+#[test]
+fn a_folder_that_may_not_be_written_to_is_left_alone() {
+    let home = Home::new();
+    let folder = home.compile();
+    // As root left it: nobody may write, and root is stopped by a file in the way.
+    let folders = folder.parent().unwrap();
+    fs::remove_dir_all(folders).unwrap();
+    File::create(folders).unwrap();
+    assert_eq!(home.choose(), (String::new(), "its own".to_owned()));
 }

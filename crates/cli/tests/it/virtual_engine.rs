@@ -820,7 +820,7 @@ fn the_doctor_boots_a_kernel_and_names_what_a_container_refuses() {
 
     let told = doctor(mounted("mount -t tmpfs -o noexec tmpfs /dev/shm", "doctor"));
     assert!(
-        told.contains("poor  their memory           in ")
+        told.contains("poor  their memory           /")
             && told.contains("/dev/shm may hold no programs (it is mounted noexec)")
             && told.contains("This machine can run the virtual engine."),
         "{told}"

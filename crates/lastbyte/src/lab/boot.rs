@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::errno::Errno;
+use nix::libc;
 use nix::sys::personality::{self, Persona};
 use nix::sys::prctl;
 use nix::sys::ptrace;
@@ -84,7 +85,7 @@ pub enum Addresses {
 pub struct MemoryFolder {
     /// The folder.
     pub path: PathBuf,
-    /// Why it is not [`SHARED_MEMORY`], if it is not.
+    /// What is wrong with the folders that are better.
     pub instead: Option<String>,
 }
 
@@ -116,6 +117,8 @@ fn runs_on(architecture: &str) -> Result<(), String> {
 
 /// The first argument that makes `lastbyte` try what [`COMMAND`] and the kernel ask for.
 pub(super) const TRY_COMMAND: &str = "__try";
+const ALLOW: &str =
+    "allow ptrace (kernel.yama.ptrace_scope below 3; in a container, its seccomp profile)";
 /// What it says where addresses can't be fixed.
 const RANDOM: &str = "random addresses";
 
@@ -125,10 +128,14 @@ fn try_step() -> Result<Addresses, String> {
     let tried =
         std::env::current_exe().and_then(|program| Command::new(program).arg(TRY_COMMAND).output());
     match tried {
-        Ok(tried) if !tried.status.success() => Err(format!(
-            "{}: allow ptrace (kernel.yama.ptrace_scope below 3; in a container, its seccomp profile)",
-            String::from_utf8_lossy(&tried.stderr).trim()
-        )),
+        Ok(tried) if !tried.status.success() => {
+            let said = String::from_utf8_lossy(&tried.stderr);
+            Err(match (said.trim(), tried.status) {
+                // A filter that kills.
+                ("", status) => format!("{status} when asking to be traced: {ALLOW}"),
+                (said, _) => said.to_owned(),
+            })
+        }
         Ok(tried) if tried.stdout.trim_ascii() == RANDOM.as_bytes() => Ok(Addresses::Random),
         Ok(_) => Ok(Addresses::Fixed),
         Err(error) => Err(format!("this program can't start itself: {error}")),
@@ -138,7 +145,7 @@ fn try_step() -> Result<Addresses, String> {
 /// Asks for what a guest asks for, and says what came of it.
 pub(super) fn try_all() -> io::Result<&'static str> {
     let addresses = fix_addresses()?;
-    ptrace::traceme().map_err(|error| io::Error::other(format!("ptrace: {error}")))?;
+    ptrace::traceme().map_err(|error| io::Error::other(format!("ptrace: {error}: {ALLOW}")))?;
     Ok(match addresses {
         Addresses::Fixed => "",
         Addresses::Random => RANDOM,
@@ -147,13 +154,14 @@ pub(super) fn try_all() -> io::Result<&'static str> {
 
 /// Has whatever this process becomes at the same addresses each time, where that is allowed.
 fn fix_addresses() -> io::Result<Addresses> {
+    let set = |error: Errno| io::Error::other(format!("personality: {error}"));
     let fixed =
         personality::get().and_then(|now| personality::set(now | Persona::ADDR_NO_RANDOMIZE));
     match fixed {
         Ok(_) => Ok(Addresses::Fixed),
         // A filter may refuse with either.
         Err(Errno::EPERM | Errno::ENOSYS) => Ok(Addresses::Random),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(set(error)),
     }
 }
 
@@ -163,31 +171,35 @@ pub(super) fn memory_folder(memory: Bytes) -> Result<MemoryFolder, String> {
     let temporary = std::env::temp_dir();
     let folders = [Path::new(SHARED_MEMORY), &temporary, Path::new("/tmp")];
     let mut small = None;
-    let mut why = Vec::new();
+    let mut problems: Vec<String> = Vec::new();
+    let mut fit = None;
     for folder in folders {
-        let found = |why: &[String]| MemoryFolder {
-            path: folder.to_owned(),
-            instead: (!why.is_empty()).then(|| why.join(", ")),
-        };
         let problem = match try_memory(folder, memory) {
-            Ok(()) => return Ok(found(&why)),
+            Ok(()) => {
+                fit = Some(folder);
+                break;
+            }
             Err(Unfit::Small(free)) => {
-                small = small.or_else(|| Some(found(&why)));
+                small = small.or(Some(folder));
                 format!("{} has {} MB left", folder.display(), free.0 >> 20)
             }
             Err(Unfit::Refused(problem)) => format!("{} {problem}", folder.display()),
         };
-        if !why.contains(&problem) {
-            why.push(problem);
+        if !problems.contains(&problem) {
+            problems.push(problem);
         }
     }
-    small.ok_or_else(|| {
-        format!(
-            "no folder for its memory: {}: mount {SHARED_MEMORY} with exec \
-             (docker run --tmpfs {SHARED_MEMORY}:exec)",
-            why.join(", ")
-        )
-    })
+    let problems = problems.join(", ");
+    match fit.or(small) {
+        Some(folder) => Ok(MemoryFolder {
+            path: folder.to_owned(),
+            instead: (!problems.is_empty()).then_some(problems),
+        }),
+        None => Err(format!(
+            "no folder for its memory: {problems}: mount {SHARED_MEMORY} with exec \
+             (docker run --tmpfs {SHARED_MEMORY}:exec)"
+        )),
+    }
 }
 
 /// Why a folder can't have a guest's memory.
@@ -200,10 +212,9 @@ enum Unfit {
 /// Maps a file of a folder as a guest maps its memory.
 fn try_memory(folder: &Path, memory: Bytes) -> Result<(), Unfit> {
     let refused = |error: io::Error| {
-        Unfit::Refused(match error.kind() {
-            io::ErrorKind::PermissionDenied => {
-                "may hold no programs (it is mounted noexec)".to_owned()
-            }
+        Unfit::Refused(match error.raw_os_error() {
+            // So mmap(2) says of a noexec mount; a policy says EACCES.
+            Some(libc::EPERM) => "may hold no programs (it is mounted noexec)".to_owned(),
             _ => format!("can't be used ({error})"),
         })
     };
@@ -211,8 +222,13 @@ fn try_memory(folder: &Path, memory: Bytes) -> Result<(), Unfit> {
         .map_err(|error| Unfit::Refused(format!("can't be written to ({})", brief(&error))))?;
     sys::try_execute_mapping(file.as_fd()).map_err(refused)?;
     let space = fstatvfs(&file).map_err(|error| refused(error.into()))?;
-    let free = Bytes(space.blocks_available() * space.fragment_size());
-    if free < memory {
+    let free = Bytes(
+        space
+            .blocks_available()
+            .saturating_mul(space.fragment_size()),
+    );
+    // A tmpfs without a limit has no blocks at all.
+    if free < memory && space.blocks() > 0 {
         return Err(Unfit::Small(free));
     }
     Ok(())

@@ -177,7 +177,9 @@ impl VirtualEngine {
     /// Why it can't be started, or how it ended instead.
     pub fn try_boot(&self) -> Result<(), String> {
         let ended = || -> io::Result<Fate> {
-            let folder = tempfile::Builder::new().prefix("lastbyte-").tempdir()?;
+            let folder = tempfile::Builder::new()
+                .prefix("lastbyte-")
+                .tempdir_in(PLACES)?;
             fs::write(
                 folder.path().join(guest::JOB),
                 serde_json::to_vec(&guest::NOTHING)?,
@@ -198,27 +200,25 @@ impl VirtualEngine {
     /// the guest sees paths of one length, wherever they lead.
     fn boot(&self, wall_clock: Duration, seed: u64, place: &Path) -> io::Result<Child> {
         let memory = boot::memory_folder(self.memory).map_err(io::Error::other)?;
-        Ok(
-            boot::command(&self.program, &self.kernel.path, &memory.path)
-                .arg(format!("mem={}", self.memory.0))
-                .args(["rootfstype=hostfs", "rootflags=/", "ro", "quiet"])
-                .args(["con=null", "con0=null,fd:1", "panic=-1"])
-                .arg("time-travel=inf-cpu")
-                .arg(format!("time-travel-start={}", wall_clock.as_nanos()))
-                .arg(format!("lastbyte_seed={seed}"))
-                .arg(ALLOCATOR)
-                .arg(parameter("init=", &place.join(INIT_LINK)))
-                .args(["--", guest::COMMAND])
-                .arg(place.join(JOB_LINK))
-                // The kernel keeps a socket and its process id below.
-                .env("HOME", place)
-                .stdin(Stdio::null())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                // Of its own, so that all of its processes can be ended at once.
-                .process_group(0)
-                .spawn()?,
-        )
+        boot::command(&self.program, &self.kernel.path, &memory.path)
+            .arg(format!("mem={}", self.memory.0))
+            .args(["rootfstype=hostfs", "rootflags=/", "ro", "quiet"])
+            .args(["con=null", "con0=null,fd:1", "panic=-1"])
+            .arg("time-travel=inf-cpu")
+            .arg(format!("time-travel-start={}", wall_clock.as_nanos()))
+            .arg(format!("lastbyte_seed={seed}"))
+            .arg(ALLOCATOR)
+            .arg(parameter("init=", &place.join(INIT_LINK)))
+            .args(["--", guest::COMMAND])
+            .arg(place.join(JOB_LINK))
+            // The kernel keeps a socket and its process id below.
+            .env("HOME", place)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Of its own, so that all of its processes can be ended at once.
+            .process_group(0)
+            .spawn()
     }
 
     /// Listens to a guest until it ends.

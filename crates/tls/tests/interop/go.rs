@@ -99,18 +99,22 @@ fn client(server: &Server, arm: &Arm, group: Option<Group>, trusted: &Arm) -> Pr
 fn peer() -> Command {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     let program = PROGRAM.get_or_init(|| {
-        let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("go-peer");
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        // Other test processes may be at it: each compiles its own, and the last one stays.
+        let program = folder.join("go-peer");
+        let draft = folder.join(format!("go-peer-{}", std::process::id()));
         let mut compiler = installed("go");
         compiler
             .env("GOCACHE", installed_at("go-cache"))
             .env("GOTOOLCHAIN", "local")
             .args(["build", "-o"])
-            .arg(&program)
+            .arg(&draft)
             .arg(concat!(
                 env!("CARGO_MANIFEST_DIR"),
                 "/tests/interop/go/peer.go"
             ));
         Program::start(&mut compiler).end().expect("");
+        std::fs::rename(draft, &program).unwrap();
         program
     });
     Command::new(program)

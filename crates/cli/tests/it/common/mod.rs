@@ -74,7 +74,7 @@ pub(crate) fn need_live_engine() {
 pub(crate) fn need_root() {
     assert!(
         nix::unistd::geteuid().is_root(),
-        "this test needs root: run `sudo -E cargo test --release -p lastbyte`"
+        "this test needs root: run `sudo -E cargo test --release -p lastbyte-cli`"
     );
 }
 
