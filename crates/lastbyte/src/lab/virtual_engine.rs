@@ -48,7 +48,7 @@ const JOB_LINK: &str = "job";
 /// Lines of the console that are kept to tell why a guest died.
 const KEPT_LINES: usize = 100;
 
-/// What this machine grants guests, each of which may use [`MEMORY`].
+/// What this machine grants guests, each of which may use 256 MB.
 ///
 /// # Errors
 ///
