@@ -379,7 +379,10 @@ fn arms(top: &Table, folder: &Path) -> Result<Vec<Arm>, StudyError> {
 
 /// Lets the paths of an arm begin at `folder`.
 fn settle(arm: &mut Arm, folder: &Path) {
-    if let ArmChain::Pem(files) = &mut arm.chain {
+    for chain in [Some(&mut arm.chain), arm.client_chain.as_mut()] {
+        let Some(ArmChain::Pem(files)) = chain else {
+            continue;
+        };
         let paths = [
             Some(&mut files.chain),
             files.key.as_mut(),

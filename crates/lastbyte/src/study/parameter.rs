@@ -20,6 +20,8 @@ pub enum Parameter {
     Loss,
     /// Jitter.
     Jitter,
+    /// How jitter is distributed.
+    JitterDistribution,
     /// Packets that the link holds.
     Queue,
     /// All that goes with a name.
@@ -34,6 +36,8 @@ pub enum Parameter {
     Initcwnd,
     /// Requests on a connection.
     Requests,
+    /// From a response to the next request.
+    Think,
     /// The body of each request.
     Upload,
     /// Response payload.
@@ -47,6 +51,7 @@ named!(Parameter, "parameter", {
     Rate => "rate",
     Loss => "loss",
     Jitter => "jitter",
+    JitterDistribution => "jitter_distribution",
     Queue => "queue",
     Preset => "preset",
     Gso => "gso",
@@ -54,6 +59,7 @@ named!(Parameter, "parameter", {
     ClientInitcwnd => "client_initcwnd",
     Initcwnd => "initcwnd",
     Requests => "requests",
+    Think => "think",
     Upload => "upload",
     Data => "data",
 });
@@ -77,6 +83,7 @@ impl Parameter {
             }
             Parameter::Loss => both(|way| way.loss.to_string()),
             Parameter::Jitter => both(|way| format_duration(way.jitter)),
+            Parameter::JitterDistribution => both(|way| way.distribution.to_string()),
             Parameter::Queue => both(|way| way.queue.to_string()),
             Parameter::Preset => cell.preset.to_string(),
             Parameter::Gso => cell.gso.to_string(),
@@ -84,6 +91,7 @@ impl Parameter {
             Parameter::ClientInitcwnd => cell.client_initcwnd.to_string(),
             Parameter::Initcwnd => cell.initcwnd.to_string(),
             Parameter::Requests => cell.requests.to_string(),
+            Parameter::Think => format_duration(cell.think),
             Parameter::Upload => cell.upload.to_string(),
             Parameter::Data => cell.data.to_string(),
         }
@@ -109,9 +117,14 @@ impl Parameter {
             Parameter::ClientInitcwnd => Some(f64::from(cell.client_initcwnd)),
             Parameter::Initcwnd => Some(f64::from(cell.initcwnd)),
             Parameter::Requests => Some(f64::from(cell.requests)),
+            Parameter::Think => Some(milliseconds(cell.think)),
             Parameter::Upload => Some(bytes(cell.upload)),
             Parameter::Data => Some(bytes(cell.data)),
-            Parameter::Link | Parameter::Preset | Parameter::Gso | Parameter::Congestion => None,
+            Parameter::Link
+            | Parameter::JitterDistribution
+            | Parameter::Preset
+            | Parameter::Gso
+            | Parameter::Congestion => None,
         }
     }
 
@@ -123,6 +136,7 @@ impl Parameter {
             Parameter::Rate => "rate, Mbit/s",
             Parameter::Loss => "loss, %",
             Parameter::Jitter => "jitter, ms",
+            Parameter::JitterDistribution => "distribution of jitter",
             Parameter::Queue => "queue, packets",
             Parameter::Preset => "preset",
             Parameter::Gso => "GSO",
@@ -130,6 +144,7 @@ impl Parameter {
             Parameter::ClientInitcwnd => "client's initial window, segments",
             Parameter::Initcwnd => "initial window, segments",
             Parameter::Requests => "requests",
+            Parameter::Think => "time to think, ms",
             Parameter::Upload => "upload, KiB",
             Parameter::Data => "data, KiB",
         }
@@ -142,12 +157,14 @@ impl Parameter {
             Parameter::Rtt => "RTT ",
             Parameter::Loss => "loss ",
             Parameter::Jitter => "jitter ",
+            Parameter::JitterDistribution => "jitter distribution ",
             Parameter::Queue => "queue ",
             Parameter::Preset => "preset ",
             Parameter::Gso => "gso ",
             Parameter::ClientInitcwnd => "client initcwnd ",
             Parameter::Initcwnd => "initcwnd ",
             Parameter::Requests => "requests ",
+            Parameter::Think => "think ",
             Parameter::Upload => "upload ",
         };
         format!("{word}{}", self.of(cell))
@@ -182,8 +199,8 @@ impl Parameter {
             Err(_) => Err(format!("{text:?} is no whole number: write one such as 10")),
         };
         match self {
-            Parameter::Link => Ok(text.to_owned()),
-            Parameter::Rtt | Parameter::Jitter => duration(),
+            Parameter::Link | Parameter::JitterDistribution => Ok(text.to_owned()),
+            Parameter::Rtt | Parameter::Jitter | Parameter::Think => duration(),
             Parameter::Rate if text == "unlimited" => Ok(text.to_owned()),
             Parameter::Rate => written::<Rate>(text),
             Parameter::Loss => written::<Loss>(text),

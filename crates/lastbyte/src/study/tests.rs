@@ -453,7 +453,7 @@ fn settings_have_names() {
     assert_named(Beside::ALL, "arithmetic rules-of-thumb");
     assert_named(
         Parameter::ALL,
-        "link rtt rate loss jitter queue preset gso congestion client_initcwnd initcwnd requests upload data",
+        "link rtt rate loss jitter jitter_distribution queue preset gso congestion client_initcwnd initcwnd requests think upload data",
     );
     assert_named(Plot::ALL, "increase percentiles cdf table");
     assert_named(Preset::ALL, "network published-2024");

@@ -54,15 +54,10 @@ fn grids(cells: Vec<&Cell>) -> Vec<Vec<&Cell>> {
         let others = Parameter::ALL
             .into_iter()
             .filter(|parameter| LISTS.iter().all(|(list, _)| list != parameter));
-        let others: Vec<String> = others
+        others
             .filter(|parameter| *parameter != Parameter::Link)
             .map(|parameter| parameter.of(cell))
-            .collect();
-        (
-            others,
-            cell.link.forward.distribution.to_string(),
-            cell.think,
-        )
+            .collect::<Vec<String>>()
     };
     let alike = cells
         .first()

@@ -434,6 +434,52 @@ fn the_documentation_is_a_study() {
     );
 }
 
+/// Or a figure would draw one value for all, and a pool would throw them together.
+#[test]
+fn whatever_may_be_a_list_is_a_parameter() {
+    let keys = grid::LINK.iter().chain(grid::GRID);
+    // Both directions' delays are the RTT; the directions have the keys of a link.
+    for key in keys.filter(|key| !["delay", "forward", "backward"].contains(key)) {
+        assert!(key.parse::<Parameter>().is_ok(), "{key} is no parameter");
+    }
+    let text = r#"
+        [arm.a]
+        tls = "x25519/ecdsa-p256"
+        [link.x]
+        rtt = "35ms"
+        jitter = "1ms"
+        jitter_distribution = ["uniform", "normal"]
+        [[measure]]
+        id = "m"
+        requests = 2
+        think = ["0s", "1s"]
+        data = "10KiB"
+    "#;
+    let cells = &study(text).measures[0].experiment.cells;
+    let seen: HashSet<Vec<String>> = (cells.iter())
+        .map(|cell| Parameter::ALL.map(|parameter| parameter.of(cell)).to_vec())
+        .collect();
+    assert_eq!((cells.len(), seen.len()), (4, 4));
+}
+
+#[test]
+fn paths_of_client_chains_begin_there_as_well() {
+    let text = r#"
+        [arm.a]
+        tls = "x25519/ecdsa-p256/mutual=client.pem"
+        [link.x]
+        rtt = "35ms"
+        [[measure]]
+        id = "m"
+    "#;
+    let study = study(text);
+    let Some(ArmChain::Pem(files)) = &study.measures[0].experiment.arms[0].client_chain else {
+        panic!("the client's chain is no file");
+    };
+    let here = std::env::current_dir().unwrap();
+    assert_eq!(files.chain, here.join("studies/client.pem"));
+}
+
 #[test]
 fn paths_begin_at_the_folder_of_the_file() {
     let text = r#"
@@ -774,7 +820,7 @@ const ERRORS: &[(&str, &str, &str)] = &[
     (
         "facet = \"loss\"",
         "facet = \"bytes\"",
-        r#"28: unknown parameter "bytes": use one of link, rtt, rate, loss, jitter, queue, preset, gso, congestion, client_initcwnd, initcwnd, requests, upload, data"#,
+        r#"28: unknown parameter "bytes": use one of link, rtt, rate, loss, jitter, jitter_distribution, queue, preset, gso, congestion, client_initcwnd, initcwnd, requests, think, upload, data"#,
     ),
     (
         "\"ttlb\"",
