@@ -646,6 +646,115 @@ fn a_disk_that_becomes_full_ends_the_run_and_keeps_what_is_finished() {
     );
 }
 
+/// One column of a file of rows, as numbers, of each arm.
+fn column(file: &Path, name: &str) -> Vec<Vec<u64>> {
+    let mut arms: Vec<(String, Vec<u64>)> = Vec::new();
+    for row in crate::common::read_rows(file) {
+        let (arm, value) = (row.text("arm").to_owned(), row.number(name));
+        match arms.iter_mut().find(|(known, _)| *known == arm) {
+            Some((_, values)) => values.push(value),
+            None => arms.push((arm, vec![value])),
+        }
+    }
+    arms.into_iter().map(|(_, values)| values).collect()
+}
+
+/// The handshake's first packets are the same for all arms, so what happens to them is.
+#[test]
+fn arms_share_their_jitter_in_both_emulations() {
+    let place = TempDir::new().unwrap();
+    for (number, weather) in ["--jitter 4ms", "--jitter 20ms --jitter-distribution pareto"]
+        .into_iter()
+        .enumerate()
+    {
+        for emulation in ["netem", "link"] {
+            let file = place.path().join(format!("{number}-{emulation}.csv"));
+            let question = format!(
+                "compare --engine virtual {weather} --emulation {emulation} --data 20KiB \
+                 --connections 400 --rate 10mbit"
+            );
+            succeed(lastbyte(question.split_whitespace()).arg("-o").arg(&file));
+            let connects = column(&file, "connect_ns");
+            let [classical, pq] = connects.as_slice() else {
+                panic!("{} arms", connects.len());
+            };
+            let alike = (classical.iter().zip(pq))
+                .filter(|(one, other)| one == other)
+                .count();
+            assert!(
+                alike >= 398,
+                "{emulation}, {weather}: {alike} of 400 connect times are alike"
+            );
+        }
+    }
+}
+
+/// In the published preset buffers are as Linux has them, so what wakes a client must not enlarge them.
+#[test]
+fn a_large_response_takes_no_round_trip_more_after_a_small_handshake() {
+    let place = TempDir::new().unwrap();
+    let medians = |preset: &str| {
+        let question = format!(
+            "compare --engine virtual --preset {preset} --rtt 70ms --initcwnd 20 --data 300KiB \
+             --baseline secp256r1/rsa-2048:2560B --against SecP256r1MLKEM768/rsa-2048:16384B \
+             --connections 5 --format json"
+        );
+        let command = &mut lastbyte(question.split_whitespace());
+        let ended = succeed(command.current_dir(place.path()));
+        let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        let median = |arm: usize| {
+            let ttlb = &document["cells"][0]["arms"][arm]["ttlb_ms"]["p50"];
+            ttlb.as_f64().unwrap()
+        };
+        [median(0), median(1)]
+    };
+    for (published, network) in medians("published-2024")
+        .into_iter()
+        .zip(medians("network"))
+    {
+        assert!(
+            (published - network).abs() < 5.0,
+            "{published} ms, {network} ms with the preset network"
+        );
+    }
+}
+
+/// One of twenty costs in turn, by the connection's index in its sample, in every emulation.
+#[test]
+fn calibrated_costs_go_by_the_index_of_a_connection() {
+    let place = Place::new(
+        r#"
+cpu = "calibrated"
+connections = 270
+[arm.a]
+tls = "SecP256r1MLKEM768/ml-dsa-65"
+[link.l]
+rtt = "35ms"
+rate = "1gbit"
+[[measure]]
+id = "netem"
+data = "0KiB"
+[[measure]]
+id = "link"
+emulation = "link"
+data = "0KiB"
+"#,
+    );
+    succeed(&mut place.run("out"));
+    let measured = place.measured("out");
+    let handshakes = |sample: &Sample| -> Vec<Duration> {
+        let rows = sample.rows.iter();
+        rows.map(|row| row.times.handshake.unwrap()).collect()
+    };
+    let (netem, link) = (handshakes(&measured[0]), handshakes(&measured[1]));
+    for (index, (netem, link)) in netem.iter().zip(&link).enumerate() {
+        assert!(
+            netem.abs_diff(*link) < Duration::from_micros(20),
+            "connection {index}: {netem:?} with netem, {link:?} with the emulator"
+        );
+    }
+}
+
 /// What a container's seccomp profile refuses.
 #[derive(Clone, Copy)]
 enum Refused {

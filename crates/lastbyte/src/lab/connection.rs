@@ -816,7 +816,7 @@ impl End {
 
     /// Asks not to be woken for less than this.
     fn wake_at(&mut self, bytes: u64) {
-        // The receive buffer holds far more: see `surroundings::SYSCTLS`.
+        // The receive buffer holds far more: see `guest::wakes`.
         let bytes = bytes.clamp(1, SCRATCH as u64);
         if bytes != self.low_water {
             self.low_water = bytes;

@@ -294,7 +294,8 @@ impl<'a> Endpoints<'a> {
         let server = server_socket_address(server);
         let started = sys::now();
         let connecting = connect(socket.as_raw_fd(), &server);
-        let exchange = self.load.exchange.of_connection(slot);
+        let index = self.load.first_index + slot;
+        let exchange = self.load.exchange.of_connection(index);
         self.pairs[slot as usize] = Some(Pair::new(started, exchange, socket, tls, delivery));
         if let Err(error) = connecting
             && error != Errno::EINPROGRESS

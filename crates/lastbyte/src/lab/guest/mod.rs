@@ -28,7 +28,7 @@ use super::connection::{Exchange, Wakes};
 use super::live::{self, LiveEngine, Silent};
 use super::{LabError, PreparedArm};
 use crate::results::{CpuCosts, EngineReport, Environment, PartHeader, Row, Validity, write_part};
-use crate::study::{BlockId, Cell, Emulation, Experiment, Study};
+use crate::study::{BlockId, Cell, Emulation, Experiment, Preset, Study};
 
 /// The first argument that makes `lastbyte` a guest; the job's folder is the second.
 pub(super) const COMMAND: &str = "__guest";
@@ -220,7 +220,7 @@ fn over_netem(
     let load = serial::Load {
         stack: arm.stack.as_ref(),
         dns: (arm.delivery.as_ref()).map(|delivery| (delivery, Path::new(DNS_MOUNT))),
-        exchange: Exchange::new(&arm.arm, cell, Wakes::Progress, cpu),
+        exchange: Exchange::new(&arm.arm, cell, wakes(cell.preset), cpu),
         cell,
         connections: job.connections.clone(),
         timeout: experiment.timeout,
@@ -234,6 +234,15 @@ fn over_netem(
         .zip(job.connections.clone())
         .map(|(finished, index)| live::row(finished, index, job.id.block, Duration::ZERO))
         .collect())
+}
+
+/// A low-water mark above what the receive buffer starts with changes the window that is advertised, and
+/// so what the server may send: for it, buffers must be large from the start.
+fn wakes(preset: Preset) -> Wakes {
+    match preset {
+        Preset::Network => Wakes::Progress,
+        Preset::Published2024 => Wakes::Arrival,
+    }
 }
 
 /// One connection after the other, over the live engine's link emulator.

@@ -109,8 +109,10 @@ pub(super) fn run(
     }
     let mut finished = Vec::with_capacity(load.connections.len());
     for (slot, index) in (0..).zip(load.connections.clone()) {
+        // What the last connection has left must not meet the luck of this one.
+        sleep_until(sys::now() + load.drain)?;
         network.set_luck(index)?;
-        sleep_until(start_after(sys::now() + load.drain, load.seed, index))?;
+        sleep_until(start_after(sys::now(), load.seed, index))?;
         finished.push(endpoints.connection(slot)?);
         progress();
     }
