@@ -117,6 +117,12 @@ need_space() {
         "or name another folder with CARGO_TARGET_DIR"
 }
 
+# say_if_full: what compilers say about it is many lines up, if they say anything.
+say_if_full() {
+    (($(free_space) > 0)) || say "the disk of ${CARGO_TARGET_DIR:-$root/target} is full: free 8 GB, or" \
+        "name another folder with CARGO_TARGET_DIR"
+}
+
 # In whole gigabytes.
 free_space() {
     local kibibytes

@@ -35,15 +35,23 @@ impl Home {
 
     /// Runs `script` after scripts/lib.sh.
     fn bash(&self, script: &str) -> Ended {
+        self.run(&mut Command::new("bash"), script)
+    }
+
+    /// The same, where it may mount.
+    fn bash_with_mounts(&self, script: &str) -> Ended {
+        self.run(Command::new("unshare").args(["--mount", "bash"]), script)
+    }
+
+    fn run(&self, bash: &mut Command, script: &str) -> Ended {
         let search = format!("{}:{}", self.path("bin").display(), env!("PATH"));
-        let mut bash = Command::new("bash");
         bash.args(["-euo", "pipefail", "-c"])
             .arg(format!("source {LIBRARY}; {script}"))
             .env("HOME", self.0.path())
             .env("PATH", search)
             .env_remove("XDG_CACHE_HOME")
             .env_remove("CARGO_TARGET_DIR");
-        run(&mut bash)
+        run(bash)
     }
 
     /// Chooses a folder, compiles one library into it, and ends well. Says which folder.
@@ -128,15 +136,10 @@ fn a_disk_without_room_is_named() {
     let home = Home::new();
     let small = home.path("small");
     fs::create_dir(&small).unwrap();
-    let script = format!(
+    let ended = home.bash_with_mounts(&format!(
         "mount -t tmpfs -o size=1m tmpfs {0}; export CARGO_TARGET_DIR={0}; need_space 8",
         small.display()
-    );
-    let mut command = Command::new("unshare");
-    command
-        .args(["--mount", "bash", "-euo", "pipefail", "-c"])
-        .arg(format!("source {LIBRARY}; {script}"));
-    let ended = run(&mut command);
+    ));
     assert_eq!(
         (ended.code, ended.stderr),
         (
@@ -148,6 +151,37 @@ fn a_disk_without_room_is_named() {
             )
         )
     );
+}
+
+#[test]
+fn a_disk_that_fills_up_is_named_and_built_again() {
+    let home = Home::new();
+    let folders = home.path(".cache/lastbyte/target");
+    fs::create_dir_all(&folders).unwrap();
+    home.program(
+        "cargo",
+        "test \"$1\" = build || exit 0; mkdir -p $CARGO_TARGET_DIR/release/deps
+         head --bytes 8M /dev/zero > $CARGO_TARGET_DIR/release/deps/libother.rlib",
+    );
+    let ended = home.bash_with_mounts(&format!(
+        "mount -t tmpfs -o size=4m tmpfs {folders}; keep_target; begin_in_target
+         cargo build || say_if_full; echo $CARGO_TARGET_DIR
+         flock --unlock $kept_lock; unset CARGO_TARGET_DIR; keep_target
+         ls $CARGO_TARGET_DIR",
+        folders = folders.display()
+    ));
+    let folder = ended.stdout.trim();
+    assert!(folder.starts_with(folders.to_str().unwrap()), "{ended:?}");
+    assert!(
+        ended.stderr.contains("No space left on device"),
+        "{}",
+        ended.stderr
+    );
+    let said = format!(
+        "the disk of {folder} is full: free 8 GB, or name another folder with CARGO_TARGET_DIR\n\
+         {folder} is damaged: building all again\n"
+    );
+    assert!(ended.stderr.ends_with(&said), "{}", ended.stderr);
 }
 
 #[test]
