@@ -661,12 +661,15 @@ fn column(file: &Path, name: &str) -> Vec<Vec<u64>> {
 
 /// The handshake's first packets are the same for all arms, so what happens to them is.
 #[test]
-fn arms_share_their_jitter_in_both_emulations() {
+fn arms_share_their_luck_in_both_emulations() {
     let place = TempDir::new().unwrap();
-    for (number, weather) in ["--jitter 4ms", "--jitter 20ms --jitter-distribution pareto"]
-        .into_iter()
-        .enumerate()
-    {
+    let weathers = [
+        "--jitter 4ms",
+        "--jitter 20ms --jitter-distribution pareto",
+        "--loss 5%",
+        "--loss gemodel:2%/30% --jitter 4ms",
+    ];
+    for (number, weather) in weathers.into_iter().enumerate() {
         for emulation in ["netem", "link"] {
             let file = place.path().join(format!("{number}-{emulation}.csv"));
             let question = format!(

@@ -22,6 +22,7 @@ use super::LabError;
 use super::connection::{Exchange, Finished, Input, Pair, SCRATCH};
 use super::dns::{Delivery, FIRST, PreparedDelivery, Resolver, ResolverAnswer};
 use super::shared::Shared;
+use super::starts::Starts;
 use super::surroundings::{SERVER, Surroundings, client_address, client_slot};
 use super::sys;
 use crate::results::Outcome;
@@ -49,6 +50,7 @@ pub(crate) struct Load<'a> {
     /// About how long one connection takes: starts are spread over it.
     pub(crate) duration: Duration,
     pub(crate) timeout: Duration,
+    pub(crate) starts: Starts,
     /// For the gaps between connections only.
     pub(crate) seed: u64,
 }
@@ -232,13 +234,15 @@ impl<'a> Endpoints<'a> {
     }
 
     fn start(&mut self, slot: u32) -> Result<(), LabError> {
+        let index = self.load.first_index + slot;
+        self.load.starts.wait(index).map_err(LabError::Socket)?;
         let now = sys::now();
         self.deadlines.push_back((now + self.load.timeout, slot));
         let (Some(prepared), Some(resolver)) = (self.load.delivery, &mut self.resolver) else {
             return self.connect(slot, SERVER, None);
         };
         let delivery = Delivery::new(prepared, self.load.stack, now);
-        let name = delivery.name_of(self.load.first_index + slot);
+        let name = delivery.name_of(index);
         self.lookups[slot as usize] = Some(delivery);
         resolver.ask(slot, &name, &FIRST)?;
         Ok(())

@@ -13,6 +13,7 @@ pub use blocks::LiveBlocks;
 pub(super) use blocks::try_handshake;
 
 use std::env;
+use std::mem;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -33,6 +34,7 @@ use super::emulator::{Emulator, EmulatorReport};
 use super::endpoint::{self, EndpointReport, Load};
 use super::prepare::PreparedArm;
 use super::shared::Shared;
+use super::starts::Starts;
 use super::surroundings::{MAX_CONNECTIONS, Surroundings, client_address};
 use super::{DnsError, LabError, expected, sys};
 use crate::results::{
@@ -105,10 +107,17 @@ pub struct LiveEngine<'a> {
     progress: &'a dyn Progress,
     /// Those that are told, and so must be precise enough where that is asked for.
     percentiles: &'a [Percentile],
-    wakes: Wakes,
+    time: InTime,
     cpu: CpuCosts,
     /// Where DNS servers may have files.
     scratch: PathBuf,
+}
+
+/// The clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InTime {
+    Real,
+    Virtual,
 }
 
 /// What a connection of one arm with one transfer size costs, by a pilot.
@@ -119,8 +128,7 @@ struct Cost {
     wire: Wire,
 }
 
-/// What was measured, of one block or of several.
-#[derive(Default)]
+/// What was measured of one block.
 struct Block {
     rows: Vec<Row>,
     lateness: Vec<u32>,
@@ -130,8 +138,11 @@ struct Block {
 
 /// A sample that grows by blocks.
 struct Growing {
-    measured: Block,
+    rows: Vec<Row>,
+    /// How each block was measured, by its number.
+    reports: Vec<(u32, EngineReport)>,
     concurrency: u32,
+    /// How often the concurrency was lowered for the block under way.
     lowered: u32,
     duration: Duration,
 }
@@ -150,7 +161,7 @@ impl<'a> LiveEngine<'a> {
             interrupt,
             progress,
             percentiles: &Percentile::USUAL,
-            wakes: Wakes::Arrival,
+            time: InTime::Real,
             cpu: CpuCosts::default(),
             scratch: env::temp_dir(),
         }
@@ -169,7 +180,7 @@ impl<'a> LiveEngine<'a> {
     /// by `cpu` instead. DNS servers may have files in `scratch`.
     pub(super) fn in_virtual_time(self, cpu: CpuCosts, scratch: &Path) -> Self {
         Self {
-            wakes: Wakes::Progress,
+            time: InTime::Virtual,
             cpu,
             scratch: scratch.to_owned(),
             ..self
@@ -184,12 +195,7 @@ impl<'a> LiveEngine<'a> {
         block: u32,
         indices: Range<u32>,
     ) -> Result<Vec<Row>, LabError> {
-        let sample = Growing {
-            measured: Block::default(),
-            concurrency: 1,
-            lowered: 0,
-            duration: Duration::ZERO,
-        };
+        let sample = Growing::new(1, Duration::ZERO);
         let measured = self.block(cell, prepared, block, indices, &sample)?;
         Ok(measured.map_or_else(Vec::new, |measured| measured.rows))
     }
@@ -207,11 +213,8 @@ impl<'a> LiveEngine<'a> {
         for (cell, mut samples) in plan.into_iter().enumerate() {
             let ending = self.run_cell(&self.experiment.cells[cell], &mut samples)?;
             for (arm, sample) in samples.into_iter().enumerate() {
-                if !sample.measured.rows.is_empty() {
-                    let link = &self.experiment.cells[cell].link;
-                    run.samples
-                        .push(sample.finish(arm, cell, link, &self.arms[arm]));
-                }
+                run.samples
+                    .extend(sample.finish(arm, cell, &self.arms[arm]));
             }
             if ending == Ending::Interrupted {
                 run.ending = ending;
@@ -250,12 +253,8 @@ impl<'a> LiveEngine<'a> {
     fn begin(&self, prepared: &PreparedArm, cell: &Cell, cost: &Cost) -> Growing {
         let duration = expected::duration(&cost.wire, cell, prepared.arm.record_size)
             .min(self.experiment.timeout);
-        Growing {
-            measured: Block::default(),
-            concurrency: self.concurrency(duration, cost),
-            lowered: 0,
-            duration: duration + cost.endpoint,
-        }
+        let concurrency = self.concurrency(duration, cost);
+        Growing::new(concurrency, duration + cost.endpoint)
     }
 
     fn concurrency(&self, duration: Duration, cost: &Cost) -> u32 {
@@ -332,7 +331,7 @@ impl<'a> LiveEngine<'a> {
             let indices = first..connections.min(first + size);
             for (sample, prepared) in samples.iter_mut().zip(self.arms) {
                 match self.undisturbed_block(cell, prepared, block, indices.clone(), sample)? {
-                    Some(measured) => sample.measured.add(measured),
+                    Some(measured) => sample.add(block, measured, &cell.link),
                     None => return Ok(Ending::Interrupted),
                 }
             }
@@ -342,7 +341,7 @@ impl<'a> LiveEngine<'a> {
 
     /// What the samples of a cell show so far.
     fn look(&self, cell: &Cell, samples: &[Growing]) -> Look {
-        let rows = samples.iter().map(|sample| sample.measured.rows.as_slice());
+        let rows = samples.iter().map(|sample| sample.rows.as_slice());
         let rows: Vec<_> = rows.collect();
         look(self.experiment, cell, &rows, self.percentiles)
     }
@@ -382,7 +381,12 @@ impl<'a> LiveEngine<'a> {
         sample: &Growing,
     ) -> Result<Option<Block>, LabError> {
         let first_index = indices.start;
+        let seed = link_seed(self.experiment.seed, &cell.link);
         let load = Load {
+            starts: match self.time {
+                InTime::Real => Starts::Now,
+                InTime::Virtual => Starts::ByLuck(seed),
+            },
             connections: indices.end - indices.start,
             first_index,
             concurrency: sample.concurrency,
@@ -390,15 +394,9 @@ impl<'a> LiveEngine<'a> {
             ..self.load(prepared, cell, block)
         };
         let part = self.each(sample);
-        let (endpoints, emulator) = self.surround(
-            cell,
-            &load,
-            link_seed(self.experiment.seed, &cell.link),
-            first_index,
-            &|| {
-                self.progress.advance(part);
-            },
-        )?;
+        let (endpoints, emulator) = self.surround(cell, &load, seed, first_index, &|| {
+            self.progress.advance(part);
+        })?;
         if endpoints.finished.iter().any(Option::is_none) {
             return Ok(None);
         }
@@ -420,17 +418,25 @@ impl<'a> LiveEngine<'a> {
         }))
     }
 
+    fn wakes(&self) -> Wakes {
+        match self.time {
+            InTime::Real => Wakes::Arrival,
+            InTime::Virtual => Wakes::Progress,
+        }
+    }
+
     fn load<'l>(&self, prepared: &'l PreparedArm, cell: &Cell, block: u32) -> Load<'l> {
         Load {
             stack: prepared.stack.as_ref(),
             delivery: prepared.delivery.as_ref(),
             first_index: 0,
-            exchange: Exchange::new(&prepared.arm, cell, self.wakes, self.cpu),
+            exchange: Exchange::new(&prepared.arm, cell, self.wakes(), self.cpu),
             congestion: cell.congestion,
             connections: 0,
             concurrency: 1,
             duration: Duration::ZERO,
             timeout: self.experiment.timeout,
+            starts: Starts::Now,
             seed: self.experiment.seed.0 ^ u64::from(block),
         }
     }
@@ -508,45 +514,53 @@ impl<'a> LiveEngine<'a> {
     }
 }
 
-impl Block {
-    fn add(&mut self, block: Block) {
-        self.rows.extend(block.rows);
-        self.lateness.extend(block.lateness);
-        self.emulator_cpu += block.emulator_cpu;
-        self.endpoint_cpu += block.endpoint_cpu;
-    }
-}
-
 impl Growing {
+    fn new(concurrency: u32, duration: Duration) -> Self {
+        Self {
+            rows: Vec::new(),
+            reports: Vec::new(),
+            concurrency,
+            lowered: 0,
+            duration,
+        }
+    }
+
     /// About how long so many connections take.
     fn expected(&self, connections: u32) -> Duration {
         let rounds = f64::from(connections) / f64::from(self.concurrency);
         self.duration.mul_f64(rounds * 1.125 + 1.0)
     }
 
-    fn finish(self, arm: usize, cell: usize, link: &Link, prepared: &PreparedArm) -> Sample {
-        let mut measured = self.measured;
-        let validity = match gate(&measured.rows, &mut measured.lateness, link) {
+    /// Takes the block that was under way, and judges it.
+    fn add(&mut self, number: u32, mut block: Block, link: &Link) {
+        let validity = match gate(&block.rows, &mut block.lateness, link) {
             Ok(()) => Validity::Valid,
             Err(reason) => Validity::Invalid(reason),
         };
-        Sample {
+        let report = EngineReport {
+            cpu_costs: None,
+            concurrency: self.concurrency,
+            lowered: mem::take(&mut self.lowered),
+            link_lateness_p99: lateness_p99(&mut block.lateness),
+            endpoint_wait_p50: median(block.rows.iter().map(|row| row.lateness.endpoint)),
+            packets: block.lateness.len() as u64,
+            emulator_cpu: block.emulator_cpu,
+            endpoint_cpu: block.endpoint_cpu,
+            validity,
+        };
+        self.reports.push((number, report));
+        self.rows.extend(block.rows);
+    }
+
+    /// The sample, as reading its blocks from a folder of results would give it; none without a block.
+    fn finish(self, arm: usize, cell: usize, prepared: &PreparedArm) -> Option<Sample> {
+        Some(Sample {
             arm,
             cell,
             chain_digest: prepared.digest(),
-            engine: EngineReport {
-                cpu_costs: None,
-                concurrency: self.concurrency,
-                lowered: self.lowered,
-                link_lateness_p99: lateness_p99(&mut measured.lateness),
-                endpoint_wait_p50: median(measured.rows.iter().map(|row| row.lateness.endpoint)),
-                packets: measured.lateness.len() as u64,
-                emulator_cpu: measured.emulator_cpu,
-                endpoint_cpu: measured.endpoint_cpu,
-                validity,
-            },
-            rows: measured.rows,
-        }
+            engine: EngineReport::of_blocks(&self.reports)?,
+            rows: self.rows,
+        })
     }
 }
 

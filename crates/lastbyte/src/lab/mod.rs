@@ -16,6 +16,7 @@ mod prepare;
 mod privilege;
 mod runner;
 mod shared;
+mod starts;
 mod surroundings;
 mod sys;
 mod virtual_engine;

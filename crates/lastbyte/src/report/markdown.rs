@@ -3,7 +3,7 @@
 use super::answer::answer;
 use super::messages::{Messages, messages};
 use super::text;
-use crate::results::{ArmSummary, CellSummary, Metric, Percentile, Summary, Validity};
+use crate::results::{ArmSummary, CellSummary, MetricSummary, Percentile, Summary, Validity};
 
 /// What it comes to, a table for each cell, one of what has changed, the handshakes' messages, and
 /// warnings.
@@ -13,7 +13,7 @@ pub fn markdown(summary: &Summary) -> String {
         out.push_str(&format!("{}\n\n", escape(&sentence)));
     }
     for cell in summary.cells.iter().filter(|cell| !cell.arms.is_empty()) {
-        let times = times(cell, &summary.percentiles);
+        let times = times(cell, summary);
         out.push_str(&format!("**{}**\n\n{times}\n", cell.cell));
     }
     if let Some(since) = &summary.since {
@@ -47,7 +47,8 @@ pub fn markdown(summary: &Summary) -> String {
 }
 
 /// Times of one cell, with their increases over the baseline.
-fn times(cell: &CellSummary, percentiles: &[Percentile]) -> String {
+fn times(cell: &CellSummary, summary: &Summary) -> String {
+    let percentiles = &summary.percentiles;
     let titles = ["metric".to_owned(), "arm".to_owned()];
     let titles = titles
         .into_iter()
@@ -56,7 +57,7 @@ fn times(cell: &CellSummary, percentiles: &[Percentile]) -> String {
         cell.arms.iter().map(|arm| {
             let fields = percentiles
                 .iter()
-                .map(|percentile| field(arm, *metric, *percentile));
+                .map(|percentile| field(arm.metric(*metric), *percentile, summary.critical));
             [text::metric(*metric).to_owned(), label(arm)]
                 .into_iter()
                 .chain(fields)
@@ -81,7 +82,10 @@ fn changes(summary: &Summary) -> String {
                     text::metric(*metric).into(),
                     label(arm),
                 ];
-                let changes = arm.metric(*metric).changes.values().map(text::increase);
+                let metric = arm.metric(*metric);
+                let changes = metric.changes.keys().filter_map(|percentile| {
+                    text::change(metric, *percentile, summary.critical_change)
+                });
                 rows.push(words.into_iter().chain(changes).collect());
             }
         }
@@ -90,14 +94,13 @@ fn changes(summary: &Summary) -> String {
 }
 
 /// `250.8 ms (+1.9 % [1.7, 2.1])`
-fn field(arm: &ArmSummary, metric: Metric, percentile: Percentile) -> String {
-    let metric = arm.metric(metric);
+fn field(metric: &MetricSummary, percentile: Percentile, critical: f64) -> String {
     let time = metric
         .percentiles
         .get(&percentile)
         .map_or(String::new(), text::time);
-    match metric.increases.get(&percentile) {
-        Some(increase) => format!("{time} ({})", text::increase(increase)),
+    match text::increase(metric, percentile, critical) {
+        Some(increase) => format!("{time} ({increase})"),
         None => time,
     }
 }

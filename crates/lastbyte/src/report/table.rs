@@ -8,8 +8,7 @@ use super::messages::{Messages, messages};
 use super::text;
 use crate::results::number::millisecond_digits;
 use crate::results::{
-    ArmSummary, CellSummary, Measured, Metric, Percentile, Role as ArmRole, Since, Summary,
-    Validity,
+    ArmSummary, CellSummary, Measured, Metric, Role as ArmRole, Since, Summary, Validity,
 };
 
 /// The results as text of at most 100 columns: times and increases of each cell, the handshakes'
@@ -17,7 +16,7 @@ use crate::results::{
 pub fn table(summary: &Summary, style: Style) -> String {
     let mut times = Vec::new();
     for cell in &summary.cells {
-        times.extend(cell_lines(cell, &summary.percentiles));
+        times.extend(cell_lines(cell, summary));
         times.push(Line::Text(Role::Normal, String::new()));
     }
     if let Some(since) = &summary.since {
@@ -59,21 +58,21 @@ pub fn table(summary: &Summary, style: Style) -> String {
 }
 
 /// Times of one cell.
-fn cell_lines(cell: &CellSummary, percentiles: &[Percentile]) -> Vec<Line> {
+fn cell_lines(cell: &CellSummary, summary: &Summary) -> Vec<Line> {
     let mut lines = vec![Line::Text(Role::Heading, heading(cell))];
     if cell.arms.is_empty() {
         lines.push(Line::Text(Role::Normal, "  not measured".into()));
         return lines;
     }
+    let percentiles = summary.percentiles.iter();
     let mut titles: Vec<Field> = percentiles
-        .iter()
         .map(|percentile| Field::new(Role::Dim, percentile.to_string()))
         .collect();
     for metric in text::metrics(cell) {
         let name = Field::new(Role::Normal, format!("  {}", text::metric(*metric)));
         lines.push(Line::Fields(name, std::mem::take(&mut titles)));
         for arm in &cell.arms {
-            lines.extend(arm_lines(cell, arm, *metric));
+            lines.extend(arm_lines(cell, arm, *metric, summary.critical));
         }
     }
     lines
@@ -93,7 +92,10 @@ fn change_lines(summary: &Summary, since: &Since) -> Vec<Line> {
             let name = Field::new(Role::Normal, format!("  {}", text::metric(*metric)));
             lines.push(Line::Fields(name, std::mem::take(&mut titles)));
             for arm in &cell.arms {
-                let changes = arm.metric(*metric).changes.values().map(text::increase);
+                let metric = arm.metric(*metric);
+                let changes = metric.changes.keys().filter_map(|percentile| {
+                    text::change(metric, *percentile, summary.critical_change)
+                });
                 lines.push(Line::Fields(
                     Field::new(Role::Normal, format!("    {}", arm.label)),
                     changes.map(|text| Field::new(Role::Normal, text)).collect(),
@@ -105,7 +107,7 @@ fn change_lines(summary: &Summary, since: &Since) -> Vec<Line> {
 }
 
 /// The times of an arm, and below them their increases or, for an arm alone, their intervals.
-fn arm_lines(cell: &CellSummary, arm: &ArmSummary, metric: Metric) -> Vec<Line> {
+fn arm_lines(cell: &CellSummary, arm: &ArmSummary, metric: Metric, critical: f64) -> Vec<Line> {
     let label = match arm.validity {
         Validity::Valid => Field::new(Role::Normal, format!("    {}", arm.label)),
         Validity::Invalid(_) => Field::new(Role::Warning, format!("    {} (invalid)", arm.label)),
@@ -121,7 +123,9 @@ fn arm_lines(cell: &CellSummary, arm: &ArmSummary, metric: Metric) -> Vec<Line> 
             .collect(),
     )];
     if arm.role == ArmRole::Compared {
-        let increases = metric.increases.values().map(text::increase);
+        let increases = metric.increases.keys();
+        let increases =
+            increases.filter_map(|percentile| text::increase(metric, *percentile, critical));
         lines.push(below(
             increases.map(|text| Field::new(Role::Dim, text)).collect(),
         ));

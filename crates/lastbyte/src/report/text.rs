@@ -6,7 +6,9 @@ use lastbyte_link::Bytes;
 
 pub(super) use crate::results::number::interval;
 use crate::results::number::{milliseconds, percent_digits};
-use crate::results::{CellSummary, Measured, Metric, Percent, Summary};
+use crate::results::{
+    CellSummary, Estimate, Measured, Metric, MetricSummary, Percent, Percentile, Summary,
+};
 use crate::study::{Connections, Until, Work};
 
 /// What stands before an increase or a change that may be none.
@@ -38,13 +40,34 @@ pub(super) fn time(time: &Measured<Duration>) -> String {
     time.map_or("never".into(), |time| milliseconds(time.value))
 }
 
-/// `+1.9 % [1.7, 2.1]`, or `~+0.1 % [-0.2, 0.3]` when it may be none.
-pub(super) fn increase(increase: &Measured<Percent>) -> String {
-    let Ok(estimate) = increase else {
+/// The increase of a percentile: `+1.9 % [1.7, 2.1]`, or `~+0.1 % [-0.2, 0.3]` where it was not shown to
+/// be one. `critical` is that of all that are told together.
+pub(super) fn increase(
+    metric: &MetricSummary,
+    percentile: Percentile,
+    critical: f64,
+) -> Option<String> {
+    let increase = metric.increases.get(&percentile)?;
+    let shown = metric.difference(percentile, critical);
+    Some(percent(increase, shown))
+}
+
+/// The change of a percentile since results were saved, in the same words.
+pub(super) fn change(
+    metric: &MetricSummary,
+    percentile: Percentile,
+    critical: f64,
+) -> Option<String> {
+    let change = metric.changes.get(&percentile)?;
+    Some(percent(change, metric.change(percentile, critical)))
+}
+
+fn percent(measured: &Measured<Percent>, shown: Option<Estimate<Percent>>) -> String {
+    let Ok(estimate) = measured else {
         return "-".into();
     };
     let mut text = String::new();
-    if estimate.interval.holds_zero() {
+    if shown.is_none() {
         text.push(UNCERTAIN);
     }
     if estimate.value > Percent(0.0) {
@@ -60,26 +83,30 @@ pub(super) fn increase(increase: &Measured<Percent>) -> String {
 
 /// What the sign of uncertainty means, if it was used.
 pub(super) fn legend(summary: &Summary) -> Option<String> {
-    let uncertain = |cell: &CellSummary| {
-        let shown = |metric: &Metric| {
-            cell.arms
-                .iter()
-                .map(|arm| arm.metric(*metric))
-                .collect::<Vec<_>>()
-        };
-        let mut increases = metrics(cell).iter().flat_map(shown).flat_map(|metric| {
-            metric
-                .increases
-                .values()
-                .chain(metric.changes.values())
-                .flatten()
-        });
-        increases.any(|increase| increase.interval.holds_zero())
-    };
-    summary.cells.iter().any(uncertain).then(|| {
-        let level = level(summary.level().percent());
-        format!("{UNCERTAIN} its {level} interval holds zero: no difference was shown")
-    })
+    let (mut told, mut uncertain) = (0, 0);
+    for cell in &summary.cells {
+        for metric in metrics(cell) {
+            for metric in cell.arms.iter().map(|arm| arm.metric(*metric)) {
+                let is_none = |text: Option<String>| {
+                    text.is_some_and(|text| text.starts_with(UNCERTAIN)) as usize
+                };
+                for percentile in &summary.percentiles {
+                    uncertain += is_none(increase(metric, *percentile, summary.critical));
+                    uncertain += is_none(change(metric, *percentile, summary.critical_change));
+                }
+                told += metric.increases.len() + metric.changes.len();
+            }
+        }
+    }
+    let level = level(summary.level().percent());
+    let legend = format!("{UNCERTAIN} no difference was shown: its {level} interval holds zero");
+    match (uncertain, told) {
+        (0, _) => None,
+        (_, 1) => Some(legend),
+        _ => Some(format!(
+            "{legend}, or it does not stand out among the {told} percentages above"
+        )),
+    }
 }
 
 /// What was measured until it was precise enough, and what that makes of intervals.

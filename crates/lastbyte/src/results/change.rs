@@ -5,6 +5,7 @@ use std::fmt;
 
 use lastbyte_link::{Seed, format_duration};
 
+use super::family;
 use super::look;
 use super::saved::{Moment, Saved};
 use super::stats::{self, Level, Series};
@@ -89,6 +90,7 @@ impl Summary {
                 });
             }
         }
+        self.critical_change = family::critical(self.change_p_values().collect());
         self.since = Some(Since {
             name: saved.name.clone(),
             at: saved.at,
@@ -123,6 +125,8 @@ impl MetricSummary {
                 .increase(then, *percentile, level)
                 .ok_or(Absent::NoSaved);
             self.changes.insert(*percentile, time.and(change));
+            let p_value = now.p_value(then, *percentile, level);
+            self.change_p_values.insert(*percentile, p_value);
         }
     }
 }

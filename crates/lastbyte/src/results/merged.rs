@@ -151,7 +151,7 @@ impl MergedHeader {
 
 impl EngineReport {
     /// Of a sample, from those of its blocks; the worst of them tells how late it was.
-    pub(super) fn of_blocks(blocks: &[(u32, EngineReport)]) -> Option<EngineReport> {
+    pub(crate) fn of_blocks(blocks: &[(u32, EngineReport)]) -> Option<EngineReport> {
         let (_, first) = blocks.first()?;
         let reports = || blocks.iter().map(|(_, report)| report);
         let mut disturbed = blocks

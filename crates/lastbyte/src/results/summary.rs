@@ -37,6 +37,8 @@ pub struct Summary {
     pub warnings: Vec<Warning>,
     /// The largest p-value that counts as a difference among all that are told together.
     pub critical: f64,
+    /// The same of changes.
+    pub critical_change: f64,
     /// The saved results that the changes are since, if it was compared with any.
     pub since: Option<Since>,
 }
@@ -110,6 +112,8 @@ pub struct MetricSummary {
     pub p_values: BTreeMap<Percentile, f64>,
     /// Their changes since results were saved; none if they were not compared with any.
     pub changes: BTreeMap<Percentile, Measured<Percent>>,
+    /// How probable such changes would be if nothing had changed.
+    pub change_p_values: BTreeMap<Percentile, f64>,
     /// The connections just below and just above each percentile.
     pub neighbours: BTreeMap<Percentile, (Duration, Duration)>,
 }
@@ -273,6 +277,7 @@ impl Summary {
             cells,
             warnings,
             critical: 0.0,
+            critical_change: 0.0,
             since: None,
         };
         summary.critical = family::critical(summary.p_values().collect());
@@ -281,14 +286,25 @@ impl Summary {
 
     /// Those of all increases that are told.
     pub fn p_values(&self) -> impl Iterator<Item = f64> {
-        self.cells.iter().flat_map(|cell| {
-            let told = |arm: &'_ ArmSummary| -> Vec<f64> {
-                let metrics = cell.cell.metrics().iter();
-                let told = metrics.filter(|metric| **metric != Metric::Connect);
-                told.flat_map(|metric| arm.metric(*metric).p_values.values().copied())
-                    .collect()
-            };
-            cell.arms.iter().flat_map(told).collect::<Vec<_>>()
+        self.told(|metric| &metric.p_values)
+    }
+
+    /// Those of all changes that are told.
+    pub(super) fn change_p_values(&self) -> impl Iterator<Item = f64> {
+        self.told(|metric| &metric.change_p_values)
+    }
+
+    fn told(
+        &self,
+        of: impl Fn(&MetricSummary) -> &BTreeMap<Percentile, f64>,
+    ) -> impl Iterator<Item = f64> {
+        self.cells.iter().flat_map(move |cell| {
+            let metrics = cell.cell.metrics().iter();
+            let told = metrics.filter(|metric| **metric != Metric::Connect);
+            let of_cell =
+                told.flat_map(|metric| cell.arms.iter().map(move |arm| arm.metric(*metric)));
+            let p_values = of_cell.flat_map(|metric| of(metric).values().copied());
+            p_values.collect::<Vec<_>>()
         })
     }
 }
@@ -297,13 +313,24 @@ impl MetricSummary {
     /// The increase of a percentile, if it is a difference: its interval does not hold zero, and it
     /// stands out among all that are told together, of whose p-values `critical` is the last that counts.
     pub fn difference(&self, percentile: Percentile, critical: f64) -> Option<Estimate<Percent>> {
-        let increase = self.increases.get(&percentile)?.ok()?;
-        let stands_out = self
-            .p_values
-            .get(&percentile)
-            .is_some_and(|p| *p <= critical);
-        (stands_out && !increase.interval.holds_zero()).then_some(increase)
+        shown(&self.increases, &self.p_values, percentile, critical)
     }
+
+    /// The change of a percentile, if something has changed by the same criterion.
+    pub fn change(&self, percentile: Percentile, critical: f64) -> Option<Estimate<Percent>> {
+        shown(&self.changes, &self.change_p_values, percentile, critical)
+    }
+}
+
+fn shown(
+    estimates: &BTreeMap<Percentile, Measured<Percent>>,
+    p_values: &BTreeMap<Percentile, f64>,
+    percentile: Percentile,
+    critical: f64,
+) -> Option<Estimate<Percent>> {
+    let estimate = estimates.get(&percentile)?.ok()?;
+    let stands_out = p_values.get(&percentile).is_some_and(|p| *p <= critical);
+    (stands_out && !estimate.interval.holds_zero()).then_some(estimate)
 }
 
 impl Summary {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use lastbyte_link::Seed;
+
 use super::fixtures::{CLASSICAL, HYBRID, MIXED, cell, experiment, samples};
 use super::*;
 use crate::study::{Cell, Connections, Experiment, Until};
@@ -22,6 +24,40 @@ fn warnings(results: &(Experiment, Vec<Sample>)) -> Vec<String> {
         .iter()
         .map(ToString::to_string)
         .collect()
+}
+
+/// Of the intervals of a table of 24 numbers, one in twenty misses; a mark is not put by them alone.
+#[test]
+fn a_table_of_equal_arms_rarely_marks_a_difference() {
+    const TABLES: usize = 40;
+    let cells = vec![cell("3%", "0B"); 8];
+    let (mut marked, mut missed) = (0, 0);
+    let mut drawn = (0..).map(|number| {
+        let bits = Seed(1).part(&format!("time {number}")).0;
+        (bits >> 11) as f64 / (1_u64 << 53) as f64
+    });
+    for _ in 0..TABLES {
+        let (experiment, mut samples) = results(&[CLASSICAL, HYBRID], cells.clone(), 40);
+        for row in samples.iter_mut().flat_map(|sample| &mut sample.rows) {
+            let even = drawn.next().unwrap();
+            row.times.handshake = Some(Duration::from_secs(1).mul_f64(1.0 - (1.0 - even).ln()));
+        }
+        let summary = summary(&(experiment, samples));
+        let of_cells = summary.cells.iter().map(|cell| &cell.arms[1].handshake);
+        let is_missed = |metric: &MetricSummary| {
+            let mut increases = metric.increases.values().flatten();
+            increases.any(|increase| !increase.interval.holds_zero())
+        };
+        let is_marked = |metric: &MetricSummary| {
+            let mut percentiles = metric.increases.keys();
+            percentiles.any(|percentile| metric.difference(*percentile, summary.critical).is_some())
+        };
+        missed += usize::from(of_cells.clone().any(is_missed));
+        marked += usize::from(of_cells.clone().any(is_marked));
+    }
+    assert!(missed > TABLES / 5, "{missed} of {TABLES}");
+    // Two are expected.
+    assert!(marked <= 5, "{marked} of {TABLES}");
 }
 
 mod checking {

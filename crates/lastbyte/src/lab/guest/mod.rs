@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use super::connection::{Exchange, Wakes};
 use super::live::{self, LiveEngine, Silent};
+use super::starts::{self, Starts};
 use super::{LabError, PreparedArm};
 use crate::results::{CpuCosts, EngineReport, Environment, PartHeader, Row, Validity, write_part};
 use crate::study::{BlockId, Cell, Emulation, Experiment, Preset, Study};
@@ -118,7 +119,7 @@ fn run(folder: &Path) -> Result<(), String> {
     nix::sys::prctl::set_timerslack(1).map_err(text)?;
     // OpenSSL's randomness begins with the time, among others. What the guest has done so far, and
     // how often it has read the clock, depends on how long its paths are.
-    serial::sleep_until(RANDOMNESS_BEGINS).map_err(text)?;
+    starts::sleep_until(RANDOMNESS_BEGINS).map_err(text)?;
     openssl::rand::rand_bytes(&mut [0]).map_err(text)?;
     openssl::rand::rand_priv_bytes(&mut [0]).map_err(text)?;
     let Some(job) = read::<Option<GuestJob>>(JOB)? else {
@@ -225,7 +226,7 @@ fn over_netem(
         connections: job.connections.clone(),
         timeout: experiment.timeout,
         drain: drain(&cell.link),
-        seed,
+        starts: Starts::ByLuck(seed),
     };
     let mut signs = Signs::of(&job.connections);
     let finished = serial::run(&mut network, &load, &mut || signs.advance())?;

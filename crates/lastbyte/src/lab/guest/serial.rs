@@ -8,17 +8,15 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
-use std::thread::sleep;
 use std::time::Duration;
 
-use lastbyte_link::{Seed, Time, Toward};
+use lastbyte_link::{Time, Toward};
 use lastbyte_tls::Stack;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{SockaddrIn, bind, connect};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{self, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
 
 use super::network::Network;
 use crate::lab::connection::{Exchange, Finished, Input, Pair, SCRATCH, spend};
@@ -27,6 +25,7 @@ use crate::lab::dns::{
 };
 use crate::lab::endpoint::{client_socket_address, listen_on, open_socket, server_socket_address};
 use crate::lab::shared::Shared;
+use crate::lab::starts::{self, Starts};
 use crate::lab::surroundings::{SERVER as SERVER_ADDRESS, client_address};
 use crate::lab::{LabError, sys};
 use crate::results::Outcome;
@@ -44,8 +43,7 @@ pub(super) struct Load<'a> {
     pub(super) timeout: Duration,
     /// How long the link may still hold packets of a connection that has ended.
     pub(super) drain: Duration,
-    /// Of the link's luck.
-    pub(super) seed: Seed,
+    pub(super) starts: Starts,
 }
 
 /// Connections before those that count, with the preset that has them.
@@ -104,15 +102,15 @@ pub(super) fn run(
         Preset::Published2024 => WARM_UPS,
     };
     for _ in 0..warm_ups {
-        sleep(load.drain);
+        starts::sleep(load.drain).map_err(LabError::Socket)?;
         endpoints.connection(0)?;
     }
     let mut finished = Vec::with_capacity(load.connections.len());
     for (slot, index) in (0..).zip(load.connections.clone()) {
         // What the last connection has left must not meet the luck of this one.
-        sleep_until(sys::now() + load.drain)?;
+        starts::sleep(load.drain).map_err(LabError::Socket)?;
         network.set_luck(index)?;
-        sleep_until(start_after(sys::now(), load.seed, index))?;
+        load.starts.wait(index).map_err(LabError::Socket)?;
         finished.push(endpoints.connection(slot)?);
         progress();
     }
@@ -300,26 +298,6 @@ impl Endpoints<'_> {
             .add(stream, EpollEvent::new(flags, end))
             .map_err(socket)
     }
-}
-
-/// When the connection starts that may not start before `earliest`. Where it falls between two
-/// ticks of the kernel's clock is its luck: TCP's timers end on a tick.
-fn start_after(earliest: Time, seed: Seed, index: u32) -> Time {
-    const SECOND: u64 = 1_000_000_000;
-    const TICK: u64 = 1_000_000;
-    let phase = seed.part(&format!("phase {index}")).0 % TICK;
-    Time(earliest.0.next_multiple_of(SECOND).saturating_add(phase))
-}
-
-pub(super) fn sleep_until(time: Time) -> Result<(), LabError> {
-    let until = TimeSpec::from_duration(Duration::from_nanos(time.0));
-    clock_nanosleep(
-        ClockId::CLOCK_MONOTONIC,
-        ClockNanosleepFlags::TIMER_ABSTIME,
-        &until,
-    )
-    .map(drop)
-    .map_err(socket)
 }
 
 fn socket(error: Errno) -> LabError {

@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use super::super::runner::{BlockError, Engine, Job, lock};
 use super::{
-    Block, Cost, Ending, Growing, LabError, LiveEngine, Silent, Wire, block_size, lock_memory, sys,
-    wire,
+    Cost, Ending, Growing, LabError, LiveEngine, Silent, Wire, block_size, lock_memory, sys, wire,
 };
 use crate::results::{Environment, PartHeader, SampleKey, write_part};
 use crate::study::{Gso, Preset, Study, Work};
@@ -61,12 +60,7 @@ impl LiveBlocks {
 
     fn plan(&self, job: &Job<'_>) -> Option<Growing> {
         let plan = *lock(&self.plans).get(&job.sample())?;
-        Some(Growing {
-            measured: Block::default(),
-            concurrency: plan.concurrency,
-            lowered: 0,
-            duration: plan.duration,
-        })
+        Some(Growing::new(plan.concurrency, plan.duration))
     }
 }
 
@@ -138,8 +132,9 @@ impl Engine for LiveBlocks {
         let Some(measured) = measured else {
             return Ok(Ending::Interrupted);
         };
-        sample.measured = measured;
-        let sample = sample.finish(job.id.arm, job.id.cell, &job.cell.link, job.arm);
+        sample.add(job.id.block, measured, &job.cell.link);
+        let sample = sample.finish(job.id.arm, job.id.cell, job.arm);
+        let sample = sample.ok_or_else(|| BlockError::Failed("the block is empty".to_owned()))?;
         let header = PartHeader::new(
             job.study,
             job.id,

@@ -112,6 +112,35 @@ mod gating {
         }
     }
 
+    /// As `run` judges them, whose blocks are read from a folder.
+    #[test]
+    fn a_sample_is_as_disturbed_as_the_worst_of_its_blocks() {
+        let block = |late: Duration| Block {
+            rows: rows(),
+            lateness: two_late(late),
+            emulator_cpu: MS,
+            endpoint_cpu: 2 * MS,
+        };
+        let mut sample = Growing::new(4, Duration::ZERO);
+        sample.lowered = 1;
+        sample.add(0, block(MS), &link(200 * MS));
+        // Of all 400 packets together, 1 % are not late.
+        sample.add(1, block(3 * MS), &link(200 * MS));
+        for number in 2..4 {
+            sample.add(number, block(Duration::ZERO), &link(200 * MS));
+        }
+        let report = EngineReport::of_blocks(&sample.reports).unwrap();
+        let Validity::Invalid(reason) = &report.validity else {
+            panic!("valid");
+        };
+        assert!(
+            reason.starts_with("1 of 4 blocks were disturbed, such as block 1: 1 % of packets"),
+            "{reason}"
+        );
+        assert_eq!((report.link_lateness_p99, report.lowered), (3 * MS, 1));
+        assert_eq!((report.packets, sample.rows.len()), (400, 400));
+    }
+
     #[test]
     fn nothing_at_all_passes() {
         assert_eq!(gate(&[], &mut [], &link(35 * MS)), Ok(()));

@@ -39,23 +39,29 @@ fn times(summary: &Summary) -> String {
         }
         for metric in text::metrics(cell) {
             for arm in &cell.arms {
-                text.push_str(&row(cell, arm, *metric, percentiles));
+                text.push_str(&row(cell, arm, *metric, percentiles, summary.critical));
             }
         }
     }
     text + "</table></div>\n"
 }
 
-fn row(cell: &CellSummary, arm: &ArmSummary, metric: Metric, percentiles: &[Percentile]) -> String {
+fn row(
+    cell: &CellSummary,
+    arm: &ArmSummary,
+    metric: Metric,
+    percentiles: &[Percentile],
+    critical: f64,
+) -> String {
     let summary = arm.metric(metric);
     let numbers: String = (percentiles.iter())
         .map(|percentile| {
             let time = summary.percentiles.get(percentile);
-            let increase = summary.increases.get(percentile);
+            let increase = text::increase(summary, *percentile, critical);
             format!(
                 "<td>{}</td><td class=\"interval\">{}</td>",
                 escape(&time.map_or("–".to_owned(), text::time)),
-                escape(&increase.map_or(String::new(), text::increase))
+                escape(&increase.unwrap_or_default())
             )
         })
         .collect();

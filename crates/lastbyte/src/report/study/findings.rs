@@ -87,6 +87,13 @@ impl Findings {
         Ok(findings)
     }
 
+    /// The last p-value that counts among all increases of the study.
+    pub(super) fn critical(&self) -> f64 {
+        self.summaries
+            .first()
+            .map_or(0.0, |summary| summary.critical)
+    }
+
     /// Draws with the figures, published numbers and claims of another version of the study.
     ///
     /// # Errors

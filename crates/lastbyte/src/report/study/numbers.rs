@@ -125,8 +125,7 @@ pub(super) fn table(findings: &Findings, figure: &Figure, places: &[(usize, usiz
                 time.map_or("–".to_owned(), text::time)
             });
             let increases = percentiles.iter().map(|percentile| {
-                let increase = metric.increases.get(percentile);
-                increase.map_or(String::new(), text::increase)
+                text::increase(metric, *percentile, findings.critical()).unwrap_or_default()
             });
             let columns = values
                 .chain([arm.label.clone()])

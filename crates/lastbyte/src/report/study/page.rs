@@ -288,9 +288,10 @@ fn origin(findings: &Findings) -> String {
         .sum();
     let many = (told > 0).then(|| {
         format!(
-            "{told} increases are told here. A sentence calls one a difference only if it stands out among all \
-             of them (Benjamini and Hochberg 1995, {} % false discoveries) and its 95 % interval does not hold \
-             zero. Intervals are paired percentile bootstraps over connections.",
+            "{told} increases are told here. One is a difference if it stands out among all of them (Benjamini \
+             and Hochberg 1995, {} % false discoveries) and its 95 % interval does not hold zero: no sentence \
+             calls another one so, and ~ stands before it. Intervals are paired percentile bootstraps over \
+             connections; each holds the truth in 95 of 100 studies, not all of them together.",
             family::FALSE_DISCOVERIES * 100.0
         )
     });
