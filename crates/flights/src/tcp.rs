@@ -34,14 +34,24 @@ pub struct Flight {
     pub cwnd: u32,
 }
 
-/// What one end writes as soon as it has received all messages before.
+/// What one end writes as soon as it has received enough.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
     pub(crate) sender: Sender,
     /// An empty message is left out.
     pub(crate) bytes: usize,
-    /// From receiving the message before to writing this one.
+    /// From receiving what it follows to writing this one.
     pub(crate) compute: Duration,
+    pub(crate) follows: Follows,
+}
+
+/// What an end must have received before it writes a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Follows {
+    /// All messages before.
+    All,
+    /// The first bytes of this message, counted from 0, which is one before.
+    Part { message: usize, bytes: usize },
 }
 
 /// What became of a message.
@@ -53,16 +63,18 @@ pub(crate) struct Delivery {
 }
 
 impl Delivery {
-    /// Returns how many bytes of it are there.
-    fn receive(&mut self, payload: usize, now: Duration) -> usize {
-        let received = self.arrivals.last().map_or(0, |(received, _)| *received) + payload;
-        self.arrivals.push((received, now));
-        received
+    fn receive(&mut self, payload: usize, now: Duration) {
+        self.arrivals.push((self.received() + payload, now));
+    }
+
+    /// How many bytes of it are there.
+    fn received(&self) -> usize {
+        self.arrivals.last().map_or(0, |(received, _)| *received)
     }
 
     /// When the first `bytes` of it were there, or all of it if it has less.
     fn arrived(&self, bytes: usize) -> Duration {
-        let all = self.arrivals.last().map_or(0, |(received, _)| *received);
+        let all = self.received();
         let index = self
             .arrivals
             .partition_point(|(received, _)| *received < bytes.min(all));
@@ -94,11 +106,11 @@ impl Walk {
     }
 }
 
-/// Lets the two ends exchange `messages`, one after the other.
+/// Lets the two ends exchange `messages`.
 pub(crate) fn walk(messages: Vec<Message>, path: &Path) -> Walk {
     let mut connection = Connection::new(messages, path);
     let connect = connection.connect();
-    connection.begin_message(connect);
+    connection.begin_messages(connect);
     while !connection.is_done()
         && let Some(Reverse((now, _, event))) = connection.agenda.pop()
     {
@@ -149,8 +161,10 @@ struct Packet {
 struct Connection {
     messages: Vec<Message>,
     deliveries: Vec<Delivery>,
-    /// Which message is under way.
-    current: usize,
+    /// How many messages are written or planned to be.
+    begun: usize,
+    /// How many are received as a whole, with all before them.
+    finished: usize,
     client: End,
     server: End,
     mss: usize,
@@ -167,7 +181,8 @@ impl Connection {
         Connection {
             deliveries: vec![Delivery::default(); messages.len()],
             messages,
-            current: 0,
+            begun: 0,
+            finished: 0,
             client: End::new(&path.link.forward, path.client_initcwnd),
             server: End::new(&path.link.backward, path.server_initcwnd),
             mss: path.mss.max(1),
@@ -187,23 +202,62 @@ impl Connection {
         syn_ack
     }
 
-    /// Plans the write of the message in turn, now that those before were received.
-    fn begin_message(&mut self, mut now: Time) {
-        while let Some(message) = self.messages.get(self.current) {
+    /// Plans the writes of the messages whose turn it is. What an end has to write at once is one write.
+    fn begin_messages(&mut self, mut now: Time) {
+        let mut together: Option<(Sender, usize)> = None;
+        while let Some(message) = self.messages.get(self.begun).copied()
+            && self.is_due(self.begun, message.follows)
+        {
+            let before = now;
             now = now + message.compute;
-            if let Some(delivery) = self.deliveries.get_mut(self.current) {
+            if let Some(delivery) = self.deliveries.get_mut(self.begun) {
                 delivery.written = elapsed(now);
             }
-            if message.bytes > 0 {
-                self.plan(now, Event::Write(message.sender, message.bytes));
-                return;
-            }
-            self.current += 1;
+            self.begun += 1;
+            self.finish_messages();
+            together = match together {
+                _ if message.bytes == 0 => together,
+                Some((sender, bytes)) if sender == message.sender => {
+                    Some((sender, bytes + message.bytes))
+                }
+                Some((sender, bytes)) => {
+                    self.plan(before, Event::Write(sender, bytes));
+                    Some((message.sender, message.bytes))
+                }
+                None => Some((message.sender, message.bytes)),
+            };
+        }
+        if let Some((sender, bytes)) = together {
+            self.plan(now, Event::Write(sender, bytes));
         }
     }
 
+    fn is_due(&self, index: usize, follows: Follows) -> bool {
+        match follows {
+            Follows::All => self.finished == index,
+            Follows::Part { message, bytes } => {
+                let delivery = self.deliveries.get(message);
+                delivery.is_some_and(|delivery| delivery.received() >= bytes)
+            }
+        }
+    }
+
+    /// Counts those that have come to their end.
+    fn finish_messages(&mut self) {
+        while self.finished < self.begun && self.missing(self.finished) == 0 {
+            self.finished += 1;
+        }
+    }
+
+    /// How much of a message is still to be received.
+    fn missing(&self, index: usize) -> usize {
+        let message = self.messages.get(index);
+        let received = self.deliveries.get(index).map_or(0, Delivery::received);
+        message.map_or(0, |message| message.bytes.saturating_sub(received))
+    }
+
     fn is_done(&self) -> bool {
-        self.current >= self.messages.len()
+        self.finished >= self.messages.len()
     }
 
     fn write(&mut self, sender: Sender, bytes: usize, now: Time) {
@@ -231,22 +285,25 @@ impl Connection {
             self.plan(deadline, Event::DelayedAck(receiver));
         }
         if packet.payload > 0 {
-            self.deliver(packet.payload, now);
+            self.deliver(receiver, packet.payload, now);
         }
     }
 
-    /// The application reads.
-    fn deliver(&mut self, payload: usize, now: Time) {
-        let (Some(message), Some(delivery)) = (
-            self.messages.get(self.current),
-            self.deliveries.get_mut(self.current),
-        ) else {
-            return;
-        };
-        if delivery.receive(payload, elapsed(now)) >= message.bytes {
-            self.current += 1;
-            self.begin_message(now);
+    /// The application reads. What one end sends comes in the order in which it was written.
+    fn deliver(&mut self, receiver: Sender, mut payload: usize, now: Time) {
+        for index in self.finished..self.begun {
+            let is_sent = (self.messages.get(index)).is_some_and(|sent| sent.sender != receiver);
+            let part = self.missing(index).min(payload);
+            if let Some(delivery) = self.deliveries.get_mut(index)
+                && is_sent
+                && part > 0
+            {
+                delivery.receive(part, elapsed(now));
+                payload -= part;
+            }
         }
+        self.finish_messages();
+        self.begin_messages(now);
     }
 
     /// `tcp_delack_timer_handler`

@@ -10,6 +10,7 @@ use super::*;
 /// P-256 and an RSA chain, and a request.
 const CLASSICAL: Exchange = Exchange {
     client_hello: 271,
+    early_data: 0,
     hello_retry_request: 0,
     second_client_hello: 0,
     server_flight: 1900,
@@ -481,6 +482,38 @@ fn early_data_saves_a_round_trip() {
     let (full, early) = (times(at_100_ms(exchange)), times(at_100_ms(early)));
     assert_eq!(full, (ms(200), Some(ms(300)), ms(300)));
     assert_eq!(early, (ms(200), Some(ms(200)), ms(200)));
+}
+
+#[test]
+fn a_server_answers_the_hello_before_it_has_all_early_data() {
+    let early = |early_data, late, response| {
+        let exchange = Exchange {
+            client_hello: 271 + early_data,
+            early_data,
+            client_finish: 150 + late,
+            upload: early_data + late,
+            response,
+            request: match late {
+                0 => Request::EarlyData,
+                _ => Request::AfterHandshake,
+            },
+            ..CLASSICAL
+        };
+        let timeline = at_100_ms(exchange);
+        assert_eq!(timeline.handshake, ms(200));
+        timeline.ttlb
+    };
+    // Ten segments are the client's window; what is beyond leaves when the first is acknowledged.
+    let window = 10 * 1448 - 271;
+    assert_eq!(early(window, 0, 1000), ms(200));
+    assert_eq!(early(window + 1, 0, 1000), ms(300));
+    // What is no early data leaves with the client's Finished.
+    assert_eq!(early(window, 1, 1000), ms(300));
+    assert_eq!(early(window + 1, 1, 1000), ms(300));
+    // The server has all of it, and nothing to answer.
+    assert_eq!(early(window, 0, 0), ms(150));
+    assert_eq!(early(window + 1, 0, 0), ms(250));
+    assert_eq!(early(window, 1, 0), ms(250));
 }
 
 #[test]

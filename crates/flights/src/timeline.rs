@@ -2,24 +2,27 @@ use std::time::Duration;
 
 use lastbyte_link::Link;
 
-use crate::tcp::{self, Flight, Message, Sender};
+use crate::tcp::{self, Flight, Follows, Message, Sender};
 
 /// The bytes of one TLS 1.3 connection on the wire, record headers included, and its compute times.
 ///
 /// Each part is one write of its sender. A part of no bytes is left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exchange {
-    /// ClientHello, and the request if that is early data.
+    /// ClientHello, and early data.
     pub client_hello: usize,
+    /// How much of that is early data.
+    pub early_data: usize,
     /// HelloRetryRequest.
     pub hello_retry_request: usize,
     /// The second ClientHello.
     pub second_client_hello: usize,
     /// ServerHello to Finished.
     pub server_flight: usize,
-    /// The client's Finished, after its certificate if it sends one, and the request with its body.
+    /// The client's Finished, after its certificate if it sends one, and what of the first request was no
+    /// early data.
     pub client_finish: usize,
-    /// The body of the request, which is a part of that.
+    /// The body of a request.
     pub upload: usize,
     /// Session tickets, which leave with the first response.
     pub tickets: usize,
@@ -42,10 +45,11 @@ pub struct Exchange {
 /// Where the first request goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Request {
-    /// With the client's Finished.
+    /// With the client's Finished, or its end does: what comes before is early data.
     #[default]
     AfterHandshake,
-    /// With the ClientHello (RFC 8446, section 2.3). The response follows the server's flight.
+    /// With the ClientHello, all of it (RFC 8446, section 2.3). The server answers it before it has the
+    /// client's Finished.
     EarlyData,
 }
 
@@ -100,9 +104,11 @@ pub struct Records {
 }
 
 impl Records {
+    /// The header of a record (RFC 8446, section 5.1).
+    pub const HEADER: usize = 5;
     /// What a TLS 1.3 record adds to its payload: header, content type and tag (RFC 8446,
     /// section 5.2).
-    pub const OVERHEAD: usize = 5 + 1 + 16;
+    pub const OVERHEAD: usize = Records::HEADER + 1 + 16;
 
     /// The bytes on the wire of `payload` bytes.
     #[must_use]
@@ -176,9 +182,9 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
         sender,
         bytes,
         compute,
+        follows: Follows::All,
     };
     use Sender::{Client, Server};
-    let response = exchange.tickets + exchange.response;
     let mut messages = vec![message(Client, exchange.client_hello, compute.client_hello)];
     if exchange.hello_retry_request > 0 {
         messages.extend([
@@ -187,18 +193,41 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
         ]);
     }
     let flight = messages.len();
+    messages.push(Message {
+        follows: match exchange.early_data {
+            0 => Follows::All,
+            // The server does not wait for the rest.
+            early => Follows::Part {
+                message: flight - 1,
+                bytes: exchange.client_hello.saturating_sub(early),
+            },
+        },
+        ..message(Server, exchange.server_flight, compute.server_flight)
+    });
     match exchange.request {
         Request::AfterHandshake => messages.extend([
-            message(Server, exchange.server_flight, compute.server_flight),
-            message(Client, exchange.client_finish, compute.client_finish),
-            message(Server, response, compute.response),
+            Message {
+                // The client may not have sent all early data.
+                follows: Follows::Part {
+                    message: flight,
+                    bytes: exchange.server_flight,
+                },
+                ..message(Client, exchange.client_finish, compute.client_finish)
+            },
+            message(
+                Server,
+                exchange.tickets + exchange.response,
+                compute.response,
+            ),
         ]),
         // The client's Finished is small, and nobody waits for it, nor for the tickets that answer it.
-        Request::EarlyData => messages.push(message(
-            Server,
-            exchange.server_flight + exchange.response,
-            compute.server_flight + compute.response,
-        )),
+        Request::EarlyData => messages.push(Message {
+            follows: Follows::Part {
+                message: flight - 1,
+                bytes: exchange.client_hello,
+            },
+            ..message(Server, exchange.response, compute.response)
+        }),
     }
     let first_response = messages.len() - 1;
     for _ in 0..exchange.later_requests {
@@ -213,7 +242,7 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
         Request::AfterHandshake => (walk.written(flight + 1), exchange.tickets),
         Request::EarlyData => (
             arrived(flight, exchange.server_flight) + compute.client_finish,
-            exchange.server_flight,
+            0,
         ),
     };
     let first_record = exchange.first_record.min(exchange.response);
@@ -225,7 +254,10 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
             .then(|| arrived(first_response, before_response + first_record)),
         ttlb: match (exchange.response, exchange.upload) {
             (0, 0) => handshake,
-            (0, _) => arrived(flight + 1, exchange.client_finish),
+            (0, _) => match exchange.request {
+                Request::AfterHandshake => arrived(flight + 1, exchange.client_finish),
+                Request::EarlyData => arrived(flight - 1, exchange.client_hello),
+            },
             _ => arrived(last, usize::MAX),
         },
         flights: walk.flights,
@@ -240,6 +272,7 @@ pub fn transfer(request: usize, response: usize, path: &Path) -> Timeline {
         sender,
         bytes,
         compute: Duration::ZERO,
+        follows: Follows::All,
     };
     let walk = tcp::walk(
         vec![

@@ -52,4 +52,6 @@ pub use crate::memory::{
 };
 pub use crate::openssl::openssl_version;
 pub use crate::pairing::stack;
-pub use crate::stack::{Connection, KeyLog, MAX_PLAINTEXT, Progress, Session, Stack};
+pub use crate::stack::{
+    Connection, KeyLog, MAX_EARLY_DATA, MAX_PLAINTEXT, Progress, Session, Stack,
+};

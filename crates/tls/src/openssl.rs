@@ -23,8 +23,8 @@ use crate::ask::Ask;
 use crate::observer::Side;
 use crate::stack::{ClientSide, Outgoing, ServerSide};
 use crate::{
-    Alert, Connection, Delivery, KeyLog, MAX_PLAINTEXT, Progress, Resumption, Session, StackName,
-    TlsConfig, TlsError, key_log,
+    Alert, Connection, Delivery, KeyLog, MAX_EARLY_DATA, MAX_PLAINTEXT, Progress, Resumption,
+    Session, StackName, TlsConfig, TlsError, key_log,
 };
 
 mod ffi;
@@ -138,9 +138,6 @@ pub fn openssl_version() -> &'static str {
 
 /// The length field of a handshake message allows no more (RFC 8446, 4).
 const MAX_CERTIFICATE_MESSAGE: c_long = (1 << 24) - 1;
-
-/// What a server takes of early data at most: OpenSSL's own default in `s_server`.
-const MAX_EARLY_DATA: u32 = 1 << 14;
 
 /// Calls `make`, which makes a context: it knows the signatures of all chains.
 fn offering<T>(

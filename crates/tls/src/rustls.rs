@@ -24,8 +24,8 @@ use crate::ask::Ask;
 use crate::observer::Side;
 use crate::stack::{ClientSide, Outgoing, ServerSide};
 use crate::{
-    Alert, Connection, Group, KeyLog, MAX_PLAINTEXT, Progress, Resumption, Session, StackName,
-    TlsConfig, TlsError,
+    Alert, Connection, Group, KeyLog, MAX_EARLY_DATA, MAX_PLAINTEXT, Progress, Resumption, Session,
+    StackName, TlsConfig, TlsError,
 };
 
 const STACK: StackName = StackName::Rustls;
@@ -35,9 +35,6 @@ const STACK: StackName = StackName::Rustls;
 /// that leaves depends on what the server packs into the message's last record, at most
 /// CertificateVerify and Finished.
 pub(crate) const MAX_CERTIFICATE_MESSAGE: usize = 60_000;
-
-/// What a server takes of early data at most, as OpenSSL's.
-const MAX_EARLY_DATA: u32 = 1 << 14;
 
 #[derive(Debug)]
 pub(crate) struct RustlsClient {

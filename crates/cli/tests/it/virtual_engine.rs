@@ -489,7 +489,12 @@ data = ["0B", "5KB", "100KB"]
 [[measure]]
 id = "upload"
 arms = ["full", "retried", "resumed", "early", "mutual"]
-upload = ["5KB", "100KB"]
+upload = ["1B", "5KB", "100KB"]
+[[measure]]
+id = "early upload"
+arms = ["resumed", "early"]
+upload = ["14000B", "16324B", "16325B", "16326B", "40KB"]
+data = ["0B", "5KB"]
 [[measure]]
 id = "downloads, several times"
 requests = 3
@@ -670,7 +675,8 @@ fn arms_share_their_luck_in_both_emulations() {
         "--loss gemodel:2%/30% --jitter 4ms",
     ];
     for (number, weather) in weathers.into_iter().enumerate() {
-        for emulation in ["netem", "link"] {
+        // The emulator in user space reads a clock whose last digit depends on when it is read.
+        for (emulation, apart) in [("netem", 0), ("link", 5000)] {
             let file = place.path().join(format!("{number}-{emulation}.csv"));
             let question = format!(
                 "compare --engine virtual {weather} --emulation {emulation} --data 20KiB \
@@ -682,7 +688,7 @@ fn arms_share_their_luck_in_both_emulations() {
                 panic!("{} arms", connects.len());
             };
             let alike = (classical.iter().zip(pq))
-                .filter(|(one, other)| one == other)
+                .filter(|(one, other)| one.abs_diff(**other) <= apart)
                 .count();
             assert!(
                 alike >= 398,

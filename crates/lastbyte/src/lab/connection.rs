@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use lastbyte_link::{Time, Toward};
 use lastbyte_tls::observer::{Observer, Side};
-use lastbyte_tls::{Connection, KeyLog, MAX_PLAINTEXT, Progress, Resumption, TlsError};
+use lastbyte_tls::{
+    Connection, KeyLog, MAX_EARLY_DATA, MAX_PLAINTEXT, Progress, Resumption, TlsError,
+};
 use nix::sys::epoll::EpollFlags;
 
 use super::boundary::RecordBoundary;
@@ -112,6 +114,12 @@ pub(crate) enum Wakes {
     Progress,
 }
 
+/// How much of the body of a first request is early data, where that is sent: as much as servers take,
+/// after the head.
+pub(super) fn early_upload(upload: u64) -> u64 {
+    upload.min(u64::from(MAX_EARLY_DATA) - REQUEST.len() as u64)
+}
+
 /// Keeps packets from a socket for as long as a system call on it takes.
 pub(crate) type Hold<'a> = &'a dyn Fn() -> shared::Hold<'a>;
 
@@ -150,6 +158,8 @@ pub(crate) struct Client {
     end: End,
     state: ClientState,
     early_request: EarlyRequest,
+    /// How much of its body went with it.
+    early_upload: u64,
     /// Requests that were answered.
     answered: u32,
     /// How much of what is pending is the handshake, until that is written.
@@ -279,6 +289,7 @@ impl<'a> Pair<'a> {
                 end: End::new(socket, tls, exchange.writes.flush),
                 state: ClientState::Connecting,
                 early_request: exchange.early_request,
+                early_upload: 0,
                 answered: 0,
                 handshake: None,
             },
@@ -467,6 +478,7 @@ impl<'a> Pair<'a> {
         let exchange = &self.exchange;
         let since_start = || Some(sys::now().since(self.started));
         let mut is_hello = false;
+        let mut cost_of_early_data = Duration::ZERO;
         if matches!(client.state, ClientState::Connecting) {
             if let Some(error) = client.end.socket.take_error().map_err(text)? {
                 return Err(format!("connect: {error}"));
@@ -495,13 +507,13 @@ impl<'a> Pair<'a> {
                 Step::Plain => {}
             }
             client.state = ClientState::Handshaking;
-            client.try_early_request()?;
+            cost_of_early_data = client.try_early_request(exchange, scratch)?;
             is_hello = true;
         }
         client.end.fill(input, scratch, hold)?;
         if matches!(client.state, ClientState::Handshaking) {
             let progress = client.end.tls.advance();
-            let mut cost = exchange.cpu.client_hello;
+            let mut cost = exchange.cpu.client_hello + cost_of_early_data;
             if let Ok(Progress::Established) = progress {
                 cost = exchange.cpu.client_finish + client.begin_request(exchange)?;
             }
@@ -602,16 +614,32 @@ impl<'a> Pair<'a> {
 }
 
 impl Client {
-    /// Has the first request go with the ClientHello, if it should and the session allows it.
-    fn try_early_request(&mut self) -> Result<(), String> {
-        if self.early_request == EarlyRequest::Tried {
-            self.early_request = match self.end.tls.write_early_data(REQUEST) {
-                Ok(()) => EarlyRequest::Sent,
-                Err(TlsError::NoEarlyData) => EarlyRequest::None,
-                Err(error) => return Err(error.to_string()),
-            };
+    /// Has the first request go with the ClientHello, as much of it as a server takes, if it should and
+    /// the session allows it. Gives what that costs.
+    fn try_early_request(
+        &mut self,
+        exchange: &Exchange,
+        scratch: &[u8],
+    ) -> Result<Duration, String> {
+        if self.early_request != EarlyRequest::Tried {
+            return Ok(Duration::ZERO);
         }
-        Ok(())
+        self.early_request = match self.end.tls.write_early_data(REQUEST) {
+            Ok(()) => EarlyRequest::Sent,
+            Err(TlsError::NoEarlyData) => EarlyRequest::None,
+            Err(error) => return Err(error.to_string()),
+        };
+        if self.early_request == EarlyRequest::None {
+            return Ok(Duration::ZERO);
+        }
+        let most = early_upload(exchange.upload);
+        while self.early_upload < most {
+            let payload = exchange.records.payload(self.early_upload, most);
+            let record = scratch.get(..payload).ok_or("record too large")?;
+            self.end.tls.write_early_data(record).map_err(text)?;
+            self.early_upload += payload as u64;
+        }
+        Ok(exchange.cpu.encrypt.of(REQUEST.len() + most as usize))
     }
 
     /// Encrypts the head of the next request, if there is one. Gives what that costs.
@@ -620,11 +648,12 @@ impl Client {
             self.state = ClientState::Done;
             return Ok(Duration::ZERO);
         }
-        self.state = ClientState::Requesting { sent: 0 };
-        let mut cost = exchange.cpu.response(exchange.upload, exchange.records);
         let has_gone = self.answered == 0
             && self.early_request == EarlyRequest::Sent
             && self.end.tls.is_early_data_accepted();
+        let sent = if has_gone { self.early_upload } else { 0 };
+        self.state = ClientState::Requesting { sent };
+        let mut cost = (exchange.cpu).response(exchange.upload - sent, exchange.records);
         if !has_gone {
             self.end.tls.write_record(REQUEST).map_err(text)?;
             cost += exchange.cpu.encrypt.of(REQUEST.len());

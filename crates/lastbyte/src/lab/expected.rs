@@ -5,7 +5,7 @@ use std::time::Duration;
 use lastbyte_flights::{Compute, Exchange, Path, Records, Request, Timeline, timeline};
 use lastbyte_tls::MAX_PLAINTEXT;
 
-use super::connection::{FIRST_RECORD, REQUEST};
+use super::connection::{FIRST_RECORD, REQUEST, early_upload};
 use crate::results::{EarlyData, Wire};
 use crate::study::{Cell, RecordSize};
 
@@ -32,14 +32,27 @@ pub fn expected(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Comp
         (0, 0) => 0,
         _ => head + records.wire_bytes(upload),
     };
-    // The head of an early request goes with the ClientHello, its body after the handshake.
-    let (request, first_request) = match (wire.early_data, upload) {
-        (EarlyData::Accepted, 0) => (Request::EarlyData, 0),
-        (EarlyData::Accepted, _) => (Request::AfterHandshake, later_request - head),
-        (EarlyData::None | EarlyData::Refused, _) => (Request::AfterHandshake, later_request),
+    // An early request goes with the ClientHello, as much of it as servers take.
+    let is_early = wire.early_data == EarlyData::Accepted;
+    let late = upload - early_upload(cell.upload.0) as usize;
+    let late_records = Records {
+        first: records.later,
+        ..records
+    };
+    let (request, first_request) = match (is_early, late) {
+        (true, 0) => (Request::EarlyData, 0),
+        (true, late) => (Request::AfterHandshake, late_records.wire_bytes(late)),
+        (false, _) => (Request::AfterHandshake, later_request),
+    };
+    let client_hello = wire.client_hello_wire_bytes as usize;
+    let hello_record = Records::HEADER + wire.client_hello_bytes as usize;
+    let early_data = match is_early {
+        true => client_hello.saturating_sub(hello_record),
+        false => 0,
     };
     let exchange = Exchange {
-        client_hello: wire.client_hello_wire_bytes as usize,
+        client_hello,
+        early_data,
         hello_retry_request: wire.hello_retry_request_wire_bytes as usize,
         second_client_hello: wire.second_client_hello_wire_bytes as usize,
         server_flight: wire.server_flight_wire_bytes as usize,
