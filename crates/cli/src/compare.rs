@@ -18,7 +18,7 @@ use super::options::{Network, Sampling};
 use super::progress::Bar;
 use super::saved::SavedName;
 use super::{Failure, print, style};
-use lastbyte::lab::{self, Ending, Engine as _, LiveEngine, PreparedArm, Run};
+use lastbyte::lab::{self, Ending, Engine as _, LiveEngine, PreparedArm, Run, Shortcuts};
 use lastbyte::report;
 use lastbyte::results::rows::{Batch, CsvWriter, Origin};
 use lastbyte::results::{
@@ -51,6 +51,9 @@ pub(super) struct Compare {
         help_heading = "Sampling"
     )]
     engine: EngineChoice,
+    /// Whether the virtual engine does what it does for speed alone
+    #[arg(long, hide = true, default_value_t)]
+    shortcuts: Shortcuts,
     /// How results are printed
     #[arg(long, default_value = "table", help_heading = RESULTS)]
     format: Format,
@@ -155,6 +158,7 @@ impl Compare {
             }
             Engine::Virtual(kernel) => {
                 let engine = engine::virtual_engine(kernel, arguments)?;
+                let engine = engine.with_shortcuts(self.shortcuts);
                 let run = engine::run_in_passing(
                     &engine,
                     &experiment,

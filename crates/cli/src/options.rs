@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use clap::{Args, value_parser};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use lastbyte_link::{
     Bytes, Direction, Distribution, Link, Loss, Rate, Seed, UnitError, parse_duration,
 };
 
 use lastbyte::study::{
     Arm, Cell, Congestion, Connections, CpuTime, DistributionError, Emulation, Experiment, Gso,
-    Preset, load_distribution,
+    Hosts, Preset, SETTINGS, Setting, load_distribution,
 };
 
 /// Options that take lists make a grid.
@@ -60,6 +60,8 @@ pub(super) struct Network {
     /// Whether the link sees TCP's super-packets: off or on [default: off, or the preset's]
     #[arg(long, value_name = "OFF|ON")]
     gso: Option<Gso>,
+    #[command(flatten)]
+    hosts: HostOptions,
     /// A named set of link, socket and TCP settings: network or published-2024
     #[arg(long, value_name = "NAME", default_value = "network")]
     preset: Preset,
@@ -87,6 +89,57 @@ pub(super) struct Network {
     /// How long the client thinks between a response and its next request
     #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = duration)]
     think: Duration,
+}
+
+/// Settings of hosts, of which each is an option.
+#[derive(Debug)]
+struct HostOptions(Vec<(&'static Setting, String)>);
+
+impl Args for HostOptions {
+    fn augment_args(command: Command) -> Command {
+        command.args(SETTINGS.iter().map(|setting| {
+            let read = |text: &str| {
+                let mut hosts = Hosts::default();
+                (setting.set)(&mut hosts, text).map(|()| text.to_owned())
+            };
+            Arg::new(setting.name)
+                .long(setting.name)
+                .value_name(setting.value_name)
+                .help(setting.help)
+                .value_parser(read)
+        }))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        HostOptions::augment_args(command)
+    }
+}
+
+impl FromArgMatches for HostOptions {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<HostOptions, clap::Error> {
+        let given = SETTINGS.iter().filter_map(|setting| {
+            let text: &String = matches.get_one(setting.name)?;
+            Some((setting, text.clone()))
+        });
+        Ok(HostOptions(given.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = HostOptions::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl HostOptions {
+    /// Those of a preset, but for what is given.
+    fn of(&self, preset: Preset) -> Hosts {
+        let mut hosts = Hosts::of(preset);
+        for (setting, text) in &self.0 {
+            // It was read before.
+            let _ = (setting.set)(&mut hosts, text);
+        }
+        hosts
+    }
 }
 
 #[derive(Debug, Args)]
@@ -121,6 +174,7 @@ impl Network {
             ..Direction::default()
         };
         let one = Cell {
+            hosts: self.hosts.of(self.preset),
             link: Link::symmetric(Duration::ZERO, each),
             client_initcwnd: self.client_initcwnd,
             congestion: self.congestion,

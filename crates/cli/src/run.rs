@@ -15,7 +15,8 @@ use super::engine::{Chosen, Engine as Carrier, choose, virtual_engine};
 use super::progress::Bar;
 use super::{Failure, print, style};
 use lastbyte::lab::{
-    self, Ending, Engine, Finished, LiveBlocks, PreparedArm, RunError, Runner, Shard, Watcher,
+    self, Ending, Engine, Finished, LiveBlocks, PreparedArm, RunError, Runner, Shard, Shortcuts,
+    Watcher,
 };
 use lastbyte::report;
 use lastbyte::results::{Dataset, Folder, FolderError, Manifest, Start, Validity, file_name};
@@ -45,6 +46,9 @@ pub(super) struct Run {
     /// Fail if a sample is invalid
     #[arg(long)]
     strict: bool,
+    /// Whether the virtual engine does what it does for speed alone
+    #[arg(long, hide = true, default_value_t)]
+    shortcuts: Shortcuts,
 }
 
 impl Run {
@@ -92,7 +96,10 @@ impl Run {
                 }
                 Ok(Box::new(LiveBlocks::new(lab::environment(arguments))))
             }
-            Carrier::Virtual(kernel) => Ok(Box::new(virtual_engine(kernel, arguments)?)),
+            Carrier::Virtual(kernel) => {
+                let engine = virtual_engine(kernel, arguments)?;
+                Ok(Box::new(engine.with_shortcuts(self.shortcuts)))
+            }
         }
     }
 

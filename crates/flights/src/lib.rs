@@ -26,7 +26,7 @@
 //!
 //! # What is modelled
 //!
-//! TCP as Linux 6.12 has it, with timestamps, and the link as [`lastbyte_link::Pipe`] has it. The
+//! TCP as Linux 6.12 has it, and the link as [`lastbyte_link::Pipe`] has it. The
 //! names are those of the kernel's functions and fields in `net/ipv4`.
 //!
 //! - A sender has at most `cwnd` segments in flight (`tcp_cwnd_test`). A write is cut into full
@@ -39,20 +39,24 @@
 //! - A sender that was idle for longer than a retransmission timeout, which is 200 ms above the RTT,
 //!   halves its window for each such time, down to the initial one
 //!   (`tcp_slow_start_after_idle_check`).
-//! - The receiver acknowledges its first 16 segments one by one (`tcp_incr_quickack`), until it
-//!   sends data within 40 ms of receiving some (`inet_csk_inc_pingpong_cnt`). From then on, and
-//!   after the 16, it acknowledges when more than one full segment has come
-//!   (`__tcp_ack_snd_check`), with the data that it sends, or after 40 ms, which also ends the
-//!   ping-pong mode (`tcp_delack_timer_handler`). Outside of that mode a short segment is
-//!   acknowledged when the application reads it (`__tcp_cleanup_rbuf`).
+//! - The receiver acknowledges its first 16 segments one by one (`tcp_incr_quickack`), fewer if they are large,
+//!   and as long as its window grows (`tcp_grow_window`), until it sends data within 40 ms of receiving some
+//!   (`inet_csk_inc_pingpong_cnt`). From then on, and after the 16, it acknowledges when more than one full
+//!   segment has come (`__tcp_ack_snd_check`), with the data that it sends, when a second write's end is read
+//!   (`ICSK_ACK_PUSHED2`), or after 40 ms, which also ends the ping-pong mode (`tcp_delack_timer_handler`).
+//!   Outside of that mode the end of a write is acknowledged when the application reads it
+//!   (`__tcp_cleanup_rbuf`), which it does at once.
+//! - The receive window begins at 64 KB with Linux's own buffers. It grows by two segments with each one that
+//!   arrives, up to what the buffer holds, and the buffer with what is read in a round trip
+//!   (`tcp_rcv_space_adjust`), which the receiver estimates from timestamps of milliseconds.
+//! - The send buffer holds 37 segments at first (87040 bytes, of which a segment takes 2408). It grows with the
+//!   window when there is room in that (`tcp_sndbuf_expand`), and is filled again when a third of it is free.
 //!
 //! # What is not
 //!
 //! - Loss, jitter and the queue limit of the link.
-//! - The receive window, and that a receiver which is not interactive acknowledges more segments
-//!   one by one while it grows (`tcp_grow_window`).
-//! - The send buffer. Linux sizes it for the initial window: at 10 segments it holds 29, which
-//!   binds when the handshake has lifted the window above that, unless `tcp_wmem` is raised.
+//! - What a segment takes of the receiver's memory is the network driver's choice. Here it is as much as at the
+//!   sender.
 //! - The end of slow start: `ssthresh` is infinite, and CUBIC's HyStart is left out. Without loss
 //!   it ends slow start when the window covers the path, and no longer matters.
 //! - What crosses on the way: session tickets while a client uploads, or what a client sends before
@@ -66,7 +70,9 @@ mod tcp;
 mod timeline;
 
 pub use tcp::{Flight, Sender};
-pub use timeline::{Compute, Exchange, Path, Records, Request, Timeline, timeline, transfer};
+pub use timeline::{
+    Buffers, Compute, Exchange, Path, Records, Request, Timeline, timeline, transfer,
+};
 
 /// How many segments of at most `mss` bytes hold `bytes`.
 #[must_use]

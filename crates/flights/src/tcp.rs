@@ -1,11 +1,16 @@
 //! A walk through one TCP connection, segment by segment.
 
+mod receiving;
+mod sending;
+
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use lastbyte_link::{Direction, Fate, PacketKey, Pipe, Seed, Time, Toward};
 
+use self::receiving::Receiving;
+use self::sending::Sending;
 use crate::Path;
 
 /// An end of the connection.
@@ -35,7 +40,7 @@ pub struct Flight {
 }
 
 /// What one end writes as soon as it has received enough.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) sender: Sender,
     /// An empty message is left out.
@@ -43,6 +48,8 @@ pub(crate) struct Message {
     /// From receiving what it follows to writing this one.
     pub(crate) compute: Duration,
     pub(crate) follows: Follows,
+    /// The writes that it leaves in, if it is not one.
+    pub(crate) writes: Vec<usize>,
 }
 
 /// What an end must have received before it writes a message.
@@ -118,6 +125,7 @@ pub(crate) fn walk(messages: Vec<Message>, path: &Path) -> Walk {
             Event::Write(sender, bytes) => connection.write(sender, bytes, now),
             Event::Arrival(receiver, packet) => connection.receive(receiver, packet, now),
             Event::DelayedAck(receiver) => connection.delayed_ack(receiver, now),
+            Event::Writable(sender) => connection.fill(sender, now),
         }
     }
     Walk {
@@ -127,14 +135,25 @@ pub(crate) fn walk(messages: Vec<Message>, path: &Path) -> Walk {
     }
 }
 
-/// An IPv4 header and a TCP header with timestamps.
-const HEADERS: usize = 20 + 32;
-/// An IPv4 header and the TCP header of a SYN: MSS, SACK, timestamps and window scale.
-const SYN: usize = 20 + 40;
-/// `TCP_MAX_QUICKACKS`
-const QUICK_ACKS: u32 = 16;
-/// `TCP_DELACK_MIN` and `TCP_ATO_MIN`
-const DELAYED_ACK: Duration = Duration::from_millis(40);
+/// What the TCP header of a SYN has besides: MSS and window scale, and the rest of SACK's and timestamps' words.
+const SYN_OPTIONS: usize = 8;
+/// An IPv4 header and a TCP header without options.
+const LEAST_HEADERS: usize = 20 + 20;
+/// What an IPv4 header and a TCP header with SACK in a SYN come to, without timestamps.
+const LEAST_SYN: usize = 20 + 20 + 12;
+/// `MAX_TCP_HEADER`: what the kernel reserves for headers, as distributions configure it.
+const TCP_HEADERS: usize = 320;
+/// `SKB_SMALL_HEAD_HEADROOM`: the least that it takes for them.
+const SMALL_HEAD: usize = 384;
+/// An `sk_buff` without its data, and what stands at the end of that.
+const SKB: usize = 256;
+const SHARED_INFO: usize = 320;
+
+/// What a segment takes of memory (`skb->truesize`). At the receiver that is its driver's choice; this is what
+/// the sender's is where it was passed on as it was.
+fn memory(payload: usize) -> usize {
+    SKB + SHARED_INFO + SMALL_HEAD + payload
+}
 
 /// `TCP_RTO_MIN`: what the retransmission timeout is above the RTT where that does not vary.
 const MIN_RTO_VARIANCE: Duration = Duration::from_millis(200);
@@ -149,13 +168,25 @@ enum Event {
     Write(Sender, usize),
     Arrival(Sender, Packet),
     DelayedAck(Sender),
+    /// The process that sends has heard that there is room.
+    Writable(Sender),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Packet {
+    /// How many bytes its sender has sent before.
+    sequence: usize,
     payload: usize,
+    /// Whether nothing was left to be sent after it (PSH).
+    ends_write: bool,
     /// How many bytes its sender has received.
     acknowledgement: usize,
+    /// How many more it would take.
+    window: usize,
+    /// TSval, in milliseconds.
+    timestamp: u64,
+    /// TSecr
+    echo: Option<u64>,
 }
 
 struct Connection {
@@ -167,7 +198,8 @@ struct Connection {
     finished: usize,
     client: End,
     server: End,
-    mss: usize,
+    /// Of an IP packet.
+    headers: usize,
     /// How long the three-way handshake took: the estimate of the RTT.
     connect: Duration,
     /// What happens next. Of the events of one time, the one that was planned first comes first.
@@ -183,9 +215,9 @@ impl Connection {
             messages,
             begun: 0,
             finished: 0,
-            client: End::new(&path.link.forward, path.client_initcwnd),
-            server: End::new(&path.link.backward, path.server_initcwnd),
-            mss: path.mss.max(1),
+            client: End::new(&path.link.forward, path, Sender::Client),
+            server: End::new(&path.link.backward, path, Sender::Server),
+            headers: path.headers,
             connect: Duration::ZERO,
             agenda: BinaryHeap::new(),
             planned: 0,
@@ -195,39 +227,53 @@ impl Connection {
 
     /// The three-way handshake. Returns when it is done at the client.
     fn connect(&mut self) -> Time {
-        let syn = self.client.transit(Time(0), SYN);
-        let syn_ack = self.server.transit(syn, SYN);
-        self.client.transit(syn_ack, HEADERS);
+        let syn_bytes = LEAST_SYN.max(self.headers + SYN_OPTIONS);
+        let syn = self.client.transit(Time(0), syn_bytes);
+        let syn_ack = self.server.transit(syn, syn_bytes);
         self.connect = elapsed(syn_ack);
+        self.client.receiving.establish(syn_ack);
+        self.client.receiving.synchronise(syn);
+        let ack = (self.client.receiving).acknowledge(Packet::default(), syn_ack);
+        let established = self.client.transit(syn_ack, self.headers);
+        self.server.receiving.establish(established);
+        self.server.receiving.note_timestamp(&ack);
+        self.server.sending.acknowledged_to(0, ack.window);
         syn_ack
     }
 
-    /// Plans the writes of the messages whose turn it is. What an end has to write at once is one write.
+    /// Plans the writes of the messages whose turn it is. What an end has to write at once is one write, unless
+    /// a message has writes of its own.
     fn begin_messages(&mut self, mut now: Time) {
-        let mut together: Option<(Sender, usize)> = None;
-        while let Some(message) = self.messages.get(self.begun).copied()
+        let mut together: Vec<(Sender, usize)> = Vec::new();
+        while let Some(message) = self.messages.get(self.begun).cloned()
             && self.is_due(self.begun, message.follows)
         {
-            let before = now;
+            if together
+                .last()
+                .is_some_and(|(sender, _)| *sender != message.sender)
+            {
+                self.plan_writes(&mut together, now);
+            }
             now = now + message.compute;
             if let Some(delivery) = self.deliveries.get_mut(self.begun) {
                 delivery.written = elapsed(now);
             }
             self.begun += 1;
             self.finish_messages();
-            together = match together {
-                _ if message.bytes == 0 => together,
-                Some((sender, bytes)) if sender == message.sender => {
-                    Some((sender, bytes + message.bytes))
+            match together.last_mut() {
+                _ if message.bytes == 0 => {}
+                Some((_, bytes)) if message.writes.is_empty() => *bytes += message.bytes,
+                None if message.writes.is_empty() => {
+                    together.push((message.sender, message.bytes));
                 }
-                Some((sender, bytes)) => {
-                    self.plan(before, Event::Write(sender, bytes));
-                    Some((message.sender, message.bytes))
-                }
-                None => Some((message.sender, message.bytes)),
-            };
+                _ => together.extend(message.writes.iter().map(|bytes| (message.sender, *bytes))),
+            }
         }
-        if let Some((sender, bytes)) = together {
+        self.plan_writes(&mut together, now);
+    }
+
+    fn plan_writes(&mut self, writes: &mut Vec<(Sender, usize)>, now: Time) {
+        for (sender, bytes) in writes.drain(..) {
             self.plan(now, Event::Write(sender, bytes));
         }
     }
@@ -264,28 +310,58 @@ impl Connection {
         let rto = self.connect + MIN_RTO_VARIANCE;
         let sending = &mut self.end(sender).sending;
         sending.restart_after_idle(now, rto);
-        sending.written += bytes;
+        sending.write(bytes);
+        self.fill(sender, now);
+    }
+
+    /// `tcp_sendmsg`: what the application has, it writes while there is room. A full segment leaves at once
+    /// (`tcp_push_one`).
+    fn fill(&mut self, sender: Sender, now: Time) {
+        while self.end(sender).sending.take() {
+            self.transmit(sender, now);
+        }
         self.transmit(sender, now);
     }
 
     /// `tcp_rcv_established`
     fn receive(&mut self, receiver: Sender, packet: Packet, now: Time) {
-        let mss = self.mss;
+        let rto = self.connect + MIN_RTO_VARIANCE;
         let end = self.end(receiver);
-        end.sending.acknowledged_to(packet.acknowledgement);
+        end.receiving.note_timestamp(&packet);
+        end.receiving.measure_round_trip(&packet, now);
+        end.sending
+            .acknowledged_to(packet.acknowledgement, packet.window);
         if packet.payload > 0 {
-            end.receiving.receive(packet.payload, now);
+            end.receiving.receive(&packet, now, rto);
         }
         self.transmit(receiver, now);
+        self.check_space(receiver, now);
 
         let receiving = &mut self.end(receiver).receiving;
-        if receiving.is_ack_due(packet.payload, mss) {
+        if receiving.is_ack_due() {
             self.acknowledge(receiver, now);
         } else if let Some(deadline) = receiving.delay_ack(now) {
             self.plan(deadline, Event::DelayedAck(receiver));
         }
         if packet.payload > 0 {
+            self.read(receiver, now);
             self.deliver(receiver, packet.payload, now);
+        }
+    }
+
+    /// `tcp_recvmsg`
+    fn read(&mut self, receiver: Sender, now: Time) {
+        let receiving = &mut self.end(receiver).receiving;
+        receiving.read(now);
+        if receiving.is_ack_due_after_read() {
+            self.acknowledge(receiver, now);
+        }
+    }
+
+    /// `tcp_check_space`
+    fn check_space(&mut self, sender: Sender, now: Time) {
+        if self.end(sender).sending.check_space() {
+            self.plan(now, Event::Writable(sender));
         }
     }
 
@@ -308,53 +384,53 @@ impl Connection {
 
     /// `tcp_delack_timer_handler`
     fn delayed_ack(&mut self, receiver: Sender, now: Time) {
-        let receiving = &mut self.end(receiver).receiving;
-        if receiving.deadline == Some(now) {
-            receiving.mode = AckMode::Quick;
+        if self.end(receiver).receiving.end_delay(now) {
             self.acknowledge(receiver, now);
         }
     }
 
     fn acknowledge(&mut self, receiver: Sender, now: Time) {
-        let acknowledgement = self.end(receiver).receiving.acknowledge();
-        self.send(
-            receiver,
-            Packet {
-                payload: 0,
-                acknowledgement,
-            },
-            now,
-        );
+        let sequence = self.end(receiver).sending.sent;
+        let packet = Packet {
+            sequence,
+            ..Packet::default()
+        };
+        self.send(receiver, packet, now);
     }
 
     /// `tcp_write_xmit`
     fn transmit(&mut self, sender: Sender, now: Time) {
-        let mss = self.mss;
         if self.end(sender).sending.is_all_sent() {
             return;
         }
+        let mut has_sent = false;
         while self.end(sender).sending.has_room() {
-            let end = self.end(sender);
-            if end.sending.flight.is_none() {
-                end.sending.flight = Some(end.sending.sent);
+            has_sent = true;
+            let sending = &mut self.end(sender).sending;
+            let sequence = sending.sent;
+            if sending.flight.is_none() {
+                sending.flight = Some(sequence);
                 self.begin_flight(sender, now);
             }
             let end = self.end(sender);
-            let payload = end.sending.next_segment(mss, now);
+            let payload = end.sending.next_segment(now);
             let cwnd = end.sending.cwnd;
+            let ends_write = end.sending.is_all_sent();
             end.receiving.data_sent(now);
-            let acknowledgement = end.receiving.acknowledge();
             self.count(sender, payload, cwnd);
-            self.send(
-                sender,
-                Packet {
-                    payload,
-                    acknowledgement,
-                },
-                now,
-            );
+            let packet = Packet {
+                sequence,
+                payload,
+                ends_write,
+                ..Packet::default()
+            };
+            self.send(sender, packet, now);
+            self.check_space(sender, now);
         }
-        self.end(sender).sending.validate_cwnd();
+        let sending = &mut self.end(sender).sending;
+        if has_sent || sending.is_full() {
+            sending.validate_cwnd();
+        }
     }
 
     fn begin_flight(&mut self, sender: Sender, now: Time) {
@@ -382,7 +458,9 @@ impl Connection {
     }
 
     fn send(&mut self, sender: Sender, packet: Packet, now: Time) {
-        let arrival = self.end(sender).transit(now, HEADERS + packet.payload);
+        let packet = self.end(sender).receiving.acknowledge(packet, now);
+        let length = self.headers + packet.payload;
+        let arrival = self.end(sender).transit(now, length);
         let receiver = match sender {
             Sender::Client => Sender::Server,
             Sender::Server => Sender::Client,
@@ -410,18 +488,26 @@ struct End {
 }
 
 impl End {
-    fn new(direction: &Direction, initcwnd: u32) -> End {
+    fn new(direction: &Direction, path: &Path, sender: Sender) -> End {
         let lossless = Direction {
             delay: direction.delay,
             rate: direction.rate,
             queue: u32::MAX,
             ..Direction::default()
         };
+        // Only the server knows when it sends its own SYN whether there will be timestamps.
+        let with_timestamps = path.mss;
+        let without = path.mss + path.headers - LEAST_HEADERS;
+        let (initcwnd, syn_mss, peer_mss) = match sender {
+            Sender::Client => (path.client_initcwnd, without, with_timestamps),
+            Sender::Server => (path.server_initcwnd, with_timestamps, without),
+        };
+        let peer = Receiving::new(path, peer_mss);
         End {
             // Without loss and jitter, luck has no say.
             pipe: Pipe::new(&lossless, Seed(0).luck(0, Toward::Server)),
-            sending: Sending::new(initcwnd),
-            receiving: Receiving::default(),
+            sending: Sending::new(path, initcwnd, peer.syn_window()),
+            receiving: Receiving::new(path, syn_mss),
         }
     }
 
@@ -432,197 +518,5 @@ impl End {
             // Neither can be: nothing is lost, and the queue holds more than there is memory for.
             Fate::Lost | Fate::Overflows => now,
         }
-    }
-}
-
-/// What an end has sent. Bytes count from the first of the connection.
-struct Sending {
-    /// In segments.
-    cwnd: u32,
-    /// How far the current window was used (`is_cwnd_limited`).
-    usage: Usage,
-    /// The most segments in flight in the current window.
-    max_packets_out: u32,
-    /// Where the current window ends (`cwnd_usage_seq`).
-    usage_end: usize,
-    written: usize,
-    sent: usize,
-    acknowledged: usize,
-    /// Where each segment in flight ends.
-    in_flight: VecDeque<usize>,
-    /// Where the flight begins, while it lasts.
-    flight: Option<usize>,
-    initcwnd: u32,
-    /// When data was last sent (`lsndtime`).
-    last: Option<Time>,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Usage {
-    Full,
-    Partial,
-}
-
-impl Sending {
-    fn new(initcwnd: u32) -> Sending {
-        Sending {
-            cwnd: initcwnd.max(1),
-            usage: Usage::Partial,
-            max_packets_out: 0,
-            usage_end: 0,
-            written: 0,
-            sent: 0,
-            acknowledged: 0,
-            in_flight: VecDeque::new(),
-            flight: None,
-            initcwnd: initcwnd.max(1),
-            last: None,
-        }
-    }
-
-    /// `tcp_slow_start_after_idle_check` and `tcp_cwnd_restart`: half of the window for each
-    /// retransmission timeout without data, but not less than the initial one
-    fn restart_after_idle(&mut self, now: Time, rto: Duration) {
-        let Some(last) = self.last.filter(|_| self.in_flight.is_empty()) else {
-            return;
-        };
-        let mut idle = now.since(last).saturating_sub(rto);
-        let least = self.initcwnd.min(self.cwnd);
-        while !idle.is_zero() && self.cwnd > least {
-            self.cwnd /= 2;
-            idle = idle.saturating_sub(rto);
-        }
-        self.cwnd = self.cwnd.max(least);
-    }
-
-    fn is_all_sent(&self) -> bool {
-        self.sent == self.written
-    }
-
-    /// `tcp_cwnd_test`, while there is something to send
-    fn has_room(&self) -> bool {
-        !self.is_all_sent() && self.packets_out() < self.cwnd
-    }
-
-    /// Cuts off the next segment; returns its payload.
-    fn next_segment(&mut self, mss: usize, now: Time) -> usize {
-        self.last = Some(now);
-        let payload = mss.min(self.written - self.sent);
-        self.sent += payload;
-        self.in_flight.push_back(self.sent);
-        payload
-    }
-
-    /// `tcp_ack`
-    fn acknowledged_to(&mut self, end: usize) {
-        let before = self.packets_out();
-        while self
-            .in_flight
-            .front()
-            .is_some_and(|segment| *segment <= end)
-        {
-            self.in_flight.pop_front();
-        }
-        let acknowledged = before - self.packets_out();
-        if self.is_cwnd_limited() {
-            self.cwnd = self.cwnd.saturating_add(acknowledged);
-        }
-        self.acknowledged = self.acknowledged.max(end);
-        if self.flight.is_some_and(|begin| begin < end) {
-            self.flight = None;
-        }
-    }
-
-    /// `tcp_is_cwnd_limited`, in slow start
-    fn is_cwnd_limited(&self) -> bool {
-        self.usage == Usage::Full || self.cwnd < self.max_packets_out.saturating_mul(2)
-    }
-
-    /// `tcp_cwnd_validate`, after something was sent or could not be
-    ///
-    /// The kernel also notes when more is sent in a window that was not full. Here all that a
-    /// window allows is sent at once.
-    fn validate_cwnd(&mut self) {
-        let packets_out = self.packets_out();
-        let usage = if packets_out >= self.cwnd {
-            Usage::Full
-        } else {
-            Usage::Partial
-        };
-        if usage == Usage::Full || self.acknowledged >= self.usage_end {
-            self.usage = usage;
-            self.max_packets_out = packets_out;
-            self.usage_end = self.sent;
-        }
-    }
-
-    fn packets_out(&self) -> u32 {
-        u32::try_from(self.in_flight.len()).unwrap_or(u32::MAX)
-    }
-}
-
-/// What an end has received, and how it acknowledges.
-#[derive(Default)]
-struct Receiving {
-    received: usize,
-    acknowledged: usize,
-    /// How many more acknowledgements leave at once (`icsk_ack.quick`).
-    quick: u32,
-    mode: AckMode,
-    /// When the delayed acknowledgement is due.
-    deadline: Option<Time>,
-    /// When data came last (`icsk_ack.lrcvtime`).
-    last: Option<Time>,
-}
-
-#[derive(Default, PartialEq)]
-enum AckMode {
-    #[default]
-    Quick,
-    /// What is received is expected to be answered with data.
-    PingPong,
-}
-
-impl Receiving {
-    /// `tcp_event_data_recv`
-    fn receive(&mut self, payload: usize, now: Time) {
-        if self.last.is_none() {
-            self.quick = QUICK_ACKS;
-        }
-        self.last = Some(now);
-        self.received += payload;
-    }
-
-    /// `tcp_event_data_sent`
-    fn data_sent(&mut self, now: Time) {
-        if self.last.is_some_and(|last| now.since(last) < DELAYED_ACK) {
-            self.mode = AckMode::PingPong;
-        }
-    }
-
-    /// `__tcp_ack_snd_check`, and `__tcp_cleanup_rbuf` for a short segment
-    fn is_ack_due(&self, payload: usize, mss: usize) -> bool {
-        let unacknowledged = self.received - self.acknowledged;
-        let is_prompt = self.mode == AckMode::Quick && (self.quick > 0 || payload < mss);
-        unacknowledged > mss || unacknowledged > 0 && is_prompt
-    }
-
-    /// `tcp_send_delayed_ack`: the deadline of what isn't acknowledged yet, if it is a new one
-    fn delay_ack(&mut self, now: Time) -> Option<Time> {
-        if self.received == self.acknowledged || self.deadline.is_some() {
-            return None;
-        }
-        self.deadline = Some(now + DELAYED_ACK);
-        self.deadline
-    }
-
-    /// `tcp_event_ack_sent`: any packet that is sent acknowledges all that was received
-    fn acknowledge(&mut self) -> usize {
-        if self.received > self.acknowledged {
-            self.quick = self.quick.saturating_sub(1);
-        }
-        self.acknowledged = self.received;
-        self.deadline = None;
-        self.received
     }
 }

@@ -28,6 +28,9 @@ pub struct Exchange {
     pub tickets: usize,
     /// The response; none is asked for when it is 0.
     pub response: usize,
+    /// The writes that a response leaves in: the first ones, of which the last that is not 0 repeats. All of it
+    /// is one write, and the tickets before it, if there are none.
+    pub writes: [usize; 6],
     /// The first record of the response: it can't be read before its last byte.
     pub first_record: usize,
     /// When the server has the first request.
@@ -75,21 +78,62 @@ pub struct Path {
     pub link: Link,
     /// Bytes of payload that fit one segment.
     pub mss: usize,
+    /// Bytes of an IP header and a TCP header: 52 with timestamps, 40 without.
+    pub headers: usize,
     /// The client's initial congestion window, in segments.
     pub client_initcwnd: u32,
     /// The server's initial congestion window, in segments.
     pub server_initcwnd: u32,
+    /// Of both ends.
+    pub buffers: Buffers,
+}
+
+impl Path {
+    pub(crate) fn has_timestamps(&self) -> bool {
+        self.headers > 40
+    }
+}
+
+/// TCP's buffers, in bytes of memory: what they begin with, and what they may grow to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffers {
+    /// The second number of `tcp_rmem`.
+    pub receive: usize,
+    /// The third one.
+    pub receive_most: usize,
+    /// The second number of `tcp_wmem`.
+    pub send: usize,
+    /// The third one.
+    pub send_most: usize,
+}
+
+impl Buffers {
+    /// As Linux has them on a machine with enough memory.
+    pub const LINUX: Buffers = Buffers {
+        receive: 131_072,
+        receive_most: 6_291_456,
+        send: 16_384,
+        send_most: 4_194_304,
+    };
+    /// The largest of Linux from the start.
+    pub const LARGE: Buffers = Buffers {
+        receive: Buffers::LINUX.receive_most,
+        send: Buffers::LINUX.send_most,
+        ..Buffers::LINUX
+    };
 }
 
 impl Default for Path {
     /// A link without delay; 1448 bytes, which fill an Ethernet frame; windows of 10 segments
-    /// (RFC 6928).
+    /// (RFC 6928); large buffers.
     fn default() -> Path {
         Path {
             link: Link::default(),
             mss: 1448,
+            headers: 52,
             client_initcwnd: 10,
             server_initcwnd: 10,
+            buffers: Buffers::LARGE,
         }
     }
 }
@@ -183,7 +227,9 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
         bytes,
         compute,
         follows: Follows::All,
+        writes: Vec::new(),
     };
+    let response = |before| writes(before, exchange);
     use Sender::{Client, Server};
     let mut messages = vec![message(Client, exchange.client_hello, compute.client_hello)];
     if exchange.hello_retry_request > 0 {
@@ -214,11 +260,14 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
                 },
                 ..message(Client, exchange.client_finish, compute.client_finish)
             },
-            message(
-                Server,
-                exchange.tickets + exchange.response,
-                compute.response,
-            ),
+            Message {
+                writes: response(exchange.tickets),
+                ..message(
+                    Server,
+                    exchange.tickets + exchange.response,
+                    compute.response,
+                )
+            },
         ]),
         // The client's Finished is small, and nobody waits for it, nor for the tickets that answer it.
         Request::EarlyData => messages.push(Message {
@@ -226,6 +275,7 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
                 message: flight - 1,
                 bytes: exchange.client_hello,
             },
+            writes: response(0),
             ..message(Server, exchange.response, compute.response)
         }),
     }
@@ -233,7 +283,10 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
     for _ in 0..exchange.later_requests {
         messages.extend([
             message(Client, exchange.later_request, exchange.think),
-            message(Server, exchange.response, Duration::ZERO),
+            Message {
+                writes: response(0),
+                ..message(Server, exchange.response, Duration::ZERO)
+            },
         ]);
     }
     let walk = tcp::walk(messages, path);
@@ -264,6 +317,22 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
     }
 }
 
+/// The writes of a response with so many bytes `before` it; empty if it is one.
+fn writes(before: usize, exchange: &Exchange) -> Vec<usize> {
+    let sizes = exchange.writes.iter().copied().take_while(|size| *size > 0);
+    let Some(last) = sizes.clone().last() else {
+        return Vec::new();
+    };
+    let mut writes: Vec<usize> = (before > 0).then_some(before).into_iter().collect();
+    let mut left = exchange.response;
+    let mut sizes = sizes.chain(std::iter::repeat(last));
+    while let Some(size) = sizes.next().filter(|_| left > 0) {
+        writes.push(size.min(left));
+        left = left.saturating_sub(size);
+    }
+    writes
+}
+
 /// Walks through a plain TCP connection: a request of the client and a response of the server, in
 /// bytes.
 #[must_use]
@@ -273,6 +342,7 @@ pub fn transfer(request: usize, response: usize, path: &Path) -> Timeline {
         bytes,
         compute: Duration::ZERO,
         follows: Follows::All,
+        writes: Vec::new(),
     };
     let walk = tcp::walk(
         vec![

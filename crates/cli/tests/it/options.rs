@@ -383,3 +383,34 @@ fn what_can_not_be_is_refused_before_anything_runs() {
         "lastbyte: 2 requests need a response to wait for: ask for data, or for one request"
     );
 }
+
+#[test]
+fn hosts_that_can_not_be_are_refused_with_the_mend() {
+    for (option, value, mend) in [
+        ("--mtu", "40", "write bytes from 576 to 9000"),
+        ("--timestamps", "yes", "off, on"),
+        ("--buffers", "64B", "linux, large"),
+        ("--tso", "half", "off, on"),
+        (
+            "--writes",
+            "0B",
+            "write whole, or 1 to 6 sizes of 1B to 16384B",
+        ),
+        (
+            "--writes",
+            "8087",
+            "write whole, or 1 to 6 sizes of 1B to 16384B",
+        ),
+    ] {
+        let ended = run(&mut lastbyte(["compare", option, value]));
+        assert_eq!(ended.code, Some(2));
+        let line = ended.stderr.lines().next().unwrap();
+        assert!(line.contains(option) && line.contains(value), "{line}");
+        assert!(line.contains(mend), "{line}");
+    }
+    assert_eq!(
+        refused("x25519/ecdsa-p256", &["--gso", "on", "--tso", "off"]),
+        "lastbyte: the live engine has no super-packets to cut up (tso = \"off\"), which measure \"compare\" \
+         asks for: use --engine virtual"
+    );
+}

@@ -14,7 +14,7 @@ use lastbyte::kernel;
 use lastbyte::lab::{
     self, Ending, Engine, Finished, PreparedArm, Progress, Runner, VirtualEngine, Watcher, expected,
 };
-use lastbyte::results::{Dataset, Folder, Manifest, Metric, Sample, Start, Validity};
+use lastbyte::results::{Dataset, Folder, Manifest, Metric, Row, Sample, Start, Validity};
 use lastbyte::study::Study;
 use lastbyte_flights::Compute;
 use lastbyte_link::Bytes;
@@ -150,14 +150,35 @@ fn without_loss_it_agrees_with_flight_arithmetic() {
         [link.slow]
         rtt = "200ms"
         rate = ["1mbit", "10mbit"]
+        [link.edge]
+        rtt = "45ms"
+        rate = "300mbit"
         [[measure]]
         id = "netem"
+        links = ["fast", "slow"]
         initcwnd = [10, 20]
         data = ["0KiB", "50KiB", "300KiB"]
         [[measure]]
         id = "link"
+        links = ["fast", "slow"]
         emulation = "link"
         data = ["0KiB", "200KiB"]
+        [[measure]]
+        id = "a window that grows"
+        links = ["edge"]
+        initcwnd = 13
+        data = "500KB"
+        [[measure]]
+        id = "Linux's own buffers"
+        buffers = "linux"
+        initcwnd = [10, 48]
+        data = ["50KiB", "300KiB"]
+        [[measure]]
+        id = "up"
+        links = ["fast", "edge"]
+        buffers = "linux"
+        client_initcwnd = [10, 48]
+        upload = "300KiB"
     "#;
     let place = Place::new(study);
     succeed(&mut place.run("results"));
@@ -180,7 +201,7 @@ fn without_loss_it_agrees_with_flight_arithmetic() {
             );
         }
     }
-    assert_eq!(samples, 2 * (24 + 8));
+    assert_eq!(samples, 2 * (24 + 8 + 1 + 20 + 6));
 }
 
 #[test]
@@ -200,7 +221,9 @@ fn super_packets_are_lost_together_and_the_preset_is_as_published() {
     // On a path of 1 Mbit/s, a ping's serialisation is 0.784 ms each way, and each of the five
     // round trips of this transfer has it twice.
     let plain = median(&document(&format!("{slow} --gso on")));
-    let published = median(&document(&format!("{slow} --preset published-2024")));
+    let published = median(&document(&format!(
+        "{slow} --preset published-2024 --writes whole"
+    )));
     assert!(
         (4.0..12.0).contains(&(published - plain)),
         "{plain} ms, with the preset {published} ms"
@@ -506,9 +529,29 @@ requests = [1, 4]
 think = ["0ms", "100ms", "2s"]
 upload = "30KB"
 data = "30KB"
+[[measure]]
+id = "hosts"
+arms = ["full", "ticketed", "early"]
+mtu = [576, 1280, 9000]
+timestamps = ["off", "on"]
+writes = ["whole", "17B+8087B"]
+data = ["1B", "100KB"]
+[[measure]]
+id = "hosts, emulated link"
+emulation = "link"
+arms = ["full", "ticketed"]
+mtu = [576, 9000]
+timestamps = ["off", "on"]
+writes = ["whole", "17B+8087B"]
+data = ["1B", "100KB"]
 "#,
     );
     succeed(place.run("out").arg("--strict"));
+    assert_agree_with_arithmetic(&place);
+}
+
+/// All connections of a run, with what flight arithmetic says of them: within 0.1 % each.
+fn assert_agree_with_arithmetic(place: &Place) {
     let data = Dataset::open(&place.path("out")).unwrap();
     for sample in data.samples().unwrap() {
         let (key, sample) = sample.unwrap();
@@ -696,6 +739,81 @@ fn arms_share_their_luck_in_both_emulations() {
             );
         }
     }
+}
+
+/// Low-water marks, short reads and timers that are set once are for speed alone.
+#[test]
+fn shortcuts_show_in_no_row() {
+    let place = Place::new(
+        r#"
+connections = 12
+[arm.whole]
+tls = "SecP256r1MLKEM768/ml-dsa-65"
+[arm.native]
+tls = "X25519MLKEM768/ml-dsa-44/flush=native/tickets=2"
+[link.good]
+rtt = "70ms"
+rate = "1gbit"
+[link.bad]
+rtt = "35ms"
+rate = "10mbit"
+loss = "3%"
+jitter = "2ms"
+[[measure]]
+id = "netem"
+data = ["0KiB", "200KiB", "700KiB"]
+[[measure]]
+id = "buffers and writes"
+buffers = "linux"
+writes = "17B+8087B"
+data = "100KiB"
+[[measure]]
+id = "published"
+preset = "published-2024"
+initcwnd = 20
+data = "300KiB"
+[[measure]]
+id = "link"
+emulation = "link"
+data = "200KiB"
+[[measure]]
+id = "up and down"
+requests = 2
+think = "100ms"
+upload = "100KiB"
+data = "30KiB"
+"#,
+    );
+    let run = |shortcuts: &str| {
+        succeed(place.run(shortcuts).args(["--shortcuts", shortcuts]));
+        place.measured(shortcuts)
+    };
+    let (taken, avoided) = (run("taken"), run("avoid"));
+    assert_eq!(taken.len(), avoided.len());
+    let rows = |samples: &[Sample]| -> Vec<Row> {
+        samples
+            .iter()
+            .flat_map(|sample| sample.rows.clone())
+            .collect()
+    };
+    let (mut all, mut apart) = (0, 0);
+    for (one, other) in rows(&taken).iter().zip(&rows(&avoided)) {
+        // Each look at the clock takes a nanosecond, and the emulator in user space waits for whoever is in a
+        // system call.
+        let is_alike = Metric::ALL.into_iter().all(|metric| {
+            let (one, other) = (metric.of(one), metric.of(other));
+            let least = Duration::from_micros(60);
+            one.is_some() == other.is_some()
+                && one.unwrap_or_default().abs_diff(other.unwrap_or_default())
+                    < least + one.unwrap_or_default() / 5000
+        });
+        let retransmits = one.server_tcp.unwrap().retransmits + one.client_tcp.unwrap().retransmits;
+        assert!(is_alike || retransmits > 0, "{one:?} and {other:?}");
+        all += 1;
+        apart += u32::from(!is_alike);
+    }
+    // Where packets are lost, a nanosecond can be a tick of TCP's clock.
+    assert!(50 * apart <= all, "{apart} of {all} rows");
 }
 
 /// In the published preset buffers are as Linux has them, so what wakes a client must not enlarge them.

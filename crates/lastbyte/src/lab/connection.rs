@@ -11,6 +11,7 @@ use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 
+use lastbyte_flights::Records;
 use lastbyte_link::{Time, Toward};
 use lastbyte_tls::observer::{Observer, Side};
 use lastbyte_tls::{
@@ -20,16 +21,14 @@ use nix::sys::epoll::EpollFlags;
 
 use super::boundary::RecordBoundary;
 use super::dns::{Delivery, Question, ResolverAnswer, Step};
+use super::shortcuts::{LOW_WATER, Wakes};
 use super::{shared, sys};
 use crate::results::{CpuCosts, Dns, Outcome, TcpStats, Times};
-use crate::study::{Arm, Cell, Flush, RecordSize};
+use crate::study::{Arm, Cell, Flush, RecordSize, Writes};
 
 /// The request: what a client asks for is known, so its content does not matter.
 pub(crate) const REQUEST: &[u8] =
     b"GET /object HTTP/1.1\r\nHost: server.example\r\nAccept: */*\r\n\r\n";
-/// Payload of a first record that fills one segment: an MSS of 1448 bytes less header,
-/// content type and tag.
-pub(crate) const FIRST_RECORD: usize = 1448 - 22;
 /// Ciphertext that waits in memory at most. A response up to this size is one `write`.
 const MAX_PENDING: usize = 1 << 20;
 /// Larger than a receive buffer's worth of one wake-up at the rates of interest.
@@ -46,9 +45,11 @@ pub(crate) struct Exchange {
     data: u64,
     /// From the end of a response to the next request.
     think: Duration,
-    records: RecordSize,
+    records: Cut,
     early_request: EarlyRequest,
-    writes: Writes,
+    /// Of a response.
+    responses: Writes,
+    writes: Flushes,
     wakes: Wakes,
     /// What computing takes in a clock in which it takes no time of its own.
     pub(crate) cpu: CpuCosts,
@@ -63,12 +64,13 @@ impl Exchange {
             upload: work.upload.0,
             data: work.data.0,
             think: cell.think,
-            records: arm.record_size,
+            records: Cut::new(arm.record_size, cell),
+            responses: cell.hosts.writes,
             early_request: match arm.resumption {
                 Resumption::EarlyData if work.requests > 0 => EarlyRequest::Tried,
                 _ => EarlyRequest::None,
             },
-            writes: Writes {
+            writes: Flushes {
                 flush: arm.flush,
                 client_hello_split: arm.client_hello_split,
             },
@@ -96,22 +98,12 @@ pub(crate) enum EarlyRequest {
     Sent,
 }
 
-/// Which bytes leave in one `write`.
+/// Which bytes of a handshake leave in one `write`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Writes {
+pub(crate) struct Flushes {
     flush: Flush,
     /// The first part of the ClientHello that leaves in a `write` of its own, in bytes.
     client_hello_split: Option<u16>,
-}
-
-/// When a client hears that data has arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wakes {
-    /// Whenever some has, as usual.
-    Arrival,
-    /// When there is enough of it to go on. Where computing takes no time, nothing but system
-    /// calls is different.
-    Progress,
 }
 
 /// How much of the body of a first request is early data, where that is sent: as much as servers take,
@@ -203,7 +195,7 @@ enum ClientState {
 #[derive(Clone, Debug)]
 enum ServerState {
     AwaitingRequest { missing: u64 },
-    Responding { sent: u64 },
+    Responding { sent: u64, writes: usize },
     Done,
     Failed(String),
 }
@@ -758,7 +750,7 @@ impl Server {
                 }
                 data => {
                     spend(exchange.cpu.response(data, exchange.records));
-                    ServerState::Responding { sent: 0 }
+                    ServerState::Responding { sent: 0, writes: 0 }
                 }
             };
         }
@@ -783,9 +775,19 @@ impl Server {
 
     /// Encrypts as much of the response as may wait.
     fn encrypt(&mut self, exchange: &Exchange, scratch: &mut [u8]) -> Result<(), String> {
-        if let ServerState::Responding { sent } = &mut self.state {
-            self.end
-                .encrypt(sent, exchange.data, exchange.records, scratch)?;
+        if let ServerState::Responding { sent, writes } = &mut self.state {
+            while *sent < exchange.data
+                && self.end.has_room()
+                && let Some(size) = exchange.responses.size(*writes)
+            {
+                let end = exchange.data.min(*sent + u64::from(size));
+                (self.end).encrypt_apart(sent, end, exchange.records, scratch)?;
+                *writes += 1;
+            }
+            if exchange.responses == Writes::WHOLE {
+                self.end
+                    .encrypt(sent, exchange.data, exchange.records, scratch)?;
+            }
             if *sent == exchange.data {
                 self.answered += 1;
                 self.state = ServerState::after(self.answered, exchange);
@@ -816,13 +818,35 @@ impl ServerState {
     }
 }
 
-impl RecordSize {
+/// How payload is cut into records.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    /// Payload of the first record, at most.
+    pub(crate) first: usize,
+    /// Of each later one.
+    pub(crate) later: usize,
+}
+
+impl Cut {
+    /// As an arm says, over the segments of a cell.
+    pub(crate) fn new(size: RecordSize, cell: &Cell) -> Cut {
+        match size {
+            RecordSize::FirstSegment => Cut {
+                first: cell.hosts.mss() - Records::OVERHEAD,
+                later: MAX_PLAINTEXT,
+            },
+            RecordSize::Fixed(size) => Cut {
+                first: size.into(),
+                later: size.into(),
+            },
+        }
+    }
+
     /// Payload of the record that starts at offset `sent` of a response of `data` bytes.
     pub(crate) fn payload(self, sent: u64, data: u64) -> usize {
-        let limit = match self {
-            RecordSize::FirstSegment if sent == 0 => FIRST_RECORD,
-            RecordSize::FirstSegment => MAX_PLAINTEXT,
-            RecordSize::Fixed(limit) => usize::from(limit),
+        let limit = match sent {
+            0 => self.first,
+            _ => self.later,
         };
         usize::try_from(data - sent).map_or(limit, |left| left.min(limit))
     }
@@ -845,8 +869,7 @@ impl End {
 
     /// Asks not to be woken for less than this.
     fn wake_at(&mut self, bytes: u64) {
-        // The receive buffer holds far more: see `guest::wakes`.
-        let bytes = bytes.clamp(1, SCRATCH as u64);
+        let bytes = bytes.clamp(1, LOW_WATER.0);
         if bytes != self.low_water {
             self.low_water = bytes;
             // A socket that refuses wakes the client more often.
@@ -913,10 +936,10 @@ impl End {
         &mut self,
         sent: &mut u64,
         length: u64,
-        records: RecordSize,
+        records: Cut,
         scratch: &[u8],
     ) -> Result<(), String> {
-        while *sent < length && self.pending.len() < MAX_PENDING {
+        while *sent < length && self.has_room() {
             let payload = records.payload(*sent, length);
             let record = scratch.get(..payload).ok_or("record too large")?;
             self.tls.write_record(record).map_err(text)?;
@@ -924,6 +947,39 @@ impl End {
             *sent += payload as u64;
         }
         Ok(())
+    }
+
+    /// Encrypts a payload from `sent` to `end` that leaves in a `write` of its own, in one record if those
+    /// may be as large.
+    fn encrypt_apart(
+        &mut self,
+        sent: &mut u64,
+        end: u64,
+        records: Cut,
+        scratch: &[u8],
+    ) -> Result<(), String> {
+        let before = self.pending.len();
+        while *sent < end {
+            let payload =
+                usize::try_from(end - *sent).map_or(records.later, |left| left.min(records.later));
+            let record = scratch.get(..payload).ok_or("record too large")?;
+            self.tls.write_record(record).map_err(text)?;
+            self.take_output();
+            *sent += payload as u64;
+        }
+        // A stack's own writes are those already.
+        if self.flush == Flush::Whole {
+            if self.parts.is_empty() && before > self.written {
+                self.parts.push_back(before - self.written);
+            }
+            self.parts.push_back(self.pending.len() - before);
+        }
+        Ok(())
+    }
+
+    /// Whether more may wait.
+    fn has_room(&self) -> bool {
+        self.pending.len() < MAX_PENDING
     }
 
     /// Writes what is pending, in one `write` if the socket takes it, unless it has parts.

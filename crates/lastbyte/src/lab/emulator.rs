@@ -25,7 +25,7 @@ use super::surroundings::client_slot;
 use super::sys;
 
 /// Longer than any packet that the devices' MTU lets through.
-const PACKET_CAPACITY: usize = 2048;
+const PACKET_CAPACITY: usize = 9216;
 /// Packets read from one device before the other gets its turn.
 const READ_BATCH: usize = 64;
 /// How long the thread sleeps at most, so that it notices a stop.

@@ -22,6 +22,7 @@ use super::LabError;
 use super::connection::{Exchange, Finished, Input, Pair, SCRATCH};
 use super::dns::{Delivery, FIRST, PreparedDelivery, Resolver, ResolverAnswer};
 use super::shared::Shared;
+use super::shortcuts::Shortcuts;
 use super::starts::Starts;
 use super::surroundings::{SERVER, Surroundings, client_address, client_slot};
 use super::sys;
@@ -51,6 +52,7 @@ pub(crate) struct Load<'a> {
     pub(crate) duration: Duration,
     pub(crate) timeout: Duration,
     pub(crate) starts: Starts,
+    pub(crate) shortcuts: Shortcuts,
     /// For the gaps between connections only.
     pub(crate) seed: u64,
 }
@@ -179,7 +181,10 @@ impl<'a> Endpoints<'a> {
                 match Event::decode(event.data()) {
                     Event::Accept => self.accept()?,
                     Event::Resolver => self.take_answers()?,
-                    Event::Ready { slot, end } => self.ready(slot, end, Input::of(event.events())),
+                    Event::Ready { slot, end } => {
+                        let input = Input::of(event.events());
+                        self.ready(slot, end, self.load.shortcuts.input(input));
+                    }
                 }
             }
             for _ in ended..self.ended {

@@ -3,29 +3,19 @@
 use std::time::Duration;
 
 use lastbyte_flights::{Compute, Exchange, Path, Records, Request, Timeline, timeline};
-use lastbyte_tls::MAX_PLAINTEXT;
 
-use super::connection::{FIRST_RECORD, REQUEST, early_upload};
+use super::connection::{Cut, REQUEST, early_upload};
+use super::surroundings::buffer_sizes;
 use crate::results::{EarlyData, Wire};
-use crate::study::{Cell, RecordSize};
-
-/// The MSS of an MTU of 1500 bytes with TCP timestamps.
-const MSS: usize = 1448;
+use crate::study::{Cell, RecordSize, Writes};
 
 /// When what happens on a connection without loss and jitter. `wire` is what an observer
 /// saw of a handshake of the arm, `compute` the time that its steps take in memory.
 pub fn expected(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Compute) -> Timeline {
     let payload = cell.data.0 as usize;
-    let records = match record_size {
-        RecordSize::FirstSegment => Records {
-            first: FIRST_RECORD,
-            later: MAX_PLAINTEXT,
-        },
-        RecordSize::Fixed(size) => Records {
-            first: size.into(),
-            later: size.into(),
-        },
-    };
+    let Cut { first, later } = Cut::new(record_size, cell);
+    let records = Records { first, later };
+    let response = Response::new(payload, records, cell.hosts.writes);
     let upload = cell.upload.0 as usize;
     let head = REQUEST.len() + Records::OVERHEAD;
     let later_request = match (upload, payload) {
@@ -59,8 +49,9 @@ pub fn expected(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Comp
         client_finish: wire.client_finish_wire_bytes as usize + first_request,
         upload,
         tickets: wire.ticket_wire_bytes as usize,
-        response: records.wire_bytes(payload),
-        first_record: records.first_wire_bytes(payload),
+        response: response.bytes,
+        writes: response.writes,
+        first_record: response.first_record,
         request,
         later_requests: cell.requests.saturating_sub(1),
         later_request,
@@ -69,11 +60,51 @@ pub fn expected(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Comp
     };
     let path = Path {
         link: cell.link.clone(),
-        mss: MSS,
+        mss: cell.hosts.mss(),
+        headers: cell.hosts.headers(),
         client_initcwnd: cell.client_initcwnd,
         server_initcwnd: cell.initcwnd,
+        buffers: buffer_sizes(cell.hosts.buffers),
     };
     timeline(&exchange, &path)
+}
+
+/// A response on the wire.
+struct Response {
+    bytes: usize,
+    first_record: usize,
+    /// As [`Exchange::writes`].
+    writes: [usize; Writes::MOST],
+}
+
+impl Response {
+    fn new(payload: usize, records: Records, writes: Writes) -> Response {
+        if writes == Writes::WHOLE {
+            return Response {
+                bytes: records.wire_bytes(payload),
+                first_record: records.first_wire_bytes(payload),
+                writes: [0; Writes::MOST],
+            };
+        }
+        let in_write = Records {
+            first: records.later,
+            ..records
+        };
+        let size = |number| writes.size(number).map_or(payload, usize::from);
+        let mut response = Response {
+            bytes: 0,
+            first_record: in_write.first_wire_bytes(payload.min(size(0))),
+            writes: std::array::from_fn(|number| in_write.wire_bytes(size(number))),
+        };
+        let (mut left, mut number) = (payload, 0);
+        while left > 0 {
+            let part = left.min(size(number));
+            response.bytes += in_write.wire_bytes(part);
+            left -= part;
+            number += 1;
+        }
+        response
+    }
 }
 
 /// About how long one connection takes.

@@ -28,12 +28,13 @@ use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use super::connection::{Exchange, Finished, Wakes};
+use super::connection::{Exchange, Finished};
 use super::dns::{self, PreparedDelivery, Resolver, Servers};
 use super::emulator::{Emulator, EmulatorReport};
 use super::endpoint::{self, EndpointReport, Load};
 use super::prepare::PreparedArm;
 use super::shared::Shared;
+use super::shortcuts::{Shortcuts, Wakes};
 use super::starts::Starts;
 use super::surroundings::{MAX_CONNECTIONS, Surroundings, client_address};
 use super::{DnsError, LabError, expected, sys};
@@ -117,7 +118,7 @@ pub struct LiveEngine<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum InTime {
     Real,
-    Virtual,
+    Virtual(Shortcuts),
 }
 
 /// What a connection of one arm with one transfer size costs, by a pilot.
@@ -178,9 +179,14 @@ impl<'a> LiveEngine<'a> {
 
     /// The same engine inside a kernel in which time stands still while it computes, and goes on
     /// by `cpu` instead. DNS servers may have files in `scratch`.
-    pub(super) fn in_virtual_time(self, cpu: CpuCosts, scratch: &Path) -> Self {
+    pub(super) fn in_virtual_time(
+        self,
+        cpu: CpuCosts,
+        shortcuts: Shortcuts,
+        scratch: &Path,
+    ) -> Self {
         Self {
-            time: InTime::Virtual,
+            time: InTime::Virtual(shortcuts),
             cpu,
             scratch: scratch.to_owned(),
             ..self
@@ -385,7 +391,7 @@ impl<'a> LiveEngine<'a> {
         let load = Load {
             starts: match self.time {
                 InTime::Real => Starts::Now,
-                InTime::Virtual => Starts::ByLuck(seed),
+                InTime::Virtual(_) => Starts::ByLuck(seed),
             },
             connections: indices.end - indices.start,
             first_index,
@@ -418,25 +424,23 @@ impl<'a> LiveEngine<'a> {
         }))
     }
 
-    fn wakes(&self) -> Wakes {
-        match self.time {
-            InTime::Real => Wakes::Arrival,
-            InTime::Virtual => Wakes::Progress,
-        }
-    }
-
     fn load<'l>(&self, prepared: &'l PreparedArm, cell: &Cell, block: u32) -> Load<'l> {
+        let (wakes, shortcuts) = match self.time {
+            InTime::Real => (Wakes::Arrival, Shortcuts::Taken),
+            InTime::Virtual(shortcuts) => (shortcuts.wakes(&prepared.arm, cell), shortcuts),
+        };
         Load {
             stack: prepared.stack.as_ref(),
             delivery: prepared.delivery.as_ref(),
             first_index: 0,
-            exchange: Exchange::new(&prepared.arm, cell, self.wakes(), self.cpu),
+            exchange: Exchange::new(&prepared.arm, cell, wakes, self.cpu),
             congestion: cell.congestion,
             connections: 0,
             concurrency: 1,
             duration: Duration::ZERO,
             timeout: self.experiment.timeout,
             starts: Starts::Now,
+            shortcuts,
             seed: self.experiment.seed.0 ^ u64::from(block),
         }
     }
@@ -450,7 +454,7 @@ impl<'a> LiveEngine<'a> {
         first_index: u32,
         progress: &(dyn Fn() + Sync),
     ) -> Result<(EndpointReport, EmulatorReport), LabError> {
-        let surroundings = Surroundings::new(cell.client_initcwnd, cell.initcwnd)?;
+        let surroundings = Surroundings::new(cell)?;
         // The resolver has a link like those of connections.
         let slots = load.connections + u32::from(load.delivery.is_some());
         let shared = Shared::new(slots);

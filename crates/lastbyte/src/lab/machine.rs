@@ -14,7 +14,7 @@ use lastbyte_tls::StackName;
 use super::surroundings::{SYSCTLS, Surroundings};
 use super::{LabError, Privilege, live, sys};
 use crate::results::{Environment, Host};
-use crate::study::Congestion;
+use crate::study::{Cell, Congestion};
 
 /// Where results of the live engine come from.
 pub fn environment(arguments: &[OsString]) -> Environment {
@@ -101,7 +101,7 @@ pub fn examine(privilege: &Result<Privilege, LabError>) -> Vec<Finding> {
     if privilege.is_ok() {
         findings.push(Finding {
             what: "TUN devices",
-            state: match Surroundings::new(10, 10) {
+            state: match Surroundings::new(&Cell::default()) {
                 Ok(_) => State::Good("/dev/net/tun".to_owned()),
                 Err(LabError::Tun(error)) if error.kind() == io::ErrorKind::NotFound => {
                     State::Missing("/dev/net/tun is not there: modprobe tun".to_owned())

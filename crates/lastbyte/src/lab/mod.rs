@@ -16,6 +16,7 @@ mod prepare;
 mod privilege;
 mod runner;
 mod shared;
+mod shortcuts;
 mod starts;
 mod surroundings;
 mod sys;
@@ -40,6 +41,7 @@ pub use privilege::{Privilege, acquire};
 pub use runner::{
     BlockError, Engine, FailedBlock, Finished, Job, NoShard, RunError, Runner, Shard, Watcher,
 };
+pub use shortcuts::Shortcuts;
 pub use virtual_engine::{VirtualEngine, can_boot as can_boot_kernels};
 
 /// What `lastbyte` does for itself when it starts virtual kernels, if these arguments ask for it. They

@@ -18,6 +18,7 @@ use super::LabError;
 use super::dns::Sides;
 use super::netlink::{Netlink, Prefix};
 use super::sys;
+use crate::study::{Buffers, Cell, Hosts, Timestamps};
 
 /// RFC 2544 reserves 198.18.0.0/15 for benchmarks.
 pub(crate) const CLIENTS: Prefix = prefix(18, 0, 0, 16);
@@ -30,14 +31,13 @@ pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 1);
 pub(crate) const MAX_CONNECTIONS: u32 = 60_000;
 
 const DEVICE: &str = "lastbyte0";
-pub(crate) const MTU: u32 = 1500;
 /// Packets that a device holds until the emulator has read them. It must never overflow:
 /// losing packets is the link's business.
 const DEVICE_QUEUE: u32 = 10_000;
 
-/// TCP settings of both namespaces: Linux's own defaults but for the buffers, written
-/// out so that a tuned host doesn't bend a result, and the metrics cache off, which
-/// would carry state from one connection to the next.
+/// TCP settings of both namespaces besides those of [`Hosts`]: Linux's own defaults, written out so that a
+/// tuned host doesn't bend a result, and the metrics cache off, which would carry state from one connection to
+/// the next.
 pub(crate) const SYSCTLS: &[(&str, &str)] = &[
     ("net/ipv6/conf/all/disable_ipv6", "1"),
     ("net/ipv6/conf/default/disable_ipv6", "1"),
@@ -47,14 +47,7 @@ pub(crate) const SYSCTLS: &[(&str, &str)] = &[
     ("net/ipv4/tcp_no_metrics_save", "1"),
     ("net/ipv4/tcp_no_ssthresh_metrics_save", "1"),
     ("net/ipv4/tcp_slow_start_after_idle", "1"),
-    // The buffers' starting sizes are Linux's largest. By default they follow the window,
-    // but then a receiver acknowledges, and a sender sends, depending on how soon its
-    // process runs: the machine's noise, not the network's. The advertised window still
-    // starts at 64 KiB and grows as it does by default.
-    ("net/ipv4/tcp_rmem", "4096 6291456 6291456"),
-    ("net/ipv4/tcp_wmem", "4096 4194304 4194304"),
     ("net/ipv4/tcp_sack", "1"),
-    ("net/ipv4/tcp_timestamps", "1"),
     ("net/ipv4/tcp_window_scaling", "1"),
     ("net/ipv4/tcp_ecn", "2"),
     ("net/ipv4/tcp_recovery", "1"),
@@ -65,6 +58,33 @@ pub(crate) const SYSCTLS: &[(&str, &str)] = &[
     ("net/core/somaxconn", "4096"),
     ("net/ipv4/tcp_max_syn_backlog", "4096"),
 ];
+
+/// What [`Hosts`] say of TCP.
+pub(crate) fn sysctls_of(hosts: &Hosts) -> [(&'static str, String); 3] {
+    let timestamps = match hosts.timestamps {
+        Timestamps::Off => "0",
+        Timestamps::On => "1",
+    };
+    let buffers = buffer_sizes(hosts.buffers);
+    let sizes = |begin, most| format!("4096 {begin} {most}");
+    [
+        ("net/ipv4/tcp_timestamps", timestamps.to_owned()),
+        (
+            "net/ipv4/tcp_rmem",
+            sizes(buffers.receive, buffers.receive_most),
+        ),
+        ("net/ipv4/tcp_wmem", sizes(buffers.send, buffers.send_most)),
+    ]
+}
+
+/// How large buffers are. Linux's own follow the window, but then a receiver acknowledges, and a sender sends,
+/// depending on how soon its process runs, which in real time is the machine's noise.
+pub(crate) fn buffer_sizes(buffers: Buffers) -> lastbyte_flights::Buffers {
+    match buffers {
+        Buffers::Linux => lastbyte_flights::Buffers::LINUX,
+        Buffers::Large => lastbyte_flights::Buffers::LARGE,
+    }
+}
 
 /// Two namespaces and their devices.
 pub(crate) struct Surroundings {
@@ -79,11 +99,12 @@ pub(crate) struct Host {
 }
 
 impl Surroundings {
-    /// Makes them, with each side's initial congestion window in segments.
-    pub(crate) fn new(client_initcwnd: u32, server_initcwnd: u32) -> Result<Self, LabError> {
+    /// Makes them for one cell.
+    pub(crate) fn new(cell: &Cell) -> Result<Self, LabError> {
+        let hosts = cell.hosts;
         Ok(Self {
-            client: Host::new(CLIENTS, CLIENT_HOST, SERVERS, client_initcwnd)?,
-            server: Host::new(SERVERS, SERVER_HOST, CLIENTS, server_initcwnd)?,
+            client: Host::new(CLIENTS, CLIENT_HOST, SERVERS, cell.client_initcwnd, hosts)?,
+            server: Host::new(SERVERS, SERVER_HOST, CLIENTS, cell.initcwnd, hosts)?,
         })
     }
 }
@@ -99,7 +120,13 @@ impl Sides for Surroundings {
 }
 
 impl Host {
-    fn new(own: Prefix, address: Ipv4Addr, peer: Prefix, initcwnd: u32) -> Result<Self, LabError> {
+    fn new(
+        own: Prefix,
+        address: Ipv4Addr,
+        peer: Prefix,
+        initcwnd: u32,
+        hosts: Hosts,
+    ) -> Result<Self, LabError> {
         // A thread of its own: a namespace belongs to the thread that enters it, and
         // the caller stays where it is.
         thread::spawn(move || {
@@ -108,7 +135,7 @@ impl Host {
                 .map_err(LabError::Namespace)?
                 .into();
             let device = sys::open_tun(DEVICE).map_err(LabError::Tun)?;
-            configure(own, address, peer, initcwnd).map_err(LabError::Configure)?;
+            configure(own, address, peer, initcwnd, &hosts).map_err(LabError::Configure)?;
             Ok(Self { namespace, device })
         })
         .join()
@@ -142,8 +169,15 @@ const fn prefix(b: u8, c: u8, d: u8, length: u8) -> Prefix {
     }
 }
 
-fn configure(own: Prefix, address: Ipv4Addr, peer: Prefix, initcwnd: u32) -> io::Result<()> {
+fn configure(
+    own: Prefix,
+    address: Ipv4Addr,
+    peer: Prefix,
+    initcwnd: u32,
+    hosts: &Hosts,
+) -> io::Result<()> {
     set_sysctls(SYSCTLS)?;
+    set_sysctls(&sysctls_of(hosts))?;
     let loopback = interface("lo")?;
     let device = interface(DEVICE)?;
     let mut netlink = Netlink::open()?;
@@ -158,7 +192,7 @@ fn configure(own: Prefix, address: Ipv4Addr, peer: Prefix, initcwnd: u32) -> io:
     netlink.set_up(
         device,
         vec![
-            LinkAttribute::Mtu(MTU),
+            LinkAttribute::Mtu(hosts.mtu.bytes().into()),
             LinkAttribute::TxQueueLen(DEVICE_QUEUE),
             // TCP makes single packets, not super-packets to be cut up later. Else
             // a sender may hold back its last segments until the next acknowledgement
@@ -172,7 +206,7 @@ fn configure(own: Prefix, address: Ipv4Addr, peer: Prefix, initcwnd: u32) -> io:
 }
 
 /// Sets kernel settings of the calling thread's namespace.
-pub(crate) fn set_sysctls(settings: &[(&str, &str)]) -> io::Result<()> {
+pub(crate) fn set_sysctls(settings: &[(&str, impl AsRef<[u8]>)]) -> io::Result<()> {
     for (name, value) in settings {
         let path = format!("/proc/sys/{name}");
         match fs::write(&path, value) {

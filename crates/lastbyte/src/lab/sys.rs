@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -119,6 +120,37 @@ pub(crate) fn tcp_stats(socket: BorrowedFd<'_>) -> io::Result<TcpStats> {
         segments_out: info.tcpi_segs_out,
         segments_in: info.tcpi_segs_in,
     })
+}
+
+/// Has the sender cut super-packets up before they leave a device of this namespace, as
+/// `ethtool -K DEVICE tso off` does (`ETHTOOL_STSO`).
+pub(crate) fn turn_off_tso(device: &str) -> io::Result<()> {
+    /// `struct ethtool_value` of linux/ethtool.h
+    #[repr(C)]
+    struct EthtoolValue {
+        command: u32,
+        data: u32,
+    }
+    const ETHTOOL_STSO: u32 = 0x1f;
+    let mut value = EthtoolValue {
+        command: ETHTOOL_STSO,
+        data: 0,
+    };
+    // SAFETY: ifreq is plain data, for which all zeroes is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte stays zero.
+    let name = request.ifr_name.iter_mut().take(libc::IFNAMSIZ - 1);
+    for (place, byte) in name.zip(device.bytes()) {
+        *place = byte as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = (&raw mut value).cast();
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    // SAFETY: the kernel reads `request` and the two words that it points to; both live until it returns.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
+    match result {
+        0.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Sets `SO_RCVLOWAT`: the socket counts as readable from so many bytes on.

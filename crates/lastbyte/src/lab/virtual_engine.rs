@@ -24,6 +24,7 @@ use tempfile::TempDir;
 use super::calibration::Calibration;
 use super::guest::{self, GuestJob, Provenance};
 use super::runner::{BlockError, Engine, Job, lock};
+use super::shortcuts::Shortcuts;
 use super::{Ending, Grants, boot, live};
 use crate::kernel::Kernel;
 use crate::results::{CpuCosts, Environment};
@@ -65,6 +66,7 @@ pub struct VirtualEngine {
     environment: Environment,
     patience: Duration,
     memory: Bytes,
+    shortcuts: Shortcuts,
     /// By arm, of those that were calibrated.
     costs: Mutex<HashMap<String, CpuCosts>>,
 }
@@ -95,6 +97,7 @@ impl VirtualEngine {
             environment,
             patience: PATIENCE,
             memory: MEMORY,
+            shortcuts: Shortcuts::default(),
             costs: Mutex::default(),
         }
     }
@@ -103,6 +106,12 @@ impl VirtualEngine {
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
+    }
+
+    /// Has endpoints take the ways round system calls that they have, or not.
+    #[must_use]
+    pub fn with_shortcuts(self, shortcuts: Shortcuts) -> Self {
+        Self { shortcuts, ..self }
     }
 
     /// Gives each guest so much memory.
@@ -136,6 +145,7 @@ impl VirtualEngine {
             id: job.id,
             connections: job.connections.clone(),
             costs,
+            shortcuts: self.shortcuts,
         })
     }
 

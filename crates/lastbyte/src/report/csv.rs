@@ -7,6 +7,7 @@ use crate::results::{
     ArmSummary, CellSummary, Estimate, Measured, Metric, MetricSummary, Pairing, Percent,
     Percentile, Role, Since, Summary, Validity,
 };
+use crate::study::SETTINGS;
 
 /// One line for each cell, arm and metric, after a line with the names of the fields: what was
 /// measured, then for each percentile its time in milliseconds, its increase over the baseline in
@@ -64,6 +65,11 @@ fn names(percentiles: &[Percentile]) -> Vec<String> {
         "upload_bytes",
         "requests",
         "think_ms",
+        "mtu",
+        "timestamps",
+        "buffers",
+        "tso",
+        "writes",
         "arm",
         "baseline",
         "valid",
@@ -138,6 +144,10 @@ fn fields(
         cell.cell.upload.0.to_string(),
         cell.cell.requests.to_string(),
         milliseconds(cell.cell.think).to_string(),
+    ]);
+    let hosts = SETTINGS.iter();
+    fields.extend(hosts.map(|setting| (setting.of)(&cell.cell.hosts)));
+    fields.extend([
         arm.label.clone(),
         (arm.role == Role::Baseline).to_string(),
         (arm.validity == Validity::Valid).to_string(),

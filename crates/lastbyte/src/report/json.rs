@@ -15,7 +15,7 @@ use crate::results::{
     Moment, Pairing, Percent, Percentile, Resumption, Role, Since, Summary, Typical, Validity,
     WireSummary,
 };
-use crate::study::Connections;
+use crate::study::{Cell, Connections, SETTINGS};
 
 /// The JSON Schema of the document.
 pub const SCHEMA: &str = include_str!("../../schemas/compare-1.schema.json");
@@ -143,6 +143,8 @@ struct CellDocument<'a> {
     congestion: &'static str,
     preset: &'static str,
     gso: &'static str,
+    #[serde(flatten)]
+    hosts: BTreeMap<&'static str, String>,
     data_bytes: u64,
     upload_bytes: u64,
     requests: u32,
@@ -364,6 +366,7 @@ impl<'a> CellDocument<'a> {
             congestion: cell.congestion.name(),
             preset: cell.preset.name(),
             gso: cell.gso.name(),
+            hosts: hosts(cell),
             data_bytes: cell.data.0,
             upload_bytes: cell.upload.0,
             requests: cell.requests,
@@ -373,6 +376,14 @@ impl<'a> CellDocument<'a> {
             change_percent,
         }
     }
+}
+
+/// How the hosts of a cell are set, as a study would say it.
+pub(super) fn hosts(cell: &Cell) -> BTreeMap<&'static str, String> {
+    let settings = SETTINGS.iter();
+    settings
+        .map(|setting| (setting.name, (setting.of)(&cell.hosts)))
+        .collect()
 }
 
 /// What both directions have in common.

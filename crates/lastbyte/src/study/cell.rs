@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lastbyte_link::{Bytes, Direction, Link, format_duration};
 
-use super::{Cell, Metric};
+use super::{Cell, Metric, SETTINGS};
 
 impl fmt::Display for Cell {
     /// Its parameters in the units of the command line, without those that are as usual.
@@ -109,7 +109,7 @@ impl Cell {
         }
     }
 
-    fn parameters(&self) -> [Parameter; 14] {
+    fn parameters(&self) -> Vec<Parameter> {
         let Link { forward, backward } = &self.link;
         let both = |text: fn(&Direction) -> String| match (text(forward), text(backward)) {
             (up, down) if up == down => up,
@@ -120,7 +120,7 @@ impl Cell {
             text,
             usual: Some(usual),
         };
-        [
+        let mut parameters = vec![
             always(rtt(&self.link)),
             always(both(rate)),
             always(format!(
@@ -144,11 +144,18 @@ impl Cell {
                 false => always(format!("gso {}", self.gso)),
             },
             unless("preset network", format!("preset {}", self.preset)),
+        ];
+        parameters.extend(SETTINGS.iter().map(|setting| match setting.is_usual(self) {
+            true => unless("", String::new()),
+            false => always(format!("{} {}", setting.name, (setting.of)(&self.hosts))),
+        }));
+        parameters.extend([
             unless("upload 0B", format!("upload {}", self.upload)),
             unless("1 requests", format!("{} requests", self.requests)),
             unless("think 0s", format!("think {}", format_duration(self.think))),
             always(self.data.to_string()),
-        ]
+        ]);
+        parameters
     }
 }
 

@@ -29,11 +29,17 @@
 //! id = "growth"
 //! arms = ["classical"]         # all, in the order of the file
 //! links = ["lte-m"]            # all, in the order of the file
-//! preset = "network"           # network | published-2024, with which goes gso = "on"
+//! preset = "network"           # network | published-2024, with which go gso = "on", tso = "off",
+//!                              # buffers = "linux" and writes = "17B+26B+2B+8087B"
 //! gso = "off"                  # off | on
 //! congestion = "cubic"         # cubic | reno | bbr
 //! client_initcwnd = 10
 //! initcwnd = 20                # 10
+//! mtu = 1500                   # 576 to 9000 bytes
+//! timestamps = "on"            # off | on
+//! buffers = "large"            # linux | large
+//! tso = "on"                   # off | on
+//! writes = "whole"             # whole | sizes of a server's writes, the last of which repeats
 //! data = ["0KiB", "50KiB"]     # 0KiB
 //!
 //! [[figure]]
@@ -41,7 +47,8 @@
 //! measure = "growth"
 //! plot = "increase"            # increase | percentiles | cdf | table
 //! x = "data"                   # link | rtt | rate | loss | jitter | queue | preset | gso | congestion
-//!                              # | client_initcwnd | initcwnd | requests | upload | data; without it,
+//!                              # | client_initcwnd | initcwnd | mtu | timestamps | buffers | tso
+//!                              # | writes | requests | upload | data; without it,
 //!                              # percentiles stand beside each other
 //! facet = "loss"               # panels: as x, or a list
 //! metric = "ttlb"              # ttlb; connect | handshake | ttfb | tls_handshake | dns_record

@@ -8,6 +8,7 @@ mod delivery;
 mod distribution;
 mod figure;
 pub mod file;
+mod hosts;
 mod metric;
 mod named;
 mod parameter;
@@ -24,6 +25,7 @@ pub use delivery::{DnsCache, DnsDelivery, EndEntity};
 pub use distribution::{DistributionError, load_distribution};
 pub use figure::{Beside, Figure, Plot};
 pub use file::{StudyError, StudyProblem};
+pub use hosts::{Buffers, Hosts, Mtu, SETTINGS, Setting, Timestamps, Tso, Writes};
 pub use metric::{Metric, NoPercentile, Percentile};
 pub use named::UnknownName;
 pub use parameter::{Filter, Parameter, varying};
@@ -37,7 +39,7 @@ use lastbyte_link::{Bytes, Link, Seed};
 use lastbyte_pki::{ChainSpec, PemFiles};
 use lastbyte_tls::{Group, Resumption, StackName};
 
-use self::named::named;
+pub(crate) use self::named::named;
 
 /// One TLS configuration under comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,6 +158,8 @@ pub struct Cell {
     pub gso: Gso,
     /// All other settings of the network and of TCP.
     pub preset: Preset,
+    /// How both hosts are set.
+    pub hosts: Hosts,
 }
 
 impl Default for Cell {
@@ -173,6 +177,7 @@ impl Default for Cell {
             think: Duration::ZERO,
             gso: Gso::default(),
             preset: Preset::default(),
+            hosts: Hosts::default(),
         }
     }
 }

@@ -15,7 +15,7 @@ pub struct UnknownName {
 }
 
 impl UnknownName {
-    pub(super) fn new<'a>(
+    pub(crate) fn new<'a>(
         kind: &'static str,
         text: &str,
         known: impl IntoIterator<Item = &'a str>,
@@ -63,4 +63,4 @@ macro_rules! named {
     };
 }
 
-pub(super) use named;
+pub(crate) use named;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lastbyte_link::{Bytes, Direction, Loss, Rate, format_duration, parse_duration};
 
 use super::named::named;
-use super::{Cell, Congestion, Gso, Preset};
+use super::{Cell, Congestion, Gso, Preset, Setting};
 
 /// What can change from cell to cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +28,16 @@ pub enum Parameter {
     Preset,
     /// What the link sees of super-packets.
     Gso,
+    /// The longest IP packet.
+    Mtu,
+    /// TCP timestamps.
+    Timestamps,
+    /// TCP's buffers.
+    Buffers,
+    /// Who cuts super-packets up.
+    Tso,
+    /// How the server writes.
+    Writes,
     /// Congestion control.
     Congestion,
     /// The client's initial congestion window.
@@ -55,6 +65,11 @@ named!(Parameter, "parameter", {
     Queue => "queue",
     Preset => "preset",
     Gso => "gso",
+    Mtu => "mtu",
+    Timestamps => "timestamps",
+    Buffers => "buffers",
+    Tso => "tso",
+    Writes => "writes",
     Congestion => "congestion",
     ClientInitcwnd => "client_initcwnd",
     Initcwnd => "initcwnd",
@@ -65,6 +80,11 @@ named!(Parameter, "parameter", {
 });
 
 impl Parameter {
+    /// If it is one of hosts, all that is known of it.
+    pub fn of_hosts(self) -> Option<&'static Setting> {
+        Setting::find(self.name())
+    }
+
     /// How a cell has it, as a study would say it.
     pub fn of(self, cell: &Cell) -> String {
         let both = |text: fn(&Direction) -> String| {
@@ -94,6 +114,13 @@ impl Parameter {
             Parameter::Think => format_duration(cell.think),
             Parameter::Upload => cell.upload.to_string(),
             Parameter::Data => cell.data.to_string(),
+            Parameter::Mtu
+            | Parameter::Timestamps
+            | Parameter::Buffers
+            | Parameter::Tso
+            | Parameter::Writes => {
+                (self.of_hosts()).map_or(String::new(), |setting| (setting.of)(&cell.hosts))
+            }
         }
     }
 
@@ -120,6 +147,13 @@ impl Parameter {
             Parameter::Think => Some(milliseconds(cell.think)),
             Parameter::Upload => Some(bytes(cell.upload)),
             Parameter::Data => Some(bytes(cell.data)),
+            Parameter::Mtu
+            | Parameter::Timestamps
+            | Parameter::Buffers
+            | Parameter::Tso
+            | Parameter::Writes => self
+                .of_hosts()
+                .and_then(|setting| (setting.number)(&cell.hosts)),
             Parameter::Link
             | Parameter::JitterDistribution
             | Parameter::Preset
@@ -147,6 +181,11 @@ impl Parameter {
             Parameter::Think => "time to think, ms",
             Parameter::Upload => "upload, KiB",
             Parameter::Data => "data, KiB",
+            Parameter::Mtu
+            | Parameter::Timestamps
+            | Parameter::Buffers
+            | Parameter::Tso
+            | Parameter::Writes => self.of_hosts().map_or("", |setting| setting.title),
         }
     }
 
@@ -166,6 +205,11 @@ impl Parameter {
             Parameter::Requests => "requests ",
             Parameter::Think => "think ",
             Parameter::Upload => "upload ",
+            Parameter::Mtu
+            | Parameter::Timestamps
+            | Parameter::Buffers
+            | Parameter::Tso
+            | Parameter::Writes => return format!("{self} {}", self.of(cell)),
         };
         format!("{word}{}", self.of(cell))
     }
@@ -212,6 +256,12 @@ impl Parameter {
             | Parameter::Initcwnd
             | Parameter::Requests => count(),
             Parameter::Upload | Parameter::Data => written::<Bytes>(text),
+            Parameter::Mtu
+            | Parameter::Timestamps
+            | Parameter::Buffers
+            | Parameter::Tso
+            | Parameter::Writes => (self.of_hosts())
+                .map_or_else(|| Ok(text.to_owned()), |setting| setting.canonical(text)),
         }
     }
 }
@@ -250,10 +300,15 @@ impl Filter {
 /// another thing than the preset has.
 pub fn varying(cells: &[&Cell]) -> Vec<Parameter> {
     let differs = |parameter: &Parameter| parameter.values(cells).len() > 1;
-    let goes_with_preset = cells.iter().all(|cell| cell.gso == cell.preset.gso());
+    // What the preset says of it is not told besides.
+    let goes_with_preset = |parameter: &Parameter| match (parameter, parameter.of_hosts()) {
+        (Parameter::Gso, _) => cells.iter().all(|cell| cell.gso == cell.preset.gso()),
+        (_, Some(setting)) => cells.iter().all(|cell| setting.is_usual(cell)),
+        _ => false,
+    };
     let (links, others): (Vec<_>, Vec<_>) = Parameter::ALL
         .into_iter()
-        .filter(|parameter| !(goes_with_preset && *parameter == Parameter::Gso))
+        .filter(|parameter| !goes_with_preset(parameter))
         .filter(differs)
         .partition(|parameter| *parameter == Parameter::Link);
     let of_link = [

@@ -48,7 +48,7 @@ named!(Preset, "preset", {
 });
 
 impl Preset {
-    /// What goes with it unless it is chosen apart.
+    /// What goes with it unless it is chosen apart, besides [`Hosts::of`](super::Hosts::of).
     pub fn gso(self) -> Gso {
         match self {
             Preset::Network => Gso::Off,

@@ -453,7 +453,7 @@ fn settings_have_names() {
     assert_named(Beside::ALL, "arithmetic rules-of-thumb");
     assert_named(
         Parameter::ALL,
-        "link rtt rate loss jitter jitter_distribution queue preset gso congestion client_initcwnd initcwnd requests think upload data",
+        "link rtt rate loss jitter jitter_distribution queue preset gso mtu timestamps buffers tso writes congestion client_initcwnd initcwnd requests think upload data",
     );
     assert_named(Plot::ALL, "increase percentiles cdf table");
     assert_named(Preset::ALL, "network published-2024");
@@ -525,12 +525,22 @@ fn a_cell_tells_what_is_unusual() {
         link: Link::symmetric(Duration::from_millis(35), bursts),
         gso: Gso::On,
         preset: Preset::Published2024,
+        hosts: Hosts::of(Preset::Published2024),
         ..Cell::default()
     };
     assert_eq!(
         cell.to_string(),
         "RTT 35ms, 1gbit, loss gemodel:1%/10%, jitter 2ms pareto, initcwnd 10, \
          preset published-2024, 0B"
+    );
+    cell.hosts = Hosts {
+        timestamps: Timestamps::Off,
+        ..Hosts::default()
+    };
+    assert_eq!(
+        cell.to_string(),
+        "RTT 35ms, 1gbit, loss gemodel:1%/10%, jitter 2ms pareto, initcwnd 10, \
+         preset published-2024, timestamps off, buffers large, tso on, writes whole, 0B"
     );
 }
 

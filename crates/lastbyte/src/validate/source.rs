@@ -267,7 +267,7 @@ impl SampleTimes {
             return None;
         }
         let compute = self.cpu_costs.map_or_else(Compute::default, |costs| {
-            costs.compute(cell.data.0, self.record_size)
+            costs.compute(cell, self.record_size)
         });
         let Timeline {
             connect,

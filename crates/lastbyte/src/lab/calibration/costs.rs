@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use lastbyte_flights::Compute;
+use lastbyte_link::Bytes;
 
-use crate::lab::connection::REQUEST;
+use crate::lab::connection::{Cut, REQUEST};
 use crate::results::{CpuCosts, Picoseconds, RecordCost};
-use crate::study::RecordSize;
+use crate::study::{Cell, RecordSize};
 
 impl CpuCosts {
     /// Before a response of `data` bytes begins to be written. It is encrypted as a whole, but for
     /// what is over 1 MiB.
-    pub fn response(&self, data: u64, records: RecordSize) -> Duration {
+    pub(crate) fn response(&self, data: u64, records: Cut) -> Duration {
         const MOST: u64 = 1 << 20;
         let mut encrypt = Duration::ZERO;
         let mut done = 0;
@@ -23,8 +24,9 @@ impl CpuCosts {
         encrypt
     }
 
-    /// For flight arithmetic, with a response of `data` bytes.
-    pub fn compute(&self, data: u64, records: RecordSize) -> Compute {
+    /// For flight arithmetic in a cell.
+    pub fn compute(&self, cell: &Cell, record_size: RecordSize) -> Compute {
+        let (Bytes(data), records) = (cell.data, Cut::new(record_size, cell));
         let request = |cost: RecordCost| match data {
             0 => Duration::ZERO,
             _ => cost.of(REQUEST.len()),

@@ -1,11 +1,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use lastbyte_link::Bytes;
 use lastbyte_pki::Store;
 use proptest::prelude::*;
 
 use super::*;
+use crate::lab::connection::Cut;
 use crate::results::Picoseconds;
-use crate::study::RecordSize;
+use crate::study::{Cell, RecordSize};
 
 fn prepared(arm: &str, cache: &Path) -> PreparedArm {
     PreparedArm::new(arm.parse().unwrap(), &Store::open(cache)).unwrap()
@@ -150,14 +152,19 @@ fn a_response_costs_what_its_records_cost() {
         decrypt: record(0, 2_000),
         ..CpuCosts::default()
     };
+    let cell = |data| Cell {
+        data: Bytes(data),
+        ..Cell::default()
+    };
+    let cut = |size| Cut::new(size, &Cell::default());
     // Records of 1426, 16384 and 2190 bytes.
-    let response = costs.response(20_000, RecordSize::FirstSegment);
+    let response = costs.response(20_000, cut(RecordSize::FirstSegment));
     assert_eq!(response, Duration::from_nanos(3 * 1_000 + 20_000));
     assert_eq!(
-        costs.response(20_000, RecordSize::Fixed(1_000)),
+        costs.response(20_000, cut(RecordSize::Fixed(1_000))),
         Duration::from_nanos(20 * 1_000 + 20_000)
     );
-    let compute = costs.compute(20_000, RecordSize::FirstSegment);
+    let compute = costs.compute(&cell(20_000), RecordSize::FirstSegment);
     let request = REQUEST.len() as u64;
     assert_eq!(
         compute.client_finish,
@@ -167,7 +174,7 @@ fn a_response_costs_what_its_records_cost() {
         compute.response,
         response + Duration::from_nanos(20 + 2 * request)
     );
-    let none = costs.compute(0, RecordSize::FirstSegment);
+    let none = costs.compute(&cell(0), RecordSize::FirstSegment);
     assert_eq!(none.client_finish, Duration::from_nanos(10));
     assert_eq!(none.response, Duration::from_nanos(20));
 }

@@ -6,6 +6,7 @@ use super::*;
 
 /// The payloads of the records of a response.
 fn payloads(records: RecordSize, data: u64) -> Vec<usize> {
+    let records = Cut::new(records, &Cell::default());
     let mut payloads = Vec::new();
     let mut sent = 0;
     while sent < data {
@@ -26,7 +27,7 @@ fn the_first_record_fills_a_segment_and_later_ones_are_full() {
     assert_eq!(payloads(records, 1427), [1426, 1]);
     assert_eq!(payloads(records, 1426 + 16_384 + 1), [1426, 16_384, 1]);
     // With 5 bytes of header, 1 of content type and 16 of tag, a segment of 1448.
-    assert_eq!(FIRST_RECORD + 5 + 1 + 16, 1448);
+    assert_eq!(1426 + 5 + 1 + 16, Cell::default().hosts.mss());
 }
 
 #[test]

@@ -14,8 +14,9 @@ use netlink_packet_route::link::LinkAttribute;
 use super::{DnsError, NAME_SERVER, PORT, Published, Resolver, zone};
 use crate::lab::guest::netem;
 use crate::lab::netlink::{Netlink, Prefix};
-use crate::lab::surroundings::{MTU, interface};
+use crate::lab::surroundings::interface;
 use crate::lab::{LabError, sys};
+use crate::study::Mtu;
 
 /// Where distributions have servers, whatever PATH says.
 const PLACES: [&str; 4] = ["/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin"];
@@ -175,7 +176,10 @@ fn delay_loopback(rtt: Duration) -> Result<(), LabError> {
         let loopback = interface("lo")?;
         let mut netlink = Netlink::open()?;
         // Packets as they would be on the way to another host.
-        let settings = vec![LinkAttribute::Mtu(MTU), LinkAttribute::GsoMaxSegs(1)];
+        let settings = vec![
+            LinkAttribute::Mtu(Mtu::ETHERNET.bytes().into()),
+            LinkAttribute::GsoMaxSegs(1),
+        ];
         netlink.set_up(loopback, settings)?;
         netlink.set_queueing(loopback, "netem", options)
     };

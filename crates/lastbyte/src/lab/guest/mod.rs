@@ -24,12 +24,13 @@ use nix::sys::reboot::{RebootMode, reboot};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::connection::{Exchange, Wakes};
+use super::connection::Exchange;
 use super::live::{self, LiveEngine, Silent};
+use super::shortcuts::Shortcuts;
 use super::starts::{self, Starts};
 use super::{LabError, PreparedArm};
 use crate::results::{CpuCosts, EngineReport, Environment, PartHeader, Row, Validity, write_part};
-use crate::study::{BlockId, Cell, Emulation, Experiment, Preset, Study};
+use crate::study::{BlockId, Cell, Emulation, Experiment, Study};
 
 /// The first argument that makes `lastbyte` a guest; the job's folder is the second.
 pub(super) const COMMAND: &str = "__guest";
@@ -75,6 +76,7 @@ pub(super) struct GuestJob {
     pub(super) connections: Range<u32>,
     /// [`CpuCosts`], if computing is to take time.
     pub(super) costs: Option<CpuCosts>,
+    pub(super) shortcuts: Shortcuts,
 }
 
 /// In place of a [`GuestJob`]: what a guest is to measure that is only to boot.
@@ -221,12 +223,13 @@ fn over_netem(
     let load = serial::Load {
         stack: arm.stack.as_ref(),
         dns: (arm.delivery.as_ref()).map(|delivery| (delivery, Path::new(DNS_MOUNT))),
-        exchange: Exchange::new(&arm.arm, cell, wakes(cell.preset), cpu),
+        exchange: Exchange::new(&arm.arm, cell, job.shortcuts.wakes(&arm.arm, cell), cpu),
         cell,
         connections: job.connections.clone(),
         timeout: experiment.timeout,
         drain: drain(&cell.link),
         starts: Starts::ByLuck(seed),
+        shortcuts: job.shortcuts,
     };
     let mut signs = Signs::of(&job.connections);
     let finished = serial::run(&mut network, &load, &mut || signs.advance())?;
@@ -235,15 +238,6 @@ fn over_netem(
         .zip(job.connections.clone())
         .map(|(finished, index)| live::row(finished, index, job.id.block, Duration::ZERO))
         .collect())
-}
-
-/// A low-water mark above what the receive buffer starts with changes the window that is advertised, and
-/// so what the server may send: for it, buffers must be large from the start.
-fn wakes(preset: Preset) -> Wakes {
-    match preset {
-        Preset::Network => Wakes::Progress,
-        Preset::Published2024 => Wakes::Arrival,
-    }
 }
 
 /// One connection after the other, over the live engine's link emulator.
@@ -256,7 +250,7 @@ fn over_emulator(
 ) -> Result<Vec<Row>, LabError> {
     let interrupt = AtomicBool::new(false);
     LiveEngine::new(experiment, std::slice::from_ref(arm), &interrupt, &Silent)
-        .in_virtual_time(cpu, Path::new(DNS_MOUNT))
+        .in_virtual_time(cpu, job.shortcuts, Path::new(DNS_MOUNT))
         .block_alone(cell, arm, job.id.block, job.connections.clone())
 }
 

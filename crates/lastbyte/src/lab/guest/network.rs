@@ -14,10 +14,10 @@ use super::netem::{self, Table};
 use crate::lab::dns::Sides;
 use crate::lab::netlink::{Device, MacAddress, Netlink, Prefix};
 use crate::lab::surroundings::{
-    CLIENT_HOST, CLIENTS, MTU, SERVER_HOST, SERVERS, SYSCTLS, interface, set_sysctls,
+    CLIENT_HOST, CLIENTS, SERVER_HOST, SERVERS, SYSCTLS, interface, set_sysctls, sysctls_of,
 };
-use crate::lab::{LabError, shared};
-use crate::study::{Cell, Gso, Preset};
+use crate::lab::{LabError, shared, sys};
+use crate::study::{Cell, Gso, Preset, Tso};
 
 /// The name of each end's device in its own namespace.
 const DEVICE: &str = "lastbyte0";
@@ -92,8 +92,8 @@ impl Network {
         within(&server, || server_side.configure(cell)).map_err(configure)?;
         within(&router, || {
             set_sysctls(&[("net/ipv4/ip_forward", "1")])?;
-            route(ROUTER_TO_CLIENT, &client_side)?;
-            route(ROUTER_TO_SERVER, &server_side)
+            route(ROUTER_TO_CLIENT, &client_side, cell)?;
+            route(ROUTER_TO_SERVER, &server_side, cell)
         })
         .map_err(configure)?;
 
@@ -161,6 +161,7 @@ impl Emulation {
 impl Side {
     fn configure(&self, cell: &Cell) -> io::Result<()> {
         set_sysctls(SYSCTLS)?;
+        set_sysctls(&sysctls_of(&cell.hosts))?;
         if cell.preset == Preset::Published2024 {
             set_sysctls(PUBLISHED_2024)?;
         }
@@ -169,12 +170,15 @@ impl Side {
         let mut netlink = Netlink::open()?;
         named("loopback", netlink.set_up(loopback, Vec::new()))?;
         named("address", netlink.add_address(device, host(self.address)))?;
-        let mut settings = vec![LinkAttribute::Mtu(MTU)];
+        let mut settings = vec![mtu(cell)];
         if cell.gso == Gso::Off {
             settings.push(LinkAttribute::GsoMaxSegs(1));
         }
         let metrics = vec![RouteMetric::InitCwnd(self.initcwnd)];
         named("device", netlink.set_up(device, settings))?;
+        if cell.hosts.tso == Tso::Off {
+            named("TSO", sys::turn_off_tso(DEVICE))?;
+        }
         let neighbour = netlink.add_neighbour(device, self.router, self.router_mac);
         named("neighbour", neighbour)?;
         let local = netlink.add_local_prefix(loopback, self.own);
@@ -185,11 +189,7 @@ impl Side {
 }
 
 /// What the harness of the time-to-last-byte paper leaves as Linux has it, against [`SYSCTLS`].
-const PUBLISHED_2024: &[(&str, &str)] = &[
-    ("net/ipv4/tcp_no_metrics_save", "0"),
-    ("net/ipv4/tcp_rmem", "4096 131072 6291456"),
-    ("net/ipv4/tcp_wmem", "4096 16384 4194304"),
-];
+const PUBLISHED_2024: &[(&str, &str)] = &[("net/ipv4/tcp_no_metrics_save", "0")];
 
 /// What netem is told of a cell's link, toward the server and toward the client.
 fn directions(cell: &Cell) -> [Direction; 2] {
@@ -233,17 +233,21 @@ fn sides(cell: &Cell) -> [Side; 2] {
 }
 
 /// The router's part: everyone on this side is reached through the host there.
-fn route(name: &str, side: &Side) -> io::Result<()> {
+fn route(name: &str, side: &Side, cell: &Cell) -> io::Result<()> {
     let device = interface(name)?;
     let mut netlink = Netlink::open()?;
     let address = netlink.add_address(device, host(side.router));
     named("router's address", address)?;
-    let device_up = netlink.set_up(device, vec![LinkAttribute::Mtu(MTU)]);
+    let device_up = netlink.set_up(device, vec![mtu(cell)]);
     named("router's device", device_up)?;
     let neighbour = netlink.add_neighbour(device, side.address, side.mac);
     named("router's neighbour", neighbour)?;
     let hop = netlink.add_hop(device, side.own, side.address, Vec::new());
     named("router's route", hop)
+}
+
+fn mtu(cell: &Cell) -> LinkAttribute {
+    LinkAttribute::Mtu(cell.hosts.mtu.bytes().into())
 }
 
 /// Says what could not be done.

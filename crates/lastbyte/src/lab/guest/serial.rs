@@ -25,6 +25,7 @@ use crate::lab::dns::{
 };
 use crate::lab::endpoint::{client_socket_address, listen_on, open_socket, server_socket_address};
 use crate::lab::shared::Shared;
+use crate::lab::shortcuts::Shortcuts;
 use crate::lab::starts::{self, Starts};
 use crate::lab::surroundings::{SERVER as SERVER_ADDRESS, client_address};
 use crate::lab::{LabError, sys};
@@ -44,6 +45,7 @@ pub(super) struct Load<'a> {
     /// How long the link may still hold packets of a connection that has ended.
     pub(super) drain: Duration,
     pub(super) starts: Starts,
+    pub(super) shortcuts: Shortcuts,
 }
 
 /// Connections before those that count, with the preset that has them.
@@ -227,7 +229,7 @@ impl Endpoints<'_> {
         loop {
             // The end of a thought, or of all patience.
             let next = pair.thinks_until().unwrap_or(deadline).min(deadline);
-            if alarm != Some(next) {
+            if self.load.shortcuts.known(alarm) != Some(next) {
                 self.wake_at(next)?;
                 alarm = Some(next);
             }
@@ -254,7 +256,7 @@ impl Endpoints<'_> {
                 let hold = || self.alone.hold(0, end);
                 let input = match event.data() {
                     DEADLINE | RESOLVER => Input::Open,
-                    _ => Input::of(event.events()),
+                    _ => self.load.shortcuts.input(Input::of(event.events())),
                 };
                 if let Some(outcome) = pair.ready(end, input, &mut self.scratch, &hold) {
                     return Ok(outcome);

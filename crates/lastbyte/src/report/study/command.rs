@@ -3,7 +3,7 @@
 use lastbyte_link::{Direction, Distribution, Link, Seed, format_duration};
 
 use crate::results::gather;
-use crate::study::{Arm, Cell, CpuTime, Emulation, Experiment, Parameter};
+use crate::study::{Arm, Cell, CpuTime, Emulation, Experiment, Parameter, SETTINGS};
 
 /// What can be a list on the command line, in the order of its options.
 const LISTS: [(Parameter, &str); 8] = [
@@ -129,6 +129,13 @@ fn command(
     unless(way.queue == queue, format!("--queue {}", way.queue));
     let think = format_duration(first.think);
     unless(first.think == usual.think, format!("--think {think}"));
+    for setting in &SETTINGS {
+        let value = (setting.of)(&first.hosts);
+        unless(
+            setting.is_usual(first),
+            format!("--{} {value}", setting.name),
+        );
+    }
     let client = first.client_initcwnd;
     unless(
         client == usual.client_initcwnd,

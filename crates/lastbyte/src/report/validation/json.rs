@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{answer, cells};
-use crate::report::json::{DirectionDocument, milliseconds, percent};
+use crate::report::json::{DirectionDocument, hosts, milliseconds, percent};
 use crate::results::Percentile;
 use crate::validate::{
     Comparison, Connections, FAMILY_WISE_ERROR, Margin, MetricComparison, SampleComparison,
@@ -77,6 +77,8 @@ struct Cell<'a> {
     client_initcwnd: u32,
     congestion: &'static str,
     gso: &'static str,
+    #[serde(flatten)]
+    hosts: BTreeMap<&'static str, String>,
     preset: &'static str,
     data_bytes: u64,
     upload_bytes: u64,
@@ -158,6 +160,7 @@ impl<'a> Cell<'a> {
             client_initcwnd: cell.client_initcwnd,
             congestion: cell.congestion.name(),
             gso: cell.gso.name(),
+            hosts: hosts(cell),
             preset: cell.preset.name(),
             data_bytes: cell.data.0,
             upload_bytes: cell.upload.0,

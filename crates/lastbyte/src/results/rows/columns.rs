@@ -12,7 +12,7 @@ use crate::results::check::{cipher_suite_name, group_name, signature_name};
 use crate::results::{
     DeliveryOutcome, EarlyData, HelloDigest, Outcome, Resumption, Row, Validity, Wire,
 };
-use crate::study::{Arm, Cell, Emulation, RecordSize};
+use crate::study::{Arm, Cell, Emulation, RecordSize, Setting};
 
 /// All columns, in their order.
 pub const COLUMNS: &[Column] = &[
@@ -132,6 +132,19 @@ pub const COLUMNS: &[Column] = &[
         "preset",
         "all other settings: `network` or `published-2024`",
         |c| c.cell().preset.name().into(),
+    ),
+    text("mtu", "the longest IP packet of both ends, in bytes", |c| host(c, "mtu")),
+    text("timestamps", "TCP timestamps: `off` or `on`", |c| host(c, "timestamps")),
+    text("buffers", "TCP's buffers: `linux` or `large`", |c| host(c, "buffers")),
+    text(
+        "tso",
+        "whether super-packets arrive whole: `off` or `on`",
+        |c| host(c, "tso"),
+    ),
+    text(
+        "writes",
+        "how the server writes a response: `whole`, or the payload of each write",
+        |c| host(c, "writes"),
     ),
     text(
         "cpu",
@@ -746,6 +759,13 @@ fn delivery(arm: &Arm) -> &'static str {
     arm.delivery
         .as_ref()
         .map_or("full", |delivery| delivery.end_entity.name())
+}
+
+fn host(c: &Connection<'_>, name: &str) -> Value<'static> {
+    let setting = Setting::find(name);
+    setting.map_or(Value::Absent, |setting| {
+        (setting.of)(&c.cell().hosts).into()
+    })
 }
 
 fn record_size(size: RecordSize) -> Value<'static> {

@@ -6,7 +6,7 @@ use lastbyte_link::{Bytes, Direction, Distribution, Link};
 
 use super::table::{Field, Table};
 use super::{MOST_CELLS, StudyError, StudyProblem};
-use crate::study::{Cell, Preset, load_distribution};
+use crate::study::{Cell, Hosts, Preset, SETTINGS, load_distribution};
 
 /// The keys of a link.
 pub(super) const LINK: &[&str] = &[
@@ -35,6 +35,11 @@ const DIRECTION: &[&str] = &[
 pub(super) const GRID: &[&str] = &[
     "preset",
     "gso",
+    "mtu",
+    "timestamps",
+    "buffers",
+    "tso",
+    "writes",
     "congestion",
     "client_initcwnd",
     "initcwnd",
@@ -185,8 +190,23 @@ pub(super) fn cells(
     grid.vary(table, "preset", Field::parse, |cell, preset: Preset| {
         cell.preset = preset;
         cell.gso = preset.gso();
+        cell.hosts = Hosts::of(preset);
     })?;
     grid.vary(table, "gso", Field::parse, |cell, gso| cell.gso = gso)?;
+    for setting in &SETTINGS {
+        let read = |field: &Field| {
+            let text = match field.is_text() {
+                true => field.text()?,
+                false => field.number()?,
+            };
+            let canonical = setting.canonical(text);
+            canonical.map_err(|problem| field.error(StudyProblem::Value(problem)))
+        };
+        grid.vary(table, setting.name, read, |cell, text| {
+            // It was read before.
+            let _ = (setting.set)(&mut cell.hosts, &text);
+        })?;
+    }
     grid.vary(table, "congestion", Field::parse, |cell, congestion| {
         cell.congestion = congestion;
     })?;

@@ -14,6 +14,7 @@ use crate::study::{
     BlockId, Congestion, CpuTime, Emulation, EngineChoice, Figure, Filter, Gso, Metric, Parameter,
     Plot, Preset, Size,
 };
+use crate::study::{Buffers, Hosts, Timestamps, Tso, Writes};
 
 const SLOW_LINKS: &str = r#"name = "slow links"
 connections = 1000
@@ -819,8 +820,8 @@ const ERRORS: &[(&str, &str, &str)] = &[
     ),
     (
         "facet = \"loss\"",
-        "facet = \"bytes\"",
-        r#"28: unknown parameter "bytes": use one of link, rtt, rate, loss, jitter, jitter_distribution, queue, preset, gso, congestion, client_initcwnd, initcwnd, requests, think, upload, data"#,
+        "facet = \"octets\"",
+        r#"28: unknown parameter "octets": use one of link, rtt, rate, loss, jitter, jitter_distribution, queue, preset, gso, mtu, timestamps, buffers, tso, writes, congestion, client_initcwnd, initcwnd, requests, think, upload, data"#,
     ),
     (
         "\"ttlb\"",
@@ -1228,9 +1229,10 @@ fn cell() -> impl Strategy<Value = Cell> {
         work(),
         prop::sample::select(&Gso::ALL[..]),
         prop::sample::select(&Preset::ALL[..]),
+        hosts(),
     )
         .prop_map(
-            |(link, link_name, initcwnd, client_initcwnd, congestion, work, gso, preset)| {
+            |(link, link_name, initcwnd, client_initcwnd, congestion, work, gso, preset, hosts)| {
                 let (data, upload, requests, think) = work;
                 Cell {
                     link,
@@ -1244,9 +1246,33 @@ fn cell() -> impl Strategy<Value = Cell> {
                     think,
                     gso,
                     preset,
+                    hosts,
                 }
             },
         )
+}
+
+fn hosts() -> impl Strategy<Value = Hosts> {
+    (
+        576..=9000_u16,
+        prop::sample::select(&Timestamps::ALL[..]),
+        prop::sample::select(&Buffers::ALL[..]),
+        prop::sample::select(&Tso::ALL[..]),
+        prop::collection::vec(1..=1_u16 << 14, 0..=Writes::MOST),
+    )
+        .prop_map(|(mtu, timestamps, buffers, tso, sizes)| {
+            let sizes: Vec<String> = sizes.iter().map(|size| format!("{size}B")).collect();
+            Hosts {
+                mtu: mtu.to_string().parse().unwrap(),
+                timestamps,
+                buffers,
+                tso,
+                writes: match sizes.is_empty() {
+                    true => Writes::WHOLE,
+                    false => sizes.join("+").parse().unwrap(),
+                },
+            }
+        })
 }
 
 fn work() -> impl Strategy<Value = (u64, u64, u32, Duration)> {

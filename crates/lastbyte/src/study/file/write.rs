@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use lastbyte_link::{Direction, Link, format_duration};
 
-use crate::study::{Arm, Cell, Connections, Experiment, Measure, Study, Until};
+use crate::study::{Arm, Cell, Connections, Experiment, Measure, SETTINGS, Study, Until};
 
 impl Study {
     /// What the study measures as a text that [`Study::parse`] reads as the same, wherever it is put.
@@ -94,12 +94,16 @@ impl Text {
             think,
             gso,
             preset,
+            hosts,
         } = cell;
         let name = link_name.as_ref().map(|name| ("name", quoted(name)));
         let link = name.into_iter().chain(self::link(link));
         self.set("link", table(link));
         self.set("preset", quoted(preset));
         self.set("gso", quoted(gso));
+        for setting in SETTINGS.iter().filter(|setting| !setting.is_usual(cell)) {
+            self.set(setting.name, quoted((setting.of)(hosts)));
+        }
         self.set("congestion", quoted(congestion));
         self.set("client_initcwnd", client_initcwnd);
         self.set("initcwnd", initcwnd);

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::{Computing, Key, Nature, Results, SampleTimes, SourceError};
 use crate::results::{CpuCosts, EarlyData, Validity, Wire};
-use crate::study::{Cell, Congestion, CpuTime, Gso, Preset, RecordSize};
+use crate::study::{Cell, Congestion, CpuTime, Gso, Hosts, Preset, RecordSize, Setting};
 
 /// Reads the samples of a file, in the order in which they begin.
 pub(super) fn read(path: &Path) -> Result<Results, SourceError> {
@@ -122,9 +122,33 @@ struct Row {
     #[serde(default)]
     early_data: Option<String>,
     chain_sha256: String,
+    mtu: Option<String>,
+    timestamps: Option<String>,
+    buffers: Option<String>,
+    tso: Option<String>,
+    writes: Option<String>,
 }
 
 impl Row {
+    /// Where a column is absent, as the preset has it.
+    fn hosts(&self) -> Hosts {
+        let columns = [
+            ("mtu", &self.mtu),
+            ("timestamps", &self.timestamps),
+            ("buffers", &self.buffers),
+            ("tso", &self.tso),
+            ("writes", &self.writes),
+        ];
+        let mut hosts = Hosts::of(self.preset);
+        for (name, text) in columns {
+            if let (Some(setting), Some(text)) = (Setting::find(name), text) {
+                // What is not possible was not measured.
+                let _ = (setting.set)(&mut hosts, text);
+            }
+        }
+        hosts
+    }
+
     fn key(&self) -> Key {
         Key::new(
             &self.measure,
@@ -159,6 +183,7 @@ impl Row {
                 think: Duration::from_nanos(self.think_ns),
                 gso: self.gso,
                 preset: self.preset,
+                hosts: self.hosts(),
             },
         )
     }

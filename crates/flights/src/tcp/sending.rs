@@ -1,0 +1,229 @@
+//! What an end has sent, and what it may send.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use lastbyte_link::Time;
+
+use super::{SHARED_INFO, SKB, TCP_HEADERS, memory};
+use crate::Path;
+
+/// `TCP_INIT_CWND`
+const INIT_CWND: u32 = 10;
+
+/// Bytes count from the first of the connection.
+pub(super) struct Sending {
+    /// In segments.
+    pub(super) cwnd: u32,
+    /// How far the current window was used (`is_cwnd_limited`).
+    usage: Usage,
+    /// The most segments in flight in the current window.
+    max_packets_out: u32,
+    /// Where the current window ends (`cwnd_usage_seq`).
+    usage_end: usize,
+    written: usize,
+    pub(super) sent: usize,
+    acknowledged: usize,
+    /// Where the window ends that the receiver has advertised.
+    window_end: usize,
+    /// Where each segment in flight ends.
+    in_flight: VecDeque<usize>,
+    /// Where the flight begins, while it lasts.
+    pub(super) flight: Option<usize>,
+    initcwnd: u32,
+    mss: usize,
+    /// When data was last sent (`lsndtime`).
+    last: Option<Time>,
+    buffer: Buffer,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Usage {
+    Full,
+    Partial,
+}
+
+/// The send buffer.
+struct Buffer {
+    /// `sk_sndbuf`, in bytes of memory.
+    size: usize,
+    /// `tcp_wmem[2]`
+    most: usize,
+    /// What a segment may take (`per_mss` of `tcp_sndbuf_expand`).
+    per_segment: usize,
+    /// What the application has, and could not write.
+    waiting: usize,
+    /// Whether it waits for room (`SOCK_NOSPACE`).
+    is_waiting: bool,
+}
+
+impl Sending {
+    /// That of an end that begins with so many segments, to a peer with so large a window.
+    pub(super) fn new(path: &Path, initcwnd: u32, window: usize) -> Sending {
+        let initcwnd = initcwnd.max(1);
+        // `mss_clamp` has no room for timestamps.
+        let mss_clamp = path.mss + path.headers - 40;
+        let mut sending = Sending {
+            cwnd: initcwnd,
+            usage: Usage::Partial,
+            max_packets_out: 0,
+            usage_end: 0,
+            written: 0,
+            sent: 0,
+            acknowledged: 0,
+            window_end: window,
+            in_flight: VecDeque::new(),
+            flight: None,
+            initcwnd,
+            mss: path.mss.max(1),
+            last: None,
+            buffer: Buffer {
+                size: path.buffers.send,
+                most: path.buffers.send_most.max(path.buffers.send),
+                per_segment: (mss_clamp + TCP_HEADERS + SHARED_INFO).next_power_of_two() + SKB,
+                waiting: 0,
+                is_waiting: false,
+            },
+        };
+        sending.expand();
+        sending
+    }
+
+    /// `tcp_sndbuf_expand`
+    fn expand(&mut self) {
+        let segments = self.cwnd.max(INIT_CWND) as usize;
+        let size = 2 * segments * self.buffer.per_segment;
+        self.buffer.size = self.buffer.size.max(size.min(self.buffer.most));
+    }
+
+    /// The application has more to write.
+    pub(super) fn write(&mut self, bytes: usize) {
+        self.buffer.waiting += bytes;
+    }
+
+    /// `tcp_sendmsg`: takes of what waits as much as fits a segment. Returns whether there was room.
+    pub(super) fn take(&mut self) -> bool {
+        if self.buffer.waiting == 0 {
+            return false;
+        }
+        let tail = (self.written - self.sent) % self.mss;
+        // `sk_stream_memory_free`
+        if tail == 0 && self.queued() >= self.buffer.size {
+            self.buffer.is_waiting = true;
+            return false;
+        }
+        let bytes = (self.mss - tail).min(self.buffer.waiting);
+        self.written += bytes;
+        self.buffer.waiting -= bytes;
+        true
+    }
+
+    /// `sk_wmem_queued`: memory of what is not acknowledged.
+    fn queued(&self) -> usize {
+        let unsent = self.written - self.sent;
+        let in_flight = self.sent - self.acknowledged.min(self.sent);
+        let segments = self.in_flight.len() + unsent.div_ceil(self.mss);
+        in_flight + unsent + segments * memory(0)
+    }
+
+    /// `tcp_check_space`: whether the application can go on writing.
+    pub(super) fn check_space(&mut self) -> bool {
+        if !self.buffer.is_waiting {
+            return false;
+        }
+        if self.packets_out() < self.cwnd {
+            self.expand();
+        }
+        // `sk_stream_is_writeable`
+        let queued = self.queued();
+        let is_writable = self.buffer.size.saturating_sub(queued) >= queued / 2;
+        self.buffer.is_waiting = !is_writable;
+        is_writable
+    }
+
+    /// `tcp_slow_start_after_idle_check` and `tcp_cwnd_restart`: half of the window for each
+    /// retransmission timeout without data, but not less than the initial one
+    pub(super) fn restart_after_idle(&mut self, now: Time, rto: Duration) {
+        let Some(last) = self.last.filter(|_| self.in_flight.is_empty()) else {
+            return;
+        };
+        let mut idle = now.since(last).saturating_sub(rto);
+        let least = self.initcwnd.min(self.cwnd);
+        while !idle.is_zero() && self.cwnd > least {
+            self.cwnd /= 2;
+            idle = idle.saturating_sub(rto);
+        }
+        self.cwnd = self.cwnd.max(least);
+    }
+
+    pub(super) fn is_all_sent(&self) -> bool {
+        self.sent == self.written
+    }
+
+    /// `tcp_cwnd_test` and `tcp_snd_wnd_test`, while there is something to send
+    pub(super) fn has_room(&self) -> bool {
+        let end = self.written.min(self.sent + self.mss);
+        !self.is_all_sent() && self.packets_out() < self.cwnd && end <= self.window_end
+    }
+
+    /// Cuts off the next segment; returns its payload.
+    pub(super) fn next_segment(&mut self, now: Time) -> usize {
+        self.last = Some(now);
+        let payload = self.mss.min(self.written - self.sent);
+        self.sent += payload;
+        self.in_flight.push_back(self.sent);
+        payload
+    }
+
+    /// `tcp_ack`
+    pub(super) fn acknowledged_to(&mut self, end: usize, window: usize) {
+        self.window_end = self.window_end.max(end + window);
+        let before = self.packets_out();
+        while self
+            .in_flight
+            .front()
+            .is_some_and(|segment| *segment <= end)
+        {
+            self.in_flight.pop_front();
+        }
+        let acknowledged = before - self.packets_out();
+        if self.is_cwnd_limited() {
+            self.cwnd = self.cwnd.saturating_add(acknowledged);
+        }
+        self.acknowledged = self.acknowledged.max(end);
+        if self.flight.is_some_and(|begin| begin < end) {
+            self.flight = None;
+        }
+    }
+
+    /// `tcp_is_cwnd_limited`, in slow start
+    fn is_cwnd_limited(&self) -> bool {
+        self.usage == Usage::Full || self.cwnd < self.max_packets_out.saturating_mul(2)
+    }
+
+    /// Whether the congestion window is full.
+    pub(super) fn is_full(&self) -> bool {
+        self.packets_out() >= self.cwnd
+    }
+
+    /// `tcp_cwnd_validate`, after something was sent or could not be
+    pub(super) fn validate_cwnd(&mut self) {
+        let packets_out = self.packets_out();
+        let usage = match self.is_full() {
+            true => Usage::Full,
+            false => Usage::Partial,
+        };
+        if usage == Usage::Full
+            || self.acknowledged >= self.usage_end
+            || self.usage == Usage::Partial && packets_out > self.max_packets_out
+        {
+            self.usage = usage;
+            self.max_packets_out = packets_out;
+            self.usage_end = self.sent;
+        }
+    }
+
+    fn packets_out(&self) -> u32 {
+        u32::try_from(self.in_flight.len()).unwrap_or(u32::MAX)
+    }
+}

@@ -1,0 +1,74 @@
+//! What the virtual engine's endpoints do for speed alone.
+
+use lastbyte_link::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::connection::Input;
+use crate::study::{Arm, Buffers, Cell, Flush, Writes, named};
+
+/// Whether endpoints in virtual time take the ways round system calls that they have. No row may tell which.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Shortcuts {
+    /// As fast as it goes.
+    #[default]
+    #[serde(rename = "taken")]
+    Taken,
+    /// As any program would do it.
+    // As long as the other name: see `GuestJob`.
+    #[serde(rename = "avoid")]
+    Avoided,
+}
+
+named!(Shortcuts, "way with shortcuts", { Taken => "taken", Avoided => "avoid" });
+
+/// When a client hears that data has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wakes {
+    /// Whenever some has, as usual.
+    Arrival,
+    /// When there is enough of it to go on (`SO_RCVLOWAT`).
+    Progress,
+}
+
+/// The highest low-water mark.
+pub(crate) const LOW_WATER: Bytes = Bytes(64 << 10);
+/// What a client may receive on a connection, besides its handshake, and be woken by low-water marks.
+const SHORT: Bytes = Bytes(208 << 10);
+
+impl Shortcuts {
+    /// When clients are woken. With low-water marks, a connection must be as it is without:
+    ///
+    /// - A mark above what the receive buffer begins with enlarges that, and the window: buffers must be large
+    ///   from the start.
+    /// - A short segment after another one is acknowledged when it is read (`ICSK_ACK_PUSHED2`): each message
+    ///   must be one write, which ends in one short segment.
+    /// - While the window grows, and outside of ping-pong mode, each segment is acknowledged. It grows by two
+    ///   bytes for each that arrives, from 3.1 MB to 3.7 MB (with large buffers), less what was not read: with
+    ///   at most [`LOW_WATER`] of that, until more than 270 KB have come.
+    pub(crate) fn wakes(self, arm: &Arm, cell: &Cell) -> Wakes {
+        let work = cell.work();
+        let received = work.data.0.saturating_mul(u64::from(work.requests));
+        let is_exact = cell.hosts.buffers == Buffers::Large
+            && cell.hosts.writes == Writes::WHOLE
+            && arm.flush == Flush::Whole
+            && received <= SHORT.0;
+        match self {
+            Shortcuts::Taken if is_exact => Wakes::Progress,
+            _ => Wakes::Arrival,
+        }
+    }
+
+    /// What a socket is expected to have, where an event says this: read is until there is no more, or until
+    /// it must be so.
+    pub(crate) fn input(self, input: Input) -> Input {
+        match self {
+            Shortcuts::Taken => input,
+            Shortcuts::Avoided => Input::Closed,
+        }
+    }
+
+    /// The timer that is set, if that is known without asking.
+    pub(crate) fn known<T>(self, alarm: Option<T>) -> Option<T> {
+        alarm.filter(|_| self == Shortcuts::Taken)
+    }
+}

@@ -1,0 +1,303 @@
+//! How both ends' hosts are set, whatever lies between them.
+//!
+//! [`SETTINGS`] is all that there is to know of a setting: studies, the command line, results and captions go
+//! through it.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::named::named;
+use super::{Cell, Preset};
+
+/// How the hosts of a cell are set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hosts {
+    /// The longest IP packet.
+    pub mtu: Mtu,
+    /// TCP timestamps.
+    pub timestamps: Timestamps,
+    /// TCP's buffers.
+    pub buffers: Buffers,
+    /// Who cuts super-packets up.
+    pub tso: Tso,
+    /// How the server writes a response.
+    pub writes: Writes,
+}
+
+impl Hosts {
+    /// What goes with a preset.
+    pub fn of(preset: Preset) -> Hosts {
+        let network = Hosts {
+            mtu: Mtu::ETHERNET,
+            timestamps: Timestamps::On,
+            buffers: Buffers::Large,
+            tso: Tso::On,
+            writes: Writes::WHOLE,
+        };
+        match preset {
+            Preset::Network => network,
+            Preset::Published2024 => Hosts {
+                buffers: Buffers::Linux,
+                tso: Tso::Off,
+                writes: Writes::PUBLISHED_2024,
+                ..network
+            },
+        }
+    }
+
+    /// Bytes of payload that fit one segment.
+    pub fn mss(&self) -> usize {
+        usize::from(self.mtu.0) - self.headers()
+    }
+
+    /// Bytes of an IPv4 header and a TCP header with its usual options.
+    pub fn headers(&self) -> usize {
+        match self.timestamps {
+            Timestamps::On => 20 + 32,
+            Timestamps::Off => 20 + 20,
+        }
+    }
+}
+
+impl Default for Hosts {
+    fn default() -> Hosts {
+        Hosts::of(Preset::default())
+    }
+}
+
+/// One setting of hosts.
+#[derive(Debug)]
+pub struct Setting {
+    /// In studies and results, and, with hyphens, on the command line.
+    pub name: &'static str,
+    /// What its value is called in help.
+    pub value_name: &'static str,
+    /// What it does, in one line of help.
+    pub help: &'static str,
+    /// The title of an axis.
+    pub title: &'static str,
+    /// How hosts have it, as a study would say it.
+    pub of: fn(&Hosts) -> String,
+    /// Has them have it as a text says.
+    pub set: fn(&mut Hosts, &str) -> Result<(), String>,
+    /// Where they stand on an axis, unless it is no number.
+    pub number: fn(&Hosts) -> Option<f64>,
+}
+
+/// All settings of hosts, in the order in which they are told.
+pub static SETTINGS: [Setting; 5] = [
+    Setting {
+        name: "mtu",
+        value_name: "BYTES",
+        help: "The longest IP packet of both ends, 576 to 9000 bytes [default: 1500]",
+        title: "MTU, bytes",
+        of: |hosts| hosts.mtu.to_string(),
+        set: |hosts, text| read(&mut hosts.mtu, text),
+        number: |hosts| Some(f64::from(hosts.mtu.0)),
+    },
+    Setting {
+        name: "timestamps",
+        value_name: "OFF|ON",
+        help: "TCP timestamps, 12 bytes of each segment [default: on]",
+        title: "TCP timestamps",
+        of: |hosts| hosts.timestamps.to_string(),
+        set: |hosts, text| read(&mut hosts.timestamps, text),
+        number: |_| None,
+    },
+    Setting {
+        name: "buffers",
+        value_name: "NAME",
+        help: "TCP's buffers: linux (as it has them, which grow) or large (which never bind) [default: large, or the preset's]",
+        title: "buffers",
+        of: |hosts| hosts.buffers.to_string(),
+        set: |hosts, text| read(&mut hosts.buffers, text),
+        number: |_| None,
+    },
+    Setting {
+        name: "tso",
+        value_name: "OFF|ON",
+        help: "Whether super-packets arrive whole (on), or are cut up behind the link's queue; without --gso on there are none [default: on, or the preset's]",
+        title: "TSO",
+        of: |hosts| hosts.tso.to_string(),
+        set: |hosts, text| read(&mut hosts.tso, text),
+        number: |_| None,
+    },
+    Setting {
+        name: "writes",
+        value_name: "SIZES",
+        help: "How the server writes a response: whole, or in writes of a record each, of which the last size repeats: 17B+8087B [default: whole, or the preset's]",
+        title: "writes",
+        of: |hosts| hosts.writes.to_string(),
+        set: |hosts, text| read(&mut hosts.writes, text),
+        number: |_| None,
+    },
+];
+
+impl Setting {
+    /// The one of this name.
+    pub fn find(name: &str) -> Option<&'static Setting> {
+        SETTINGS.iter().find(|setting| setting.name == name)
+    }
+
+    /// Whether a cell has it as its preset does.
+    pub fn is_usual(&self, cell: &Cell) -> bool {
+        (self.of)(&cell.hosts) == (self.of)(&Hosts::of(cell.preset))
+    }
+
+    /// `text` as [`Setting::of`] would write it.
+    pub(super) fn canonical(&self, text: &str) -> Result<String, String> {
+        let mut hosts = Hosts::default();
+        (self.set)(&mut hosts, text)?;
+        Ok((self.of)(&hosts))
+    }
+}
+
+fn read<T: FromStr<Err: ToString>>(value: &mut T, text: &str) -> Result<(), String> {
+    *value = text.parse().map_err(|error: T::Err| error.to_string())?;
+    Ok(())
+}
+
+/// The longest IP packet, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mtu(u16);
+
+impl Mtu {
+    /// What an Ethernet frame holds.
+    pub const ETHERNET: Mtu = Mtu(1500);
+    /// What every host must take (RFC 1122, section 3.3.2).
+    pub const LEAST: Mtu = Mtu(576);
+    /// A jumbo frame.
+    pub const MOST: Mtu = Mtu(9000);
+
+    /// In bytes.
+    pub fn bytes(self) -> u16 {
+        self.0
+    }
+}
+
+impl fmt::Display for Mtu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for Mtu {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Mtu, String> {
+        let digits = text.strip_suffix('B').unwrap_or(text);
+        match digits.parse().map(Mtu) {
+            Ok(mtu) if (Mtu::LEAST..=Mtu::MOST).contains(&mtu) => Ok(mtu),
+            _ => Err(format!(
+                "no MTU {text:?}: write bytes from {} to {}, such as 1500",
+                Mtu::LEAST,
+                Mtu::MOST
+            )),
+        }
+    }
+}
+
+/// Whether segments have TCP timestamps (RFC 7323).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timestamps {
+    /// They do not.
+    Off,
+    /// They do, as Linux has it.
+    On,
+}
+
+named!(Timestamps, "setting of timestamps", { Off => "off", On => "on" });
+
+/// Buffers of TCP's sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffers {
+    /// Those of Linux: the receive window begins at 64 KiB, the send buffer with the initial window, and both
+    /// grow.
+    Linux,
+    /// The largest of Linux from the start, so that neither binds.
+    Large,
+}
+
+named!(Buffers, "buffers", { Linux => "linux", Large => "large" });
+
+/// Who cuts super-packets up (TCP segmentation offload).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tso {
+    /// The sender, behind the queue of its device: the link sees one packet, the receiver many.
+    Off,
+    /// Nobody: the receiver gets them whole, and acknowledges them so.
+    On,
+}
+
+named!(Tso, "TSO setting", { Off => "off", On => "on" });
+
+/// How a server writes a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Writes {
+    /// Payload of the first writes; the last one that is not zero repeats.
+    sizes: [u16; Writes::MOST],
+}
+
+impl Writes {
+    /// Sizes that differ, at most.
+    pub const MOST: usize = 6;
+    /// All that waits is one write.
+    pub const WHOLE: Writes = Writes {
+        sizes: [0; Writes::MOST],
+    };
+    /// Those of the server of the time-to-last-byte paper: three of headers, then the response's payload.
+    pub const PUBLISHED_2024: Writes = Writes {
+        sizes: [17, 26, 2, 8087, 0, 0],
+    };
+    /// Payload of a record, at most (RFC 8446, section 5.1).
+    const RECORD: u16 = 1 << 14;
+
+    /// Payload of the write of this number, which is one record if the arm says nothing else; `None` if all
+    /// is one write.
+    pub fn size(self, number: usize) -> Option<u16> {
+        let sizes = self.sizes.iter().take_while(|size| **size > 0);
+        let last = sizes.clone().count().checked_sub(1)?;
+        self.sizes.get(number.min(last)).copied()
+    }
+}
+
+impl fmt::Display for Writes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sizes = self.sizes.iter().take_while(|size| **size > 0);
+        let sizes: Vec<String> = sizes.map(|size| format!("{size}B")).collect();
+        match sizes.is_empty() {
+            true => f.pad("whole"),
+            false => f.pad(&sizes.join("+")),
+        }
+    }
+}
+
+impl FromStr for Writes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Writes, String> {
+        if text == "whole" {
+            return Ok(Writes::WHOLE);
+        }
+        let hint = format!(
+            "write whole, or 1 to {} sizes of 1B to {}B, such as 17B+8087B",
+            Writes::MOST,
+            Writes::RECORD
+        );
+        let mut writes = Writes::WHOLE;
+        let mut places = writes.sizes.iter_mut();
+        for size in text.split('+') {
+            let known = size.strip_suffix('B').and_then(|size| size.parse().ok());
+            let known = known.filter(|size| (1..=Writes::RECORD).contains(size));
+            match (known, places.next()) {
+                (None, _) => return Err(format!("no write of {size:?}: {hint}")),
+                (_, None) => return Err(format!("too many writes in {text:?}: {hint}")),
+                (Some(size), Some(place)) => *place = size,
+            }
+        }
+        Ok(writes)
+    }
+}

@@ -1,0 +1,75 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use super::*;
+
+#[test]
+fn what_is_written_is_read() {
+    for preset in Preset::ALL {
+        let hosts = Hosts::of(preset);
+        let mut read = Hosts {
+            mtu: Mtu(1280),
+            ..Hosts::default()
+        };
+        for setting in &SETTINGS {
+            let text = (setting.of)(&hosts);
+            assert_eq!(setting.canonical(&text), Ok(text.clone()));
+            (setting.set)(&mut read, &text).unwrap();
+        }
+        assert_eq!(read, hosts);
+    }
+}
+
+#[test]
+fn what_can_not_be_is_refused_with_a_mend() {
+    for (name, texts) in [
+        ("mtu", &["575", "9001", "40", "0", "-1", "1.5KiB", ""][..]),
+        ("timestamps", &["yes", "ON"]),
+        ("buffers", &["small", "64KiB"]),
+        ("tso", &["maybe"]),
+        (
+            "writes",
+            &[
+                "0B",
+                "16385B",
+                "8087",
+                "",
+                "1B+",
+                "all",
+                "1B+2B+3B+4B+5B+6B+7B",
+            ],
+        ),
+    ] {
+        let setting = Setting::find(name).unwrap();
+        for text in texts {
+            let error = setting.canonical(text).unwrap_err();
+            assert!(error.contains(": "), "{error}");
+        }
+    }
+    let mtu = Setting::find("mtu").unwrap();
+    assert_eq!(mtu.canonical("576B").as_deref(), Ok("576"));
+    assert_eq!(
+        mtu.canonical("575").unwrap_err(),
+        "no MTU \"575\": write bytes from 576 to 9000, such as 1500"
+    );
+}
+
+#[test]
+fn the_last_write_repeats() {
+    let writes: Writes = "17B+8087B".parse().unwrap();
+    assert_eq!(
+        [0, 1, 2, 99].map(|number| writes.size(number)),
+        [Some(17), Some(8087), Some(8087), Some(8087)]
+    );
+    assert_eq!(Writes::WHOLE.size(0), None);
+}
+
+#[test]
+fn a_segment_has_what_headers_leave() {
+    let hosts = Hosts::default();
+    assert_eq!((hosts.mss(), hosts.headers()), (1448, 52));
+    let without = Hosts {
+        timestamps: Timestamps::Off,
+        ..hosts
+    };
+    assert_eq!(without.mss(), 1460);
+}
