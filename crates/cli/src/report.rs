@@ -22,7 +22,7 @@ pub(super) struct Report {
     /// Where to write the page [default: report.html in DIR]
     #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
-    /// Write each figure into this folder, too, as SVG and PNG
+    /// Write each figure into this folder, too, as SVG, and as PNG if that is built in
     #[arg(long, value_name = "DIR")]
     figures: Option<PathBuf>,
     /// Draw what this version of the study describes; it must measure the same
@@ -51,7 +51,9 @@ impl Report {
             for FigureFiles { id, svg, png } in figures(&findings).map_err(Failure::Machine)? {
                 let name = file_name(&id);
                 write(&folder.join(format!("{name}.svg")), svg.as_bytes())?;
-                write(&folder.join(format!("{name}.png")), &png)?;
+                if let Some(png) = png {
+                    write(&folder.join(format!("{name}.png")), &png)?;
+                }
             }
         }
         Ok(())

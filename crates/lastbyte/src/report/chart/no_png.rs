@@ -6,11 +6,9 @@ use std::convert::Infallible;
 pub(in super::super) struct Painter(Infallible);
 
 impl Painter {
-    /// # Errors
-    ///
-    /// That it is not there, with the mend.
-    pub(in super::super) fn new() -> Result<Painter, String> {
-        Err("no PNG files can be written: build lastbyte with --features png".to_owned())
+    /// None: drawings are written as they are.
+    pub(in super::super) fn find() -> Result<Option<Painter>, String> {
+        Ok(None)
     }
 
     /// Never called.

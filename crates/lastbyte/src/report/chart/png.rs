@@ -15,7 +15,7 @@ impl Painter {
     /// # Errors
     ///
     /// When the machine has no font, with the mend.
-    pub(in super::super) fn new() -> Result<Painter, String> {
+    pub(in super::super) fn find() -> Result<Option<Painter>, String> {
         let mut fonts = fontdb::Database::new();
         fonts.load_system_fonts();
         let names = |face: &fontdb::FaceInfo| face.families.first().map(|(name, _)| name.clone());
@@ -27,7 +27,7 @@ impl Painter {
             "no font to write PNG files with: install one (apt-get install fonts-dejavu-core)",
         )?;
         fonts.set_sans_serif_family(usual);
-        Ok(Painter(Arc::new(fonts)))
+        Ok(Some(Painter(Arc::new(fonts))))
     }
 
     /// A drawing as PNG.

@@ -24,8 +24,8 @@ pub struct FigureFiles {
     pub id: String,
     /// The drawing.
     pub svg: String,
-    /// The same in dots.
-    pub png: Vec<u8>,
+    /// The same in dots, with the feature `png`.
+    pub png: Option<Vec<u8>>,
 }
 
 /// The figures of a study as files, without those that are tables.
@@ -34,7 +34,7 @@ pub struct FigureFiles {
 ///
 /// When there is no font to draw with, in one line with the mend.
 pub fn figures(findings: &Findings) -> Result<Vec<FigureFiles>, String> {
-    let painter = Painter::new()?;
+    let painter = Painter::find()?;
     let mut files = Vec::new();
     for figure in &described(findings) {
         let drawn = draw(findings, figure);
@@ -44,7 +44,10 @@ pub fn figures(findings: &Findings) -> Result<Vec<FigureFiles>, String> {
         let svg = drawn.chart.file();
         files.push(FigureFiles {
             id: figure.id.clone(),
-            png: painter.png(&svg)?,
+            png: painter
+                .as_ref()
+                .map(|painter| painter.png(&svg))
+                .transpose()?,
             svg,
         });
     }
