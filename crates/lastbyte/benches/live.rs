@@ -10,8 +10,9 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use lastbyte::lab::{self, LiveEngine, PreparedArm, Progress, expected};
+use lastbyte::lab::{self, LiveEngine, PreparedArm, Progress};
 use lastbyte::results::Sample;
+use lastbyte::results::expected;
 use lastbyte::study::{Arm, Cell, Experiment};
 use lastbyte_flights::Compute;
 use lastbyte_link::{Bytes, Direction, Link, parse_duration};

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::common::{Ended, at, lastbyte, need_live_engine, run};
-use lastbyte::lab::expected;
 use lastbyte::report::validation::SCHEMA;
 use lastbyte::results::Wire;
+use lastbyte::results::expected;
 use lastbyte::study::{Cell, RecordSize};
 use lastbyte_flights::Compute;
 use lastbyte_link::{Bytes, Direction, Link};

@@ -12,9 +12,11 @@ use std::time::Duration;
 use crate::common::{Ended, run};
 use lastbyte::kernel;
 use lastbyte::lab::{
-    self, Ending, Engine, Finished, PreparedArm, Progress, Runner, VirtualEngine, Watcher, expected,
+    self, Ending, Engine, Finished, PreparedArm, Progress, Runner, VirtualEngine, Watcher,
 };
-use lastbyte::results::{Dataset, Folder, Manifest, Metric, Row, Sample, Start, Validity};
+use lastbyte::results::{
+    Dataset, Folder, Manifest, Metric, Row, Sample, Start, Validity, expected,
+};
 use lastbyte::study::Study;
 use lastbyte_flights::Compute;
 use lastbyte_link::Bytes;

@@ -16,11 +16,11 @@ use nix::time::{ClockId, clock_gettime};
 use pqtlsad::Part;
 use serde::{Deserialize, Serialize};
 
-use super::connection::REQUEST;
 use super::{PreparedArm, environment};
 use crate::kernel::digest::sha256;
 use crate::results::{CpuCosts, Flights, RecordCost};
 use crate::study::Arm;
+use crate::study::exchange::REQUEST;
 
 /// What an arm's TLS costs on this machine, in memory: the CPU time of each step, in caches that
 /// are warm. The machine's noise shows in the spread, and medians keep clear of it.

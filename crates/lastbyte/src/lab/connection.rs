@@ -11,12 +11,9 @@ use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 
-use lastbyte_flights::Records;
 use lastbyte_link::{Time, Toward};
 use lastbyte_tls::observer::{Observer, Side};
-use lastbyte_tls::{
-    Connection, KeyLog, MAX_EARLY_DATA, MAX_PLAINTEXT, Progress, Resumption, TlsError,
-};
+use lastbyte_tls::{Connection, KeyLog, Progress, Resumption, TlsError};
 use nix::sys::epoll::EpollFlags;
 
 use super::boundary::RecordBoundary;
@@ -24,11 +21,9 @@ use super::dns::{Delivery, Question, ResolverAnswer, Step};
 use super::shortcuts::{LOW_WATER, Wakes};
 use super::{shared, sys};
 use crate::results::{CpuCosts, Dns, Outcome, TcpStats, Times};
-use crate::study::{Arm, Cell, Flush, RecordSize, Writes};
+use crate::study::exchange::{Cut, REQUEST, early_upload};
+use crate::study::{Arm, Cell, Flush, Writes};
 
-/// The request: what a client asks for is known, so its content does not matter.
-pub(crate) const REQUEST: &[u8] =
-    b"GET /object HTTP/1.1\r\nHost: server.example\r\nAccept: */*\r\n\r\n";
 /// Ciphertext that waits in memory at most. A response up to this size is one `write`.
 const MAX_PENDING: usize = 1 << 20;
 /// Larger than a receive buffer's worth of one wake-up at the rates of interest.
@@ -104,12 +99,6 @@ pub(crate) struct Flushes {
     flush: Flush,
     /// The first part of the ClientHello that leaves in a `write` of its own, in bytes.
     client_hello_split: Option<u16>,
-}
-
-/// How much of the body of a first request is early data, where that is sent: as much as servers take,
-/// after the head.
-pub(super) fn early_upload(upload: u64) -> u64 {
-    upload.min(u64::from(MAX_EARLY_DATA) - REQUEST.len() as u64)
 }
 
 /// Keeps packets from a socket for as long as a system call on it takes.
@@ -818,40 +807,6 @@ impl ServerState {
     }
 }
 
-/// How payload is cut into records.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Cut {
-    /// Payload of the first record, at most.
-    pub(crate) first: usize,
-    /// Of each later one.
-    pub(crate) later: usize,
-}
-
-impl Cut {
-    /// As an arm says, over the segments of a cell.
-    pub(crate) fn new(size: RecordSize, cell: &Cell) -> Cut {
-        match size {
-            RecordSize::FirstSegment => Cut {
-                first: cell.hosts.mss() - Records::OVERHEAD,
-                later: MAX_PLAINTEXT,
-            },
-            RecordSize::Fixed(size) => Cut {
-                first: size.into(),
-                later: size.into(),
-            },
-        }
-    }
-
-    /// Payload of the record that starts at offset `sent` of a response of `data` bytes.
-    pub(crate) fn payload(self, sent: u64, data: u64) -> usize {
-        let limit = match sent {
-            0 => self.first,
-            _ => self.later,
-        };
-        usize::try_from(data - sent).map_or(limit, |left| left.min(limit))
-    }
-}
-
 impl End {
     fn new(socket: TcpStream, tls: Box<dyn Connection>, flush: Flush) -> Self {
         Self {
@@ -1038,6 +993,3 @@ pub(crate) fn spend(cost: Duration) {
 fn text(error: impl ToString) -> String {
     error.to_string()
 }
-
-#[cfg(test)]
-mod tests;

@@ -37,10 +37,10 @@ use super::shared::Shared;
 use super::shortcuts::{Shortcuts, Wakes};
 use super::starts::Starts;
 use super::surroundings::{MAX_CONNECTIONS, Surroundings, client_address};
-use super::{DnsError, LabError, expected, sys};
+use super::{DnsError, LabError, sys};
 use crate::results::{
     CpuCosts, EarlyData, EngineReport, HelloDigest, Lateness, Look, Outcome, Percentile,
-    Resumption, Row, Sample, Validity, Wire, look,
+    Resumption, Row, Sample, Validity, Wire, expected_duration, look,
 };
 use crate::study::{Cell, Experiment, Work};
 
@@ -257,7 +257,7 @@ impl<'a> LiveEngine<'a> {
 
     /// A sample of which nothing is measured yet.
     fn begin(&self, prepared: &PreparedArm, cell: &Cell, cost: &Cost) -> Growing {
-        let duration = expected::duration(&cost.wire, cell, prepared.arm.record_size)
+        let duration = expected_duration(&cost.wire, cell, prepared.arm.record_size)
             .min(self.experiment.timeout);
         let concurrency = self.concurrency(duration, cost);
         Growing::new(concurrency, duration + cost.endpoint)

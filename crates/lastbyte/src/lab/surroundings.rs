@@ -18,7 +18,7 @@ use super::LabError;
 use super::dns::Sides;
 use super::netlink::{Netlink, Prefix};
 use super::sys;
-use crate::study::{Buffers, Cell, Hosts, Timestamps};
+use crate::study::{Cell, Hosts, Timestamps};
 
 /// RFC 2544 reserves 198.18.0.0/15 for benchmarks.
 pub(crate) const CLIENTS: Prefix = prefix(18, 0, 0, 16);
@@ -65,7 +65,7 @@ pub(crate) fn sysctls_of(hosts: &Hosts) -> [(&'static str, String); 3] {
         Timestamps::Off => "0",
         Timestamps::On => "1",
     };
-    let buffers = buffer_sizes(hosts.buffers);
+    let buffers = hosts.buffers.sizes();
     let sizes = |begin, most| format!("4096 {begin} {most}");
     [
         ("net/ipv4/tcp_timestamps", timestamps.to_owned()),
@@ -75,15 +75,6 @@ pub(crate) fn sysctls_of(hosts: &Hosts) -> [(&'static str, String); 3] {
         ),
         ("net/ipv4/tcp_wmem", sizes(buffers.send, buffers.send_most)),
     ]
-}
-
-/// How large buffers are. Linux's own follow the window, but then a receiver acknowledges, and a sender sends,
-/// depending on how soon its process runs, which in real time is the machine's noise.
-pub(crate) fn buffer_sizes(buffers: Buffers) -> lastbyte_flights::Buffers {
-    match buffers {
-        Buffers::Linux => lastbyte_flights::Buffers::LINUX,
-        Buffers::Large => lastbyte_flights::Buffers::LARGE,
-    }
 }
 
 /// Two namespaces and their devices.

@@ -5,6 +5,7 @@ pub(crate) mod check;
 mod costs;
 mod dataset;
 mod environment;
+mod expected;
 pub mod family;
 #[cfg(test)]
 pub(crate) mod fixtures;
@@ -31,6 +32,8 @@ pub(crate) use check::check_wire;
 pub use costs::{CpuCosts, CpuCostsError, Flights, Picoseconds, RecordCost};
 pub use dataset::{Dataset, Samples};
 pub use environment::{Environment, Host};
+pub use expected::expected;
+pub(crate) use expected::expected_duration;
 pub use folder::{Folder, FolderError, Manifest, Start, file_name};
 pub use look::{Fault, Look, Vague, look};
 pub(crate) use measurements::gather;

@@ -14,6 +14,7 @@ use lastbyte_flights::{flights_needed, segments};
 use lastbyte_link::Bytes;
 
 use super::change::Since;
+use super::expected::linux_buffers_matter;
 use super::family;
 use super::look::{self, Look};
 use super::stats::{self, Estimate, Level, Percent, Percentiles, Series};
@@ -71,6 +72,8 @@ pub struct ArmSummary {
     pub failures: Vec<(String, u32)>,
     /// Message sizes and what was negotiated; `None` if no connection completed.
     pub wire: Option<WireSummary>,
+    /// Whether Linux's own buffers, in place of the cell's, would change the last byte by more than 1 %.
+    pub(super) linux_buffers_matter: bool,
     /// SHA-256 of the certificates as sent, in hex.
     pub chain_digest: String,
     /// How the engine fared.
@@ -454,6 +457,9 @@ fn summarise(
                 connections: count(sample.rows.len()),
                 failures: failures(&sample.rows),
                 wire: WireSummary::of(&sample.rows, cell),
+                linux_buffers_matter: (sample.rows.iter())
+                    .find(|row| row.outcome == Outcome::Completed)
+                    .is_some_and(|row| linux_buffers_matter(&row.wire, cell, arm.record_size)),
                 chain_digest: sample.chain_digest.clone(),
                 engine: sample.engine.clone(),
                 connect,

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use lastbyte_link::Seed;
+use lastbyte_link::{Direction, Link, Seed};
 
 use super::fixtures::{CLASSICAL, HYBRID, MIXED, cell, experiment, samples};
 use super::*;
-use crate::study::{Cell, Connections, Experiment, Until};
+use crate::study::{Buffers, Cell, Connections, Experiment, Hosts, Until};
 
 fn results(arms: &[&str], cells: Vec<Cell>, connections: u32) -> (Experiment, Vec<Sample>) {
     let experiment = experiment(arms, cells, connections);
@@ -484,6 +484,28 @@ mod warning {
         // 1 - 0.86^2 is 26 %.
         assert!(matches!(*cliffs("14%", 1000), [(750, _)]));
         assert_eq!(cliffs("100%", 1000), []);
+    }
+
+    #[test]
+    fn buffers_that_would_bind() {
+        let told = |initcwnd, buffers| {
+            let cell = Cell {
+                link: Link::symmetric(Duration::from_millis(35), Direction::default()),
+                initcwnd,
+                hosts: Hosts {
+                    buffers,
+                    ..Hosts::default()
+                },
+                ..cell("0%", "200KiB")
+            };
+            let warnings = summary(&results(&[CLASSICAL], vec![cell], 100)).warnings;
+            warnings
+                .iter()
+                .any(|warning| warning.problem == Problem::Buffers)
+        };
+        assert!(!told(10, Buffers::Large));
+        assert!(told(48, Buffers::Large));
+        assert!(!told(48, Buffers::Linux));
     }
 
     #[test]

@@ -85,6 +85,8 @@ pub enum Problem {
         /// The connection just above it.
         above: Duration,
     },
+    /// Linux's own buffers would bind, by flight arithmetic.
+    Buffers,
     /// Results that are compared with were measured otherwise.
     OtherThen {
         /// What they are called.
@@ -122,7 +124,7 @@ pub enum Problem {
 /// Finds what to mind, the gravest first.
 pub(super) fn warnings(experiment: &Experiment, cells: &[CellSummary]) -> Vec<Warning> {
     let mut warnings: Vec<Warning> = Vec::new();
-    for find in [invalid, failures, imprecise, cliffs, too_few, gaps] {
+    for find in [invalid, failures, imprecise, cliffs, too_few, gaps, buffers] {
         for cell in cells {
             for problem in find(experiment, cell) {
                 let index = warnings
@@ -231,6 +233,11 @@ impl fmt::Display for Problem {
                  where: compare other percentiles, or measure more connections",
                 milliseconds(*below),
                 milliseconds(*above)
+            ),
+            Problem::Buffers => write!(
+                f,
+                "with Linux's own buffers the last byte would come at another time, by more than 1 % even \
+                 without loss: ask with `--buffers linux` (in a study, buffers = \"linux\"), too"
             ),
             Problem::OtherThen {
                 name,
@@ -359,6 +366,11 @@ fn too_few(experiment: &Experiment, cell: &CellSummary) -> Vec<Problem> {
         }],
         None => Vec::new(),
     }
+}
+
+fn buffers(_: &Experiment, cell: &CellSummary) -> Vec<Problem> {
+    let bind = cell.arms.iter().any(|arm| arm.linux_buffers_matter);
+    bind.then_some(Problem::Buffers).into_iter().collect()
 }
 
 fn gaps(experiment: &Experiment, cell: &CellSummary) -> Vec<Problem> {

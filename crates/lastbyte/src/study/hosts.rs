@@ -223,6 +223,17 @@ pub enum Buffers {
 
 named!(Buffers, "buffers", { Linux => "linux", Large => "large" });
 
+impl Buffers {
+    /// How large they are. Linux's own follow the window, but then a receiver acknowledges, and a sender sends,
+    /// depending on how soon its process runs, which in real time is the machine's noise.
+    pub fn sizes(self) -> lastbyte_flights::Buffers {
+        match self {
+            Buffers::Linux => lastbyte_flights::Buffers::LINUX,
+            Buffers::Large => lastbyte_flights::Buffers::LARGE,
+        }
+    }
+}
+
 /// Who cuts super-packets up (TCP segmentation offload).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tso {

@@ -6,6 +6,7 @@ mod cell;
 mod connections;
 mod delivery;
 mod distribution;
+pub(crate) mod exchange;
 mod figure;
 pub mod file;
 mod hosts;

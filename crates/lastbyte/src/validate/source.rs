@@ -10,9 +10,8 @@ use lastbyte_link::{Bytes, Direction};
 
 use super::Connections;
 use super::margin::has_loss;
-use crate::lab::expected;
 use crate::results::{
-    CpuCosts, Dataset, FolderError, Metric, Outcome, Row, Sample, Validity, Wire,
+    CpuCosts, Dataset, FolderError, Metric, Outcome, Row, Sample, Validity, Wire, expected,
 };
 use crate::study::{Arm, Cell, CpuTime, DnsDelivery, RecordSize};
 

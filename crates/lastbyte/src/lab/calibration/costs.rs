@@ -5,8 +5,8 @@ use std::time::Duration;
 use lastbyte_flights::Compute;
 use lastbyte_link::Bytes;
 
-use crate::lab::connection::{Cut, REQUEST};
 use crate::results::{CpuCosts, Picoseconds, RecordCost};
+use crate::study::exchange::{Cut, REQUEST};
 use crate::study::{Cell, RecordSize};
 
 impl CpuCosts {

@@ -5,8 +5,8 @@ use lastbyte_pki::Store;
 use proptest::prelude::*;
 
 use super::*;
-use crate::lab::connection::Cut;
 use crate::results::Picoseconds;
+use crate::study::exchange::Cut;
 use crate::study::{Cell, RecordSize};
 
 fn prepared(arm: &str, cache: &Path) -> PreparedArm {

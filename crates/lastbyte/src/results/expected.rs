@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use lastbyte_flights::{Compute, Exchange, Path, Records, Request, Timeline, timeline};
 
-use super::connection::{Cut, REQUEST, early_upload};
-use super::surroundings::buffer_sizes;
-use crate::results::{EarlyData, Wire};
-use crate::study::{Cell, RecordSize, Writes};
+use super::{EarlyData, Wire};
+use crate::study::exchange::{Cut, REQUEST, early_upload};
+use crate::study::{Buffers, Cell, RecordSize, Writes};
 
 /// When what happens on a connection without loss and jitter. `wire` is what an observer
 /// saw of a handshake of the arm, `compute` the time that its steps take in memory.
@@ -64,7 +63,7 @@ pub fn expected(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Comp
         headers: cell.hosts.headers(),
         client_initcwnd: cell.client_initcwnd,
         server_initcwnd: cell.initcwnd,
-        buffers: buffer_sizes(cell.hosts.buffers),
+        buffers: cell.hosts.buffers.sizes(),
     };
     timeline(&exchange, &path)
 }
@@ -108,8 +107,21 @@ impl Response {
 }
 
 /// About how long one connection takes.
-pub(crate) fn duration(wire: &Wire, cell: &Cell, record_size: RecordSize) -> Duration {
+pub(crate) fn expected_duration(wire: &Wire, cell: &Cell, record_size: RecordSize) -> Duration {
     expected(wire, cell, record_size, Compute::default())
         .ttlb
         .max(cell.link.rtt() * 2)
+}
+
+/// Whether Linux's own buffers, in place of those of the cell, would have the last byte come more than 1 %
+/// earlier or later, by arithmetic without loss.
+pub(super) fn linux_buffers_matter(wire: &Wire, cell: &Cell, record_size: RecordSize) -> bool {
+    if cell.hosts.buffers == Buffers::Linux {
+        return false;
+    }
+    let mut linux = cell.clone();
+    linux.hosts.buffers = Buffers::Linux;
+    let last_byte = |cell| expected(wire, cell, record_size, Compute::default()).ttlb;
+    let (one, other) = (last_byte(cell), last_byte(&linux));
+    one.abs_diff(other) > one / 100
 }
