@@ -54,7 +54,8 @@ impl Arm {
         let exchange = Exchange {
             client_hello: RECORD_HEADER + self.client_hello,
             server_flight: server + RECORD_HEADER + CHANGE_CIPHER_SPEC + 4 * Records::OVERHEAD,
-            client_finish: CHANGE_CIPHER_SPEC + FINISHED + REQUEST + 2 * Records::OVERHEAD,
+            client_finish: CHANGE_CIPHER_SPEC + FINISHED + Records::OVERHEAD,
+            first_request: REQUEST + Records::OVERHEAD,
             response: records.wire_bytes(data_kib * 1024),
             first_record: records.first_wire_bytes(data_kib * 1024),
             ..Exchange::default()

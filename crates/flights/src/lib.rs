@@ -59,9 +59,10 @@
 //!   sender.
 //! - The end of slow start: `ssthresh` is infinite, and CUBIC's HyStart is left out. Without loss
 //!   it ends slow start when the window covers the path, and no longer matters.
-//! - What crosses on the way: session tickets while a client uploads, or what a client sends before
-//!   its Finished, such as rustls' change_cipher_spec, which takes a place in its window until it is
-//!   acknowledged.
+//! - What a client sends before its Finished, such as rustls' change_cipher_spec, which takes a place in its
+//!   window until it is acknowledged.
+//! - Tail loss probes (`tcp_schedule_loss_probe`), which send a segment twice where one takes longer than two
+//!   round trips on the link: 9000 bytes at 3 Mbit/s and an RTT of 10 ms.
 //! - GSO (`tcp_tso_should_defer` may hold back part of a window), GRO and pacing: each segment
 //!   leaves on its own, as soon as the window allows it.
 //! - The adaption of the 40 ms to the gaps between segments (`icsk_ack.ato`).

@@ -64,7 +64,8 @@ pub(crate) enum Follows {
 /// What became of a message.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delivery {
-    written: Duration,
+    /// When its sender writes it, once that is known.
+    written: Option<Duration>,
     /// How many of its bytes were there, and when.
     arrivals: Vec<(usize, Duration)>,
 }
@@ -85,7 +86,8 @@ impl Delivery {
         let index = self
             .arrivals
             .partition_point(|(received, _)| *received < bytes.min(all));
-        self.arrivals.get(index).map_or(self.written, |(_, at)| *at)
+        let arrival = self.arrivals.get(index).map(|(_, at)| *at);
+        arrival.or(self.written).unwrap_or_default()
     }
 }
 
@@ -102,7 +104,8 @@ impl Walk {
     pub(crate) fn written(&self, message: usize) -> Duration {
         self.deliveries
             .get(message)
-            .map_or(self.connect, |delivery| delivery.written)
+            .and_then(|delivery| delivery.written)
+            .unwrap_or(self.connect)
     }
 
     /// When the first `bytes` of a message were there, or all of it if it has less.
@@ -192,8 +195,6 @@ struct Packet {
 struct Connection {
     messages: Vec<Message>,
     deliveries: Vec<Delivery>,
-    /// How many messages are written or planned to be.
-    begun: usize,
     /// How many are received as a whole, with all before them.
     finished: usize,
     client: End,
@@ -213,7 +214,6 @@ impl Connection {
         Connection {
             deliveries: vec![Delivery::default(); messages.len()],
             messages,
-            begun: 0,
             finished: 0,
             client: End::new(&path.link.forward, path, Sender::Client),
             server: End::new(&path.link.backward, path, Sender::Server),
@@ -245,8 +245,8 @@ impl Connection {
     /// a message has writes of its own.
     fn begin_messages(&mut self, mut now: Time) {
         let mut together: Vec<(Sender, usize)> = Vec::new();
-        while let Some(message) = self.messages.get(self.begun).cloned()
-            && self.is_due(self.begun, message.follows)
+        while let Some(index) = self.next_due()
+            && let Some(message) = self.messages.get(index).cloned()
         {
             if together
                 .last()
@@ -255,10 +255,9 @@ impl Connection {
                 self.plan_writes(&mut together, now);
             }
             now = now + message.compute;
-            if let Some(delivery) = self.deliveries.get_mut(self.begun) {
-                delivery.written = elapsed(now);
+            if let Some(delivery) = self.deliveries.get_mut(index) {
+                delivery.written = Some(elapsed(now));
             }
-            self.begun += 1;
             self.finish_messages();
             match together.last_mut() {
                 _ if message.bytes == 0 => {}
@@ -278,19 +277,43 @@ impl Connection {
         }
     }
 
+    /// The first message that is due and not begun: each end begins its own in their order.
+    fn next_due(&self) -> Option<usize> {
+        let mut senders = vec![Sender::Client, Sender::Server];
+        for index in self.finished..self.messages.len() {
+            let message = self.messages.get(index)?;
+            if self.has_begun(index) || !senders.contains(&message.sender) {
+                continue;
+            }
+            if self.is_due(index, message.follows) {
+                return Some(index);
+            }
+            senders.retain(|sender| *sender != message.sender);
+            if senders.is_empty() {
+                break;
+            }
+        }
+        None
+    }
+
+    fn has_begun(&self, index: usize) -> bool {
+        let delivery = self.deliveries.get(index);
+        delivery.is_some_and(|delivery| delivery.written.is_some())
+    }
+
     fn is_due(&self, index: usize, follows: Follows) -> bool {
         match follows {
             Follows::All => self.finished == index,
             Follows::Part { message, bytes } => {
-                let delivery = self.deliveries.get(message);
-                delivery.is_some_and(|delivery| delivery.received() >= bytes)
+                let received = self.deliveries.get(message).map(Delivery::received);
+                self.has_begun(message) && received.is_some_and(|received| received >= bytes)
             }
         }
     }
 
     /// Counts those that have come to their end.
     fn finish_messages(&mut self) {
-        while self.finished < self.begun && self.missing(self.finished) == 0 {
+        while self.has_begun(self.finished) && self.missing(self.finished) == 0 {
             self.finished += 1;
         }
     }
@@ -367,11 +390,19 @@ impl Connection {
 
     /// The application reads. What one end sends comes in the order in which it was written.
     fn deliver(&mut self, receiver: Sender, mut payload: usize, now: Time) {
-        for index in self.finished..self.begun {
-            let is_sent = (self.messages.get(index)).is_some_and(|sent| sent.sender != receiver);
+        for index in self.finished..self.messages.len() {
+            if self
+                .messages
+                .get(index)
+                .is_none_or(|sent| sent.sender == receiver)
+            {
+                continue;
+            }
+            if payload == 0 || !self.has_begun(index) {
+                break;
+            }
             let part = self.missing(index).min(payload);
             if let Some(delivery) = self.deliveries.get_mut(index)
-                && is_sent
                 && part > 0
             {
                 delivery.receive(part, elapsed(now));

@@ -19,17 +19,18 @@ pub struct Exchange {
     pub second_client_hello: usize,
     /// ServerHello to Finished.
     pub server_flight: usize,
-    /// The client's Finished, after its certificate if it sends one, and what of the first request was no
-    /// early data.
+    /// The client's Finished, after its certificate if it sends one.
     pub client_finish: usize,
+    /// What of the first request leaves with that: all that is no early data.
+    pub first_request: usize,
     /// The body of a request.
     pub upload: usize,
-    /// Session tickets, which leave with the first response.
+    /// Session tickets, which answer the client's Finished.
     pub tickets: usize,
     /// The response; none is asked for when it is 0.
     pub response: usize,
     /// The writes that a response leaves in: the first ones, of which the last that is not 0 repeats. All of it
-    /// is one write, and the tickets before it, if there are none.
+    /// is one write if there are none.
     pub writes: [usize; 6],
     /// The first record of the response: it can't be read before its last byte.
     pub first_record: usize,
@@ -229,7 +230,7 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
         follows: Follows::All,
         writes: Vec::new(),
     };
-    let response = |before| writes(before, exchange);
+    let after = |message, bytes| Follows::Part { message, bytes };
     use Sender::{Client, Server};
     let mut messages = vec![message(Client, exchange.client_hello, compute.client_hello)];
     if exchange.hello_retry_request > 0 {
@@ -238,92 +239,86 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
             message(Client, exchange.second_client_hello, compute.client_hello),
         ]);
     }
-    let flight = messages.len();
-    messages.push(Message {
-        follows: match exchange.early_data {
-            0 => Follows::All,
-            // The server does not wait for the rest.
-            early => Follows::Part {
-                message: flight - 1,
-                bytes: exchange.client_hello.saturating_sub(early),
+    let hello = messages.len() - 1;
+    let (flight, finish) = (hello + 1, hello + 2);
+    let request = exchange.client_finish + exchange.first_request;
+    messages.extend([
+        Message {
+            follows: match exchange.early_data {
+                0 => Follows::All,
+                // The server does not wait for the rest.
+                early => after(hello, exchange.client_hello.saturating_sub(early)),
             },
+            ..message(Server, exchange.server_flight, compute.server_flight)
         },
-        ..message(Server, exchange.server_flight, compute.server_flight)
-    });
-    match exchange.request {
-        Request::AfterHandshake => messages.extend([
-            Message {
-                // The client may not have sent all early data.
-                follows: Follows::Part {
-                    message: flight,
-                    bytes: exchange.server_flight,
-                },
-                ..message(Client, exchange.client_finish, compute.client_finish)
-            },
-            Message {
-                writes: response(exchange.tickets),
-                ..message(
-                    Server,
-                    exchange.tickets + exchange.response,
-                    compute.response,
-                )
-            },
-        ]),
-        // The client's Finished is small, and nobody waits for it, nor for the tickets that answer it.
-        Request::EarlyData => messages.push(Message {
-            follows: Follows::Part {
-                message: flight - 1,
-                bytes: exchange.client_hello,
-            },
-            writes: response(0),
-            ..message(Server, exchange.response, compute.response)
-        }),
-    }
-    let first_response = messages.len() - 1;
+        Message {
+            // The client may not have sent all early data.
+            follows: after(flight, exchange.server_flight),
+            ..message(Client, request, compute.client_finish)
+        },
+    ]);
+    let tickets = |compute| Message {
+        follows: after(finish, exchange.client_finish),
+        ..message(Server, exchange.tickets, compute)
+    };
+    let response = |request, request_bytes, compute| Message {
+        follows: after(request, request_bytes),
+        writes: writes(exchange),
+        ..message(Server, exchange.response, compute)
+    };
+    let first_response = match exchange.request {
+        Request::AfterHandshake => {
+            messages.push(tickets(compute.response));
+            messages.push(response(finish, request, Duration::ZERO));
+            finish + 2
+        }
+        // Nobody waits for the client's Finished, nor for the tickets.
+        Request::EarlyData => {
+            messages.push(response(hello, exchange.client_hello, compute.response));
+            messages.push(tickets(Duration::ZERO));
+            finish + 1
+        }
+    };
+    let mut last_response = first_response;
     for _ in 0..exchange.later_requests {
+        let request = messages.len();
         messages.extend([
-            message(Client, exchange.later_request, exchange.think),
             Message {
-                writes: response(0),
-                ..message(Server, exchange.response, Duration::ZERO)
+                follows: after(last_response, exchange.response),
+                ..message(Client, exchange.later_request, exchange.think)
             },
+            response(request, exchange.later_request, Duration::ZERO),
         ]);
+        last_response = request + 1;
     }
     let walk = tcp::walk(messages, path);
     let arrived = |message: usize, bytes| walk.arrived(message, bytes);
-    let (handshake, before_response) = match exchange.request {
-        Request::AfterHandshake => (walk.written(flight + 1), exchange.tickets),
-        Request::EarlyData => (
-            arrived(flight, exchange.server_flight) + compute.client_finish,
-            0,
-        ),
-    };
+    let handshake = walk.written(finish);
     let first_record = exchange.first_record.min(exchange.response);
-    let last = walk.deliveries.len() - 1;
     Timeline {
         connect: walk.connect,
         handshake,
-        ttfb: (exchange.response > 0)
-            .then(|| arrived(first_response, before_response + first_record)),
+        // The client reads a response after its own Finished.
+        ttfb: (exchange.response > 0).then(|| arrived(first_response, first_record).max(handshake)),
         ttlb: match (exchange.response, exchange.upload) {
             (0, 0) => handshake,
             (0, _) => match exchange.request {
-                Request::AfterHandshake => arrived(flight + 1, exchange.client_finish),
-                Request::EarlyData => arrived(flight - 1, exchange.client_hello),
+                Request::AfterHandshake => arrived(finish, request),
+                Request::EarlyData => arrived(hello, exchange.client_hello),
             },
-            _ => arrived(last, usize::MAX),
+            _ => arrived(last_response, usize::MAX).max(handshake),
         },
         flights: walk.flights,
     }
 }
 
-/// The writes of a response with so many bytes `before` it; empty if it is one.
-fn writes(before: usize, exchange: &Exchange) -> Vec<usize> {
+/// The writes of a response; empty if it is one.
+fn writes(exchange: &Exchange) -> Vec<usize> {
     let sizes = exchange.writes.iter().copied().take_while(|size| *size > 0);
     let Some(last) = sizes.clone().last() else {
         return Vec::new();
     };
-    let mut writes: Vec<usize> = (before > 0).then_some(before).into_iter().collect();
+    let mut writes = Vec::new();
     let mut left = exchange.response;
     let mut sizes = sizes.chain(std::iter::repeat(last));
     while let Some(size) = sizes.next().filter(|_| left > 0) {

@@ -14,6 +14,7 @@ mod options;
 mod peers;
 mod privileges;
 mod regression;
+mod relations;
 mod report;
 mod rows;
 mod run;
