@@ -410,7 +410,7 @@ fn hosts_that_can_not_be_are_refused_with_the_mend() {
     }
     assert_eq!(
         refused("x25519/ecdsa-p256", &["--gso", "on", "--tso", "off"]),
-        "lastbyte: the live engine has no super-packets to cut up (tso = \"off\"), which measure \"compare\" \
-         asks for: use --engine virtual"
+        "lastbyte: the live engine has no super-packets (gso = \"on\"), which measure \"compare\" asks for: \
+         use --engine virtual"
     );
 }

@@ -221,7 +221,12 @@ fn wrong_input_ends_with_2() {
         ),
         (&path("binary.csv"), &good, "", "can't read "),
         (&no_column, &good, "", "missing field `ttlb_ns`"),
-        (&no_number, &good, "", "line: 2"),
+        (
+            &no_number,
+            &good,
+            "",
+            "line 2: data_bytes: \"50KiB\" is no whole number",
+        ),
         (
             &no_name,
             &good,

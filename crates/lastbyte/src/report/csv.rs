@@ -7,7 +7,7 @@ use crate::results::{
     ArmSummary, CellSummary, Estimate, Measured, Metric, MetricSummary, Pairing, Percent,
     Percentile, Role, Since, Summary, Validity,
 };
-use crate::study::SETTINGS;
+use crate::study::{Cell, Parameter, ParameterColumn, ParameterValue};
 
 /// One line for each cell, arm and metric, after a line with the names of the fields: what was
 /// measured, then for each percentile its time in milliseconds, its increase over the baseline in
@@ -48,7 +48,7 @@ fn names(percentiles: &[Percentile]) -> Vec<String> {
         "increase_low_percent",
         "increase_high_percent",
     ];
-    let places = [
+    const LINK: [&str; 9] = [
         "rtt_ms",
         "forward_rate_bps",
         "backward_rate_bps",
@@ -58,18 +58,8 @@ fn names(percentiles: &[Percentile]) -> Vec<String> {
         "backward_loss_model",
         "forward_jitter_ms",
         "backward_jitter_ms",
-        "initcwnd",
-        "client_initcwnd",
-        "congestion",
-        "data_bytes",
-        "upload_bytes",
-        "requests",
-        "think_ms",
-        "mtu",
-        "timestamps",
-        "buffers",
-        "tso",
-        "writes",
+    ];
+    const SAMPLE: [&str; 6] = [
         "arm",
         "baseline",
         "valid",
@@ -82,9 +72,10 @@ fn names(percentiles: &[Percentile]) -> Vec<String> {
             .iter()
             .map(move |name| format!("{percentile}_{name}"))
     });
-    places
-        .into_iter()
-        .map(str::to_owned)
+    let parameters = Parameter::columns().map(|(parameter, column)| name(parameter, column));
+    (LINK.map(str::to_owned).into_iter())
+        .chain(parameters)
+        .chain(SAMPLE.map(str::to_owned))
         .chain(estimates)
         .collect()
 }
@@ -136,17 +127,8 @@ fn fields(
     fields.extend(both.map(|way| way.loss.mean().fraction().to_string()));
     fields.extend(both.map(|way| way.loss.model().unwrap_or_default()));
     fields.extend(both.map(|way| milliseconds(way.jitter).to_string()));
-    fields.extend([
-        cell.cell.initcwnd.to_string(),
-        cell.cell.client_initcwnd.to_string(),
-        cell.cell.congestion.to_string(),
-        cell.cell.data.0.to_string(),
-        cell.cell.upload.0.to_string(),
-        cell.cell.requests.to_string(),
-        milliseconds(cell.cell.think).to_string(),
-    ]);
-    let hosts = SETTINGS.iter();
-    fields.extend(hosts.map(|setting| (setting.of)(&cell.cell.hosts)));
+    let parameters = Parameter::columns();
+    fields.extend(parameters.map(|(parameter, _)| field(parameter, &cell.cell)));
     fields.extend([
         arm.label.clone(),
         (arm.role == Role::Baseline).to_string(),
@@ -169,6 +151,22 @@ fn fields(
         }));
     }
     fields
+}
+
+/// A time is in milliseconds.
+fn name(parameter: Parameter, column: &ParameterColumn) -> String {
+    match column.name.ends_with("_ns") {
+        true => format!("{parameter}_ms"),
+        false => column.name.to_owned(),
+    }
+}
+
+fn field(parameter: Parameter, cell: &Cell) -> String {
+    match parameter.value(cell) {
+        Some(ParameterValue::Bytes(bytes)) => bytes.0.to_string(),
+        Some(ParameterValue::Time(time)) => milliseconds(time).to_string(),
+        _ => parameter.of(cell),
+    }
 }
 
 fn estimate<T: Copy>(measured: Option<&Measured<T>>, text: fn(T) -> String) -> [String; 3] {

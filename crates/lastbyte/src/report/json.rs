@@ -5,7 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use lastbyte_link::{Direction, Probability, Rate};
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 use super::answer::answer;
 use super::text;
@@ -15,7 +16,7 @@ use crate::results::{
     Moment, Pairing, Percent, Percentile, Resumption, Role, Since, Summary, Typical, Validity,
     WireSummary,
 };
-use crate::study::{Cell, Connections, SETTINGS};
+use crate::study::{Cell, Connections, Parameter, ParameterValue};
 
 /// The JSON Schema of the document.
 pub const SCHEMA: &str = include_str!("../../schemas/compare-1.schema.json");
@@ -138,17 +139,8 @@ struct CellDocument<'a> {
     jitter_ms: Option<f64>,
     forward: DirectionDocument,
     backward: DirectionDocument,
-    initcwnd: u32,
-    client_initcwnd: u32,
-    congestion: &'static str,
-    preset: &'static str,
-    gso: &'static str,
     #[serde(flatten)]
-    hosts: BTreeMap<&'static str, String>,
-    data_bytes: u64,
-    upload_bytes: u64,
-    requests: u32,
-    think_ms: f64,
+    parameters: Parameters<'a>,
     arms: Vec<ArmDocument<'a>>,
     increase_percent: Vec<IncreaseDocument<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -361,16 +353,7 @@ impl<'a> CellDocument<'a> {
             .map(milliseconds),
             forward: DirectionDocument::new(forward),
             backward: DirectionDocument::new(backward),
-            initcwnd: cell.initcwnd,
-            client_initcwnd: cell.client_initcwnd,
-            congestion: cell.congestion.name(),
-            preset: cell.preset.name(),
-            gso: cell.gso.name(),
-            hosts: hosts(cell),
-            data_bytes: cell.data.0,
-            upload_bytes: cell.upload.0,
-            requests: cell.requests,
-            think_ms: milliseconds(cell.think),
+            parameters: Parameters(cell),
             arms,
             increase_percent,
             change_percent,
@@ -378,12 +361,33 @@ impl<'a> CellDocument<'a> {
     }
 }
 
-/// How the hosts of a cell are set, as a study would say it.
-pub(super) fn hosts(cell: &Cell) -> BTreeMap<&'static str, String> {
-    let settings = SETTINGS.iter();
-    settings
-        .map(|setting| (setting.name, (setting.of)(&cell.hosts)))
-        .collect()
+/// The parameters of a cell that are no part of its link.
+pub(super) struct Parameters<'a>(pub(super) &'a Cell);
+
+impl Serialize for Parameters<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (parameter, column) in Parameter::columns() {
+            let name = column.name;
+            match parameter.value(self.0) {
+                None => map.serialize_entry(name, &())?,
+                Some(ParameterValue::Text(text)) => map.serialize_entry(name, &text)?,
+                Some(ParameterValue::Count(count)) => map.serialize_entry(name, &count)?,
+                Some(ParameterValue::Bytes(bytes)) => map.serialize_entry(name, &bytes.0)?,
+                Some(ParameterValue::Time(time)) => {
+                    let name = format!("{}_ms", parameter.name());
+                    map.serialize_entry(&name, &milliseconds(time))?;
+                }
+                Some(ParameterValue::Rate(rate)) => {
+                    map.serialize_entry(name, &rate.map(Rate::bits_per_second))?;
+                }
+                Some(ParameterValue::Loss(loss)) => {
+                    map.serialize_entry(name, &loss.mean().fraction())?;
+                }
+            }
+        }
+        map.end()
+    }
 }
 
 /// What both directions have in common.

@@ -201,9 +201,7 @@ pub fn groups(study: &Study, cells: Vec<(usize, usize)>, pool: &[Parameter]) -> 
     }
     let key = |cell: &(usize, usize)| -> Vec<String> {
         let known = cell_of(study, *cell);
-        let parameters = Parameter::ALL.into_iter();
-        let parameters = parameters
-            .filter(|parameter| *parameter != Parameter::Link && !pool.contains(parameter));
+        let parameters = Parameter::measured().filter(|parameter| !pool.contains(parameter));
         (known.into_iter())
             .flat_map(|cell| parameters.clone().map(|parameter| parameter.of(cell)))
             .collect()
@@ -249,9 +247,7 @@ fn reference(
     };
     let own = cell_of(study, cell).ok_or("there is no such cell")?;
     let alike = |other: &Cell| {
-        let mut parameters = Parameter::ALL
-            .into_iter()
-            .filter(|parameter| *parameter != Parameter::Link && !than.names(*parameter));
+        let mut parameters = Parameter::measured().filter(|parameter| !than.names(*parameter));
         parameters.all(|parameter| parameter.of(own) == parameter.of(other))
     };
     study

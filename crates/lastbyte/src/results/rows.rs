@@ -16,9 +16,10 @@ use std::io;
 use std::time::Duration;
 
 use super::{CpuCosts, Row, Sample, Validity};
-use crate::study::{Arm, Cell, Experiment};
+use crate::study::{Arm, Cell, Experiment, Parameter};
 
 /// One column of the rows.
+#[derive(Clone)]
 pub struct Column {
     /// Its name, in the first line of a CSV file and in the schema of a Parquet file.
     pub name: &'static str,
@@ -28,10 +29,17 @@ pub struct Column {
     pub kind: Kind,
     /// Whether a field can be absent.
     pub presence: Presence,
-    value: for<'a> fn(&Connection<'a>) -> Value<'a>,
+    value: Source,
     /// Gives the row what a field of the column says; `None` when it can't say that. Columns that are
     /// not the row's own have none.
     restore: Option<fn(&mut Row, Value<'_>) -> Option<()>>,
+}
+
+/// Where its fields come from.
+#[derive(Clone, Copy)]
+enum Source {
+    Connection(for<'a> fn(&Connection<'a>) -> Value<'a>),
+    Cell(Parameter),
 }
 
 /// The type of a column.

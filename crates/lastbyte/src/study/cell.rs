@@ -1,54 +1,38 @@
 //! How a cell is named.
 
 use std::fmt;
-use std::time::Duration;
 
-use lastbyte_link::{Bytes, Direction, Link, format_duration};
+use lastbyte_link::Bytes;
 
-use super::{Cell, Metric, SETTINGS};
+use super::{Cell, Metric, Parameter};
 
 impl fmt::Display for Cell {
     /// Its parameters in the units of the command line, without those that are as usual.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parameters = self.parameters();
-        let unusual = parameters
-            .iter()
-            .filter(|parameter| parameter.usual != Some(parameter.text.as_str()));
-        f.pad(&join(unusual))
+        let captions = Parameter::ALL.into_iter();
+        let captions: Vec<String> = captions
+            .filter_map(|parameter| parameter.caption(self))
+            .collect();
+        f.pad(&captions.join(", "))
     }
 }
 
 /// Names for `cells` that tell them apart: the parameters in which they differ. A cell that stands
 /// alone has an empty one.
 pub fn distinctions(cells: &[Cell]) -> Vec<String> {
-    let cells: Vec<_> = cells.iter().map(Cell::parameters).collect();
-    let Some((first, others)) = cells.split_first() else {
-        return Vec::new();
+    let captions = |parameter: Parameter| -> Vec<Option<String>> {
+        cells.iter().map(|cell| parameter.caption(cell)).collect()
     };
-    let differs: Vec<bool> = first
-        .iter()
-        .enumerate()
-        .map(|(index, parameter)| others.iter().any(|cell| cell.get(index) != Some(parameter)))
+    let differ =
+        |captions: &Vec<Option<String>>| captions.iter().any(|one| captions.first() != Some(one));
+    let told: Vec<_> = (Parameter::ALL.into_iter())
+        .filter(|parameter| differ(&captions(*parameter)))
         .collect();
-    cells
-        .iter()
-        .map(|cell| {
-            join(
-                cell.iter()
-                    .zip(&differs)
-                    .filter(|(_, differs)| **differs)
-                    .map(|(p, _)| p),
-            )
-        })
-        .collect()
-}
-
-/// One parameter of a cell, in words.
-#[derive(PartialEq)]
-struct Parameter {
-    text: String,
-    /// The text that need not be told.
-    usual: Option<&'static str>,
+    let name = |cell: &Cell| {
+        let words: Vec<String> = told.iter().map(|parameter| parameter.told(cell)).collect();
+        words.join(", ")
+    };
+    cells.iter().map(name).collect()
 }
 
 /// What the connections of a cell carry, whatever the network.
@@ -107,91 +91,5 @@ impl Cell {
             )),
             _ => Ok(()),
         }
-    }
-
-    fn parameters(&self) -> Vec<Parameter> {
-        let Link { forward, backward } = &self.link;
-        let both = |text: fn(&Direction) -> String| match (text(forward), text(backward)) {
-            (up, down) if up == down => up,
-            (up, down) => format!("{up} up and {down} down"),
-        };
-        let always = |text| Parameter { text, usual: None };
-        let unless = |usual, text| Parameter {
-            text,
-            usual: Some(usual),
-        };
-        let mut parameters = vec![
-            always(rtt(&self.link)),
-            always(both(rate)),
-            always(format!(
-                "loss {}",
-                both(|direction| direction.loss.to_string())
-            )),
-            unless("jitter 0s", format!("jitter {}", both(jitter))),
-            unless(
-                "queue 1000",
-                format!("queue {}", both(|direction| direction.queue.to_string())),
-            ),
-            always(format!("initcwnd {}", self.initcwnd)),
-            unless(
-                "client initcwnd 10",
-                format!("client initcwnd {}", self.client_initcwnd),
-            ),
-            unless("cubic", self.congestion.to_string()),
-            match self.gso == self.preset.gso() {
-                // Goes without saying.
-                true => unless("", String::new()),
-                false => always(format!("gso {}", self.gso)),
-            },
-            unless("preset network", format!("preset {}", self.preset)),
-        ];
-        parameters.extend(SETTINGS.iter().map(|setting| match setting.is_usual(self) {
-            true => unless("", String::new()),
-            false => always(format!("{} {}", setting.name, (setting.of)(&self.hosts))),
-        }));
-        parameters.extend([
-            unless("upload 0B", format!("upload {}", self.upload)),
-            unless("1 requests", format!("{} requests", self.requests)),
-            unless("think 0s", format!("think {}", format_duration(self.think))),
-            always(self.data.to_string()),
-        ]);
-        parameters
-    }
-}
-
-fn join<'a>(parameters: impl Iterator<Item = &'a Parameter>) -> String {
-    parameters
-        .map(|parameter| parameter.text.as_str())
-        .filter(|text| !text.is_empty())
-        .collect::<Vec<_>>()
-        .join(", ")
-}
-
-fn rtt(link: &Link) -> String {
-    let (up, down) = (link.forward.delay, link.backward.delay);
-    let rtt = format_duration(link.rtt());
-    // Half of an odd number of nanoseconds is not a whole one.
-    if up.abs_diff(down) <= Duration::from_nanos(1) {
-        return format!("RTT {rtt}");
-    }
-    format!(
-        "RTT {rtt} ({} up and {} down)",
-        format_duration(up),
-        format_duration(down)
-    )
-}
-
-fn rate(direction: &Direction) -> String {
-    direction
-        .rate
-        .map_or("no rate limit".into(), |rate| rate.to_string())
-}
-
-fn jitter(direction: &Direction) -> String {
-    let jitter = format_duration(direction.jitter);
-    if direction.jitter.is_zero() {
-        jitter
-    } else {
-        format!("{jitter} {}", direction.distribution)
     }
 }

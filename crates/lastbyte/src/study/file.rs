@@ -262,7 +262,7 @@ impl File {
         const HEADER: &str = "[[measure]]";
         let mut measures: Vec<Measure> = Vec::new();
         let mut left = MOST_CELLS;
-        let known = [MEASURE, GRID, SAMPLING].concat();
+        let known = [MEASURE, &GRID, SAMPLING].concat();
         let tables = top.require("measure", HEADER)?.tables(HEADER, &known)?;
         for table in tables {
             let measure = self.measure(&table, left)?;
@@ -292,7 +292,7 @@ impl File {
                     }
                     None => self.links.iter().collect(),
                 };
-                grid::cells(table, &links, most)?
+                grid::cells(table, &links, &self.folder, most)?
             }
         };
         Ok(Measure {
@@ -312,17 +312,22 @@ impl File {
         most: usize,
     ) -> Result<Vec<Cell>, StudyError> {
         const HEADER: &str = "[[measure.cell]]";
-        let mut grid = ["links"].iter().chain(GRID);
+        let mut grid = ["links"].iter().chain(GRID.iter());
         if let Some(other) = grid.find_map(|key| measure.get(key)) {
             return Err(other.conflict(HEADER));
         }
         let mut cells = Vec::new();
-        for table in field.tables(HEADER, &[&["link"], GRID].concat())? {
+        for table in field.tables(HEADER, &[&["link"], &GRID[..]].concat())? {
             let link = table.require("link", "link = \"NAME\"")?;
             let left = most - cells.len();
             let more = match link.is_table() {
-                true => grid::cells(&table, &[&self.inline_link(&link, left)?], left)?,
-                false => grid::cells(&table, &[self.link(&link)?], left)?,
+                true => grid::cells(
+                    &table,
+                    &[&self.inline_link(&link, left)?],
+                    &self.folder,
+                    left,
+                )?,
+                false => grid::cells(&table, &[self.link(&link)?], &self.folder, left)?,
             };
             cells.extend(more);
         }
@@ -330,7 +335,7 @@ impl File {
     }
 
     fn inline_link(&self, field: &Field, most: usize) -> Result<NamedLink, StudyError> {
-        let table = field.table("link".to_owned(), &[&["name"], LINK].concat())?;
+        let table = field.table("link".to_owned(), &[&["name"], &LINK[..]].concat())?;
         Ok(NamedLink {
             name: table.read("name", Field::text)?.map(str::to_owned),
             grid: grid::links(&table, &self.folder, most)?,
@@ -414,7 +419,7 @@ fn links(top: &Table, folder: &Path) -> Result<Vec<NamedLink>, StudyError> {
     };
     let mut left = MOST_CELLS;
     for field in field.named_tables()? {
-        let table = field.table(format!("[link.{}]", key(field.key())), LINK)?;
+        let table = field.table(format!("[link.{}]", key(field.key())), &LINK)?;
         let grid = grid::links(&table, folder, left)?;
         left -= grid.len();
         links.push(NamedLink {

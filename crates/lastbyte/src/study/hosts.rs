@@ -1,7 +1,4 @@
 //! How both ends' hosts are set, whatever lies between them.
-//!
-//! [`SETTINGS`] is all that there is to know of a setting: studies, the command line, results and captions go
-//! through it.
 
 #[cfg(test)]
 mod tests;
@@ -9,8 +6,11 @@ mod tests;
 use std::fmt;
 use std::str::FromStr;
 
+use super::Preset;
 use super::named::named;
-use super::{Cell, Preset};
+use super::parameter::{
+    Access, Caption, Choice, Column, CommandLine, Lists, Place, Reading, Spec, Value, read,
+};
 
 /// How the hosts of a cell are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,97 +68,110 @@ impl Default for Hosts {
     }
 }
 
-/// One setting of hosts.
-#[derive(Debug)]
-pub struct Setting {
-    /// In studies and results, and, with hyphens, on the command line.
-    pub name: &'static str,
-    /// What its value is called in help.
-    pub value_name: &'static str,
-    /// What it does, in one line of help.
-    pub help: &'static str,
-    /// The title of an axis.
-    pub title: &'static str,
-    /// How hosts have it, as a study would say it.
-    pub of: fn(&Hosts) -> String,
-    /// Has them have it as a text says.
-    pub set: fn(&mut Hosts, &str) -> Result<(), String>,
-    /// Where they stand on an axis, unless it is no number.
-    pub number: fn(&Hosts) -> Option<f64>,
-}
-
-/// All settings of hosts, in the order in which they are told.
-pub static SETTINGS: [Setting; 5] = [
-    Setting {
-        name: "mtu",
+pub(super) static MTU: Spec = Spec {
+    name: "mtu",
+    title: "MTU, bytes",
+    caption: Caption::Unusual(|cell| format!("mtu {}", cell.hosts.mtu)),
+    reading: Reading::Text,
+    place: Place::Cell(Access {
+        get: |cell| Value::Text(cell.hosts.mtu.to_string()),
+        set: |cell, text, _| read(&mut cell.hosts.mtu, text),
+    }),
+    command_line: Some(CommandLine {
         value_name: "BYTES",
         help: "The longest IP packet of both ends, 576 to 9000 bytes [default: 1500]",
-        title: "MTU, bytes",
-        of: |hosts| hosts.mtu.to_string(),
-        set: |hosts, text| read(&mut hosts.mtu, text),
-        number: |hosts| Some(f64::from(hosts.mtu.0)),
-    },
-    Setting {
-        name: "timestamps",
+        choice: Choice::Presets,
+        lists: Lists::Taken,
+    }),
+    column: Some(Column {
+        name: "mtu",
+        doc: "the longest IP packet of both ends, in bytes",
+    }),
+};
+
+pub(super) static TIMESTAMPS: Spec = Spec {
+    name: "timestamps",
+    title: "TCP timestamps",
+    caption: Caption::Unusual(|cell| format!("timestamps {}", cell.hosts.timestamps)),
+    reading: Reading::Text,
+    place: Place::Cell(Access {
+        get: |cell| Value::Text(cell.hosts.timestamps.to_string()),
+        set: |cell, text, _| read(&mut cell.hosts.timestamps, text),
+    }),
+    command_line: Some(CommandLine {
         value_name: "OFF|ON",
         help: "TCP timestamps, 12 bytes of each segment [default: on]",
-        title: "TCP timestamps",
-        of: |hosts| hosts.timestamps.to_string(),
-        set: |hosts, text| read(&mut hosts.timestamps, text),
-        number: |_| None,
-    },
-    Setting {
-        name: "buffers",
+        choice: Choice::Presets,
+        lists: Lists::Taken,
+    }),
+    column: Some(Column {
+        name: "timestamps",
+        doc: "TCP timestamps: `off` or `on`",
+    }),
+};
+
+pub(super) static BUFFERS: Spec = Spec {
+    name: "buffers",
+    title: "buffers",
+    caption: Caption::Unusual(|cell| format!("buffers {}", cell.hosts.buffers)),
+    reading: Reading::Text,
+    place: Place::Cell(Access {
+        get: |cell| Value::Text(cell.hosts.buffers.to_string()),
+        set: |cell, text, _| read(&mut cell.hosts.buffers, text),
+    }),
+    command_line: Some(CommandLine {
         value_name: "NAME",
         help: "TCP's buffers: linux (as it has them, which grow) or large (which never bind) [default: large, or the preset's]",
-        title: "buffers",
-        of: |hosts| hosts.buffers.to_string(),
-        set: |hosts, text| read(&mut hosts.buffers, text),
-        number: |_| None,
-    },
-    Setting {
-        name: "tso",
+        choice: Choice::Presets,
+        lists: Lists::Taken,
+    }),
+    column: Some(Column {
+        name: "buffers",
+        doc: "TCP's buffers: `linux` or `large`",
+    }),
+};
+
+pub(super) static TSO: Spec = Spec {
+    name: "tso",
+    title: "TSO",
+    caption: Caption::Unusual(|cell| format!("tso {}", cell.hosts.tso)),
+    reading: Reading::Text,
+    place: Place::Cell(Access {
+        get: |cell| Value::Text(cell.hosts.tso.to_string()),
+        set: |cell, text, _| read(&mut cell.hosts.tso, text),
+    }),
+    command_line: Some(CommandLine {
         value_name: "OFF|ON",
         help: "Whether super-packets arrive whole (on), or are cut up behind the link's queue; without --gso on there are none [default: on, or the preset's]",
-        title: "TSO",
-        of: |hosts| hosts.tso.to_string(),
-        set: |hosts, text| read(&mut hosts.tso, text),
-        number: |_| None,
-    },
-    Setting {
-        name: "writes",
+        choice: Choice::Presets,
+        lists: Lists::Taken,
+    }),
+    column: Some(Column {
+        name: "tso",
+        doc: "whether super-packets arrive whole: `off` or `on`",
+    }),
+};
+
+pub(super) static WRITES: Spec = Spec {
+    name: "writes",
+    title: "writes",
+    caption: Caption::Unusual(|cell| format!("writes {}", cell.hosts.writes)),
+    reading: Reading::Text,
+    place: Place::Cell(Access {
+        get: |cell| Value::Text(cell.hosts.writes.to_string()),
+        set: |cell, text, _| read(&mut cell.hosts.writes, text),
+    }),
+    command_line: Some(CommandLine {
         value_name: "SIZES",
         help: "How the server writes a response: whole, or in writes of a record each, of which the last size repeats: 17B+8087B [default: whole, or the preset's]",
-        title: "writes",
-        of: |hosts| hosts.writes.to_string(),
-        set: |hosts, text| read(&mut hosts.writes, text),
-        number: |_| None,
-    },
-];
-
-impl Setting {
-    /// The one of this name.
-    pub fn find(name: &str) -> Option<&'static Setting> {
-        SETTINGS.iter().find(|setting| setting.name == name)
-    }
-
-    /// Whether a cell has it as its preset does.
-    pub fn is_usual(&self, cell: &Cell) -> bool {
-        (self.of)(&cell.hosts) == (self.of)(&Hosts::of(cell.preset))
-    }
-
-    /// `text` as [`Setting::of`] would write it.
-    pub(super) fn canonical(&self, text: &str) -> Result<String, String> {
-        let mut hosts = Hosts::default();
-        (self.set)(&mut hosts, text)?;
-        Ok((self.of)(&hosts))
-    }
-}
-
-fn read<T: FromStr<Err: ToString>>(value: &mut T, text: &str) -> Result<(), String> {
-    *value = text.parse().map_err(|error: T::Err| error.to_string())?;
-    Ok(())
-}
+        choice: Choice::Presets,
+        lists: Lists::Taken,
+    }),
+    column: Some(Column {
+        name: "writes",
+        doc: "how the server writes a response: `whole`, or the payload of each write",
+    }),
+};
 
 /// The longest IP packet, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

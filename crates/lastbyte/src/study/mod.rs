@@ -26,10 +26,13 @@ pub use delivery::{DnsCache, DnsDelivery, EndEntity};
 pub use distribution::{DistributionError, load_distribution};
 pub use figure::{Beside, Figure, Plot};
 pub use file::{StudyError, StudyProblem};
-pub use hosts::{Buffers, Hosts, Mtu, SETTINGS, Setting, Timestamps, Tso, Writes};
+pub use hosts::{Buffers, Hosts, Mtu, Timestamps, Tso, Writes};
 pub use metric::{Metric, NoPercentile, Percentile};
 pub use named::UnknownName;
-pub use parameter::{Filter, Parameter, varying};
+pub use parameter::{
+    Choice, Column as ParameterColumn, CommandLine, Filter, Lists, Parameter, Reading,
+    Value as ParameterValue, varying,
+};
 pub use question::{Bounds, Check, Claim, MessageSize, Published, Quantity, Question};
 pub use settings::{Congestion, CpuTime, Emulation, EngineChoice, Gso, Preset};
 
@@ -163,10 +166,10 @@ pub struct Cell {
     pub hosts: Hosts,
 }
 
-impl Default for Cell {
-    /// A link that neither delays nor loses, Linux's own windows, no data.
-    fn default() -> Self {
-        Self {
+impl Cell {
+    /// A link that neither delays nor loses, Linux's own windows, no data, and what goes with a preset.
+    pub fn of(preset: Preset) -> Cell {
+        Cell {
             link: Link::default(),
             link_name: None,
             initcwnd: 10,
@@ -176,10 +179,16 @@ impl Default for Cell {
             upload: Bytes(0),
             requests: 1,
             think: Duration::ZERO,
-            gso: Gso::default(),
-            preset: Preset::default(),
-            hosts: Hosts::default(),
+            gso: preset.gso(),
+            preset,
+            hosts: Hosts::of(preset),
         }
+    }
+}
+
+impl Default for Cell {
+    fn default() -> Cell {
+        Cell::of(Preset::default())
     }
 }
 

@@ -1,217 +1,332 @@
 //! What can change from cell to cell, and the cells that have it one way or another.
+//!
+//! A parameter is one [`Spec`] and one line of [`ALL`]. Studies and their grids, the command line, filters, pools,
+//! captions, JSON, columns and the commands that a page tells go through it.
 
+mod link;
+mod load;
+mod tcp;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::str::FromStr;
 use std::time::Duration;
 
-use lastbyte_link::{Bytes, Direction, Loss, Rate, format_duration, parse_duration};
+use lastbyte_link::{Bytes, Direction, Link, Loss, Rate, format_duration};
 
-use super::named::named;
-use super::{Cell, Congestion, Gso, Preset, Setting};
+use super::{Cell, UnknownName, hosts};
 
-/// What can change from cell to cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Parameter {
-    /// The name of the link.
-    Link,
-    /// Round-trip time.
-    Rtt,
-    /// Rate limit.
-    Rate,
-    /// Loss.
-    Loss,
-    /// Jitter.
-    Jitter,
-    /// How jitter is distributed.
-    JitterDistribution,
-    /// Packets that the link holds.
-    Queue,
-    /// All that goes with a name.
-    Preset,
-    /// What the link sees of super-packets.
-    Gso,
-    /// The longest IP packet.
-    Mtu,
-    /// TCP timestamps.
-    Timestamps,
-    /// TCP's buffers.
-    Buffers,
-    /// Who cuts super-packets up.
-    Tso,
-    /// How the server writes.
-    Writes,
-    /// Congestion control.
-    Congestion,
-    /// The client's initial congestion window.
-    ClientInitcwnd,
-    /// The server's initial congestion window.
-    Initcwnd,
-    /// Requests on a connection.
-    Requests,
-    /// From a response to the next request.
-    Think,
-    /// The body of each request.
-    Upload,
-    /// Response payload.
-    Data,
+/// All parameters: in this order they are set and told, and in grids the last changes fastest.
+const ALL: [Parameter; 21] = [
+    Parameter::LINK,
+    Parameter(&link::RTT),
+    Parameter(&link::RATE),
+    Parameter(&link::LOSS),
+    Parameter(&link::JITTER),
+    Parameter(&link::JITTER_DISTRIBUTION),
+    Parameter(&link::QUEUE),
+    Parameter(&tcp::PRESET),
+    Parameter(&tcp::GSO),
+    Parameter(&hosts::MTU),
+    Parameter(&hosts::TIMESTAMPS),
+    Parameter(&hosts::BUFFERS),
+    Parameter(&hosts::TSO),
+    Parameter(&hosts::WRITES),
+    Parameter(&tcp::CONGESTION),
+    Parameter(&tcp::CLIENT_INITCWND),
+    Parameter(&tcp::INITCWND),
+    Parameter(&load::REQUESTS),
+    Parameter(&load::THINK),
+    Parameter::UPLOAD,
+    Parameter::DATA,
+];
+
+/// All that there is to know of a parameter.
+pub(super) struct Spec {
+    /// In studies, and, with hyphens, on the command line.
+    pub(super) name: &'static str,
+    /// The title of an axis, with its unit.
+    pub(super) title: &'static str,
+    pub(super) caption: Caption,
+    pub(super) reading: Reading,
+    pub(super) place: Place,
+    pub(super) command_line: Option<CommandLine>,
+    /// A column of rows, if it is no part of the link.
+    pub(super) column: Option<Column>,
 }
 
-// In the order in which they are told.
-named!(Parameter, "parameter", {
-    Link => "link",
-    Rtt => "rtt",
-    Rate => "rate",
-    Loss => "loss",
-    Jitter => "jitter",
-    JitterDistribution => "jitter_distribution",
-    Queue => "queue",
-    Preset => "preset",
-    Gso => "gso",
-    Mtu => "mtu",
-    Timestamps => "timestamps",
-    Buffers => "buffers",
-    Tso => "tso",
-    Writes => "writes",
-    Congestion => "congestion",
-    ClientInitcwnd => "client_initcwnd",
-    Initcwnd => "initcwnd",
-    Requests => "requests",
-    Think => "think",
-    Upload => "upload",
-    Data => "data",
-});
+/// How it is told in the name of a cell.
+pub(super) enum Caption {
+    Always(fn(&Cell) -> String),
+    /// Unless that goes without saying.
+    Unusual(fn(&Cell) -> String),
+    Never,
+}
+
+/// What its text must be.
+pub enum Reading {
+    /// A name that only what measures can check.
+    Name,
+    /// What can be read.
+    Text,
+    /// A whole number within these.
+    Whole(RangeInclusive<u32>),
+    /// A size of so much at most.
+    Bytes(Bytes),
+}
+
+/// Where it is, and how it is set.
+pub(super) enum Place {
+    LinkName,
+    Link(Access<Link>),
+    Direction(Access<Direction>),
+    Cell(Access<Cell>),
+}
+
+/// Files are looked for in a folder.
+pub(super) struct Access<T> {
+    pub(super) get: fn(&T) -> Value,
+    pub(super) set: Set<T>,
+}
+
+type Set<T> = fn(&mut T, &str, &Path) -> Result<(), String>;
+
+/// What a parameter is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A word, or a number in a unit of its own.
+    Text(String),
+    /// A number of things.
+    Count(u32),
+    /// A size.
+    Bytes(Bytes),
+    /// A time.
+    Time(Duration),
+    /// A rate, if there is a limit.
+    Rate(Option<Rate>),
+    /// A share of packets.
+    Loss(Loss),
+}
+
+/// How it is an option.
+#[derive(Debug)]
+pub struct CommandLine {
+    /// What its value is called in help.
+    pub value_name: &'static str,
+    /// What it does.
+    pub help: &'static str,
+    /// What it is if nothing is said.
+    pub choice: Choice,
+    /// Whether it takes several values.
+    pub lists: Lists,
+}
+
+/// What a parameter is if nothing is said.
+#[derive(Debug)]
+pub enum Choice {
+    /// This.
+    Usual(&'static str),
+    /// As the preset has it.
+    Presets,
+}
+
+/// Whether a comma parts values.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Lists {
+    /// It does.
+    Taken,
+    /// It is a part of the value.
+    Refused,
+}
+
+/// A column of rows.
+#[derive(Debug)]
+pub struct Column {
+    /// Its name; of a time, with `_ns`.
+    pub name: &'static str,
+    /// What it holds.
+    pub doc: &'static str,
+}
+
+/// What can change from cell to cell.
+#[derive(Clone, Copy)]
+pub struct Parameter(&'static Spec);
 
 impl Parameter {
-    /// If it is one of hosts, all that is known of it.
-    pub fn of_hosts(self) -> Option<&'static Setting> {
-        Setting::find(self.name())
+    /// All that there are, in the order in which they are told.
+    pub const ALL: [Parameter; ALL.len()] = ALL;
+    /// The name of the link.
+    pub const LINK: Parameter = Parameter(&link::NAME);
+    /// Body of each request.
+    pub const UPLOAD: Parameter = Parameter(&load::UPLOAD);
+    /// Payload of each response.
+    pub const DATA: Parameter = Parameter(&load::DATA);
+
+    /// All but the name of the link, which others tell.
+    pub fn measured() -> impl Iterator<Item = Parameter> + Clone {
+        let all = Parameter::ALL.into_iter();
+        all.filter(|parameter| *parameter != Parameter::LINK)
+    }
+
+    /// Those that are options.
+    pub fn options() -> impl Iterator<Item = (Parameter, &'static CommandLine)> {
+        let all = Parameter::ALL.into_iter();
+        all.filter_map(|parameter| Some((parameter, parameter.0.command_line.as_ref()?)))
+    }
+
+    /// Those that are columns of rows.
+    pub fn columns() -> impl Iterator<Item = (Parameter, &'static Column)> {
+        let all = Parameter::ALL.into_iter();
+        all.filter_map(|parameter| Some((parameter, parameter.0.column.as_ref()?)))
+    }
+
+    /// The name in studies, and, with hyphens, on the command line.
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// What an axis of it is called, with its unit.
+    pub fn title(self) -> &'static str {
+        self.0.title
+    }
+
+    /// What its text must be.
+    pub fn reading(self) -> &'static Reading {
+        &self.0.reading
+    }
+
+    /// How it is set, if it is a parameter of links and not of a direction alone.
+    pub(super) fn of_link(self) -> Option<Set<Link>> {
+        match &self.0.place {
+            Place::Link(access) => Some(access.set),
+            _ => None,
+        }
+    }
+
+    /// See [`Parameter::of_link`].
+    pub(super) fn of_direction(self) -> Option<Set<Direction>> {
+        match &self.0.place {
+            Place::Direction(access) => Some(access.set),
+            _ => None,
+        }
+    }
+
+    /// See [`Parameter::of_link`].
+    pub(super) fn of_cell(self) -> Option<Set<Cell>> {
+        match &self.0.place {
+            Place::Cell(access) => Some(access.set),
+            _ => None,
+        }
+    }
+
+    /// What a cell has; `None` if its link has no name, or another thing in each direction.
+    pub fn value(self, cell: &Cell) -> Option<Value> {
+        match &self.0.place {
+            Place::LinkName => cell.link_name.clone().map(Value::Text),
+            Place::Link(access) => Some((access.get)(&cell.link)),
+            Place::Direction(access) => {
+                let forward = (access.get)(&cell.link.forward);
+                ((access.get)(&cell.link.backward) == forward).then_some(forward)
+            }
+            Place::Cell(access) => Some((access.get)(cell)),
+        }
     }
 
     /// How a cell has it, as a study would say it.
     pub fn of(self, cell: &Cell) -> String {
-        let both = |text: fn(&Direction) -> String| {
-            let (forward, backward) = (text(&cell.link.forward), text(&cell.link.backward));
-            if forward == backward {
-                forward
-            } else {
-                format!("{forward} up, {backward} down")
+        match (self.value(cell), &self.0.place) {
+            (Some(value), _) => value.to_string(),
+            (None, Place::Direction(access)) => {
+                let [up, down] = [&cell.link.forward, &cell.link.backward].map(access.get);
+                format!("{up} up, {down} down")
             }
-        };
-        match self {
-            Parameter::Link => cell.link_name.clone().unwrap_or_default(),
-            Parameter::Rtt => format_duration(cell.link.rtt()),
-            Parameter::Rate => {
-                both(|way| way.rate.map_or("unlimited".into(), |rate| rate.to_string()))
-            }
-            Parameter::Loss => both(|way| way.loss.to_string()),
-            Parameter::Jitter => both(|way| format_duration(way.jitter)),
-            Parameter::JitterDistribution => both(|way| way.distribution.to_string()),
-            Parameter::Queue => both(|way| way.queue.to_string()),
-            Parameter::Preset => cell.preset.to_string(),
-            Parameter::Gso => cell.gso.to_string(),
-            Parameter::Congestion => cell.congestion.to_string(),
-            Parameter::ClientInitcwnd => cell.client_initcwnd.to_string(),
-            Parameter::Initcwnd => cell.initcwnd.to_string(),
-            Parameter::Requests => cell.requests.to_string(),
-            Parameter::Think => format_duration(cell.think),
-            Parameter::Upload => cell.upload.to_string(),
-            Parameter::Data => cell.data.to_string(),
-            Parameter::Mtu
-            | Parameter::Timestamps
-            | Parameter::Buffers
-            | Parameter::Tso
-            | Parameter::Writes => {
-                (self.of_hosts()).map_or(String::new(), |setting| (setting.of)(&cell.hosts))
-            }
+            (None, _) => String::new(),
         }
+    }
+
+    /// Has a cell have it as a text says. Relative paths begin at `folder`.
+    ///
+    /// # Errors
+    ///
+    /// What the text can't be, with the mend.
+    pub fn set(self, cell: &mut Cell, text: &str, folder: &Path) -> Result<(), String> {
+        match &self.0.place {
+            Place::LinkName => cell.link_name = Some(text.to_owned()),
+            Place::Link(access) => (access.set)(&mut cell.link, text, folder)?,
+            Place::Direction(access) => {
+                (access.set)(&mut cell.link.forward, text, folder)?;
+                (access.set)(&mut cell.link.backward, text, folder)?;
+            }
+            Place::Cell(access) => (access.set)(cell, text, folder)?,
+        }
+        Ok(())
+    }
+
+    /// `text` as [`Parameter::of`] would write it.
+    pub(super) fn canonical(self, text: &str) -> Result<String, String> {
+        if matches!(self.0.reading, Reading::Name) {
+            return Ok(text.to_owned());
+        }
+        if matches!(self.0.reading, Reading::Whole(_)) && text.parse::<u32>().is_err() {
+            return Err(format!("{text:?} is no whole number: write one such as 10"));
+        }
+        let mut cell = Cell::default();
+        self.set(&mut cell, text, Path::new(""))?;
+        Ok(self.of(&cell))
+    }
+
+    /// Whether a cell has what goes without saying.
+    pub fn is_usual(self, cell: &Cell) -> bool {
+        let usual = match self.goes_with_preset() {
+            true => Cell::of(cell.preset),
+            false => Cell::default(),
+        };
+        self.value(cell) == self.value(&usual)
+    }
+
+    /// Whether its usual value depends on the preset.
+    pub fn goes_with_preset(self) -> bool {
+        let command_line = self.0.command_line.as_ref();
+        command_line.is_some_and(|known| matches!(known.choice, Choice::Presets))
     }
 
     /// Where a cell stands on an axis: milliseconds, Mbit/s, percent, KiB, or a count. `None` for what
     /// is no number, or differs between the directions.
     pub fn number(self, cell: &Cell) -> Option<f64> {
-        const KIB: f64 = 1024.0;
-        let (forward, backward) = (&cell.link.forward, &cell.link.backward);
-        let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
-        let alike = |number: fn(&Direction) -> Option<f64>| {
-            let value = number(forward)?;
-            (number(backward) == Some(value)).then_some(value)
-        };
-        let bytes = |Bytes(bytes)| bytes as f64 / KIB;
-        match self {
-            Parameter::Rtt => Some(milliseconds(cell.link.rtt())),
-            Parameter::Rate => alike(|way| Some(way.rate?.bits_per_second() as f64 / 1e6)),
-            Parameter::Loss => alike(|way| Some(way.loss.mean().fraction() * 100.0)),
-            Parameter::Jitter => alike(|way| Some(way.jitter.as_secs_f64() * 1e3)),
-            Parameter::Queue => alike(|way| Some(f64::from(way.queue))),
-            Parameter::ClientInitcwnd => Some(f64::from(cell.client_initcwnd)),
-            Parameter::Initcwnd => Some(f64::from(cell.initcwnd)),
-            Parameter::Requests => Some(f64::from(cell.requests)),
-            Parameter::Think => Some(milliseconds(cell.think)),
-            Parameter::Upload => Some(bytes(cell.upload)),
-            Parameter::Data => Some(bytes(cell.data)),
-            Parameter::Mtu
-            | Parameter::Timestamps
-            | Parameter::Buffers
-            | Parameter::Tso
-            | Parameter::Writes => self
-                .of_hosts()
-                .and_then(|setting| (setting.number)(&cell.hosts)),
-            Parameter::Link
-            | Parameter::JitterDistribution
-            | Parameter::Preset
-            | Parameter::Gso
-            | Parameter::Congestion => None,
+        match self.value(cell)? {
+            Value::Text(text) => text.parse().ok(),
+            Value::Count(count) => Some(f64::from(count)),
+            Value::Bytes(Bytes(bytes)) => Some(bytes as f64 / 1024.0),
+            Value::Time(time) => Some(time.as_secs_f64() * 1e3),
+            Value::Rate(rate) => Some(rate?.bits_per_second() as f64 / 1e6),
+            Value::Loss(loss) => Some(loss.mean().fraction() * 100.0),
         }
     }
 
-    /// What an axis of it is called, with its unit.
-    pub fn title(self) -> &'static str {
-        match self {
-            Parameter::Link => "link",
-            Parameter::Rtt => "RTT, ms",
-            Parameter::Rate => "rate, Mbit/s",
-            Parameter::Loss => "loss, %",
-            Parameter::Jitter => "jitter, ms",
-            Parameter::JitterDistribution => "distribution of jitter",
-            Parameter::Queue => "queue, packets",
-            Parameter::Preset => "preset",
-            Parameter::Gso => "GSO",
-            Parameter::Congestion => "congestion control",
-            Parameter::ClientInitcwnd => "client's initial window, segments",
-            Parameter::Initcwnd => "initial window, segments",
-            Parameter::Requests => "requests",
-            Parameter::Think => "time to think, ms",
-            Parameter::Upload => "upload, KiB",
-            Parameter::Data => "data, KiB",
-            Parameter::Mtu
-            | Parameter::Timestamps
-            | Parameter::Buffers
-            | Parameter::Tso
-            | Parameter::Writes => self.of_hosts().map_or("", |setting| setting.title),
+    /// What the name of a cell says of it, unless that goes without saying: `RTT 35ms`.
+    pub fn caption(self, cell: &Cell) -> Option<String> {
+        match self.0.caption {
+            Caption::Always(text) => Some(text(cell)),
+            Caption::Unusual(text) if !self.is_usual(cell) => Some(text(cell)),
+            Caption::Unusual(_) | Caption::Never => None,
         }
     }
 
-    /// How a cell has it, in a sentence: `RTT 35ms`.
+    /// Whether who asks for a cell says it, although it may be usual.
+    pub fn is_said(self, cell: &Cell) -> bool {
+        matches!(self.0.caption, Caption::Always(_)) || !self.is_usual(cell)
+    }
+
+    /// How a cell has it, in a sentence.
     pub fn told(self, cell: &Cell) -> String {
-        let word = match self {
-            Parameter::Link | Parameter::Rate | Parameter::Data | Parameter::Congestion => "",
-            Parameter::Rtt => "RTT ",
-            Parameter::Loss => "loss ",
-            Parameter::Jitter => "jitter ",
-            Parameter::JitterDistribution => "jitter distribution ",
-            Parameter::Queue => "queue ",
-            Parameter::Preset => "preset ",
-            Parameter::Gso => "gso ",
-            Parameter::ClientInitcwnd => "client initcwnd ",
-            Parameter::Initcwnd => "initcwnd ",
-            Parameter::Requests => "requests ",
-            Parameter::Think => "think ",
-            Parameter::Upload => "upload ",
-            Parameter::Mtu
-            | Parameter::Timestamps
-            | Parameter::Buffers
-            | Parameter::Tso
-            | Parameter::Writes => return format!("{self} {}", self.of(cell)),
-        };
-        format!("{word}{}", self.of(cell))
+        match self.0.caption {
+            Caption::Always(text) | Caption::Unusual(text) => text(cell),
+            Caption::Never if self == Parameter::LINK => self.of(cell),
+            Caption::Never => format!("{} {}", self.name().replace('_', " "), self.of(cell)),
+        }
     }
 
     /// The values that cells have of it, each once, in their order.
@@ -225,45 +340,58 @@ impl Parameter {
         }
         values
     }
+}
 
-    /// `text` as [`Parameter::of`] would write it.
-    pub(super) fn canonical(self, text: &str) -> Result<String, String> {
-        fn written<T: std::str::FromStr<Err: ToString> + ToString>(
-            text: &str,
-        ) -> Result<String, String> {
-            let value: T = text.parse().map_err(|error: T::Err| error.to_string())?;
-            Ok(value.to_string())
-        }
-        let duration = || {
-            let time = parse_duration(text).map_err(|error| error.to_string())?;
-            Ok(format_duration(time))
-        };
-        let count = || match text.parse::<u32>() {
-            Ok(count) => Ok(count.to_string()),
-            Err(_) => Err(format!("{text:?} is no whole number: write one such as 10")),
-        };
+impl PartialEq for Parameter {
+    fn eq(&self, other: &Parameter) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Parameter {}
+
+impl fmt::Debug for Parameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Parameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Parameter {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Parameter, UnknownName> {
+        let mut all = Parameter::ALL.into_iter();
+        let names = Parameter::ALL.map(Parameter::name);
+        all.find(|parameter| parameter.name() == text)
+            .ok_or_else(|| UnknownName::new("parameter", text, names))
+    }
+}
+
+impl fmt::Display for Value {
+    /// As a study would say it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Parameter::Link | Parameter::JitterDistribution => Ok(text.to_owned()),
-            Parameter::Rtt | Parameter::Jitter | Parameter::Think => duration(),
-            Parameter::Rate if text == "unlimited" => Ok(text.to_owned()),
-            Parameter::Rate => written::<Rate>(text),
-            Parameter::Loss => written::<Loss>(text),
-            Parameter::Preset => written::<Preset>(text),
-            Parameter::Gso => written::<Gso>(text),
-            Parameter::Congestion => written::<Congestion>(text),
-            Parameter::Queue
-            | Parameter::ClientInitcwnd
-            | Parameter::Initcwnd
-            | Parameter::Requests => count(),
-            Parameter::Upload | Parameter::Data => written::<Bytes>(text),
-            Parameter::Mtu
-            | Parameter::Timestamps
-            | Parameter::Buffers
-            | Parameter::Tso
-            | Parameter::Writes => (self.of_hosts())
-                .map_or_else(|| Ok(text.to_owned()), |setting| setting.canonical(text)),
+            Value::Text(text) => f.pad(text),
+            Value::Count(count) => count.fmt(f),
+            Value::Bytes(bytes) => bytes.fmt(f),
+            Value::Time(time) => f.pad(&format_duration(*time)),
+            Value::Rate(None) => f.pad("unlimited"),
+            Value::Rate(Some(rate)) => rate.fmt(f),
+            Value::Loss(loss) => loss.fmt(f),
         }
     }
+}
+
+/// Reads what is written as its type writes it.
+pub(super) fn read<T: FromStr<Err: fmt::Display>>(value: &mut T, text: &str) -> Result<(), String> {
+    *value = text.parse().map_err(|error: T::Err| error.to_string())?;
+    Ok(())
 }
 
 /// Some cells: those that have what one of its alternatives asks for. Without alternatives, all.
@@ -295,32 +423,22 @@ impl Filter {
     }
 }
 
-/// The parameters that differ among cells, in the order in which they are told. The name of a link
-/// counts only where nothing else tells it, and what the link sees of super-packets only where it is
-/// another thing than the preset has.
+/// The parameters that differ among cells, in the order in which they are told. The name of a link counts only
+/// where nothing else tells it, and what goes with a preset only where it is another thing than that has.
 pub fn varying(cells: &[&Cell]) -> Vec<Parameter> {
     let differs = |parameter: &Parameter| parameter.values(cells).len() > 1;
-    // What the preset says of it is not told besides.
-    let goes_with_preset = |parameter: &Parameter| match (parameter, parameter.of_hosts()) {
-        (Parameter::Gso, _) => cells.iter().all(|cell| cell.gso == cell.preset.gso()),
-        (_, Some(setting)) => cells.iter().all(|cell| setting.is_usual(cell)),
-        _ => false,
-    };
-    let (links, others): (Vec<_>, Vec<_>) = Parameter::ALL
-        .into_iter()
-        .filter(|parameter| !goes_with_preset(parameter))
+    let is_usual = |parameter: &Parameter| cells.iter().all(|cell| parameter.is_usual(cell));
+    let (links, others): (Vec<_>, Vec<_>) = (Parameter::ALL.into_iter())
+        .filter(|parameter| !(parameter.goes_with_preset() && is_usual(parameter)))
         .filter(differs)
-        .partition(|parameter| *parameter == Parameter::Link);
-    let of_link = [
-        Parameter::Rtt,
-        Parameter::Rate,
-        Parameter::Loss,
-        Parameter::Jitter,
-        Parameter::Queue,
-    ];
-    if others.iter().any(|other| of_link.contains(other)) {
-        others
-    } else {
-        links.into_iter().chain(others).collect()
+        .partition(|parameter| *parameter == Parameter::LINK);
+    let is_of_link = |parameter: &Parameter| {
+        let place = &parameter.0.place;
+        let is_told = !matches!(parameter.0.caption, Caption::Never);
+        is_told && matches!(place, Place::Link(_) | Place::Direction(_))
+    };
+    match others.iter().any(is_of_link) {
+        true => others,
+        false => links.into_iter().chain(others).collect(),
     }
 }

@@ -451,10 +451,9 @@ fn settings_have_names() {
     assert_named(EndEntity::ALL, "pqtls-ad pqtls-ad-raw-key pqtls-ad-carrier");
     assert_named(DnsCache::ALL, "cached cold absent broken foreign");
     assert_named(Beside::ALL, "arithmetic rules-of-thumb");
-    assert_named(
-        Parameter::ALL,
-        "link rtt rate loss jitter jitter_distribution queue preset gso mtu timestamps buffers tso writes congestion client_initcwnd initcwnd requests think upload data",
-    );
+    let parameters = "link rtt rate loss jitter jitter_distribution queue preset gso mtu timestamps buffers tso \
+                      writes congestion client_initcwnd initcwnd requests think upload data";
+    assert_eq!(Parameter::ALL.map(Parameter::name).join(" "), parameters);
     assert_named(Plot::ALL, "increase percentiles cdf table");
     assert_named(Preset::ALL, "network published-2024");
 }
@@ -512,7 +511,7 @@ fn a_cell_tells_what_is_unusual() {
     assert_eq!(
         cell.to_string(),
         "RTT 22.5ms (5ms up and 17.5ms down), 1gbit up and no rate limit down, loss 0% up and 1% down, \
-         jitter 0s up and 2ms uniform down, initcwnd 10, client initcwnd 20, bbr, 200KiB"
+         jitter 0s up and 2ms uniform down, bbr, client initcwnd 20, initcwnd 10, 200KiB"
     );
 
     let bursts = Direction {
@@ -530,8 +529,8 @@ fn a_cell_tells_what_is_unusual() {
     };
     assert_eq!(
         cell.to_string(),
-        "RTT 35ms, 1gbit, loss gemodel:1%/10%, jitter 2ms pareto, initcwnd 10, \
-         preset published-2024, 0B"
+        "RTT 35ms, 1gbit, loss gemodel:1%/10%, jitter 2ms pareto, \
+         preset published-2024, initcwnd 10, 0B"
     );
     cell.hosts = Hosts {
         timestamps: Timestamps::Off,
@@ -539,8 +538,8 @@ fn a_cell_tells_what_is_unusual() {
     };
     assert_eq!(
         cell.to_string(),
-        "RTT 35ms, 1gbit, loss gemodel:1%/10%, jitter 2ms pareto, initcwnd 10, \
-         preset published-2024, timestamps off, buffers large, tso on, writes whole, 0B"
+        "RTT 35ms, 1gbit, loss gemodel:1%/10%, jitter 2ms pareto, \
+         preset published-2024, timestamps off, buffers large, tso on, writes whole, initcwnd 10, 0B"
     );
 }
 

@@ -5,7 +5,7 @@ mod csv;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lastbyte_flights::{Compute, Timeline};
+use lastbyte_flights::{Compute, Flight, Sender, Timeline};
 use lastbyte_link::{Bytes, Direction};
 
 use super::Connections;
@@ -13,7 +13,7 @@ use super::margin::has_loss;
 use crate::results::{
     CpuCosts, Dataset, FolderError, Metric, Outcome, Row, Sample, Validity, Wire, expected,
 };
-use crate::study::{Arm, Cell, CpuTime, DnsDelivery, RecordSize};
+use crate::study::{Arm, Cell, CpuTime, DnsDelivery, Gso, RecordSize, Tso};
 
 /// What results of flight arithmetic are called, and their engine.
 const ARITHMETIC: &str = "arithmetic";
@@ -158,8 +158,8 @@ impl Results {
         })
     }
 
-    /// What flight arithmetic says of these samples, as far as it goes: those without loss and
-    /// jitter, of which a connection has completed.
+    /// What flight arithmetic says of these samples, as far as it goes: those without loss, jitter, super-packets
+    /// and a queue that overflows, of which a connection has completed.
     pub fn arithmetic(&self) -> Results {
         Results {
             name: ARITHMETIC.to_owned(),
@@ -262,7 +262,9 @@ impl SampleTimes {
         let crosses = work.data == Bytes(0) && self.wire?.ticket_wire_bytes > 0;
         // It knows what a download computes, and nothing else.
         let computes = self.cpu_costs.is_some() && (work.requests > 1 || work.upload > Bytes(0));
-        if self.key.has_chance() || crosses || computes {
+        // It has every segment leave and arrive on its own.
+        let is_stored = cell.gso == Gso::On && cell.hosts.tso == Tso::On;
+        if self.key.has_chance() || crosses || computes || is_stored {
             return None;
         }
         let compute = self.cpu_costs.map_or_else(Compute::default, |costs| {
@@ -273,8 +275,19 @@ impl SampleTimes {
             handshake,
             ttfb,
             ttlb,
-            ..
+            flights,
         } = expected(&self.wire?, cell, self.record_size, compute);
+        // It has no queue that could overflow.
+        let overflows = |flight: &Flight| {
+            let queue = match flight.sender {
+                Sender::Client => cell.link.forward.queue,
+                Sender::Server => cell.link.backward.queue,
+            };
+            flight.segments > queue
+        };
+        if flights.iter().any(overflows) {
+            return None;
+        }
         Some(SampleTimes {
             nature: Nature::Computed,
             computing: match self.cpu_costs {

@@ -13,7 +13,7 @@ use super::{
     Cost, Ending, Growing, LabError, LiveEngine, Silent, Wire, block_size, lock_memory, sys, wire,
 };
 use crate::results::{Environment, PartHeader, SampleKey, write_part};
-use crate::study::{Gso, Preset, Study, Tso, Work};
+use crate::study::{Gso, Preset, Study, Work};
 
 /// The live engine, block by block. What it learns of a sample, its next block begins with.
 pub struct LiveBlocks {
@@ -73,9 +73,6 @@ impl Engine for LiveBlocks {
         for measure in &study.measures {
             for cell in &measure.experiment.cells {
                 let what = match (cell.gso, cell.preset) {
-                    _ if cell.hosts.tso == Tso::Off && cell.preset == Preset::Network => {
-                        "super-packets to cut up (tso = \"off\")".to_owned()
-                    }
                     (Gso::On, _) => "super-packets (gso = \"on\")".to_owned(),
                     (_, Preset::Published2024) => format!("the preset {}", cell.preset),
                     (Gso::Off, Preset::Network) => continue,

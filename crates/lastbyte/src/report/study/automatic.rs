@@ -54,7 +54,7 @@ fn figures_of(measure: &Measure) -> Vec<Figure> {
 
 /// What is best along the axis: data, else what has the most values.
 fn axis(varying: &[Parameter], cells: &[&Cell]) -> Option<Parameter> {
-    let preferred = [Parameter::Data, Parameter::Upload];
+    let preferred = [Parameter::DATA, Parameter::UPLOAD];
     if let Some(known) = preferred.into_iter().find(|known| varying.contains(known)) {
         return Some(known);
     }

@@ -3,19 +3,15 @@
 use lastbyte_link::{Direction, Distribution, Link, Seed, format_duration};
 
 use crate::results::gather;
-use crate::study::{Arm, Cell, CpuTime, Emulation, Experiment, Parameter, SETTINGS};
+use crate::study::{Arm, Cell, CpuTime, Emulation, Experiment, Lists, Parameter};
 
-/// What can be a list on the command line, in the order of its options.
-const LISTS: [(Parameter, &str); 8] = [
-    (Parameter::Rtt, "--rtt"),
-    (Parameter::Rate, "--rate"),
-    (Parameter::Loss, "--loss"),
-    (Parameter::Jitter, "--jitter"),
-    (Parameter::Initcwnd, "--initcwnd"),
-    (Parameter::Requests, "--requests"),
-    (Parameter::Upload, "--upload"),
-    (Parameter::Data, "--data"),
-];
+/// What can be a list on the command line.
+fn lists() -> impl Iterator<Item = Parameter> {
+    let options = Parameter::options();
+    options
+        .filter(|(_, option)| option.lists == Lists::Taken)
+        .map(|(parameter, _)| parameter)
+}
 
 /// Commands that measure these cells of an experiment with some of its arms and print the same numbers:
 /// as few as grids allow. `None` if `lastbyte compare` can't say one of the cells or arms.
@@ -51,19 +47,18 @@ fn can_be_said(cell: &Cell) -> bool {
 /// Parts of the cells that are each every combination of some lists.
 fn grids(cells: Vec<&Cell>) -> Vec<Vec<&Cell>> {
     let apart = |cell: &Cell| {
-        let others = Parameter::ALL
-            .into_iter()
-            .filter(|parameter| LISTS.iter().all(|(list, _)| list != parameter));
+        let mut others = Parameter::measured();
         others
-            .filter(|parameter| *parameter != Parameter::Link)
+            .by_ref()
+            .filter(|parameter| lists().all(|list| list != *parameter))
             .map(|parameter| parameter.of(cell))
             .collect::<Vec<String>>()
     };
     let alike = cells
         .first()
         .is_none_or(|first| cells.iter().all(|cell| apart(cell) == apart(first)));
-    let combinations: usize = (LISTS.iter())
-        .map(|(parameter, _)| parameter.values(&cells).len())
+    let combinations: usize = lists()
+        .map(|parameter| parameter.values(&cells).len())
         .product();
     if cells.len() <= 1 || (alike && combinations == cells.len()) {
         return vec![cells];
@@ -71,9 +66,9 @@ fn grids(cells: Vec<&Cell>) -> Vec<Vec<&Cell>> {
     // Parted by what is no list, else by the first list that differs.
     let key = |cell: &Cell| match alike {
         false => format!("{:?}", apart(cell)),
-        true => (LISTS.iter())
-            .find(|(parameter, _)| parameter.values(&cells).len() > 1)
-            .map_or(String::new(), |(parameter, _)| parameter.of(cell)),
+        true => lists()
+            .find(|parameter| parameter.values(&cells).len() > 1)
+            .map_or(String::new(), |parameter| parameter.of(cell)),
     };
     let parts = gather(cells.iter().copied(), |cell| key(cell));
     if parts.len() == 1 {
@@ -93,7 +88,6 @@ fn command(
     engine: &str,
 ) -> Option<String> {
     let first = cells.first()?;
-    let usual = Cell::default();
     let mut words = vec!["lastbyte compare".to_owned()];
     for (index, arm) in arms.iter().enumerate() {
         let option = if index == 0 {
@@ -103,56 +97,22 @@ fn command(
         };
         words.push(format!("{option} {}", quoted(&arm.label)));
     }
-    for (parameter, option) in LISTS {
-        let values = parameter.values(cells);
-        let is_usual = match parameter {
-            Parameter::Rate if values == ["unlimited"] => return None,
-            Parameter::Jitter | Parameter::Requests | Parameter::Upload => {
-                values == [parameter.of(&usual)]
-            }
-            _ => false,
+    for (parameter, _) in Parameter::options() {
+        let goes_without_saying = match parameter.name() {
+            // Without jitter, it is nothing.
+            "jitter_distribution" => first.link.forward.jitter.is_zero(),
+            _ => cells.iter().all(|cell| !parameter.is_said(cell)),
         };
-        if !is_usual {
-            words.push(format!("{option} {}", values.join(",")));
+        if !goes_without_saying {
+            let option = parameter.name().replace('_', "-");
+            words.push(format!("--{option} {}", parameter.values(cells).join(",")));
         }
-    }
-    let way = &first.link.forward;
-    if !way.jitter.is_zero() {
-        words.push(format!("--jitter-distribution {}", way.distribution));
     }
     let mut unless = |is_usual: bool, option: String| {
         if !is_usual {
             words.push(option);
         }
     };
-    let Direction { queue, .. } = Direction::default();
-    unless(way.queue == queue, format!("--queue {}", way.queue));
-    let think = format_duration(first.think);
-    unless(first.think == usual.think, format!("--think {think}"));
-    for setting in &SETTINGS {
-        let value = (setting.of)(&first.hosts);
-        unless(
-            setting.is_usual(first),
-            format!("--{} {value}", setting.name),
-        );
-    }
-    let client = first.client_initcwnd;
-    unless(
-        client == usual.client_initcwnd,
-        format!("--client-initcwnd {client}"),
-    );
-    unless(
-        first.congestion == usual.congestion,
-        format!("--congestion {}", first.congestion),
-    );
-    unless(
-        first.preset == usual.preset,
-        format!("--preset {}", first.preset),
-    );
-    unless(
-        first.gso == first.preset.gso(),
-        format!("--gso {}", first.gso),
-    );
     let Experiment {
         connections,
         timeout,

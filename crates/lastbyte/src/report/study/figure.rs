@@ -679,30 +679,15 @@ fn common(findings: &Findings, cells: &[(usize, usize)]) -> String {
         .iter()
         .filter_map(|place| findings.cell(*place))
         .collect();
-    let differ = varying(&known);
-    let told = [
-        Parameter::Rtt,
-        Parameter::Rate,
-        Parameter::Loss,
-        Parameter::Initcwnd,
-        Parameter::Upload,
-        Parameter::Data,
-        Parameter::Preset,
-    ];
-    let usual = |parameter: Parameter, value: &str| {
-        matches!(
-            (parameter, value),
-            (Parameter::Upload, "0B") | (Parameter::Preset, "network")
-        )
+    let Some(first) = known.first() else {
+        return String::new();
     };
-    let mut words = Vec::new();
-    if let Some(first) = known.first() {
-        for parameter in told {
-            let value = parameter.of(first);
-            if !differ.contains(&parameter) && !usual(parameter, &value) {
-                words.push(parameter.told(first));
-            }
-        }
-    }
+    let differ = varying(&known);
+    let alike = Parameter::ALL
+        .into_iter()
+        .filter(|parameter| !differ.contains(parameter));
+    let words: Vec<String> = alike
+        .filter_map(|parameter| parameter.caption(first))
+        .collect();
     words.join(", ")
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{answer, cells};
-use crate::report::json::{DirectionDocument, hosts, milliseconds, percent};
+use crate::report::json::{DirectionDocument, Parameters, milliseconds, percent};
 use crate::results::Percentile;
 use crate::validate::{
     Comparison, Connections, FAMILY_WISE_ERROR, Margin, MetricComparison, SampleComparison,
@@ -73,17 +73,8 @@ struct Cell<'a> {
     rtt_ms: f64,
     forward: DirectionDocument,
     backward: DirectionDocument,
-    initcwnd: u32,
-    client_initcwnd: u32,
-    congestion: &'static str,
-    gso: &'static str,
     #[serde(flatten)]
-    hosts: BTreeMap<&'static str, String>,
-    preset: &'static str,
-    data_bytes: u64,
-    upload_bytes: u64,
-    requests: u32,
-    think_ms: f64,
+    parameters: Parameters<'a>,
     arms: Vec<Arm<'a>>,
 }
 
@@ -156,16 +147,7 @@ impl<'a> Cell<'a> {
             rtt_ms: milliseconds(cell.link.rtt()),
             forward: DirectionDocument::new(&cell.link.forward),
             backward: DirectionDocument::new(&cell.link.backward),
-            initcwnd: cell.initcwnd,
-            client_initcwnd: cell.client_initcwnd,
-            congestion: cell.congestion.name(),
-            gso: cell.gso.name(),
-            hosts: hosts(cell),
-            preset: cell.preset.name(),
-            data_bytes: cell.data.0,
-            upload_bytes: cell.upload.0,
-            requests: cell.requests,
-            think_ms: milliseconds(cell.think),
+            parameters: Parameters(cell),
             arms: samples.iter().map(Arm::new).collect(),
         })
     }

@@ -7,15 +7,26 @@ use std::time::Duration;
 use lastbyte_link::{Direction, Rate};
 use lastbyte_tls::names;
 
-use super::{Batch, Column, Connection, Kind, Presence, Value};
+use super::{Batch, Column, Connection, Kind, Presence, Source, Value};
 use crate::results::check::{cipher_suite_name, group_name, signature_name};
 use crate::results::{
     DeliveryOutcome, EarlyData, HelloDigest, Outcome, Resumption, Row, Validity, Wire,
 };
-use crate::study::{Arm, Cell, Emulation, RecordSize, Setting};
+use crate::study::{Arm, Cell, Emulation, Parameter, ParameterColumn, ParameterValue, RecordSize};
 
 /// All columns, in their order.
-pub const COLUMNS: &[Column] = &[
+pub static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| {
+    let of_cells =
+        Parameter::columns().map(|(parameter, column)| Column::of_cell(parameter, column));
+    let links = LINKS.iter().cloned();
+    links
+        .chain(of_cells)
+        .chain(OTHERS.iter().cloned())
+        .collect()
+});
+
+/// The columns up to those of links.
+const LINKS: &[Column] = &[
     text("study", "what was measured", |c| {
         c.batch.origin.study.into()
     }),
@@ -105,46 +116,14 @@ pub const COLUMNS: &[Column] = &[
         "queue limit from server to client",
         |c| c.backward().queue.into(),
     ),
-    text(
-        "gso",
-        "whether the link sees super-packets: `off` or `on`",
-        |c| c.cell().gso.name().into(),
-    ),
+];
+
+/// The columns after those of cells.
+const OTHERS: &[Column] = &[
     text(
         "emulation",
         "what emulated the link: `netem` or `link`",
         |c| emulation(c.batch).into(),
-    ),
-    whole(
-        "initcwnd",
-        "the server's initial congestion window, in segments",
-        |c| c.cell().initcwnd.into(),
-    ),
-    whole(
-        "client_initcwnd",
-        "the client's initial congestion window, in segments",
-        |c| c.cell().client_initcwnd.into(),
-    ),
-    text("congestion", "congestion control of both ends", |c| {
-        c.cell().congestion.name().into()
-    }),
-    text(
-        "preset",
-        "all other settings: `network` or `published-2024`",
-        |c| c.cell().preset.name().into(),
-    ),
-    text("mtu", "the longest IP packet of both ends, in bytes", |c| host(c, "mtu")),
-    text("timestamps", "TCP timestamps: `off` or `on`", |c| host(c, "timestamps")),
-    text("buffers", "TCP's buffers: `linux` or `large`", |c| host(c, "buffers")),
-    text(
-        "tso",
-        "whether super-packets arrive whole: `off` or `on`",
-        |c| host(c, "tso"),
-    ),
-    text(
-        "writes",
-        "how the server writes a response: `whole`, or the payload of each write",
-        |c| host(c, "writes"),
     ),
     text(
         "cpu",
@@ -158,20 +137,6 @@ pub const COLUMNS: &[Column] = &[
         |c| c.batch.cpu_costs.map(|costs| costs.to_string()).into(),
     )
     .optional(),
-    whole("data_bytes", "payload of each response", |c| {
-        c.cell().data.0.into()
-    }),
-    whole("upload_bytes", "body of each request", |c| {
-        c.cell().upload.0.into()
-    }),
-    whole("requests", "requests on the connection", |c| {
-        c.cell().requests.into()
-    }),
-    whole(
-        "think_ns",
-        "from the end of a response to the next request",
-        |c| c.cell().think.into(),
-    ),
     text("client_stack", "the client's TLS implementation", |c| {
         c.batch.arm.client_stack.name().into()
     }),
@@ -711,8 +676,39 @@ impl Column {
             doc,
             kind,
             presence: Presence::Required,
-            value,
+            value: Source::Connection(value),
             restore: None,
+        }
+    }
+
+    fn of_cell(parameter: Parameter, column: &ParameterColumn) -> Column {
+        Column {
+            name: column.name,
+            doc: column.doc,
+            kind: match parameter.value(&Cell::default()) {
+                Some(ParameterValue::Text(_)) | None => Kind::Text,
+                Some(ParameterValue::Loss(_)) => Kind::Fraction,
+                Some(_) => Kind::Whole,
+            },
+            presence: Presence::Required,
+            value: Source::Cell(parameter),
+            restore: None,
+        }
+    }
+
+    /// What it says of a connection.
+    pub(super) fn value<'a>(&self, connection: &Connection<'a>) -> Value<'a> {
+        match self.value {
+            Source::Connection(value) => value(connection),
+            Source::Cell(parameter) => match parameter.value(connection.cell()) {
+                None => Value::Absent,
+                Some(ParameterValue::Text(text)) => text.into(),
+                Some(ParameterValue::Count(count)) => count.into(),
+                Some(ParameterValue::Bytes(bytes)) => bytes.0.into(),
+                Some(ParameterValue::Time(time)) => time.into(),
+                Some(ParameterValue::Rate(rate)) => rate.map(Rate::bits_per_second).into(),
+                Some(ParameterValue::Loss(loss)) => loss.mean().fraction().into(),
+            },
         }
     }
 
@@ -759,13 +755,6 @@ fn delivery(arm: &Arm) -> &'static str {
     arm.delivery
         .as_ref()
         .map_or("full", |delivery| delivery.end_entity.name())
-}
-
-fn host(c: &Connection<'_>, name: &str) -> Value<'static> {
-    let setting = Setting::find(name);
-    setting.map_or(Value::Absent, |setting| {
-        (setting.of)(&c.cell().hosts).into()
-    })
 }
 
 fn record_size(size: RecordSize) -> Value<'static> {

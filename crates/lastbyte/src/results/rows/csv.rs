@@ -24,8 +24,8 @@ impl<W: io::Write> CsvWriter<W> {
     /// When they can't be written.
     pub fn write(&mut self, batch: &Batch<'_>) -> io::Result<()> {
         for connection in batch.connections() {
-            for column in COLUMNS {
-                match (column.value)(&connection) {
+            for column in COLUMNS.iter() {
+                match column.value(&connection) {
                     Value::Absent => self.0.write_field(""),
                     Value::Text(text) => self.0.write_field(text.as_ref()),
                     Value::Whole(number) => self.0.write_field(number.to_string()),

@@ -71,7 +71,7 @@ impl<W: Write + Seek + Send> ParquetWriter<W> {
     pub fn write(&mut self, batch: &Batch<'_>) -> io::Result<()> {
         for connection in batch.connections() {
             for (column, buffer) in COLUMNS.iter().zip(&mut self.columns) {
-                buffer.push((column.value)(&connection))?;
+                buffer.push(column.value(&connection))?;
             }
             if self.columns.first().map_or(0, |buffer| buffer.levels.len()) >= GROUP {
                 self.write_group()?;

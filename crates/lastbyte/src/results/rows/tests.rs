@@ -92,7 +92,7 @@ fn an_engine_says_what_it_emulates_with() {
         let batch = Batch::new(origin, &experiment, &samples[0]).unwrap();
         let column = COLUMNS.iter().find(|column| column.name == name).unwrap();
         let connection = batch.connections().next().unwrap();
-        match (column.value)(&connection) {
+        match column.value(&connection) {
             Value::Text(text) => text.into_owned(),
             value => format!("{value:?}"),
         }

@@ -1,60 +1,40 @@
 //! What lists make: links of a link's table, cells of a measure's.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use lastbyte_link::{Bytes, Direction, Distribution, Link};
 
 use super::table::{Field, Table};
 use super::{MOST_CELLS, StudyError, StudyProblem};
-use crate::study::{Cell, Hosts, Preset, SETTINGS, load_distribution};
+use crate::study::parameter::Reading;
+use crate::study::{Cell, Parameter};
 
 /// The keys of a link.
-pub(super) const LINK: &[&str] = &[
-    "rtt",
-    "delay",
-    "rate",
-    "loss",
-    "jitter",
-    "jitter_distribution",
-    "queue",
-    "forward",
-    "backward",
-];
+pub(super) static LINK: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let mut keys = names(|parameter| parameter.of_link().is_some());
+    keys.extend(DIRECTION.iter());
+    keys.extend(["forward", "backward"]);
+    keys
+});
 
 /// The keys of a direction of a link.
-const DIRECTION: &[&str] = &[
-    "delay",
-    "rate",
-    "loss",
-    "jitter",
-    "jitter_distribution",
-    "queue",
-];
+static DIRECTION: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let mut keys = vec!["delay"];
+    keys.extend(names(|parameter| parameter.of_direction().is_some()));
+    keys
+});
 
 /// The keys of cells, without those of their links.
-pub(super) const GRID: &[&str] = &[
-    "preset",
-    "gso",
-    "mtu",
-    "timestamps",
-    "buffers",
-    "tso",
-    "writes",
-    "congestion",
-    "client_initcwnd",
-    "initcwnd",
-    "think",
-    "requests",
-    "upload",
-    "data",
-];
+pub(super) static GRID: LazyLock<Vec<&str>> =
+    LazyLock::new(|| names(|parameter| parameter.of_cell().is_some()));
 
-/// Flight arithmetic goes through a response segment by segment.
-const MOST_DATA: Bytes = Bytes(1 << 30);
-/// An initial window in segments, at most.
-const MOST_INITCWND: u32 = 1000;
-/// Requests on one connection, at most.
-const MOST_REQUESTS: u32 = 1000;
+fn names(is_one: fn(Parameter) -> bool) -> Vec<&'static str> {
+    let all = Parameter::ALL.into_iter();
+    all.filter(|parameter| is_one(*parameter))
+        .map(Parameter::name)
+        .collect()
+}
 
 /// A link of the file, and what its lists make of it.
 #[derive(PartialEq)]
@@ -67,7 +47,7 @@ pub(super) struct NamedLink {
 pub(super) fn links(table: &Table, folder: &Path, most: usize) -> Result<Vec<Link>, StudyError> {
     let direction_table = |key| {
         let header = || table.header_of(key);
-        table.read(key, |field| field.table(header(), DIRECTION))
+        table.read(key, |field| field.table(header(), &DIRECTION))
     };
     let forward = direction_table("forward")?;
     let backward = direction_table("backward")?;
@@ -91,11 +71,13 @@ pub(super) fn links(table: &Table, folder: &Path, most: usize) -> Result<Vec<Lin
         }],
         most,
     };
-    grid.vary(table, "rtt", Field::duration, |link, rtt| {
-        let halves = Link::symmetric(rtt, Direction::default());
-        link.forward.delay = halves.forward.delay;
-        link.backward.delay = halves.backward.delay;
-    })?;
+    for parameter in Parameter::ALL {
+        if let Some(set) = parameter.of_link() {
+            grid.vary_parameter(table, parameter, folder, |link, text| {
+                set(link, text, folder)
+            })?;
+        }
+    }
     vary_directions(&mut grid, table, folder, |link| {
         vec![&mut link.forward, &mut link.backward]
     })?;
@@ -117,62 +99,27 @@ fn vary_directions(
     folder: &Path,
     directions: Directions,
 ) -> Result<(), StudyError> {
-    let distribution = |field: &Field| field.parse_with(|text| load_distribution(text, folder));
-    let queue = |field: &Field| field.whole(1..=u32::MAX);
-    grid.vary(
-        table,
-        "delay",
-        Field::duration,
-        each(directions, |d, delay| d.delay = delay),
-    )?;
-    grid.vary(
-        table,
-        "rate",
-        Field::parse,
-        each(directions, |d, rate| d.rate = Some(rate)),
-    )?;
-    grid.vary(
-        table,
-        "loss",
-        Field::parse,
-        each(directions, |d, loss| d.loss = loss),
-    )?;
-    grid.vary(
-        table,
-        "jitter",
-        Field::duration,
-        each(directions, |d, jitter| d.jitter = jitter),
-    )?;
-    grid.vary(
-        table,
-        "jitter_distribution",
-        distribution,
-        each(directions, |d, distribution| d.distribution = distribution),
-    )?;
-    grid.vary(
-        table,
-        "queue",
-        queue,
-        each(directions, |d, queue| d.queue = queue),
-    )
-}
-
-/// What sets the same in some directions of a link.
-fn each<V: Clone>(
-    directions: Directions,
-    set: impl Fn(&mut Direction, V),
-) -> impl Fn(&mut Link, V) {
-    move |link, value| {
+    grid.vary(table, "delay", Field::duration, |link, delay| {
         for direction in directions(link) {
-            set(direction, value.clone());
+            direction.delay = delay;
+        }
+    })?;
+    for parameter in Parameter::ALL {
+        if let Some(set) = parameter.of_direction() {
+            grid.vary_parameter(table, parameter, folder, |link, text| {
+                let mut directions = directions(link).into_iter();
+                directions.try_for_each(|direction| set(direction, text, folder))
+            })?;
         }
     }
+    Ok(())
 }
 
 /// The cells of a table over `links`. Its keys change faster the later they stand in [`GRID`].
 pub(super) fn cells(
     table: &Table,
     links: &[&NamedLink],
+    folder: &Path,
     most: usize,
 ) -> Result<Vec<Cell>, StudyError> {
     let on = |named: &&NamedLink, link: &Link| Cell {
@@ -186,45 +133,13 @@ pub(super) fn cells(
             .collect(),
         most,
     };
-    let initcwnd = |field: &Field| field.whole(1..=MOST_INITCWND);
-    grid.vary(table, "preset", Field::parse, |cell, preset: Preset| {
-        cell.preset = preset;
-        cell.gso = preset.gso();
-        cell.hosts = Hosts::of(preset);
-    })?;
-    grid.vary(table, "gso", Field::parse, |cell, gso| cell.gso = gso)?;
-    for setting in &SETTINGS {
-        let read = |field: &Field| {
-            let text = match field.is_text() {
-                true => field.text()?,
-                false => field.number()?,
-            };
-            let canonical = setting.canonical(text);
-            canonical.map_err(|problem| field.error(StudyProblem::Value(problem)))
-        };
-        grid.vary(table, setting.name, read, |cell, text| {
-            // It was read before.
-            let _ = (setting.set)(&mut cell.hosts, &text);
-        })?;
+    for parameter in Parameter::ALL {
+        if let Some(set) = parameter.of_cell() {
+            grid.vary_parameter(table, parameter, folder, |cell, text| {
+                set(cell, text, folder)
+            })?;
+        }
     }
-    grid.vary(table, "congestion", Field::parse, |cell, congestion| {
-        cell.congestion = congestion;
-    })?;
-    grid.vary(table, "client_initcwnd", initcwnd, |cell, initcwnd| {
-        cell.client_initcwnd = initcwnd;
-    })?;
-    grid.vary(table, "initcwnd", initcwnd, |cell, initcwnd| {
-        cell.initcwnd = initcwnd;
-    })?;
-    let requests = |field: &Field| field.whole(1..=MOST_REQUESTS);
-    grid.vary(table, "think", Field::duration, |cell, think| {
-        cell.think = think;
-    })?;
-    grid.vary(table, "requests", requests, |cell, requests| {
-        cell.requests = requests;
-    })?;
-    grid.vary(table, "upload", data, |cell, upload| cell.upload = upload)?;
-    grid.vary(table, "data", data, |cell, data| cell.data = data)?;
     let cells = grid.finish(table)?;
     match cells.iter().find_map(|cell| cell.check().err()) {
         Some(problem) => Err(table.error(StudyProblem::Value(problem))),
@@ -232,12 +147,38 @@ pub(super) fn cells(
     }
 }
 
-fn data(field: &Field) -> Result<Bytes, StudyError> {
-    let data: Bytes = field.parse()?;
-    if data > MOST_DATA {
-        return Err(field.out_of_range(data, Bytes(0)..=MOST_DATA));
+/// A value of a list.
+#[derive(Clone)]
+struct Text {
+    text: String,
+    /// What tells it from others: `35ms` is `0.035s`.
+    canonical: String,
+}
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Text) -> bool {
+        self.canonical == other.canonical
     }
-    Ok(data)
+}
+
+/// Reads what a parameter can be.
+fn text(field: &Field, parameter: Parameter, folder: &Path) -> Result<Text, StudyError> {
+    let text = match parameter.reading() {
+        Reading::Whole(range) => field.whole(range.clone())?.to_string(),
+        Reading::Bytes(most) => {
+            let bytes: Bytes = field.parse()?;
+            if bytes > *most {
+                return Err(field.out_of_range(bytes, Bytes(0)..=*most));
+            }
+            bytes.to_string()
+        }
+        Reading::Name | Reading::Text => field.parse_with(|text| {
+            let read = parameter.set(&mut Cell::default(), text, folder);
+            read.map(|()| text.to_owned())
+        })?,
+    };
+    let canonical = field.parse_with(|_| parameter.canonical(&text))?;
+    Ok(Text { text, canonical })
 }
 
 /// Every combination of what lists have.
@@ -272,6 +213,22 @@ impl<T: Clone> Grid<T> {
             .collect();
         Ok(())
     }
+
+    /// The same of a parameter.
+    fn vary_parameter(
+        &mut self,
+        table: &Table,
+        parameter: Parameter,
+        folder: &Path,
+        set: impl Fn(&mut T, &str) -> Result<(), String>,
+    ) -> Result<(), StudyError> {
+        let read = |field: &Field| text(field, parameter, folder);
+        self.vary(table, parameter.name(), read, |point, value| {
+            // It was read before.
+            let _ = set(point, &value.text);
+        })
+    }
+
     fn finish(self, table: &Table) -> Result<Vec<T>, StudyError> {
         if self.points.len() > self.most {
             return Err(table.error(StudyProblem::TooMany { most: MOST_CELLS }));

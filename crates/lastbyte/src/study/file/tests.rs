@@ -120,8 +120,8 @@ fn slow_links() {
                 title: None,
                 measures: vec!["growth".into()],
                 plot: Plot::Increase,
-                x: Some(Parameter::Data),
-                facets: vec![Parameter::Loss],
+                x: Some(Parameter::DATA),
+                facets: vec!["loss".parse().unwrap()],
                 metric: Metric::Ttlb,
                 arms: Vec::new(),
                 cells: Filter::default(),
@@ -438,7 +438,7 @@ fn the_documentation_is_a_study() {
 /// Or a figure would draw one value for all, and a pool would throw them together.
 #[test]
 fn whatever_may_be_a_list_is_a_parameter() {
-    let keys = grid::LINK.iter().chain(grid::GRID);
+    let keys = grid::LINK.iter().chain(grid::GRID.iter());
     // Both directions' delays are the RTT; the directions have the keys of a link.
     for key in keys.filter(|key| !["delay", "forward", "backward"].contains(key)) {
         assert!(key.parse::<Parameter>().is_ok(), "{key} is no parameter");

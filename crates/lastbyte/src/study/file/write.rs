@@ -4,7 +4,8 @@ use std::fmt::Display;
 
 use lastbyte_link::{Direction, Link, format_duration};
 
-use crate::study::{Arm, Cell, Connections, Experiment, Measure, SETTINGS, Study, Until};
+use crate::study::parameter::Value;
+use crate::study::{Arm, Cell, Connections, Experiment, Measure, Parameter, Study, Until};
 
 impl Study {
     /// What the study measures as a text that [`Study::parse`] reads as the same, wherever it is put.
@@ -83,34 +84,16 @@ impl Text {
 
     fn cell(&mut self, cell: &Cell) {
         let Cell {
-            link,
-            link_name,
-            initcwnd,
-            client_initcwnd,
-            congestion,
-            data,
-            upload,
-            requests,
-            think,
-            gso,
-            preset,
-            hosts,
+            link, link_name, ..
         } = cell;
         let name = link_name.as_ref().map(|name| ("name", quoted(name)));
         let link = name.into_iter().chain(self::link(link));
         self.set("link", table(link));
-        self.set("preset", quoted(preset));
-        self.set("gso", quoted(gso));
-        for setting in SETTINGS.iter().filter(|setting| !setting.is_usual(cell)) {
-            self.set(setting.name, quoted((setting.of)(hosts)));
+        for parameter in Parameter::ALL {
+            if parameter.of_cell().is_some() {
+                self.set(parameter.name(), value(parameter, cell));
+            }
         }
-        self.set("congestion", quoted(congestion));
-        self.set("client_initcwnd", client_initcwnd);
-        self.set("initcwnd", initcwnd);
-        self.set("think", quoted(format_duration(*think)));
-        self.set("requests", requests);
-        self.set("upload", quoted(upload));
-        self.set("data", quoted(data));
     }
 }
 
@@ -145,24 +128,29 @@ fn link(link: &Link) -> Vec<Entry> {
     vec![("forward", whole(forward)), ("backward", whole(backward))]
 }
 
-/// A direction without its delay.
+/// A direction without its delay; what has no limit stands without it.
 fn direction(direction: &Direction) -> impl Iterator<Item = Entry> {
-    let Direction {
-        delay: _,
-        jitter,
-        distribution,
-        loss,
-        rate,
-        queue,
-    } = direction;
-    let rate = rate.map(|rate| ("rate", quoted(rate)));
-    let others = [
-        ("loss", quoted(loss)),
-        ("jitter", quoted(format_duration(*jitter))),
-        ("jitter_distribution", quoted(distribution)),
-        ("queue", queue.to_string()),
-    ];
-    rate.into_iter().chain(others)
+    let cell = Cell {
+        link: Link {
+            forward: direction.clone(),
+            backward: direction.clone(),
+        },
+        ..Cell::default()
+    };
+    let parameters = Parameter::ALL.into_iter();
+    let parameters = parameters.filter(|parameter| parameter.of_direction().is_some());
+    parameters.filter_map(move |parameter| match parameter.value(&cell) {
+        Some(Value::Rate(None)) => None,
+        _ => Some((parameter.name(), value(parameter, &cell))),
+    })
+}
+
+/// A number, or else a text in quotes.
+fn value(parameter: Parameter, cell: &Cell) -> String {
+    match parameter.value(cell) {
+        Some(Value::Count(count)) => count.to_string(),
+        _ => quoted(parameter.of(cell)),
+    }
 }
 
 fn table(entries: impl IntoIterator<Item = Entry>) -> String {

@@ -1,21 +1,24 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::path::Path;
+
 use super::*;
+use crate::study::{Cell, Parameter};
 
 #[test]
 fn what_is_written_is_read() {
     for preset in Preset::ALL {
         let hosts = Hosts::of(preset);
-        let mut read = Hosts {
-            mtu: Mtu(1280),
-            ..Hosts::default()
-        };
-        for setting in &SETTINGS {
-            let text = (setting.of)(&hosts);
-            assert_eq!(setting.canonical(&text), Ok(text.clone()));
-            (setting.set)(&mut read, &text).unwrap();
+        let mut read = Cell::default();
+        read.hosts.mtu = Mtu(1280);
+        let cell = Cell::of(preset);
+        for spec in [&MTU, &TIMESTAMPS, &BUFFERS, &TSO, &WRITES] {
+            let parameter: Parameter = spec.name.parse().unwrap();
+            let text = parameter.of(&cell);
+            assert_eq!(parameter.canonical(&text), Ok(text.clone()));
+            parameter.set(&mut read, &text, Path::new("")).unwrap();
         }
-        assert_eq!(read, hosts);
+        assert_eq!(read.hosts, hosts);
     }
 }
 
@@ -39,13 +42,13 @@ fn what_can_not_be_is_refused_with_a_mend() {
             ],
         ),
     ] {
-        let setting = Setting::find(name).unwrap();
+        let setting: Parameter = name.parse().unwrap();
         for text in texts {
             let error = setting.canonical(text).unwrap_err();
             assert!(error.contains(": "), "{error}");
         }
     }
-    let mtu = Setting::find("mtu").unwrap();
+    let mtu: Parameter = "mtu".parse().unwrap();
     assert_eq!(mtu.canonical("576B").as_deref(), Ok("576"));
     assert_eq!(
         mtu.canonical("575").unwrap_err(),

@@ -1,18 +1,19 @@
 //! Rows that `lastbyte compare -o rows.csv` wrote.
 
+use std::collections::HashMap;
 use std::fmt::Display;
 use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
 use csv::Reader;
-use lastbyte_link::{Bytes, Direction, Distribution, Link, Loss, Probability, Rate};
+use lastbyte_link::{Direction, Distribution, Link, Loss, Probability, Rate};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::{Computing, Key, Nature, Results, SampleTimes, SourceError};
 use crate::results::{CpuCosts, EarlyData, Validity, Wire};
-use crate::study::{Cell, Congestion, CpuTime, Gso, Hosts, Preset, RecordSize, Setting};
+use crate::study::{Cell, CpuTime, Parameter, ParameterValue, RecordSize};
 
 /// Reads the samples of a file, in the order in which they begin.
 pub(super) fn read(path: &Path) -> Result<Results, SourceError> {
@@ -24,9 +25,18 @@ pub(super) fn read(path: &Path) -> Result<Results, SourceError> {
     let mut engine = String::new();
     // Where the sample of the line before is: nearly always that of the next line too.
     let mut latest = 0;
-    for row in Reader::from_path(path).map_err(unreadable)?.deserialize() {
-        let row: Row = row.map_err(unreadable)?;
-        let key = row.key();
+    let mut file = Reader::from_path(path).map_err(unreadable)?;
+    let columns = file.headers().map_err(unreadable)?.clone();
+    for record in file.records() {
+        let record = record.map_err(unreadable)?;
+        let row: Row = record.deserialize(Some(&columns)).map_err(unreadable)?;
+        let parameters = columns.iter().zip(record.iter()).collect();
+        let line = record.position().map_or(0, csv::Position::line);
+        let key = row.key(&parameters);
+        let key = key.map_err(|problem| SourceError::Unreadable {
+            path: path.to_owned(),
+            problem: format!("line {line}: {problem}"),
+        })?;
         engine.clone_from(&row.engine);
         if samples.get(latest).is_none_or(|known| known.key != key) {
             let known = samples.iter().position(|known| known.key == key);
@@ -76,25 +86,10 @@ struct Row {
     #[serde(deserialize_with = "if_any")]
     backward_rate_bps: Option<u64>,
     backward_queue_packets: u32,
-    #[serde(default, deserialize_with = "parsed")]
-    gso: Gso,
-    initcwnd: u32,
-    client_initcwnd: u32,
-    #[serde(deserialize_with = "parsed")]
-    congestion: Congestion,
-    #[serde(default, deserialize_with = "parsed")]
-    preset: Preset,
     #[serde(default, deserialize_with = "parsed_if_any")]
     cpu: Option<CpuTime>,
     #[serde(default, deserialize_with = "parsed_if_any")]
     cpu_costs: Option<CpuCosts>,
-    data_bytes: u64,
-    #[serde(default)]
-    upload_bytes: u64,
-    #[serde(default = "one")]
-    requests: u32,
-    #[serde(default)]
-    think_ns: u64,
     #[serde(deserialize_with = "record_size")]
     record_size: RecordSize,
     valid: bool,
@@ -122,70 +117,52 @@ struct Row {
     #[serde(default)]
     early_data: Option<String>,
     chain_sha256: String,
-    mtu: Option<String>,
-    timestamps: Option<String>,
-    buffers: Option<String>,
-    tso: Option<String>,
-    writes: Option<String>,
 }
 
 impl Row {
-    /// Where a column is absent, as the preset has it.
-    fn hosts(&self) -> Hosts {
-        let columns = [
-            ("mtu", &self.mtu),
-            ("timestamps", &self.timestamps),
-            ("buffers", &self.buffers),
-            ("tso", &self.tso),
-            ("writes", &self.writes),
-        ];
-        let mut hosts = Hosts::of(self.preset);
-        for (name, text) in columns {
-            if let (Some(setting), Some(text)) = (Setting::find(name), text) {
-                // What is not possible was not measured.
-                let _ = (setting.set)(&mut hosts, text);
-            }
-        }
-        hosts
-    }
-
-    fn key(&self) -> Key {
-        Key::new(
-            &self.measure,
-            &self.arm,
-            Cell {
-                link: Link {
-                    forward: Direction {
-                        delay: Duration::from_nanos(self.forward_delay_ns),
-                        jitter: Duration::from_nanos(self.forward_jitter_ns),
-                        distribution: self.forward_distribution.clone(),
-                        loss: (self.forward_loss_model).unwrap_or(Loss::Random(self.forward_loss)),
-                        rate: self.forward_rate_bps.and_then(Rate::from_bits_per_second),
-                        queue: self.forward_queue_packets,
-                    },
-                    backward: Direction {
-                        delay: Duration::from_nanos(self.backward_delay_ns),
-                        jitter: Duration::from_nanos(self.backward_jitter_ns),
-                        distribution: self.backward_distribution.clone(),
-                        loss: (self.backward_loss_model)
-                            .unwrap_or(Loss::Random(self.backward_loss)),
-                        rate: self.backward_rate_bps.and_then(Rate::from_bits_per_second),
-                        queue: self.backward_queue_packets,
-                    },
+    /// What is no column is as the preset has it.
+    fn key(&self, columns: &HashMap<&str, &str>) -> Result<Key, String> {
+        let mut cell = Cell {
+            link: Link {
+                forward: Direction {
+                    delay: Duration::from_nanos(self.forward_delay_ns),
+                    jitter: Duration::from_nanos(self.forward_jitter_ns),
+                    distribution: self.forward_distribution.clone(),
+                    loss: (self.forward_loss_model).unwrap_or(Loss::Random(self.forward_loss)),
+                    rate: self.forward_rate_bps.and_then(Rate::from_bits_per_second),
+                    queue: self.forward_queue_packets,
                 },
-                link_name: None,
-                initcwnd: self.initcwnd,
-                client_initcwnd: self.client_initcwnd,
-                congestion: self.congestion,
-                data: Bytes(self.data_bytes),
-                upload: Bytes(self.upload_bytes),
-                requests: self.requests,
-                think: Duration::from_nanos(self.think_ns),
-                gso: self.gso,
-                preset: self.preset,
-                hosts: self.hosts(),
+                backward: Direction {
+                    delay: Duration::from_nanos(self.backward_delay_ns),
+                    jitter: Duration::from_nanos(self.backward_jitter_ns),
+                    distribution: self.backward_distribution.clone(),
+                    loss: (self.backward_loss_model).unwrap_or(Loss::Random(self.backward_loss)),
+                    rate: self.backward_rate_bps.and_then(Rate::from_bits_per_second),
+                    queue: self.backward_queue_packets,
+                },
             },
-        )
+            ..Cell::default()
+        };
+        for (parameter, column) in Parameter::columns() {
+            let Some(field) = columns.get(column.name) else {
+                continue;
+            };
+            let unit = match parameter.value(&cell) {
+                Some(ParameterValue::Time(_)) => Some("ns"),
+                Some(ParameterValue::Bytes(_)) => Some("B"),
+                _ => None,
+            };
+            let text = match (unit, field.parse::<u64>()) {
+                (Some(unit), Ok(number)) => format!("{number}{unit}"),
+                (Some(_), Err(_)) => {
+                    return Err(format!("{}: {field:?} is no whole number", column.name));
+                }
+                (None, _) => (*field).to_owned(),
+            };
+            let set = parameter.set(&mut cell, &text, Path::new(""));
+            set.map_err(|problem| format!("{}: {problem}", column.name))?;
+        }
+        Ok(Key::new(&self.measure, &self.arm, cell))
     }
 
     /// The sample that the row belongs to, without connections.
@@ -236,11 +213,6 @@ impl Row {
             ..Wire::default()
         }
     }
-}
-
-/// Once, there was no other number of requests.
-fn one() -> u32 {
-    1
 }
 
 /// Once, there was no other engine.

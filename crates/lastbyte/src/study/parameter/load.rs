@@ -1,0 +1,99 @@
+//! The parameters of what connections carry.
+
+use lastbyte_link::{Bytes, format_duration, parse_duration};
+
+use super::{
+    Access, Caption, Choice, Column, CommandLine, Lists, Place, Reading, Spec, Value, read,
+};
+
+/// Flight arithmetic goes through a response segment by segment.
+const MOST_DATA: Bytes = Bytes(1 << 30);
+/// Requests on one connection, at most.
+const MOST_REQUESTS: u32 = 1000;
+
+pub(super) static REQUESTS: Spec = Spec {
+    name: "requests",
+    title: "requests",
+    caption: Caption::Unusual(|cell| format!("{} requests", cell.requests)),
+    reading: Reading::Whole(1..=MOST_REQUESTS),
+    place: Place::Cell(Access {
+        get: |cell| Value::Count(cell.requests),
+        set: |cell, text, _| read(&mut cell.requests, text),
+    }),
+    command_line: Some(CommandLine {
+        value_name: "N",
+        help: "Requests on each connection, one after the other",
+        choice: Choice::Usual("1"),
+        lists: Lists::Taken,
+    }),
+    column: Some(Column {
+        name: "requests",
+        doc: "requests on the connection",
+    }),
+};
+
+pub(super) static THINK: Spec = Spec {
+    name: "think",
+    title: "time to think, ms",
+    caption: Caption::Unusual(|cell| format!("think {}", format_duration(cell.think))),
+    reading: Reading::Text,
+    place: Place::Cell(Access {
+        get: |cell| Value::Time(cell.think),
+        set: |cell, text, _| {
+            cell.think = parse_duration(text).map_err(|error| error.to_string())?;
+            Ok(())
+        },
+    }),
+    command_line: Some(CommandLine {
+        value_name: "TIME",
+        help: "How long the client thinks between a response and its next request",
+        choice: Choice::Usual("0ms"),
+        lists: Lists::Taken,
+    }),
+    column: Some(Column {
+        name: "think_ns",
+        doc: "from the end of a response to the next request",
+    }),
+};
+
+pub(super) static UPLOAD: Spec = Spec {
+    name: "upload",
+    title: "upload, KiB",
+    caption: Caption::Unusual(|cell| format!("upload {}", cell.upload)),
+    reading: Reading::Bytes(MOST_DATA),
+    place: Place::Cell(Access {
+        get: |cell| Value::Bytes(cell.upload),
+        set: |cell, text, _| read(&mut cell.upload, text),
+    }),
+    command_line: Some(CommandLine {
+        value_name: "SIZE",
+        help: "Bytes that the client sends after the head of its request",
+        choice: Choice::Usual("0KiB"),
+        lists: Lists::Taken,
+    }),
+    column: Some(Column {
+        name: "upload_bytes",
+        doc: "body of each request",
+    }),
+};
+
+pub(super) static DATA: Spec = Spec {
+    name: "data",
+    title: "data, KiB",
+    caption: Caption::Always(|cell| cell.data.to_string()),
+    reading: Reading::Bytes(MOST_DATA),
+    place: Place::Cell(Access {
+        get: |cell| Value::Bytes(cell.data),
+        set: |cell, text, _| read(&mut cell.data, text),
+    }),
+    command_line: Some(CommandLine {
+        value_name: "SIZE",
+        help: "Bytes that the server answers",
+        choice: Choice::Usual("0KiB,50KiB,200KiB"),
+        lists: Lists::Taken,
+    }),
+    column: Some(Column {
+        name: "data_bytes",
+        doc: "payload of each response",
+    }),
+};

@@ -1,0 +1,94 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use super::*;
+
+/// One cell that has nothing as usual, but for the preset.
+fn unusual() -> Cell {
+    let mut cell = Cell::default();
+    for (name, text) in [
+        ("link", "far"),
+        ("rtt", "70ms"),
+        ("rate", "3mbit"),
+        ("loss", "gemodel:1%/10%"),
+        ("jitter", "2ms"),
+        ("jitter_distribution", "pareto"),
+        ("queue", "17"),
+        ("gso", "on"),
+        ("mtu", "1280"),
+        ("timestamps", "off"),
+        ("buffers", "linux"),
+        ("tso", "off"),
+        ("writes", "17B+8087B"),
+        ("congestion", "reno"),
+        ("client_initcwnd", "11"),
+        ("initcwnd", "12"),
+        ("requests", "2"),
+        ("think", "5ms"),
+        ("upload", "3KiB"),
+        ("data", "4KiB"),
+    ] {
+        let parameter: Parameter = name.parse().unwrap();
+        assert!(parameter.is_usual(&cell), "{name}");
+        parameter.set(&mut cell, text, Path::new("")).unwrap();
+        assert_eq!(parameter.of(&cell), text);
+        assert_eq!(parameter.canonical(text).as_deref(), Ok(text));
+        assert!(!parameter.is_usual(&cell), "{name}");
+    }
+    cell
+}
+
+#[test]
+fn each_parameter_is_set_and_said() {
+    let cell = unusual();
+    let usual = Cell::default();
+    for parameter in Parameter::ALL {
+        let is_preset = parameter.name() == "preset";
+        assert_eq!(
+            parameter.of(&cell) == parameter.of(&usual),
+            is_preset,
+            "{parameter}"
+        );
+        assert_eq!(parameter.name().parse(), Ok(parameter));
+    }
+    // Neither is the name of the link told where the links differ.
+    assert_eq!(varying(&[&cell, &usual]).len(), Parameter::ALL.len() - 2);
+}
+
+#[test]
+fn a_preset_brings_what_goes_with_it() {
+    let mut cell = unusual();
+    let preset: Parameter = "preset".parse().unwrap();
+    preset
+        .set(&mut cell, "published-2024", Path::new(""))
+        .unwrap();
+    let of_preset: Vec<_> = (Parameter::ALL.into_iter())
+        .filter(|parameter| parameter.goes_with_preset())
+        .map(Parameter::name)
+        .collect();
+    assert_eq!(of_preset.join(" "), "gso mtu timestamps buffers tso writes");
+    let [rtt, mtu] = ["rtt", "mtu"].map(|name| name.parse::<Parameter>().unwrap());
+    assert!(mtu.is_usual(&cell) && !rtt.is_usual(&cell));
+}
+
+#[test]
+fn directions_that_differ_have_no_number() {
+    let mut cell = unusual();
+    cell.link.backward.queue = 99;
+    let queue: Parameter = "queue".parse().unwrap();
+    assert_eq!((queue.value(&cell), queue.number(&cell)), (None, None));
+    assert_eq!(queue.told(&cell), "queue 17 up and 99 down");
+    assert_eq!(Parameter::DATA.number(&cell), Some(4.0));
+}
+
+#[test]
+fn no_limit_of_the_rate_can_be_said() {
+    let rate: Parameter = "rate".parse().unwrap();
+    let mut cell = unusual();
+    rate.set(&mut cell, "unlimited", Path::new("")).unwrap();
+    assert_eq!(cell.link.forward.rate, None);
+    assert_eq!(
+        (rate.of(&cell), rate.number(&cell)),
+        ("unlimited".into(), None)
+    );
+    assert_eq!(rate.told(&cell), "no rate limit");
+}
