@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use lastbyte_flights::flights_needed;
 use lastbyte_tls::key_log;
-use lastbyte_tls::observer::{Observation, Side};
+use lastbyte_tls::observer::{Message, Observation, Side};
 use openssl::error::ErrorStack;
 use openssl::ssl::{Ssl, SslContext, SslMethod, SslRef, SslVerifyMode};
 use openssl::x509::{X509, X509VerifyResult};
@@ -502,7 +502,7 @@ fn savings(observation: &Observation, result: &Result<Offer, Fallback>) -> Savin
         flights: flights(flight_bytes),
         whole_flights: flights(flight_bytes),
     };
-    if let (Ok(offer), Some(sent)) = (result, observation.certificate_bytes) {
+    if let (Ok(offer), Some(sent)) = (result, observation.bytes(Message::Certificate)) {
         let delivered = offer
             .list()
             .certificates()

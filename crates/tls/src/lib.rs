@@ -11,6 +11,7 @@
 //!
 //! ```no_run
 //! use lastbyte_pki::{ChainSpec, KeyAlgorithm, Store};
+//! use lastbyte_tls::observer::Message;
 //! use lastbyte_tls::{Group, TlsConfig, handshake_in_memory, stack};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -18,8 +19,8 @@
 //! let stack = stack(&TlsConfig::new(Group::X25519MlKem768, &chain))?;
 //! let handshake = handshake_in_memory(stack.as_ref())?;
 //! let observation = handshake.observer.observe(&handshake.client.key_log());
-//! assert_eq!(observation.client_hello_bytes, Some(1411));
-//! assert_eq!(observation.certificate_bytes, Some(chain.certificate_message_bytes()));
+//! assert_eq!(observation.bytes(Message::ClientHello), Some(1411));
+//! assert_eq!(observation.bytes(Message::Certificate), Some(chain.certificate_message_bytes()));
 //! # Ok(())
 //! # }
 //! ```

@@ -11,8 +11,11 @@
 mod cursor;
 mod message;
 mod record;
+mod sizes;
 
 use std::borrow::Cow;
+
+pub use self::sizes::{Message, MessageSizes};
 
 use self::cursor::Cursor;
 use self::message::next_message;
@@ -78,34 +81,11 @@ impl Observer {
 }
 
 /// What can be told of a handshake. A field is `None` where its message did not
-/// come, or could not be read. Sizes of messages are in bytes and include the
-/// handshake header of four bytes (RFC 8446, 4).
+/// come, or could not be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Observation {
-    /// The first ClientHello.
-    pub client_hello_bytes: Option<usize>,
-    /// The HelloRetryRequest, for which the client had to send a second ClientHello.
-    pub hello_retry_request_bytes: Option<usize>,
-    /// The second ClientHello.
-    pub second_client_hello_bytes: Option<usize>,
-    /// The ServerHello.
-    pub server_hello_bytes: Option<usize>,
-    /// The EncryptedExtensions.
-    pub encrypted_extensions_bytes: Option<usize>,
-    /// The CertificateRequest.
-    pub certificate_request_bytes: Option<usize>,
-    /// The server's Certificate, or its CompressedCertificate.
-    pub certificate_bytes: Option<usize>,
-    /// The server's CertificateVerify.
-    pub certificate_verify_bytes: Option<usize>,
-    /// The server's Finished.
-    pub server_finished_bytes: Option<usize>,
-    /// The client's Certificate, or its CompressedCertificate.
-    pub client_certificate_bytes: Option<usize>,
-    /// The client's CertificateVerify.
-    pub client_certificate_verify_bytes: Option<usize>,
-    /// The client's Finished.
-    pub client_finished_bytes: Option<usize>,
+    /// How large each message was.
+    pub messages: MessageSizes,
 
     /// The negotiated version: 0x0304 is TLS 1.3. Of others only the hellos are read.
     pub version: Option<u16>,
@@ -154,12 +134,12 @@ pub struct TlsFlight {
     /// The number of records.
     pub records: usize,
     /// The messages that ended in this flight, in order.
-    pub messages: Vec<Message>,
+    pub messages: Vec<FlightMessage>,
 }
 
 /// One handshake message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Message {
+pub struct FlightMessage {
     /// Which one.
     pub kind: MessageType,
     /// Its size in bytes, handshake header included.
@@ -206,6 +186,11 @@ pub enum CertificateType {
 }
 
 impl Observation {
+    /// How large a message was, handshake header included; `None` if it did not come, or could not be read.
+    pub fn bytes(&self, message: Message) -> Option<usize> {
+        self.messages.get(message).map(|bytes| bytes as usize)
+    }
+
     /// Reads what one side sent, up to its Finished.
     fn read(&mut self, sender: Side, stream: &[u8], key_log: &KeyLog) -> Vec<ReadRecord> {
         const TLS_1_3: u16 = 0x0304;
@@ -260,15 +245,13 @@ impl Observation {
     }
 
     /// Takes the whole messages off the front of `handshake`.
-    fn take_messages(&mut self, sender: Side, handshake: &mut Vec<u8>) -> Vec<Message> {
+    fn take_messages(&mut self, sender: Side, handshake: &mut Vec<u8>) -> Vec<FlightMessage> {
         let mut rest = Cursor(handshake);
         let mut messages = Vec::new();
         while let Some(message) = next_message(&mut rest) {
-            if let Some(size) = self.size(sender, message.kind) {
-                size.get_or_insert(message.bytes);
-            }
+            self.messages.note(sender, message.kind, message.bytes);
             message::note(self, sender, &message);
-            messages.push(Message {
+            messages.push(FlightMessage {
                 kind: message.kind,
                 bytes: message.bytes,
             });
@@ -277,35 +260,6 @@ impl Observation {
         handshake.drain(..taken);
         messages
     }
-
-    /// Where the size of a message belongs.
-    fn size(&mut self, sender: Side, kind: MessageType) -> Option<&mut Option<usize>> {
-        Some(match (sender, kind) {
-            (Side::Client, MessageType::ClientHello) => match self.client_hello_bytes {
-                None => &mut self.client_hello_bytes,
-                Some(_) => &mut self.second_client_hello_bytes,
-            },
-            (Side::Client, MessageType::Certificate | MessageType::CompressedCertificate) => {
-                &mut self.client_certificate_bytes
-            }
-            (Side::Client, MessageType::CertificateVerify) => {
-                &mut self.client_certificate_verify_bytes
-            }
-            (Side::Client, MessageType::Finished) => &mut self.client_finished_bytes,
-            (Side::Server, MessageType::HelloRetryRequest) => &mut self.hello_retry_request_bytes,
-            (Side::Server, MessageType::ServerHello) => &mut self.server_hello_bytes,
-            (Side::Server, MessageType::EncryptedExtensions) => {
-                &mut self.encrypted_extensions_bytes
-            }
-            (Side::Server, MessageType::CertificateRequest) => &mut self.certificate_request_bytes,
-            (Side::Server, MessageType::Certificate | MessageType::CompressedCertificate) => {
-                &mut self.certificate_bytes
-            }
-            (Side::Server, MessageType::CertificateVerify) => &mut self.certificate_verify_bytes,
-            (Side::Server, MessageType::Finished) => &mut self.server_finished_bytes,
-            _ => return None,
-        })
-    }
 }
 
 /// A record of one side, and the messages that end in it.
@@ -313,7 +267,7 @@ struct ReadRecord {
     /// Where it begins in all that the side sent.
     offset: usize,
     wire_bytes: usize,
-    messages: Vec<Message>,
+    messages: Vec<FlightMessage>,
 }
 
 /// Sorts the records of both sides into flights: a record belongs where its first

@@ -6,6 +6,7 @@ mod common;
 use std::time::SystemTime;
 
 use lastbyte_pki::{Chain, ChainSpec, KeyAlgorithm, RootDelivery, SlhDsa};
+use lastbyte_tls::observer::Message;
 use lastbyte_tls::observer::{CertificateType, Observation, Side};
 use lastbyte_tls::{Delivery, Group, Stack, TlsConfig, TlsError, handshake_between, stack};
 use openssl::x509::store::X509StoreBuilder;
@@ -81,12 +82,21 @@ fn each_part_leaves_its_bytes_out() {
         assert_eq!(without_root.answered_certificates, Some(*root.digest()));
         let grown = |now: Option<usize>, before: Option<usize>| now.unwrap() - before.unwrap();
         let hellos = [
-            (without_root.client_hello_bytes, plain.client_hello_bytes),
-            (without_root.server_hello_bytes, plain.server_hello_bytes),
+            (
+                without_root.bytes(Message::ClientHello),
+                plain.bytes(Message::ClientHello),
+            ),
+            (
+                without_root.bytes(Message::ServerHello),
+                plain.bytes(Message::ServerHello),
+            ),
         ];
         assert_eq!(hellos.map(|(now, before)| grown(now, before)), [36, 36]);
         assert_eq!(
-            grown(plain.certificate_bytes, without_root.certificate_bytes),
+            grown(
+                plain.bytes(Message::Certificate),
+                without_root.bytes(Message::Certificate)
+            ),
             lengths[1] + 5
         );
 
@@ -94,12 +104,15 @@ fn each_part_leaves_its_bytes_out() {
         let raw_key = observe(stack.as_ref(), Some(&whole));
         let key = chain.key().public_key_to_der().unwrap().len();
         assert_eq!(raw_key.certificate_type, CertificateType::RawPublicKey);
-        assert_eq!(raw_key.certificate_bytes, Some(4 + 1 + 3 + 3 + key + 2));
+        assert_eq!(
+            raw_key.bytes(Message::Certificate),
+            Some(4 + 1 + 3 + 3 + key + 2)
+        );
 
         let carrier = observe(prepare(&chain, EndEntity::Carrier).as_ref(), Some(&whole));
         assert_eq!(carrier.certificate_type, CertificateType::X509);
         // A digest in place of a key, and a signature of Ed25519.
-        assert!(carrier.certificate_bytes.unwrap() < 250);
+        assert!(carrier.bytes(Message::Certificate).unwrap() < 250);
     }
 }
 
@@ -115,11 +128,11 @@ fn the_plan_is_what_goes_over_the_wire() {
         let offer = part.map(|part| offer(&chain, part));
         let seen = observe(stack.as_ref(), offer.as_ref());
         assert_eq!(flight.part, part);
-        assert_eq!(Some(flight.server_hello), seen.server_hello_bytes);
-        assert_eq!(Some(flight.certificate), seen.certificate_bytes);
+        assert_eq!(Some(flight.server_hello), seen.bytes(Message::ServerHello));
+        assert_eq!(Some(flight.certificate), seen.bytes(Message::Certificate));
         assert_eq!(
             Some(flight.certificate_verify),
-            seen.certificate_verify_bytes
+            seen.bytes(Message::CertificateVerify)
         );
         let sent = seen
             .flights

@@ -5,6 +5,7 @@
 mod common;
 
 use lastbyte_pki::KeyAlgorithm;
+use lastbyte_tls::observer::Message;
 use lastbyte_tls::{Group, StackName, TlsConfig, handshake_in_memory, names};
 
 use common::{Feature, chain, observe, pairs, stack_if_can};
@@ -32,14 +33,18 @@ fn every_group_and_algorithm_on_every_pair() {
                 let observation = observe(&handshake_in_memory(stack.as_ref()).expect(&what));
                 assert_eq!(observation.version, Some(0x0304), "{what}");
                 assert_eq!(observation.group, Some(group.code_point()), "{what}");
-                assert_eq!(observation.hello_retry_request_bytes, None, "{what}");
+                assert_eq!(
+                    observation.bytes(Message::HelloRetryRequest),
+                    None,
+                    "{what}"
+                );
                 assert_eq!(
                     observation.signature.and_then(names::signature_scheme),
                     Some(scheme(client, server, key)),
                     "{what}"
                 );
                 assert_eq!(
-                    observation.certificate_bytes,
+                    observation.bytes(Message::Certificate),
                     Some(chain.certificate_message_bytes()),
                     "{what}"
                 );
@@ -112,7 +117,7 @@ fn every_choice_of_key_shares_on_every_pair() {
                     let observation = observe(&handshake_in_memory(stack.as_ref()).expect(&what));
                     assert_eq!(observation.group, Some(group.code_point()), "{what}");
                     assert_eq!(
-                        observation.hello_retry_request_bytes.is_none(),
+                        observation.bytes(Message::HelloRetryRequest).is_none(),
                         key_shares.contains(&group),
                         "{what}"
                     );

@@ -4,6 +4,7 @@
 mod common;
 
 use lastbyte_pki::{Chain, ChainSpec, KeyAlgorithm, test_chains};
+use lastbyte_tls::observer::Message;
 use lastbyte_tls::observer::{EarlyData, Side};
 use lastbyte_tls::{
     Connection, Group, Handshake, MAX_PLAINTEXT, Progress, Resumption, Stack, StackName, TlsConfig,
@@ -61,8 +62,14 @@ fn a_wrong_guess_costs_a_hello_retry_request() {
         let mut handshake = handshake_in_memory(stack.as_ref()).unwrap();
         let observation = observe(&handshake);
         assert_eq!(observation.group, Some(Group::Secp384r1.code_point()));
-        assert_eq!(observation.hello_retry_request_bytes, Some(88), "{pair:?}");
-        assert!(observation.second_client_hello_bytes > observation.client_hello_bytes);
+        assert_eq!(
+            observation.bytes(Message::HelloRetryRequest),
+            Some(88),
+            "{pair:?}"
+        );
+        assert!(
+            observation.bytes(Message::SecondClientHello) > observation.bytes(Message::ClientHello)
+        );
         assert_talks(&mut handshake);
     }
 }
@@ -78,8 +85,8 @@ fn several_key_shares_make_the_hello_larger() {
             })
             .unwrap();
             let observation = observe(&handshake_in_memory(stack.as_ref()).unwrap());
-            assert_eq!(observation.hello_retry_request_bytes, None);
-            observation.client_hello_bytes.unwrap()
+            assert_eq!(observation.bytes(Message::HelloRetryRequest), None);
+            observation.bytes(Message::ClientHello).unwrap()
         };
         let one = hello(&[Group::X25519MlKem768]);
         let two = hello(&[Group::X25519MlKem768, Group::X25519]);
@@ -124,7 +131,7 @@ fn a_session_is_resumed_as_often_as_one_likes() {
             let observation = observe(&handshake);
             assert_eq!(observation.resumed, Some(true), "{pair:?}");
             assert_eq!(observation.group, Some(Group::X25519MlKem768.code_point()));
-            assert_eq!(observation.certificate_bytes, None);
+            assert_eq!(observation.bytes(Message::Certificate), None);
             assert_eq!(observation.early_data, EarlyData::NotOffered);
             // Tickets are sent when they are asked for, not whenever they can be.
             assert_eq!(handshake.tickets_bytes, 0, "{pair:?}");
@@ -154,7 +161,7 @@ fn a_session_of_another_server_is_not_resumed() {
         let mut handshake = handshake_between(client, stack.server().unwrap()).unwrap();
         let observation = observe(&handshake);
         assert_eq!(observation.resumed, Some(false), "{pair:?}");
-        assert!(observation.certificate_bytes.is_some());
+        assert!(observation.bytes(Message::Certificate).is_some());
         assert_talks(&mut handshake);
     }
 }
@@ -340,7 +347,11 @@ fn large_chains_pass_up_to_the_limit_that_a_stack_states() {
                 stack => {
                     assert!(bytes <= limit(pair.0), "{what}");
                     let handshake = handshake_in_memory(stack.unwrap().as_ref()).expect(&what);
-                    assert_eq!(observe(&handshake).certificate_bytes, Some(bytes), "{what}");
+                    assert_eq!(
+                        observe(&handshake).bytes(Message::Certificate),
+                        Some(bytes),
+                        "{what}"
+                    );
                 }
             }
         }
@@ -565,9 +576,9 @@ fn mutual_tls_proves_both_sides() {
             let stack = stack(&config).unwrap();
             let mut handshake = handshake_in_memory(stack.as_ref()).unwrap();
             let observation = observe(&handshake);
-            assert!(observation.certificate_request_bytes.is_some());
+            assert!(observation.bytes(Message::CertificateRequest).is_some());
             assert_eq!(
-                observation.client_certificate_bytes,
+                observation.bytes(Message::ClientCertificate),
                 Some(client_chain.certificate_message_bytes()),
                 "{pair:?}"
             );
@@ -596,7 +607,7 @@ fn mutual_tls_proves_both_sides() {
                 let handshake = handshake_in_memory(stack.as_ref()).unwrap();
                 let observation = observe(&handshake);
                 assert_eq!(observation.resumed, Some(true), "{pair:?}");
-                assert_eq!(observation.client_certificate_bytes, None);
+                assert_eq!(observation.bytes(Message::ClientCertificate), None);
             }
         }
     }

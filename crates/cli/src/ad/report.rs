@@ -9,6 +9,7 @@ use lastbyte_ad::dns::Transport;
 use lastbyte_ad::fetch::Fetched;
 use lastbyte_ad::http::Url;
 use lastbyte_tls::names;
+use lastbyte_tls::observer::Message;
 use pqtlsad::client::Outcome;
 use serde_json::{Map, Value, json};
 
@@ -27,16 +28,18 @@ fn times(fetched: &Fetched) -> [(&'static str, Option<Duration>); 7] {
 }
 
 /// Sizes in bytes, their headers included.
-fn messages(handshake: &Handshake) -> [(&'static str, Option<usize>); 6] {
+fn messages(handshake: &Handshake) -> impl Iterator<Item = (Message, Option<usize>)> {
+    const TOLD: [Message; 6] = [
+        Message::ClientHello,
+        Message::ServerHello,
+        Message::EncryptedExtensions,
+        Message::Certificate,
+        Message::CertificateVerify,
+        Message::ServerFinished,
+    ];
     let seen = &handshake.observation;
-    [
-        ("client_hello", seen.client_hello_bytes),
-        ("server_hello", seen.server_hello_bytes),
-        ("encrypted_extensions", seen.encrypted_extensions_bytes),
-        ("certificate", seen.certificate_bytes),
-        ("certificate_verify", seen.certificate_verify_bytes),
-        ("server_finished", seen.server_finished_bytes),
-    ]
+    TOLD.into_iter()
+        .map(|message| (message, seen.bytes(message)))
 }
 
 fn outcome(handshake: &Handshake) -> (Outcome, Option<&str>) {
@@ -66,7 +69,7 @@ pub(super) fn checked_json(name: &str, port: u16, checked: &Checked) -> String {
     document.insert("record_certificates".into(), count.into());
     document.insert(
         "plain_certificate_bytes".into(),
-        checked.plain.observation.certificate_bytes.into(),
+        checked.plain.observation.bytes(Message::Certificate).into(),
     );
     let sent = checked.plain.sent.len();
     document.insert("plain_certificates".into(), sent.into());
@@ -97,8 +100,8 @@ fn handshake_json(handshake: &Handshake, found: Option<Found>) -> Map<String, Va
         "signature",
         seen.signature.and_then(names::signature_scheme).into(),
     );
-    for (name, bytes) in messages(handshake) {
-        put(&format!("{name}_bytes"), bytes.into());
+    for (message, bytes) in messages(handshake) {
+        put(message.column(), bytes.into());
     }
     put("server_flight_bytes", savings.flight_bytes.into());
     put("bytes_omitted", savings.bytes_omitted.into());
@@ -156,7 +159,7 @@ pub(super) fn checked_table(name: &str, checked: &Checked) -> String {
         checked
             .plain
             .observation
-            .certificate_bytes
+            .bytes(Message::Certificate)
             .unwrap_or_default()
     );
     if let Some(expiry) = &checked.expiry {
@@ -199,9 +202,9 @@ fn describe(text: &mut String, handshake: &Handshake, found: Option<Found>) {
         name(seen.group, names::group),
         name(seen.signature, names::signature_scheme)
     );
-    for (name, bytes) in messages(handshake) {
+    for (message, bytes) in messages(handshake) {
         if let Some(bytes) = bytes {
-            let _ = writeln!(text, "{name:<22} {bytes:>10} B");
+            let _ = writeln!(text, "{:<22} {bytes:>10} B", message.name());
         }
     }
     let _ = writeln!(

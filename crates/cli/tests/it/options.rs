@@ -9,6 +9,7 @@ use lastbyte::results::{EarlyData, Outcome, Resumption, Row, TcpStats, Validity,
 use lastbyte::study::Cell;
 use lastbyte_link::{Bytes, Direction, Link};
 use lastbyte_pki::{Chain, test_chains};
+use lastbyte_tls::observer::Message;
 use lastbyte_tls::{Connection, Session, Stack, StackName, TlsConfig, TlsError, stack};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -39,8 +40,8 @@ fn rows(arm: &str, cell: Cell) -> Vec<Row> {
 fn a_wrong_guess_takes_a_round_trip_more() {
     let cell = cell(link(), Bytes(1000));
     for row in rows("X25519MLKEM768/ecdsa-p256/key_share=x25519", cell) {
-        assert_eq!(row.wire.hello_retry_request_bytes, 88);
-        assert!(row.wire.second_client_hello_bytes > row.wire.client_hello_bytes);
+        assert_eq!(row.wire.bytes(Message::HelloRetryRequest), 88);
+        assert!(row.wire.bytes(Message::SecondClientHello) > row.wire.bytes(Message::ClientHello));
         assert!(row.wire.hello_retry_request_wire_bytes > 88);
         // TCP, two hellos, two answers.
         assert!(row.times.handshake.unwrap() >= Duration::from_millis(60));
@@ -64,7 +65,7 @@ fn sessions_are_resumed_with_and_without_early_data() {
     }
     for row in resumed.iter().chain(&early) {
         assert_eq!(row.wire.resumption, Resumption::Resumed);
-        assert_eq!(row.wire.certificate_bytes, 0);
+        assert_eq!(row.wire.bytes(Message::Certificate), 0);
     }
     for row in &early {
         assert_eq!(row.wire.early_data, EarlyData::Accepted);
@@ -258,7 +259,7 @@ fn what_a_server_refuses_is_told_and_costs_what_it_costs() {
             assert_eq!(row.outcome, Outcome::Completed);
             assert_eq!(row.wire.resumption, Resumption::Full);
             assert_eq!(row.wire.early_data, wire);
-            assert!(row.wire.certificate_bytes > 0);
+            assert!(row.wire.bytes(Message::Certificate) > 0);
             assert!(row.times.ttfb.unwrap() >= Duration::from_millis(60));
         }
         // A machine that was busy has something to add.

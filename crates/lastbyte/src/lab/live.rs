@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use lastbyte_link::{Direction, Link, Rate, Seed};
 use lastbyte_tls::KeyLog;
-use lastbyte_tls::observer::{self, Observer, Side};
+use lastbyte_tls::observer::{self, Message, Observer, Side};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::unistd::Pid;
@@ -668,7 +668,6 @@ fn wire_of(finished: &Finished) -> Wire {
 /// What the observer read of a connection's handshake. Without an MSS (0), segments are not known.
 pub(super) fn wire(observer: &Observer, keys: &KeyLog, mss: u32) -> Wire {
     let seen = observer.observe(keys);
-    let bytes = |size: Option<usize>| size.map_or(0, |size| size as u32);
     let mut flights = seen.flights.iter().peekable();
     let mut next = |sender| {
         let flight = flights.next_if(|flight| flight.sender == sender);
@@ -676,7 +675,7 @@ pub(super) fn wire(observer: &Observer, keys: &KeyLog, mss: u32) -> Wire {
     };
     let client_hello_wire_bytes = next(Side::Client);
     let (hello_retry_request_wire_bytes, second_client_hello_wire_bytes) =
-        match seen.hello_retry_request_bytes {
+        match seen.bytes(Message::HelloRetryRequest) {
             Some(_) => (next(Side::Server), next(Side::Client)),
             None => (0, 0),
         };
@@ -685,21 +684,10 @@ pub(super) fn wire(observer: &Observer, keys: &KeyLog, mss: u32) -> Wire {
         rest.map(|flight| flight.wire_bytes as u32).sum()
     };
     Wire {
-        client_hello_bytes: bytes(seen.client_hello_bytes),
+        messages: seen.messages,
         client_hello_segments: client_hello_wire_bytes
             .checked_div(mss)
             .map_or(0, |_| client_hello_wire_bytes.div_ceil(mss)),
-        server_hello_bytes: bytes(seen.server_hello_bytes),
-        encrypted_extensions_bytes: bytes(seen.encrypted_extensions_bytes),
-        certificate_bytes: bytes(seen.certificate_bytes),
-        certificate_verify_bytes: bytes(seen.certificate_verify_bytes),
-        server_finished_bytes: bytes(seen.server_finished_bytes),
-        client_finished_bytes: bytes(seen.client_finished_bytes),
-        hello_retry_request_bytes: bytes(seen.hello_retry_request_bytes),
-        second_client_hello_bytes: bytes(seen.second_client_hello_bytes),
-        certificate_request_bytes: bytes(seen.certificate_request_bytes),
-        client_certificate_bytes: bytes(seen.client_certificate_bytes),
-        client_certificate_verify_bytes: bytes(seen.client_certificate_verify_bytes),
         client_hello_wire_bytes,
         hello_retry_request_wire_bytes,
         second_client_hello_wire_bytes,

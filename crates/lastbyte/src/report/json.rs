@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use lastbyte_link::{Direction, Probability, Rate};
+use lastbyte_tls::observer::Message;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -60,37 +61,11 @@ pub fn json(summary: &Summary, environment: &Environment) -> String {
 /// The name of a size, and where it is.
 type Size = (&'static str, fn(&WireSummary) -> Typical);
 
-/// The sizes that are told of each arm's handshake.
-const SIZES: [Size; 16] = [
-    ("client_hello_bytes", |wire| wire.client_hello_bytes),
+/// The sizes that are told of each arm's handshake besides those of its messages.
+const SIZES: [Size; 4] = [
     ("client_hello_segments", |wire| wire.client_hello_segments),
-    ("server_hello_bytes", |wire| wire.server_hello_bytes),
-    ("encrypted_extensions_bytes", |wire| {
-        wire.encrypted_extensions_bytes
-    }),
-    ("certificate_bytes", |wire| wire.certificate_bytes),
     ("certificates", |wire| wire.certificates),
-    ("certificate_verify_bytes", |wire| {
-        wire.certificate_verify_bytes
-    }),
-    ("server_finished_bytes", |wire| wire.server_finished_bytes),
-    ("client_finished_bytes", |wire| wire.client_finished_bytes),
     ("server_flight_wire_bytes", |wire| wire.server_wire_bytes),
-    ("hello_retry_request_bytes", |wire| {
-        wire.hello_retry_request_bytes
-    }),
-    ("second_client_hello_bytes", |wire| {
-        wire.second_client_hello_bytes
-    }),
-    ("certificate_request_bytes", |wire| {
-        wire.certificate_request_bytes
-    }),
-    ("client_certificate_bytes", |wire| {
-        wire.client_certificate_bytes
-    }),
-    ("client_certificate_verify_bytes", |wire| {
-        wire.client_certificate_verify_bytes
-    }),
     ("ticket_wire_bytes", |wire| wire.ticket_wire_bytes),
 ];
 
@@ -429,8 +404,11 @@ impl<'a> ArmDocument<'a> {
             }
             Some(_) => (),
         }
-        let sizes = SIZES.map(|(name, size)| {
-            let size = arm.wire.as_ref().map(size);
+        let wire = arm.wire.as_ref();
+        let messages =
+            Message::all().map(|message| (message.column(), wire.map(|wire| wire.bytes(message))));
+        let others = SIZES.into_iter().map(|(name, size)| (name, wire.map(size)));
+        let sizes = messages.chain(others).map(|(name, size)| {
             if let Some(Typical { least, most, .. }) = size
                 && least != most
             {
@@ -441,6 +419,7 @@ impl<'a> ArmDocument<'a> {
             }
             (name, size.map(|size| size.median))
         });
+        let sizes: BTreeMap<_, _> = sizes.collect();
         let mut times = BTreeMap::new();
         let mut intervals = BTreeMap::new();
         let asked = !arm.deliveries.is_empty();
@@ -480,7 +459,7 @@ impl<'a> ArmDocument<'a> {
             delivery_outcomes: (arm.deliveries.iter())
                 .map(|(outcome, connections)| (outcome.name(), *connections))
                 .collect(),
-            sizes: sizes.into(),
+            sizes,
             server_segments: server_flights.map(|server| server.segments),
             server_flights: server_flights.map(|server| server.flights),
             negotiated: arm

@@ -1,5 +1,7 @@
 //! The sizes of the handshakes' messages, as rows of a table.
 
+use lastbyte_tls::observer::Message;
+
 use crate::results::{Summary, Typical, WireSummary};
 
 /// The sizes of the handshakes' messages: bytes, with the 4-byte handshake header.
@@ -10,26 +12,21 @@ pub(super) struct Messages<'a> {
     pub(super) rows: Vec<(&'a str, Vec<String>)>,
 }
 
-/// A message, and where its size is.
-type Message = (&'static str, fn(&WireSummary) -> Typical);
-
 const ALWAYS: [Message; 4] = [
-    ("ClientHello", |wire| wire.client_hello_bytes),
-    ("ServerHello", |wire| wire.server_hello_bytes),
-    ("Certificate", |wire| wire.certificate_bytes),
-    ("CertVerify", |wire| wire.certificate_verify_bytes),
+    Message::ClientHello,
+    Message::ServerHello,
+    Message::Certificate,
+    Message::CertificateVerify,
 ];
 
 /// Told where an arm has them.
-const SOMETIMES: [Message; 4] = [
-    ("HelloRetryRequest", |wire| wire.hello_retry_request_bytes),
-    ("client Certificate", |wire| wire.client_certificate_bytes),
-    ("client CertVerify", |wire| {
-        wire.client_certificate_verify_bytes
-    }),
-    ("tickets", |wire| wire.ticket_wire_bytes),
+const SOMETIMES: [Message; 3] = [
+    Message::HelloRetryRequest,
+    Message::ClientCertificate,
+    Message::ClientCertificateVerify,
 ];
 
+const TICKETS: &str = "tickets";
 const FLIGHTS: &str = "server flights";
 
 pub(super) fn messages(summary: &Summary) -> Messages<'_> {
@@ -43,28 +40,32 @@ pub(super) fn messages(summary: &Summary) -> Messages<'_> {
         })
         .filter(|(_, wires): &(_, Vec<_>)| !wires.is_empty())
         .collect();
-    let occurs = |(_, size): &&Message| {
+    let occurs = |size: &dyn Fn(&WireSummary) -> Typical| {
         let mut wires = arms.iter().flat_map(|(_, wires)| wires);
         wires.any(|wire| size(wire).most > 0)
     };
-    let sometimes: Vec<_> = SOMETIMES.iter().filter(occurs).collect();
-    let messages = || ALWAYS.iter().chain(sometimes.iter().copied());
+    let sometimes = SOMETIMES.into_iter();
+    let sometimes = sometimes.filter(|message| occurs(&|wire| wire.bytes(*message)));
+    let messages: Vec<Message> = ALWAYS.into_iter().chain(sometimes).collect();
+    let tickets = occurs(&|wire| wire.ticket_wire_bytes).then_some(TICKETS);
     Messages {
-        titles: messages()
-            .map(|(title, _)| *title)
+        titles: (messages.iter().map(|message| message.title()))
+            .chain(tickets)
             .chain([FLIGHTS])
             .collect(),
         rows: (arms.iter())
             .map(|(arm, wires)| {
-                let sizes = messages().map(|(_, size)| typical(wires, *size));
-                (*arm, sizes.chain([flights(wires)]).collect())
+                let sizes = messages.iter();
+                let sizes = sizes.map(|message| typical(wires, |wire| wire.bytes(*message)));
+                let tickets = tickets.map(|_| typical(wires, |wire| wire.ticket_wire_bytes));
+                (*arm, sizes.chain(tickets).chain([flights(wires)]).collect())
             })
             .collect(),
     }
 }
 
 /// What a message takes over all cells; `-` where there is none.
-fn typical(wires: &[WireSummary], size: fn(&WireSummary) -> Typical) -> String {
+fn typical(wires: &[WireSummary], size: impl Fn(&WireSummary) -> Typical) -> String {
     match wires.iter().map(size).reduce(Typical::merge) {
         Some(typical) if typical.most > 0 => typical.to_string(),
         _ => "-".to_owned(),

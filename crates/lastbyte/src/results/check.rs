@@ -3,6 +3,7 @@
 use std::slice;
 
 use lastbyte_pki::{ChainSpec, KeyAlgorithm, RootDelivery};
+use lastbyte_tls::observer::Message;
 use lastbyte_tls::{Resumption as Asked, names};
 
 use super::{
@@ -70,7 +71,7 @@ fn check_key_exchange(arm: &Arm, wire: &Wire) -> Result<(), String> {
         return Err(format!("negotiated {negotiated}, not {}", arm.group));
     }
     let is_guessed = arm.key_shares.contains(&arm.group);
-    match (is_guessed, wire.hello_retry_request_bytes) {
+    match (is_guessed, wire.bytes(Message::HelloRetryRequest)) {
         (true, 1..) => Err("needed a HelloRetryRequest, which the arm does not ask for".into()),
         (false, 0) => Err(format!(
             "needed no HelloRetryRequest: its client sent a key share for {} after all",
@@ -98,9 +99,9 @@ fn check_delivery(arm: &Arm, wire: &Wire, dns: &Dns) -> Result<(), String> {
         ));
     }
     match dns.certificate_bytes {
-        Some(bytes) if bytes != wire.certificate_bytes => Err(format!(
+        Some(bytes) if bytes != wire.bytes(Message::Certificate) => Err(format!(
             "got a Certificate message of {} bytes, not {bytes}",
-            wire.certificate_bytes
+            wire.bytes(Message::Certificate)
         )),
         None if arm.delivery.is_some() => {
             Err("does not say what its Certificate message must have".into())
@@ -129,7 +130,7 @@ fn check_authentication(arm: &Arm, wire: &Wire, dns: &Dns) -> Result<(), String>
         (ArmChain::Made(spec), _) => check_chain(spec, wire)?,
         (ArmChain::Pem(_), _) => {}
     }
-    match (&arm.client_chain, wire.client_certificate_bytes) {
+    match (&arm.client_chain, wire.bytes(Message::ClientCertificate)) {
         (None, 0) => Ok(()),
         (None, _) => Err("sent a client's chain, which the arm does not ask for".into()),
         (Some(_), 0) => Err("sent no client's chain".into()),
@@ -164,7 +165,7 @@ fn check_chain(spec: &ChainSpec, wire: &Wire) -> Result<(), String> {
             wire.certificates
         ));
     }
-    check_bytes(spec, wire.certificate_bytes)
+    check_bytes(spec, wire.bytes(Message::Certificate))
 }
 
 fn check_bytes(spec: &ChainSpec, certificate_bytes: u32) -> Result<(), String> {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use lastbyte_flights::{Compute, Exchange, Path, Records, Request, Timeline, timeline};
 
+use lastbyte_tls::observer::Message;
+
 use super::{EarlyData, Wire};
 use crate::study::exchange::{Cut, REQUEST, early_upload};
 use crate::study::{Buffers, Cell, RecordSize, Writes};
@@ -34,7 +36,7 @@ pub fn expected(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Comp
         (false, _) => (Request::AfterHandshake, later_request),
     };
     let client_hello = wire.client_hello_wire_bytes as usize;
-    let hello_record = Records::HEADER + wire.client_hello_bytes as usize;
+    let hello_record = Records::HEADER + wire.bytes(Message::ClientHello) as usize;
     let early_data = match is_early {
         true => client_hello.saturating_sub(hello_record),
         false => 0,

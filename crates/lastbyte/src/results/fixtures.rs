@@ -13,6 +13,7 @@ use super::{
     Row, Sample, Start, TcpStats, Times, Validity, Wire, write_part,
 };
 use crate::study::{Arm, ArmChain, Cell, Connections, Experiment, Study};
+use lastbyte_tls::observer::{Message, MessageSizes};
 
 pub(crate) const CLASSICAL: &str = "secp256r1/rsa-2048";
 pub(crate) const HYBRID: &str = "SecP256r1MLKEM768/ml-dsa-65";
@@ -147,14 +148,16 @@ fn wire(arm: &Arm, index: u32) -> Wire {
         _ => (677, 78 + index % 3, 0x0403),
     };
     Wire {
-        client_hello_bytes,
+        messages: MessageSizes::from_iter([
+            (Message::ClientHello, client_hello_bytes),
+            (Message::ServerHello, server_hello_bytes),
+            (Message::EncryptedExtensions, 6),
+            (Message::Certificate, certificate_bytes),
+            (Message::CertificateVerify, certificate_verify_bytes),
+            (Message::ServerFinished, 36),
+            (Message::ClientFinished, 36),
+        ]),
         client_hello_segments: (client_hello_bytes + 5).div_ceil(1448),
-        server_hello_bytes,
-        encrypted_extensions_bytes: 6,
-        certificate_bytes,
-        certificate_verify_bytes,
-        server_finished_bytes: 36,
-        client_finished_bytes: 36,
         client_hello_wire_bytes: client_hello_bytes + 5,
         server_flight_wire_bytes: server_hello_bytes
             + certificate_bytes

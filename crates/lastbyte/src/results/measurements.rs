@@ -6,7 +6,9 @@ use std::time::Duration;
 use lastbyte_link::Seed;
 
 use super::stats::{self, Estimate, Level, Percentiles, Series};
-use super::{Interval, Metric, Outcome, Percentile, Sample, SampleKey, Validity, Wire};
+use super::{Interval, Metric, Outcome, Percentile, Sample, SampleKey, Validity};
+use lastbyte_tls::observer::Message;
+
 use crate::study::{Cell, Experiment, MessageSize, Parameter, Quantity, Question, Study};
 
 /// The times of each connection of a run.
@@ -22,8 +24,8 @@ pub struct SampleTimes {
     pub validity: Validity,
     /// Bytes of the Certificate and CertificateVerify messages of the median connection that completed.
     authentication: Option<u32>,
-    /// Bytes of messages of the median connection that completed, in the order of [`MessageSize::ALL`].
-    messages: [Option<u32>; MessageSize::ALL.len()],
+    /// Bytes of messages of the median connection that completed, in the order of [`MessageSize::all`].
+    messages: Vec<Option<u32>>,
 }
 
 /// Cells whose connections are taken together.
@@ -42,17 +44,26 @@ impl Measurements {
         let times = |row| Metric::ALL.map(|metric| metric.of(row));
         let rows = (sample.rows.iter()).map(|row| (row.index, times(row)));
         let rows = rows.collect();
-        let median = |bytes: &dyn Fn(&Wire) -> u32| {
+        let median = |messages: &[Message]| {
             let completed = (sample.rows.iter()).filter(|row| row.outcome == Outcome::Completed);
-            let mut bytes: Vec<u32> = completed.map(|row| bytes(&row.wire)).collect();
+            let mut bytes: Vec<u32> = completed
+                .map(|row| {
+                    messages
+                        .iter()
+                        .map(|message| row.wire.bytes(*message))
+                        .sum()
+                })
+                .collect();
             bytes.sort_unstable();
             bytes.get(bytes.len() / 2).copied()
         };
         let times = SampleTimes {
             rows,
             validity,
-            authentication: median(&|wire| wire.certificate_bytes + wire.certificate_verify_bytes),
-            messages: MessageSize::ALL.map(|message| median(&|wire| message_bytes(message, wire))),
+            authentication: median(&[Message::Certificate, Message::CertificateVerify]),
+            messages: MessageSize::all()
+                .map(|size| median(&size.messages()))
+                .collect(),
         };
         self.0.insert(key, times);
     }
@@ -105,9 +116,7 @@ impl Measurements {
         let sample = self.trusted(study, cell, &question.arm).ok()?;
         let value = match question.quantity {
             Quantity::Message(message) => {
-                let place = MessageSize::ALL
-                    .iter()
-                    .position(|known| *known == message)?;
+                let place = MessageSize::all().position(|known| known == message)?;
                 f64::from((*sample.messages.get(place)?)?)
             }
             _ => f64::from(sample.authentication?) / 1e3,
@@ -177,18 +186,6 @@ impl SampleTimes {
     /// Connections measured, those that failed included.
     pub fn connections(&self) -> usize {
         self.rows.len()
-    }
-}
-
-fn message_bytes(message: MessageSize, wire: &Wire) -> u32 {
-    match message {
-        MessageSize::ClientHello => wire.client_hello_bytes,
-        MessageSize::ServerHello => wire.server_hello_bytes,
-        MessageSize::Certificate => wire.certificate_bytes,
-        MessageSize::CertificateVerify => wire.certificate_verify_bytes,
-        MessageSize::ServerMessages => {
-            wire.server_hello_bytes + wire.certificate_bytes + wire.certificate_verify_bytes
-        }
     }
 }
 

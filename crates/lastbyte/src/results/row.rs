@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use lastbyte_tls::observer::{Message, MessageSizes};
+
 use super::DeliveryOutcome;
 
 /// One connection.
@@ -83,36 +85,13 @@ pub enum HelloDigest {
     Contradicted,
 }
 
-/// What the observer read from the wire. Message sizes are bytes with the
-/// 4-byte handshake header; zero when the message was not seen.
+/// What the observer read from the wire. A size of zero is of what was not seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wire {
-    /// ClientHello, in bytes.
-    pub client_hello_bytes: u32,
+    /// How large each message was.
+    pub messages: MessageSizes,
     /// Segments that the ClientHello's record took, at the connection's MSS.
     pub client_hello_segments: u32,
-    /// ServerHello, in bytes.
-    pub server_hello_bytes: u32,
-    /// EncryptedExtensions, in bytes.
-    pub encrypted_extensions_bytes: u32,
-    /// Certificate, in bytes.
-    pub certificate_bytes: u32,
-    /// CertificateVerify, in bytes.
-    pub certificate_verify_bytes: u32,
-    /// The server's Finished, in bytes.
-    pub server_finished_bytes: u32,
-    /// The client's Finished, in bytes.
-    pub client_finished_bytes: u32,
-    /// HelloRetryRequest, in bytes.
-    pub hello_retry_request_bytes: u32,
-    /// The second ClientHello, in bytes.
-    pub second_client_hello_bytes: u32,
-    /// CertificateRequest, in bytes.
-    pub certificate_request_bytes: u32,
-    /// The client's Certificate, in bytes.
-    pub client_certificate_bytes: u32,
-    /// The client's CertificateVerify, in bytes.
-    pub client_certificate_verify_bytes: u32,
     /// The client's first flight on the wire, record framing included; early data too.
     pub client_hello_wire_bytes: u32,
     /// The flight with the HelloRetryRequest on the wire, record framing included.
@@ -141,6 +120,13 @@ pub struct Wire {
     pub early_data: EarlyData,
     /// What the hellos said of certificates from DNS.
     pub hello_digest: HelloDigest,
+}
+
+impl Wire {
+    /// How large a message was, in bytes with its 4-byte handshake header; zero when it was not seen.
+    pub fn bytes(&self, message: Message) -> u32 {
+        self.messages.get(message).unwrap_or(0)
+    }
 }
 
 /// What became of early data (RFC 8446, section 4.2.10).

@@ -15,6 +15,8 @@ use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
+use lastbyte_tls::observer::Message;
+
 use super::{CpuCosts, Row, Sample, Validity};
 use crate::study::{Arm, Cell, Experiment, Parameter};
 
@@ -30,9 +32,17 @@ pub struct Column {
     /// Whether a field can be absent.
     pub presence: Presence,
     value: Source,
-    /// Gives the row what a field of the column says; `None` when it can't say that. Columns that are
-    /// not the row's own have none.
-    restore: Option<fn(&mut Row, Value<'_>) -> Option<()>>,
+    restore: Restore,
+}
+
+/// Gives a row what a field of a column says; `None` when it can't say that.
+#[derive(Clone, Copy)]
+enum Restore {
+    /// The column is not the row's own.
+    Never,
+    Row(fn(&mut Row, Value<'_>) -> Option<()>),
+    /// The size of a message.
+    Message(Message),
 }
 
 /// Where its fields come from.
@@ -40,6 +50,7 @@ pub struct Column {
 enum Source {
     Connection(for<'a> fn(&Connection<'a>) -> Value<'a>),
     Cell(Parameter),
+    Message(Message),
 }
 
 /// The type of a column.

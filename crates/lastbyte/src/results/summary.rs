@@ -23,6 +23,8 @@ use super::{
     DeliveryOutcome, EarlyData, EngineReport, Metric, Outcome, Percentile, Resumption, Row, Sample,
     Validity, Wire,
 };
+use lastbyte_tls::observer::Message;
+
 use crate::study::{Arm, Cell, Experiment, distinctions};
 
 /// What an experiment found.
@@ -150,34 +152,12 @@ pub enum Absent {
 /// bytes with the 4-byte handshake header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireSummary {
-    /// ClientHello, in bytes.
-    pub client_hello_bytes: Typical,
+    /// How large each message was, in the order of [`Message`].
+    messages: [Typical; Message::COUNT],
     /// Segments that the ClientHello took.
     pub client_hello_segments: Typical,
-    /// ServerHello, in bytes.
-    pub server_hello_bytes: Typical,
-    /// EncryptedExtensions, in bytes.
-    pub encrypted_extensions_bytes: Typical,
-    /// Certificate, in bytes.
-    pub certificate_bytes: Typical,
-    /// Certificates in it.
+    /// Certificates in the server's Certificate.
     pub certificates: Typical,
-    /// CertificateVerify, in bytes.
-    pub certificate_verify_bytes: Typical,
-    /// The server's Finished, in bytes.
-    pub server_finished_bytes: Typical,
-    /// The client's Finished, in bytes.
-    pub client_finished_bytes: Typical,
-    /// HelloRetryRequest, in bytes.
-    pub hello_retry_request_bytes: Typical,
-    /// The second ClientHello, in bytes.
-    pub second_client_hello_bytes: Typical,
-    /// CertificateRequest, in bytes.
-    pub certificate_request_bytes: Typical,
-    /// The client's Certificate, in bytes.
-    pub client_certificate_bytes: Typical,
-    /// The client's CertificateVerify, in bytes.
-    pub client_certificate_verify_bytes: Typical,
     /// The server's session tickets on the wire, record framing included, in bytes.
     pub ticket_wire_bytes: Typical,
     /// The server's handshake messages on the wire, record framing included, in bytes.
@@ -559,6 +539,11 @@ fn failures(rows: &[Row]) -> Vec<(String, u32)> {
 }
 
 impl WireSummary {
+    /// How large a message was, in bytes with its 4-byte handshake header; zero if there was none.
+    pub fn bytes(&self, message: Message) -> Typical {
+        self.messages[message as usize]
+    }
+
     fn of(rows: &[Row], cell: &Cell) -> Option<WireSummary> {
         let completed = || rows.iter().filter(|row| row.outcome == Outcome::Completed);
         let first = completed().next()?.wire;
@@ -567,20 +552,13 @@ impl WireSummary {
         let server_wire_bytes = typical(|wire| wire.server_flight_wire_bytes)?;
         let mss = Typical::of(completed().filter_map(|row| Some(row.server_tcp?.mss)));
         Some(WireSummary {
-            client_hello_bytes: typical(|wire| wire.client_hello_bytes)?,
+            messages: Message::all()
+                .map(|message| Typical::of(completed().map(|row| row.wire.bytes(message))))
+                .collect::<Option<Vec<_>>>()?
+                .try_into()
+                .ok()?,
             client_hello_segments: typical(|wire| wire.client_hello_segments)?,
-            server_hello_bytes: typical(|wire| wire.server_hello_bytes)?,
-            encrypted_extensions_bytes: typical(|wire| wire.encrypted_extensions_bytes)?,
-            certificate_bytes: typical(|wire| wire.certificate_bytes)?,
             certificates: typical(|wire| wire.certificates)?,
-            certificate_verify_bytes: typical(|wire| wire.certificate_verify_bytes)?,
-            server_finished_bytes: typical(|wire| wire.server_finished_bytes)?,
-            client_finished_bytes: typical(|wire| wire.client_finished_bytes)?,
-            hello_retry_request_bytes: typical(|wire| wire.hello_retry_request_bytes)?,
-            second_client_hello_bytes: typical(|wire| wire.second_client_hello_bytes)?,
-            certificate_request_bytes: typical(|wire| wire.certificate_request_bytes)?,
-            client_certificate_bytes: typical(|wire| wire.client_certificate_bytes)?,
-            client_certificate_verify_bytes: typical(|wire| wire.client_certificate_verify_bytes)?,
             ticket_wire_bytes: typical(|wire| wire.ticket_wire_bytes)?,
             server_wire_bytes,
             server_flights: mss.map(|mss| {

@@ -7,6 +7,7 @@ use lastbyte_link::{Direction, Link, Seed};
 use super::fixtures::{CLASSICAL, HYBRID, MIXED, cell, experiment, samples};
 use super::*;
 use crate::study::{Buffers, Cell, Connections, Experiment, Hosts, Until};
+use lastbyte_tls::observer::Message;
 
 fn results(arms: &[&str], cells: Vec<Cell>, connections: u32) -> (Experiment, Vec<Sample>) {
     let experiment = experiment(arms, cells, connections);
@@ -74,7 +75,9 @@ mod checking {
             }
             "mutual" => {
                 for row in &mut samples[1].rows {
-                    row.wire.client_certificate_bytes = 8000;
+                    row.wire
+                        .messages
+                        .set(Message::ClientCertificate, Some(8000));
                     row.wire.client_signature = Some(0x0904);
                 }
                 "SecP256r1MLKEM768/ml-dsa-65/mutual=ml-dsa-44"
@@ -104,12 +107,12 @@ mod checking {
         let (_, mut samples) = results(&[CLASSICAL, HYBRID], vec![cell("0%", "0B")], 3);
         let arm = "SecP256r1MLKEM768/ml-dsa-65/delivery=pqtls-ad/from=intermediate";
         for row in &mut samples[1].rows {
-            let whole = row.wire.certificate_bytes;
+            let whole = row.wire.bytes(Message::Certificate);
             let used = outcome == DeliveryOutcome::Used;
             if used {
                 row.wire.certificates = 1;
             }
-            row.wire.certificate_bytes = sent;
+            row.wire.messages.set(Message::Certificate, Some(sent));
             row.wire.hello_digest = hellos;
             row.dns.outcome = Some(outcome);
             row.dns.certificate_bytes = Some(if used { 5477 } else { whole });
@@ -205,7 +208,7 @@ mod checking {
             ),
             (
                 HYBRID,
-                |row| row.wire.hello_retry_request_bytes = 88,
+                |row| row.wire.messages.set(Message::HelloRetryRequest, Some(88)),
                 "connection 2 needed a HelloRetryRequest, which the arm does not ask for",
             ),
             (
@@ -216,7 +219,7 @@ mod checking {
             ),
             (
                 HYBRID,
-                |row| row.wire.client_certificate_bytes = 700,
+                |row| row.wire.messages.set(Message::ClientCertificate, Some(700)),
                 "connection 2 sent a client's chain, which the arm does not ask for",
             ),
             (
@@ -318,14 +321,14 @@ mod summarising {
 
         let wire = arm.wire.unwrap();
         assert_eq!(
-            wire.certificate_verify_bytes,
+            wire.bytes(Message::CertificateVerify),
             Typical {
                 median: 79,
                 least: 78,
                 most: 80
             }
         );
-        assert_eq!(wire.certificate_bytes.to_string(), "677");
+        assert_eq!(wire.bytes(Message::Certificate).to_string(), "677");
         assert_eq!(
             wire.server_flights,
             Some(ServerFlights {

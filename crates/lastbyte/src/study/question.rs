@@ -1,7 +1,11 @@
 //! What is asked of results: published numbers to set beside them, and claims to check.
 
-use super::named::named;
-use super::{Cell, Filter, Measure, Metric, Parameter, Percentile, Study};
+use std::fmt;
+use std::str::FromStr;
+
+use lastbyte_tls::observer::Message;
+
+use super::{Cell, Filter, Measure, Metric, Parameter, Percentile, Study, UnknownName};
 
 /// Numbers that are asked of samples: one for each percentile of each of its cells, or of those that
 /// are thrown together.
@@ -50,28 +54,59 @@ pub enum Quantity {
     },
 }
 
-/// Handshake messages of a full handshake.
+/// Handshake messages whose bytes are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageSize {
-    /// ClientHello.
-    ClientHello,
-    /// ServerHello.
-    ServerHello,
-    /// The server's Certificate.
-    Certificate,
-    /// The server's CertificateVerify.
-    CertificateVerify,
+    /// One of them.
+    One(Message),
     /// ServerHello, Certificate and CertificateVerify together.
     ServerMessages,
 }
 
-named!(MessageSize, "message", {
-    ClientHello => "client_hello",
-    ServerHello => "server_hello",
-    Certificate => "certificate",
-    CertificateVerify => "certificate_verify",
-    ServerMessages => "server_messages",
-});
+impl MessageSize {
+    /// All that can be asked for.
+    pub fn all() -> impl Iterator<Item = MessageSize> + Clone {
+        let messages = Message::all().map(MessageSize::One);
+        messages.chain([MessageSize::ServerMessages])
+    }
+
+    /// The name in studies.
+    pub fn name(self) -> &'static str {
+        match self {
+            MessageSize::One(message) => message.name(),
+            MessageSize::ServerMessages => "server_messages",
+        }
+    }
+
+    /// Its messages.
+    pub fn messages(self) -> Vec<Message> {
+        match self {
+            MessageSize::One(message) => vec![message],
+            MessageSize::ServerMessages => vec![
+                Message::ServerHello,
+                Message::Certificate,
+                Message::CertificateVerify,
+            ],
+        }
+    }
+}
+
+impl fmt::Display for MessageSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for MessageSize {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<MessageSize, UnknownName> {
+        let mut all = MessageSize::all();
+        let names = MessageSize::all().map(MessageSize::name);
+        all.find(|size| size.name() == text)
+            .ok_or_else(|| UnknownName::new("message", text, names))
+    }
+}
 
 /// A published number: what others measured where we did.
 #[derive(Clone, Debug, PartialEq)]

@@ -444,10 +444,9 @@ fn settings_have_names() {
         Metric::ALL,
         "connect handshake ttfb ttlb tls_handshake dns_record",
     );
-    assert_named(
-        MessageSize::ALL,
-        "client_hello server_hello certificate certificate_verify server_messages",
-    );
+    for size in MessageSize::all() {
+        assert_eq!(size.name().parse(), Ok(size));
+    }
     assert_named(EndEntity::ALL, "pqtls-ad pqtls-ad-raw-key pqtls-ad-carrier");
     assert_named(DnsCache::ALL, "cached cold absent broken foreign");
     assert_named(Beside::ALL, "arithmetic rules-of-thumb");

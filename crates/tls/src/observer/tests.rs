@@ -167,17 +167,23 @@ fn several_messages_in_one_padded_record() {
     assert_eq!(observation.cipher_suite, Some(AES_128));
     assert_eq!(observation.alpn.as_deref(), Some("h2"));
     assert_eq!(observation.certificates, [1000, 500]);
-    assert_eq!(observation.certificate_bytes, Some(4 + 1 + 3 + 1005 + 505));
-    assert_eq!(observation.certificate_verify_bytes, Some(4 + 2 + 2 + 256));
+    assert_eq!(
+        observation.bytes(Message::Certificate),
+        Some(4 + 1 + 3 + 1005 + 505)
+    );
+    assert_eq!(
+        observation.bytes(Message::CertificateVerify),
+        Some(4 + 2 + 2 + 256)
+    );
     assert_eq!(observation.signature, Some(0x0804));
     assert_eq!(observation.resumed, Some(false));
-    assert_eq!(observation.server_finished_bytes, Some(36));
-    assert_eq!(observation.client_finished_bytes, Some(36));
+    assert_eq!(observation.bytes(Message::ServerFinished), Some(36));
+    assert_eq!(observation.bytes(Message::ClientFinished), Some(36));
     let server = observation.flights.get(1).unwrap();
     assert_eq!(server.records, 3);
     assert_eq!(
         server.wire_bytes,
-        5 + observation.server_hello_bytes.unwrap() + bytes
+        5 + observation.bytes(Message::ServerHello).unwrap() + bytes
     );
     let messages: usize = flight.iter().map(Vec::len).sum();
     assert_eq!(bytes, 6 + 5 + messages + 1 + 100 + 16);
@@ -197,7 +203,7 @@ fn a_message_over_several_records() {
     }
     let observation = script.observe();
     assert_eq!(observation.certificates, [40_000]);
-    assert_eq!(observation.server_finished_bytes, Some(36));
+    assert_eq!(observation.bytes(Message::ServerFinished), Some(36));
     assert_eq!(observation.flights.get(1).unwrap().records, 1 + 3);
 }
 
@@ -256,7 +262,7 @@ fn without_secrets_only_the_hellos_are_read() {
     let observation = script.observer.observe(&KeyLog::default());
     assert_eq!(observation.server_name.as_deref(), Some("a.example"));
     assert_eq!(observation.version, Some(0x0304));
-    assert_eq!(observation.certificate_bytes, None);
+    assert_eq!(observation.bytes(Message::Certificate), None);
     assert_eq!(observation.flights.get(1).unwrap().records, 2);
     assert_eq!(observation.flights.get(1).unwrap().messages.len(), 1);
 }
@@ -282,7 +288,7 @@ fn early_data_is_skipped_and_noted() {
         let observation = script.observe();
         assert_eq!(observation.early_data, early_data);
         assert_eq!(observation.resumed, Some(true));
-        assert_eq!(observation.client_finished_bytes, Some(36));
+        assert_eq!(observation.bytes(Message::ClientFinished), Some(36));
         assert_eq!(
             observation.flights.first().unwrap().wire_bytes,
             bytes + early
@@ -308,7 +314,10 @@ fn raw_public_keys_and_compressed_certificates() {
     script.sealed(Side::Server, HANDSHAKE, &compressed, 0);
     let observation = script.observe();
     assert_eq!(observation.certificate_compression, Some(2));
-    assert_eq!(observation.certificate_bytes, Some(4 + 2 + 3 + 3 + 700));
+    assert_eq!(
+        observation.bytes(Message::Certificate),
+        Some(4 + 2 + 3 + 3 + 700)
+    );
     assert_eq!(observation.certificates, []);
 }
 
@@ -331,7 +340,7 @@ fn of_tls_1_2_only_the_hellos_are_read() {
     script.plain(Side::Server, HANDSHAKE, &message(11, &vector(3, &[0; 500])));
     let observation = script.observe();
     assert_eq!(observation.version, Some(0x0303));
-    assert_eq!(observation.certificate_bytes, None);
+    assert_eq!(observation.bytes(Message::Certificate), None);
 }
 
 #[test]
@@ -409,18 +418,18 @@ fn a_handshake_cut_anywhere_gives_what_is_there() {
         let observation = observe(&part, key_log);
         let is_part = |part: Option<usize>, whole| part.is_none() || part == whole;
         assert!(is_part(
-            observation.client_hello_bytes,
-            whole.client_hello_bytes
+            observation.bytes(Message::ClientHello),
+            whole.bytes(Message::ClientHello)
         ));
         assert!(is_part(
-            observation.certificate_bytes,
-            whole.certificate_bytes
+            observation.bytes(Message::Certificate),
+            whole.bytes(Message::Certificate)
         ));
         assert!(is_part(
-            observation.server_finished_bytes,
-            whole.server_finished_bytes
+            observation.bytes(Message::ServerFinished),
+            whole.bytes(Message::ServerFinished)
         ));
-        assert_eq!(observation.client_finished_bytes, None);
+        assert_eq!(observation.bytes(Message::ClientFinished), None);
         assert!(
             observation
                 .flights

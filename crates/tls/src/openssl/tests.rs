@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::fixtures::{chain, fast, observe, openssl, plain_chain};
+use crate::observer::Message;
 use crate::observer::{MessageType, Observation, Side};
 use crate::pairing::Pairing;
 use crate::{Group, Handshake, Stack, handshake_between, handshake_in_memory, names};
@@ -32,16 +33,20 @@ fn every_group_is_negotiated_at_once() {
         let observation = observe(&openssl(group, &chain));
         assert_eq!(observation.group, Some(group.code_point()), "{group}");
         assert_eq!(
-            observation.client_hello_bytes,
+            observation.bytes(Message::ClientHello),
             Some(client_hello),
             "{group}"
         );
         assert_eq!(
-            observation.server_hello_bytes,
+            observation.bytes(Message::ServerHello),
             Some(server_hello),
             "{group}"
         );
-        assert_eq!(observation.hello_retry_request_bytes, None, "{group}");
+        assert_eq!(
+            observation.bytes(Message::HelloRetryRequest),
+            None,
+            "{group}"
+        );
         assert_eq!(
             observation.server_name.as_deref(),
             Some("server.example"),
@@ -139,7 +144,7 @@ fn every_algorithm_proves_its_chain() {
             Some(scheme)
         );
         // The header takes 4 bytes, the scheme 2, the length 2.
-        let signature = observation.certificate_verify_bytes.unwrap() - 8;
+        let signature = observation.bytes(Message::CertificateVerify).unwrap() - 8;
         assert!(
             signature_bytes.contains(&signature),
             "{algorithm}: {signature}"
@@ -159,7 +164,7 @@ fn only_the_signatures_of_the_chain_are_offered() {
         };
         let observation = observe(&openssl(Group::X25519, &chain(&spec)));
         assert_chain_was_sent(&observation, &chain(&spec));
-        observation.client_hello_bytes
+        observation.bytes(Message::ClientHello)
     };
     let slh_dsa = KeyAlgorithm::SlhDsa(lastbyte_pki::SlhDsa::Sha2_192f);
     assert_eq!(bytes(KeyAlgorithm::FnDsa512, slh_dsa), Some(233 + 4));
@@ -227,14 +232,14 @@ fn the_chain_is_sent_as_it_is() {
         assert_eq!(observation.certificates.len(), certificates, "{spec}");
         assert_chain_was_sent(&observation, &chain);
         if let Some(bytes) = spec.certificate_bytes {
-            assert_eq!(observation.certificate_bytes, Some(bytes));
+            assert_eq!(observation.bytes(Message::Certificate), Some(bytes));
         }
     }
 }
 
 fn assert_chain_was_sent(observation: &Observation, chain: &Chain) {
     assert_eq!(
-        observation.certificate_bytes,
+        observation.bytes(Message::Certificate),
         Some(chain.certificate_message_bytes())
     );
     let certificates: Vec<usize> = chain
@@ -326,8 +331,8 @@ fn the_observer_opens_every_cipher_suite() {
             observation.cipher_suite.and_then(names::cipher_suite),
             Some(suite)
         );
-        assert_eq!(observation.server_finished_bytes, Some(finished));
-        assert_eq!(observation.client_finished_bytes, Some(finished));
+        assert_eq!(observation.bytes(Message::ServerFinished), Some(finished));
+        assert_eq!(observation.bytes(Message::ClientFinished), Some(finished));
         assert_chain_was_sent(&observation, &chain);
     }
 }
@@ -342,10 +347,13 @@ fn the_observer_follows_a_hello_retry_request() {
     .unwrap();
     let observation = observe(&stack);
     assert_eq!(observation.group, Some(Group::Secp384r1.code_point()));
-    let first = observation.client_hello_bytes.unwrap();
+    let first = observation.bytes(Message::ClientHello).unwrap();
     // A key share of 97 bytes instead of 32.
-    assert_eq!(observation.second_client_hello_bytes, Some(first - 32 + 97));
-    assert!(observation.hello_retry_request_bytes.is_some());
+    assert_eq!(
+        observation.bytes(Message::SecondClientHello),
+        Some(first - 32 + 97)
+    );
+    assert!(observation.bytes(Message::HelloRetryRequest).is_some());
     let senders: Vec<Side> = observation
         .flights
         .iter()
@@ -387,12 +395,15 @@ fn the_observer_reads_mutual_authentication_and_alpn() {
         });
     }));
     assert_eq!(observation.alpn.as_deref(), Some("h2"));
-    assert!(observation.certificate_request_bytes.is_some());
+    assert!(observation.bytes(Message::CertificateRequest).is_some());
     assert_eq!(
-        observation.client_certificate_bytes,
+        observation.bytes(Message::ClientCertificate),
         Some(chain.certificate_message_bytes())
     );
-    assert_eq!(observation.client_certificate_verify_bytes, Some(8 + 2420));
+    assert_eq!(
+        observation.bytes(Message::ClientCertificateVerify),
+        Some(8 + 2420)
+    );
     assert_chain_was_sent(&observation, &chain);
 }
 
@@ -414,9 +425,9 @@ fn the_observer_reads_a_pre_shared_key() {
         });
     }));
     assert_eq!(observation.resumed, Some(true));
-    assert_eq!(observation.certificate_bytes, None);
+    assert_eq!(observation.bytes(Message::Certificate), None);
     assert_eq!(observation.signature, None);
-    assert!(observation.client_finished_bytes.is_some());
+    assert!(observation.bytes(Message::ClientFinished).is_some());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use lastbyte_pki::Chain;
+use lastbyte_tls::observer::Message;
 use lastbyte_tls::{Delivery, Stack, handshake_between};
 use openssl::x509::store::{X509Store, X509StoreBuilder};
 use pqtlsad::client::Outcome;
@@ -154,7 +155,7 @@ fn sent_with(stack: &dyn Stack, offer: &Offer) -> Result<usize, String> {
     let client = stack.offering_client(offer).map_err(text)?;
     let handshake = handshake_between(client, stack.server().map_err(text)?).map_err(text)?;
     let seen = handshake.observer.observe(&handshake.client.key_log());
-    seen.certificate_bytes
+    seen.bytes(Message::Certificate)
         .ok_or_else(|| "its server sent no certificate".to_owned())
 }
 

@@ -8,6 +8,8 @@ use crate::report::chart::{
 };
 use crate::report::text;
 use crate::results::{Estimate, Group, Metric, Percentile, gather, groups};
+use lastbyte_tls::observer::Message;
+
 use crate::study::{Beside, Cell, Figure, Filter, Parameter, Plot, Quantity, Question, varying};
 
 /// A figure, drawn.
@@ -439,7 +441,7 @@ impl<'a> Plan<'a> {
             let summary = findings.cell_summary(place)?;
             let bytes = |arm: usize| {
                 let wire = summary.arms.get(arm)?.wire?;
-                Some(wire.client_hello_bytes.median + wire.server_wire_bytes.median)
+                Some(wire.bytes(Message::ClientHello).median + wire.server_wire_bytes.median)
             };
             let more = f64::from(bytes(arm)?) - f64::from(bytes(0)?);
             let rate = cell.link.backward.rate?.bits_per_second() as f64;

@@ -4,6 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use lastbyte_tls::names;
+use lastbyte_tls::observer::Message;
 use proptest::option;
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -303,26 +304,15 @@ fn wire() -> impl Strategy<Value = Wire> {
     )
         .prop_map(
             |(sizes, group, cipher_suite, signatures, resumption, early_data, hello_digest)| Wire {
-                client_hello_bytes: sizes[0],
-                client_hello_segments: sizes[1],
-                server_hello_bytes: sizes[2],
-                encrypted_extensions_bytes: sizes[3],
-                certificate_bytes: sizes[4],
-                certificate_verify_bytes: sizes[5],
-                server_finished_bytes: sizes[6],
-                client_finished_bytes: sizes[7],
-                client_hello_wire_bytes: sizes[8],
-                server_flight_wire_bytes: sizes[9],
-                client_finish_wire_bytes: sizes[10],
-                hello_retry_request_bytes: sizes[12],
-                second_client_hello_bytes: sizes[13],
-                certificate_request_bytes: sizes[14],
-                client_certificate_bytes: sizes[15],
-                client_certificate_verify_bytes: sizes[16],
+                messages: Message::all().zip(sizes).collect(),
+                client_hello_segments: sizes[12],
+                client_hello_wire_bytes: sizes[13],
+                server_flight_wire_bytes: sizes[14],
+                client_finish_wire_bytes: sizes[15],
                 hello_retry_request_wire_bytes: sizes[17],
                 second_client_hello_wire_bytes: sizes[18],
                 ticket_wire_bytes: sizes[19],
-                certificates: sizes[11] % 3,
+                certificates: sizes[16] % 3,
                 group,
                 cipher_suite,
                 signature: signatures[0],

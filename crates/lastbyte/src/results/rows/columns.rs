@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use lastbyte_link::{Direction, Rate};
 use lastbyte_tls::names;
+use lastbyte_tls::observer::Message;
 
-use super::{Batch, Column, Connection, Kind, Presence, Source, Value};
+use super::{Batch, Column, Connection, Kind, Presence, Restore, Source, Value};
 use crate::results::check::{cipher_suite_name, group_name, signature_name};
 use crate::results::{
     DeliveryOutcome, EarlyData, HelloDigest, Outcome, Resumption, Row, Validity, Wire,
@@ -18,10 +19,12 @@ use crate::study::{Arm, Cell, Emulation, Parameter, ParameterColumn, ParameterVa
 pub static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| {
     let of_cells =
         Parameter::columns().map(|(parameter, column)| Column::of_cell(parameter, column));
-    let links = LINKS.iter().cloned();
-    links
+    let messages = Message::all().map(Column::of_message);
+    (LINKS.iter().cloned())
         .chain(of_cells)
         .chain(OTHERS.iter().cloned())
+        .chain(messages)
+        .chain(REST.iter().cloned())
         .collect()
 });
 
@@ -118,7 +121,7 @@ const LINKS: &[Column] = &[
     ),
 ];
 
-/// The columns after those of cells.
+/// The columns between those of cells and of messages.
 const OTHERS: &[Column] = &[
     text(
         "emulation",
@@ -284,13 +287,10 @@ const OTHERS: &[Column] = &[
         };
         Some(())
     }),
-    whole(
-        "client_hello_bytes",
-        "ClientHello with its 4-byte header",
-        |c| seen(c.row.wire.client_hello_bytes),
-    )
-    .optional()
-    .restored(|row, value| set(&mut row.wire.client_hello_bytes, value)),
+];
+
+/// The columns after those of messages.
+const REST: &[Column] = &[
     whole(
         "client_hello_segments",
         "segments that the ClientHello took",
@@ -298,83 +298,6 @@ const OTHERS: &[Column] = &[
     )
     .optional()
     .restored(|row, value| set(&mut row.wire.client_hello_segments, value)),
-    whole(
-        "server_hello_bytes",
-        "ServerHello with its 4-byte header",
-        |c| seen(c.row.wire.server_hello_bytes),
-    )
-    .optional()
-    .restored(|row, value| set(&mut row.wire.server_hello_bytes, value)),
-    whole(
-        "encrypted_extensions_bytes",
-        "EncryptedExtensions with its 4-byte header",
-        |c| seen(c.row.wire.encrypted_extensions_bytes),
-    )
-    .optional()
-    .restored(|row, value| set(&mut row.wire.encrypted_extensions_bytes, value)),
-    whole(
-        "certificate_bytes",
-        "Certificate with its 4-byte header",
-        |c| seen(c.row.wire.certificate_bytes),
-    )
-    .optional()
-    .restored(|row, value| set(&mut row.wire.certificate_bytes, value)),
-    whole(
-        "certificate_verify_bytes",
-        "CertificateVerify with its 4-byte header",
-        |c| seen(c.row.wire.certificate_verify_bytes),
-    )
-    .optional()
-    .restored(|row, value| set(&mut row.wire.certificate_verify_bytes, value)),
-    whole(
-        "server_finished_bytes",
-        "the server's Finished with its 4-byte header",
-        |c| seen(c.row.wire.server_finished_bytes),
-    )
-    .optional()
-    .restored(|row, value| set(&mut row.wire.server_finished_bytes, value)),
-    whole(
-        "client_finished_bytes",
-        "the client's Finished with its 4-byte header",
-        |c| seen(c.row.wire.client_finished_bytes),
-    )
-    .optional()
-    .restored(|row, value| set(&mut row.wire.client_finished_bytes, value)),
-    whole(
-        "hello_retry_request_bytes",
-        "HelloRetryRequest with its 4-byte header",
-        |c| seen(c.row.wire.hello_retry_request_bytes),
-    )
-    .optional()
-    .restored(|row, value| set(&mut row.wire.hello_retry_request_bytes, value)),
-    whole(
-        "second_client_hello_bytes",
-        "the second ClientHello with its 4-byte header",
-        |c| seen(c.row.wire.second_client_hello_bytes),
-    )
-    .optional()
-    .restored(|row, value| set(&mut row.wire.second_client_hello_bytes, value)),
-    whole(
-        "certificate_request_bytes",
-        "CertificateRequest with its 4-byte header",
-        |c| seen(c.row.wire.certificate_request_bytes),
-    )
-    .optional()
-    .restored(|row, value| set(&mut row.wire.certificate_request_bytes, value)),
-    whole(
-        "client_certificate_bytes",
-        "the client's Certificate with its 4-byte header",
-        |c| seen(c.row.wire.client_certificate_bytes),
-    )
-    .optional()
-    .restored(|row, value| set(&mut row.wire.client_certificate_bytes, value)),
-    whole(
-        "client_certificate_verify_bytes",
-        "the client's CertificateVerify with its 4-byte header",
-        |c| seen(c.row.wire.client_certificate_verify_bytes),
-    )
-    .optional()
-    .restored(|row, value| set(&mut row.wire.client_certificate_verify_bytes, value)),
     whole(
         "client_hello_wire_bytes",
         "the client's first flight, with record framing and early data",
@@ -481,9 +404,11 @@ const OTHERS: &[Column] = &[
         };
         Some(())
     }),
-    text("chain_sha256", "SHA-256 of the certificates as sent, the client's after a plus sign", |c| {
-        c.batch.chain_digest.into()
-    }),
+    text(
+        "chain_sha256",
+        "SHA-256 of the certificates as sent, the client's after a plus sign",
+        |c| c.batch.chain_digest.into(),
+    ),
     whole(
         "client_retransmits",
         "tcpi_total_retrans of the client at the end",
@@ -677,7 +602,7 @@ impl Column {
             kind,
             presence: Presence::Required,
             value: Source::Connection(value),
-            restore: None,
+            restore: Restore::Never,
         }
     }
 
@@ -692,7 +617,37 @@ impl Column {
             },
             presence: Presence::Required,
             value: Source::Cell(parameter),
-            restore: None,
+            restore: Restore::Never,
+        }
+    }
+
+    fn of_message(message: Message) -> Column {
+        Column {
+            name: message.column(),
+            doc: message.doc(),
+            kind: Kind::Whole,
+            presence: Presence::Optional,
+            value: Source::Message(message),
+            restore: Restore::Message(message),
+        }
+    }
+
+    /// Whether a row has it back from a file.
+    pub(super) fn is_restored(&self) -> bool {
+        !matches!(self.restore, Restore::Never)
+    }
+
+    /// Gives a row what a field says; `None` when it can't say that.
+    pub(super) fn give_back(&self, row: &mut Row, value: Value<'_>) -> Option<()> {
+        match self.restore {
+            Restore::Never => Some(()),
+            Restore::Row(restore) => restore(row, value),
+            Restore::Message(message) => {
+                row.wire
+                    .messages
+                    .set(message, Some(u32::from_value(&value)?));
+                Some(())
+            }
         }
     }
 
@@ -700,6 +655,7 @@ impl Column {
     pub(super) fn value<'a>(&self, connection: &Connection<'a>) -> Value<'a> {
         match self.value {
             Source::Connection(value) => value(connection),
+            Source::Message(message) => connection.row.wire.messages.get(message).into(),
             Source::Cell(parameter) => match parameter.value(connection.cell()) {
                 None => Value::Absent,
                 Some(ParameterValue::Text(text)) => text.into(),
@@ -718,7 +674,7 @@ impl Column {
     }
 
     const fn restored(mut self, restore: fn(&mut Row, Value<'_>) -> Option<()>) -> Column {
-        self.restore = Some(restore);
+        self.restore = Restore::Row(restore);
         self
     }
 }

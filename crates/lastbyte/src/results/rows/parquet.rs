@@ -318,7 +318,7 @@ impl ParquetReader {
         check_seal(&mut file)?;
         let file = SerializedFileReader::new(file)?;
         let mut columns = Vec::new();
-        for column in COLUMNS.iter().filter(|column| column.restore.is_some()) {
+        for column in COLUMNS.iter().filter(|column| column.is_restored()) {
             let schema = file.metadata().file_metadata().schema_descr();
             let place = schema
                 .columns()
@@ -411,9 +411,6 @@ impl Column {
         if records != rows.len() {
             return Err(self.missing());
         }
-        let Some(restore) = self.restore else {
-            return Ok(());
-        };
         // Without levels, every row has a field.
         let there = levels
             .iter()
@@ -423,7 +420,7 @@ impl Column {
         let rows = rows.filter_map(|(row, there)| there.then_some(row));
         for (row, field) in rows.zip(values.iter().take(present)) {
             value(field)
-                .and_then(|value| restore(row, value))
+                .and_then(|value| self.give_back(row, value))
                 .ok_or_else(|| {
                     Unreadable::Foreign(format!("column {} holds {field:?}", self.name))
                 })?;

@@ -210,7 +210,7 @@ impl Known<'_> {
                 let known = ["time", "increase", "slowdown", "authentication", "ratio"];
                 let known = known
                     .into_iter()
-                    .chain(MessageSize::ALL.map(MessageSize::name));
+                    .chain(MessageSize::all().map(MessageSize::name));
                 let unknown = UnknownName::new("quantity", unknown, known);
                 Err(what.error(StudyProblem::Value(unknown.to_string())))
             }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lastbyte_pki::{Chain, ChainSpec, KeyAlgorithm, RootDelivery, Store};
+use lastbyte_tls::observer::Message;
 use lastbyte_tls::observer::{CertificateType, EarlyData, Observation};
 use lastbyte_tls::{Group, Stack, TlsConfig, names, stack};
 use tempfile::TempDir;
@@ -156,15 +157,15 @@ impl Arm {
     /// Fails unless this arm, and nothing else, was negotiated in a full handshake at once.
     pub(crate) fn expect(&self, observation: &Observation) {
         self.expect_but_for_retry(observation);
-        assert_eq!(observation.hello_retry_request_bytes, None);
+        assert_eq!(observation.bytes(Message::HelloRetryRequest), None);
         assert_eq!(observation.flights.len(), 3, "{:#?}", observation.flights);
     }
 
     /// As [`expect`](Arm::expect), but after a HelloRetryRequest.
     pub(crate) fn expect_retried(&self, observation: &Observation) {
         self.expect_but_for_retry(observation);
-        assert!(observation.hello_retry_request_bytes.is_some());
-        assert!(observation.second_client_hello_bytes.is_some());
+        assert!(observation.bytes(Message::HelloRetryRequest).is_some());
+        assert!(observation.bytes(Message::SecondClientHello).is_some());
         assert_eq!(observation.flights.len(), 5, "{:#?}", observation.flights);
     }
 
@@ -186,20 +187,23 @@ impl Arm {
         assert_eq!(o.certificate_compression, None);
         assert_eq!(o.certificates, sizes);
         assert_eq!(
-            o.certificate_bytes,
+            o.bytes(Message::Certificate),
             Some(self.chain.certificate_message_bytes())
         );
         // Those of ECDSA vary in length.
         let header = 4 + 2 + 2;
         let spread = usize::from(scheme(self.leaf).starts_with("ecdsa")) * 8;
-        let verify = o.certificate_verify_bytes.unwrap();
+        let verify = o.bytes(Message::CertificateVerify).unwrap();
         assert!(verify.abs_diff(header + self.leaf.signature_bytes()) <= spread);
         assert_eq!(o.server_name.as_deref(), Some(self.name()));
         assert_eq!(o.resumed, Some(false));
         assert_eq!(o.early_data, EarlyData::NotOffered);
-        assert_eq!(o.certificate_request_bytes, None);
+        assert_eq!(o.bytes(Message::CertificateRequest), None);
         assert_eq!(o.alert, None);
-        assert!(o.server_finished_bytes.is_some() && o.client_finished_bytes.is_some());
+        assert!(
+            o.bytes(Message::ServerFinished).is_some()
+                && o.bytes(Message::ClientFinished).is_some()
+        );
     }
 }
 
