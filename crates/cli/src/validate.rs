@@ -17,7 +17,7 @@ use lastbyte::validate::{Margin, Margins, Results, Validation, Verdict, validate
 /// it, differs when it is outside, and is undecided otherwise. Exits with 1 if anything differs.
 #[derive(Debug, Args)]
 pub(super) struct Validate {
-    /// A folder of `lastbyte run`, rows.csv of `lastbyte compare -o rows.csv`, or `arithmetic`
+    /// A folder of `lastbyte run`, rows of `lastbyte compare -o rows.parquet`, or `arithmetic`
     #[arg(value_name = "DIR_A")]
     a: Source,
     /// What is compared with it. With `arithmetic`, cells without loss and jitter are compared with

@@ -5,34 +5,106 @@ use std::time::Duration;
 
 use crate::common::{Ended, at, lastbyte, need_live_engine, run};
 use lastbyte::report::validation::SCHEMA;
-use lastbyte::results::Wire;
-use lastbyte::results::expected;
-use lastbyte::study::{Cell, RecordSize};
+use lastbyte::results::rows::Origin;
+use lastbyte::results::{
+    Dns, EngineReport, Environment, Lateness, Outcome, Row, Sample, Times, Validity, Wire,
+    expected, write_rows,
+};
+use lastbyte::study::{Arm, Cell, Experiment, RecordSize};
 use lastbyte_flights::Compute;
 use lastbyte_link::{Bytes, Direction, Link};
+use lastbyte_tls::Group;
+use lastbyte_tls::observer::Message;
 use serde_json::Value;
 use tempfile::TempDir;
 
-const COLUMNS: &str = "arm,forward_delay_ns,forward_jitter_ns,forward_distribution,forward_loss,\
-    forward_rate_bps,forward_queue_packets,backward_delay_ns,backward_jitter_ns,\
-    backward_distribution,backward_loss,backward_rate_bps,backward_queue_packets,initcwnd,\
-    client_initcwnd,congestion,data_bytes,record_size,valid,index,outcome,connect_ns,handshake_ns,\
-    ttfb_ns,ttlb_ns,client_hello_wire_bytes,server_flight_wire_bytes,client_finish_wire_bytes,\
-    chain_sha256";
+/// 35 ms and 1 Gbit/s with 50 KiB.
+fn cell(loss: &str) -> Cell {
+    let way = Direction {
+        rate: Some("1gbit".parse().unwrap()),
+        loss: loss.parse().unwrap(),
+        ..Direction::default()
+    };
+    Cell {
+        link: Link::symmetric(Duration::from_millis(35), way),
+        data: Bytes(50 << 10),
+        ..Cell::default()
+    }
+}
 
-/// A file of rows over 35 ms and 1 Gbit/s with 50 KiB, with these times in nanoseconds.
-fn write_rows(path: &Path, loss: f64, rows: impl IntoIterator<Item = [u128; 4]>) {
-    let way = format!("17500000,0,uniform,{loss},1000000000,1000");
-    let rows = rows
+/// What the handshakes of x25519 with 2500 B of RSA-2048 are on the wire, all but for their last flight.
+fn wire() -> Wire {
+    Wire {
+        messages: [
+            (Message::Certificate, 2500),
+            (Message::CertificateVerify, 264),
+        ]
         .into_iter()
-        .enumerate()
-        .map(|(index, [connect, handshake, ttfb, ttlb])| {
-            format!(
-                "x25519/rsa-2048,{way},{way},10,10,cubic,51200,auto,true,{index},completed,\
-                 {connect},{handshake},{ttfb},{ttlb},250,2000,58,ab\n"
-            )
-        });
-    fs::write(path, format!("{COLUMNS}\n{}", rows.collect::<String>())).unwrap();
+        .collect(),
+        client_hello_wire_bytes: 250,
+        server_flight_wire_bytes: 2000,
+        client_finish_wire_bytes: 58,
+        group: Some(Group::X25519.code_point()),
+        signature: Some(0x0804),
+        certificates: 2,
+        ..Wire::default()
+    }
+}
+
+/// A file of rows with these times in nanoseconds.
+fn write(path: &Path, loss: &str, rows: impl IntoIterator<Item = [u128; 4]>) {
+    let arm: Arm = "x25519/rsa-2048:2500B".parse().unwrap();
+    let rows = rows.into_iter().zip(0..).map(|(times, index)| {
+        let [connect, handshake, ttfb, ttlb] =
+            times.map(|nanos| Some(Duration::from_nanos(nanos.try_into().unwrap())));
+        Row {
+            index,
+            block: 0,
+            outcome: Outcome::Completed,
+            times: Times {
+                connect,
+                handshake,
+                server_handshake: handshake,
+                ttfb,
+                ttlb,
+            },
+            wire: wire(),
+            dns: Dns::default(),
+            client_tcp: None,
+            server_tcp: None,
+            lateness: Lateness::default(),
+        }
+    });
+    let rows: Vec<Row> = rows.collect();
+    let experiment = Experiment::new(vec![arm], vec![cell(loss)], rows.len().max(1) as u32);
+    let sample = Sample {
+        arm: 0,
+        cell: 0,
+        rows,
+        chain_digest: "ab".to_owned(),
+        engine: EngineReport {
+            concurrency: 1,
+            lowered: 0,
+            link_lateness_p99: Duration::ZERO,
+            endpoint_wait_p50: Duration::ZERO,
+            packets: 0,
+            emulator_cpu: Duration::ZERO,
+            endpoint_cpu: Duration::ZERO,
+            cpu_costs: None,
+            validity: Validity::Valid,
+        },
+    };
+    let origin = Origin {
+        study: "compare",
+        measure: "compare",
+        engine: "live",
+    };
+    let samples: Vec<Sample> = Some(sample)
+        .into_iter()
+        .filter(|sample| !sample.rows.is_empty())
+        .collect();
+    let (file, environment) = (fs::File::create(path).unwrap(), Environment::default());
+    write_rows(file, origin, &experiment, &samples, &environment, None).unwrap();
 }
 
 /// This many connections within 0.1 % of each other, and this much slower.
@@ -50,9 +122,9 @@ fn validate(a: &Path, b: &Path, options: &[&str]) -> Ended {
 /// Two files of rows, and what is said of them.
 fn compare(a: (u32, f64), b: (u32, f64), options: &[&str]) -> Ended {
     let folder = TempDir::new().unwrap();
-    let [path_a, path_b] = ["a.csv", "b.csv"].map(|name| at(&folder, name));
-    write_rows(&path_a, 0.0, spread(a.0, a.1));
-    write_rows(&path_b, 0.0, spread(b.0, b.1));
+    let [path_a, path_b] = ["a.parquet", "b.parquet"].map(|name| at(&folder, name));
+    write(&path_a, "0%", spread(a.0, a.1));
+    write(&path_b, "0%", spread(b.0, b.1));
     validate(&path_a, &path_b, options)
 }
 
@@ -95,22 +167,12 @@ fn a_sample_that_is_too_small_ends_with_0_unless_strict() {
 #[test]
 fn what_agrees_with_arithmetic_and_what_does_not() {
     let folder = TempDir::new().unwrap();
-    let direction = Direction {
-        rate: Some("1gbit".parse().unwrap()),
-        ..Direction::default()
-    };
-    let cell = Cell {
-        link: Link::symmetric(Duration::from_millis(35), direction),
-        data: Bytes(50 << 10),
-        ..Cell::default()
-    };
-    let wire = Wire {
-        client_hello_wire_bytes: 250,
-        server_flight_wire_bytes: 2000,
-        client_finish_wire_bytes: 58,
-        ..Wire::default()
-    };
-    let expected = expected(&wire, &cell, RecordSize::FirstSegment, Compute::default());
+    let expected = expected(
+        &wire(),
+        &cell("0%"),
+        RecordSize::FirstSegment,
+        Compute::default(),
+    );
     let [connect, handshake, ttfb, ttlb] = [
         expected.connect,
         expected.handshake,
@@ -124,8 +186,8 @@ fn what_agrees_with_arithmetic_and_what_does_not() {
         (ttlb + ttlb / 900, 1),
         (ttlb - ttlb / 900, 1),
     ] {
-        let path = at(&folder, "rows.csv");
-        write_rows(&path, 0.0, vec![[connect, handshake, ttfb, ttlb]; 3]);
+        let path = at(&folder, "rows.parquet");
+        write(&path, "0%", vec![[connect, handshake, ttfb, ttlb]; 3]);
         let arithmetic = Path::new("arithmetic");
         for ended in [
             validate(&path, arithmetic, &[]),
@@ -140,8 +202,8 @@ fn what_agrees_with_arithmetic_and_what_does_not() {
         }
     }
     // Of loss, arithmetic knows nothing.
-    let lossy = at(&folder, "lossy.csv");
-    write_rows(&lossy, 0.01, spread(3, 1.0));
+    let lossy = at(&folder, "lossy.parquet");
+    write(&lossy, "1%", spread(3, 1.0));
     let ended = validate(&lossy, Path::new("arithmetic"), &[]);
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
 }
@@ -184,23 +246,22 @@ fn a_page_is_written() {
 fn wrong_input_ends_with_2() {
     let folder = TempDir::new().unwrap();
     let path = |name: &str| at(&folder, name).to_str().unwrap().to_owned();
-    let (good, lossy) = (path("good.csv"), path("lossy.csv"));
-    write_rows(Path::new(&good), 0.0, spread(3, 1.0));
-    write_rows(Path::new(&lossy), 0.01, spread(3, 1.0));
-    let text = fs::read_to_string(&good).unwrap();
-    let broken = |name: &str, from: &str, to: &str| {
-        fs::write(path(name), text.replace(from, to)).unwrap();
-        path(name)
-    };
-    let no_column = broken("no-column.csv", "ttlb_ns", "last_ns");
-    let no_number = broken("no-number.csv", ",cubic,51200", ",cubic,50KiB");
-    let no_name = broken("no-name.csv", ",cubic,", ",cubc,");
-    fs::write(path("none.csv"), format!("{COLUMNS}\n")).unwrap();
-    fs::write(path("binary.csv"), [0xff, 0xfe, 0, 1, 2, b'\n', 0xff]).unwrap();
+    let (good, lossy) = (path("good.parquet"), path("lossy.parquet"));
+    write(Path::new(&good), "0%", spread(3, 1.0));
+    write(Path::new(&lossy), "1%", spread(3, 1.0));
+    write(Path::new(&path("none.parquet")), "0%", []);
+    fs::write(path("binary.parquet"), [0xff, 0xfe, 0, 1, 2, b'\n', 0xff]).unwrap();
+    fs::write(path("rows.csv"), "study,measure\n").unwrap();
     fs::create_dir(path("folder")).unwrap();
 
     for (a, b, options, problem) in [
-        (&path("missing.csv"), &good, "", "can't read "),
+        (&path("missing.parquet"), &good, "", "missing.parquet"),
+        (
+            &path("rows.csv"),
+            &good,
+            "",
+            "name rows .parquet, as -o rows.parquet does",
+        ),
         (
             &path("missing"),
             &good,
@@ -214,25 +275,12 @@ fn wrong_input_ends_with_2() {
             "holds no run: name a folder of `lastbyte run`",
         ),
         (
-            &path("none.csv"),
+            &path("none.parquet"),
             &good,
             "",
             "holds no connection: measure some first",
         ),
-        (&path("binary.csv"), &good, "", "can't read "),
-        (&no_column, &good, "", "missing field `ttlb_ns`"),
-        (
-            &no_number,
-            &good,
-            "",
-            "line 2: data_bytes: \"50KiB\" is no whole number",
-        ),
-        (
-            &no_name,
-            &good,
-            "",
-            "unknown congestion control \"cubc\": did you mean \"cubic\"?",
-        ),
+        (&path("binary.parquet"), &good, "", "binary.parquet"),
         (
             &good,
             &lossy,

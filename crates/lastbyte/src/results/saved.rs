@@ -110,6 +110,11 @@ impl Saved {
         Ok(())
     }
 
+    /// What was measured of each arm and cell.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
     /// The sample of an arm in a cell.
     pub(super) fn sample(&self, arm: &str, cell: &Cell) -> Option<&Sample> {
         let name = |sample: &Sample| self.experiment.arms.get(sample.arm).map(arm_name);

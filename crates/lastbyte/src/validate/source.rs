@@ -1,7 +1,6 @@
 //! What is compared: measured results, or what flight arithmetic says of them.
 
-mod csv;
-
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,7 +10,8 @@ use lastbyte_link::{Bytes, Direction};
 use super::Connections;
 use super::margin::has_loss;
 use crate::results::{
-    CpuCosts, Dataset, FolderError, Metric, Outcome, Row, Sample, Validity, Wire, expected,
+    CpuCosts, Dataset, FolderError, Metric, Outcome, Row, Sample, Saved, SavedError, Validity,
+    Wire, expected,
 };
 use crate::study::{Arm, Cell, CpuTime, DnsDelivery, Gso, RecordSize, Tso};
 
@@ -96,13 +96,13 @@ impl Computing {
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// A file can't be read.
-    #[error("can't read \"{}\": {problem}", .path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Where and why.
-        problem: String,
-    },
+    #[error(transparent)]
+    Rows(#[from] SavedError),
+    /// A file is for other programs.
+    #[error(
+        "{0:?} does not say all that was measured: name rows .parquet, as -o rows.parquet does"
+    )]
+    Csv(PathBuf),
     /// A folder can't be read.
     #[error(transparent)]
     Folder(#[from] FolderError),
@@ -112,22 +112,40 @@ pub enum SourceError {
 }
 
 impl Results {
-    /// Reads a folder of `lastbyte run`, complete or not, or rows of `lastbyte compare -o rows.csv`.
+    /// Reads a folder of `lastbyte run`, complete or not, or rows of `lastbyte compare -o rows.parquet`.
     ///
     /// # Errors
     ///
     /// When `path` can't be read, or holds no results.
     pub fn open(path: &Path) -> Result<Results, SourceError> {
-        let is_csv = path.extension().is_some_and(|extension| extension == "csv");
-        let results = if is_csv {
-            csv::read(path)?
-        } else {
-            Results::read(path)?
+        let results = match path.extension().and_then(OsStr::to_str) {
+            Some("parquet") => Results::saved(path)?,
+            Some("csv") => return Err(SourceError::Csv(path.to_owned())),
+            _ => Results::read(path)?,
         };
         if results.samples.is_empty() {
             return Err(SourceError::Empty(path.to_owned()));
         }
         Ok(results)
+    }
+
+    /// Reads a file of rows.
+    fn saved(path: &Path) -> Result<Results, SourceError> {
+        let name = path.display().to_string();
+        let saved = Saved::open(path, &name)?;
+        let experiment = &saved.experiment;
+        let engine = &saved.environment.engine;
+        let samples = saved.samples().iter().filter_map(|sample| {
+            let arm = experiment.arms.get(sample.arm)?;
+            let cell = experiment.cells.get(sample.cell)?;
+            let key = Key::new("", &arm.name, cell.clone());
+            Some(SampleTimes::new(engine, key, experiment.cpu, arm, sample))
+        });
+        Ok(Results {
+            samples: samples.collect(),
+            engine: engine.clone(),
+            name,
+        })
     }
 
     /// Reads a folder. Of each connection, only its times are kept.

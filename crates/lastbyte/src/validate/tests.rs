@@ -4,8 +4,8 @@ use std::fs::File;
 
 use super::*;
 use crate::results::fixtures::{CLASSICAL, HYBRID, cell, experiment, samples};
-use crate::results::rows::{Batch, CsvWriter, Origin};
-use crate::results::{Outcome, Wire};
+use crate::results::rows::Origin;
+use crate::results::{Environment, Outcome, Wire, write_rows};
 use crate::study::Cell;
 use crate::study::RecordSize;
 
@@ -385,7 +385,7 @@ fn arithmetic_says_what_it_can() {
     );
 }
 
-/// Rows of the fixtures: what `compare -o rows.csv` writes is what is read.
+/// Rows of the fixtures: what `compare -o rows.parquet` writes is what is read.
 #[test]
 fn rows_come_back_from_a_file() {
     let experiment = experiment(
@@ -396,25 +396,21 @@ fn rows_come_back_from_a_file() {
     let mut measured = samples(&experiment);
     measured[1].rows[2].outcome = Outcome::TimedOut;
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("rows.csv");
-    let mut writer = CsvWriter::new(File::create(&path).unwrap()).unwrap();
+    let path = folder.path().join("rows.parquet");
     let origin = Origin {
         study: "fixture",
         measure: "grid",
         engine: "virtual",
     };
-    for sample in &measured {
-        let batch = Batch::new(origin, &experiment, sample).unwrap();
-        writer.write(&batch).unwrap();
-    }
-    writer.finish().unwrap();
+    let (file, environment) = (File::create(&path).unwrap(), Environment::default());
+    write_rows(file, origin, &experiment, &measured, &environment, None).unwrap();
 
     let read = Results::open(&path).unwrap();
     assert_eq!(read.engine, "virtual");
     assert_eq!(read.samples.len(), 4);
     assert_eq!(read.samples[0].computing, Computing::Free);
     for (read, sample) in read.samples.iter().zip(&measured) {
-        assert_eq!(read.key.measure, "grid");
+        assert_eq!(read.key.measure, "");
         assert_eq!(read.key.cell, experiment.cells[sample.cell]);
         assert_eq!(read.key.arm, experiment.arms[sample.arm].label);
         let times: Vec<_> = (sample.rows.iter())
