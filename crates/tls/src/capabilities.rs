@@ -5,7 +5,6 @@ use pqtlsad::openssl::EndEntity;
 
 use crate::ask::{Ask, Material};
 use crate::observer::Side;
-use crate::pairing;
 use crate::{Delivery, Group, Resumption, StackName};
 
 /// What one side of one implementation can be configured for.
@@ -177,7 +176,8 @@ impl Questions {
     }
 
     fn can(&self, ask: &Ask) -> bool {
-        pairing::check(self.stack, ask).is_ok()
+        let implementation = self.stack.implementation();
+        implementation.is_ok_and(|implementation| implementation.check(ask).is_ok())
     }
 
     fn sends(&self, key_shares: &[Group]) -> bool {

@@ -1,10 +1,7 @@
-use std::fmt;
-use std::str::FromStr;
-
 use lastbyte_pki::Chain;
 use pqtlsad::openssl::EndEntity;
 
-use crate::{Group, TlsError};
+use crate::{Group, StackName};
 
 /// What both sides of a connection are configured with.
 #[derive(Debug, Clone)]
@@ -84,82 +81,4 @@ pub enum Resumption {
     Ticket,
     /// They resume it and send their first request as early data (0-RTT).
     EarlyData,
-}
-
-/// An implementation of TLS.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum StackName {
-    /// OpenSSL, with its own TLS and cryptography.
-    #[default]
-    OpenSsl,
-    /// s2n-tls on AWS-LC.
-    S2nTls,
-    /// rustls on AWS-LC.
-    Rustls,
-}
-
-impl StackName {
-    /// All that there are, built in or not.
-    pub const ALL: [StackName; 3] = [StackName::OpenSsl, StackName::S2nTls, StackName::Rustls];
-
-    /// The name on the command line and in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            StackName::OpenSsl => "openssl",
-            StackName::S2nTls => "s2n-tls",
-            StackName::Rustls => "rustls",
-        }
-    }
-
-    /// The versions of the libraries it consists of, if it is built in.
-    pub fn version(self) -> Option<String> {
-        match self {
-            StackName::OpenSsl => Some(crate::openssl_version().to_owned()),
-            #[cfg(feature = "s2n-tls")]
-            StackName::S2nTls => Some(on_aws_lc("s2n-tls", env!("S2N_TLS_VERSION"))),
-            #[cfg(feature = "rustls")]
-            StackName::Rustls => Some(on_aws_lc("rustls", env!("RUSTLS_VERSION"))),
-            #[allow(unreachable_patterns, reason = "all may be built in")]
-            _ => None,
-        }
-    }
-
-    /// That this stack can't do something, and what to do instead.
-    pub(crate) fn cannot(self, what: impl Into<String>, mend: impl Into<String>) -> TlsError {
-        TlsError::Unsupported {
-            stack: self.name(),
-            what: what.into(),
-            mend: mend.into(),
-        }
-    }
-}
-
-#[cfg(any(feature = "rustls", feature = "s2n-tls"))]
-fn on_aws_lc(name: &str, version: &str) -> String {
-    format!("{name} {version}, aws-lc-rs {}", env!("AWS_LC_RS_VERSION"))
-}
-
-impl fmt::Display for StackName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for StackName {
-    type Err = UnknownStack;
-
-    fn from_str(text: &str) -> Result<StackName, UnknownStack> {
-        let mut all = StackName::ALL.into_iter();
-        all.find(|stack| stack.name() == text)
-            .ok_or_else(|| UnknownStack {
-                text: text.to_owned(),
-            })
-    }
-}
-
-/// The text names no [`StackName`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown stack {text:?}: use one of {}", StackName::ALL.map(StackName::name).join(", "))]
-pub struct UnknownStack {
-    text: String,
 }

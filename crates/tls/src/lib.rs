@@ -43,9 +43,10 @@ mod rustls;
 #[cfg(feature = "s2n-tls")]
 mod s2n;
 mod stack;
+mod stacks;
 
 pub use crate::capabilities::{Capabilities, Feature, capabilities};
-pub use crate::config::{Delivery, Resumption, StackName, TlsConfig, UnknownStack};
+pub use crate::config::{Delivery, Resumption, TlsConfig};
 pub use crate::error::{Alert, TlsError};
 pub use crate::group::{Group, UnknownGroup};
 pub use crate::memory::{
@@ -56,3 +57,4 @@ pub use crate::pairing::stack;
 pub use crate::stack::{
     Connection, KeyLog, MAX_EARLY_DATA, MAX_PLAINTEXT, Progress, Session, Stack,
 };
+pub use crate::stacks::{StackName, UnknownStack};

@@ -22,6 +22,7 @@ use pqtlsad::validate::Offer;
 use crate::ask::Ask;
 use crate::observer::Side;
 use crate::stack::{ClientSide, Outgoing, ServerSide};
+use crate::stacks;
 use crate::{
     Alert, Connection, Delivery, KeyLog, MAX_EARLY_DATA, MAX_PLAINTEXT, Progress, Resumption,
     Session, StackName, TlsConfig, TlsError, key_log,
@@ -33,20 +34,41 @@ const STACK: StackName = StackName::OpenSsl;
 
 /// TLS 1.3 alone.
 #[derive(Debug)]
-pub(crate) struct OpenSslClient {
+struct OpenSslClient {
     context: SslContext,
     server_name: String,
     delivery: Delivery,
 }
 
 #[derive(Debug)]
-pub(crate) struct OpenSslServer {
+struct OpenSslServer {
     context: SslContext,
     resumption: Resumption,
 }
 
+/// See [`stacks::Implementation`].
+pub(crate) struct Implementation;
+
+impl stacks::Implementation for Implementation {
+    fn version(&self) -> String {
+        openssl_version().to_owned()
+    }
+
+    fn check(&self, ask: &Ask) -> Result<(), TlsError> {
+        check(ask)
+    }
+
+    fn client(&self, config: &TlsConfig<'_>) -> Result<Box<dyn ClientSide>, TlsError> {
+        Ok(Box::new(OpenSslClient::new(config)?))
+    }
+
+    fn server(&self, config: &TlsConfig<'_>) -> Result<Box<dyn ServerSide>, TlsError> {
+        Ok(Box::new(OpenSslServer::new(config)?))
+    }
+}
+
 /// Whether OpenSSL can do that: all but groups that it does not know. Keys it judges by itself.
-pub(crate) fn check(ask: &Ask) -> Result<(), TlsError> {
+fn check(ask: &Ask) -> Result<(), TlsError> {
     let (method, groups) = match ask.side {
         Side::Client => (SslMethod::tls_client(), ask.client_groups.as_slice()),
         Side::Server => (SslMethod::tls_server(), std::slice::from_ref(&ask.group)),

@@ -4,16 +4,8 @@ use std::sync::{Mutex, PoisonError};
 
 use pqtlsad::validate::Offer;
 
-use crate::ask::Ask;
-use crate::openssl::{self, OpenSslClient, OpenSslServer};
-#[cfg(feature = "rustls")]
-use crate::rustls::{self, RustlsClient, RustlsServer};
-#[cfg(feature = "s2n-tls")]
-use crate::s2n::{self, S2nClient, S2nServer};
 use crate::stack::{ClientSide, ServerSide};
-use crate::{
-    Connection, Resumption, Session, Stack, StackName, TlsConfig, TlsError, handshake_between,
-};
+use crate::{Connection, Resumption, Session, Stack, TlsConfig, TlsError, handshake_between};
 
 /// Sets up both sides, which any number of connections then share.
 ///
@@ -22,50 +14,6 @@ use crate::{
 /// [`TlsError::Setup`] when it rejects the configuration.
 pub fn stack(config: &TlsConfig<'_>) -> Result<Box<dyn Stack>, TlsError> {
     Ok(Box::new(Pairing::new(config)?))
-}
-
-fn client(config: &TlsConfig<'_>) -> Result<Box<dyn ClientSide>, TlsError> {
-    match config.client {
-        StackName::OpenSsl => Ok(Box::new(OpenSslClient::new(config)?)),
-        #[cfg(feature = "s2n-tls")]
-        StackName::S2nTls => Ok(Box::new(S2nClient::new(config)?)),
-        #[cfg(feature = "rustls")]
-        StackName::Rustls => Ok(Box::new(RustlsClient::new(config)?)),
-        #[allow(unreachable_patterns, reason = "all may be built in")]
-        absent => Err(not_built_in(absent)),
-    }
-}
-
-fn server(config: &TlsConfig<'_>) -> Result<Box<dyn ServerSide>, TlsError> {
-    match config.server {
-        StackName::OpenSsl => Ok(Box::new(OpenSslServer::new(config)?)),
-        #[cfg(feature = "s2n-tls")]
-        StackName::S2nTls => Ok(Box::new(S2nServer::new(config)?)),
-        #[cfg(feature = "rustls")]
-        StackName::Rustls => Ok(Box::new(RustlsServer::new(config)?)),
-        #[allow(unreachable_patterns, reason = "all may be built in")]
-        absent => Err(not_built_in(absent)),
-    }
-}
-
-/// Whether one side of `stack` can do that.
-pub(crate) fn check(stack: StackName, ask: &Ask) -> Result<(), TlsError> {
-    match stack {
-        StackName::OpenSsl => openssl::check(ask),
-        #[cfg(feature = "s2n-tls")]
-        StackName::S2nTls => s2n::check(ask),
-        #[cfg(feature = "rustls")]
-        StackName::Rustls => rustls::check(ask),
-        #[allow(unreachable_patterns, reason = "all may be built in")]
-        absent => Err(not_built_in(absent)),
-    }
-}
-
-fn not_built_in(stack: StackName) -> TlsError {
-    stack.cannot(
-        "be used: it is not built in",
-        format!("build lastbyte with --features {stack}"),
-    )
 }
 
 pub(crate) struct Pairing {
@@ -79,8 +27,8 @@ pub(crate) struct Pairing {
 impl Pairing {
     pub(crate) fn new(config: &TlsConfig<'_>) -> Result<Pairing, TlsError> {
         Ok(Pairing {
-            client: client(config)?,
-            server: server(config)?,
+            client: config.client.implementation()?.client(config)?,
+            server: config.server.implementation()?.server(config)?,
             tickets: config.tickets,
             resumption: config.resumption,
             kept: Mutex::default(),

@@ -23,6 +23,7 @@ use lastbyte_pki::{Chain, KeyAlgorithm};
 use crate::ask::Ask;
 use crate::observer::Side;
 use crate::stack::{ClientSide, Outgoing, ServerSide};
+use crate::stacks;
 use crate::{
     Alert, Connection, Group, KeyLog, MAX_EARLY_DATA, MAX_PLAINTEXT, Progress, Resumption, Session,
     StackName, TlsConfig, TlsError,
@@ -37,18 +38,39 @@ const STACK: StackName = StackName::Rustls;
 pub(crate) const MAX_CERTIFICATE_MESSAGE: usize = 60_000;
 
 #[derive(Debug)]
-pub(crate) struct RustlsClient {
+struct RustlsClient {
     config: ClientConfig,
     server_name: ServerName<'static>,
 }
 
 #[derive(Debug)]
-pub(crate) struct RustlsServer {
+struct RustlsServer {
     config: ServerConfig,
 }
 
+/// See [`stacks::Implementation`].
+pub(crate) struct Implementation;
+
+impl stacks::Implementation for Implementation {
+    fn version(&self) -> String {
+        stacks::on_aws_lc("rustls", env!("RUSTLS_VERSION"))
+    }
+
+    fn check(&self, ask: &Ask) -> Result<(), TlsError> {
+        check(ask)
+    }
+
+    fn client(&self, config: &TlsConfig<'_>) -> Result<Box<dyn ClientSide>, TlsError> {
+        Ok(Box::new(RustlsClient::new(config)?))
+    }
+
+    fn server(&self, config: &TlsConfig<'_>) -> Result<Box<dyn ServerSide>, TlsError> {
+        Ok(Box::new(RustlsServer::new(config)?))
+    }
+}
+
 /// Whether rustls can do that.
-pub(crate) fn check(ask: &Ask) -> Result<(), TlsError> {
+fn check(ask: &Ask) -> Result<(), TlsError> {
     ask.check_delivery(STACK)?;
     // Those there are today; what others chains come to be made with is not among them.
     use KeyAlgorithm::*;

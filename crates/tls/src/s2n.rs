@@ -19,6 +19,7 @@ use self::policies::Policy;
 use crate::ask::Ask;
 use crate::observer::Side;
 use crate::stack::{ClientSide, ServerSide};
+use crate::stacks;
 use crate::{
     Alert, Connection, KeyLog, MAX_PLAINTEXT, Progress, Resumption, Session, StackName, TlsConfig,
     TlsError,
@@ -33,21 +34,42 @@ const STACK: StackName = StackName::S2nTls;
 const MAX_CERTIFICATE_MESSAGE: usize = (64 << 10) + 4;
 
 #[derive(Debug)]
-pub(crate) struct S2nClient {
+struct S2nClient {
     config: Config,
     server_name: String,
 }
 
 #[derive(Debug)]
-pub(crate) struct S2nServer {
+struct S2nServer {
     /// Sends a ticket.
     sending: Config,
     /// Takes tickets, and sends none.
     taking: Config,
 }
 
+/// See [`stacks::Implementation`].
+pub(crate) struct Implementation;
+
+impl stacks::Implementation for Implementation {
+    fn version(&self) -> String {
+        stacks::on_aws_lc("s2n-tls", env!("S2N_TLS_VERSION"))
+    }
+
+    fn check(&self, ask: &Ask) -> Result<(), TlsError> {
+        check(ask)
+    }
+
+    fn client(&self, config: &TlsConfig<'_>) -> Result<Box<dyn ClientSide>, TlsError> {
+        Ok(Box::new(S2nClient::new(config)?))
+    }
+
+    fn server(&self, config: &TlsConfig<'_>) -> Result<Box<dyn ServerSide>, TlsError> {
+        Ok(Box::new(S2nServer::new(config)?))
+    }
+}
+
 /// Whether s2n-tls can do that.
-pub(crate) fn check(ask: &Ask) -> Result<(), TlsError> {
+fn check(ask: &Ask) -> Result<(), TlsError> {
     ask.check_delivery(STACK)?;
     if ask.resumption == Resumption::EarlyData {
         let mend = "its Rust interface has none; choose another stack";
