@@ -16,6 +16,7 @@ mod privileges;
 mod regression;
 mod relations;
 mod report;
+mod rooms;
 mod rows;
 mod run;
 mod scripts;
