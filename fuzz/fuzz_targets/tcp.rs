@@ -2,16 +2,16 @@
 #![no_main]
 
 use lastbyte_fuzz::pieces;
-use lastbyte_link::{KeyMaker, TcpPacket, Toward};
+use lastbyte_link::{KeyMaker, Side, TcpPacket};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let mut keys = KeyMaker::new();
     for (tag, packet) in pieces(data) {
         let toward = if tag & 1 == 0 {
-            Toward::Server
+            Side::Server
         } else {
-            Toward::Client
+            Side::Client
         };
         let parsed = TcpPacket::parse(packet);
         if let Some(parsed) = parsed {

@@ -9,8 +9,8 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use lastbyte_flights::{Exchange, Flight, Path, Records, Sender, Timeline, timeline};
-use lastbyte_link::{Direction, Link, Rate};
+use lastbyte_flights::{Exchange, Flight, Path, Records, Timeline, timeline};
+use lastbyte_link::{Direction, Link, Rate, Side};
 
 const TITLE: &str = "Where the extra round trip of post-quantum TLS comes from";
 const RTT: Duration = Duration::from_millis(35);
@@ -193,10 +193,10 @@ text {{ font: 13px -apple-system, BlinkMacSystemFont, "Segoe UI", "Noto Sans", H
         self.line(CLIENT, 6, [Duration::ZERO, connect], GREY);
         self.line(CLIENT, 6, [connect, handshake], HANDSHAKE);
         self.line(CLIENT, 6, [handshake, ttlb], RESPONSE);
-        self.arrow(Sender::Client, Duration::ZERO, GREY, "none");
-        self.note(Sender::Client, 0.0, "grey", "SYN");
-        self.arrow(Sender::Server, connect / 2, GREY, "none");
-        self.note(Sender::Server, y(connect / 2), "grey", "SYN-ACK");
+        self.arrow(Side::Client, Duration::ZERO, GREY, "none");
+        self.note(Side::Client, 0.0, "grey", "SYN");
+        self.arrow(Side::Server, connect / 2, GREY, "none");
+        self.note(Side::Server, y(connect / 2), "grey", "SYN-ACK");
         for ((name, colour), flights) in MESSAGES.into_iter().zip(messages) {
             self.message(name, colour, flights);
         }
@@ -207,7 +207,7 @@ text {{ font: 13px -apple-system, BlinkMacSystemFont, "Segoe UI", "Noto Sans", H
             ("last byte", ttlb),
         ] {
             let (y, milestone) = (y(time), format!("{name}\n{:.1} ms", milliseconds(time)));
-            self.note(Sender::Client, y, "bold", &milestone);
+            self.note(Side::Client, y, "bold", &milestone);
             self.0 += &format!(
                 "<circle cx=\"{CLIENT}\" cy=\"{y:.1}\" r=\"5\" fill=\"#fff\" stroke=\"{INK}\" stroke-width=\"2\"/>\n"
             );
@@ -221,7 +221,7 @@ text {{ font: 13px -apple-system, BlinkMacSystemFont, "Segoe UI", "Noto Sans", H
         self.0 += &format!(
             "<rect x=\"{CLIENT}\" y=\"{top:.1}\" width=\"{width}\" height=\"{height}\" fill=\"{HANDSHAKE}\" fill-opacity=\"0.15\"/>\n"
         );
-        self.note(Sender::Client, top, "grey", "acknowledgements");
+        self.note(Side::Client, top, "grey", "acknowledgements");
         let (x, baseline) = (CLIENT + 9.0, y(flight.start) - 7.0);
         self.text("bold blue", x, baseline, "one extra\nround trip");
     }
@@ -242,11 +242,11 @@ text {{ font: 13px -apple-system, BlinkMacSystemFont, "Segoe UI", "Noto Sans", H
             };
             let (top, left, step) = match flight.sender {
                 // The two lines of a milestone come first.
-                Sender::Client => (y(start) + 2.0 * LINE_HEIGHT, CLIENT - 18.5, -SQUARE),
-                Sender::Server => (y(start), SERVER + 12.5, SQUARE),
+                Side::Client => (y(start) + 2.0 * LINE_HEIGHT, CLIENT - 18.5, -SQUARE),
+                Side::Server => (y(start), SERVER + 12.5, SQUARE),
             };
             if index > 0 {
-                self.arrow(Sender::Client, start - RTT / 2, GREY, "3 3");
+                self.arrow(Side::Client, start - RTT / 2, GREY, "3 3");
             }
             self.arrow(flight.sender, start, colour, "none");
             let bottom = self.note(flight.sender, top, "", &note);
@@ -261,10 +261,10 @@ text {{ font: 13px -apple-system, BlinkMacSystemFont, "Segoe UI", "Noto Sans", H
         }
     }
 
-    fn arrow(&mut self, sender: Sender, start: Duration, colour: &str, dashes: &str) {
+    fn arrow(&mut self, sender: Side, start: Duration, colour: &str, dashes: &str) {
         let (from, to) = match sender {
-            Sender::Client => (CLIENT, SERVER - 1.0),
-            Sender::Server => (SERVER, CLIENT + 3.0),
+            Side::Client => (CLIENT, SERVER - 1.0),
+            Side::Server => (SERVER, CLIENT + 3.0),
         };
         let (top, bottom) = (y(start), y(start + RTT / 2));
         let angle = (bottom - top).atan2(to - from).to_degrees();
@@ -282,10 +282,10 @@ text {{ font: 13px -apple-system, BlinkMacSystemFont, "Segoe UI", "Noto Sans", H
     }
 
     /// Beside the line of `end`, its first line level with `y`. Returns what is level with the next.
-    fn note(&mut self, end: Sender, y: f64, class: &str, text: &str) -> f64 {
+    fn note(&mut self, end: Side, y: f64, class: &str, text: &str) -> f64 {
         match end {
-            Sender::Client => self.text(&format!("{class} end"), CLIENT - 12.0, y + 4.5, text),
-            Sender::Server => self.text(class, SERVER + 12.0, y + 4.5, text),
+            Side::Client => self.text(&format!("{class} end"), CLIENT - 12.0, y + 4.5, text),
+            Side::Server => self.text(class, SERVER + 12.0, y + 4.5, text),
         }
         y + LINE_HEIGHT * text.lines().count() as f64
     }

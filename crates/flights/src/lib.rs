@@ -70,7 +70,7 @@
 mod tcp;
 mod timeline;
 
-pub use tcp::{Flight, Sender};
+pub use tcp::Flight;
 pub use timeline::{
     Buffers, Compute, Exchange, Path, Records, Request, Timeline, timeline, transfer,
 };

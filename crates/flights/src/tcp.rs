@@ -7,20 +7,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use lastbyte_link::{Direction, Fate, PacketKey, Pipe, Seed, Time, Toward};
+use lastbyte_link::{Direction, Fate, PacketKey, Pipe, Seed, Side, Time};
 
 use self::receiving::Receiving;
 use self::sending::Sending;
 use crate::Path;
-
-/// An end of the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Sender {
-    /// The one that connects.
-    Client,
-    /// The one that listens.
-    Server,
-}
 
 /// What a sender sends before it must wait for an acknowledgement.
 ///
@@ -28,7 +19,7 @@ pub enum Sender {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flight {
     /// Who sends it.
-    pub sender: Sender,
+    pub sender: Side,
     /// When its first segment leaves, counted from just before `connect()`.
     pub start: Duration,
     /// How many segments it has.
@@ -42,7 +33,7 @@ pub struct Flight {
 /// What one end writes as soon as it has received enough.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
-    pub(crate) sender: Sender,
+    pub(crate) sender: Side,
     /// An empty message is left out.
     pub(crate) bytes: usize,
     /// From receiving what it follows to writing this one.
@@ -168,11 +159,11 @@ fn elapsed(now: Time) -> Duration {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    Write(Sender, usize),
-    Arrival(Sender, Packet),
-    DelayedAck(Sender),
+    Write(Side, usize),
+    Arrival(Side, Packet),
+    DelayedAck(Side),
     /// The process that sends has heard that there is room.
-    Writable(Sender),
+    Writable(Side),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -215,8 +206,8 @@ impl Connection {
             deliveries: vec![Delivery::default(); messages.len()],
             messages,
             finished: 0,
-            client: End::new(&path.link.forward, path, Sender::Client),
-            server: End::new(&path.link.backward, path, Sender::Server),
+            client: End::new(&path.link.forward, path, Side::Client),
+            server: End::new(&path.link.backward, path, Side::Server),
             headers: path.headers,
             connect: Duration::ZERO,
             agenda: BinaryHeap::new(),
@@ -244,7 +235,7 @@ impl Connection {
     /// Plans the writes of the messages whose turn it is. What an end has to write at once is one write, unless
     /// a message has writes of its own.
     fn begin_messages(&mut self, mut now: Time) {
-        let mut together: Vec<(Sender, usize)> = Vec::new();
+        let mut together: Vec<(Side, usize)> = Vec::new();
         while let Some(index) = self.next_due()
             && let Some(message) = self.messages.get(index).cloned()
         {
@@ -271,7 +262,7 @@ impl Connection {
         self.plan_writes(&mut together, now);
     }
 
-    fn plan_writes(&mut self, writes: &mut Vec<(Sender, usize)>, now: Time) {
+    fn plan_writes(&mut self, writes: &mut Vec<(Side, usize)>, now: Time) {
         for (sender, bytes) in writes.drain(..) {
             self.plan(now, Event::Write(sender, bytes));
         }
@@ -279,7 +270,7 @@ impl Connection {
 
     /// The first message that is due and not begun: each end begins its own in their order.
     fn next_due(&self) -> Option<usize> {
-        let mut senders = vec![Sender::Client, Sender::Server];
+        let mut senders = vec![Side::Client, Side::Server];
         for index in self.finished..self.messages.len() {
             let message = self.messages.get(index)?;
             if self.has_begun(index) || !senders.contains(&message.sender) {
@@ -329,7 +320,7 @@ impl Connection {
         self.finished >= self.messages.len()
     }
 
-    fn write(&mut self, sender: Sender, bytes: usize, now: Time) {
+    fn write(&mut self, sender: Side, bytes: usize, now: Time) {
         let rto = self.connect + MIN_RTO_VARIANCE;
         let sending = &mut self.end(sender).sending;
         sending.restart_after_idle(now, rto);
@@ -339,7 +330,7 @@ impl Connection {
 
     /// `tcp_sendmsg`: what the application has, it writes while there is room. A full segment leaves at once
     /// (`tcp_push_one`).
-    fn fill(&mut self, sender: Sender, now: Time) {
+    fn fill(&mut self, sender: Side, now: Time) {
         while self.end(sender).sending.take() {
             self.transmit(sender, now);
         }
@@ -347,7 +338,7 @@ impl Connection {
     }
 
     /// `tcp_rcv_established`
-    fn receive(&mut self, receiver: Sender, packet: Packet, now: Time) {
+    fn receive(&mut self, receiver: Side, packet: Packet, now: Time) {
         let rto = self.connect + MIN_RTO_VARIANCE;
         let end = self.end(receiver);
         end.receiving.note_timestamp(&packet);
@@ -373,7 +364,7 @@ impl Connection {
     }
 
     /// `tcp_recvmsg`
-    fn read(&mut self, receiver: Sender, now: Time) {
+    fn read(&mut self, receiver: Side, now: Time) {
         let receiving = &mut self.end(receiver).receiving;
         receiving.read(now);
         if receiving.is_ack_due_after_read() {
@@ -382,14 +373,14 @@ impl Connection {
     }
 
     /// `tcp_check_space`
-    fn check_space(&mut self, sender: Sender, now: Time) {
+    fn check_space(&mut self, sender: Side, now: Time) {
         if self.end(sender).sending.check_space() {
             self.plan(now, Event::Writable(sender));
         }
     }
 
     /// The application reads. What one end sends comes in the order in which it was written.
-    fn deliver(&mut self, receiver: Sender, mut payload: usize, now: Time) {
+    fn deliver(&mut self, receiver: Side, mut payload: usize, now: Time) {
         for index in self.finished..self.messages.len() {
             if self
                 .messages
@@ -414,13 +405,13 @@ impl Connection {
     }
 
     /// `tcp_delack_timer_handler`
-    fn delayed_ack(&mut self, receiver: Sender, now: Time) {
+    fn delayed_ack(&mut self, receiver: Side, now: Time) {
         if self.end(receiver).receiving.end_delay(now) {
             self.acknowledge(receiver, now);
         }
     }
 
-    fn acknowledge(&mut self, receiver: Sender, now: Time) {
+    fn acknowledge(&mut self, receiver: Side, now: Time) {
         let sequence = self.end(receiver).sending.sent;
         let packet = Packet {
             sequence,
@@ -430,7 +421,7 @@ impl Connection {
     }
 
     /// `tcp_write_xmit`
-    fn transmit(&mut self, sender: Sender, now: Time) {
+    fn transmit(&mut self, sender: Side, now: Time) {
         if self.end(sender).sending.is_all_sent() {
             return;
         }
@@ -464,7 +455,7 @@ impl Connection {
         }
     }
 
-    fn begin_flight(&mut self, sender: Sender, now: Time) {
+    fn begin_flight(&mut self, sender: Side, now: Time) {
         let start = elapsed(now);
         self.flights.push(Flight {
             sender,
@@ -476,7 +467,7 @@ impl Connection {
     }
 
     /// Counts a segment to the flight under way.
-    fn count(&mut self, sender: Sender, payload: usize, cwnd: u32) {
+    fn count(&mut self, sender: Side, payload: usize, cwnd: u32) {
         if let Some(flight) = self
             .flights
             .iter_mut()
@@ -488,15 +479,11 @@ impl Connection {
         }
     }
 
-    fn send(&mut self, sender: Sender, packet: Packet, now: Time) {
+    fn send(&mut self, sender: Side, packet: Packet, now: Time) {
         let packet = self.end(sender).receiving.acknowledge(packet, now);
         let length = self.headers + packet.payload;
         let arrival = self.end(sender).transit(now, length);
-        let receiver = match sender {
-            Sender::Client => Sender::Server,
-            Sender::Server => Sender::Client,
-        };
-        self.plan(arrival, Event::Arrival(receiver, packet));
+        self.plan(arrival, Event::Arrival(sender.other(), packet));
     }
 
     fn plan(&mut self, at: Time, event: Event) {
@@ -504,10 +491,10 @@ impl Connection {
         self.planned += 1;
     }
 
-    fn end(&mut self, sender: Sender) -> &mut End {
+    fn end(&mut self, sender: Side) -> &mut End {
         match sender {
-            Sender::Client => &mut self.client,
-            Sender::Server => &mut self.server,
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
         }
     }
 }
@@ -519,7 +506,7 @@ struct End {
 }
 
 impl End {
-    fn new(direction: &Direction, path: &Path, sender: Sender) -> End {
+    fn new(direction: &Direction, path: &Path, sender: Side) -> End {
         let lossless = Direction {
             delay: direction.delay,
             rate: direction.rate,
@@ -530,13 +517,13 @@ impl End {
         let with_timestamps = path.mss;
         let without = path.mss + path.headers - LEAST_HEADERS;
         let (initcwnd, syn_mss, peer_mss) = match sender {
-            Sender::Client => (path.client_initcwnd, without, with_timestamps),
-            Sender::Server => (path.server_initcwnd, with_timestamps, without),
+            Side::Client => (path.client_initcwnd, without, with_timestamps),
+            Side::Server => (path.server_initcwnd, with_timestamps, without),
         };
         let peer = Receiving::new(path, peer_mss);
         End {
             // Without loss and jitter, luck has no say.
-            pipe: Pipe::new(&lossless, Seed(0).luck(0, Toward::Server)),
+            pipe: Pipe::new(&lossless, Seed(0).luck(0, Side::Server)),
             sending: Sending::new(path, initcwnd, peer.syn_window()),
             receiving: Receiving::new(path, syn_mss),
         }

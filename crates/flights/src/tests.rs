@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lastbyte_link::{Direction, Link, Rate};
+use lastbyte_link::{Direction, Link, Rate, Side};
 use proptest::prelude::*;
 
 use super::*;
@@ -66,7 +66,7 @@ fn server_flights(timeline: &Timeline) -> Vec<u32> {
     timeline
         .flights
         .iter()
-        .filter(|flight| flight.sender == Sender::Server)
+        .filter(|flight| flight.sender == Side::Server)
         .map(|flight| flight.segments)
         .collect()
 }
@@ -104,9 +104,9 @@ fn a_classical_handshake_takes_two_round_trips() {
     assert_eq!(
         timeline.flights,
         [
-            flight(Sender::Client, ms(35), 1, 271),
-            flight(Sender::Server, Duration::from_micros(52_500), 2, 1900),
-            flight(Sender::Client, ms(70), 1, 150),
+            flight(Side::Client, ms(35), 1, 271),
+            flight(Side::Server, Duration::from_micros(52_500), 2, 1900),
+            flight(Side::Client, ms(70), 1, 150),
         ]
     );
 }
@@ -146,7 +146,7 @@ fn a_client_certificate_can_outgrow_the_window_too() {
     let timeline = timeline(&exchange, &unlimited(35, 10));
     assert_eq!(timeline.handshake, ms(70));
     assert_eq!(timeline.ttfb, Some(ms(140)));
-    assert_eq!(timeline.flights_of(Sender::Client), 3);
+    assert_eq!(timeline.flights_of(Side::Client), 3);
 }
 
 #[test]
@@ -721,9 +721,9 @@ proptest! {
             flights.iter().filter(|flight| flight.sender == sender).map(|flight| flight.bytes).sum()
         };
         let Exchange { client_hello, client_finish, first_request, .. } = exchange;
-        prop_assert_eq!(bytes(Sender::Client), client_hello + client_finish + first_request);
+        prop_assert_eq!(bytes(Side::Client), client_hello + client_finish + first_request);
         let Exchange { server_flight, tickets, response, .. } = exchange;
-        prop_assert_eq!(bytes(Sender::Server), server_flight + tickets + response);
+        prop_assert_eq!(bytes(Side::Server), server_flight + tickets + response);
         for flight in &flights {
             prop_assert!(flight.segments <= flight.cwnd);
             // The end of each write is a segment of its own.
@@ -754,7 +754,7 @@ proptest! {
         // A window that never stops growing: each segment is acknowledged.
         let endless = Buffers { receive: 1 << 30, receive_most: 1 << 30, ..Buffers::LARGE };
         let path = Path { buffers: endless, ..unlimited(35, initcwnd) };
-        let flights = transfer(1, bytes, &path).flights_of(Sender::Server);
+        let flights = transfer(1, bytes, &path).flights_of(Side::Server);
         prop_assert_eq!(flights, flights_needed(bytes, 1448, initcwnd) as usize);
     }
 
@@ -762,7 +762,7 @@ proptest! {
     fn an_odd_window_takes_at_most_one_flight_more(
         bytes in 1_usize..1_000_000, initcwnd in 1_u32..40,
     ) {
-        let flights = transfer(1, bytes, &unlimited(35, initcwnd)).flights_of(Sender::Server);
+        let flights = transfer(1, bytes, &unlimited(35, initcwnd)).flights_of(Side::Server);
         let needed = flights_needed(bytes, 1448, initcwnd) as usize;
         prop_assert!((needed..=needed + 1).contains(&flights));
     }

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use lastbyte_link::Link;
+use lastbyte_link::{Link, Side};
 
-use crate::tcp::{self, Flight, Follows, Message, Sender};
+use crate::tcp::{self, Flight, Follows, Message};
 
 /// The bytes of one TLS 1.3 connection on the wire, record headers included, and its compute times.
 ///
@@ -200,7 +200,7 @@ pub struct Timeline {
 impl Timeline {
     /// How many flights `sender` needs.
     #[must_use]
-    pub fn flights_of(&self, sender: Sender) -> usize {
+    pub fn flights_of(&self, sender: Side) -> usize {
         self.flights
             .iter()
             .filter(|flight| flight.sender == sender)
@@ -212,7 +212,7 @@ impl Timeline {
     pub fn handshake_flights(&self) -> usize {
         self.flights
             .iter()
-            .filter(|flight| flight.sender == Sender::Server && flight.start < self.handshake)
+            .filter(|flight| flight.sender == Side::Server && flight.start < self.handshake)
             .count()
     }
 }
@@ -231,7 +231,7 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
         writes: Vec::new(),
     };
     let after = |message, bytes| Follows::Part { message, bytes };
-    use Sender::{Client, Server};
+    use Side::{Client, Server};
     let mut messages = vec![message(Client, exchange.client_hello, compute.client_hello)];
     if exchange.hello_retry_request > 0 {
         messages.extend([
@@ -341,8 +341,8 @@ pub fn transfer(request: usize, response: usize, path: &Path) -> Timeline {
     };
     let walk = tcp::walk(
         vec![
-            message(Sender::Client, request),
-            message(Sender::Server, response),
+            message(Side::Client, request),
+            message(Side::Server, response),
         ],
         path,
     );

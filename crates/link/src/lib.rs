@@ -14,13 +14,13 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use lastbyte_link::{Direction, Fate, Link, PacketKey, Pipe, Seed, Time, Toward};
+//! use lastbyte_link::{Direction, Fate, Link, PacketKey, Pipe, Seed, Time, Side};
 //!
 //! let link = Link::symmetric(
 //!     Duration::from_millis(35),
 //!     Direction { rate: Some("1mbit".parse()?), ..Direction::default() },
 //! );
-//! let mut forward = Pipe::new(&link.forward, Seed(1).luck(17, Toward::Server));
+//! let mut forward = Pipe::new(&link.forward, Seed(1).luck(17, Side::Server));
 //! // 1236 + 14 bytes take 10 ms at 1 Mbit/s.
 //! let fate = forward.send(Time(0), 1236, PacketKey::segment(0, 1, 0));
 //! assert_eq!(fate, Fate::Arrives(Time(27_500_000)));
@@ -38,7 +38,7 @@ pub mod units;
 
 pub use distribution::Distribution;
 pub use loss::Loss;
-pub use luck::{Luck, PacketKey, Seed, Toward};
+pub use luck::{Luck, PacketKey, Seed, Side};
 pub use pipe::{Direction, ETHERNET_HEADER, Fate, Link, Pipe};
 pub use table::{Table, TableError};
 pub use tcp::{KeyMaker, TcpPacket, UdpPacket};

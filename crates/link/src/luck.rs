@@ -7,13 +7,24 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seed(pub u64);
 
-/// The end of the connection that a packet goes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Toward {
-    /// From the client to the server.
-    Server,
-    /// From the server to the client.
+/// An end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Side {
+    /// The one that connects, and sends the ClientHello.
     Client,
+    /// The one that listens, and answers it.
+    Server,
+}
+
+impl Side {
+    /// The other end.
+    #[must_use]
+    pub fn other(self) -> Side {
+        match self {
+            Side::Client => Side::Server,
+            Side::Server => Side::Client,
+        }
+    }
 }
 
 /// The luck of one connection in one direction.
@@ -51,10 +62,10 @@ impl Seed {
 
     /// The luck of connection `index` in the direction `toward`.
     #[must_use]
-    pub fn luck(self, index: u32, toward: Toward) -> Luck {
+    pub fn luck(self, index: u32, toward: Side) -> Luck {
         let direction = match toward {
-            Toward::Server => 0,
-            Toward::Client => 1,
+            Side::Server => 0,
+            Side::Client => 1,
         };
         Luck(mix(mix(self.0) ^ (u64::from(index) << 1 | direction)))
     }

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
-use crate::{PacketKey, Toward};
+use crate::{PacketKey, Side};
 
 /// The header fields of a TCP segment in an IPv4 packet.
 ///
@@ -132,15 +132,15 @@ impl KeyMaker {
     }
 
     /// The key of an IPv4 packet; `None` when [`TcpPacket::parse`] can't read it.
-    pub fn key(&mut self, toward: Toward, packet: &[u8]) -> Option<PacketKey> {
+    pub fn key(&mut self, toward: Side, packet: &[u8]) -> Option<PacketKey> {
         TcpPacket::parse(packet).map(|packet| self.key_of(toward, &packet))
     }
 
     /// The key of the next datagram in this direction.
-    pub fn key_of_datagram(&mut self, toward: Toward) -> PacketKey {
+    pub fn key_of_datagram(&mut self, toward: Side) -> PacketKey {
         let sender = match toward {
-            Toward::Server => &mut self.client,
-            Toward::Client => &mut self.server,
+            Side::Server => &mut self.client,
+            Side::Client => &mut self.server,
         };
         let key = PacketKey::datagram(sender.datagrams);
         sender.datagrams = sender.datagrams.wrapping_add(1);
@@ -148,10 +148,10 @@ impl KeyMaker {
     }
 
     /// The key of a packet that is parsed already.
-    pub fn key_of(&mut self, toward: Toward, packet: &TcpPacket) -> PacketKey {
+    pub fn key_of(&mut self, toward: Side, packet: &TcpPacket) -> PacketKey {
         let (sender, receiver) = match toward {
-            Toward::Server => (&mut self.client, &mut self.server),
-            Toward::Client => (&mut self.server, &mut self.client),
+            Side::Server => (&mut self.client, &mut self.server),
+            Side::Client => (&mut self.server, &mut self.client),
         };
         // Where no SYN was seen, numbers count as if the first one were that of the first data.
         let initial = |first: u32| first.wrapping_sub(1);

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use lastbyte_link::{
-    Direction, Distribution, Fate, PacketKey, Pipe, Seed, Table, TableError, Time, Toward,
+    Direction, Distribution, Fate, PacketKey, Pipe, Seed, Side, Table, TableError, Time,
 };
 use proptest::prelude::*;
 
@@ -106,7 +106,7 @@ fn delays(distribution: Distribution, packets: u32) -> Vec<f64> {
         queue: u32::MAX,
         ..Direction::default()
     };
-    let mut pipe = Pipe::new(&direction, Seed(1).luck(0, Toward::Client));
+    let mut pipe = Pipe::new(&direction, Seed(1).luck(0, Side::Client));
     let mut delay = |i| match pipe.send(Time(0), 100, PacketKey::segment(0, i, 0)) {
         Fate::Arrives(Time(at)) => (at as f64 - 1e8) / 1e7,
         fate => panic!("{fate:?}"),

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use lastbyte_link::{
-    Direction, Fate, Loss, Luck, PacketKey, Pipe, Probability, Seed, Time, Toward,
-};
+use lastbyte_link::{Direction, Fate, Loss, Luck, PacketKey, Pipe, Probability, Seed, Side, Time};
 use proptest::prelude::*;
 
 fn loss(text: &str) -> Loss {
@@ -16,7 +14,7 @@ fn probability(text: &str) -> Probability {
 }
 
 fn luck(index: u32) -> Luck {
-    Seed(1).luck(index, Toward::Client)
+    Seed(1).luck(index, Side::Client)
 }
 
 /// Which of `packets` packets a pipe loses.

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use lastbyte_link::{
-    Direction, Distribution, Fate, Loss, Luck, PacketKey, Pipe, Probability, Seed, Time, Toward,
+    Direction, Distribution, Fate, Loss, Luck, PacketKey, Pipe, Probability, Seed, Side, Time,
 };
 
 const DELAY: Duration = Duration::from_secs(1);
@@ -33,7 +33,7 @@ fn jitter(luck: Luck, key: PacketKey) -> f64 {
 }
 
 fn luck(index: u32) -> Luck {
-    Seed(1).luck(index, Toward::Client)
+    Seed(1).luck(index, Side::Client)
 }
 
 /// Real keys: a transfer in segments of 1448 bytes.
@@ -123,14 +123,14 @@ fn draws_are_independent() {
     });
     assert_independent("directions", |i| {
         let toward = |toward| jitter(Seed(1).luck(i, toward), key(0));
-        (toward(Toward::Server), toward(Toward::Client))
+        (toward(Side::Server), toward(Side::Client))
     });
     assert_independent("neighbouring seeds", |i| {
-        let seed = |seed| jitter(Seed(seed).luck(0, Toward::Server), key(0));
+        let seed = |seed| jitter(Seed(seed).luck(0, Side::Server), key(0));
         (seed(2 * u64::from(i)), seed(2 * u64::from(i) + 1))
     });
     assert_independent("parts", |i| {
-        let part = |name| jitter(Seed(1).part(name).luck(i, Toward::Server), key(0));
+        let part = |name| jitter(Seed(1).part(name).luck(i, Side::Server), key(0));
         (part("lte-m"), part("lte-n"))
     });
 }
@@ -150,24 +150,21 @@ fn delay_is_independent_of_loss() {
 #[test]
 fn luck_is_a_function_of_what_it_belongs_to() {
     let all = [
-        Seed(1).luck(0, Toward::Server),
-        Seed(1).luck(0, Toward::Client),
-        Seed(1).luck(1, Toward::Server),
-        Seed(2).luck(0, Toward::Server),
-        Seed(1).part("").luck(0, Toward::Server),
-        Seed(1).part("a").luck(0, Toward::Server),
-        Seed(1).part("\0").luck(0, Toward::Server),
-        Seed(1).part("\0\0").luck(0, Toward::Server),
-        Seed(1).part("a").part("b").luck(0, Toward::Server),
-        Seed(1).part("ab").luck(0, Toward::Server),
+        Seed(1).luck(0, Side::Server),
+        Seed(1).luck(0, Side::Client),
+        Seed(1).luck(1, Side::Server),
+        Seed(2).luck(0, Side::Server),
+        Seed(1).part("").luck(0, Side::Server),
+        Seed(1).part("a").luck(0, Side::Server),
+        Seed(1).part("\0").luck(0, Side::Server),
+        Seed(1).part("\0\0").luck(0, Side::Server),
+        Seed(1).part("a").part("b").luck(0, Side::Server),
+        Seed(1).part("ab").luck(0, Side::Server),
     ];
     for (i, a) in all.iter().enumerate() {
         assert!(all[i + 1..].iter().all(|b| a != b), "{i}");
     }
-    assert_eq!(
-        Seed(1).luck(3, Toward::Server),
-        Seed(1).luck(3, Toward::Server)
-    );
+    assert_eq!(Seed(1).luck(3, Side::Server), Seed(1).luck(3, Side::Server));
 }
 
 /// Results that were measured once must stay what they are. The numbers were computed in
@@ -175,7 +172,7 @@ fn luck_is_a_function_of_what_it_belongs_to() {
 #[test]
 fn luck_never_changes() {
     let drawn = |seed: Seed, i| {
-        let fraction = jitter(seed.luck(i, Toward::Server), PacketKey::segment(2, 0, i));
+        let fraction = jitter(seed.luck(i, Side::Server), PacketKey::segment(2, 0, i));
         (fraction * 2e9).round() as u64
     };
     assert_eq!(drawn(Seed(1), 0), 1_296_402_074);

@@ -5,14 +5,14 @@
 use std::time::Duration;
 
 use lastbyte_link::{
-    Direction, Distribution, Fate, Link, Loss, PacketKey, Pipe, Probability, Seed, Time, Toward,
+    Direction, Distribution, Fate, Link, Loss, PacketKey, Pipe, Probability, Seed, Side, Time,
 };
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
 
 fn pipe(direction: &Direction) -> Pipe {
-    Pipe::new(direction, Seed(1).luck(0, Toward::Client))
+    Pipe::new(direction, Seed(1).luck(0, Side::Client))
 }
 
 fn key(i: u32) -> PacketKey {

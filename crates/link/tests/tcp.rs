@@ -4,7 +4,7 @@
 
 use std::net::Ipv4Addr;
 
-use lastbyte_link::{KeyMaker, PacketKey, TcpPacket, Toward, UdpPacket};
+use lastbyte_link::{KeyMaker, PacketKey, Side, TcpPacket, UdpPacket};
 use proptest::prelude::*;
 
 const ACK: u8 = TcpPacket::ACK;
@@ -76,14 +76,14 @@ impl Connection {
         let sequence = self.client.wrapping_add(sequence);
         let acknowledgement = self.server.wrapping_add(acknowledgement);
         let packet = bytes(&segment(flags, sequence, acknowledgement, length), 0, 3);
-        self.keys.key(Toward::Server, &packet).unwrap()
+        self.keys.key(Side::Server, &packet).unwrap()
     }
 
     fn server(&mut self, flags: u8, sequence: u32, acknowledgement: u32, length: u16) -> PacketKey {
         let sequence = self.server.wrapping_add(sequence);
         let acknowledgement = self.client.wrapping_add(acknowledgement);
         let packet = bytes(&segment(flags, sequence, acknowledgement, length), 0, 3);
-        self.keys.key(Toward::Client, &packet).unwrap()
+        self.keys.key(Side::Client, &packet).unwrap()
     }
 }
 
@@ -161,12 +161,12 @@ fn a_connection_that_is_joined_late_counts_from_there() {
     let mut keys = KeyMaker::new();
     let data = bytes(&segment(ACK, 5000, 900, 100), 0, 0);
     assert_eq!(
-        keys.key(Toward::Server, &data),
+        keys.key(Side::Server, &data),
         Some(PacketKey::segment(0, 1, 0))
     );
     let answer = bytes(&segment(ACK, 900, 5100, 0), 0, 0);
     assert_eq!(
-        keys.key(Toward::Client, &answer),
+        keys.key(Side::Client, &answer),
         Some(PacketKey::acknowledgement(101, 0))
     );
 }
@@ -221,7 +221,7 @@ fn other_packets_have_no_key() {
     ];
     for (name, bad) in bad {
         assert_eq!(TcpPacket::parse(&bad), None, "{name}");
-        assert_eq!(KeyMaker::new().key(Toward::Server, &bad), None, "{name}");
+        assert_eq!(KeyMaker::new().key(Side::Server, &bad), None, "{name}");
     }
     for end in 0..good.len() {
         assert_eq!(TcpPacket::parse(&good[..end]), None, "cut at {end}");
@@ -278,7 +278,7 @@ proptest! {
             packet.flags &= !SYN;
             packet.sequence %= 1 << 16;
             packet.acknowledgement %= 1 << 16;
-            let toward = if toward_server { Toward::Server } else { Toward::Client };
+            let toward = if toward_server { Side::Server } else { Side::Client };
             let key = keys.key_of(toward, &packet);
             prop_assert!(seen.insert((toward_server, key)), "{:?}", packet);
         }
@@ -304,7 +304,7 @@ fn datagrams_are_read_and_have_keys_of_their_own() {
     assert_eq!(UdpPacket::parse(&packet[..27]), None);
 
     let mut keys = KeyMaker::new();
-    let sent = [Toward::Server, Toward::Server, Toward::Client];
+    let sent = [Side::Server, Side::Server, Side::Client];
     let made = sent.map(|toward| keys.key_of_datagram(toward));
     assert_eq!(made, [0, 1, 0].map(PacketKey::datagram));
     let all_flags = PacketKey::segment(SYN | FIN | PSH, 0, 0);

@@ -16,6 +16,7 @@ mod sizes;
 use std::borrow::Cow;
 
 pub use self::sizes::{Message, MessageSizes};
+pub use lastbyte_link::Side;
 
 use self::cursor::Cursor;
 use self::message::next_message;
@@ -27,15 +28,6 @@ use crate::{Alert, KeyLog};
 /// The most that an [`Observer`] stores, in bytes: one handshake message of the
 /// largest size that there is, and room for the others.
 const CAPACITY: usize = (1 << 24) + (1 << 20);
-
-/// One end of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Side {
-    /// The end that sends the ClientHello.
-    Client,
-    /// The end that answers it.
-    Server,
-}
 
 /// Stores the bytes of one connection's handshake.
 #[derive(Debug, Clone, Default)]

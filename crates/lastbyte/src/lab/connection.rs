@@ -11,8 +11,8 @@ use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 
-use lastbyte_link::{Time, Toward};
-use lastbyte_tls::observer::{Observer, Side};
+use lastbyte_link::{Side, Time};
+use lastbyte_tls::observer::Observer;
 use lastbyte_tls::{Connection, KeyLog, Progress, Resumption, TlsError};
 use nix::sys::epoll::EpollFlags;
 
@@ -307,14 +307,14 @@ impl<'a> Pair<'a> {
     /// The socket of one end is ready. An outcome ends the connection.
     pub(crate) fn ready(
         &mut self,
-        end: Toward,
+        end: Side,
         input: Input,
         scratch: &mut [u8],
         hold: Hold<'_>,
     ) -> Option<Outcome> {
         match end {
-            Toward::Client => self.client_ready(input, scratch, hold),
-            Toward::Server => self.server_ready(input, scratch, hold),
+            Side::Client => self.client_ready(input, scratch, hold),
+            Side::Server => self.server_ready(input, scratch, hold),
         }
     }
 
@@ -360,12 +360,12 @@ impl<'a> Pair<'a> {
     }
 
     /// Notes that the step about to be taken has waited for other connections' work.
-    pub(crate) fn waited(&mut self, end: Toward, wait: Duration) {
+    pub(crate) fn waited(&mut self, end: Side, wait: Duration) {
         let state = self.server.as_ref().map(|server| &server.state);
         match end {
             _ if self.times.ttlb.is_some() => {}
-            Toward::Client if self.times.handshake.is_some() => self.waits.last = wait,
-            Toward::Server => match state {
+            Side::Client if self.times.handshake.is_some() => self.waits.last = wait,
+            Side::Server => match state {
                 Some(ServerState::Responding { .. } | ServerState::Done) => {}
                 // In the midst of a body.
                 Some(ServerState::AwaitingRequest { missing })
@@ -375,7 +375,7 @@ impl<'a> Pair<'a> {
                 }
                 _ => self.waits.handshake += wait,
             },
-            Toward::Client => self.waits.handshake += wait,
+            Side::Client => self.waits.handshake += wait,
         }
     }
 

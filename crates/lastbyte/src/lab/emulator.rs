@@ -15,7 +15,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use lastbyte_link::{Fate, KeyMaker, Link, Pipe, Seed, TcpPacket, Time, Toward, UdpPacket};
+use lastbyte_link::{Fate, KeyMaker, Link, Pipe, Seed, Side, TcpPacket, Time, UdpPacket};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
@@ -74,7 +74,7 @@ struct Due {
     at: Time,
     order: u64,
     slot: u32,
-    toward: Toward,
+    toward: Side,
     packet: u32,
     length: u16,
 }
@@ -149,10 +149,10 @@ impl<'a> Emulator<'a> {
         while !self.shared.is_stopped() {
             while let Some(due) = self.pop_due() {
                 self.deliver(&due)?;
-                self.read(opposite(due.toward))?;
+                self.read(due.toward.other())?;
             }
-            let from_client = self.read(Toward::Server)?;
-            let from_server = self.read(Toward::Client)?;
+            let from_client = self.read(Side::Server)?;
+            let from_server = self.read(Side::Client)?;
             if matches!((from_client, from_server), (Read::Nothing, Read::Nothing)) {
                 self.sleep()?;
             }
@@ -194,10 +194,10 @@ impl<'a> Emulator<'a> {
     }
 
     /// Reads what one end has sent.
-    fn read(&mut self, toward: Toward) -> io::Result<Read> {
+    fn read(&mut self, toward: Side) -> io::Result<Read> {
         for count in 0..READ_BATCH {
             let packet = self.packets.allocate();
-            let device = self.devices[end(opposite(toward))];
+            let device = self.devices[end(toward.other())];
             match nix::unistd::read(device, self.packets.buffer(packet)) {
                 Ok(length) => {
                     if !self.accept(toward, packet, length) {
@@ -219,7 +219,7 @@ impl<'a> Emulator<'a> {
     }
 
     /// Gives a packet to its connection's link; false if it goes no further.
-    fn accept(&mut self, toward: Toward, packet: u32, length: usize) -> bool {
+    fn accept(&mut self, toward: Side, packet: u32, length: usize) -> bool {
         let now = sys::now();
         let bytes = self.packets.get(packet, length as u16);
         let tcp = TcpPacket::parse(bytes);
@@ -229,8 +229,8 @@ impl<'a> Emulator<'a> {
             None => UdpPacket::parse(bytes).map(|udp| (udp.source, udp.destination)),
         };
         let client = match (addresses, toward) {
-            (Some((source, _)), Toward::Server) => source,
-            (Some((_, destination)), Toward::Client) => destination,
+            (Some((source, _)), Side::Server) => source,
+            (Some((_, destination)), Side::Client) => destination,
             (None, _) => return false,
         };
         let Some(slot) = client_slot(client) else {
@@ -246,7 +246,7 @@ impl<'a> Emulator<'a> {
             Some(tcp) => flow.keys.key_of(toward, tcp),
             None => flow.keys.key_of_datagram(toward),
         };
-        let sent = Time(now.0 - flow.late[end(opposite(toward))].as_nanos() as u64);
+        let sent = Time(now.0 - flow.late[end(toward.other())].as_nanos() as u64);
         match flow.pipes[end(toward)].send(sent, length, key) {
             Fate::Arrives(at) => {
                 self.order += 1;
@@ -280,8 +280,8 @@ impl<'a> Emulator<'a> {
             return Ok(());
         }
         let mut devices = [
-            PollFd::new(self.device(Toward::Client), PollFlags::POLLIN),
-            PollFd::new(self.device(Toward::Server), PollFlags::POLLIN),
+            PollFd::new(self.device(Side::Client), PollFlags::POLLIN),
+            PollFd::new(self.device(Side::Server), PollFlags::POLLIN),
         ];
         match ppoll(&mut devices, Some(TimeSpec::from_duration(timeout)), None) {
             Ok(_) | Err(Errno::EINTR) => Ok(()),
@@ -289,7 +289,7 @@ impl<'a> Emulator<'a> {
         }
     }
 
-    fn device(&self, toward: Toward) -> BorrowedFd<'a> {
+    fn device(&self, toward: Side) -> BorrowedFd<'a> {
         self.devices[end(toward)].as_fd()
     }
 }
@@ -298,8 +298,8 @@ impl Flow {
     fn new(link: &Link, seed: Seed, index: u32) -> Self {
         Self {
             pipes: [
-                Pipe::new(&link.backward, seed.luck(index, Toward::Client)),
-                Pipe::new(&link.forward, seed.luck(index, Toward::Server)),
+                Pipe::new(&link.backward, seed.luck(index, Side::Client)),
+                Pipe::new(&link.forward, seed.luck(index, Side::Server)),
             ],
             keys: KeyMaker::default(),
             late: [Duration::ZERO; 2],
@@ -336,13 +336,6 @@ impl Packets {
     fn get(&self, packet: u32, length: u16) -> &[u8] {
         let start = packet as usize * PACKET_CAPACITY;
         &self.bytes[start..start + usize::from(length)]
-    }
-}
-
-fn opposite(toward: Toward) -> Toward {
-    match toward {
-        Toward::Client => Toward::Server,
-        Toward::Server => Toward::Client,
     }
 }
 

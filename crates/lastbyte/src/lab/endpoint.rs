@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lastbyte_link::{Time, Toward};
+use lastbyte_link::{Side, Time};
 use lastbyte_tls::Stack;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -115,7 +115,7 @@ struct Endpoints<'a> {
 enum Event {
     Accept,
     Resolver,
-    Ready { slot: u32, end: Toward },
+    Ready { slot: u32, end: Side },
 }
 
 impl<'a> Endpoints<'a> {
@@ -284,7 +284,7 @@ impl<'a> Endpoints<'a> {
             None => {}
         }
         // It may have waited for this answer alone.
-        self.ready(slot, Toward::Client, Input::Open);
+        self.ready(slot, Side::Client, Input::Open);
         Ok(())
     }
 
@@ -298,7 +298,7 @@ impl<'a> Endpoints<'a> {
         let socket = open_socket(self.load.congestion).map_err(LabError::Socket)?;
         let address = client_socket_address(client_address(slot));
         bind(socket.as_raw_fd(), &address).map_err(|error| LabError::Socket(error.into()))?;
-        self.watch(&socket, slot, Toward::Client)
+        self.watch(&socket, slot, Side::Client)
             .map_err(LabError::Socket)?;
         let server = server_socket_address(server);
         let started = sys::now();
@@ -329,7 +329,7 @@ impl<'a> Endpoints<'a> {
             };
             socket.set_nonblocking(true).map_err(LabError::Socket)?;
             socket.set_nodelay(true).map_err(LabError::Socket)?;
-            self.watch(&socket, slot, Toward::Server)
+            self.watch(&socket, slot, Side::Server)
                 .map_err(LabError::Socket)?;
             let tls = self.load.stack.server().map_err(LabError::Stack)?;
             if let Some(Some(pair)) = self.pairs.get_mut(slot as usize) {
@@ -339,7 +339,7 @@ impl<'a> Endpoints<'a> {
         }
     }
 
-    fn ready(&mut self, slot: u32, end: Toward, input: Input) {
+    fn ready(&mut self, slot: u32, end: Side, input: Input) {
         let Some(Some(pair)) = self.pairs.get_mut(slot as usize) else {
             return;
         };
@@ -371,7 +371,7 @@ impl<'a> Endpoints<'a> {
                 // Thinking is not waiting.
                 pair.worked = pair.worked.max(at);
             }
-            self.ready(slot, Toward::Client, Input::Open);
+            self.ready(slot, Side::Client, Input::Open);
         }
     }
 
@@ -404,7 +404,7 @@ impl<'a> Endpoints<'a> {
         self.starts.push(Reverse(sys::now() + gap));
     }
 
-    fn watch(&self, socket: &TcpStream, slot: u32, end: Toward) -> io::Result<()> {
+    fn watch(&self, socket: &TcpStream, slot: u32, end: Side) -> io::Result<()> {
         let flags = EpollFlags::EPOLLIN
             | EpollFlags::EPOLLOUT
             | EpollFlags::EPOLLRDHUP
@@ -423,7 +423,7 @@ impl Event {
             Event::Accept => Self::ACCEPT,
             Event::Resolver => Self::RESOLVER,
             Event::Ready { slot, end } => {
-                u64::from(slot) << 1 | u64::from(matches!(end, Toward::Server))
+                u64::from(slot) << 1 | u64::from(matches!(end, Side::Server))
             }
         }
     }
@@ -435,9 +435,9 @@ impl Event {
             _ => Event::Ready {
                 slot: (data >> 1) as u32,
                 end: if data & 1 == 1 {
-                    Toward::Server
+                    Side::Server
                 } else {
-                    Toward::Client
+                    Side::Client
                 },
             },
         }

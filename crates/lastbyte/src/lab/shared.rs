@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
-use lastbyte_link::{Time, Toward};
+use lastbyte_link::{Side, Time};
 
 use super::sys;
 
@@ -52,12 +52,12 @@ impl Shared {
     }
 
     /// When the last packet was delivered to that end of the connection in `slot`.
-    pub(crate) fn delivered(&self, slot: u32, end: Toward) -> Time {
+    pub(crate) fn delivered(&self, slot: u32, end: Side) -> Time {
         self.end(slot, end)
             .map_or(Time(0), |end| Time(end.delivered.load(Relaxed)))
     }
 
-    pub(crate) fn set_delivered(&self, slot: u32, end: Toward, at: Time) {
+    pub(crate) fn set_delivered(&self, slot: u32, end: Side, at: Time) {
         if let Some(end) = self.end(slot, end) {
             end.delivered.store(at.0, Relaxed);
         }
@@ -67,7 +67,7 @@ impl Shared {
     /// is inside its socket goes to the socket's backlog, where Linux merges it with
     /// others and acknowledges them as one (`tcp_add_backlog`): how many depends on the
     /// machine, and costs a sender at the edge of its window a round trip.
-    pub(crate) fn hold(&self, slot: u32, end: Toward) -> Hold<'_> {
+    pub(crate) fn hold(&self, slot: u32, end: Side) -> Hold<'_> {
         let end = self.end(slot, end);
         if let Some(end) = end
             && end.held.swap(true, Acquire)
@@ -80,7 +80,7 @@ impl Shared {
         Hold(end)
     }
 
-    fn end(&self, slot: u32, toward: Toward) -> Option<&End> {
+    fn end(&self, slot: u32, toward: Side) -> Option<&End> {
         self.ends.get(slot as usize).map(|ends| &ends[end(toward)])
     }
 }
@@ -106,10 +106,10 @@ impl Drop for Hold<'_> {
 }
 
 /// Index of the end that packets in this direction reach.
-pub(crate) fn end(toward: Toward) -> usize {
+pub(crate) fn end(toward: Side) -> usize {
     match toward {
-        Toward::Client => 0,
-        Toward::Server => 1,
+        Side::Client => 0,
+        Side::Server => 1,
     }
 }
 

@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lastbyte_flights::{Compute, Flight, Sender, Timeline};
-use lastbyte_link::{Bytes, Direction};
+use lastbyte_flights::{Compute, Flight, Timeline};
+use lastbyte_link::{Bytes, Direction, Side};
 
 use super::Connections;
 use super::margin::has_loss;
@@ -298,8 +298,8 @@ impl SampleTimes {
         // It has no queue that could overflow.
         let overflows = |flight: &Flight| {
             let queue = match flight.sender {
-                Sender::Client => cell.link.forward.queue,
-                Sender::Server => cell.link.backward.queue,
+                Side::Client => cell.link.forward.queue,
+                Side::Server => cell.link.backward.queue,
             };
             flight.segments > queue
         };

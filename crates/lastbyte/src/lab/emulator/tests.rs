@@ -9,7 +9,7 @@ fn due(at: u64, order: u64) -> Due {
         at: Time(at),
         order,
         slot: 0,
-        toward: Toward::Client,
+        toward: Side::Client,
         packet: 0,
         length: 0,
     }

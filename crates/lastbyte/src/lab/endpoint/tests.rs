@@ -63,7 +63,7 @@ fn gaps_depend_on_the_seed_alone() {
 proptest! {
     #[test]
     fn an_event_comes_back_as_it_was(slot in 0..u32::MAX, server: bool) {
-        let end = if server { Toward::Server } else { Toward::Client };
+        let end = if server { Side::Server } else { Side::Client };
         match Event::decode(Event::Ready { slot, end }.encode()) {
             Event::Ready { slot: decoded, end: decoded_end } => {
                 prop_assert_eq!(decoded, slot);

@@ -5,7 +5,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 
-use lastbyte_link::{Direction, ETHERNET_HEADER, Link, Seed, Toward};
+use lastbyte_link::{Direction, ETHERNET_HEADER, Link, Seed, Side};
 use netlink_packet_route::link::LinkAttribute;
 use netlink_packet_route::route::RouteMetric;
 use nix::sched::{CloneFlags, setns, unshare};
@@ -50,7 +50,7 @@ struct Emulated {
 }
 
 /// One end, from its own point of view.
-struct Side {
+struct EndHost {
     own: Prefix,
     address: Ipv4Addr,
     mac: MacAddress,
@@ -147,7 +147,7 @@ impl Sides for Network {
 
 impl Emulation {
     fn set(&mut self, index: u32, table: Table) -> Result<(), LabError> {
-        for toward in [Toward::Client, Toward::Server] {
+        for toward in [Side::Client, Side::Server] {
             let end = &mut self.ends[shared::end(toward)];
             let seed = self.seed.part(&format!("netem {index} {toward:?}")).0;
             let options = netem::options(&end.direction, seed, table)?;
@@ -158,7 +158,7 @@ impl Emulation {
     }
 }
 
-impl Side {
+impl EndHost {
     fn configure(&self, cell: &Cell) -> io::Result<()> {
         set_sysctls(SYSCTLS)?;
         set_sysctls(&sysctls_of(&cell.hosts))?;
@@ -207,11 +207,11 @@ fn directions(cell: &Cell) -> [Direction; 2] {
     })
 }
 
-fn sides(cell: &Cell) -> [Side; 2] {
+fn sides(cell: &Cell) -> [EndHost; 2] {
     // Locally administered addresses.
     let mac = |last| MacAddress([2, 0, 0, 0, 0, last]);
     [
-        Side {
+        EndHost {
             own: CLIENTS,
             address: CLIENT_HOST,
             mac: mac(1),
@@ -220,7 +220,7 @@ fn sides(cell: &Cell) -> [Side; 2] {
             router_mac: mac(2),
             initcwnd: cell.client_initcwnd,
         },
-        Side {
+        EndHost {
             own: SERVERS,
             address: SERVER_HOST,
             mac: mac(4),
@@ -233,7 +233,7 @@ fn sides(cell: &Cell) -> [Side; 2] {
 }
 
 /// The router's part: everyone on this side is reached through the host there.
-fn route(name: &str, side: &Side, cell: &Cell) -> io::Result<()> {
+fn route(name: &str, side: &EndHost, cell: &Cell) -> io::Result<()> {
     let device = interface(name)?;
     let mut netlink = Netlink::open()?;
     let address = netlink.add_address(device, host(side.router));

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::time::Duration;
 
-use lastbyte_link::{Time, Toward};
+use lastbyte_link::{Side, Time};
 use lastbyte_tls::Stack;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -247,11 +247,11 @@ impl Endpoints<'_> {
                     DEADLINE if sys::now() >= deadline => return Ok(pair.expire()),
                     RESOLVER => {
                         self.take_answers(slot, &mut |answer| pair.answered(answer))?;
-                        Toward::Client
+                        Side::Client
                     }
                     // The client has thought.
-                    DEADLINE | CLIENT => Toward::Client,
-                    _ => Toward::Server,
+                    DEADLINE | CLIENT => Side::Client,
+                    _ => Side::Server,
                 };
                 let hold = || self.alone.hold(0, end);
                 let input = match event.data() {

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use lastbyte_link::{Fate, PacketKey, Pipe, TcpPacket, Time, Toward};
+use lastbyte_link::{Fate, PacketKey, Pipe, Side, TcpPacket, Time};
 use lastbyte_pki::Store;
 use proptest::prelude::*;
 
@@ -297,8 +297,8 @@ fn connections_have_the_luck_of_their_index() {
                 fate => panic!("{fate:?}"),
             }
         };
-        let at_server = arrives(&link.forward, Toward::Server, Time(0));
-        let at_client = arrives(&link.backward, Toward::Client, at_server);
+        let at_server = arrives(&link.forward, Side::Server, Time(0));
+        let at_client = arrives(&link.backward, Side::Client, at_server);
         let connect = row.times.connect.unwrap();
         assert!(
             connect >= at_client.since(Time(0)),

@@ -253,11 +253,7 @@ impl Socket {
         if length == 0 {
             return Err("the peer is gone".to_owned());
         }
-        let peer = match self.side {
-            Side::Client => Side::Server,
-            Side::Server => Side::Client,
-        };
-        self.observer.sent(peer, &buffer[..length]);
+        self.observer.sent(self.side.other(), &buffer[..length]);
         connection.receive(&buffer[..length]);
         Ok(())
     }
