@@ -8,7 +8,7 @@
 use lastbyte_pki::{Chain, KeyAlgorithm};
 
 use crate::observer::Side;
-use crate::{Delivery, Group, Resumption, StackName, TlsConfig, TlsError};
+use crate::{CertificateCompression, Delivery, Group, Resumption, StackName, TlsConfig, TlsError};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Ask {
@@ -63,7 +63,7 @@ impl Ask {
             verifies: Some(Material::of(config.chain)),
             resumption: config.resumption,
             tickets: config.tickets,
-            delivery: config.delivery,
+            delivery: config.delivery.clone(),
             max_certificate_list: config.max_certificate_list,
         }
     }
@@ -85,10 +85,33 @@ impl Ask {
         materials.flat_map(|material| material.keys.iter().copied())
     }
 
-    /// That `stack`, which sends and takes whole chains only, is asked for nothing else.
+    /// What this side is to compress certificates with, the preferred first.
+    pub(crate) fn compressions(&self) -> &[CertificateCompression] {
+        match &self.delivery {
+            Delivery::Compressed(compressions) => compressions.of(self.side),
+            Delivery::Full | Delivery::PqtlsAd(_) => &[],
+        }
+    }
+
+    /// That `stack`, which can't compress certificates for that `reason`, is not asked to.
+    pub(crate) fn check_compressions(
+        &self,
+        stack: StackName,
+        reason: &str,
+    ) -> Result<(), TlsError> {
+        match self.compressions() {
+            [] => Ok(()),
+            _ => {
+                let what = format!("compress certificates: {reason}");
+                Err(stack.cannot(what, "use stack=rustls"))
+            }
+        }
+    }
+
+    /// That `stack`, which has no custom extensions, is not asked to leave anything out.
     pub(crate) fn check_delivery(&self, stack: StackName) -> Result<(), TlsError> {
         match self.delivery {
-            Delivery::Full => Ok(()),
+            Delivery::Full | Delivery::Compressed(_) => Ok(()),
             Delivery::PqtlsAd(_) => Err(stack.cannot(
                 "leave out what DNS delivers: it has no custom extensions",
                 "use stack=openssl",

@@ -5,7 +5,7 @@ use pqtlsad::openssl::EndEntity;
 
 use crate::ask::{Ask, Material};
 use crate::observer::Side;
-use crate::{Delivery, Group, Resumption, StackName};
+use crate::{CertificateCompression, Compressions, Delivery, Group, Resumption, StackName};
 
 /// What one side of one implementation can be configured for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,19 +44,22 @@ pub enum Feature {
     HelloRetryRequest,
     /// The size of the certificate list that it takes can be set.
     CertificateListLimit,
+    /// Certificates are compressed (RFC 8879).
+    CertificateCompression,
     /// What DNS delivers is left out of the handshake.
     PqtlsAd,
 }
 
 impl Feature {
     /// All that there are.
-    pub const ALL: [Feature; 7] = [
+    pub const ALL: [Feature; 8] = [
         Feature::MutualTls,
         Feature::Resumption,
         Feature::MutualResumption,
         Feature::EarlyData,
         Feature::HelloRetryRequest,
         Feature::CertificateListLimit,
+        Feature::CertificateCompression,
         Feature::PqtlsAd,
     ];
 
@@ -69,6 +72,7 @@ impl Feature {
             Feature::EarlyData => "early data",
             Feature::HelloRetryRequest => "HelloRetryRequest",
             Feature::CertificateListLimit => "limit of the certificate list",
+            Feature::CertificateCompression => "certificate compression",
             Feature::PqtlsAd => "PQTLS-AD",
         }
     }
@@ -195,6 +199,10 @@ impl Questions {
         };
         match feature {
             Feature::MutualTls => mutual(&mut ask),
+            Feature::CertificateCompression => {
+                let all = Compressions::both(&CertificateCompression::ALL);
+                ask.delivery = Delivery::Compressed(all);
+            }
             Feature::PqtlsAd => ask.delivery = Delivery::PqtlsAd(EndEntity::default()),
             Feature::Resumption => ask.resumption = Resumption::Ticket,
             Feature::MutualResumption => {

@@ -1,7 +1,7 @@
 use lastbyte_pki::Chain;
 use pqtlsad::openssl::EndEntity;
 
-use crate::{Group, StackName};
+use crate::{Compressions, Group, StackName};
 
 /// What both sides of a connection are configured with.
 #[derive(Debug, Clone)]
@@ -60,11 +60,14 @@ impl<'a> TlsConfig<'a> {
 }
 
 /// How a client gets a server's chain.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Delivery {
     /// From the server, in the handshake.
     #[default]
     Full,
+    /// From the server, in the handshake, compressed if both sides have an algorithm in common. With
+    /// mutual TLS, the client's chain likewise.
+    Compressed(Compressions),
     /// Some or all of it from DNS ([`pqtlsad`]): see
     /// [`Stack::offering_client`](crate::Stack::offering_client). If DNS delivers even the end-entity,
     /// its key is proved like this.

@@ -27,6 +27,7 @@
 
 mod ask;
 mod capabilities;
+mod compression;
 mod config;
 mod error;
 #[cfg(test)]
@@ -46,6 +47,7 @@ mod stack;
 mod stacks;
 
 pub use crate::capabilities::{Capabilities, Feature, capabilities};
+pub use crate::compression::{CertificateCompression, Compressions, UnknownCompression};
 pub use crate::config::{Delivery, Resumption, TlsConfig};
 pub use crate::error::{Alert, TlsError};
 pub use crate::group::{Group, UnknownGroup};

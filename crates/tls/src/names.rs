@@ -1,7 +1,7 @@
 //! IANA's names for the code points that an [`Observation`](crate::observer::Observation) holds;
 //! of signatures that IANA has no code point for, the names of `lastbyte-providers`.
 
-use crate::Group;
+use crate::{CertificateCompression, Group};
 
 /// The name of a key-exchange group ("TLS Supported Groups").
 pub fn group(code_point: u16) -> Option<&'static str> {
@@ -54,6 +54,11 @@ pub fn cipher_suite(code_point: u16) -> Option<&'static str> {
         0x1305 => "TLS_AES_128_CCM_8_SHA256",
         _ => return None,
     })
+}
+
+/// The name of an algorithm of certificate compression ("TLS Certificate Compression Algorithm IDs").
+pub fn certificate_compression(code_point: u16) -> Option<&'static str> {
+    CertificateCompression::of_code_point(code_point).map(CertificateCompression::name)
 }
 
 /// The name of an alert ("TLS Alerts").

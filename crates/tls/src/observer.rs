@@ -104,9 +104,21 @@ pub struct Observation {
     pub alpn: Option<String>,
     /// What the server's certificates are.
     pub certificate_type: CertificateType,
-    /// The algorithm of the server's CompressedCertificate (RFC 8879, 3).
+    /// The algorithms that the ClientHello offers to decompress certificates with (RFC 8879, 3); see
+    /// [`names::certificate_compression`](crate::names::certificate_compression).
+    pub offered_compressions: Vec<u16>,
+    /// The algorithm of the server's CompressedCertificate (RFC 8879, 4).
     pub certificate_compression: Option<u16>,
-    /// The size in bytes of each of the server's certificates, the end-entity's first.
+    /// Bytes that the server says its certificate has when decompressed: of the Certificate message
+    /// without its 4-byte header.
+    pub uncompressed_certificate: Option<usize>,
+    /// The algorithm of the client's CompressedCertificate.
+    pub client_certificate_compression: Option<u16>,
+    /// Bytes that the client says its certificate has when decompressed, likewise.
+    pub uncompressed_client_certificate: Option<usize>,
+    /// The size in bytes of each of the server's certificates, the end-entity's first. Of a
+    /// CompressedCertificate they are known where the feature `rustls` is built in, which
+    /// decompresses it, and only if it is as long as it says.
     pub certificates: Vec<usize>,
     /// An alert that was sent during the handshake.
     pub alert: Option<(Side, Alert)>,

@@ -67,8 +67,10 @@ impl stacks::Implementation for Implementation {
     }
 }
 
-/// Whether OpenSSL can do that: all but groups that it does not know. Keys it judges by itself.
+/// Whether OpenSSL can do that: all but compress, and groups that it does not know. Keys it judges by
+/// itself.
 fn check(ask: &Ask) -> Result<(), TlsError> {
+    ask.check_compressions(STACK, "it is built without compression (no-comp)")?;
     let (method, groups) = match ask.side {
         Side::Client => (SslMethod::tls_client(), ask.client_groups.as_slice()),
         Side::Server => (SslMethod::tls_server(), std::slice::from_ref(&ask.group)),
@@ -82,7 +84,7 @@ impl OpenSslClient {
         Ok(Self {
             context: offering(config, || client_context(config))?.build(),
             server_name: config.chain.server_name().to_owned(),
-            delivery: config.delivery,
+            delivery: config.delivery.clone(),
         })
     }
 
@@ -195,7 +197,7 @@ fn client_context(config: &TlsConfig<'_>) -> Result<SslContextBuilder, TlsError>
 fn server_context(config: &TlsConfig<'_>) -> Result<SslContextBuilder, TlsError> {
     let mut context = context(SslMethod::tls_server(), config.group.name())?;
     match config.delivery {
-        Delivery::Full => prove(&mut context, config.chain)?,
+        Delivery::Full | Delivery::Compressed(_) => prove(&mut context, config.chain)?,
         Delivery::PqtlsAd(end_entity) => {
             let chain = config.chain;
             let unusable = |reason: ChainError| TlsError::Setup {

@@ -71,6 +71,7 @@ impl stacks::Implementation for Implementation {
 /// Whether s2n-tls can do that.
 fn check(ask: &Ask) -> Result<(), TlsError> {
     ask.check_delivery(STACK)?;
+    ask.check_compressions(STACK, "it has no compress_certificate extension")?;
     if ask.resumption == Resumption::EarlyData {
         let mend = "its Rust interface has none; choose another stack";
         return Err(STACK.cannot("use early data", mend));

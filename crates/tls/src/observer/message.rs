@@ -57,6 +57,7 @@ mod extension {
     pub(super) const SERVER_NAME: u16 = 0;
     pub(super) const ALPN: u16 = 16;
     pub(super) const SERVER_CERTIFICATE_TYPE: u16 = 20;
+    pub(super) const COMPRESS_CERTIFICATE: u16 = 27;
     pub(super) const PRE_SHARED_KEY: u16 = 41;
     pub(super) const EARLY_DATA: u16 = 42;
     pub(super) const SUPPORTED_VERSIONS: u16 = 43;
@@ -77,8 +78,8 @@ pub(super) fn note(observation: &mut Observation, sender: Side, message: &Handsh
             note_encrypted_extensions(observation, body)
         }
         (Side::Server, MessageType::Certificate) => note_certificate(observation, body),
-        (Side::Server, MessageType::CompressedCertificate) => {
-            note_compressed_certificate(observation, body)
+        (sender, MessageType::CompressedCertificate) => {
+            note_compressed_certificate(observation, sender, body)
         }
         (sender, MessageType::CertificateVerify) => {
             note_certificate_verify(observation, sender, body)
@@ -100,6 +101,11 @@ fn note_client_hello(observation: &mut Observation, mut body: Cursor<'_>) -> Opt
                 if names.u8()? == 0 {
                     observation.server_name = Some(text(names.vector(2)?));
                 }
+            }
+            extension::COMPRESS_CERTIFICATE => {
+                let mut algorithms = data.vector(1)?;
+                observation.offered_compressions =
+                    std::iter::from_fn(|| algorithms.u16()).collect();
             }
             extension::PQTLS_AD => {
                 observation.offered_certificates = Digest::from_bytes(data.0);
@@ -163,8 +169,27 @@ fn note_certificate(observation: &mut Observation, mut body: Cursor<'_>) -> Opti
     Some(())
 }
 
-fn note_compressed_certificate(observation: &mut Observation, mut body: Cursor<'_>) -> Option<()> {
-    observation.certificate_compression = Some(body.u16()?);
+/// RFC 8879, section 4. Of two, the first counts.
+fn note_compressed_certificate(
+    observation: &mut Observation,
+    sender: Side,
+    mut body: Cursor<'_>,
+) -> Option<()> {
+    let (compression, uncompressed) = match sender {
+        Side::Client => (
+            &mut observation.client_certificate_compression,
+            &mut observation.uncompressed_client_certificate,
+        ),
+        Side::Server => (
+            &mut observation.certificate_compression,
+            &mut observation.uncompressed_certificate,
+        ),
+    };
+    if compression.is_some() {
+        return None;
+    }
+    *compression = Some(body.u16()?);
+    *uncompressed = Some(body.number(3)?);
     Some(())
 }
 
