@@ -25,9 +25,13 @@ use crate::observer::Side;
 use crate::stack::{ClientSide, Outgoing, ServerSide};
 use crate::stacks;
 use crate::{
-    Alert, Connection, Group, KeyLog, MAX_EARLY_DATA, MAX_PLAINTEXT, Progress, Resumption, Session,
-    StackName, TlsConfig, TlsError,
+    Alert, CertificateCompression, Connection, Group, KeyLog, MAX_EARLY_DATA, MAX_PLAINTEXT,
+    Progress, Resumption, Session, StackName, TlsConfig, TlsError,
 };
+
+mod compression;
+
+pub(crate) use self::compression::decompress;
 
 const STACK: StackName = StackName::Rustls;
 
@@ -72,6 +76,7 @@ impl stacks::Implementation for Implementation {
 /// Whether rustls can do that.
 fn check(ask: &Ask) -> Result<(), TlsError> {
     ask.check_delivery(STACK)?;
+    check_compressions(ask.compressions())?;
     // Those there are today; what others chains come to be made with is not among them.
     use KeyAlgorithm::*;
     ask.check_keys(
@@ -96,6 +101,19 @@ fn check(ask: &Ask) -> Result<(), TlsError> {
         }
         Side::Server => provider(&[ask.group]).map(drop),
     }
+}
+
+/// A peer refuses a ClientHello that names an algorithm twice.
+fn check_compressions(algorithms: &[CertificateCompression]) -> Result<(), TlsError> {
+    let mut rest = algorithms;
+    while let [first, others @ ..] = rest {
+        if others.contains(first) {
+            let what = format!("compress certificates with {first} twice");
+            return Err(STACK.cannot(what, "name it once"));
+        }
+        rest = others;
+    }
+    Ok(())
 }
 
 fn find_group(group: Group) -> Option<&'static dyn SupportedKxGroup> {
@@ -132,7 +150,8 @@ fn key_shares(provider: &CryptoProvider) -> Result<Vec<NamedGroup>, TlsError> {
 
 impl RustlsClient {
     pub(crate) fn new(config: &TlsConfig<'_>) -> Result<Self, TlsError> {
-        check(&Ask::client(config))?;
+        let ask = Ask::client(config);
+        check(&ask)?;
         let provider = provider(&config.client_groups())?;
         let verifier =
             WebPkiServerVerifier::builder_with_provider(roots(config.chain)?, provider.clone());
@@ -146,6 +165,8 @@ impl RustlsClient {
             Some(proof) => builder.with_client_cert_resolver(proof),
             None => builder.with_no_client_auth(),
         };
+        (client.cert_compressors, client.cert_decompressors) =
+            compression::both_ways(ask.compressions());
         client.enable_early_data = config.resumption == Resumption::EarlyData;
         Ok(Self {
             config: client,
@@ -186,7 +207,8 @@ impl ClientSide for RustlsClient {
 
 impl RustlsServer {
     pub(crate) fn new(config: &TlsConfig<'_>) -> Result<Self, TlsError> {
-        check(&Ask::server(config))?;
+        let ask = Ask::server(config);
+        check(&ask)?;
         let provider = provider(&[config.group])?;
         let builder = ServerConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(&[&library::version::TLS13])
@@ -204,6 +226,8 @@ impl RustlsServer {
         };
         let proof = proof(config.chain, &provider)?;
         let mut server = builder.with_cert_resolver(proof);
+        (server.cert_compressors, server.cert_decompressors) =
+            compression::both_ways(ask.compressions());
         match config.resumption {
             // rustls takes early data only of sessions that it keeps itself.
             Resumption::EarlyData => {

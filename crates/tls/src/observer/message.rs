@@ -2,6 +2,8 @@ use pqtlsad::Digest;
 
 use super::cursor::Cursor;
 use super::{CertificateType, EarlyData, MessageType, Observation, Side};
+#[cfg(feature = "rustls")]
+use crate::CertificateCompression;
 
 /// One whole handshake message (RFC 8446, 4).
 pub(super) struct HandshakeMessage<'a> {
@@ -188,9 +190,28 @@ fn note_compressed_certificate(
     if compression.is_some() {
         return None;
     }
-    *compression = Some(body.u16()?);
-    *uncompressed = Some(body.number(3)?);
+    let algorithm = *compression.insert(body.u16()?);
+    let declared = *uncompressed.insert(body.number(3)?);
+    let compressed = body.vector(3)?;
+    if sender == Side::Server {
+        let certificate = decompress(algorithm, compressed, declared)?;
+        note_certificate(observation, Cursor(&certificate))?;
+    }
     Some(())
+}
+
+/// The Certificate message of a CompressedCertificate, without its header. What is `declared` in
+/// three bytes is less than an observer stores.
+#[cfg(feature = "rustls")]
+fn decompress(algorithm: u16, compressed: Cursor<'_>, declared: usize) -> Option<Vec<u8>> {
+    let algorithm = CertificateCompression::of_code_point(algorithm)?;
+    crate::rustls::decompress(algorithm, compressed.0, declared)
+}
+
+/// Nothing that decompresses is built in.
+#[cfg(not(feature = "rustls"))]
+fn decompress(_: u16, _: Cursor<'_>, _: usize) -> Option<Vec<u8>> {
+    None
 }
 
 fn note_certificate_verify(
