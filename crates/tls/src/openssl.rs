@@ -81,6 +81,7 @@ fn check(ask: &Ask) -> Result<(), TlsError> {
 
 impl OpenSslClient {
     pub(crate) fn new(config: &TlsConfig<'_>) -> Result<Self, TlsError> {
+        check(&Ask::client(config))?;
         Ok(Self {
             context: offering(config, || client_context(config))?.build(),
             server_name: config.chain.server_name().to_owned(),
@@ -131,6 +132,7 @@ struct SessionDer(Vec<u8>);
 
 impl OpenSslServer {
     pub(crate) fn new(config: &TlsConfig<'_>) -> Result<Self, TlsError> {
+        check(&Ask::server(config))?;
         Ok(Self {
             context: offering(config, || server_context(config))?.build(),
             resumption: config.resumption,

@@ -671,3 +671,6 @@ fn setup<E: fmt::Display>(what: &str) -> impl FnOnce(E) -> TlsError {
         reason: error.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests;

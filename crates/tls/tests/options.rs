@@ -7,8 +7,9 @@ use lastbyte_pki::{Chain, ChainSpec, KeyAlgorithm, test_chains};
 use lastbyte_tls::observer::Message;
 use lastbyte_tls::observer::{EarlyData, Side};
 use lastbyte_tls::{
-    Connection, Group, Handshake, MAX_PLAINTEXT, Progress, Resumption, Stack, StackName, TlsConfig,
-    TlsError, handshake_between, handshake_in_memory, stack,
+    CertificateCompression, Compressions, Connection, Delivery, Group, Handshake, MAX_PLAINTEXT,
+    Progress, Resumption, Stack, StackName, TlsConfig, TlsError, handshake_between,
+    handshake_in_memory, stack,
 };
 
 use common::{
@@ -354,6 +355,163 @@ fn large_chains_pass_up_to_the_limit_that_a_stack_states() {
                     );
                 }
             }
+        }
+    }
+}
+
+/// As `config`, with what each side compresses with.
+fn compressing(config: TlsConfig<'_>, compressions: Compressions) -> TlsConfig<'_> {
+    TlsConfig {
+        delivery: Delivery::Compressed(compressions),
+        ..config
+    }
+}
+
+/// The bytes of each certificate.
+fn lengths(chain: &Chain) -> Vec<usize> {
+    let certificates = chain.certificates().iter();
+    let lengths = certificates.map(|certificate| certificate.to_der().unwrap().len());
+    lengths.collect()
+}
+
+#[test]
+fn certificates_are_compressed_with_every_algorithm() {
+    for key in [
+        KeyAlgorithm::EcdsaP256,
+        KeyAlgorithm::Rsa2048,
+        KeyAlgorithm::MlDsa65,
+    ] {
+        let (chain, client_chain) = (chain(key), client_chain(key));
+        for algorithm in CertificateCompression::ALL {
+            for pair in pairs() {
+                let what = format!("{pair:?} {key} {algorithm}");
+                let config = TlsConfig {
+                    client_chain: Some(&client_chain),
+                    ..config(pair, &chain)
+                };
+                let config = compressing(config, Compressions::both(&[algorithm]));
+                let Some(stack) = stack_if_can(&config, Feature::Compression) else {
+                    continue;
+                };
+                // The second time, the server knows what to send.
+                for _ in 0..2 {
+                    let mut handshake = handshake_in_memory(stack.as_ref()).expect(&what);
+                    let seen = observe(&handshake);
+                    let code_point = Some(algorithm.code_point());
+                    assert_eq!(seen.offered_compressions, [algorithm.code_point()]);
+                    assert_eq!(seen.certificate_compression, code_point, "{what}");
+                    assert_eq!(seen.client_certificate_compression, code_point, "{what}");
+                    let plain = chain.certificate_message_bytes();
+                    assert_eq!(seen.uncompressed_certificate, Some(plain - 4));
+                    assert!(seen.bytes(Message::Certificate).unwrap() < plain, "{what}");
+                    let plain = client_chain.certificate_message_bytes();
+                    assert_eq!(seen.uncompressed_client_certificate, Some(plain - 4));
+                    let sent = seen.bytes(Message::ClientCertificate).unwrap();
+                    assert!(sent < plain, "{what}");
+                    assert_eq!(seen.certificates, lengths(&chain), "{what}");
+                    assert_talks(&mut handshake);
+                }
+            }
+        }
+    }
+}
+
+/// Either certificate is compressed as its sender prefers, with what the other side has.
+#[test]
+fn the_sender_chooses_the_compression() {
+    use CertificateCompression::{Brotli, Zlib, Zstd};
+    let (chain, client_chain) = (
+        chain(KeyAlgorithm::EcdsaP256),
+        client_chain(KeyAlgorithm::EcdsaP256),
+    );
+    for (server, client, chosen) in [
+        (vec![Zlib, Brotli], vec![Brotli, Zlib], [Zlib, Brotli]),
+        (vec![Zstd, Brotli], vec![Zlib, Brotli], [Brotli, Brotli]),
+        (vec![Brotli, Zlib, Zstd], vec![Zstd], [Zstd, Zstd]),
+    ] {
+        for pair in pairs() {
+            let config = TlsConfig {
+                client_chain: Some(&client_chain),
+                ..config(pair, &chain)
+            };
+            let compressions = Compressions {
+                server: server.clone(),
+                client: client.clone(),
+            };
+            let config = compressing(config, compressions);
+            let Some(stack) = stack_if_can(&config, Feature::Compression) else {
+                continue;
+            };
+            let seen = observe(&handshake_in_memory(stack.as_ref()).unwrap());
+            let offered: Vec<_> = client
+                .iter()
+                .map(|algorithm| algorithm.code_point())
+                .collect();
+            assert_eq!(seen.offered_compressions, offered);
+            let found = [
+                seen.certificate_compression,
+                seen.client_certificate_compression,
+            ];
+            assert_eq!(found, chosen.map(|algorithm| Some(algorithm.code_point())));
+        }
+    }
+}
+
+/// What only one side has changes nothing (RFC 8879, section 3), whatever the other one is.
+#[test]
+fn without_a_common_algorithm_certificates_are_sent_as_they_are() {
+    use CertificateCompression::{Brotli, Zlib};
+    let (chain, client_chain) = (
+        chain(KeyAlgorithm::EcdsaP256),
+        client_chain(KeyAlgorithm::EcdsaP256),
+    );
+    for (server, client) in [
+        (vec![], vec![]),
+        (vec![Brotli], vec![]),
+        (vec![], vec![Brotli]),
+        (vec![Brotli], vec![Zlib]),
+    ] {
+        for pair in pairs() {
+            let asked_of = [(pair.0, &client), (pair.1, &server)];
+            let can = asked_of
+                .iter()
+                .all(|(stack, has)| has.is_empty() || *stack == StackName::Rustls);
+            let config = TlsConfig {
+                client_chain: Some(&client_chain),
+                ..config(pair, &chain)
+            };
+            let offered: Vec<_> = client
+                .iter()
+                .map(|algorithm| algorithm.code_point())
+                .collect();
+            let compressions = Compressions {
+                server: server.clone(),
+                client: client.clone(),
+            };
+            let stack = match stack(&compressing(config, compressions)) {
+                Err(TlsError::Unsupported { what, mend, .. }) => {
+                    assert!(
+                        !can && what.starts_with("compress certificates: "),
+                        "{what}"
+                    );
+                    assert_eq!(mend, "use stack=rustls");
+                    continue;
+                }
+                stack => stack.unwrap(),
+            };
+            assert!(can, "{pair:?}");
+            let mut handshake = handshake_in_memory(stack.as_ref()).unwrap();
+            let seen = observe(&handshake);
+            assert_eq!(seen.offered_compressions, offered);
+            assert_eq!(seen.certificate_compression, None);
+            assert_eq!(seen.uncompressed_certificate, None);
+            assert_eq!(seen.client_certificate_compression, None);
+            let sizes =
+                [&chain, &client_chain].map(|chain| Some(chain.certificate_message_bytes()));
+            let sent = [Message::Certificate, Message::ClientCertificate];
+            assert_eq!(sent.map(|message| seen.bytes(message)), sizes, "{pair:?}");
+            assert_eq!(seen.certificates, lengths(&chain));
+            assert_talks(&mut handshake);
         }
     }
 }

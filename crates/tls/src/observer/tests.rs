@@ -322,6 +322,75 @@ fn raw_public_keys_and_compressed_certificates() {
 }
 
 #[test]
+fn a_client_has_algorithms_and_compresses_too() {
+    let offer = extension(27, &vector(1, &[0, 2, 0, 1, 0x12, 0x34]));
+    let mut script = Script::hellos(&offer, &tls_1_3());
+    let compressed = |algorithm: u8, uncompressed: [u8; 3]| {
+        let head = [&[0, algorithm][..], &uncompressed].concat();
+        message(25, &[&head[..], &vector(3, &[7; 50])].concat())
+    };
+    let twice = [compressed(3, [1, 0, 0]), compressed(2, [0, 0, 9])].concat();
+    script.sealed(Side::Client, HANDSHAKE, &twice, 0);
+    let observation = script.observe();
+    assert_eq!(observation.offered_compressions, [2, 1, 0x1234]);
+    assert_eq!(observation.client_certificate_compression, Some(3));
+    assert_eq!(observation.uncompressed_client_certificate, Some(1 << 16));
+    assert_eq!(observation.certificate_compression, None);
+    assert_eq!(observation.uncompressed_certificate, None);
+}
+
+/// A CompressedCertificate of a Certificate message, and what it says it has.
+#[cfg(feature = "rustls")]
+fn compressed_certificate(
+    algorithm: crate::CertificateCompression,
+    plain: &[u8],
+    declared: usize,
+) -> Vec<u8> {
+    use crate::CertificateCompression as C;
+    use ::rustls::compress::{BROTLI_COMPRESSOR, CompressionLevel, ZLIB_COMPRESSOR};
+    let compress = |compressor: &dyn ::rustls::compress::CertCompressor| {
+        compressor.compress(plain.to_vec(), CompressionLevel::Interactive)
+    };
+    let compressed = match algorithm {
+        C::Zlib => compress(ZLIB_COMPRESSOR).unwrap(),
+        C::Brotli => compress(BROTLI_COMPRESSOR).unwrap(),
+        C::Zstd => zstd::bulk::compress(plain, 3).unwrap(),
+    };
+    let declared = u32::try_from(declared).unwrap().to_be_bytes();
+    let code_point = algorithm.code_point().to_be_bytes();
+    message(
+        25,
+        &[&code_point, &declared[1..], &vector(3, &compressed)].concat(),
+    )
+}
+
+#[cfg(feature = "rustls")]
+#[test]
+fn compressed_certificates_are_read_if_they_have_the_declared_length() {
+    let plain = certificate(&[40_000, 500]).split_off(4);
+    for algorithm in crate::CertificateCompression::ALL {
+        let read = |declared| {
+            let mut script = Script::hellos(&[], &tls_1_3());
+            let compressed = compressed_certificate(algorithm, &plain, declared);
+            script.sealed(Side::Server, HANDSHAKE, &compressed, 0);
+            let observation = script.observe();
+            let code_point = Some(algorithm.code_point());
+            assert_eq!(observation.certificate_compression, code_point);
+            assert_eq!(observation.uncompressed_certificate, Some(declared));
+            assert_eq!(
+                observation.bytes(Message::Certificate),
+                Some(compressed.len())
+            );
+            observation.certificates
+        };
+        assert_eq!(read(plain.len()), [40_000, 500]);
+        for lie in [0, 1, plain.len() - 1, plain.len() + 1, (1 << 24) - 1] {
+            assert_eq!(read(lie), [], "{algorithm} {lie}");
+        }
+    }
+}
+
+#[test]
 fn alerts_are_noted_in_the_clear_and_protected() {
     let mut script = Script::new();
     script.plain(Side::Client, HANDSHAKE, &client_hello(&[]));
@@ -503,6 +572,27 @@ proptest! {
                 _ => script.sealed(sender, HANDSHAKE, &content, padding),
             };
         }
+        let Observer { client, server, .. } = &script.observer;
+        let sent = [(Side::Client, client.clone()), (Side::Server, server.clone())];
+        check(&script.observe(), &sent)?;
+    }
+
+    #[test]
+    #[cfg(feature = "rustls")]
+    fn any_compressed_certificate_can_be_observed(
+        algorithm in prop::sample::select(crate::CertificateCompression::ALL.to_vec()),
+        plain in prop_oneof![any::<Vec<u8>>(), Just(vec![0; 1 << 20])],
+        declared in prop::option::of(0_usize..1 << 24),
+        at: prop::sample::Index,
+        flipped: u8,
+    ) {
+        let mut compressed =
+            compressed_certificate(algorithm, &plain, declared.unwrap_or(plain.len()));
+        // Anywhere behind the header.
+        let length = compressed.len() - 4;
+        compressed[4 + at.index(length)] ^= flipped;
+        let mut script = Script::hellos(&[], &tls_1_3());
+        script.sealed(Side::Server, HANDSHAKE, &compressed, 0);
         let Observer { client, server, .. } = &script.observer;
         let sent = [(Side::Client, client.clone()), (Side::Server, server.clone())];
         check(&script.observe(), &sent)?;

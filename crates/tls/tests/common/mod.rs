@@ -80,6 +80,7 @@ pub(crate) enum Feature {
     TwoTickets,
     CertificateLimit,
     MutualResumption,
+    Compression,
 }
 
 /// The table of what one side of one stack can do, in the tests' own words.
@@ -89,6 +90,7 @@ pub(crate) fn can(stack: StackName, side: Side, feature: Feature) -> bool {
     use KeyAlgorithm::*;
     use StackName as S;
     match (stack, feature) {
+        (_, F::Compression) => stack == S::Rustls,
         (S::OpenSsl, _) => true,
         (_, F::Group(_, key)) if key.provided().is_some() => false,
         (S::Rustls, F::Group(group, _)) => group != Secp384r1MlKem1024,
