@@ -13,12 +13,12 @@ use lastbyte_pki::Store;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::draft::Draft;
-use super::engine::{self, Engine};
+use super::engine::{self, Carrier};
 use super::options::{Network, Sampling};
 use super::progress::Bar;
 use super::saved::SavedName;
 use super::{Failure, print, style};
-use lastbyte::lab::{self, Ending, Engine as _, LiveEngine, PreparedArm, Run, Shortcuts};
+use lastbyte::lab::{self, Ending, PreparedArm, Run, Shortcuts};
 use lastbyte::report;
 use lastbyte::results::rows::{Batch, CsvWriter, Origin};
 use lastbyte::results::{
@@ -121,7 +121,7 @@ impl FromStr for Output {
 impl Compare {
     pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
         let chosen = engine::choose(self.engine)?;
-        if let Engine::Live = chosen.engine {
+        if let Carrier::Live = chosen.engine {
             // Before anything else: it needs a process with one thread.
             lab::acquire()?;
         }
@@ -147,45 +147,31 @@ impl Compare {
             .collect();
         let bar = Bar::new();
         let arms = prepare(&experiment.arms, &bar)?;
-        let (run, environment) = match chosen.engine {
-            Engine::Live => {
-                engine::check_live(&experiment)?;
-                let run = LiveEngine::new(&experiment, &arms, &interrupt, &bar)
-                    .telling(&percentiles)
-                    .run();
-                bar.finish();
-                (run?, lab::environment(arguments))
-            }
-            Engine::Virtual(kernel) => {
-                let engine = engine::virtual_engine(kernel, arguments)?;
-                let engine = engine.with_shortcuts(self.shortcuts);
-                let run = engine::run_in_passing(
-                    &engine,
-                    &experiment,
-                    &arms,
-                    &percentiles,
-                    &interrupt,
-                    &bar,
-                );
-                bar.finish();
-                (run?, engine.environment().clone())
-            }
-        };
+        let engine = chosen.engine.set_up(arguments, self.shortcuts)?;
+        let run = engine::measure(
+            engine.as_ref(),
+            &experiment,
+            &arms,
+            &percentiles,
+            &interrupt,
+            &bar,
+        )?;
+        let environment = engine.environment();
 
         let mut summary = Summary::new(&experiment, &run.samples, &percentiles);
         if let Some(saved) = &saved {
-            summary.compare_with(saved, &run.samples, &environment);
+            summary.compare_with(saved, &run.samples, environment);
         }
         let rows = Rows {
             experiment: &experiment,
             samples: &run.samples,
-            environment: &environment,
+            environment,
         };
         if let (Some(draft), Some(output)) = (output, &self.output) {
             draft.write(|out| match output.content {
                 Content::Parquet => rows.write_parquet(out, None),
                 Content::Csv => rows.write_csv(out),
-                Content::Document => out.write_all(report::json(&summary, &environment).as_bytes()),
+                Content::Document => out.write_all(report::json(&summary, environment).as_bytes()),
             })?;
         }
         if let Some(draft) = junit {
@@ -193,7 +179,7 @@ impl Compare {
                 true => report::Samples::MustBeValid,
                 false => report::Samples::AsTheyAre,
             };
-            let junit = report::junit(&summary, &environment, &self.fail_if, samples);
+            let junit = report::junit(&summary, environment, &self.fail_if, samples);
             draft.write(|out| out.write_all(junit.as_bytes()))?;
         }
         if self.engine == EngineChoice::Auto {
@@ -201,7 +187,7 @@ impl Compare {
         }
         print(&match self.format {
             Format::Table => report::table(&summary, style()),
-            Format::Json => report::json(&summary, &environment),
+            Format::Json => report::json(&summary, environment),
             Format::Csv => report::csv(&summary),
             Format::Markdown => report::markdown(&summary),
         })?;

@@ -9,19 +9,18 @@ use lastbyte_pki::Store;
 use super::Failure;
 use super::progress::Bar;
 use lastbyte::kernel::{self, Kernel};
-use lastbyte::lab::{self, Engine as _, LiveBlocks, PreparedArm, Run, Runner, VirtualEngine};
-use lastbyte::results::{Dataset, Folder, Manifest, Start};
+use lastbyte::lab::{self, Engine, LiveEngine, PreparedArm, Run, Runner, Shortcuts, VirtualEngine};
 use lastbyte::study::{EngineChoice, Experiment, Percentile, Study};
 
 /// An engine, and why this one.
 pub(super) struct Chosen {
-    pub(super) engine: Engine,
+    pub(super) engine: Carrier,
     /// One line.
     pub(super) reason: String,
 }
 
 /// An engine that this machine has.
-pub(super) enum Engine {
+pub(super) enum Carrier {
     Live,
     Virtual(Box<Kernel>),
 }
@@ -30,7 +29,7 @@ pub(super) enum Engine {
 pub(super) fn choose(choice: EngineChoice) -> Result<Chosen, Failure> {
     match choice {
         EngineChoice::Live => Ok(Chosen {
-            engine: Engine::Live,
+            engine: Carrier::Live,
             reason: "the live engine, as asked for".to_owned(),
         }),
         EngineChoice::Virtual => {
@@ -38,13 +37,13 @@ pub(super) fn choose(choice: EngineChoice) -> Result<Chosen, Failure> {
                 Failure::Machine(format!("the virtual engine can't run here: {problem}"))
             })?;
             Ok(Chosen {
-                engine: Engine::Virtual(Box::new(kernel::require()?)),
+                engine: Carrier::Virtual(Box::new(kernel::require()?)),
                 reason: "the virtual engine, as asked for".to_owned(),
             })
         }
         EngineChoice::Auto => {
             let live = |reason| Chosen {
-                engine: Engine::Live,
+                engine: Carrier::Live,
                 reason,
             };
             Ok(match (lab::can_boot_kernels(), kernel::find()) {
@@ -56,7 +55,7 @@ pub(super) fn choose(choice: EngineChoice) -> Result<Chosen, Failure> {
                         "the virtual engine, as its kernel is built (Linux {})",
                         kernel.info.version
                     ),
-                    engine: Engine::Virtual(Box::new(kernel)),
+                    engine: Carrier::Virtual(Box::new(kernel)),
                 },
                 (Ok(_), Ok(None)) => live(
                     "the live engine, as no kernel is built for the virtual one: \
@@ -65,6 +64,23 @@ pub(super) fn choose(choice: EngineChoice) -> Result<Chosen, Failure> {
                 ),
                 (Ok(_), Err(error)) => live(format!("the live engine: {error}")),
             })
+        }
+    }
+}
+
+impl Carrier {
+    /// The engine, for a program with these arguments.
+    pub(super) fn set_up(
+        self,
+        arguments: &[OsString],
+        shortcuts: Shortcuts,
+    ) -> Result<Box<dyn Engine>, Failure> {
+        match self {
+            Carrier::Live => Ok(Box::new(LiveEngine::new(lab::environment(arguments)))),
+            Carrier::Virtual(kernel) => {
+                let engine = virtual_engine(kernel, arguments)?;
+                Ok(Box::new(engine.with_shortcuts(shortcuts)))
+            }
         }
     }
 }
@@ -87,8 +103,8 @@ pub(super) fn virtual_engine(
 }
 
 /// Measures one experiment, and keeps nothing on the disk.
-pub(super) fn run_in_passing(
-    engine: &VirtualEngine,
+pub(super) fn measure(
+    engine: &dyn Engine,
     experiment: &Experiment,
     arms: &[PreparedArm],
     percentiles: &[Percentile],
@@ -97,45 +113,15 @@ pub(super) fn run_in_passing(
 ) -> Result<Run, Failure> {
     let study = compared(experiment, percentiles);
     engine.check(&study).map_err(Failure::Usage)?;
-    let place = tempfile::Builder::new()
-        .prefix("lastbyte-")
-        .tempdir()
-        .map_err(|error| Failure::run(format!("can't make a folder for parts: {error}")))?;
-    let folder = place.path().join("run");
-    let size = engine.block_size(&study);
-    let manifest = Manifest::new(&study, size, engine.environment().clone());
-    let blocks: Vec<_> = study.blocks(size).collect();
-
-    let kept = Folder::take(&folder, &study, manifest, Start::Afresh)?;
-    let runner = Runner {
+    let run = lab::run_in_passing(&Runner {
         study: &study,
         engine,
         arms,
         interrupt,
         watcher: bar,
-    };
-    let run = runner.run(&blocks, &kept).map_err(|error| match error {
-        lab::RunError::Lab(error) => error.into(),
-        lab::RunError::Folder(error) => Failure::from(error),
-    })?;
-    if let Some(block) = run.failed.first() {
-        return Err(Failure::Run(block.to_string()));
-    }
-    let data = Dataset::open(&folder)?;
-    let samples = data
-        .samples()?
-        .map(|sample| sample.map(|(_, sample)| sample));
-    Ok(Run {
-        samples: samples.collect::<Result<_, _>>()?,
-        ending: run.ending,
-    })
-}
-
-/// Whether the live engine can do what is asked for.
-pub(super) fn check_live(experiment: &Experiment) -> Result<(), Failure> {
-    LiveBlocks::new(Default::default())
-        .check(&compared(experiment, &Percentile::USUAL))
-        .map_err(Failure::Usage)
+    });
+    bar.finish();
+    Ok(run?)
 }
 
 /// One experiment as a study.

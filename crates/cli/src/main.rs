@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use lastbyte::lab::{self, DnsError, LabError};
+use lastbyte::lab::{self, DnsError, LabError, RunError};
 use lastbyte::results::FolderError;
 
 /// Measures what post-quantum TLS 1.3 costs, from connect() to the last byte.
@@ -165,6 +165,16 @@ impl From<LabError> for Failure {
             | LabError::Crashed(_)
             | LabError::Dns(_)
             | LabError::Emulator(_) => Failure::Run(message),
+        }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Lab(error) => error.into(),
+            RunError::Folder(error) => error.into(),
+            RunError::Scratch(_) | RunError::Block(_) => Failure::run(error),
         }
     }
 }

@@ -9,6 +9,7 @@ use lastbyte_link::{Bytes, Seed, UnitError, parse_duration};
 
 use lastbyte::study::{
     Arm, Cell, Choice, Connections, CpuTime, Emulation, Experiment, Lists, Parameter, Reading,
+    check_comparison,
 };
 
 /// Parameters of cells, each an option. Those that take lists make a grid.
@@ -124,6 +125,7 @@ impl Network {
     ) -> Result<Experiment, String> {
         let cells = self.cells()?;
         cells.iter().try_for_each(Cell::check)?;
+        check_comparison(&arms)?;
         Ok(Experiment {
             concurrency: sampling.concurrency,
             timeout: sampling.timeout,

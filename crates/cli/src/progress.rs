@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use lastbyte::lab::{Progress, Watcher};
+use lastbyte::lab::Watcher;
 
 /// A bar on standard error. It counts the time that the work is expected to take.
 pub(super) struct Bar(ProgressBar);
@@ -30,7 +30,7 @@ impl Bar {
     }
 }
 
-impl Progress for Bar {
+impl Watcher for Bar {
     fn expect(&self, total: Duration) {
         self.0.set_length(total.as_micros() as u64);
         self.0.reset_eta();
@@ -40,9 +40,7 @@ impl Progress for Bar {
     fn advance(&self, part: Duration) {
         self.0.inc(part.as_micros() as u64);
     }
-}
 
-impl Watcher for Bar {
     fn warn(&self, line: &str) {
         self.0.suspend(|| {
             let _ = writeln!(io::stderr(), "lastbyte: {line}");

@@ -11,12 +11,11 @@ use std::time::Duration;
 use clap::Args;
 
 use super::compare::{interrupt, prepare};
-use super::engine::{Chosen, Engine as Carrier, choose, virtual_engine};
+use super::engine::{Carrier, Chosen, choose};
 use super::progress::Bar;
 use super::{Failure, print, style};
 use lastbyte::lab::{
-    self, Ending, Engine, Finished, LiveBlocks, PreparedArm, RunError, Runner, Shard, Shortcuts,
-    Watcher,
+    self, Ending, Engine, Finished, PreparedArm, RunError, Runner, Shard, Shortcuts, Watcher,
 };
 use lastbyte::report;
 use lastbyte::results::{Dataset, Folder, FolderError, Manifest, Start, Validity, file_name};
@@ -88,19 +87,11 @@ impl Run {
         if choice == EngineChoice::Auto {
             let _ = writeln!(io::stderr(), "lastbyte: {reason}");
         }
-        match engine {
-            Carrier::Live => {
-                if !self.dry_run {
-                    // Before anything else: it needs a process with one thread.
-                    lab::acquire()?;
-                }
-                Ok(Box::new(LiveBlocks::new(lab::environment(arguments))))
-            }
-            Carrier::Virtual(kernel) => {
-                let engine = virtual_engine(kernel, arguments)?;
-                Ok(Box::new(engine.with_shortcuts(self.shortcuts)))
-            }
+        if let (Carrier::Live, false) = (&engine, self.dry_run) {
+            // Before anything else: it needs a process with one thread.
+            lab::acquire()?;
         }
+        engine.set_up(arguments, self.shortcuts)
     }
 
     fn take_folder(&self, study: &Study, engine: &dyn Engine) -> Result<Folder, Failure> {
@@ -138,8 +129,8 @@ impl Run {
         let run = runner.run(&missing, folder);
         bar.finish();
         let run = run.map_err(|error| match error {
-            RunError::Lab(error) => error.into(),
             RunError::Folder(error) => self.stopped(folder, error),
+            error => error.into(),
         })?;
         let size = engine.block_size(study);
         let asked = match missing.iter().all(|id| study.is_certain(*id, size)) {

@@ -10,10 +10,9 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use lastbyte::lab::{self, LiveEngine, PreparedArm, Progress};
-use lastbyte::results::Sample;
-use lastbyte::results::expected;
-use lastbyte::study::{Arm, Cell, Experiment};
+use lastbyte::lab::{self, LiveEngine, PreparedArm, Runner, Watcher};
+use lastbyte::results::{Environment, Sample, expected};
+use lastbyte::study::{Arm, Cell, Experiment, Study};
 use lastbyte_flights::Compute;
 use lastbyte_link::{Bytes, Direction, Link, parse_duration};
 use lastbyte_pki::Store;
@@ -134,15 +133,23 @@ fn emulator() {
 
 struct Silent;
 
-impl Progress for Silent {
+impl Watcher for Silent {
     fn expect(&self, _: Duration) {}
     fn advance(&self, _: Duration) {}
+    fn warn(&self, _: &str) {}
 }
 
 fn run(experiment: &Experiment, arms: &[PreparedArm]) -> Vec<Sample> {
-    let interrupt = AtomicBool::new(false);
-    let engine = LiveEngine::new(experiment, arms, &interrupt, &Silent);
-    engine.run().unwrap().samples
+    let mut study = Study::single("bench", experiment.clone());
+    study.text = study.to_toml();
+    let run = lab::run_in_passing(&Runner {
+        study: &study,
+        engine: &LiveEngine::new(Environment::default()),
+        arms,
+        interrupt: &AtomicBool::new(false),
+        watcher: &Silent,
+    });
+    run.unwrap().samples
 }
 
 fn prepare() -> Vec<PreparedArm> {

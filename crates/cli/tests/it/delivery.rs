@@ -271,3 +271,145 @@ fn no_dns_server_outlives_its_block() {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     assert_eq!(processes.filter(is_there).count(), 0);
 }
+
+/// Certificates that are compressed (RFC 8879), on rustls.
+mod compressed {
+    use super::*;
+
+    const CHAIN: &str = "X25519MLKEM768/ml-dsa-44/stack=rustls";
+
+    fn compressed(algorithm: &str) -> String {
+        format!("{CHAIN}/delivery=compressed/compression={algorithm}")
+    }
+
+    /// Whether rows say that the chain of `plain` came compressed with this.
+    fn assert_compressed(rows: &[Row], algorithm: &str, plain: &Row) {
+        for row in rows {
+            assert_eq!(row.text("outcome"), "completed", "{row:?}");
+            assert_eq!(row.text("delivery"), "compressed");
+            assert_eq!(row.text("certificate_compression"), algorithm);
+            let uncompressed = row.number("uncompressed_certificate_bytes");
+            assert_eq!(uncompressed, plain.number("certificate_bytes"));
+            let bytes = row.number("certificate_bytes");
+            assert!(bytes < uncompressed, "{bytes} of {uncompressed}");
+            // Those in it are the chain's.
+            assert_eq!(row.text("certificates"), plain.text("certificates"));
+            // What was saved of the message was saved on the wire, but for records that end elsewhere.
+            let saved = |column| plain.number(column) - row.number(column);
+            let (message, flight) = (
+                saved("certificate_bytes"),
+                saved("server_flight_wire_bytes"),
+            );
+            // The client's offer is answered by nothing, and signatures have one length.
+            assert!(flight.abs_diff(message) <= 22, "{flight} against {message}");
+        }
+    }
+
+    #[test]
+    fn a_chain_comes_compressed_and_is_the_same_chain() {
+        let algorithms = ["zlib", "brotli", "zstd"];
+        let arms: Vec<_> = [CHAIN.to_owned()]
+            .into_iter()
+            .chain(algorithms.map(compressed))
+            .collect();
+        let arms: Vec<&str> = arms.iter().map(String::as_str).collect();
+        let (rows, _, document) = virtually("--rtt 50ms --data 1KiB --connections 5", &arms);
+        let plain = &rows[0][0];
+        assert_eq!(plain.text("certificate_compression"), "");
+        for (rows, algorithm) in rows[1..].iter().zip(algorithms) {
+            assert_compressed(rows, algorithm, plain);
+        }
+        for arm in document["cells"][0]["arms"].as_array().unwrap() {
+            assert_eq!(arm["validity"], "valid", "{arm}");
+        }
+    }
+
+    #[test]
+    fn both_sides_of_mutual_tls_come_compressed_on_the_live_engine() {
+        let plain = format!("{CHAIN}/mutual=ml-dsa-44");
+        let arm = format!("{}/mutual=ml-dsa-44", compressed("zlib"));
+        let measured = compare_with(&[
+            "--engine",
+            "live",
+            "--rtt",
+            "5ms",
+            "--connections",
+            "3",
+            "--baseline",
+            &plain,
+            "--against",
+            &arm,
+        ]);
+        let whole = measured.rows_of(&plain).next().unwrap();
+        for row in measured.rows_of(&arm) {
+            assert_compressed(std::slice::from_ref(row), "zlib", whole);
+            assert_eq!(row.text("client_certificate_compression"), "zlib");
+            let uncompressed = row.number("uncompressed_client_certificate_bytes");
+            assert_eq!(uncompressed, whole.number("client_certificate_bytes"));
+            assert!(row.number("client_certificate_bytes") < uncompressed);
+        }
+    }
+
+    /// The preferred algorithm of the server that the client has, too, is used.
+    #[test]
+    fn both_sides_agree_on_an_algorithm() {
+        let arm = format!("{}/client_compression=zstd+brotli", compressed("zlib+zstd"));
+        let (rows, _, _) = virtually("--rtt 5ms --connections 2", &[CHAIN, &arm]);
+        assert_compressed(&rows[1], "zstd", &rows[0][0]);
+    }
+
+    #[test]
+    fn what_can_not_be_compressed_is_refused_before() {
+        let plain = "x25519/ecdsa-p256";
+        for (baseline, arm, expected) in [
+            (
+                plain,
+                "x25519/ecdsa-p256/delivery=compressed",
+                "openssl can't compress certificates",
+            ),
+            (
+                "x25519/ecdsa-p256/stack=s2n-tls",
+                "x25519/ecdsa-p256/stack=s2n-tls/delivery=compressed",
+                "s2n-tls can't compress certificates",
+            ),
+            (
+                plain,
+                "x25519/ecdsa-p256/stack=rustls/delivery=compressed",
+                "has another stack, so the difference would be that of the stacks too: add stack=rustls to that one",
+            ),
+            (
+                "x25519/ecdsa-p256/stack=rustls",
+                "x25519/ecdsa-p256/stack=rustls/delivery=compressed/client_compression=zlib",
+                "the server compresses with brotli and the client takes zlib, so nothing would be compressed: \
+                 name an algorithm of both in compression= and client_compression=",
+            ),
+            (
+                "x25519/ecdsa-p256/stack=rustls",
+                "x25519/ecdsa-p256/stack=rustls/delivery=compressed/compression=brotly",
+                "compression=\"brotly\" is not possible: did you mean \"brotli\"?",
+            ),
+            (
+                "x25519/ecdsa-p256/stack=rustls",
+                "x25519/ecdsa-p256/stack=rustls/compression=zlib",
+                "compression= is for certificates that are compressed: add delivery=compressed",
+            ),
+            (
+                "x25519/ecdsa-p256/stack=rustls",
+                "x25519/ecdsa-p256/stack=rustls/delivery=compressed/resume=ticket",
+                "a resumed session has no certificates to compress: leave resume= out",
+            ),
+            (
+                "x25519/ecdsa-p256/stack=rustls",
+                "x25519/ecdsa-p256:70000B/stack=rustls/delivery=compressed",
+                "rustls can't take a Certificate message of 70000 bytes",
+            ),
+        ] {
+            let mut command = lastbyte();
+            command.args(["compare", "--engine", "virtual", "--baseline", baseline]);
+            let ended = run(command.args(["--against", arm]));
+            assert_eq!(ended.code, Some(2), "{arm}: {}", ended.stderr);
+            assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+            assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+        }
+    }
+}

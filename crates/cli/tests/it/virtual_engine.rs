@@ -11,9 +11,7 @@ use std::time::Duration;
 
 use crate::common::{Ended, run};
 use lastbyte::kernel;
-use lastbyte::lab::{
-    self, Ending, Engine, Finished, PreparedArm, Progress, Runner, VirtualEngine, Watcher,
-};
+use lastbyte::lab::{self, Ending, Engine, Finished, PreparedArm, Runner, VirtualEngine, Watcher};
 use lastbyte::results::{
     Dataset, Folder, Manifest, Metric, Row, Sample, Start, Validity, expected,
 };
@@ -477,12 +475,9 @@ data = "20KiB"
 
 struct Unwatched;
 
-impl Progress for Unwatched {
+impl Watcher for Unwatched {
     fn expect(&self, _: Duration) {}
     fn advance(&self, _: Duration) {}
-}
-
-impl Watcher for Unwatched {
     fn warn(&self, _: &str) {}
 }
 

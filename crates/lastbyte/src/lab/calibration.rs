@@ -13,7 +13,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lastbyte_tls::{Connection, MAX_PLAINTEXT, StepTimes, TlsError, time_handshake};
 use nix::time::{ClockId, clock_gettime};
-use pqtlsad::Part;
 use serde::{Deserialize, Serialize};
 
 use super::{PreparedArm, environment};
@@ -260,10 +259,8 @@ impl Calibration {
 /// What the handshakes of an arm depend on besides its group and its chains, in words.
 fn options(arm: &Arm) -> String {
     let shares: Vec<_> = arm.key_shares.iter().map(|group| group.name()).collect();
-    let delivery = arm.delivery.as_ref().map_or(String::new(), |delivery| {
-        let from = delivery.from.map_or("as much as fits", Part::name);
-        format!(", {} from {from}", delivery.end_entity)
-    });
+    let delivery = arm.delivery.words();
+    let delivery = delivery.map_or(String::new(), |words| format!(", {words}"));
     format!(
         "{} with {}, key shares {}, {:?}, {} tickets{}",
         arm.client_stack,

@@ -19,8 +19,11 @@ use nix::sys::socket::{
 };
 
 use super::LabError;
-use super::connection::{Exchange, Finished, Input, Pair, SCRATCH};
-use super::dns::{Delivery, FIRST, PreparedDelivery, Resolver, ResolverAnswer};
+use super::channel::{Input, SCRATCH, TcpChannel};
+use super::connection::{Finished, KernelClock, Pair};
+use super::delivery::{Lookup, PreparedDelivery};
+use super::dns::{FIRST, Resolver, ResolverAnswer};
+use super::exchange::{Exchange, Turn};
 use super::shared::Shared;
 use super::shortcuts::Shortcuts;
 use super::starts::Starts;
@@ -65,15 +68,13 @@ pub(crate) struct EndpointReport {
     pub(crate) cpu: Duration,
 }
 
-/// Runs all connections of a block. `progress` hears of each one that ends. `resolver` is there if DNS
-/// delivers something.
+/// Runs all connections of a block. `resolver` is there if DNS delivers something.
 pub(crate) fn run(
     surroundings: &Surroundings,
     load: &Load<'_>,
     resolver: Option<Resolver>,
     shared: &Shared,
     interrupt: &AtomicBool,
-    progress: &dyn Fn(),
 ) -> Result<EndpointReport, LabError> {
     surroundings.server.enter()?;
     let listener = listen_on(load.congestion).map_err(LabError::Socket)?;
@@ -81,7 +82,7 @@ pub(crate) fn run(
     let mut endpoints =
         Endpoints::new(load, resolver, shared, listener).map_err(LabError::Socket)?;
     let before = sys::thread_cpu_time();
-    endpoints.run(interrupt, progress)?;
+    endpoints.run(interrupt)?;
     Ok(EndpointReport {
         finished: endpoints.finished,
         cpu: sys::thread_cpu_time() - before,
@@ -95,7 +96,7 @@ struct Endpoints<'a> {
     epoll: Epoll,
     resolver: Option<Resolver>,
     /// Connections whose server's address is not known yet.
-    lookups: Vec<Option<Delivery<'a>>>,
+    lookups: Vec<Option<Lookup<'a>>>,
     pairs: Vec<Option<Pair<'a>>>,
     finished: Vec<Option<Finished>>,
     /// When the next connections start.
@@ -155,7 +156,7 @@ impl<'a> Endpoints<'a> {
         })
     }
 
-    fn run(&mut self, interrupt: &AtomicBool, progress: &dyn Fn()) -> Result<(), LabError> {
+    fn run(&mut self, interrupt: &AtomicBool) -> Result<(), LabError> {
         let begin = sys::now();
         for _ in 0..self.load.concurrency.min(self.load.connections) {
             let gap = match self.load.concurrency {
@@ -172,7 +173,6 @@ impl<'a> Endpoints<'a> {
             if self.shared.is_stopped() {
                 return Err(LabError::Crashed("the emulator"));
             }
-            let ended = self.ended;
             self.start_due()?;
             self.wake_due();
             self.expire();
@@ -186,9 +186,6 @@ impl<'a> Endpoints<'a> {
                         self.ready(slot, end, self.load.shortcuts.input(input));
                     }
                 }
-            }
-            for _ in ended..self.ended {
-                progress();
             }
         }
         Ok(())
@@ -246,9 +243,9 @@ impl<'a> Endpoints<'a> {
         let (Some(prepared), Some(resolver)) = (self.load.delivery, &mut self.resolver) else {
             return self.connect(slot, SERVER, None);
         };
-        let delivery = Delivery::new(prepared, self.load.stack, now);
-        let name = delivery.name_of(index);
-        self.lookups[slot as usize] = Some(delivery);
+        let lookup = Lookup::new(prepared, self.load.stack, now);
+        let name = lookup.name_of(index);
+        self.lookups[slot as usize] = Some(lookup);
         resolver.ask(slot, &name, &FIRST)?;
         Ok(())
     }
@@ -267,7 +264,7 @@ impl<'a> Endpoints<'a> {
         let (slot, name) = (answer.slot, answer.name.clone());
         let place = slot as usize;
         let questions = match (&mut self.lookups[place], &mut self.pairs[place]) {
-            (Some(delivery), _) => delivery.take(answer, sys::now()),
+            (Some(lookup), _) => lookup.take(answer, sys::now()),
             (None, Some(pair)) => pair.answered(answer),
             // It has ended.
             (None, None) => return Ok(()),
@@ -275,10 +272,10 @@ impl<'a> Endpoints<'a> {
         if let Some(resolver) = &mut self.resolver {
             resolver.ask(slot, &name, &questions)?;
         }
-        match self.lookups[place].as_ref().and_then(Delivery::address) {
+        match self.lookups[place].as_ref().and_then(Lookup::address) {
             Some(Ok(server)) => {
-                let delivery = self.lookups[place].take();
-                self.connect(slot, server, delivery)?;
+                let lookup = self.lookups[place].take();
+                self.connect(slot, server, lookup)?;
             }
             Some(Err(reason)) => self.end(slot, Outcome::Failed(format!("DNS: {reason}"))),
             None => {}
@@ -292,7 +289,7 @@ impl<'a> Endpoints<'a> {
         &mut self,
         slot: u32,
         server: Ipv4Addr,
-        delivery: Option<Delivery<'a>>,
+        lookup: Option<Lookup<'a>>,
     ) -> Result<(), LabError> {
         let tls = self.load.stack.client().map_err(LabError::Stack)?;
         let socket = open_socket(self.load.congestion).map_err(LabError::Socket)?;
@@ -305,7 +302,8 @@ impl<'a> Endpoints<'a> {
         let connecting = connect(socket.as_raw_fd(), &server);
         let index = self.load.first_index + slot;
         let exchange = self.load.exchange.of_connection(index);
-        self.pairs[slot as usize] = Some(Pair::new(started, exchange, socket, tls, delivery));
+        let channel = Box::new(TcpChannel::new(socket, tls, exchange.flush));
+        self.pairs[slot as usize] = Some(Pair::new(started, exchange, channel, lookup));
         if let Err(error) = connecting
             && error != Errno::EINPROGRESS
         {
@@ -333,7 +331,8 @@ impl<'a> Endpoints<'a> {
                 .map_err(LabError::Socket)?;
             let tls = self.load.stack.server().map_err(LabError::Stack)?;
             if let Some(Some(pair)) = self.pairs.get_mut(slot as usize) {
-                pair.accepted(socket, tls);
+                let flush = self.load.exchange.flush;
+                pair.accepted(Box::new(TcpChannel::new(socket, tls, flush)));
                 pair.worked = sys::now();
             }
         }
@@ -349,9 +348,13 @@ impl<'a> Endpoints<'a> {
             .max(self.busy_since)
             .max(pair.worked);
         pair.waited(end, sys::now().since(could_start));
-        let outcome = pair.ready(end, input, &mut self.scratch, &|| {
-            self.shared.hold(slot, end)
-        });
+        let turn = Turn {
+            input,
+            scratch: &mut self.scratch,
+            hold: &|| self.shared.hold(slot, end),
+            clock: &KernelClock,
+        };
+        let outcome = pair.ready(end, turn);
         pair.worked = sys::now();
         if let Some(until) = pair.thinks_until() {
             self.thoughts.push(Reverse((until, slot)));
@@ -392,7 +395,7 @@ impl<'a> Endpoints<'a> {
         let place = slot as usize;
         let finished = match (self.pairs[place].take(), self.lookups[place].take()) {
             (Some(pair), _) => pair.finish(outcome),
-            (None, Some(delivery)) => Finished::unconnected(outcome, delivery),
+            (None, Some(lookup)) => Finished::unconnected(outcome, lookup),
             (None, None) => return,
         };
         self.finished[place] = Some(finished);

@@ -11,8 +11,9 @@ use nix::sys::mman::{MlockAllFlags, mlockall};
 
 use lastbyte_tls::StackName;
 
+use super::cores::available_cpus;
 use super::surroundings::{SYSCTLS, Surroundings};
-use super::{LabError, Privilege, live, sys};
+use super::{LabError, Privilege, sys};
 use crate::results::{Environment, Host};
 use crate::study::{Cell, Congestion};
 
@@ -37,7 +38,7 @@ pub fn environment(arguments: &[OsString]) -> Environment {
         sysctls: sysctls.collect::<BTreeMap<_, _>>(),
         host: Host {
             cpu: field("/proc/cpuinfo", "model name").unwrap_or_default(),
-            cpus: live::available_cpus().len() as u32,
+            cpus: available_cpus().len() as u32,
             memory_bytes: memory_bytes(),
         },
     }
@@ -136,7 +137,7 @@ pub fn examine(privilege: &Result<Privilege, LabError>) -> Vec<Finding> {
 }
 
 fn processors() -> State {
-    match live::available_cpus().len() {
+    match available_cpus().len() {
         0 | 1 => State::Poor(
             "one: the emulator and the endpoints share it; use a machine with two".to_owned(),
         ),

@@ -1,24 +1,32 @@
 //! The laboratory: engines that carry connections over an emulated link.
 
 mod boot;
-mod boundary;
 pub mod calibration;
+mod channel;
 mod connection;
+mod cores;
+mod delivery;
 mod dns;
 mod emulator;
 mod endpoint;
+mod exchange;
+mod failure;
 mod guest;
 mod live;
+mod luck;
 mod machine;
 mod netlink;
+mod passing;
 mod prepare;
 mod privilege;
+mod row;
 mod runner;
 mod shared;
 mod shortcuts;
 mod starts;
 mod surroundings;
 mod sys;
+mod trial;
 mod virtual_engine;
 
 use std::ffi::OsString;
@@ -29,15 +37,18 @@ use std::process::ExitCode;
 use lastbyte_tls::TlsError;
 
 pub use boot::{Addresses, Grants, MemoryFolder, SHARED_MEMORY};
+pub use delivery::PreparedDelivery;
+pub use dns::DnsError;
 pub use dns::find_programs as find_dns_programs;
-pub use dns::{DnsError, PreparedDelivery};
 pub use guest::NetemError;
-pub use live::{Ending, LiveBlocks, LiveEngine, Progress, Run};
+pub use live::LiveEngine;
 pub use machine::{Finding, State, environment, examine};
+pub use passing::{Run, run_in_passing};
 pub use prepare::PreparedArm;
 pub use privilege::{Privilege, acquire};
 pub use runner::{
-    BlockError, Engine, FailedBlock, Finished, Job, NoShard, RunError, Runner, Shard, Watcher,
+    BlockError, Ending, Engine, FailedBlock, Finished, Job, NoShard, RunError, Runner, Shard,
+    Watcher,
 };
 pub use shortcuts::Shortcuts;
 pub use virtual_engine::{VirtualEngine, can_boot as can_boot_kernels};

@@ -5,8 +5,8 @@ use std::time::Duration;
 use lastbyte_pki::{Chain, Store};
 use lastbyte_tls::{Connection, Handshake, Stack, TlsConfig, TlsError, handshake_between, stack};
 
-use super::dns::{self, PreparedDelivery};
-use super::{LabError, live};
+use super::delivery::{self, PreparedDelivery};
+use super::{LabError, row};
 use crate::results::{DeliveryOutcome, Dns, check_wire};
 use crate::study::{Arm, ArmChain};
 
@@ -46,7 +46,7 @@ impl PreparedArm {
             client_chain: client_chain.as_ref(),
             resumption: arm.resumption,
             tickets: arm.tickets,
-            delivery: dns::of_stack(&arm),
+            delivery: delivery::asked(&arm),
             max_certificate_list: arm.max_cert_list,
         };
         let refuse = |problem: String| LabError::Arm {
@@ -54,10 +54,7 @@ impl PreparedArm {
             problem,
         };
         let stack = stack(&tls).map_err(|problem| refuse(problem.to_string()))?;
-        let delivery = (arm.delivery.as_ref())
-            .map(|delivery| PreparedDelivery::new(&arm, delivery, &chain, stack.as_ref()))
-            .transpose()
-            .map_err(refuse)?;
+        let delivery = delivery::prepare(&arm, &chain, stack.as_ref()).map_err(refuse)?;
         Ok(Self {
             arm,
             chain,
@@ -130,7 +127,7 @@ impl PreparedArm {
         let problem = tried.and_then(|handshake| {
             let keys = handshake.client.key_log();
             let dns = self.dns(handshake.client.as_ref());
-            check_wire(&self.arm, &live::wire(&handshake.observer, &keys, 0), &dns)
+            check_wire(&self.arm, &row::wire(&handshake.observer, &keys, 0), &dns)
         });
         match problem {
             Ok(()) => Ok(self),

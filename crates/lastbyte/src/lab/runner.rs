@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use self::agenda::{Agenda, Stage, Turn};
-use super::{Ending, LabError, PreparedArm, Progress};
+use super::{LabError, PreparedArm};
 use crate::results::{Environment, Folder, FolderError, Look, Row, SampleKey, look};
 use crate::study::{BlockId, Cell, Connections, Experiment, Study};
 
@@ -81,8 +81,23 @@ pub enum BlockError {
     Lab(#[from] LabError),
 }
 
-/// Hears how a study goes.
-pub trait Watcher: Progress {
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Everything was measured.
+    Complete,
+    /// It was interrupted; finished blocks are kept.
+    Interrupted,
+}
+
+/// Hears how a run goes.
+pub trait Watcher: Sync {
+    /// All blocks together will take about this long.
+    fn expect(&self, total: Duration);
+
+    /// A part of the work is done that was expected to take this long.
+    fn advance(&self, part: Duration);
+
     /// Something went wrong that does not end the run, in one line.
     fn warn(&self, line: &str);
 }
@@ -138,6 +153,12 @@ pub enum RunError {
     /// The folder can't be written.
     #[error(transparent)]
     Folder(#[from] FolderError),
+    /// There is no folder for parts.
+    #[error("can't make a folder for parts: {0}")]
+    Scratch(#[source] io::Error),
+    /// A block failed of a study that has no other chance.
+    #[error("{0}")]
+    Block(FailedBlock),
 }
 
 /// What the workers share.

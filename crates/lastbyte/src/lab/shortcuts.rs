@@ -3,7 +3,7 @@
 use lastbyte_link::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::connection::Input;
+use super::channel::Input;
 use crate::study::{Arm, Buffers, Cell, Flush, Writes, named};
 
 /// Whether endpoints in virtual time take the ways round system calls that they have. No row may tell which.
@@ -30,8 +30,6 @@ pub(crate) enum Wakes {
     Progress,
 }
 
-/// The highest low-water mark.
-pub(crate) const LOW_WATER: Bytes = Bytes(64 << 10);
 /// What a client may receive on a connection, besides its handshake, and be woken by low-water marks.
 const SHORT: Bytes = Bytes(208 << 10);
 
@@ -44,7 +42,7 @@ impl Shortcuts {
     ///   must be one write, which ends in one short segment.
     /// - While the window grows, and outside of ping-pong mode, each segment is acknowledged. It grows by two
     ///   bytes for each that arrives, from 3.1 MB to 3.7 MB (with large buffers), less what was not read: with
-    ///   at most [`LOW_WATER`] of that, until more than 270 KB have come.
+    ///   at most 64 KiB (`LOW_WATER` of the channel) of that, until more than 270 KB have come.
     pub(crate) fn wakes(self, arm: &Arm, cell: &Cell) -> Wakes {
         let work = cell.work();
         let received = work.data.0.saturating_mul(u64::from(work.requests));

@@ -22,10 +22,12 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 
 use super::calibration::Calibration;
+use super::cores::available_cpus;
 use super::guest::{self, GuestJob, Provenance};
 use super::runner::{BlockError, Engine, Job, lock};
 use super::shortcuts::Shortcuts;
-use super::{Ending, Grants, boot, live};
+use super::trial::try_handshake;
+use super::{Ending, Grants, boot};
 use crate::kernel::Kernel;
 use crate::results::{CpuCosts, Environment};
 use crate::study::{CpuTime, Emulation, Gso, Preset, Study};
@@ -354,14 +356,14 @@ impl Engine for VirtualEngine {
 
     /// Guests have one processor each.
     fn workers(&self) -> usize {
-        live::available_cpus().len().max(1)
+        available_cpus().len().max(1)
     }
 
     fn expected_block(&self, job: &Job<'_>) -> Duration {
         const BOOT: Duration = Duration::from_millis(250);
         const CONNECTION: Duration = Duration::from_micros(1500);
         const PACKET: Duration = Duration::from_micros(12);
-        let Some(handshake) = live::try_handshake(job) else {
+        let Some(handshake) = try_handshake(job) else {
             return BOOT;
         };
         let connection = CONNECTION + handshake.cpu.mul_f64(1.5) + PACKET * handshake.packets;

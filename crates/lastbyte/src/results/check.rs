@@ -6,10 +6,8 @@ use lastbyte_pki::{ChainSpec, KeyAlgorithm, RootDelivery};
 use lastbyte_tls::observer::Message;
 use lastbyte_tls::{Resumption as Asked, names};
 
-use super::{
-    DeliveryOutcome, Dns, EarlyData, HelloDigest, Outcome, Resumption, Row, Sample, Validity, Wire,
-};
-use crate::study::{Arm, ArmChain};
+use super::{Dns, EarlyData, Outcome, Resumption, Row, Sample, Validity, Wire};
+use crate::study::{Arm, ArmChain, Certificates};
 
 impl Sample {
     /// Whether the sample may be trusted: the engine kept out of its way, and its connections did
@@ -52,9 +50,9 @@ fn check_row(arm: &Arm, row: &Row) -> Result<(), String> {
 /// What [`check`] asks of a handshake, whatever data came with it.
 pub(crate) fn check_wire(arm: &Arm, wire: &Wire, dns: &Dns) -> Result<(), String> {
     check_key_exchange(arm, wire)?;
-    check_delivery(arm, wire, dns)?;
+    let shown = arm.delivery.check_handshake(wire, dns)?;
     match (arm.resumption, wire.resumption) {
-        (Asked::Full, Resumption::Full) => check_authentication(arm, wire, dns),
+        (Asked::Full, Resumption::Full) => check_authentication(arm, wire, shown),
         (Asked::Full, Resumption::Resumed) => {
             Err("resumed an earlier session, which the arm does not ask for".into())
         }
@@ -81,35 +79,6 @@ fn check_key_exchange(arm: &Arm, wire: &Wire) -> Result<(), String> {
     }
 }
 
-/// Whether hellos and certificates are what the record's outcome says.
-fn check_delivery(arm: &Arm, wire: &Wire, dns: &Dns) -> Result<(), String> {
-    let expected = match (&arm.delivery, dns.outcome) {
-        (None, None) => HelloDigest::None,
-        (None, Some(_)) => return Err("asked DNS, which the arm does not ask for".into()),
-        (Some(_), None) => return Err("does not say what became of its DNS record".into()),
-        (Some(_), Some(DeliveryOutcome::Used)) => HelloDigest::Echoed,
-        (Some(_), Some(DeliveryOutcome::Mismatch)) => HelloDigest::Contradicted,
-        (Some(_), Some(DeliveryOutcome::RefusedByServer)) => HelloDigest::Offered,
-        (Some(_), Some(_)) => HelloDigest::None,
-    };
-    if wire.hello_digest != expected {
-        return Err(format!(
-            "has hellos whose digests are {:?}, not {expected:?}",
-            wire.hello_digest
-        ));
-    }
-    match dns.certificate_bytes {
-        Some(bytes) if bytes != wire.bytes(Message::Certificate) => Err(format!(
-            "got a Certificate message of {} bytes, not {bytes}",
-            wire.bytes(Message::Certificate)
-        )),
-        None if arm.delivery.is_some() => {
-            Err("does not say what its Certificate message must have".into())
-        }
-        _ => Ok(()),
-    }
-}
-
 /// A connection without a request has no early data.
 fn check_early_data(row: &Row) -> Result<(), String> {
     match row.wire.early_data {
@@ -121,16 +90,13 @@ fn check_early_data(row: &Row) -> Result<(), String> {
     }
 }
 
-fn check_authentication(arm: &Arm, wire: &Wire, dns: &Dns) -> Result<(), String> {
-    match (&arm.chain, dns.outcome) {
-        // Its size was checked.
-        (ArmChain::Made(spec), Some(DeliveryOutcome::Used)) => {
-            check_signature(spec, wire.signature)?;
-        }
-        (ArmChain::Made(spec), _) => check_chain(spec, wire)?,
+fn check_authentication(arm: &Arm, wire: &Wire, shown: Certificates) -> Result<(), String> {
+    match (&arm.chain, shown) {
+        (ArmChain::Made(spec), Certificates::Rest) => check_signature(spec, wire.signature)?,
+        (ArmChain::Made(spec), Certificates::Whole) => check_chain(spec, wire)?,
         (ArmChain::Pem(_), _) => {}
     }
-    match (&arm.client_chain, wire.bytes(Message::ClientCertificate)) {
+    match (&arm.client_chain, wire.client_certificate_bytes()) {
         (None, 0) => Ok(()),
         (None, _) => Err("sent a client's chain, which the arm does not ask for".into()),
         (Some(_), 0) => Err("sent no client's chain".into()),
@@ -165,7 +131,7 @@ fn check_chain(spec: &ChainSpec, wire: &Wire) -> Result<(), String> {
             wire.certificates
         ));
     }
-    check_bytes(spec, wire.bytes(Message::Certificate))
+    check_bytes(spec, wire.certificate_bytes())
 }
 
 fn check_bytes(spec: &ChainSpec, certificate_bytes: u32) -> Result<(), String> {

@@ -42,7 +42,8 @@ pub use merged::{SampleKey, write_rows};
 pub use part::{Part, PartError, PartHeader, PartProblem, read_part, write_part};
 pub use pqtlsad::client::Outcome as DeliveryOutcome;
 pub use row::{
-    Dns, EarlyData, HelloDigest, Lateness, Outcome, Resumption, Row, TcpStats, Times, Wire,
+    Compression, Dns, EarlyData, HelloDigest, Lateness, Outcome, Resumption, Row, TcpStats, Times,
+    Wire,
 };
 pub use saved::{Moment, Saved, SavedError};
 pub use stats::{Estimate, Interval, Level, Percent};

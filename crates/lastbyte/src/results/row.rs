@@ -114,6 +114,10 @@ pub struct Wire {
     pub client_signature: Option<u16>,
     /// Certificates in the server's Certificate message.
     pub certificates: u32,
+    /// How the server's Certificate message was compressed, if it was.
+    pub compression: Option<Compression>,
+    /// How the client's was.
+    pub client_compression: Option<Compression>,
     /// Whether a pre-shared key was accepted.
     pub resumption: Resumption,
     /// What became of early data.
@@ -127,6 +131,31 @@ impl Wire {
     pub fn bytes(&self, message: Message) -> u32 {
         self.messages.get(message).unwrap_or(0)
     }
+
+    /// The server's Certificate message as it is uncompressed.
+    pub fn certificate_bytes(&self) -> u32 {
+        let compressed = self.compression;
+        compressed.map_or(self.bytes(Message::Certificate), |compressed| {
+            compressed.uncompressed_bytes
+        })
+    }
+
+    /// The client's, likewise; zero if there was none.
+    pub fn client_certificate_bytes(&self) -> u32 {
+        let compressed = self.client_compression;
+        compressed.map_or(self.bytes(Message::ClientCertificate), |compressed| {
+            compressed.uncompressed_bytes
+        })
+    }
+}
+
+/// How a Certificate message was compressed (RFC 8879, section 4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compression {
+    /// The algorithm (IANA code point).
+    pub algorithm: u16,
+    /// What the message has uncompressed, in bytes with its 4-byte handshake header.
+    pub uncompressed_bytes: u32,
 }
 
 /// What became of early data (RFC 8446, section 4.2.10).

@@ -399,7 +399,7 @@ fn summarise(
     let series = |metric: Metric, sample: Option<&Sample>| -> Series {
         look::series(metric, sample.into_iter().flat_map(|sample| &sample.rows))
     };
-    let uses_dns = experiment.arms.iter().any(|arm| arm.delivery.is_some());
+    let uses_dns = experiment.arms.iter().any(|arm| arm.delivery.asks_dns());
     let metrics: &[Metric] = match uses_dns {
         true => &Metric::ALL,
         false => &Metric::FROM_CONNECT,

@@ -147,6 +147,67 @@ mod checking {
         }
     }
 
+    /// What an arm makes of a handshake whose server compressed its certificates like this.
+    fn compressed(arm: &str, compression: Option<Compression>) -> Result<(), String> {
+        let (_, mut samples) = results(&[CLASSICAL, HYBRID], vec![cell("0%", "0B")], 3);
+        for row in &mut samples[1].rows {
+            row.wire.compression = compression;
+            if compression.is_some() {
+                row.wire.messages.set(Message::Certificate, Some(7000));
+            }
+        }
+        check(&arm.parse().unwrap(), &samples[1].rows)
+            .map_err(|what| what.replace("connection 0 ", ""))
+    }
+
+    #[test]
+    fn a_compressed_certificate_is_the_chain_that_it_was() {
+        const ARM: &str = "SecP256r1MLKEM768/ml-dsa-65:10929B/stack=rustls";
+        let arm = |keys: &str| format!("{ARM}/delivery=compressed{keys}");
+        let compression = |algorithm, uncompressed_bytes| {
+            Some(Compression {
+                algorithm,
+                uncompressed_bytes,
+            })
+        };
+        assert_eq!(compressed(&arm(""), compression(2, 10_929)), Ok(()));
+        let both = "/compression=zlib+zstd/client_compression=brotli+zstd";
+        assert_eq!(compressed(&arm(both), compression(3, 10_929)), Ok(()));
+        for (keys, compression, expected) in [
+            ("", None, "got its certificates uncompressed"),
+            (
+                "",
+                compression(2, 10_928),
+                "got a Certificate message of 10928 bytes, not 10929",
+            ),
+            (
+                "",
+                compression(1, 10_929),
+                "got its certificates compressed with zlib, which the arm does not ask for",
+            ),
+            (
+                both,
+                compression(2, 10_929),
+                "got its certificates compressed with brotli, which the arm does not ask for",
+            ),
+            (
+                "",
+                compression(4, 10_929),
+                "got its certificates compressed with 4, which the arm does not ask for",
+            ),
+        ] {
+            assert_eq!(
+                compressed(&arm(keys), compression),
+                Err(expected.to_owned())
+            );
+        }
+        let unasked = "got certificates compressed, which the arm does not ask for";
+        assert_eq!(
+            compressed(ARM, compression(2, 10_929)),
+            Err(unasked.to_owned())
+        );
+    }
+
     #[test]
     fn every_mismatch_is_told() {
         type Change = fn(&mut Row);
@@ -154,7 +215,7 @@ mod checking {
             (
                 HYBRID,
                 |row| row.wire.hello_digest = HelloDigest::Echoed,
-                "connection 2 has hellos whose digests are Echoed, not None",
+                "connection 2 said in its hellos what DNS delivered, which the arm does not ask for",
             ),
             (
                 HYBRID,

@@ -3,15 +3,14 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
 
-use lastbyte_link::{Bytes, UnitError, parse_duration};
+use lastbyte_link::{Bytes, UnitError};
 use lastbyte_pki::{ChainSpec, KeyAlgorithm, PaddedCertificate, PemFiles, Role, RootDelivery};
 use lastbyte_tls::{Resumption, StackName, UnknownGroup};
-use pqtlsad::Part;
 use thiserror::Error;
 
-use super::{Arm, ArmChain, DnsCache, DnsDelivery, EndEntity, Flush, RecordSize, mend};
+use super::delivery::SetError;
+use super::{Arm, ArmChain, Delivery, Flush, RecordSize, mend};
 
 /// The text is no arm.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -97,9 +96,16 @@ pub enum ArmProblem {
         /// What it can have.
         mend: String,
     },
-    /// Nothing comes from DNS.
-    #[error("{0}= is for certificates that come through DNS: add delivery=pqtls-ad")]
-    NotDelivered(&'static str),
+    /// The key is that of another delivery.
+    #[error("{key}= is for {subject}: add delivery={name}")]
+    OtherDelivery {
+        /// The key.
+        key: &'static str,
+        /// What it is for.
+        subject: &'static str,
+        /// The delivery that has it.
+        name: &'static str,
+    },
 }
 
 impl FromStr for Arm {
@@ -136,34 +142,8 @@ enum Setting {
     Flush,
     ClientHelloSplit,
     Delivery,
-    OfDelivery(DeliverySetting),
-}
-
-/// What DNS and the client that asks it can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum DeliverySetting {
-    From,
-    Dns,
-    ResolverRtt,
-    Grace,
-}
-
-impl DeliverySetting {
-    const ALL: [DeliverySetting; 4] = [
-        DeliverySetting::From,
-        DeliverySetting::Dns,
-        DeliverySetting::ResolverRtt,
-        DeliverySetting::Grace,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            DeliverySetting::From => "from",
-            DeliverySetting::Dns => "dns",
-            DeliverySetting::ResolverRtt => "resolver_rtt",
-            DeliverySetting::Grace => "grace",
-        }
-    }
+    /// A key that one delivery has.
+    OfDelivery(&'static str),
 }
 
 /// What a chain can have.
@@ -220,7 +200,7 @@ impl Setting {
         ];
         (ChainSetting::ALL.into_iter().map(Setting::Chain))
             .chain(others)
-            .chain(DeliverySetting::ALL.into_iter().map(Setting::OfDelivery))
+            .chain(Delivery::keys().map(Setting::OfDelivery))
             .chain(ChainSetting::ALL.into_iter().map(Setting::ClientChain))
             .collect()
     }
@@ -240,7 +220,7 @@ impl Setting {
             Setting::Flush => "flush",
             Setting::ClientHelloSplit => "client_hello_split",
             Setting::Delivery => "delivery",
-            Setting::OfDelivery(setting) => setting.name(),
+            Setting::OfDelivery(name) => name,
         }
     }
 
@@ -281,12 +261,12 @@ fn parse(text: &str) -> Result<Arm, ArmProblem> {
     }
     let delivery = options.iter().find(|(key, _)| *key == Setting::Delivery);
     if let Some((key, value)) = delivery {
-        arm.delivery = parse_delivery(*key, value)?;
+        arm.delivery = Delivery::named(value).map_err(|mend| key.refuse(value, mend))?;
     }
     for (key, value) in &options {
         set(&mut arm, *key, value)?;
     }
-    check_delivery(&arm)?;
+    (arm.delivery.check_arm(&arm)).map_err(ArmProblem::Impossible)?;
     // The client's is the server's unless it has a key of its own.
     if !options.iter().any(|(key, _)| *key == Setting::ClientStack) {
         arm.client_stack = arm.server_stack;
@@ -351,90 +331,22 @@ fn set(arm: &mut Arm, key: Setting, value: &str) -> Result<(), ArmProblem> {
             arm.client_hello_split =
                 Some(bytes.ok_or_else(|| key.refuse(value, "use 1B to 65535B"))?);
         }
-        Setting::OfDelivery(setting) => {
-            let delivery = arm.delivery.as_mut();
-            let delivery = delivery.ok_or(ArmProblem::NotDelivered(key.name()))?;
-            set_of_delivery(delivery, setting, key, value)?;
-        }
+        Setting::OfDelivery(_) => set_of_delivery(&mut arm.delivery, key, value)?,
     }
     Ok(())
 }
 
-/// None if the server sends its whole chain.
-fn parse_delivery(key: Setting, value: &str) -> Result<Option<DnsDelivery>, ArmProblem> {
-    const FULL: &str = "full";
-    if value == FULL {
-        return Ok(None);
-    }
-    let names = [FULL]
-        .into_iter()
-        .chain(EndEntity::ALL.map(EndEntity::name));
-    let end_entity = value
-        .parse()
-        .map_err(|_| key.refuse(value, mend(value, names)))?;
-    Ok(Some(DnsDelivery::new(end_entity)))
-}
-
-fn set_of_delivery(
-    delivery: &mut DnsDelivery,
-    setting: DeliverySetting,
-    key: Setting,
-    value: &str,
-) -> Result<(), ArmProblem> {
-    let duration =
-        || parse_duration(value).map_err(|_| key.refuse(value, "use a time such as 1ms"));
-    match setting {
-        DeliverySetting::From => {
-            let part = value.parse();
-            let refused = |_| key.refuse(value, mend(value, Part::ALL.map(Part::name)));
-            delivery.from = Some(part.map_err(refused)?);
-        }
-        DeliverySetting::Dns => {
-            let names = DnsCache::ALL.map(DnsCache::name);
-            let cache = value.parse();
-            delivery.cache = cache.map_err(|_| key.refuse(value, mend(value, names)))?;
-        }
-        DeliverySetting::ResolverRtt => {
-            const LONGEST: Duration = Duration::from_secs(5);
-            let rtt = duration()?;
-            // Unbound and its client would ask again.
-            if rtt > LONGEST {
-                return Err(key.refuse(value, "use 0ms to 5s"));
-            }
-            delivery.resolver_rtt = rtt;
-        }
-        DeliverySetting::Grace => delivery.grace = duration()?,
-    }
-    Ok(())
-}
-
-/// Whether what the arm asks for goes with certificates that come through DNS.
-fn check_delivery(arm: &Arm) -> Result<(), ArmProblem> {
-    let Some(delivery) = &arm.delivery else {
-        return Ok(());
-    };
-    let impossible = |what: &str| Err(ArmProblem::Impossible(what.to_owned()));
-    match (delivery.end_entity, delivery.from) {
-        (EndEntity::Sent, Some(Part::EndEntity)) => {
-            return impossible(
-                "TLS 1.3 has no empty Certificate message: with from=end-entity, \
-                 use delivery=pqtls-ad-raw-key",
-            );
-        }
-        (EndEntity::RawKey | EndEntity::Carrier, Some(Part::Root | Part::Intermediate)) => {
-            return impossible(
-                "a raw key or a carrier stands for the end-entity certificate: \
-                 leave from= out, or use delivery=pqtls-ad",
-            );
-        }
-        _ => {}
-    }
-    if arm.resumption != Resumption::Full {
-        return impossible(
-            "a resumed session has no certificates that DNS could deliver: leave resume= out",
-        );
-    }
-    Ok(())
+fn set_of_delivery(delivery: &mut Delivery, key: Setting, value: &str) -> Result<(), ArmProblem> {
+    delivery
+        .set(key.name(), value)
+        .map_err(|error| match error {
+            SetError::Value(mend) => key.refuse(value, mend),
+            SetError::NotIts { subject, name } => ArmProblem::OtherDelivery {
+                key: key.name(),
+                subject,
+                name,
+            },
+        })
 }
 
 /// `key` is how it is written.

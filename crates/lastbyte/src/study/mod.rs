@@ -22,7 +22,8 @@ pub use arm::{ArmError, ArmProblem};
 pub use blocks::{BlockId, Size};
 pub use cell::{Work, distinctions};
 pub use connections::{Connections, ConnectionsError, Precision, PrecisionError, Until};
-pub use delivery::{DnsCache, DnsDelivery, EndEntity};
+pub(crate) use delivery::Certificates;
+pub use delivery::{Compressed, Delivery, DnsCache, EndEntity, PqtlsAd, check_comparison};
 pub use distribution::{DistributionError, load_distribution};
 pub use figure::{Beside, Figure, Plot};
 pub use file::{StudyError, StudyProblem};
@@ -77,8 +78,8 @@ pub struct Arm {
     pub flush: Flush,
     /// The first part of the ClientHello that leaves in a `write` of its own, in bytes.
     pub client_hello_split: Option<u16>,
-    /// What comes through DNS; without it, the server sends its whole chain.
-    pub delivery: Option<DnsDelivery>,
+    /// How the client gets the server's chain.
+    pub delivery: Delivery,
 }
 
 impl Arm {
@@ -99,7 +100,7 @@ impl Arm {
             max_cert_list: None,
             flush: Flush::default(),
             client_hello_split: None,
-            delivery: None,
+            delivery: Delivery::Full,
         }
     }
 }

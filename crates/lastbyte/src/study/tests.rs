@@ -567,20 +567,23 @@ fn certificates_come_through_dns_as_an_arm_says() {
         let arm: Arm = format!("MLKEM768/ml-dsa-65/{text}").parse().unwrap();
         arm.delivery
     };
-    assert_eq!(delivery("delivery=full"), None);
-    let usual = DnsDelivery {
+    assert_eq!(delivery("delivery=full"), Delivery::Full);
+    let usual = PqtlsAd {
         end_entity: EndEntity::Sent,
         from: None,
         cache: DnsCache::Cached,
         resolver_rtt: Duration::ZERO,
         grace: Duration::ZERO,
     };
-    assert_eq!(delivery("delivery=pqtls-ad"), Some(usual.clone()));
+    assert_eq!(
+        delivery("delivery=pqtls-ad"),
+        Delivery::PqtlsAd(usual.clone())
+    );
     // Keys may stand before what they are of.
     let all = "dns=cold/grace=5ms/delivery=pqtls-ad/from=root/resolver_rtt=1ms";
     assert_eq!(
         delivery(all),
-        Some(DnsDelivery {
+        Delivery::PqtlsAd(PqtlsAd {
             from: Some(Part::Root),
             cache: DnsCache::Cold,
             resolver_rtt: Duration::from_millis(1),
@@ -590,7 +593,7 @@ fn certificates_come_through_dns_as_an_arm_says() {
     );
     assert_eq!(
         delivery("delivery=pqtls-ad-raw-key/from=end-entity"),
-        Some(DnsDelivery {
+        Delivery::PqtlsAd(PqtlsAd {
             end_entity: EndEntity::RawKey,
             from: Some(Part::EndEntity),
             ..usual

@@ -13,7 +13,7 @@ use crate::results::{
     CpuCosts, Dataset, FolderError, Metric, Outcome, Row, Sample, Saved, SavedError, Validity,
     Wire, expected,
 };
-use crate::study::{Arm, Cell, CpuTime, DnsDelivery, Gso, RecordSize, Tso};
+use crate::study::{Arm, Cell, CpuTime, Delivery, Gso, RecordSize, Tso};
 
 /// What results of flight arithmetic are called, and their engine.
 const ARITHMETIC: &str = "arithmetic";
@@ -237,8 +237,7 @@ impl SampleTimes {
             times.add(times_of(row), &row.wire);
         }
         // Arithmetic knows nothing of waiting for a record.
-        let waits = |delivery: &DnsDelivery| !delivery.grace.is_zero();
-        if arm.delivery.as_ref().is_some_and(waits) {
+        if matches!(&arm.delivery, Delivery::PqtlsAd(delivery) if !delivery.grace.is_zero()) {
             times.wire = None;
         }
         times

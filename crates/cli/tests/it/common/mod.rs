@@ -12,8 +12,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use lastbyte::lab::{LiveEngine, PreparedArm, Progress, Run};
-use lastbyte::study::{Cell, Experiment};
+use lastbyte::lab::{self, LiveEngine, PreparedArm, Run, Runner, Watcher};
+use lastbyte::results::Environment;
+use lastbyte::study::{Cell, Experiment, Study};
 use lastbyte_link::{Bytes, Link};
 use lastbyte_pki::Store;
 use serde_json::Value;
@@ -166,18 +167,24 @@ pub(crate) fn measure(arm: PreparedArm, cell: Cell, connections: u32, timeout: D
         timeout,
         ..Experiment::new(vec![arm.arm.clone()], vec![cell], connections)
     };
-    let arms = [arm];
-    let interrupt = AtomicBool::new(false);
-    LiveEngine::new(&experiment, &arms, &interrupt, &Silent)
-        .run()
-        .unwrap()
+    let mut study = Study::single("test", experiment);
+    study.text = study.to_toml();
+    let run = lab::run_in_passing(&Runner {
+        study: &study,
+        engine: &LiveEngine::new(Environment::default()),
+        arms: &[arm],
+        interrupt: &AtomicBool::new(false),
+        watcher: &Silent,
+    });
+    run.unwrap()
 }
 
 struct Silent;
 
-impl Progress for Silent {
+impl Watcher for Silent {
     fn expect(&self, _: Duration) {}
     fn advance(&self, _: Duration) {}
+    fn warn(&self, _: &str) {}
 }
 
 /// Where a file of a folder is.

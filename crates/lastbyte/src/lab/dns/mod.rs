@@ -5,9 +5,6 @@
 //! resolver that is kept open. The resolver asks the name server across the same kind of link as
 //! connections have, from an address of its own.
 
-mod lookup;
-mod poison;
-mod prepared;
 mod resolver;
 mod servers;
 mod zone;
@@ -18,10 +15,9 @@ use std::time::Duration;
 
 use pqtlsad::record::Fragment;
 
-pub(super) use lookup::{Delivery, FIRST, Step};
-pub use prepared::PreparedDelivery;
-pub(super) use prepared::of_stack;
-pub(super) use resolver::{Answer as ResolverAnswer, Question, Resolver};
+pub(super) use resolver::{
+    Answer as ResolverAnswer, FIRST, Question, Resolver, address as resolved_address,
+};
 pub use servers::find_programs;
 pub(super) use servers::{Servers, Sides, start};
 

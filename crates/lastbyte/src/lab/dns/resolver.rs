@@ -19,7 +19,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::socket::{SockaddrIn, connect};
 use pqtlsad::record::{RecordType, owner};
 
-use super::{DnsError, FIRST, Published};
+use super::{DnsError, Published};
 use crate::lab::endpoint::open_socket;
 use crate::lab::sys;
 use crate::study::{Congestion, DnsCache};
@@ -34,6 +34,9 @@ pub(in crate::lab) enum Question {
     /// A fragment of its record.
     Fragment(u8),
 }
+
+/// What is asked before anything is known.
+pub(in crate::lab) const FIRST: [Question; 2] = [Question::Address, Question::Fragment(0)];
 
 /// An answer.
 #[derive(Debug)]
@@ -247,7 +250,7 @@ fn begin(address: SocketAddrV4, epoll: &Epoll) -> io::Result<TcpStream> {
 }
 
 /// The address in an A record's RDATA.
-pub(super) fn address(rdata: &[u8]) -> Option<Ipv4Addr> {
+pub(in crate::lab) fn address(rdata: &[u8]) -> Option<Ipv4Addr> {
     let octets: [u8; 4] = rdata.try_into().ok()?;
     Some(octets.into())
 }

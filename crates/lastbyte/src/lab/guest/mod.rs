@@ -24,8 +24,10 @@ use nix::sys::reboot::{RebootMode, reboot};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::connection::Exchange;
-use super::live::{self, LiveEngine, Silent};
+use super::exchange::Exchange;
+use super::live::{Pace, Rig};
+use super::luck::link_seed;
+use super::row::row;
 use super::shortcuts::Shortcuts;
 use super::starts::{self, Starts};
 use super::{LabError, PreparedArm};
@@ -218,7 +220,7 @@ fn over_netem(
     arm: &PreparedArm,
     cpu: CpuCosts,
 ) -> Result<Vec<Row>, LabError> {
-    let seed = live::link_seed(experiment.seed, &cell.link);
+    let seed = link_seed(experiment.seed, &cell.link);
     let mut network = network::Network::new(cell, seed)?;
     let load = serial::Load {
         stack: arm.stack.as_ref(),
@@ -236,7 +238,7 @@ fn over_netem(
     Ok(finished
         .into_iter()
         .zip(job.connections.clone())
-        .map(|(finished, index)| live::row(finished, index, job.id.block, Duration::ZERO))
+        .map(|(finished, index)| row(finished, index, job.id.block, Duration::ZERO))
         .collect())
 }
 
@@ -249,9 +251,13 @@ fn over_emulator(
     cpu: CpuCosts,
 ) -> Result<Vec<Row>, LabError> {
     let interrupt = AtomicBool::new(false);
-    LiveEngine::new(experiment, std::slice::from_ref(arm), &interrupt, &Silent)
-        .in_virtual_time(cpu, job.shortcuts, Path::new(DNS_MOUNT))
-        .block_alone(cell, arm, job.id.block, job.connections.clone())
+    let rig = Rig::new(experiment, cell, arm, &interrupt).in_virtual_time(
+        cpu,
+        job.shortcuts,
+        Path::new(DNS_MOUNT),
+    );
+    let block = rig.block(job.id.block, job.connections.clone(), Pace::ALONE)?;
+    Ok(block.map_or_else(Vec::new, |block| block.rows))
 }
 
 /// How long a link may hold packets at most: the longest delay, and a full queue before it.

@@ -19,11 +19,12 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{self, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
 use super::network::Network;
-use crate::lab::connection::{Exchange, Finished, Input, Pair, SCRATCH, spend};
-use crate::lab::dns::{
-    self, Delivery, FIRST, PreparedDelivery, Question, Resolver, ResolverAnswer, Sides,
-};
+use crate::lab::channel::{Input, SCRATCH, TcpChannel};
+use crate::lab::connection::{Finished, KernelClock, Pair, spend};
+use crate::lab::delivery::{Lookup, PreparedDelivery};
+use crate::lab::dns::{self, FIRST, Question, Resolver, ResolverAnswer, Sides};
 use crate::lab::endpoint::{client_socket_address, listen_on, open_socket, server_socket_address};
+use crate::lab::exchange::{Exchange, Turn};
 use crate::lab::shared::Shared;
 use crate::lab::shortcuts::Shortcuts;
 use crate::lab::starts::{self, Starts};
@@ -135,13 +136,13 @@ impl Endpoints<'_> {
     fn connection(&mut self, slot: u32) -> Result<Finished, LabError> {
         let index = self.load.connections.start + slot;
         let deadline = sys::now() + self.load.timeout;
-        let (server, delivery) = match self.load.dns {
+        let (server, lookup) = match self.load.dns {
             None => (SERVER_ADDRESS, None),
             Some((prepared, _)) => {
-                let mut delivery = Delivery::new(prepared, self.load.stack, sys::now());
-                match self.look_up(slot, index, &mut delivery, deadline)? {
-                    Ok(server) => (server, Some(delivery)),
-                    Err(outcome) => return Ok(Finished::unconnected(outcome, delivery)),
+                let mut lookup = Lookup::new(prepared, self.load.stack, sys::now());
+                match self.look_up(slot, index, &mut lookup, deadline)? {
+                    Ok(server) => (server, Some(lookup)),
+                    Err(outcome) => return Ok(Finished::unconnected(outcome, lookup)),
                 }
             }
         };
@@ -161,7 +162,8 @@ impl Endpoints<'_> {
         self.watch(&client, CLIENT)?;
         let started = sys::now();
         let connecting = connect(client.as_raw_fd(), &server_socket_address(server));
-        let mut pair = Pair::new(started, exchange, client, tls, delivery);
+        let channel = Box::new(TcpChannel::new(client, tls, exchange.flush));
+        let mut pair = Pair::new(started, exchange, channel, lookup);
         let outcome = match connecting {
             Ok(()) | Err(Errno::EINPROGRESS) => self.drive(slot, &mut pair, deadline)?,
             Err(error) => Outcome::Failed(format!("client: connect: {error}")),
@@ -174,18 +176,18 @@ impl Endpoints<'_> {
         &mut self,
         slot: u32,
         index: u32,
-        delivery: &mut Delivery<'_>,
+        lookup: &mut Lookup<'_>,
         deadline: Time,
     ) -> Result<Result<Ipv4Addr, Outcome>, LabError> {
-        let name = delivery.name_of(index);
+        let name = lookup.name_of(index);
         if let Some(resolver) = &mut self.resolver {
             resolver.ask(slot, &name, &FIRST)?;
         }
         self.wake_at(deadline)?;
         let mut events = [EpollEvent::empty(); 1];
         loop {
-            self.take_answers(slot, &mut |answer| delivery.take(answer, sys::now()))?;
-            match delivery.address() {
+            self.take_answers(slot, &mut |answer| lookup.take(answer, sys::now()))?;
+            match lookup.address() {
                 Some(Ok(address)) => return Ok(Ok(address)),
                 Some(Err(reason)) => return Ok(Err(Outcome::Failed(format!("DNS: {reason}")))),
                 None if sys::now() >= deadline => return Ok(Err(Outcome::TimedOut)),
@@ -253,12 +255,17 @@ impl Endpoints<'_> {
                     DEADLINE | CLIENT => Side::Client,
                     _ => Side::Server,
                 };
-                let hold = || self.alone.hold(0, end);
                 let input = match event.data() {
                     DEADLINE | RESOLVER => Input::Open,
                     _ => self.load.shortcuts.input(Input::of(event.events())),
                 };
-                if let Some(outcome) = pair.ready(end, input, &mut self.scratch, &hold) {
+                let turn = Turn {
+                    input,
+                    scratch: &mut self.scratch,
+                    hold: &|| self.alone.hold(0, end),
+                    clock: &KernelClock,
+                };
+                if let Some(outcome) = pair.ready(end, turn) {
                     return Ok(outcome);
                 }
             }
@@ -287,7 +294,9 @@ impl Endpoints<'_> {
         stream.set_nonblocking(true).map_err(LabError::Socket)?;
         self.watch(&stream, SERVER)?;
         spend(self.load.exchange.cpu.server_setup);
-        pair.accepted(stream, self.load.stack.server().map_err(LabError::Stack)?);
+        let tls = self.load.stack.server().map_err(LabError::Stack)?;
+        let flush = self.load.exchange.flush;
+        pair.accepted(Box::new(TcpChannel::new(stream, tls, flush)));
         Ok(())
     }
 

@@ -117,7 +117,7 @@ struct Ears {
     warnings: Mutex<Vec<String>>,
 }
 
-impl Progress for Ears {
+impl Watcher for Ears {
     fn expect(&self, total: Duration) {
         *lock(&self.expected) = total;
     }
@@ -125,9 +125,7 @@ impl Progress for Ears {
     fn advance(&self, part: Duration) {
         *lock(&self.advanced) += part;
     }
-}
 
-impl Watcher for Ears {
     fn warn(&self, line: &str) {
         lock(&self.warnings).push(line.to_owned());
     }

@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use super::*;
 use crate::results::fixtures::{self, CLASSICAL, HYBRID, cell};
 use crate::results::{
-    DeliveryOutcome, Dns, EarlyData, HelloDigest, Lateness, Outcome, Resumption, TcpStats, Times,
-    Wire,
+    Compression, DeliveryOutcome, Dns, EarlyData, HelloDigest, Lateness, Outcome, Resumption,
+    TcpStats, Times, Wire,
 };
 
 const ID: BlockId = BlockId {
@@ -285,7 +285,7 @@ fn wire() -> impl Strategy<Value = Wire> {
     };
     let resumption = prop_oneof![Just(Resumption::Full), Just(Resumption::Resumed)];
     (
-        any::<[u32; 20]>(),
+        any::<[u32; 22]>(),
         code_point(names::group),
         code_point(names::cipher_suite),
         [0, 1].map(|_| code_point(names::signature_scheme)),
@@ -320,8 +320,18 @@ fn wire() -> impl Strategy<Value = Wire> {
                 resumption,
                 early_data,
                 hello_digest,
+                compression: compression(sizes[20]),
+                client_compression: compression(sizes[21]),
             },
         )
+}
+
+/// None, an algorithm with a name or one without.
+fn compression(number: u32) -> Option<Compression> {
+    (number % 3 > 0).then_some(Compression {
+        algorithm: (number % 5) as u16,
+        uncompressed_bytes: number,
+    })
 }
 
 fn tcp() -> impl Strategy<Value = TcpStats> {

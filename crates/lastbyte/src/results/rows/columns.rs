@@ -5,15 +5,15 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use lastbyte_link::{Direction, Rate};
-use lastbyte_tls::names;
 use lastbyte_tls::observer::Message;
+use lastbyte_tls::{CertificateCompression, names};
 
 use super::{Batch, Column, Connection, Kind, Presence, Restore, Source, Value};
 use crate::results::check::{cipher_suite_name, group_name, signature_name};
 use crate::results::{
-    DeliveryOutcome, EarlyData, HelloDigest, Outcome, Resumption, Row, Validity, Wire,
+    Compression, DeliveryOutcome, EarlyData, HelloDigest, Outcome, Resumption, Row, Validity, Wire,
 };
-use crate::study::{Arm, Cell, Emulation, Parameter, ParameterColumn, ParameterValue, RecordSize};
+use crate::study::{Cell, Emulation, Parameter, ParameterColumn, ParameterValue, RecordSize};
 
 /// All columns, in their order.
 pub static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| {
@@ -236,8 +236,8 @@ const OTHERS: &[Column] = &[
     .restored(|row, value| set(&mut row.dns.record, value)),
     text(
         "delivery",
-        "how certificates come: `full`, all from the server, or a way through DNS",
-        |c| delivery(c.batch.arm).into(),
+        "how certificates come: `full`, all from the server, `compressed`, or a way through DNS",
+        |c| c.batch.arm.delivery.name().into(),
     ),
     text(
         "delivery_outcome",
@@ -287,6 +287,34 @@ const OTHERS: &[Column] = &[
         };
         Some(())
     }),
+    text(
+        "certificate_compression",
+        "what the server's Certificate message was compressed with: `zlib`, `brotli` or `zstd`",
+        |c| c.row.wire.compression.map(compression_name).into(),
+    )
+    .optional()
+    .restored(|row, value| restore_algorithm(&mut row.wire.compression, value)),
+    whole(
+        "uncompressed_certificate_bytes",
+        "what the server's Certificate message has uncompressed, with its 4-byte header",
+        |c| uncompressed(c.row.wire.compression),
+    )
+    .optional()
+    .restored(|row, value| restore_uncompressed(&mut row.wire.compression, value)),
+    text(
+        "client_certificate_compression",
+        "what the client's Certificate message was compressed with",
+        |c| c.row.wire.client_compression.map(compression_name).into(),
+    )
+    .optional()
+    .restored(|row, value| restore_algorithm(&mut row.wire.client_compression, value)),
+    whole(
+        "uncompressed_client_certificate_bytes",
+        "what the client's Certificate message has uncompressed, with its 4-byte header",
+        |c| uncompressed(c.row.wire.client_compression),
+    )
+    .optional()
+    .restored(|row, value| restore_uncompressed(&mut row.wire.client_compression, value)),
 ];
 
 /// The columns after those of messages.
@@ -707,10 +735,29 @@ fn cpu(batch: &Batch<'_>) -> Value<'static> {
     }
 }
 
-fn delivery(arm: &Arm) -> &'static str {
-    arm.delivery
-        .as_ref()
-        .map_or("full", |delivery| delivery.end_entity.name())
+fn uncompressed(compression: Option<Compression>) -> Value<'static> {
+    let bytes = compression.map(|compression| compression.uncompressed_bytes);
+    bytes.into()
+}
+
+fn compression_name(compression: Compression) -> String {
+    let known = CertificateCompression::of_code_point(compression.algorithm);
+    known.map_or(compression.algorithm.to_string(), |known| known.to_string())
+}
+
+fn restore_algorithm(compression: &mut Option<Compression>, value: Value<'_>) -> Option<()> {
+    let text = value.text()?;
+    let known = text.parse().map(CertificateCompression::code_point);
+    let algorithm = known.or_else(|_| text.parse()).ok()?;
+    compression.get_or_insert_default().algorithm = algorithm;
+    Some(())
+}
+
+fn restore_uncompressed(compression: &mut Option<Compression>, value: Value<'_>) -> Option<()> {
+    set(
+        &mut compression.get_or_insert_default().uncompressed_bytes,
+        value,
+    )
 }
 
 fn record_size(size: RecordSize) -> Value<'static> {

@@ -1,10 +1,15 @@
-//! What DNS delivers of an arm's chain.
+//! PQTLS-AD: what DNS delivers of an arm's chain.
+
+mod lookup;
+mod poison;
+
+pub(in crate::lab) use lookup::Lookup;
 
 use std::time::{Duration, SystemTime};
 
 use lastbyte_pki::Chain;
 use lastbyte_tls::observer::Message;
-use lastbyte_tls::{Delivery, Stack, handshake_between};
+use lastbyte_tls::{self as tls, Stack, handshake_between};
 use openssl::x509::store::{X509Store, X509StoreBuilder};
 use pqtlsad::client::Outcome;
 use pqtlsad::flight::{InitialWindow, Plan};
@@ -12,17 +17,37 @@ use pqtlsad::record::{Delivered, split};
 use pqtlsad::validate::{Algorithms, Offer, Trust, validate};
 use pqtlsad::{Part, server};
 
-use super::{Published, poison};
-use crate::study::{Arm, DnsCache, DnsDelivery, EndEntity};
+use super::Mechanism;
+use crate::lab::dns::Published;
+use crate::study::{Arm, DnsCache, EndEntity, PqtlsAd};
+
+impl Mechanism for PqtlsAd {
+    fn asked(&self) -> tls::Delivery {
+        use pqtlsad::openssl::EndEntity as Proof;
+        tls::Delivery::PqtlsAd(match self.end_entity {
+            EndEntity::Sent | EndEntity::RawKey => Proof::RawPublicKey,
+            EndEntity::Carrier => Proof::Carrier,
+        })
+    }
+
+    fn prepare(
+        &self,
+        arm: &Arm,
+        chain: &Chain,
+        stack: &dyn Stack,
+    ) -> Result<Option<PreparedDelivery>, String> {
+        PreparedDelivery::new(arm, self, chain, stack).map(Some)
+    }
+}
 
 /// An arm's chain, in part in DNS.
 pub struct PreparedDelivery {
     /// What is in DNS.
     pub(crate) published: Published,
     /// What clients trust.
-    pub(super) anchors: X509Store,
+    anchors: X509Store,
     /// How long a client that is connected waits for the record.
-    pub(super) grace: Duration,
+    grace: Duration,
     /// What a client has that got it.
     offer: Offer,
     /// Bytes of the Certificate message without and with DNS.
@@ -35,9 +60,9 @@ impl PreparedDelivery {
     /// # Errors
     ///
     /// Why that can't be, in one line with the mend.
-    pub(crate) fn new(
+    fn new(
         arm: &Arm,
-        delivery: &DnsDelivery,
+        delivery: &PqtlsAd,
         chain: &Chain,
         stack: &dyn Stack,
     ) -> Result<Self, String> {
@@ -117,16 +142,6 @@ impl PreparedDelivery {
         } else {
             whole
         }
-    }
-}
-
-/// How the stack of an arm is to deliver.
-pub(in crate::lab) fn of_stack(arm: &Arm) -> Delivery {
-    use pqtlsad::openssl::EndEntity as Proof;
-    match arm.delivery.as_ref().map(|delivery| delivery.end_entity) {
-        None => Delivery::Full,
-        Some(EndEntity::Sent | EndEntity::RawKey) => Delivery::PqtlsAd(Proof::RawPublicKey),
-        Some(EndEntity::Carrier) => Delivery::PqtlsAd(Proof::Carrier),
     }
 }
 

@@ -6,19 +6,17 @@ use std::time::{Duration, SystemTime};
 use domain::base::iana::OptRcode;
 use lastbyte_link::Time;
 use lastbyte_tls::{Connection, Stack, TlsError};
-use pqtlsad::client::{Decision, Fallback, Lookup, Outcome, Race};
+use pqtlsad::client::{Decision, Fallback, Lookup as LookedUp, Outcome, Race};
 use pqtlsad::record::{Assembly, Fragment, RecordType};
-use pqtlsad::validate::{Algorithms, Offer, Trust, choose};
+use pqtlsad::validate::{Algorithms, Trust, choose};
 
 use super::PreparedDelivery;
-use super::resolver::{Answer, Question, address};
+use crate::lab::dns::{Question, ResolverAnswer as Answer, resolved_address};
+use crate::lab::exchange::{Source, Step};
 use crate::results::Dns;
 
-/// What is asked before anything is known.
-pub(in crate::lab) const FIRST: [Question; 2] = [Question::Address, Question::Fragment(0)];
-
 /// What DNS delivers to one connection. Times are since it asked.
-pub(in crate::lab) struct Delivery<'a> {
+pub(in crate::lab) struct Lookup<'a> {
     arm: &'a PreparedDelivery,
     stack: &'a dyn Stack,
     asked: Time,
@@ -42,17 +40,7 @@ enum Sent {
     Plain(Fallback),
 }
 
-/// What a client that is connected does.
-pub(in crate::lab) enum Step {
-    /// It waits for the record until then.
-    Wait(Time),
-    /// It sends this connection's ClientHello.
-    Offer(Box<dyn Connection>),
-    /// It sends that of plain TLS.
-    Plain,
-}
-
-impl<'a> Delivery<'a> {
+impl<'a> Lookup<'a> {
     /// Of a client that asks [`FIRST`] at `asked`.
     pub(in crate::lab) fn new(
         arm: &'a PreparedDelivery,
@@ -116,7 +104,7 @@ impl<'a> Delivery<'a> {
     }
 
     /// What the whole record is good for.
-    fn offer(&self, assembly: Assembly) -> Lookup {
+    fn offer(&self, assembly: Assembly) -> LookedUp {
         let trust = Trust {
             anchors: &self.arm.anchors,
             at: SystemTime::now(),
@@ -125,7 +113,7 @@ impl<'a> Delivery<'a> {
         choose(assembly.finish(), &self.arm.published.name, &trust)
     }
 
-    fn looked_up(&mut self, lookup: Lookup, at: Duration) {
+    fn looked_up(&mut self, lookup: LookedUp, at: Duration) {
         self.assembly = None;
         self.record.get_or_insert(at);
         self.race.looked_up(lookup);
@@ -139,31 +127,6 @@ impl<'a> Delivery<'a> {
     /// Whether DNS has said all that it says.
     pub(in crate::lab) fn is_answered(&self) -> bool {
         self.address.is_some() && self.record.is_some()
-    }
-
-    /// TCP is established.
-    pub(in crate::lab) fn connected(&mut self, now: Time) {
-        self.race.connected(now.since(self.asked));
-    }
-
-    /// What a client that is connected does at `now`.
-    pub(in crate::lab) fn decide(&mut self, now: Time) -> Result<Step, TlsError> {
-        match self.race.decide(now.since(self.asked)) {
-            Decision::Connecting => Ok(Step::Wait(now)),
-            Decision::Wait(until) => Ok(Step::Wait(self.asked + until)),
-            Decision::Plain(fallback) => {
-                self.sent = Sent::Plain(fallback);
-                Ok(Step::Plain)
-            }
-            Decision::Offer(offer) => {
-                self.sent = Sent::Offer;
-                self.connect(&offer).map(Step::Offer)
-            }
-        }
-    }
-
-    fn connect(&self, offer: &Offer) -> Result<Box<dyn Connection>, TlsError> {
-        self.stack.offering_client(offer)
     }
 
     /// What a row says of it. `client` is the connection's, if it was established.
@@ -184,6 +147,27 @@ impl<'a> Delivery<'a> {
             outcome,
             reason,
             certificate_bytes: outcome.map(|outcome| self.arm.certificate_bytes(outcome)),
+        }
+    }
+}
+
+impl Source for Lookup<'_> {
+    fn connected(&mut self, now: Time) {
+        self.race.connected(now.since(self.asked));
+    }
+
+    fn decide(&mut self, now: Time) -> Result<Step, TlsError> {
+        match self.race.decide(now.since(self.asked)) {
+            Decision::Connecting => Ok(Step::Wait(now)),
+            Decision::Wait(until) => Ok(Step::Wait(self.asked + until)),
+            Decision::Plain(fallback) => {
+                self.sent = Sent::Plain(fallback);
+                Ok(Step::Plain)
+            }
+            Decision::Offer(offer) => {
+                self.sent = Sent::Offer;
+                self.stack.offering_client(&offer).map(Step::Offer)
+            }
         }
     }
 }
@@ -214,7 +198,7 @@ fn add(assembly: &mut Assembly, records: &Result<Vec<Vec<u8>>, OptRcode>) -> Res
 fn known_address(records: &Result<Vec<Vec<u8>>, OptRcode>) -> Result<Ipv4Addr, String> {
     match records {
         Ok(records) => {
-            let mut addresses = records.iter().filter_map(|rdata| address(rdata));
+            let mut addresses = records.iter().filter_map(|rdata| resolved_address(rdata));
             addresses
                 .next()
                 .ok_or_else(|| "the name has no address".to_owned())

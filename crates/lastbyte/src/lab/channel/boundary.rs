@@ -5,7 +5,7 @@ const HEADER: usize = 5;
 
 /// Follows the records in a stream of bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct RecordBoundary {
+pub(super) struct RecordBoundary {
     header: [u8; HEADER],
     /// Bytes of the current record that were seen, its header included.
     seen: usize,
@@ -13,7 +13,7 @@ pub(crate) struct RecordBoundary {
 
 impl RecordBoundary {
     /// The stream goes on with `bytes`.
-    pub(crate) fn pass(&mut self, mut bytes: &[u8]) {
+    pub(super) fn pass(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let (part, rest) = bytes.split_at(self.missing().min(bytes.len()));
             for (to, from) in self.header.iter_mut().skip(self.seen).zip(part) {
@@ -28,13 +28,13 @@ impl RecordBoundary {
     }
 
     /// Bytes of the current record that were seen.
-    pub(crate) fn seen(&self) -> usize {
+    pub(super) fn seen(&self) -> usize {
         self.seen
     }
 
     /// At least so many bytes must come before another record is complete: what the current
     /// record lacks, or what its header lacks.
-    pub(crate) fn missing(&self) -> usize {
+    pub(super) fn missing(&self) -> usize {
         let whole = if self.seen < HEADER {
             HEADER
         } else {

@@ -1,0 +1,63 @@
+//! How the laboratory delivers a server's chain as an arm says: a file for each way that
+//! [`study::Delivery`](crate::study::Delivery) has.
+
+mod compressed;
+mod pqtls_ad;
+
+pub(super) use pqtls_ad::Lookup;
+pub use pqtls_ad::PreparedDelivery;
+
+use lastbyte_pki::Chain;
+use lastbyte_tls::{self as tls, Stack};
+
+use crate::study::{Arm, Delivery};
+
+/// What a delivery does.
+trait Mechanism {
+    /// What both stacks are asked for.
+    fn asked(&self) -> tls::Delivery;
+
+    /// What clients get before their ClientHello, if they get anything.
+    ///
+    /// # Errors
+    ///
+    /// Why that can't be, in one line with the mend.
+    fn prepare(
+        &self,
+        arm: &Arm,
+        chain: &Chain,
+        stack: &dyn Stack,
+    ) -> Result<Option<PreparedDelivery>, String> {
+        let _ = (arm, chain, stack);
+        Ok(None)
+    }
+}
+
+fn mechanism(delivery: &Delivery) -> Option<&dyn Mechanism> {
+    match delivery {
+        Delivery::Full => None,
+        Delivery::PqtlsAd(delivery) => Some(delivery),
+        Delivery::Compressed(delivery) => Some(delivery),
+    }
+}
+
+/// What the stacks of an arm are asked for.
+pub(super) fn asked(arm: &Arm) -> tls::Delivery {
+    mechanism(&arm.delivery).map_or(tls::Delivery::Full, Mechanism::asked)
+}
+
+/// What the clients of an arm get before their ClientHello, if they get anything.
+///
+/// # Errors
+///
+/// Why that can't be, in one line with the mend.
+pub(super) fn prepare(
+    arm: &Arm,
+    chain: &Chain,
+    stack: &dyn Stack,
+) -> Result<Option<PreparedDelivery>, String> {
+    match mechanism(&arm.delivery) {
+        Some(mechanism) => mechanism.prepare(arm, chain, stack),
+        None => Ok(None),
+    }
+}

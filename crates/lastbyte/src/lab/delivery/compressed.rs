@@ -1,0 +1,12 @@
+//! Certificate compression, which the stacks do by themselves.
+
+use lastbyte_tls as tls;
+
+use super::Mechanism;
+use crate::study::Compressed;
+
+impl Mechanism for Compressed {
+    fn asked(&self) -> tls::Delivery {
+        tls::Delivery::Compressed(self.of_both())
+    }
+}

@@ -1,0 +1,35 @@
+//! What a connection may take, before any was measured.
+
+use std::time::Duration;
+
+use super::runner::Job;
+use super::{row, sys};
+use crate::results::Wire;
+
+/// One handshake of a job in memory.
+pub(super) struct HandshakeTrial {
+    /// What it took both ends.
+    pub(super) cpu: Duration,
+    /// About how many packets a connection takes.
+    pub(super) packets: u32,
+    pub(super) wire: Wire,
+}
+
+/// None where the handshake fails.
+pub(super) fn try_handshake(job: &Job<'_>) -> Option<HandshakeTrial> {
+    const MSS: u64 = 1448;
+
+    let start = sys::thread_cpu_time();
+    let handshake = job.arm.handshake().ok()?;
+    let cpu = sys::thread_cpu_time().saturating_sub(start);
+    let wire = row::wire(&handshake.observer, &handshake.client.key_log(), 0);
+    let bytes = job.cell.work().payload().0
+        + u64::from(wire.client_hello_wire_bytes)
+        + u64::from(wire.server_flight_wire_bytes);
+    Some(HandshakeTrial {
+        cpu,
+        // Those of TCP itself, and an acknowledgement for every other one.
+        packets: 6 + u32::try_from(bytes / MSS * 3 / 2).unwrap_or(u32::MAX),
+        wire,
+    })
+}
