@@ -236,7 +236,7 @@ fn try_memory(folder: &Path, memory: Bytes) -> Result<(), Unfit> {
 
 fn unnamed_file(folder: &Path) -> io::Result<File> {
     let file = tempfile::tempfile_in(folder)?;
-    file.set_len(sys::PAGE)?;
+    file.set_len(sys::PAGE.get() as u64)?;
     Ok(file)
 }
 

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lastbyte_tls::{Connection, MAX_PLAINTEXT, StepTimes, TlsError, time_handshake};
-use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
+use super::sys::thread_cpu_time;
 use super::{PreparedArm, environment};
 use crate::kernel::digest::sha256;
 use crate::results::{CpuCosts, Flights, RecordCost};
@@ -354,7 +354,7 @@ impl Steps {
 }
 
 fn handshake(arm: &PreparedArm) -> Result<StepTimes, TlsError> {
-    time_handshake(arm.client()?, arm.stack.server()?, &mut cpu_time)
+    time_handshake(arm.client()?, arm.stack.server()?, &mut thread_cpu_time)
 }
 
 /// What it takes to encrypt a record, and to decrypt it.
@@ -377,12 +377,7 @@ fn exchange(
 }
 
 fn timed<T>(work: impl FnOnce() -> Result<T, TlsError>) -> Result<(T, Duration), TlsError> {
-    let start = cpu_time();
+    let start = thread_cpu_time();
     let done = work()?;
-    Ok((done, cpu_time().saturating_sub(start)))
-}
-
-/// The CPU time of this thread. Linux has always had that clock.
-fn cpu_time() -> Duration {
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
+    Ok((done, thread_cpu_time().saturating_sub(start)))
 }

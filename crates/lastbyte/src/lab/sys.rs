@@ -4,53 +4,46 @@
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::num::NonZero;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
 use lastbyte_link::Time;
+use nix::fcntl::{OFlag, open};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_gettime};
 
 use crate::results::TcpStats;
 
 /// `CLOCK_MONOTONIC`.
 #[inline]
 pub(crate) fn now() -> Time {
-    let mut t = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `t` is a valid timespec; CLOCK_MONOTONIC always exists, so the call can't fail.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
-    Time(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
+    let time = read(ClockId::CLOCK_MONOTONIC);
+    Time(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
 /// CPU time that the calling thread has used.
 pub(crate) fn thread_cpu_time() -> Duration {
-    let mut t = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `t` is a valid timespec; the clock exists for every thread.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) };
-    Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
+    read(ClockId::CLOCK_THREAD_CPUTIME_ID).into()
+}
+
+/// Linux has always had both clocks, so that none fails.
+#[inline]
+fn read(clock: ClockId) -> TimeSpec {
+    clock_gettime(clock).unwrap_or(TimeSpec::new(0, 0))
 }
 
 /// Creates the TUN device `name` in the calling thread's network namespace and
 /// returns its non-blocking end. The device lives as long as the descriptor.
 pub(crate) fn open_tun(name: &str) -> io::Result<OwnedFd> {
-    // SAFETY: the path is a NUL-terminated literal; the result is checked.
-    let fd = unsafe {
-        libc::open(
-            c"/dev/net/tun".as_ptr(),
-            libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC,
-        )
-    };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: `fd` is open and owned by nobody else.
-    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let flags = OFlag::O_RDWR | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let fd = open("/dev/net/tun", flags, Mode::empty())?;
     // SAFETY: ifreq is plain data, for which all zeroes is a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request
@@ -69,26 +62,15 @@ pub(crate) fn open_tun(name: &str) -> io::Result<OwnedFd> {
 }
 
 /// A page of memory, in bytes.
-pub(crate) const PAGE: u64 = 4096;
+pub(crate) const PAGE: NonZero<usize> = NonZero::new(4096).unwrap();
 
 /// Maps the first [`PAGE`] of `file` as code and data, shared, and unmaps it again.
 pub(crate) fn try_execute_mapping(file: BorrowedFd<'_>) -> io::Result<()> {
+    let code_and_data = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE | ProtFlags::PROT_EXEC;
     // SAFETY: the kernel chooses the place, so no memory of ours is replaced; nobody uses the mapping.
-    let mapped = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            PAGE as libc::size_t,
-            libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC,
-            libc::MAP_SHARED,
-            file.as_raw_fd(),
-            0,
-        )
-    };
-    if mapped == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
+    let mapped = unsafe { mmap(None, PAGE, code_and_data, MapFlags::MAP_SHARED, file, 0) }?;
     // SAFETY: it is the mapping that was just made.
-    unsafe { libc::munmap(mapped, PAGE as libc::size_t) };
+    unsafe { munmap(mapped, PAGE.get()) }?;
     Ok(())
 }
 
@@ -202,11 +184,8 @@ pub(crate) fn serve_this_thread(command: &mut Command, priority: i32) {
     let prepare = move || {
         // Where the machine does not allow it, lateness shows it.
         let _ = schedule_fifo(priority);
-        // SAFETY: prctl with these arguments touches no memory, and may be called after a fork.
-        match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        set_pdeathsig(Signal::SIGKILL)?;
+        Ok(())
     };
     // SAFETY: what runs between fork and exec is two system calls.
     unsafe { command.pre_exec(prepare) };
