@@ -116,7 +116,9 @@ fn low_bits(attempt: u32) -> u64 {
 
 /// The finaliser of SplitMix64, on the next state after `value`: a bijection in which every
 /// input bit flips each output bit with probability one half.
-fn mix(value: u64) -> u64 {
+#[inline]
+#[must_use]
+pub fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

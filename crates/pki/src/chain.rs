@@ -1,6 +1,5 @@
 //! A chain, ready for a TLS server and its client.
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use lastbyte_providers::TlsSignature;
@@ -41,11 +40,6 @@ impl Chain {
             lengths.push(der.len());
             hash.update(&der);
         }
-        let mut digest = String::new();
-        for byte in hash.finish() {
-            // Writing to a String cannot fail.
-            let _ = write!(digest, "{byte:02x}");
-        }
         Ok(Chain {
             certificates,
             root,
@@ -53,7 +47,7 @@ impl Chain {
             server_name,
             logs: Vec::new(),
             certificate_message_bytes: certificate_message_bytes(lengths),
-            digest,
+            digest: hex::encode(hash.finish()),
         })
     }
 

@@ -42,7 +42,6 @@ pub use chain::{Chain, certificate_message_bytes};
 pub use error::{PemProblem, PkiError};
 pub use explain::{Explanation, explain};
 pub use pem::{PemFiles, load_client_pem, load_pem};
-pub use profile::date;
 pub use sct::{Sct, SctStatus, verify_scts};
 pub use size::{AlgorithmSizes, sizes};
 pub use spec::{ChainSpec, PaddedCertificate, Role, RootDelivery};

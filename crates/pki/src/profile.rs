@@ -1,8 +1,10 @@
 //! What the certificates say: the profiles of the CA/Browser Forum Baseline
 //! Requirements (version 2, section 7.1.2) on RFC 5280.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
+use jiff::Timestamp;
+use jiff::tz::Offset;
 use openssl::sha::sha256;
 
 use crate::algorithm::KeyAlgorithm;
@@ -301,41 +303,13 @@ fn key_identifier(key: &[u8]) -> [u8; 20] {
 }
 
 /// A time, to the second: UTCTime through 2049, GeneralizedTime after it (RFC
-/// 5280 section 4.1.2.5). Times before 1970 become 1970.
+/// 5280 section 4.1.2.5). Times before 1970 become 1970, and those after 9999 its end.
 pub(crate) fn time(time: SystemTime) -> Vec<u8> {
-    let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (days, second) = (
-        since_epoch.as_secs() / 86_400,
-        since_epoch.as_secs() % 86_400,
-    );
-    let (year, month, day) = date(days);
-    let rest = format!(
-        "{month:02}{day:02}{:02}{:02}{:02}Z",
-        second / 3600,
-        second / 60 % 60,
-        second % 60
-    );
-    if year < 2050 {
-        element(der::UTC_TIME, format!("{:02}{rest}", year % 100).as_bytes())
-    } else {
-        element(der::GENERALIZED_TIME, format!("{year:04}{rest}").as_bytes())
-    }
-}
-
-/// Year, month and day of a number of days since 1 January 1970.
-pub fn date(days_since_1970: u64) -> (u64, u64, u64) {
-    // Years are taken to begin in March, so that the leap day is the last one;
-    // 719,468 days lead from 1 March of year 0 to 1970.
-    let days = days_since_1970 + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year_of_era = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * day + 2) / 153;
-    let day = day - (153 * march_month + 2) / 5 + 1;
-    let (month, later) = if march_month < 10 {
-        (march_month + 3, 0)
-    } else {
-        (march_month - 9, 1)
+    let time = Timestamp::try_from(time.max(SystemTime::UNIX_EPOCH)).unwrap_or(Timestamp::MAX);
+    let time = Offset::UTC.to_datetime(time);
+    let (tag, format) = match time.year() {
+        ..2050 => (der::UTC_TIME, "%y%m%d%H%M%SZ"),
+        _ => (der::GENERALIZED_TIME, "%Y%m%d%H%M%SZ"),
     };
-    (era * 400 + year_of_era + later, month, day)
+    element(tag, time.strftime(format).to_string().as_bytes())
 }

@@ -157,14 +157,8 @@ impl Fragment {
 
     /// The RDATA as zone files hold that of any type (RFC 3597, 5).
     pub fn to_text(&self, record_type: RecordType) -> String {
-        use fmt::Write;
         let bytes = self.encode(record_type);
-        let mut text = format!("\\# {} ", bytes.len());
-        for byte in bytes {
-            // Writing to a string can't fail.
-            let _ = write!(text, "{byte:02x}");
-        }
-        text
+        format!("\\# {} {}", bytes.len(), hex::encode(&bytes))
     }
 
     /// The inverse of [`Fragment::to_text`].
@@ -177,22 +171,11 @@ impl Fragment {
             return Err(RecordError::Text);
         };
         let length: u16 = length.parse().map_err(|_| RecordError::Text)?;
-        let digits: Vec<u8> = words
-            .flat_map(str::chars)
-            .map(|digit| {
-                digit
-                    .to_digit(16)
-                    .and_then(|digit| u8::try_from(digit).ok())
-            })
-            .collect::<Option<_>>()
-            .ok_or(RecordError::Text)?;
-        if digits.len() != 2 * usize::from(length) {
+        // White space may be anywhere in the digits.
+        let bytes = hex::decode(words.collect::<String>()).map_err(|_| RecordError::Text)?;
+        if bytes.len() != usize::from(length) {
             return Err(RecordError::Text);
         }
-        let bytes: Vec<u8> = digits
-            .chunks(2)
-            .map(|pair| pair[0] << 4 | pair[1])
-            .collect();
         Fragment::decode(record_type, &bytes)
     }
 }

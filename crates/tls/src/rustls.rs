@@ -536,14 +536,10 @@ struct Secret {
 
 impl Log {
     fn key_log(&self) -> KeyLog {
-        let hexadecimal = |bytes: &[u8]| -> String {
-            let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
-            digits.collect()
-        };
         let mut key_log = KeyLog::default();
         for logged in &*lock(&self.0) {
-            let random = hexadecimal(&logged.client_random);
-            let secret = hexadecimal(&logged.secret);
+            let random = hex::encode(&logged.client_random);
+            let secret = hex::encode(&logged.secret);
             key_log.push_line(&format!("{} {random} {secret}", logged.label));
         }
         key_log

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
 
 use super::cache::{self, Cache, remove_if_there};
 use super::digest::{sha256, sha256_of_file};
 use super::process::{AtInterrupt, Runner, free};
 use super::source::{self, Archive, Source, source_version};
-use super::time::rfc3339;
 use super::{Kernel, KernelError, KernelInfo, PatchInfo, Size, tools};
 
 /// What a source, unpacked and built, takes besides its archive, with some room to spare.
@@ -293,7 +294,7 @@ impl<'a> Builder<'a> {
             config_sha256: sha256(recipe.config.as_bytes()),
             patches: patches.collect(),
             compiler: compiler.unwrap_or_default(),
-            built: rfc3339(SystemTime::now()),
+            built: format!("{:.0}", Timestamp::now()),
             build_seconds: started.elapsed().as_secs(),
         };
         cache::write_info(&result, &info)?;

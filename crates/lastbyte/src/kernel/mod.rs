@@ -22,7 +22,6 @@ mod recipe;
 mod source;
 #[cfg(test)]
 mod tests;
-mod time;
 mod tools;
 
 pub use build::{Builder, Built, Progress};

@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, UNIX_EPOCH};
 
-use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::cache;
@@ -14,7 +12,6 @@ use super::digest::{sha256, sha256_of_file};
 use super::process::{Runner, ToolError};
 use super::recipe::{Patch, RECIPE, Recipe};
 use super::source::{Version, source_version};
-use super::time::rfc3339;
 use super::{Cache, Kept, Kernel, KernelInfo, Origin, Size, SourceInfo};
 
 const SMALL: Recipe = Recipe {
@@ -87,29 +84,6 @@ fn options_that_are_missing() {
         ("# CONFIG_A=y\nCONFIG_C=4\n", vec!["CONFIG_A=y"]),
     ] {
         assert_eq!(SMALL.missing_options(config), missing, "{config}");
-    }
-}
-
-#[test]
-fn dates() {
-    for (seconds, date) in [
-        (0, "1970-01-01T00:00:00Z"),
-        (951_782_399, "2000-02-28T23:59:59Z"),
-        (951_782_400, "2000-02-29T00:00:00Z"),
-        (951_868_800, "2000-03-01T00:00:00Z"),
-        (1_735_689_599, "2024-12-31T23:59:59Z"),
-        (4_107_542_400, "2100-03-01T00:00:00Z"),
-    ] {
-        let time = UNIX_EPOCH + Duration::from_secs(seconds);
-        assert_eq!(rfc3339(time), date);
-    }
-}
-
-proptest! {
-    #[test]
-    fn later_times_have_later_dates(a in 0_u64..8_000_000_000, b in 0_u64..8_000_000_000) {
-        let date = |seconds| rfc3339(UNIX_EPOCH + Duration::from_secs(seconds));
-        prop_assert_eq!(a.cmp(&b), date(a).cmp(&date(b)));
     }
 }
 

@@ -208,8 +208,7 @@ impl PartHeader {
 
 /// SHA-256 of a study file, in hex.
 pub(super) fn study_sha256(study: &Study) -> String {
-    let digest = sha256(study.text.as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(sha256(study.text.as_bytes()))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use lastbyte_pki::date;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::merged::MergedSamples;
@@ -134,9 +134,14 @@ fn arm_name(arm: &Arm) -> &str {
 impl Moment {
     /// As RFC 3339 has it: `2026-11-22T09:58:07Z`.
     pub fn rfc3339(self) -> String {
-        let (year, month, day) = date(self.0 / 86_400);
-        let [hour, minute, second] = [self.0 / 3600 % 24, self.0 / 60 % 60, self.0 % 60];
-        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+        self.timestamp().to_string()
+    }
+
+    /// The end of the year 9999 for what is later.
+    fn timestamp(self) -> Timestamp {
+        let seconds = i64::try_from(self.0).ok();
+        let timestamp = seconds.and_then(|seconds| Timestamp::from_second(seconds).ok());
+        timestamp.unwrap_or(Timestamp::MAX)
     }
 }
 
@@ -153,10 +158,7 @@ impl From<SystemTime> for Moment {
 impl fmt::Display for Moment {
     /// To the minute: `2026-11-22 09:58 UTC`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = self.rfc3339();
-        let (day, time) = text.split_once('T').unwrap_or((&text, ""));
-        let minute = time.rsplit_once(':').map_or(time, |(minute, _)| minute);
-        write!(f, "{day} {minute} UTC")
+        write!(f, "{}", self.timestamp().strftime("%F %H:%M UTC"))
     }
 }
 

@@ -12,7 +12,7 @@
 
 use std::time::Duration;
 
-use lastbyte_link::Seed;
+use lastbyte_link::{Seed, mix};
 
 use super::Percentile;
 use crate::study::Connections;
@@ -461,14 +461,6 @@ fn draw(seed: Seed, resample: u64, counts: &mut [u32]) {
         let high_bits = mix(key.wrapping_add(counter)) >> 32;
         counts[((high_bits * connections) >> 32) as usize] += 1;
     }
-}
-
-/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
-fn mix(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// In percent; `None` unless the baseline is a positive number.
