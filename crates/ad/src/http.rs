@@ -1,9 +1,29 @@
 //! As much of HTTP/1.1 as fetching one resource takes (RFC 9112).
 
-use std::fmt;
-use std::str::FromStr;
+mod watched;
 
-/// The largest head of a response, or line of a chunk, in bytes.
+use std::cell::OnceCell;
+use std::error::Error;
+use std::fmt;
+use std::future;
+use std::io::{self, ErrorKind, Write};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::str::FromStr;
+use std::time::Duration;
+
+use hyper::body::{Body, Incoming};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{ACCEPT, CONNECTION, HOST, TRANSFER_ENCODING, USER_AGENT};
+use hyper::http::uri::{Authority, Scheme};
+use hyper::{Request, Response, StatusCode, Uri};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, timeout};
+
+use watched::Watched;
+
+/// The largest head of a response, in bytes.
 const MAX_HEAD: usize = 64 << 10;
 
 /// The most header fields.
@@ -36,40 +56,33 @@ impl FromStr for Url {
             url: url.to_owned(),
             mend,
         };
-        let scheme = "https://";
-        let rest = match url.get(..scheme.len()) {
-            Some(start) if start.eq_ignore_ascii_case(scheme) => &url[scheme.len()..],
-            _ => return Err(wrong("begin it with https://")),
-        };
-        let rest = rest.split('#').next().unwrap_or_default();
-        if !rest.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if !url.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(wrong("write its special characters as %XX"));
         }
-        let (authority, path) = match rest.find(['/', '?']) {
-            Some(at) => rest.split_at(at),
-            None => (rest, ""),
-        };
-        let (host, port) = match authority.strip_prefix('[') {
-            Some(rest) => rest.split_once(']').ok_or(wrong("close the bracket"))?,
-            None => match authority.find(':') {
-                Some(at) => authority.split_at(at),
-                None => (authority, ""),
-            },
-        };
-        if host.is_empty() || host.contains(['@', '[', ']']) {
+        let malformed = |_| wrong("name a host, an IPv6 address in brackets");
+        let uri = url.parse::<Uri>().map_err(malformed)?;
+        if uri.scheme() != Some(&Scheme::HTTPS) {
+            return Err(wrong("begin it with https://"));
+        }
+        let authority = uri.authority().map_or("", Authority::as_str);
+        let host = uri.host().unwrap_or_default();
+        if host.is_empty() || authority.contains('@') {
             return Err(wrong("name a host, without a user"));
         }
-        let port = match port.strip_prefix(':') {
-            None if port.is_empty() => 443,
-            None => return Err(wrong("put a colon before the port")),
-            Some(port) => port.parse().map_err(|_| wrong("use a port up to 65535"))?,
+        let port = match authority.strip_prefix(host) {
+            None | Some("") => 443,
+            Some(port) => match port.strip_prefix(':').map(str::parse) {
+                Some(Ok(port)) => port,
+                Some(Err(_)) => return Err(wrong("use a port up to 65535")),
+                None => return Err(wrong("put a colon before the port")),
+            },
         };
         Ok(Url {
-            host: host.to_ascii_lowercase(),
+            host: host.trim_matches(['[', ']']).to_ascii_lowercase(),
             port,
-            path: match path.strip_prefix('/') {
-                Some(_) => path.to_owned(),
-                None => format!("/{path}"),
+            path: match uri.query() {
+                Some(query) => format!("{}?{query}", uri.path()),
+                None => uri.path().to_owned(),
             },
         })
     }
@@ -82,18 +95,6 @@ impl fmt::Display for Url {
 }
 
 impl Url {
-    /// The request (RFC 9112, section 3).
-    pub fn request(&self) -> Vec<u8> {
-        format!(
-            "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: lastbyte/{}\r\nAccept: */*\r\n\
-             Connection: close\r\n\r\n",
-            self.path,
-            self.authority(),
-            env!("CARGO_PKG_VERSION"),
-        )
-        .into_bytes()
-    }
-
     fn authority(&self) -> String {
         let host = match self.host.contains(':') {
             true => format!("[{}]", self.host),
@@ -106,216 +107,154 @@ impl Url {
     }
 }
 
-/// Why a response can't be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// Why there is no whole response.
+#[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// Its head is not HTTP/1.1.
-    #[error("the response is not HTTP/1.1: {0}")]
+    /// Its head is not HTTP/1.1, or larger than we take.
+    #[error("the response is no HTTP/1.1 that can be read: {0}")]
     Head(String),
-    /// Its head is larger than we take.
-    #[error("the head of the response exceeds {MAX_HEAD} bytes")]
-    TooLarge,
     /// Its length can't be told.
     #[error("the length of the response can't be told: {0}")]
     Framing(String),
     /// It ends too early.
     #[error("the server closes the connection before the response is complete")]
     Truncated,
+    /// The connection fails.
+    #[error("{0}")]
+    Io(io::Error),
+    /// The body can't be written.
+    #[error("can't write the body: {0}")]
+    Body(io::Error),
 }
 
-/// Reads one response, in whatever pieces it comes.
-#[derive(Debug, Default)]
-pub struct Response {
-    status: Option<u16>,
-    state: State,
-    /// What was received and not yet read.
-    received: Vec<u8>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    #[default]
-    Head,
-    /// So many bytes of the body are to come.
-    Length(u64),
-    /// All until the end of the connection.
-    UntilClose,
-    /// The size of a chunk.
-    ChunkSize,
-    /// So many bytes of a chunk are to come.
-    Chunk(u64),
-    /// The line break after a chunk.
-    ChunkEnd,
-    Trailers,
-    Done,
-}
-
-impl Response {
-    /// The status code, once the head is there.
-    pub fn status(&self) -> Option<u16> {
-        self.status
-    }
-
-    /// Whether all of it is there.
-    pub fn is_done(&self) -> bool {
-        self.state == State::Done
-    }
-
-    /// Takes what came, and appends what it has of the body to `body`.
-    ///
-    /// # Errors
-    ///
-    /// If that is no response.
-    pub fn push(&mut self, bytes: &[u8], body: &mut Vec<u8>) -> Result<(), HttpError> {
-        self.received.extend_from_slice(bytes);
-        while let Some(state) = self.step(body)? {
-            self.state = state;
+impl From<hyper::Error> for HttpError {
+    fn from(error: hyper::Error) -> HttpError {
+        if error.is_incomplete_message() {
+            return HttpError::Truncated;
         }
-        Ok(())
-    }
-
-    /// The connection has ended.
-    ///
-    /// # Errors
-    ///
-    /// If the response has not.
-    pub fn close(&mut self) -> Result<(), HttpError> {
-        match self.state {
-            State::Done | State::UntilClose => {
-                self.state = State::Done;
-                Ok(())
+        let cause = error.source().and_then(|cause| cause.downcast_ref());
+        match cause.map(|cause: &io::Error| (cause.kind(), cause.to_string())) {
+            None => HttpError::Head(match error.source() {
+                Some(cause) => format!("{error}: {cause}"),
+                None => error.to_string(),
+            }),
+            Some((ErrorKind::UnexpectedEof, _)) => HttpError::Truncated,
+            // So it says of chunks; a connection has other kinds.
+            Some((ErrorKind::InvalidInput | ErrorKind::InvalidData, problem)) => {
+                HttpError::Framing(problem)
             }
-            _ => Err(HttpError::Truncated),
-        }
-    }
-
-    /// The next state, unless more has to come first.
-    fn step(&mut self, body: &mut Vec<u8>) -> Result<Option<State>, HttpError> {
-        match self.state {
-            State::Head => self.head(),
-            State::Length(0) => Ok(Some(State::Done)),
-            State::Length(left) => Ok(self.take(left, body).map(State::Length)),
-            State::UntilClose => {
-                body.append(&mut self.received);
-                Ok(None)
-            }
-            State::ChunkSize => self.chunk_size(),
-            State::Chunk(0) => Ok(Some(State::ChunkEnd)),
-            State::Chunk(left) => Ok(self.take(left, body).map(State::Chunk)),
-            State::ChunkEnd => match self.received.get(..2) {
-                Some(b"\r\n") => {
-                    self.received.drain(..2);
-                    Ok(Some(State::ChunkSize))
-                }
-                Some(_) => Err(HttpError::Framing("a chunk does not end".to_owned())),
-                None => Ok(None),
-            },
-            State::Trailers => self.trailer(),
-            State::Done => Ok(None),
-        }
-    }
-
-    fn head(&mut self) -> Result<Option<State>, HttpError> {
-        let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
-        let mut response = httparse::Response::new(&mut fields);
-        let parsed = response.parse(&self.received);
-        let parsed = parsed.map_err(|error| HttpError::Head(error.to_string()))?;
-        let httparse::Status::Complete(length) = parsed else {
-            return self.wait();
-        };
-        let status = response.code.unwrap_or_default();
-        let state = match status {
-            // Switching protocols was not asked for.
-            101 => return Err(HttpError::Head("it switches protocols".to_owned())),
-            100..200 => State::Head,
-            204 | 304 => State::Done,
-            _ => framing(response.headers)?,
-        };
-        if state != State::Head {
-            self.status = Some(status);
-        }
-        self.received.drain(..length);
-        Ok(Some(state))
-    }
-
-    fn chunk_size(&mut self) -> Result<Option<State>, HttpError> {
-        let parsed = httparse::parse_chunk_size(&self.received);
-        let wrong = |_| HttpError::Framing("a chunk has no size".to_owned());
-        match parsed.map_err(wrong)? {
-            httparse::Status::Complete((length, size)) => {
-                self.received.drain(..length);
-                Ok(Some(match size {
-                    0 => State::Trailers,
-                    size => State::Chunk(size),
-                }))
-            }
-            httparse::Status::Partial => self.wait(),
-        }
-    }
-
-    /// Skips a line of the trailer section; an empty one ends it.
-    fn trailer(&mut self) -> Result<Option<State>, HttpError> {
-        match self.received.windows(2).position(|two| two == b"\r\n") {
-            Some(at) => {
-                self.received.drain(..at + 2);
-                Ok(Some(match at {
-                    0 => State::Done,
-                    _ => State::Trailers,
-                }))
-            }
-            None => self.wait(),
-        }
-    }
-
-    /// Takes up to `left` bytes of the body. How many are left then, if any came.
-    fn take(&mut self, left: u64, body: &mut Vec<u8>) -> Option<u64> {
-        let length =
-            usize::try_from(left).map_or(self.received.len(), |left| left.min(self.received.len()));
-        if length == 0 {
-            return None;
-        }
-        body.extend(self.received.drain(..length));
-        Some(left - length as u64)
-    }
-
-    fn wait(&self) -> Result<Option<State>, HttpError> {
-        match self.received.len() {
-            0..MAX_HEAD => Ok(None),
-            _ => Err(HttpError::TooLarge),
+            Some((kind, problem)) => HttpError::Io(io::Error::new(kind, problem)),
         }
     }
 }
 
-/// How the body is delimited (RFC 9112, section 6.3).
-fn framing(fields: &[httparse::Header<'_>]) -> Result<State, HttpError> {
-    let values = |name: &'static str| {
-        let fields = fields.iter();
-        let named = fields.filter(move |field| field.name.eq_ignore_ascii_case(name));
-        named.map(|field| {
-            String::from_utf8_lossy(field.value)
-                .trim()
-                .to_ascii_lowercase()
-        })
+impl From<Elapsed> for HttpError {
+    fn from(_: Elapsed) -> HttpError {
+        HttpError::Io(ErrorKind::TimedOut.into())
+    }
+}
+
+/// A response whose body was written. Times are since the clock began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body_bytes: u64,
+    /// The first byte was there.
+    pub(crate) start: Duration,
+    /// All of it was there.
+    pub(crate) total: Duration,
+}
+
+/// Asks for `url` over a connection, and writes the body of the response to `body`. No head for
+/// `patience` ends it, and nothing of the body for as long.
+///
+/// # Errors
+///
+/// If there is no whole response, or it can't be written.
+pub(crate) async fn get<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    url: &Url,
+    clock: Instant,
+    patience: Duration,
+    body: &mut dyn Write,
+) -> Result<Answer, HttpError> {
+    let first_byte = Rc::new(OnceCell::new());
+    let stream = Watched::new(stream, clock, Rc::clone(&first_byte));
+    let mut http = http1::Builder::new();
+    http.max_buf_size(MAX_HEAD).max_headers(MAX_FIELDS);
+    let (sender, connection) = http.handshake(stream).await?;
+    // What ends the connection too early is told to the exchange.
+    let carry = async {
+        let _ = connection.await;
+        future::pending().await
     };
-    let codings: Vec<_> = values("transfer-encoding").collect();
-    let mut lengths: Vec<_> = values("content-length").collect();
-    lengths.dedup();
-    match (codings.as_slice(), lengths.as_slice()) {
-        ([], []) => Ok(State::UntilClose),
-        ([coding], _) if coding == "chunked" => Ok(State::ChunkSize),
-        ([], [length]) if length.bytes().all(|byte| byte.is_ascii_digit()) => {
-            let length = length.parse().map(State::Length);
-            length.map_err(|error| HttpError::Framing(format!("Content-Length: {error}")))
+    let (status, body_bytes) = tokio::select! {
+        exchanged = exchange(sender, url, patience, body) => exchanged?,
+        never = carry => never,
+    };
+    let total = clock.elapsed();
+    Ok(Answer {
+        status,
+        body_bytes,
+        start: first_byte.get().copied().unwrap_or(total),
+        total,
+    })
+}
+
+/// The status code, and the size of the body.
+async fn exchange(
+    mut sender: SendRequest<String>,
+    url: &Url,
+    patience: Duration,
+    body: &mut dyn Write,
+) -> Result<(u16, u64), HttpError> {
+    let request = sender.send_request(request(url)?);
+    let response = timeout(patience, request).await??;
+    let status = response.status().as_u16();
+    check(&response)?;
+    let mut incoming = response.into_body();
+    let mut body_bytes = 0;
+    loop {
+        let frame = future::poll_fn(|context| Pin::new(&mut incoming).poll_frame(context));
+        let Some(frame) = timeout(patience, frame).await? else {
+            break;
+        };
+        // What is no data is a trailer.
+        if let Ok(data) = frame?.into_data() {
+            body_bytes += data.len() as u64;
+            body.write_all(&data).map_err(HttpError::Body)?;
         }
-        ([], lengths) => Err(HttpError::Framing(format!(
-            "Content-Length: {}",
-            lengths.join(", ")
-        ))),
-        (codings, _) => Err(HttpError::Framing(format!(
-            "Transfer-Encoding: {}",
-            codings.join(", ")
-        ))),
     }
+    body.flush().map_err(HttpError::Body)?;
+    Ok((status, body_bytes))
+}
+
+/// Refuses what was not asked for.
+fn check(response: &Response<Incoming>) -> Result<(), HttpError> {
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        return Err(HttpError::Head("it switches protocols".to_owned()));
+    }
+    let codings = response.headers().get_all(TRANSFER_ENCODING);
+    let codings = codings
+        .iter()
+        .map(|coding| String::from_utf8_lossy(coding.as_bytes()));
+    for coding in codings {
+        if !coding.eq_ignore_ascii_case("chunked") {
+            return Err(HttpError::Framing(format!("Transfer-Encoding: {coding}")));
+        }
+    }
+    Ok(())
+}
+
+/// The request (RFC 9112, section 3).
+fn request(url: &Url) -> Result<Request<String>, HttpError> {
+    Request::get(&url.path)
+        .header(HOST, url.authority())
+        .header(USER_AGENT, concat!("lastbyte/", env!("CARGO_PKG_VERSION")))
+        .header(ACCEPT, "*/*")
+        .header(CONNECTION, "close")
+        .body(String::new())
+        .map_err(|error| HttpError::Io(io::Error::other(error)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::sleep;
+
 use super::*;
+
+const URL: &str = "https://example.org/";
+const PATIENCE: Duration = Duration::from_secs(60);
+const SHORT: Duration = Duration::from_millis(20);
 
 #[test]
 fn urls_are_read() {
@@ -27,7 +34,7 @@ fn urls_are_read() {
         ("https://", "name a host"),
         ("https://user@example.org/", "without a user"),
         ("https://example.org:x/", "a port up to 65535"),
-        ("https://[::1", "close the bracket"),
+        ("https://[::1", "an IPv6 address in brackets"),
         ("https://[::1]8443", "put a colon"),
         ("https://example.org/a b", "as %XX"),
         ("https://example.org/\r\nHost: x", "as %XX"),
@@ -37,15 +44,36 @@ fn urls_are_read() {
     }
 }
 
+/// What `response` is read as, in pieces of up to so many bytes, and the request that it answers.
+fn answer(url: &str, response: &str, piece: usize) -> (Result<Answer, HttpError>, String, String) {
+    let url: Url = url.parse().unwrap();
+    let (client, server) = tokio::io::duplex(piece);
+    let serve = async {
+        let (mut from, mut to) = tokio::io::split(server);
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            request.push(from.read_u8().await.unwrap());
+        }
+        // A client that has enough hangs up.
+        let _ = to.write_all(response.as_bytes()).await;
+        request
+    };
+    let mut body = Vec::new();
+    let fetch = get(client, &url, Instant::now(), PATIENCE, &mut body);
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_time().build().unwrap();
+    let (answer, request) = runtime.block_on(async { tokio::join!(fetch, serve) });
+    let [body, request] = [body, request].map(|text| String::from_utf8(text).unwrap());
+    (answer, body, request)
+}
+
 #[test]
 fn a_request_names_its_host() {
-    let url: Url = "https://[2001:db8::1]:8443/a?b".parse().unwrap();
-    let request = String::from_utf8(url.request()).unwrap();
-    assert!(
-        request.starts_with("GET /a?b HTTP/1.1\r\nHost: [2001:db8::1]:8443\r\n"),
-        "{request}"
-    );
-    assert!(request.ends_with("\r\n\r\n"), "{request}");
+    let (_, _, request) = answer("https://[2001:db8::1]:8443/a?b", "", 1000);
+    assert!(request.starts_with("GET /a?b HTTP/1.1\r\n"), "{request}");
+    for field in ["host: [2001:db8::1]:8443", "connection: close"] {
+        assert!(request.contains(&format!("\r\n{field}\r\n")), "{request}");
+    }
 }
 
 #[test]
@@ -68,48 +96,39 @@ fn responses_are_read_however_they_come() {
         ),
     ] {
         for piece in [1, 2, 3, 1000] {
-            let mut read = Response::default();
-            let mut body = Vec::new();
-            for bytes in response.as_bytes().chunks(piece) {
-                read.push(bytes, &mut body).unwrap();
-            }
-            read.close().unwrap();
-            assert!(read.is_done());
-            assert_eq!(read.status(), Some(status));
-            assert_eq!(String::from_utf8_lossy(&body), content);
+            let (answer, body, _) = answer(URL, response, piece);
+            let answer = answer.unwrap();
+            assert_eq!(answer.status, status);
+            assert_eq!(answer.body_bytes, content.len() as u64);
+            assert!(answer.start <= answer.total);
+            assert_eq!(body, content);
         }
     }
 }
 
 #[test]
 fn what_is_no_response_is_refused() {
-    let read = |response: &str| {
-        let mut read = Response::default();
-        let pushed = read.push(response.as_bytes(), &mut Vec::new());
-        pushed.and_then(|()| read.close()).unwrap_err().to_string()
-    };
+    let read = |response: &str| answer(URL, response, 1000).0.unwrap_err().to_string();
+    let no_length = "invalid content-length";
     for (response, reason) in [
-        ("SSH-2.0-OpenSSH\r\n", "not HTTP/1.1"),
+        (
+            "SSH-2.0-OpenSSH\r\n",
+            "no HTTP/1.1 that can be read: invalid HTTP version",
+        ),
         ("HTTP/1.1 101 \r\n\r\n", "switches protocols"),
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell",
             "before the response is complete",
         ),
-        (
-            "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
-            "Content-Length: -5",
-        ),
-        (
-            "HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\n",
-            "Content-Length: +5",
-        ),
+        ("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n", no_length),
+        ("HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\n", no_length),
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
-            "5, 6",
+            no_length,
         ),
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
-            "too large",
+            no_length,
         ),
         (
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
@@ -117,11 +136,11 @@ fn what_is_no_response_is_refused() {
         ),
         (
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
-            "has no size",
+            "missing size digit",
         ),
         (
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc",
-            "does not end",
+            "Invalid chunk body",
         ),
         (
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n",
@@ -133,5 +152,43 @@ fn what_is_no_response_is_refused() {
         assert!(error.contains(reason), "{response:?}: {error}");
     }
     let endless = format!("HTTP/1.1 200 OK\r\nA: {}", "b".repeat(MAX_HEAD));
-    assert!(read(&endless).contains("exceeds"), "{}", read(&endless));
+    assert!(
+        read(&endless).contains("head is too large"),
+        "{}",
+        read(&endless)
+    );
+}
+
+#[tokio::test]
+async fn silence_ends_it() {
+    let url: Url = URL.parse().unwrap();
+    let (client, mut server) = tokio::io::duplex(1000);
+    let half = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell";
+    let serve = async {
+        assert_eq!(server.read_u8().await.unwrap(), b'G');
+        server.write_all(half.as_bytes()).await.unwrap();
+    };
+    let mut body = Vec::new();
+    let fetch = get(client, &url, Instant::now(), SHORT, &mut body);
+    let (fetched, ()) = tokio::join!(fetch, serve);
+    assert_eq!(fetched.unwrap_err().to_string(), "timed out");
+    assert_eq!(body, b"hell");
+}
+
+#[tokio::test]
+async fn times_are_of_the_first_byte_and_the_last() {
+    let url: Url = URL.parse().unwrap();
+    let (client, mut server) = tokio::io::duplex(1000);
+    let serve = async {
+        for part in ["H", "TTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell", "o"] {
+            sleep(SHORT).await;
+            server.write_all(part.as_bytes()).await.unwrap();
+        }
+    };
+    let mut body = Vec::new();
+    let fetch = get(client, &url, Instant::now(), PATIENCE, &mut body);
+    let (answer, ()) = tokio::join!(fetch, serve);
+    let answer = answer.unwrap();
+    assert!(answer.start >= SHORT, "{answer:?}");
+    assert!(answer.total >= answer.start + 2 * SHORT, "{answer:?}");
 }
