@@ -1,9 +1,8 @@
 //! Files that take their names once they are complete.
 
 use std::fmt::Display;
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::Failure;
@@ -12,7 +11,7 @@ use super::Failure;
 /// to a run that fails.
 pub(super) struct Draft<'a> {
     path: &'a Path,
-    file: tempfile::NamedTempFile<File>,
+    draft: lastbyte_files::Draft,
 }
 
 impl<'a> Draft<'a> {
@@ -29,13 +28,10 @@ impl<'a> Draft<'a> {
             let problem = format!("there is no folder \"{}\": make it first", folder.display());
             return Err(cannot_write(path, problem));
         }
-        let file = tempfile::Builder::new()
-            .prefix(".lastbyte-")
-            // Less the umask, as for any file that a user makes.
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder)
-            .map_err(|error| cannot_write(path, error))?;
-        Ok(Self { path, file })
+        match lastbyte_files::Draft::new(path) {
+            Ok(draft) => Ok(Self { path, draft }),
+            Err(error) => Err(cannot_write(path, error)),
+        }
     }
 
     /// Has `content` written, and gives the file its name.
@@ -54,15 +50,13 @@ impl<'a> Draft<'a> {
 
     /// Where the content goes.
     pub(super) fn file(&mut self) -> &mut File {
-        self.file.as_file_mut()
+        self.draft.file()
     }
 
     /// Gives the file its name.
     pub(super) fn finish(self) -> Result<(), Failure> {
-        self.file
-            .persist(self.path)
-            .map_err(|error| cannot_write(self.path, error.error))?;
-        Ok(())
+        let Self { path, draft } = self;
+        draft.keep().map_err(|error| cannot_write(path, error))
     }
 }
 

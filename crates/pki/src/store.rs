@@ -374,8 +374,7 @@ fn install_folder(folder: &Path, files: &[(&str, Vec<u8>)]) -> Result<(), PkiErr
                 .open(new.join(name))?
                 .write_all(contents)?;
         }
-        remove_if_there(folder)?;
-        fs::rename(&new, folder)
+        lastbyte_files::keep_folder(&new, folder)
     };
     replace().map_err(|source| PkiError::Store {
         path: folder.to_owned(),

@@ -169,8 +169,7 @@ impl Cache {
     /// Puts a folder that holds a program and its origin in place, and reads it back.
     pub(super) fn install(&self, key: &str, folder: &Path) -> Result<Kernel, KernelError> {
         let place = self.folder.join(key);
-        remove_if_there(&place)?;
-        fs::rename(folder, &place).map_err(KernelError::cache(&place))?;
+        lastbyte_files::keep_folder(folder, &place).map_err(KernelError::cache(&place))?;
         let damaged = || io::Error::new(io::ErrorKind::InvalidData, "it can't be read back");
         read(&place).ok_or_else(|| KernelError::cache(&place)(damaged()))
     }

@@ -202,7 +202,7 @@ fn fetch_package(
     })?;
     let file = only_entry(&partial, ".deb")
         .ok_or_else(|| package_error(PACKAGE, "apt-get left no file"))?;
-    fs::rename(&file, path).map_err(KernelError::cache(path))?;
+    lastbyte_files::keep(&file, path).map_err(KernelError::cache(path))?;
     remove_if_there(&partial)
 }
 

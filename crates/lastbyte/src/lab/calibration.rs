@@ -7,7 +7,7 @@ mod tests;
 use std::array;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -275,10 +275,8 @@ fn options(arm: &Arm) -> String {
 fn write(path: &Path, calibration: &Calibration) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    writeln!(file, "{}", serde_json::to_string_pretty(calibration)?)?;
-    file.persist(path)?;
-    Ok(())
+    let text = serde_json::to_string_pretty(calibration)? + "\n";
+    lastbyte_files::write(path, text.as_bytes())
 }
 
 impl Spread {

@@ -540,12 +540,7 @@ fn is_draft(name: &str) -> bool {
 
 /// Gives a file its name, once it is on the disk.
 fn persist(draft: &Path, path: &Path) -> Result<(), FolderError> {
-    let parent = path.parent().unwrap_or(Path::new("."));
-    File::open(draft)
-        .and_then(|file| file.sync_all())
-        .and_then(|()| fs::rename(draft, path))
-        .and_then(|()| File::open(parent)?.sync_all())
-        .map_err(FolderError::io("write", path))
+    lastbyte_files::keep(draft, path).map_err(FolderError::io("write", path))
 }
 
 fn remove(path: &Path) -> Result<(), FolderError> {

@@ -1,0 +1,131 @@
+//! Files and folders that take their names once they are complete and on the disk.
+//!
+//! Whoever reads a name finds what was there before or all that is new, also after a crash: content
+//! is on the disk before it has its name, and the name is before anybody hears of it.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// A file without its name yet. Dropped, it leaves nothing behind.
+#[derive(Debug)]
+pub struct Draft {
+    path: PathBuf,
+    file: tempfile::NamedTempFile,
+}
+
+impl Draft {
+    /// Begins the file `path`, in its folder, which must be there. It has the permissions of an
+    /// earlier one of this name, else those of any file that this user makes.
+    ///
+    /// # Errors
+    ///
+    /// If the folder can't be written to.
+    pub fn new(path: &Path) -> io::Result<Draft> {
+        let earlier = path.metadata().ok().filter(|earlier| earlier.is_file());
+        let file = tempfile::Builder::new()
+            .prefix(".lastbyte-")
+            // Less the umask.
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(folder_of(path))?;
+        if let Some(earlier) = earlier {
+            file.as_file().set_permissions(earlier.permissions())?;
+        }
+        Ok(Draft {
+            path: path.to_owned(),
+            file,
+        })
+    }
+
+    /// Where the content goes.
+    pub fn file(&mut self) -> &mut File {
+        self.file.as_file_mut()
+    }
+
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    ///
+    /// If the disk or the folder does not take it. An earlier file is still there then.
+    pub fn keep(self) -> io::Result<()> {
+        self.file.as_file().sync_all()?;
+        self.file.persist(&self.path).map_err(|error| error.error)?;
+        sync_folder(folder_of(&self.path))
+    }
+}
+
+/// Writes a whole file, in the place of an earlier one if there is one.
+///
+/// # Errors
+///
+/// As [`Draft::new`] and [`Draft::keep`].
+pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut draft = Draft::new(path)?;
+    draft.file().write_all(content)?;
+    draft.keep()
+}
+
+/// Gives the file `draft` the name `path`, on the same file system.
+///
+/// # Errors
+///
+/// If the disk or the folder does not take it. Both files are as they were then.
+pub fn keep(draft: &Path, path: &Path) -> io::Result<()> {
+    File::open(draft)?.sync_all()?;
+    fs::rename(draft, path)?;
+    sync_folder(folder_of(path))
+}
+
+/// Gives the folder `draft`, with all that is in it, the name `path`, on the same file system. An earlier
+/// folder of this name is removed first, so for a moment there is none.
+///
+/// # Errors
+///
+/// If the disk or the folder above does not take it.
+pub fn keep_folder(draft: &Path, path: &Path) -> io::Result<()> {
+    sync_all(draft)?;
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => fs::rename(draft, path)?,
+    }
+    sync_folder(folder_of(path))
+}
+
+fn sync_all(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            sync_all(&entry.path())?;
+        } else if kind.is_file() {
+            File::open(entry.path())?.sync_all()?;
+        }
+    }
+    sync_folder(folder)
+}
+
+/// Has the names in a folder on the disk, where the file system can do that and the user may ask.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::PermissionDenied | ErrorKind::InvalidInput | ErrorKind::Unsupported
+            ) =>
+        {
+            Ok(())
+        }
+        synced => synced,
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use tempfile::TempDir;
+
+use super::*;
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = names
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn mode(path: &Path) -> u32 {
+    path.metadata().unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_file_replaces_an_earlier_one_once_it_is_complete() {
+    let folder = folder();
+    let path = folder.path().join("a");
+    write(&path, b"old").unwrap();
+    let mut draft = Draft::new(&path).unwrap();
+    draft.file().write_all(b"new").unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+    draft.keep().unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"new");
+    assert_eq!(names(folder.path()), ["a"]);
+}
+
+#[test]
+fn readers_find_all_of_one_or_of_the_other() {
+    let folder = folder();
+    let path = folder.path().join("a");
+    let contents = [vec![b'a'; 1 << 16], vec![b'b'; 1 << 17]];
+    write(&path, &contents[0]).unwrap();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..50 {
+                write(&path, &contents[round % 2]).unwrap();
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        while !done.load(Ordering::Relaxed) {
+            assert!(contents.contains(&fs::read(&path).unwrap()));
+        }
+    });
+}
+
+#[test]
+fn an_earlier_file_hands_down_its_permissions() {
+    let folder = folder();
+    let [path, other] = ["a", "b"].map(|name| folder.path().join(name));
+    write(&path, b"old").unwrap();
+    fs::write(&other, "").unwrap();
+    assert_eq!(mode(&path), mode(&other), "those of any file");
+    for permissions in [0o600, 0o640, 0o666] {
+        fs::set_permissions(&path, Permissions::from_mode(permissions)).unwrap();
+        write(&path, b"new").unwrap();
+        assert_eq!(mode(&path), permissions);
+    }
+}
+
+#[test]
+fn what_fails_leaves_nothing_behind() {
+    let folder = folder();
+    let path = folder.path().join("a");
+    write(&path, b"old").unwrap();
+    drop(Draft::new(&path).unwrap());
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+    let taken = folder.path().join("folder");
+    fs::create_dir(&taken).unwrap();
+    write(&taken, b"new").unwrap_err();
+    write(&folder.path().join("none/a"), b"new").unwrap_err();
+    keep(&folder.path().join("none"), &path).unwrap_err();
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+    assert_eq!(names(folder.path()), ["a", "folder"]);
+}
+
+#[test]
+fn a_draft_of_ones_own_is_renamed() {
+    let folder = folder();
+    let [draft, path] = [".a.draft", "a"].map(|name| folder.path().join(name));
+    for content in ["old", "new"] {
+        fs::write(&draft, content).unwrap();
+        keep(&draft, &path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), content);
+    }
+    assert_eq!(names(folder.path()), ["a"]);
+}
+
+#[test]
+fn a_folder_replaces_an_earlier_one() {
+    let folder = folder();
+    let [draft, path] = ["a.new", "a"].map(|name| folder.path().join(name));
+    for name in ["old", "new"] {
+        fs::create_dir_all(draft.join("deep")).unwrap();
+        fs::write(draft.join("deep").join(name), name).unwrap();
+        keep_folder(&draft, &path).unwrap();
+        assert_eq!(names(&path.join("deep")), [name]);
+    }
+    assert_eq!(names(folder.path()), ["a"]);
+    keep_folder(&draft, &path).unwrap_err();
+    assert_eq!(names(&path), ["deep"], "without a draft it stays");
+}
