@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::Failure;
 use super::draft::cannot_write;
 use lastbyte::results::Saved;
-use lastbyte::study::mend;
+use lastbyte_link::nearest;
 
 /// In the current folder: what a build's cache or a repository can hold.
 const FOLDER: &str = ".lastbyte";
@@ -72,7 +72,7 @@ impl SavedName {
         match &*known() {
             [] => format!("nothing is saved as {name:?}: save results with --save {name}"),
             known => {
-                let mend = mend(name, known.iter().map(String::as_str));
+                let mend = nearest(name, known.iter().map(String::as_str));
                 format!("nothing is saved as {name:?}: {mend}")
             }
         }

@@ -4,8 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
 
-use crate::units::nearest;
-use crate::{Table, UnitError};
+use crate::{Table, UnitError, UnknownName};
 
 /// How jitter is distributed.
 ///
@@ -79,15 +78,13 @@ impl FromStr for Distribution {
             Distribution::Pareto,
             Distribution::ParetoNormal,
         ];
-        let mend = nearest(text, known.iter().map(Distribution::name));
-        known
-            .into_iter()
-            .find(|distribution| distribution.name() == text)
-            .ok_or_else(|| UnitError::UnknownName {
-                kind: "jitter distribution",
-                text: text.into(),
-                mend,
-            })
+        match known.iter().find(|known| known.name() == text) {
+            Some(known) => Ok(known.clone()),
+            None => {
+                let names = known.iter().map(Distribution::name);
+                Err(UnknownName::new("jitter distribution", text, names).into())
+            }
+        }
     }
 }
 

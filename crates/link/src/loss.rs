@@ -4,8 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::UnknownName;
 use crate::luck::Draw;
-use crate::units::nearest;
 use crate::{Probability, UnitError};
 
 /// How packets are lost.
@@ -163,11 +163,7 @@ impl FromStr for Loss {
                     loss_in_good,
                 })
             }
-            Some((model, _)) => Err(UnitError::UnknownName {
-                kind: "loss model",
-                text: model.into(),
-                mend: nearest(model, std::iter::once(MODEL)),
-            }),
+            Some((model, _)) => Err(UnknownName::new("loss model", model, [MODEL]).into()),
         }
     }
 }

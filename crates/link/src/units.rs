@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::{UnknownName, nearest};
+
 /// A data rate in bits per second, never zero.
 ///
 /// Written with the units of tc: `bit`, `kbit`, `mbit`, `gbit` and `tbit`, powers of 1000, in any
@@ -80,15 +82,8 @@ pub enum UnitError {
         mend: String,
     },
     /// The name is none of those known.
-    #[error("unknown {kind} {text:?}: {mend}")]
-    UnknownName {
-        /// What it should name.
-        kind: &'static str,
-        /// What was found.
-        text: String,
-        /// The nearest known name, or all of them.
-        mend: String,
-    },
+    #[error(transparent)]
+    UnknownName(#[from] UnknownName),
     /// It is too small, too large or too fine.
     #[error("{quantity} {text:?} {mend}")]
     OutOfRange {
@@ -436,20 +431,5 @@ impl Quantity {
             text: text.into(),
             mend: mend.into(),
         }
-    }
-}
-
-/// `did you mean "mbit"?` when a known word is near, else all of them.
-pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
-    let word = word.to_ascii_lowercase();
-    let distance = |name: &str| strsim::osa_distance(&word, &name.to_ascii_lowercase());
-    match known.clone().min_by_key(|name| distance(name)) {
-        Some(name) if 2 * distance(name) <= word.chars().count().max(name.len()) => {
-            format!("did you mean {name:?}?")
-        }
-        _ => match *known.collect::<Vec<_>>() {
-            [name] => format!("use {name:?}"),
-            ref names => format!("use one of {}", names.join(", ")),
-        },
     }
 }

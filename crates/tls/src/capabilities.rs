@@ -1,5 +1,4 @@
-use std::fmt;
-
+use lastbyte_link::named;
 use lastbyte_pki::KeyAlgorithm;
 use pqtlsad::openssl::EndEntity;
 
@@ -50,39 +49,16 @@ pub enum Feature {
     PqtlsAd,
 }
 
-impl Feature {
-    /// All that there are.
-    pub const ALL: [Feature; 8] = [
-        Feature::MutualTls,
-        Feature::Resumption,
-        Feature::MutualResumption,
-        Feature::EarlyData,
-        Feature::HelloRetryRequest,
-        Feature::CertificateListLimit,
-        Feature::CertificateCompression,
-        Feature::PqtlsAd,
-    ];
-
-    /// In a few words.
-    pub fn name(self) -> &'static str {
-        match self {
-            Feature::MutualTls => "mutual TLS",
-            Feature::Resumption => "resumption",
-            Feature::MutualResumption => "resumption with mutual TLS",
-            Feature::EarlyData => "early data",
-            Feature::HelloRetryRequest => "HelloRetryRequest",
-            Feature::CertificateListLimit => "limit of the certificate list",
-            Feature::CertificateCompression => "certificate compression",
-            Feature::PqtlsAd => "PQTLS-AD",
-        }
-    }
-}
-
-impl fmt::Display for Feature {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
+named!(Feature, {
+    MutualTls => "mutual TLS",
+    Resumption => "resumption",
+    MutualResumption => "resumption with mutual TLS",
+    EarlyData => "early data",
+    HelloRetryRequest => "HelloRetryRequest",
+    CertificateListLimit => "limit of the certificate list",
+    CertificateCompression => "certificate compression",
+    PqtlsAd => "PQTLS-AD",
+});
 
 /// What all implementations that are built in can be configured for, the clients first.
 ///

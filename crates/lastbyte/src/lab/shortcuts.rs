@@ -1,10 +1,10 @@
 //! What the virtual engine's endpoints do for speed alone.
 
-use lastbyte_link::Bytes;
+use lastbyte_link::{Bytes, named};
 use serde::{Deserialize, Serialize};
 
 use super::channel::Input;
-use crate::study::{Arm, Buffers, Cell, Flush, Writes, named};
+use crate::study::{Arm, Buffers, Cell, Flush, Writes};
 
 /// Whether endpoints in virtual time take the ways round system calls that they have. No row may tell which.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

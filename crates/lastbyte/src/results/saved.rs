@@ -5,11 +5,12 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
+use lastbyte_link::nearest;
 use serde::{Deserialize, Serialize};
 
 use super::merged::MergedSamples;
 use super::{Environment, FolderError, Sample};
-use crate::study::{Arm, Cell, Experiment, Study, mend};
+use crate::study::{Arm, Cell, Experiment, Study};
 
 /// The results of one experiment, read back from a file of all rows.
 #[derive(Debug)]
@@ -93,7 +94,7 @@ impl Saved {
             name: self.name.clone(),
             kind,
             text: text.to_owned(),
-            mend: mend(text, known.iter().map(String::as_str)),
+            mend: nearest(text, known.iter().map(String::as_str)),
         };
         for cell in &experiment.cells {
             if !self.samples.iter().any(|sample| self.is_of(sample, cell)) {

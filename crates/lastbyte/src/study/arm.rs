@@ -4,13 +4,13 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use lastbyte_link::{Bytes, UnitError};
+use lastbyte_link::{Bytes, UnitError, nearest};
 use lastbyte_pki::{ChainSpec, KeyAlgorithm, PaddedCertificate, PemFiles, Role, RootDelivery};
 use lastbyte_tls::{Resumption, StackName, UnknownGroup};
 use thiserror::Error;
 
 use super::delivery::SetError;
-use super::{Arm, ArmChain, Delivery, Flush, RecordSize, mend};
+use super::{Arm, ArmChain, Delivery, Flush, RecordSize};
 
 /// The text is no arm.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -229,7 +229,7 @@ impl Setting {
         let found = all.iter().find(|key| key.name() == text);
         found.copied().ok_or_else(|| ArmProblem::UnknownKey {
             key: text.to_owned(),
-            mend: mend(text, all.iter().map(|key| key.name())),
+            mend: nearest(text, all.iter().map(|key| key.name())),
         })
     }
 
@@ -312,7 +312,7 @@ fn set(arm: &mut Arm, key: Setting, value: &str) -> Result<(), ArmProblem> {
                 "no" => Resumption::Full,
                 "ticket" => Resumption::Ticket,
                 "0rtt" => Resumption::EarlyData,
-                _ => return Err(key.refuse(value, mend(value, ["no", "ticket", "0rtt"]))),
+                _ => return Err(key.refuse(value, nearest(value, ["no", "ticket", "0rtt"]))),
             };
         }
         Setting::Tickets => {
@@ -323,7 +323,7 @@ fn set(arm: &mut Arm, key: Setting, value: &str) -> Result<(), ArmProblem> {
         Setting::Flush => {
             arm.flush = value
                 .parse()
-                .map_err(|_| key.refuse(value, mend(value, Flush::ALL.map(Flush::name))))?;
+                .map_err(|_| key.refuse(value, nearest(value, Flush::ALL.map(Flush::name))))?;
         }
         Setting::ClientHelloSplit => {
             let bytes = parse_size(value)?;
@@ -384,20 +384,20 @@ fn set_of_chain(
         (ChainSetting::SctAlgorithm, ArmChain::Made(spec)) => {
             let names = KeyAlgorithm::ALL.map(KeyAlgorithm::name);
             let algorithm = value.parse();
-            spec.sct_algorithm = algorithm.map_err(|_| key.refuse(value, mend(value, names)))?;
+            spec.sct_algorithm = algorithm.map_err(|_| key.refuse(value, nearest(value, names)))?;
         }
         (ChainSetting::Root, ArmChain::Made(spec)) => {
             spec.root = match value {
                 "sent" => RootDelivery::Sent,
                 "omitted" => RootDelivery::Omitted,
-                _ => return Err(key.refuse(value, mend(value, ["sent", "omitted"]))),
+                _ => return Err(key.refuse(value, nearest(value, ["sent", "omitted"]))),
             };
         }
         (ChainSetting::Padding, ArmChain::Made(spec)) => {
             spec.padding = match value {
                 "end-entity" => PaddedCertificate::EndEntity,
                 "last" => PaddedCertificate::Last,
-                _ => return Err(key.refuse(value, mend(value, ["end-entity", "last"]))),
+                _ => return Err(key.refuse(value, nearest(value, ["end-entity", "last"]))),
             };
         }
     }
@@ -507,7 +507,7 @@ fn is_path(chain: &str) -> bool {
 fn parse_algorithm(text: &str) -> Result<KeyAlgorithm, ArmProblem> {
     text.parse().map_err(|_| ArmProblem::UnknownChain {
         chain: text.to_owned(),
-        mend: mend(text, KeyAlgorithm::ALL.map(KeyAlgorithm::name)),
+        mend: nearest(text, KeyAlgorithm::ALL.map(KeyAlgorithm::name)),
     })
 }
 
@@ -534,7 +534,7 @@ fn parse_stack(key: Setting, value: &str) -> Result<StackName, ArmProblem> {
     let names = StackName::ALL.map(StackName::name);
     value
         .parse()
-        .map_err(|_| key.refuse(value, mend(value, names)))
+        .map_err(|_| key.refuse(value, nearest(value, names)))
 }
 
 fn parse_path(key: Setting, value: &str) -> Result<PathBuf, ArmProblem> {

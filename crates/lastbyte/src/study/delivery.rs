@@ -7,7 +7,9 @@ mod pqtls_ad;
 pub use compressed::Compressed;
 pub use pqtls_ad::{DnsCache, EndEntity, PqtlsAd};
 
-use super::{Arm, mend};
+use lastbyte_link::nearest;
+
+use super::Arm;
 use crate::results::{Dns, Wire};
 
 /// Where an arm names a delivery.
@@ -145,7 +147,7 @@ impl Delivery {
         let mut found = SPECS.iter().filter_map(|spec| (spec.named)(name));
         found.next().ok_or_else(|| {
             let others = SPECS.iter().flat_map(|spec| (spec.names)());
-            mend(name, [Delivery::FULL].into_iter().chain(others))
+            nearest(name, [Delivery::FULL].into_iter().chain(others))
         })
     }
 

@@ -1,6 +1,7 @@
 //! How results are drawn.
 
-use super::named::named;
+use lastbyte_link::named;
+
 use super::{Filter, Metric, Parameter, Percentile};
 
 /// A drawing of the results of measures.

@@ -6,8 +6,9 @@ mod tests;
 use std::fmt;
 use std::str::FromStr;
 
+use lastbyte_link::named;
+
 use super::Preset;
-use super::named::named;
 use super::parameter::{
     Access, Caption, Choice, Column, CommandLine, Lists, Place, Reading, Spec, Value, read,
 };

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::named::named;
+use lastbyte_link::named;
 
 /// A time of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -11,7 +11,6 @@ mod figure;
 pub mod file;
 mod hosts;
 mod metric;
-mod named;
 mod parameter;
 mod question;
 mod settings;
@@ -28,8 +27,8 @@ pub use distribution::{DistributionError, load_distribution};
 pub use figure::{Beside, Figure, Plot};
 pub use file::{StudyError, StudyProblem};
 pub use hosts::{Buffers, Hosts, Mtu, Timestamps, Tso, Writes};
+pub use lastbyte_link::UnknownName;
 pub use metric::{Metric, NoPercentile, Percentile};
-pub use named::UnknownName;
 pub use parameter::{
     Choice, Column as ParameterColumn, CommandLine, Filter, Lists, Parameter, Reading,
     Value as ParameterValue, varying,
@@ -40,11 +39,9 @@ pub use settings::{Congestion, CpuTime, Emulation, EngineChoice, Gso, Preset};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lastbyte_link::{Bytes, Link, Seed};
+use lastbyte_link::{Bytes, Link, Seed, named};
 use lastbyte_pki::{ChainSpec, PemFiles};
 use lastbyte_tls::{Group, Resumption, StackName};
-
-pub(crate) use self::named::named;
 
 /// One TLS configuration under comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -262,24 +259,4 @@ impl Experiment {
             cpu: CpuTime::default(),
         }
     }
-}
-
-/// `did you mean "rsa-2048"?` when a known word is near, else all of them.
-pub fn mend<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    const ALIKE: f64 = 0.5;
-    let known: Vec<&str> = known.into_iter().collect();
-    let word = word.to_ascii_lowercase();
-    let likeness =
-        |name: &&str| strsim::normalized_damerau_levenshtein(&word, &name.to_ascii_lowercase());
-    known
-        .iter()
-        .map(|name| (likeness(name), name))
-        .filter(|(likeness, _)| *likeness >= ALIKE)
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .map(|(_, nearest)| format!("did you mean {nearest:?}?"))
-        .unwrap_or_else(|| match known[..] {
-            [] => "there is none".to_owned(),
-            [name] => format!("use {name:?}"),
-            _ => format!("use one of {}", known.join(", ")),
-        })
 }

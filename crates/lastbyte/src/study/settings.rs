@@ -1,6 +1,6 @@
 //! What can be chosen besides arms and numbers.
 
-use super::named::named;
+use lastbyte_link::named;
 
 /// Congestion control of both ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,11 +1,12 @@
 //! Certificate compression (RFC 8879): the server compresses its Certificate message, and a client that has
 //! one its own, with an algorithm that both have.
 
+use lastbyte_link::nearest;
 use lastbyte_tls::{CertificateCompression, Compressions, Resumption};
 
 use super::{Certificates, Delivery, Kind, Spec};
 use crate::results::{Compression, Dns, Wire};
-use crate::study::{Arm, mend};
+use crate::study::Arm;
 
 /// What each side can compress with, and decompress.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,7 +151,7 @@ fn parse(text: &str) -> Result<Vec<CertificateCompression>, String> {
     let mut algorithms = Vec::new();
     for word in text.split('+') {
         let algorithm = word.parse().map_err(|_| {
-            mend(
+            nearest(
                 word,
                 CertificateCompression::ALL.map(CertificateCompression::name),
             )

@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use lastbyte_link::parse_duration;
+use lastbyte_link::{named, nearest, parse_duration};
 use lastbyte_tls::Resumption;
 use lastbyte_tls::observer::Message;
 use pqtlsad::Part;
 
 use super::{Certificates, Delivery, Kind, Spec};
 use crate::results::{DeliveryOutcome, Dns, HelloDigest, Wire};
-use crate::study::named::named;
-use crate::study::{Arm, mend};
+use crate::study::Arm;
 
 /// What DNS delivers, and how far it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,11 +116,11 @@ impl Kind for PqtlsAd {
         match key {
             FROM => {
                 let part = value.parse();
-                self.from = Some(part.map_err(|_| mend(value, Part::ALL.map(Part::name)))?);
+                self.from = Some(part.map_err(|_| nearest(value, Part::ALL.map(Part::name)))?);
             }
             DNS => {
                 let cache = value.parse();
-                self.cache = cache.map_err(|_| mend(value, DnsCache::ALL.map(DnsCache::name)))?;
+                self.cache = cache.map_err(|_| nearest(value, DnsCache::ALL.map(DnsCache::name)))?;
             }
             RESOLVER_RTT => {
                 const LONGEST: Duration = Duration::from_secs(5);

@@ -6,12 +6,11 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-use lastbyte_link::parse_duration;
+use lastbyte_link::{nearest, parse_duration};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{StudyError, StudyProblem};
-use crate::study::mend;
 
 /// The text of a study file.
 #[derive(Clone, Copy)]
@@ -75,7 +74,7 @@ impl<'a> Table<'a> {
                 let problem = StudyProblem::UnknownKey {
                     key: key.get_ref().to_string(),
                     table: header,
-                    mend: mend(key.get_ref(), known.iter().copied()),
+                    mend: nearest(key.get_ref(), known.iter().copied()),
                 };
                 Err(source.error(&key.span(), problem))
             }

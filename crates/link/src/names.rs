@@ -1,0 +1,101 @@
+//! Things that are chosen by name, and what to say of a name that is none.
+
+/// `did you mean "mbit"?` when a known word is near, else all of them.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    /// Half of the characters may differ.
+    const ALIKE: f64 = 0.5;
+    let known: Vec<&str> = known.into_iter().collect();
+    let word = word.to_ascii_lowercase();
+    let likeness =
+        |name: &str| strsim::normalized_damerau_levenshtein(&word, &name.to_ascii_lowercase());
+    let mut alike: Vec<_> = (known.iter())
+        .map(|name| (likeness(name), name))
+        .filter(|(likeness, _)| *likeness >= ALIKE)
+        .collect();
+    alike.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    match (alike.first(), &known[..]) {
+        (Some((_, nearest)), _) => format!("did you mean {nearest:?}?"),
+        (None, []) => "there is none".to_owned(),
+        (None, [name]) => format!("use {name:?}"),
+        (None, _) => format!("use one of {}", known.join(", ")),
+    }
+}
+
+/// The text is no name of such a thing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown {kind} {text:?}: {mend}")]
+pub struct UnknownName {
+    /// What it should name.
+    pub kind: &'static str,
+    /// What was found.
+    pub text: String,
+    /// The nearest known name, or all of them.
+    pub mend: String,
+}
+
+impl UnknownName {
+    /// The error of a `text` that is none of the `known` names of a `kind`.
+    pub fn new<'a>(
+        kind: &'static str,
+        text: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> UnknownName {
+        UnknownName {
+            kind,
+            text: text.to_owned(),
+            mend: nearest(text, known),
+        }
+    }
+}
+
+/// Names the variants of an enum, which is then written by them, and read if it says what they name.
+///
+/// ```
+/// #[derive(Clone, Copy, Debug, PartialEq)]
+/// enum Switch {
+///     Off,
+///     On,
+/// }
+/// lastbyte_link::named!(Switch, "switch", { Off => "off", On => "on" });
+///
+/// assert_eq!("on".parse(), Ok(Switch::On));
+/// let unknown = "onn".parse::<Switch>().unwrap_err();
+/// assert_eq!(unknown.to_string(), r#"unknown switch "onn": did you mean "on"?"#);
+/// ```
+#[macro_export]
+macro_rules! named {
+    ($type:ident, { $($variant:ident => $name:literal),+ $(,)? }) => {
+        impl $type {
+            /// All that there are, in the order in which they are told.
+            pub const ALL: [$type; [$($name),+].len()] = [$($type::$variant),+];
+
+            /// The name, on the command line and in files too where it is read.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($type::$variant => $name),+
+                }
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+    };
+    ($type:ident, $kind:literal, { $($variant:ident => $name:literal),+ $(,)? }) => {
+        $crate::named!($type, { $($variant => $name),+ });
+
+        impl std::str::FromStr for $type {
+            type Err = $crate::UnknownName;
+
+            fn from_str(text: &str) -> Result<$type, Self::Err> {
+                let names = $type::ALL.map($type::name);
+                $type::ALL
+                    .into_iter()
+                    .find(|named| named.name() == text)
+                    .ok_or_else(|| $crate::UnknownName::new($kind, text, names))
+            }
+        }
+    };
+}
