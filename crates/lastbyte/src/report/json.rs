@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use lastbyte_link::{Direction, Probability, Rate};
+use lastbyte_link::{Direction, Link, Probability, Rate};
 use lastbyte_tls::observer::Message;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -33,7 +33,7 @@ pub fn json(summary: &Summary, environment: &Environment) -> String {
     let cells = cells
         .map(|(index, cell)| {
             let path = format!("cells[{index}]");
-            CellDocument::new(cell, summary.since.as_ref(), &path, &mut notes)
+            MeasuredDocument::new(cell, summary.since.as_ref(), &path, &mut notes)
         })
         .collect();
     let document = Document {
@@ -84,7 +84,7 @@ struct Document<'a> {
     timeout_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<SinceDocument<'a>>,
-    cells: Vec<CellDocument<'a>>,
+    cells: Vec<MeasuredDocument<'a>>,
 }
 
 /// How precise cells were to be.
@@ -105,26 +105,41 @@ struct SinceDocument<'a> {
     paired: bool,
 }
 
+/// A cell with what was measured in it.
 #[derive(Serialize)]
-struct CellDocument<'a> {
-    rtt_ms: f64,
-    rate_bps: Option<u64>,
-    loss: Option<f64>,
-    loss_model: Option<String>,
-    jitter_ms: Option<f64>,
-    forward: DirectionDocument,
-    backward: DirectionDocument,
+struct MeasuredDocument<'a> {
     #[serde(flatten)]
-    parameters: Parameters<'a>,
+    cell: CellDocument<'a>,
     arms: Vec<ArmDocument<'a>>,
     increase_percent: Vec<IncreaseDocument<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     change_percent: Option<Vec<IncreaseDocument<'a>>>,
 }
 
+/// A cell: its link and its other parameters.
+#[derive(Serialize)]
+pub(super) struct CellDocument<'a> {
+    rtt_ms: f64,
+    #[serde(flatten)]
+    both: Option<BothDocument>,
+    forward: DirectionDocument,
+    backward: DirectionDocument,
+    #[serde(flatten)]
+    parameters: Parameters<'a>,
+}
+
+/// What both directions of a link have in common.
+#[derive(Serialize)]
+struct BothDocument {
+    rate_bps: Option<u64>,
+    loss: Option<f64>,
+    loss_model: Option<String>,
+    jitter_ms: Option<f64>,
+}
+
 /// One direction of a link.
 #[derive(Serialize)]
-pub(super) struct DirectionDocument {
+struct DirectionDocument {
     delay_ms: f64,
     jitter_ms: f64,
     jitter_distribution: String,
@@ -255,15 +270,13 @@ impl UntilDocument {
     }
 }
 
-impl<'a> CellDocument<'a> {
+impl<'a> MeasuredDocument<'a> {
     fn new(
         summary: &'a CellSummary,
         since: Option<&Since>,
         path: &str,
         notes: &mut Notes,
-    ) -> CellDocument<'a> {
-        let cell = &summary.cell;
-        let [forward, backward] = [&cell.link.forward, &cell.link.backward];
+    ) -> MeasuredDocument<'a> {
         let mut arms = Vec::new();
         let mut increase_percent = Vec::new();
         for (index, arm) in summary.arms.iter().enumerate() {
@@ -292,43 +305,11 @@ impl<'a> CellDocument<'a> {
             }
             changes
         });
-        if forward.rate.is_none() && backward.rate.is_none() {
-            notes.add(&format!("{path}.rate_bps"), "the link has no rate limit");
-        }
-        CellDocument {
-            rtt_ms: milliseconds(cell.link.rtt()),
-            rate_bps: both(
-                forward.rate,
-                backward.rate,
-                &format!("{path}.rate_bps"),
-                notes,
-            )
-            .flatten()
-            .map(Rate::bits_per_second),
-            loss: both(
-                forward.loss.mean(),
-                backward.loss.mean(),
-                &format!("{path}.loss"),
-                notes,
-            )
-            .map(Probability::fraction),
-            loss_model: both(
-                forward.loss.model(),
-                backward.loss.model(),
-                &format!("{path}.loss_model"),
-                notes,
-            )
-            .flatten(),
-            jitter_ms: both(
-                forward.jitter,
-                backward.jitter,
-                &format!("{path}.jitter_ms"),
-                notes,
-            )
-            .map(milliseconds),
-            forward: DirectionDocument::new(forward),
-            backward: DirectionDocument::new(backward),
-            parameters: Parameters(cell),
+        MeasuredDocument {
+            cell: CellDocument {
+                both: Some(BothDocument::new(&summary.cell.link, path, notes)),
+                ..CellDocument::new(&summary.cell)
+            },
             arms,
             increase_percent,
             change_percent,
@@ -336,8 +317,43 @@ impl<'a> CellDocument<'a> {
     }
 }
 
+impl<'a> CellDocument<'a> {
+    /// Without what both directions have in common.
+    pub(super) fn new(cell: &'a Cell) -> CellDocument<'a> {
+        CellDocument {
+            rtt_ms: milliseconds(cell.link.rtt()),
+            both: None,
+            forward: DirectionDocument::new(&cell.link.forward),
+            backward: DirectionDocument::new(&cell.link.backward),
+            parameters: Parameters(cell),
+        }
+    }
+}
+
+impl BothDocument {
+    fn new(link: &Link, path: &str, notes: &mut Notes) -> BothDocument {
+        let [forward, backward] = [&link.forward, &link.backward];
+        let path = |name| format!("{path}.{name}");
+        if forward.rate.is_none() && backward.rate.is_none() {
+            notes.add(&path("rate_bps"), "the link has no rate limit");
+        }
+        let rate = both(forward.rate, backward.rate, &path("rate_bps"), notes);
+        let [one, other] = [forward.loss.mean(), backward.loss.mean()];
+        let loss = both(one, other, &path("loss"), notes);
+        let [one, other] = [forward.loss.model(), backward.loss.model()];
+        let loss_model = both(one, other, &path("loss_model"), notes);
+        let jitter = both(forward.jitter, backward.jitter, &path("jitter_ms"), notes);
+        BothDocument {
+            rate_bps: rate.flatten().map(Rate::bits_per_second),
+            loss: loss.map(Probability::fraction),
+            loss_model: loss_model.flatten(),
+            jitter_ms: jitter.map(milliseconds),
+        }
+    }
+}
+
 /// The parameters of a cell that are no part of its link.
-pub(super) struct Parameters<'a>(pub(super) &'a Cell);
+struct Parameters<'a>(&'a Cell);
 
 impl Serialize for Parameters<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -375,7 +391,7 @@ fn both<T: PartialEq>(forward: T, backward: T, path: &str, notes: &mut Notes) ->
 }
 
 impl DirectionDocument {
-    pub(super) fn new(direction: &Direction) -> DirectionDocument {
+    fn new(direction: &Direction) -> DirectionDocument {
         DirectionDocument {
             delay_ms: milliseconds(direction.delay),
             jitter_ms: milliseconds(direction.jitter),

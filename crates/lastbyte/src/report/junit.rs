@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::escape::xml;
 use crate::results::{ArmSummary, CellSummary, Environment, Summary, Threshold, Validity, Verdict};
 
 /// Whether an invalid sample is an error.
@@ -84,7 +85,7 @@ impl Suite {
     }
 
     fn write(&self, properties: &str, out: &mut String) {
-        let name = escape(&self.name);
+        let name = xml(&self.name);
         let counts = counts(|| self.cases.iter());
         let is_skipped = |case: &&Case| matches!(case.outcome, Outcome::Skipped(_));
         let skipped = self.cases.iter().filter(is_skipped).count();
@@ -141,7 +142,7 @@ fn cases_of(
 
 impl Case {
     fn write(&self, out: &mut String) {
-        let [name, class] = [&self.name, &self.class].map(|text| escape(text));
+        let [name, class] = [&self.name, &self.class].map(|text| xml(text));
         let time = self.time.as_secs_f64();
         *out += &format!("    <testcase name=\"{name}\" classname=\"{class}\" time=\"{time:.9}\"");
         let (element, kind, message) = match &self.outcome {
@@ -150,7 +151,7 @@ impl Case {
                 return;
             }
             Outcome::Doubtful(note) => {
-                let note = escape(note);
+                let note = xml(note);
                 *out += &format!(">\n      <system-out>{note}</system-out>\n    </testcase>\n");
                 return;
             }
@@ -159,7 +160,7 @@ impl Case {
             Outcome::Broken(what) => ("error", Some("sample"), what),
         };
         let kind = kind.map_or(String::new(), |kind| format!(" type=\"{kind}\""));
-        let message = escape(message);
+        let message = xml(message);
         *out += &format!(">\n      <{element} message=\"{message}\"{kind}");
         *out += &match element {
             "skipped" => "/>".to_owned(),
@@ -200,30 +201,10 @@ fn properties(summary: &Summary, environment: &Environment) -> String {
         .extend(versions.map(|(name, version)| (format!("version of {name}"), version.clone())));
     let mut out = String::from("    <properties>\n");
     for (name, value) in properties {
-        let [name, value] = [name, value].map(|text| escape(&text));
+        let [name, value] = [name, value].map(|text| xml(&text));
         out += &format!("      <property name=\"{name}\" value=\"{value}\"/>\n");
     }
     out + "    </properties>\n"
-}
-
-/// A text as it may stand in an attribute or between tags. What XML 1.0 can't hold at all (its
-/// section 2.2) is replaced.
-fn escape(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars() {
-        match c {
-            '&' => out += "&amp;",
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '"' => out += "&quot;",
-            '\'' => out += "&apos;",
-            // In an attribute, these would be read as blanks.
-            '\t' | '\n' | '\r' => out += &format!("&#{};", u32::from(c)),
-            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The summary as Markdown, for an issue or a page.
 
 use super::answer::answer;
+use super::escape;
 use super::messages::{Messages, messages};
 use super::text;
 use crate::results::{ArmSummary, CellSummary, MetricSummary, Percentile, Summary, Validity};
@@ -10,7 +11,7 @@ use crate::results::{ArmSummary, CellSummary, MetricSummary, Percentile, Summary
 pub fn markdown(summary: &Summary) -> String {
     let mut out = String::new();
     for sentence in answer(summary) {
-        out.push_str(&format!("{}\n\n", escape(&sentence)));
+        out.push_str(&format!("{}\n\n", escape::markdown(&sentence)));
     }
     for cell in summary.cells.iter().filter(|cell| !cell.arms.is_empty()) {
         let times = times(cell, summary);
@@ -20,7 +21,7 @@ pub fn markdown(summary: &Summary) -> String {
         let changes = changes(summary);
         out.push_str(&format!(
             "**since {}**\n\n{changes}\n",
-            escape(&since.to_string())
+            escape::markdown(&since.to_string())
         ));
     }
     for line in [text::legend(summary), text::precision(summary)]
@@ -33,15 +34,20 @@ pub fn markdown(summary: &Summary) -> String {
     let titles = std::iter::once("handshake messages, bytes")
         .chain(titles)
         .map(str::to_owned);
-    let sizes = rows
-        .into_iter()
-        .map(|(label, sizes)| std::iter::once(code(label)).chain(sizes).collect());
+    let sizes = rows.into_iter().map(|(label, sizes)| {
+        std::iter::once(escape::markdown_code(label))
+            .chain(sizes)
+            .collect()
+    });
     out.push_str(&table(1, titles.collect(), sizes));
     if !summary.warnings.is_empty() {
         out.push('\n');
     }
     for warning in &summary.warnings {
-        out.push_str(&format!("- Warning: {}\n", escape(&warning.to_string())));
+        out.push_str(&format!(
+            "- Warning: {}\n",
+            escape::markdown(&warning.to_string())
+        ));
     }
     out
 }
@@ -107,8 +113,8 @@ fn field(metric: &MetricSummary, percentile: Percentile, critical: f64) -> Strin
 
 fn label(arm: &ArmSummary) -> String {
     match arm.validity {
-        Validity::Valid => code(&arm.label),
-        Validity::Invalid(_) => format!("{} (invalid)", code(&arm.label)),
+        Validity::Valid => escape::markdown_code(&arm.label),
+        Validity::Invalid(_) => format!("{} (invalid)", escape::markdown_code(&arm.label)),
     }
 }
 
@@ -124,13 +130,4 @@ fn table(words: usize, titles: Vec<String>, rows: impl Iterator<Item = Vec<Strin
         out.push_str(&line(&row));
     }
     out
-}
-
-fn code(text: &str) -> String {
-    format!("`{}`", escape(text).replace('`', "'"))
-}
-
-/// Keeps a text, such as a path in an arm, from ending its field or line.
-fn escape(text: &str) -> String {
-    text.replace('|', "\\|").replace(['\n', '\r'], " ")
 }

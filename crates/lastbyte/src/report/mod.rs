@@ -3,6 +3,7 @@
 mod answer;
 mod chart;
 mod csv;
+mod escape;
 mod json;
 mod junit;
 mod layout;

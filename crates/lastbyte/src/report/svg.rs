@@ -1,5 +1,7 @@
 //! SVG by hand.
 
+use super::escape::xml;
+
 /// A picture that takes its ink from the text around it, so that it suits light and dark pages.
 pub(super) struct Svg(String);
 
@@ -10,7 +12,7 @@ impl Svg {
         Svg(format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
              width=\"{width}\" height=\"{height}\" role=\"img\" aria-label=\"{}\">\n",
-            escape(label)
+            xml(label)
         ))
     }
 
@@ -58,7 +60,7 @@ impl Svg {
     pub(super) fn text(&mut self, class: &str, x: f64, y: f64, text: &str) {
         self.0.push_str(&format!(
             "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>\n",
-            escape(text)
+            xml(text)
         ));
     }
 
@@ -66,7 +68,7 @@ impl Svg {
     pub(super) fn upright(&mut self, class: &str, x: f64, y: f64, text: &str) {
         self.0.push_str(&format!(
             "<text class=\"{class}\" transform=\"translate({x:.1} {y:.1}) rotate(-90)\">{}</text>\n",
-            escape(text)
+            xml(text)
         ));
     }
 
@@ -102,12 +104,4 @@ impl Svg {
         self.0.push_str("</svg>\n");
         self.0
     }
-}
-
-/// Keeps text from being markup.
-pub(super) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }

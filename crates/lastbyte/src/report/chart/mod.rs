@@ -20,7 +20,8 @@ pub(super) use cdf::{Cdf, Curve};
 pub(super) use lines::{Line, Lines, Point};
 pub(super) use png::Painter;
 
-use super::svg::{Svg, escape};
+use super::escape::xml as escape;
+use super::svg::Svg;
 
 /// The size of a panel, in pixels.
 pub(super) const WIDTH: f64 = 340.0;

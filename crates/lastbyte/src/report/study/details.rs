@@ -1,8 +1,8 @@
 //! Every number of every measure.
 
 use super::findings::Findings;
+use crate::report::escape::xml as escape;
 use crate::report::messages::messages;
-use crate::report::svg::escape;
 use crate::report::text;
 use crate::results::{ArmSummary, CellSummary, Metric, Percentile, Summary, Validity};
 

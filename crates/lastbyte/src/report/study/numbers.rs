@@ -2,7 +2,7 @@
 
 use super::findings::Findings;
 use super::verdict::{Agreement, Compared, prediction};
-use crate::report::svg::escape;
+use crate::report::escape::xml as escape;
 use crate::report::text;
 use crate::results::Estimate;
 use crate::study::{Cell, Figure, Parameter, Quantity, Question, varying};

@@ -9,7 +9,7 @@ use super::numbers::{published_table, quantity, table};
 use super::verdict::{Agreement, CheckedClaim, Compared, Verdict, check_claims, compare};
 use crate::report::answer::answer;
 use crate::report::chart;
-use crate::report::svg::escape;
+use crate::report::escape::xml as escape;
 use crate::results::{Summary, family};
 use crate::study::{Arm, Cell, Plot, Study};
 

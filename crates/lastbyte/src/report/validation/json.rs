@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{answer, cells};
-use crate::report::json::{DirectionDocument, Parameters, milliseconds, percent};
+use crate::report::json::{CellDocument, milliseconds, percent};
 use crate::results::Percentile;
 use crate::validate::{
     Comparison, Connections, FAMILY_WISE_ERROR, Margin, MetricComparison, SampleComparison,
@@ -33,7 +33,9 @@ pub fn json(validation: &Validation) -> String {
             without_loss: margins(&validation.margins.without_loss),
             with_loss: margins(&validation.margins.with_loss),
         },
-        cells: cells(validation).filter_map(Cell::new).collect(),
+        cells: cells(validation)
+            .filter_map(ComparedDocument::new)
+            .collect(),
     };
     // Serialising plain structures to memory cannot fail.
     serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
@@ -51,7 +53,7 @@ struct Document<'a> {
     family_wise_error: f64,
     level: f64,
     margin_percent: Margins,
-    cells: Vec<Cell<'a>>,
+    cells: Vec<ComparedDocument<'a>>,
 }
 
 #[derive(Serialize)]
@@ -67,14 +69,12 @@ struct Margins {
 }
 
 #[derive(Serialize)]
-struct Cell<'a> {
+struct ComparedDocument<'a> {
     measure: &'a str,
-    cell: String,
-    rtt_ms: f64,
-    forward: DirectionDocument,
-    backward: DirectionDocument,
+    #[serde(rename = "cell")]
+    name: String,
     #[serde(flatten)]
-    parameters: Parameters<'a>,
+    cell: CellDocument<'a>,
     arms: Vec<Arm<'a>>,
 }
 
@@ -137,17 +137,13 @@ impl From<Verdict> for VerdictName {
     }
 }
 
-impl<'a> Cell<'a> {
-    fn new(samples: &'a [SampleComparison]) -> Option<Cell<'a>> {
+impl<'a> ComparedDocument<'a> {
+    fn new(samples: &'a [SampleComparison]) -> Option<ComparedDocument<'a>> {
         let key = &samples.first()?.key;
-        let cell = &key.cell;
-        Some(Cell {
+        Some(ComparedDocument {
             measure: &key.measure,
-            cell: cell.to_string(),
-            rtt_ms: milliseconds(cell.link.rtt()),
-            forward: DirectionDocument::new(&cell.link.forward),
-            backward: DirectionDocument::new(&cell.link.backward),
-            parameters: Parameters(cell),
+            name: key.cell.to_string(),
+            cell: CellDocument::new(&key.cell),
             arms: samples.iter().map(Arm::new).collect(),
         })
     }

@@ -4,24 +4,28 @@ use super::{
     DISTANCE, VERDICT, answer, cells, connections, difference, distance, have_same_connections,
     heading, legend, metric,
 };
+use crate::report::escape;
 use crate::validate::{SampleComparison, Validation};
 
 /// What it comes to, a table for each cell, and warnings.
 pub fn markdown(validation: &Validation) -> String {
-    let mut out = format!("{}\n\n", escape(&answer(validation).join(" ")));
-    out.push_str(&format!("{}\n\n", escape(&legend(validation).join(" "))));
+    let mut out = format!("{}\n\n", escape::markdown(&answer(validation).join(" ")));
+    out.push_str(&format!(
+        "{}\n\n",
+        escape::markdown(&legend(validation).join(" "))
+    ));
     for samples in cells(validation) {
         out.push_str(&format!("**{}**\n\n{}\n", heading(samples), table(samples)));
         if !have_same_connections(samples) {
             for sample in samples {
-                let arm = code(&sample.key.arm);
+                let arm = escape::markdown_code(&sample.key.arm);
                 out.push_str(&format!("- {arm}: {}\n", connections(sample)));
             }
             out.push('\n');
         }
     }
     for warning in &validation.warnings {
-        out.push_str(&format!("- Warning: {}\n", escape(warning)));
+        out.push_str(&format!("- Warning: {}\n", escape::markdown(warning)));
     }
     out
 }
@@ -44,7 +48,10 @@ fn table(samples: &[SampleComparison]) -> String {
     let mut out = line(&titles) + &line(&alignments);
     for sample in samples {
         for comparison in &sample.metrics {
-            let mut fields = vec![code(&sample.key.arm), metric(comparison).to_owned()];
+            let mut fields = vec![
+                escape::markdown_code(&sample.key.arm),
+                metric(comparison).to_owned(),
+            ];
             fields.extend(comparison.percentiles.iter().map(difference));
             fields.push(distance(comparison.distance));
             let verdict = comparison.verdict();
@@ -53,13 +60,4 @@ fn table(samples: &[SampleComparison]) -> String {
         }
     }
     out
-}
-
-fn code(text: &str) -> String {
-    format!("`{}`", escape(text).replace('`', "'"))
-}
-
-/// Keeps a text, such as a path in an arm, from ending its field or line.
-fn escape(text: &str) -> String {
-    text.replace('|', "\\|").replace(['\n', '\r'], " ")
 }

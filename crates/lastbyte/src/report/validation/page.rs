@@ -3,8 +3,8 @@
 use super::{
     DISTANCE, VERDICT, answer, cell_name, cells, connections, difference, distance, legend, metric,
 };
+use crate::report::escape::xml as escape;
 use crate::report::qq::{Mark, QqPlot, STYLE};
-use crate::report::svg::escape;
 use crate::validate::{Comparison, MetricComparison, SampleComparison, Validation, Verdict};
 
 /// Quantiles of a plot, besides the least.
