@@ -20,7 +20,8 @@ pub(super) use cdf::{Cdf, Curve};
 pub(super) use lines::{Line, Lines, Point};
 pub(super) use png::Painter;
 
-use super::escape::xml as escape;
+use maud::{Markup, PreEscaped, html};
+
 use super::svg::Svg;
 
 /// The size of a panel, in pixels.
@@ -120,16 +121,17 @@ impl Ink {
 
 impl Chart {
     /// The panels and the key as elements of a page.
-    pub(super) fn html(&self) -> String {
-        let panels: String = (self.panels.iter())
-            .map(|panel| panel.svg(&self.title))
-            .collect();
-        let key: String = self.key.iter().map(KeyEntry::html).collect();
-        let key = match &*self.key {
-            [] | [_] => String::new(),
-            _ => format!("<ul class=\"key\">{key}</ul>\n"),
-        };
-        format!("{key}<div class=\"panels\">\n{panels}</div>\n")
+    pub(super) fn html(&self) -> Markup {
+        html! {
+            @if self.key.len() > 1 {
+                ul.key {
+                    @for entry in &self.key { (entry.html()) }
+                }
+            }
+            div.panels {
+                @for panel in &self.panels { (PreEscaped(panel.svg(&self.title))) }
+            }
+        }
     }
 
     /// A file of its own, on a light ground.
@@ -206,12 +208,15 @@ impl Panel {
 }
 
 impl KeyEntry {
-    fn html(&self) -> String {
-        format!(
-            "<li><svg width=\"22\" height=\"8\" aria-hidden=\"true\"><path class=\"line {}\" d=\"M0 4H22\"/></svg>{}</li>",
-            self.ink.class(),
-            escape(&self.name)
-        )
+    fn html(&self) -> Markup {
+        html! {
+            li {
+                svg width="22" height="8" aria-hidden="true" {
+                    path class={ "line " (self.ink.class()) } d="M0 4H22" {}
+                }
+                (self.name)
+            }
+        }
     }
 }
 

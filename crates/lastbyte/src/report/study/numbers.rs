@@ -1,143 +1,159 @@
 //! Tables of numbers, and numbers in words.
 
+use maud::{Markup, html};
+
 use super::findings::Findings;
 use super::verdict::{Agreement, Compared, prediction};
-use crate::report::escape::xml as escape;
 use crate::report::text;
-use crate::results::Estimate;
+use crate::results::{ArmSummary, Estimate};
 use crate::study::{Cell, Figure, Parameter, Quantity, Question, varying};
 
 /// Published numbers beside ours.
-pub(super) fn published_table(findings: &Findings, rows: &[&Compared]) -> String {
-    if rows.is_empty() {
-        return String::new();
-    }
-    let mut text = String::new();
-    let mut causes: Vec<&str> = Vec::new();
-    // What all rows have is told once.
-    let mut places = rows
-        .iter()
-        .map(|row| quantity::place(findings, &row.published.question));
-    let mut common = places.next().unwrap_or_default();
-    if rows.len() > 1 {
-        places.for_each(|place| common.retain(|word| place.contains(word)));
-    } else {
-        common.clear();
-    }
-    text.push_str(&format!(
-        "<div class=\"scroll\"><table>\n<thead><tr><th>{}</th><th></th><th>published</th><th>ours</th>\
-         <th>another run, 95 %</th><th></th></tr></thead>\n",
-        escape(&common.join(", "))
-    ));
-    for Compared { published, numbers } in rows {
-        let unit = quantity::unit(&published.question);
-        let place = quantity::place(findings, &published.question);
-        let place: Vec<String> = place
-            .into_iter()
-            .filter(|word| !common.contains(word))
-            .collect();
-        let what = format!(
-            "{}: {}",
-            published.source,
-            quantity::what(&published.question)
-        );
-        let what = match place.is_empty() {
-            true => what,
-            false => format!("{what}, {}", place.join(", ")),
-        };
-        let mut differs = false;
-        for (index, one) in numbers.iter().enumerate() {
-            let what = if index == 0 { &*what } else { "" };
-            let (class, word) = match one.agreement {
-                Agreement::Agrees => ("agrees", "agrees"),
-                Agreement::Differs => ("differs", "differs"),
-                Agreement::Unmeasured => ("unknown", "not measured"),
-            };
-            differs |= one.agreement == Agreement::Differs;
-            let ours = one
-                .ours
-                .map_or("–".to_owned(), |ours| quantity::digits(unit, ours.value));
-            let range = one.ours.map_or(String::new(), |ours| {
-                text::interval(&prediction(ours), |end| quantity::digits(unit, end))
-            });
-            text.push_str(&format!(
-                "<tr><th>{}</th><th>{}</th><td>{}</td><td class=\"{class}\">{ours}</td><td class=\"interval\">{range}</td>\
-                 <td class=\"{class}\">{word}</td></tr>\n",
-                escape(what),
-                one.percentile,
-                quantity::digits(unit, one.published),
-            ));
+pub(super) fn published_table(findings: &Findings, rows: &[&Compared]) -> Markup {
+    let common = common_words(findings, rows);
+    html! {
+        @if !rows.is_empty() {
+            div.scroll {
+                table {
+                    thead {
+                        tr {
+                            th { (common.join(", ")) } th {} th { "published" } th { "ours" }
+                            th { "another run, 95 %" } th {}
+                        }
+                    }
+                    @for row in rows { (published_rows(findings, row, &common)) }
+                }
+            }
+            @for cause in causes(rows) { p.caption { (cause) } }
         }
-        if let Some(cause) = published.cause.as_deref()
-            && differs
-            && !causes.contains(&cause)
+    }
+}
+
+/// What the places of all rows have, which is told once.
+fn common_words(findings: &Findings, rows: &[&Compared]) -> Vec<String> {
+    let [first, others @ ..] = rows else {
+        return Vec::new();
+    };
+    if others.is_empty() {
+        return Vec::new();
+    }
+    let place = |row: &Compared| quantity::place(findings, &row.published.question);
+    let mut common = place(first);
+    for row in others {
+        let place = place(row);
+        common.retain(|word| place.contains(word));
+    }
+    common
+}
+
+/// A row for each percentile.
+fn published_rows(findings: &Findings, row: &Compared, common: &[String]) -> Markup {
+    let Compared { published, numbers } = row;
+    let question = &published.question;
+    let unit = quantity::unit(question);
+    let mut what = vec![format!(
+        "{}: {}",
+        published.source,
+        quantity::what(question)
+    )];
+    let place = quantity::place(findings, question).into_iter();
+    what.extend(place.filter(|word| !common.contains(word)));
+    html! {
+        @for (index, number) in numbers.iter().enumerate() {
+            @let (class, word) = agreement(number.agreement);
+            tr {
+                th { @if index == 0 { (what.join(", ")) } }
+                th { (number.percentile) }
+                td { (quantity::digits(unit, number.published)) }
+                td class=(class) {
+                    @match number.ours {
+                        Some(ours) => (quantity::digits(unit, ours.value)),
+                        None => "–",
+                    }
+                }
+                td.interval {
+                    @if let Some(ours) = number.ours {
+                        (text::interval(&prediction(ours), |end| quantity::digits(unit, end)))
+                    }
+                }
+                td class=(class) { (word) }
+            }
+        }
+    }
+}
+
+/// Its class, and its word.
+fn agreement(agreement: Agreement) -> (&'static str, &'static str) {
+    match agreement {
+        Agreement::Agrees => ("agrees", "agrees"),
+        Agreement::Differs => ("differs", "differs"),
+        Agreement::Unmeasured => ("unknown", "not measured"),
+    }
+}
+
+/// Why rows differ from what was published, each cause once.
+fn causes<'a>(rows: &[&'a Compared]) -> Vec<&'a str> {
+    let mut causes: Vec<&str> = Vec::new();
+    for Compared { published, numbers } in rows {
+        let mut agreements = numbers.iter().map(|number| number.agreement);
+        if let Some(cause) = &published.cause
+            && agreements.any(|agreement| agreement == Agreement::Differs)
+            && !causes.contains(&&**cause)
         {
             causes.push(cause);
         }
     }
-    text.push_str("</table></div>\n");
-    for cause in causes {
-        text.push_str(&format!("<p class=\"caption\">{}</p>\n", escape(cause)));
-    }
-    text
+    causes
 }
 
 /// The cells of a figure with a row for each arm.
-pub(super) fn table(findings: &Findings, figure: &Figure, places: &[(usize, usize)]) -> String {
-    let cells: Vec<&Cell> = places
-        .iter()
-        .filter_map(|place| findings.cell(*place))
-        .collect();
-    let differ = varying(&cells);
+pub(super) fn table(findings: &Findings, figure: &Figure, places: &[(usize, usize)]) -> Markup {
+    let cells = places.iter().filter_map(|place| findings.cell(*place));
+    let differ = varying(&cells.collect::<Vec<_>>());
     let percentiles = findings.percentiles_of(figure);
-    let mut heads: Vec<String> = differ
-        .iter()
-        .map(|known| known.title().to_owned())
-        .collect();
-    heads.push("arm".to_owned());
-    heads.extend(
-        percentiles
-            .iter()
-            .map(|percentile| format!("{percentile}, ms")),
-    );
-    heads.extend(
-        percentiles
-            .iter()
-            .map(|percentile| format!("{percentile}, %")),
-    );
-    let heads: String = heads
-        .iter()
-        .map(|head| format!("<th>{}</th>", escape(head)))
-        .collect();
-    let mut text = format!("<div class=\"scroll\"><table>\n<thead><tr>{heads}</tr></thead>\n");
-    for place in places {
-        let Some((cell, summary)) = findings.cell(*place).zip(findings.cell_summary(*place)) else {
-            continue;
-        };
-        for arm in &summary.arms {
-            if !figure.arms.is_empty() && !figure.arms.contains(&arm.label) {
-                continue;
+    html! {
+        div.scroll {
+            table {
+                thead {
+                    tr {
+                        @for parameter in &differ { th { (parameter.title()) } }
+                        th { "arm" }
+                        @for percentile in percentiles { th { (percentile) ", ms" } }
+                        @for percentile in percentiles { th { (percentile) ", %" } }
+                    }
+                }
+                @for place in places { (rows_of_cell(findings, figure, *place, &differ)) }
             }
-            let metric = arm.metric(figure.metric);
-            let values = differ.iter().map(|known| known.of(cell));
-            let times = percentiles.iter().map(|percentile| {
-                let time = metric.percentiles.get(percentile);
-                time.map_or("–".to_owned(), text::time)
-            });
-            let increases = percentiles.iter().map(|percentile| {
-                text::increase(metric, *percentile, findings.critical()).unwrap_or_default()
-            });
-            let columns = values
-                .chain([arm.label.clone()])
-                .chain(times)
-                .chain(increases);
-            let columns: String = columns
-                .map(|column| format!("<td>{}</td>", escape(&column)))
-                .collect();
-            text.push_str(&format!("<tr>{columns}</tr>\n"));
         }
     }
-    text + "</table></div>\n"
+}
+
+fn rows_of_cell(
+    findings: &Findings,
+    figure: &Figure,
+    place: (usize, usize),
+    differ: &[Parameter],
+) -> Markup {
+    let Some((cell, summary)) = findings.cell(place).zip(findings.cell_summary(place)) else {
+        return Markup::default();
+    };
+    let percentiles = findings.percentiles_of(figure);
+    let is_drawn = |arm: &&ArmSummary| figure.arms.is_empty() || figure.arms.contains(&arm.label);
+    html! {
+        @for arm in summary.arms.iter().filter(is_drawn) {
+            @let metric = arm.metric(figure.metric);
+            tr {
+                @for parameter in differ { td { (parameter.of(cell)) } }
+                td { (arm.label) }
+                @for percentile in percentiles {
+                    td { (metric.percentiles.get(percentile).map_or("–".to_owned(), text::time)) }
+                }
+                @for percentile in percentiles {
+                    td { (text::increase(metric, *percentile, findings.critical()).unwrap_or_default()) }
+                }
+            }
+        }
+    }
 }
 
 /// What a quantity is counted in.

@@ -1,5 +1,7 @@
 //! The page.
 
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
 use super::command::commands;
 use super::described;
 use super::details::details;
@@ -9,7 +11,6 @@ use super::numbers::{published_table, quantity, table};
 use super::verdict::{Agreement, CheckedClaim, Compared, Verdict, check_claims, compare};
 use crate::report::answer::answer;
 use crate::report::chart;
-use crate::report::escape::xml as escape;
 use crate::results::{Summary, family};
 use crate::study::{Arm, Cell, Plot, Study};
 
@@ -27,118 +28,130 @@ pub fn page(findings: &Findings) -> String {
         .collect();
     let claims = check_claims(findings);
     let published = compare(findings);
-    let mut body = format!("<h1>{}</h1>\n", escape(&study.name));
-    body.push_str(&answers(findings, &claims, &published));
     let mut sections = (drawn.iter()).map(|drawn| section(findings, drawn, &published));
-    body.push_str(&sections.next().unwrap_or_default());
-    body.push_str(&claims_section(findings, &claims));
-    body.extend(sections);
-    body.push_str(&loose_numbers(findings, &published));
-    body.push_str(&warnings(&findings.summaries));
-    body.push_str(&details(findings));
-    body.push_str(&origin(findings));
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{}</title>\n<style>\n{}{}</style>\n</head>\n<body>\n{body}<script>\n{}</script>\n</body>\n</html>\n",
-        escape(&study.name),
-        chart::STYLE,
-        include_str!("page.css"),
-        include_str!("copy.js"),
-    )
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (study.name) }
+                style { (PreEscaped(chart::STYLE)) (PreEscaped(include_str!("page.css"))) }
+            }
+            body {
+                h1 { (study.name) }
+                (answers(findings, &claims, &published))
+                @if let Some(first) = sections.next() { (first) }
+                (claims_section(findings, &claims))
+                @for section in sections { (section) }
+                (loose_numbers(findings, &published))
+                (warnings(&findings.summaries))
+                (details(findings))
+                (origin(findings))
+                script { (PreEscaped(include_str!("copy.js"))) }
+            }
+        }
+    }
+    .into_string()
 }
 
 /// What it comes to, in plain words.
-fn answers(findings: &Findings, claims: &[CheckedClaim], published: &[Compared]) -> String {
-    let mut text = String::new();
-    let mut sentence = |words: &str| text.push_str(&format!("<p class=\"answer\">{words}</p>\n"));
-    if !claims.is_empty() {
-        let count = |wanted| {
-            claims
-                .iter()
-                .filter(|claim| claim.verdict == wanted)
-                .count()
-        };
-        sentence(&format!(
-            "Of {} published claims, <b class=\"agrees\">{} hold</b>, <b class=\"differs\">{} do not</b> and \
-             <b class=\"unknown\">{} can’t be told</b>.",
-            claims.len(),
-            count(Verdict::Holds),
-            count(Verdict::Fails),
-            count(Verdict::Unknown),
-        ));
-    }
-    let numbers: Vec<_> = published.iter().flat_map(|row| &row.numbers).collect();
-    if !numbers.is_empty() {
-        let count = |wanted| numbers.iter().filter(|n| n.agreement == wanted).count();
-        sentence(&format!(
-            "Of {} published numbers, {} are what we measured, or within what another run of as many \
-             connections could have measured; {} are not; {} we have not measured.",
-            numbers.len(),
-            count(Agreement::Agrees),
-            count(Agreement::Differs),
-            count(Agreement::Unmeasured),
-        ));
-    }
-    let mut sentences = Vec::new();
-    for (measure, summary) in findings.study.measures.iter().zip(&findings.summaries) {
-        for words in answer(summary) {
-            let place = match findings.study.measures.len() {
-                1 => String::new(),
-                _ => format!("<b>{}</b>: ", escape(&measure.id)),
-            };
-            sentences.push(format!(
-                "<p class=\"answer\">{place}{}</p>\n",
-                escape(&words)
-            ));
+fn answers(findings: &Findings, claims: &[CheckedClaim], published: &[Compared]) -> Markup {
+    let mut sentences = sentences(findings);
+    let more = sentences.split_off(sentences.len().min(SENTENCES));
+    html! {
+        (claims_answer(claims))
+        (published_answer(published))
+        @for sentence in sentences { (sentence) }
+        @if !more.is_empty() {
+            details {
+                summary { (more.len()) " more sentences like these" }
+                @for sentence in more { (sentence) }
+            }
         }
     }
-    let more = sentences.split_off(sentences.len().min(SENTENCES));
-    text.extend(sentences);
-    if !more.is_empty() {
-        text.push_str(&format!(
-            "<details><summary>{} more sentences like these</summary>\n{}</details>\n",
-            more.len(),
-            more.concat()
-        ));
-    }
-    text
 }
 
-fn section(findings: &Findings, drawn: &Drawn, published: &[Compared]) -> String {
+fn claims_answer(claims: &[CheckedClaim]) -> Markup {
+    let count = |wanted| {
+        let verdicts = claims.iter().map(|claim| claim.verdict);
+        verdicts.filter(|verdict| *verdict == wanted).count()
+    };
+    html! {
+        @if !claims.is_empty() {
+            p.answer {
+                "Of " (claims.len()) " published claims, "
+                b.agrees { (count(Verdict::Holds)) " hold" } ", "
+                b.differs { (count(Verdict::Fails)) " do not" } " and "
+                b.unknown { (count(Verdict::Unknown)) " can’t be told" } "."
+            }
+        }
+    }
+}
+
+fn published_answer(published: &[Compared]) -> Markup {
+    let numbers: Vec<_> = published.iter().flat_map(|row| &row.numbers).collect();
+    let count = |wanted| numbers.iter().filter(|n| n.agreement == wanted).count();
+    html! {
+        @if !numbers.is_empty() {
+            p.answer {
+                "Of " (numbers.len()) " published numbers, "
+                (count(Agreement::Agrees)) " are what we measured, or within what another run of as many "
+                "connections could have measured; "
+                (count(Agreement::Differs)) " are not; "
+                (count(Agreement::Unmeasured)) " we have not measured."
+            }
+        }
+    }
+}
+
+/// The answers of all measures, each a paragraph.
+fn sentences(findings: &Findings) -> Vec<Markup> {
+    let measures = &findings.study.measures;
+    let mut sentences = Vec::new();
+    for (measure, summary) in measures.iter().zip(&findings.summaries) {
+        for words in answer(summary) {
+            sentences.push(html! {
+                p.answer {
+                    @if measures.len() > 1 { b { (measure.id) } ": " }
+                    (words)
+                }
+            });
+        }
+    }
+    sentences
+}
+
+fn section(findings: &Findings, drawn: &Drawn, published: &[Compared]) -> Markup {
     let figure = drawn.figure;
-    let mut text = format!(
-        "<section class=\"figure\" id=\"{id}\">\n<h2>{title}</h2>\n",
-        id = escape(&figure.id),
-        title = escape(&drawn.chart.title),
-    );
-    text.push_str(&format!(
-        "<p class=\"caption\">{}</p>\n",
-        caption(findings, drawn)
-    ));
-    text.push_str(&drawn.chart.html());
-    if figure.plot == Plot::Table {
-        text.push_str(&table(findings, figure, &drawn.cells));
-    }
-    for hole in drawn.holes.iter().take(3) {
-        text.push_str(&format!(
-            "<p class=\"warning\">Not measured: {}.</p>\n",
-            escape(hole)
-        ));
-    }
-    if let Some(more @ 1..) = drawn.holes.len().checked_sub(3) {
-        text.push_str(&format!(
-            "<p class=\"warning\">… and {more} more samples.</p>\n"
-        ));
-    }
-    let rows = published.iter();
-    let rows: Vec<_> = rows
+    let rows: Vec<_> = (published.iter())
         .filter(|row| row.published.figure.as_ref() == Some(&figure.id))
         .collect();
-    text.push_str(&published_table(findings, &rows));
-    text.push_str(&command(findings, drawn));
-    text + "</section>\n"
+    html! {
+        section.figure id=(figure.id) {
+            h2 { (drawn.chart.title) }
+            p.caption { (caption(findings, drawn)) }
+            (drawn.chart.html())
+            @if figure.plot == Plot::Table { (table(findings, figure, &drawn.cells)) }
+            (holes(&drawn.holes))
+            (published_table(findings, &rows))
+            (command(findings, drawn))
+        }
+    }
+}
+
+fn holes(holes: &[String]) -> Markup {
+    /// How many are named.
+    const NAMED: usize = 3;
+    html! {
+        @for hole in holes.iter().take(NAMED) {
+            p.warning { "Not measured: " (hole) "." }
+        }
+        @if holes.len() > NAMED {
+            p.warning { "… and " (holes.len() - NAMED) " more samples." }
+        }
+    }
 }
 
 fn caption(findings: &Findings, drawn: &Drawn) -> String {
@@ -176,11 +189,11 @@ fn caption(findings: &Findings, drawn: &Drawn) -> String {
         (Plot::Percentiles, None) => " Whiskers are 95 % intervals.".to_owned(),
         (Plot::Cdf | Plot::Table, _) => String::new(),
     };
-    escape(&format!("{}.{what}", words.join("; ")))
+    format!("{}.{what}", words.join("; "))
 }
 
 /// What measures the figure alone, to copy.
-fn command(findings: &Findings, drawn: &Drawn) -> String {
+fn command(findings: &Findings, drawn: &Drawn) -> Markup {
     let study = &findings.study;
     let mut all = Vec::new();
     for (index, measure) in study.measures_named(&drawn.figure.measures) {
@@ -207,118 +220,128 @@ fn run_command(study: &Study) -> String {
     format!("lastbyte run {file} -o results && lastbyte report results")
 }
 
-fn reproduced(commands: &[String]) -> String {
-    format!(
-        "<details class=\"command\"><summary>Measure this again</summary><button type=\"button\">copy</button>\
-         <pre>{}</pre></details>\n",
-        escape(&commands.join("\n"))
-    )
+fn reproduced(commands: &[String]) -> Markup {
+    html! {
+        details.command {
+            summary { "Measure this again" }
+            button type="button" { "copy" }
+            pre { (commands.join("\n")) }
+        }
+    }
 }
 
-fn claims_section(findings: &Findings, claims: &[CheckedClaim]) -> String {
-    if claims.is_empty() {
-        return String::new();
-    }
-    let mut text = "<section id=\"claims\">\n<h2>Published claims</h2>\n<p class=\"caption\">A claim holds when \
-        the whole 95 % interval of every number lies within the bounds; it does not when one lies outside \
-        altogether; else it can’t be told.</p>\n"
-        .to_owned();
-    for checked in claims {
-        let (class, word) = (checked.verdict.class(), checked.verdict.word());
-        text.push_str(&format!(
-            "<details class=\"claim\"><summary><b class=\"{class}\">{word}</b> {} <code>{}</code></summary>\n<ul>\n",
-            escape(&checked.claim.text),
-            escape(&checked.claim.id),
-        ));
-        for (check, numbers) in &checked.checks {
-            text.push_str(&format!(
-                "<li>{}<br>",
-                escape(&quantity::check(findings, check))
-            ));
-            let shown: Vec<String> = (numbers.iter())
-                .map(|(answer, verdict)| {
-                    let class = verdict.class();
-                    let number = quantity::answer(findings, check, numbers, answer);
-                    format!("<span class=\"{class}\">{}</span>", escape(&number))
-                })
-                .collect();
-            text.push_str(&format!("{}</li>\n", shown.join("; ")));
+fn claims_section(findings: &Findings, claims: &[CheckedClaim]) -> Markup {
+    html! {
+        @if !claims.is_empty() {
+            section id="claims" {
+                h2 { "Published claims" }
+                p.caption {
+                    "A claim holds when the whole 95 % interval of every number lies within the bounds; it does "
+                    "not when one lies outside altogether; else it can’t be told."
+                }
+                @for checked in claims { (claim(findings, checked)) }
+            }
         }
-        text.push_str("</ul>\n");
-        if let Some(cause) = &checked.claim.cause {
-            text.push_str(&format!("<p>{}</p>\n", escape(cause)));
-        }
-        text.push_str("</details>\n");
     }
-    text + "</section>\n"
+}
+
+fn claim(findings: &Findings, checked: &CheckedClaim) -> Markup {
+    let CheckedClaim {
+        claim,
+        verdict,
+        checks,
+    } = checked;
+    html! {
+        details.claim {
+            summary {
+                b class=(verdict.class()) { (verdict.word()) } " " (claim.text) " " code { (claim.id) }
+            }
+            ul {
+                @for (check, numbers) in checks {
+                    li {
+                        (quantity::check(findings, check)) br;
+                        @for (index, (answer, verdict)) in numbers.iter().enumerate() {
+                            @if index > 0 { "; " }
+                            span class=(verdict.class()) {
+                                (quantity::answer(findings, check, numbers, answer))
+                            }
+                        }
+                    }
+                }
+            }
+            @if let Some(cause) = &claim.cause { p { (cause) } }
+        }
+    }
 }
 
 /// Published numbers that stand beside no figure.
-fn loose_numbers(findings: &Findings, published: &[Compared]) -> String {
+fn loose_numbers(findings: &Findings, published: &[Compared]) -> Markup {
     let rows = published.iter();
     let rows: Vec<_> = rows.filter(|row| row.published.figure.is_none()).collect();
-    match rows.is_empty() {
-        true => String::new(),
-        false => format!(
-            "<section>\n<h2>Other published numbers</h2>\n{}</section>\n",
-            published_table(findings, &rows)
-        ),
+    html! {
+        @if !rows.is_empty() {
+            section {
+                h2 { "Other published numbers" }
+                (published_table(findings, &rows))
+            }
+        }
     }
 }
 
-fn warnings(summaries: &[Summary]) -> String {
+fn warnings(summaries: &[Summary]) -> Markup {
     let warnings = summaries.iter().flat_map(|summary| &summary.warnings);
-    let lines: String = warnings
-        .map(|warning| format!("<li>{}</li>\n", escape(&warning.to_string())))
-        .collect();
-    match lines.is_empty() {
-        true => String::new(),
-        false => {
-            format!("<details><summary>What to mind</summary>\n<ul>\n{lines}</ul></details>\n")
+    let warnings: Vec<_> = warnings.collect();
+    html! {
+        @if !warnings.is_empty() {
+            details {
+                summary { "What to mind" }
+                ul {
+                    @for warning in warnings { li { (warning) } }
+                }
+            }
         }
     }
 }
 
 /// Where all of it comes from.
-fn origin(findings: &Findings) -> String {
+fn origin(findings: &Findings) -> Markup {
     let environment = &findings.environment;
     let study = &findings.study;
-    let told: usize = (findings.summaries.iter())
-        .map(|summary| summary.p_values().count())
-        .sum();
-    let many = (told > 0).then(|| {
-        format!(
-            "{told} increases are told here. One is a difference if it stands out among all of them (Benjamini \
-             and Hochberg 1995, {} % false discoveries) and its 95 % interval does not hold zero: no sentence \
-             calls another one so, and ~ stands before it. Intervals are paired percentile bootstraps over \
-             connections; each holds the truth in 95 of 100 studies, not all of them together.",
-            family::FALSE_DISCOVERIES * 100.0
-        )
-    });
     let versions: Vec<String> = (environment.versions.iter())
         .map(|(name, version)| format!("{name} {version}"))
         .collect();
-    let lines = [
-        many.unwrap_or_default(),
-        format!(
-            "Measured by the {} engine over {}; {}.",
-            findings.engine,
-            environment.kernel,
-            versions.join(", ")
-        ),
-        format!(
-            "Processor: {}, {} in use.",
-            environment.host.cpu, environment.host.cpus
-        ),
-    ];
-    let lines: String = (lines.iter())
-        .filter(|line| !line.is_empty())
-        .map(|line| format!("<p>{}</p>\n", escape(line)))
-        .collect();
-    format!(
-        "<section id=\"origin\">\n<h2>How it was measured</h2>\n{lines}<details><summary>The study</summary>\
-         <pre>{}</pre></details>\n<p>All of it again:</p>\n{}</section>\n",
-        escape(&study.text),
-        reproduced(&[run_command(study)]),
-    )
+    html! {
+        section id="origin" {
+            h2 { "How it was measured" }
+            (increases(findings))
+            p {
+                "Measured by the " (findings.engine) " engine over " (environment.kernel) "; "
+                (versions.join(", ")) "."
+            }
+            p { "Processor: " (environment.host.cpu) ", " (environment.host.cpus) " in use." }
+            details {
+                summary { "The study" }
+                pre { (study.text) }
+            }
+            p { "All of it again:" }
+            (reproduced(&[run_command(study)]))
+        }
+    }
+}
+
+/// What makes an increase a difference, if there is any.
+fn increases(findings: &Findings) -> Markup {
+    let summaries = findings.summaries.iter();
+    let count: usize = summaries.map(|summary| summary.p_values().count()).sum();
+    html! {
+        @if count > 0 {
+            p {
+                (count) " increases are told here. One is a difference if it stands out among all of them "
+                "(Benjamini and Hochberg 1995, " (family::FALSE_DISCOVERIES * 100.0) " % false discoveries) and "
+                "its 95 % interval does not hold zero: no sentence calls another one so, and ~ stands before "
+                "it. Intervals are paired percentile bootstraps over connections; each holds the truth in 95 "
+                "of 100 studies, not all of them together."
+            }
+        }
+    }
 }

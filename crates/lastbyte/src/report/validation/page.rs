@@ -1,9 +1,10 @@
 //! A validation as one page that needs nothing else.
 
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
 use super::{
     DISTANCE, VERDICT, answer, cell_name, cells, connections, difference, distance, legend, metric,
 };
-use crate::report::escape::xml as escape;
 use crate::report::qq::{Mark, QqPlot, STYLE};
 use crate::validate::{Comparison, MetricComparison, SampleComparison, Validation, Verdict};
 
@@ -12,28 +13,30 @@ const POINTS: u32 = 100;
 
 /// The differences of each sample with a Q-Q plot of each metric, as HTML in light and dark.
 pub fn page(validation: &Validation) -> String {
-    let title = validation.names.each_ref().map(|name| escape(name));
-    let mut body = String::new();
-    for samples in cells(validation) {
-        body.push_str(&format!("<h2>{}</h2>\n", escape(&cell_name(samples))));
-        for sample in samples {
-            body.push_str(&section(sample));
+    let [a, b] = &validation.names;
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width";
+                meta name="color-scheme" content="light dark";
+                title { (a) " and " (b) }
+                style { (PreEscaped(PAGE)) (PreEscaped(STYLE)) }
+            }
+            body {
+                h1 { (a) " and " (b) }
+                p.answer { (answer(validation).join(" ")) }
+                p.legend { (legend(validation).join(" ")) }
+                @for warning in &validation.warnings { p.warning { "warning: " (warning) } }
+                @for samples in cells(validation) {
+                    h2 { (cell_name(samples)) }
+                    @for sample in samples { (section(sample)) }
+                }
+            }
         }
     }
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{a} and {b}</title>\n<style>\n{PAGE}{STYLE}</style>\n</head>\n<body>\n\
-         <h1>{a} and {b}</h1>\n{answer}{legend}{warnings}{body}</body>\n</html>\n",
-        a = title[0],
-        b = title[1],
-        answer = paragraph("answer", &answer(validation).join(" ")),
-        legend = paragraph("legend", &legend(validation).join(" ")),
-        warnings = (validation.warnings.iter())
-            .map(|warning| paragraph("warning", &format!("warning: {warning}")))
-            .collect::<String>(),
-    )
+    .into_string()
 }
 
 const PAGE: &str = "\
@@ -47,49 +50,43 @@ th:first-child { text-align: left } thead th { opacity: .7 }
 .plots { display: flex; flex-wrap: wrap; gap: .5rem }
 ";
 
-fn paragraph(class: &str, text: &str) -> String {
-    format!("<p class=\"{class}\">{}</p>\n", escape(text))
-}
-
 /// One arm in one cell.
-fn section(sample: &SampleComparison) -> String {
+fn section(sample: &SampleComparison) -> Markup {
     let percentiles = sample.metrics.first().map(|metric| &metric.percentiles);
-    let titles: String = percentiles
-        .into_iter()
-        .flatten()
-        .map(|comparison| comparison.percentile.to_string())
-        .chain([DISTANCE, VERDICT].map(str::to_owned))
-        .map(|title| format!("<th>{title}</th>"))
-        .collect();
-    let rows: String = sample.metrics.iter().map(row).collect();
-    let plots: String = sample.metrics.iter().map(plot).collect();
-    format!(
-        "<h3>{}: {}</h3>\n<table>\n<thead><tr><th></th>{titles}</tr></thead>\n{rows}</table>\n\
-         <div class=\"plots\">\n{plots}</div>\n",
-        escape(&sample.key.arm),
-        connections(sample)
-    )
+    html! {
+        h3 { (sample.key.arm) ": " (connections(sample)) }
+        table {
+            thead {
+                tr {
+                    th {}
+                    @for comparison in percentiles.into_iter().flatten() { th { (comparison.percentile) } }
+                    th { (DISTANCE) }
+                    th { (VERDICT) }
+                }
+            }
+            @for metric in &sample.metrics { (row(metric)) }
+        }
+        div.plots {
+            @for metric in &sample.metrics { (PreEscaped(plot(metric))) }
+        }
+    }
 }
 
-fn row(comparison: &MetricComparison) -> String {
-    let cells: String = comparison
-        .percentiles
-        .iter()
-        .map(|one| {
-            let verdict = one.judgement.map(|judgement| judgement.verdict);
-            let class = verdict.map_or("untold", class);
-            format!("<td class=\"{class}\">{}</td>", escape(&difference(one)))
-        })
-        .collect();
-    let verdict = match comparison.verdict() {
-        Some(verdict) => format!("<td class=\"{}\">{verdict}</td>", class(verdict)),
-        None => "<td>-</td>".to_owned(),
-    };
-    format!(
-        "<tr><th>{}</th>{cells}<td>{}</td>{verdict}</tr>\n",
-        metric(comparison),
-        distance(comparison.distance)
-    )
+fn row(comparison: &MetricComparison) -> Markup {
+    html! {
+        tr {
+            th { (metric(comparison)) }
+            @for one in &comparison.percentiles {
+                @let verdict = one.judgement.map(|judgement| judgement.verdict);
+                td class=(verdict.map_or("untold", class)) { (difference(one)) }
+            }
+            td { (distance(comparison.distance)) }
+            @match comparison.verdict() {
+                Some(verdict) => td class=(class(verdict)) { (verdict) },
+                None => td { "-" },
+            }
+        }
+    }
 }
 
 fn plot(comparison: &MetricComparison) -> String {
