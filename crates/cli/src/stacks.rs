@@ -5,7 +5,7 @@ use std::fmt::Write;
 use clap::{Args, ValueEnum};
 use lastbyte_pki::KeyAlgorithm;
 use lastbyte_tls::observer::Side;
-use lastbyte_tls::{Capabilities, Feature, Group, StackName, capabilities};
+use lastbyte_tls::{Capabilities, Feature, Group, StackName, capabilities, version};
 
 use super::{Failure, print};
 
@@ -42,7 +42,7 @@ fn text(all: &[Capabilities]) -> String {
     let mut out = String::new();
     for side in [Side::Client, Side::Server] {
         for stack in of_side(all, side) {
-            let version = stack.stack.version().unwrap_or_default();
+            let version = version(stack.stack).unwrap_or_default();
             // Printing into memory does not fail.
             let _ = writeln!(out, "{} {} ({version})", stack.stack, title(side));
             for Row { what, of_stack } in rows(&[stack]) {
@@ -52,7 +52,7 @@ fn text(all: &[Capabilities]) -> String {
     }
     for absent in StackName::ALL
         .into_iter()
-        .filter(|stack| stack.version().is_none())
+        .filter(|stack| version(*stack).is_none())
     {
         let _ = writeln!(
             out,
@@ -81,7 +81,7 @@ fn page(all: &[Capabilities]) -> String {
         );
         let versions = stacks
             .iter()
-            .map(|stack| stack.stack.version().unwrap_or_default().to_string());
+            .map(|stack| version(stack.stack).unwrap_or_default().to_string());
         let versions: Vec<_> = versions.collect();
         let version = Row {
             what: "version".to_owned(),

@@ -2,13 +2,12 @@
 
 use std::fmt::Write;
 
-use thiserror::Error;
-
-use crate::der::{
+use lastbyte_sizes::der::{
     BIT_STRING, BOOLEAN, INTEGER, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE, element, explicit,
     implicit,
 };
-use crate::sct;
+use lastbyte_sizes::sct;
+use thiserror::Error;
 
 /// Where the bytes of a certificate go. All sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,17 +1,20 @@
 //! A CA, and how it issues.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use lastbyte_sizes::profile::{
+    self, Contents, KeyIdentifier, Kind, Padding, SERIAL_BYTES, Validity,
+};
+use lastbyte_sizes::{ChainSpec, KeyAlgorithm, Role};
 use openssl::error::ErrorStack;
 use openssl::pkey::{PKey, PKeyRef, Private};
 use openssl::rand::rand_bytes;
+use openssl::sha::sha256;
 use openssl::x509::X509;
 
-use crate::algorithm::KeyAlgorithm;
 use crate::error::PkiError;
-use crate::profile::{self, Contents, Kind, Padding, SERIAL_BYTES, Validity};
+use crate::keys::Keys;
 use crate::sct::{self, Log};
-use crate::spec::{ChainSpec, Role};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const ROOT_LIFE: Duration = DAY.saturating_mul(20 * 365);
@@ -47,9 +50,10 @@ impl Authority {
         let root = Contents {
             level: 0,
             serial: serial()?,
-            validity: Validity::from(now, ROOT_LIFE),
+            validity: validity(now, ROOT_LIFE),
             key: &public,
-            issuer_key: &public,
+            key_identifier: key_identifier(&public),
+            issuer_identifier: key_identifier(&public),
             signature: spec.root_key,
             role: spec.role,
             kind: Kind::Root,
@@ -71,7 +75,7 @@ impl Authority {
             let level = authority.next_level();
             let intermediate = Subject {
                 key: &key,
-                validity: Validity::from(now, INTERMEDIATE_LIFE),
+                validity: validity(now, INTERMEDIATE_LIFE),
                 kind,
                 padding: padding_at(level),
             };
@@ -101,7 +105,7 @@ impl Authority {
         };
         let subject = |scts| Subject {
             key,
-            validity: Validity::from(now, END_ENTITY_LIFE),
+            validity: validity(now, END_ENTITY_LIFE),
             kind: kind(scts),
             padding: padding.extension.as_deref().filter(|_| padded),
         };
@@ -135,14 +139,15 @@ impl Authority {
         subject: &Subject<'a>,
         serial: [u8; SERIAL_BYTES],
         public: &'a [u8],
-        issuer: &'a [u8],
+        issuer: &[u8],
     ) -> Contents<'a> {
         Contents {
             level: self.next_level(),
             serial,
             validity: subject.validity,
             key: public,
-            issuer_key: issuer,
+            key_identifier: key_identifier(public),
+            issuer_identifier: key_identifier(issuer),
             signature: self.algorithm,
             role: self.role,
             kind: subject.kind,
@@ -178,4 +183,38 @@ fn serial() -> Result<[u8; SERIAL_BYTES], ErrorStack> {
     let [first, ..] = &mut serial;
     *first = 0x40 | (*first & 0x3f);
     Ok(serial)
+}
+
+/// The first 160 bits of the key's SHA-256: RFC 5280 section 4.2.1.2 asks only
+/// that it be unique.
+fn key_identifier(key: &[u8]) -> KeyIdentifier {
+    let mut identifier = [0; _];
+    for (to, from) in identifier.iter_mut().zip(sha256(key)) {
+        *to = from;
+    }
+    identifier
+}
+
+/// From an hour before `now`, since not every client's clock is right, until
+/// `life` after it. Times before 1970 become 1970.
+pub(crate) fn validity(now: SystemTime, life: Duration) -> Validity {
+    let since_1970 = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Validity {
+        not_before: since_1970(now - Duration::from_secs(3600)),
+        not_after: since_1970(now + life),
+    }
+}
+
+/// The padding that gives a chain's Certificate message the size asked for.
+///
+/// # Errors
+///
+/// Those of [`lastbyte_sizes::padding`].
+pub(crate) fn padding(spec: &ChainSpec) -> Result<Padding, PkiError> {
+    let mut padding = lastbyte_sizes::padding(spec)?;
+    if let Some(contents) = &mut padding.extension {
+        // As keys and signatures, it can't be compressed.
+        rand_bytes(contents)?;
+    }
+    Ok(padding)
 }

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use lastbyte_providers::TlsSignature;
+use lastbyte_sizes::{TlsSignature, framing};
 use openssl::asn1::Asn1Time;
 use openssl::error::ErrorStack;
 use openssl::pkey::{PKey, Private, Public};
 use openssl::sha::Sha256;
 use openssl::x509::X509;
 
-use crate::algorithm::KeyAlgorithm;
 use crate::error::PkiError;
+use crate::keys::key_algorithm;
 use crate::sct::{Sct, verify_scts};
 
 /// The certificates that a server sends, the key they speak for, and what a
@@ -46,7 +46,7 @@ impl Chain {
             key,
             server_name,
             logs: Vec::new(),
-            certificate_message_bytes: certificate_message_bytes(lengths),
+            certificate_message_bytes: framing::certificate_message(lengths),
             digest: hex::encode(hash.finish()),
         })
     }
@@ -76,7 +76,7 @@ impl Chain {
         let all = self.certificates.iter().chain([&self.root]);
         let keys = all.filter_map(|certificate| certificate.public_key().ok());
         let mut signatures: Vec<_> = keys
-            .filter_map(|key| KeyAlgorithm::of(&key)?.provided())
+            .filter_map(|key| key_algorithm(&key)?.provided())
             .collect();
         signatures.sort_by_key(|signature| signature.code_point);
         signatures.dedup();
@@ -123,7 +123,7 @@ impl Chain {
     }
 
     /// Bytes of the TLS 1.3 Certificate message that carries the certificates,
-    /// its 4-byte header included; see [`certificate_message_bytes`].
+    /// its 4-byte header included; see [`framing::certificate_message`].
     pub fn certificate_message_bytes(&self) -> usize {
         self.certificate_message_bytes
     }
@@ -132,17 +132,4 @@ impl Chain {
     pub fn digest(&self) -> String {
         self.digest.clone()
     }
-}
-
-/// Bytes of a TLS 1.3 Certificate message (RFC 8446 section 4.4.2) of
-/// certificates whose DER has these lengths: 4 of header, 1 of an empty
-/// request context, 3 of list length, and for each certificate 3 of length and
-/// 2 of an empty extension list.
-pub fn certificate_message_bytes(der_lengths: impl IntoIterator<Item = usize>) -> usize {
-    4 + 1
-        + 3
-        + der_lengths
-            .into_iter()
-            .map(|der| 3 + der + 2)
-            .sum::<usize>()
 }

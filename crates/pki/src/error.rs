@@ -3,59 +3,19 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lastbyte_sizes::{ChainError, KeyAlgorithm};
 use openssl::error::ErrorStack;
 use thiserror::Error;
 
-use crate::algorithm::KeyAlgorithm;
 use crate::anatomy::DerError;
-use crate::spec::ChainSpec;
 
 /// Why there is no chain.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PkiError {
-    /// More than [`ChainSpec::MAX_INTERMEDIATES`].
-    #[error(
-        "chain \"{0}\": ask for at most {max} intermediates",
-        max = ChainSpec::MAX_INTERMEDIATES
-    )]
-    TooManyIntermediates(ChainSpec),
-    /// A root of a third algorithm, and nothing between it and the end-entity.
-    #[error(
-        "chain \"{0}\": without intermediates the root issues; leave its intermediates' algorithm out"
-    )]
-    NoIntermediate(ChainSpec),
-    /// More than [`ChainSpec::MAX_SCTS`].
-    #[error("chain \"{0}\": ask for at most {max} SCTs", max = ChainSpec::MAX_SCTS)]
-    TooManyScts(ChainSpec),
-    /// More bytes of SCTs than their list can have.
-    #[error(
-        "chain \"{0}\": the length of a list of SCTs has 16 bits; ask for fewer or for a \
-         smaller sct_algorithm"
-    )]
-    SctsTooLarge(ChainSpec),
-    /// The Certificate message is larger than asked for even without padding.
-    #[error(
-        "chain \"{chain}\": its Certificate message has {unpadded} bytes without padding; \
-         ask for {unpadded}B or more"
-    )]
-    TooSmall {
-        /// The chain asked for.
-        chain: ChainSpec,
-        /// Bytes of its Certificate message without padding.
-        unpadded: usize,
-    },
-    /// More than [`ChainSpec::MAX_CERTIFICATE_BYTES`].
-    #[error(
-        "chain \"{0}\": the length of a TLS handshake message has 24 bits; ask for {max}B or less",
-        max = ChainSpec::MAX_CERTIFICATE_BYTES
-    )]
-    TooLarge(ChainSpec),
-    /// No certificate has the size that the end-entity would need. DER skips a
-    /// size where a length outgrows two bytes, and without intermediates there
-    /// is nothing else to pad: a few sizes near 64 KiB.
-    #[error("chain \"{0}\": no certificate has exactly this size; ask for a byte more")]
-    Unreachable(ChainSpec),
+    /// No such chain can be made.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
     /// Chance withheld a signature of the usual length. Not known to happen.
     #[error("{attempts} {algorithm} signatures in a row had an unusual length; try again")]
     SignatureLength {

@@ -1,14 +1,14 @@
 //! What a certificate is, for people to read.
 
+use lastbyte_sizes::profile;
 use openssl::asn1::Asn1Object;
 use openssl::error::ErrorStack;
 use openssl::nid::Nid;
 use openssl::x509::{X509NameRef, X509Ref};
 
-use crate::algorithm::KeyAlgorithm;
 use crate::anatomy::{Anatomy, Extension, anatomy};
 use crate::error::PkiError;
-use crate::profile;
+use crate::keys::key_algorithm;
 
 /// What a certificate is and where its bytes go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Explanation {
     pub subject: String,
     /// Who signed it.
     pub issuer: String,
-    /// The algorithm of its key: a [`KeyAlgorithm`]'s name, or OpenSSL's for others.
+    /// The algorithm of its key: a [`KeyAlgorithm`](crate::KeyAlgorithm)'s name, or OpenSSL's for others.
     pub key: String,
     /// The algorithm of its signature, by OpenSSL's name.
     pub signature: String,
@@ -37,7 +37,7 @@ pub fn explain(certificate: &X509Ref) -> Result<Explanation, PkiError> {
     let made_here = certificate
         .public_key()
         .ok()
-        .and_then(|key| KeyAlgorithm::of(&key));
+        .and_then(|key| key_algorithm(&key));
     Ok(Explanation {
         subject: name(certificate.subject_name())?,
         issuer: name(certificate.issuer_name())?,

@@ -19,32 +19,30 @@
 //! assert!(padded.validate().is_ok());
 //! ```
 
-mod algorithm;
 mod anatomy;
 mod authority;
 mod chain;
-mod der;
 mod error;
 mod explain;
+mod keys;
 mod pem;
-mod profile;
 mod sct;
-mod size;
-mod spec;
 mod store;
 #[cfg(any(test, feature = "test-chains"))]
 pub mod test_chains;
 mod verify;
 
-pub use algorithm::{KeyAlgorithm, SlhDsa, UnknownAlgorithm};
 pub use anatomy::{Anatomy, DerError, DerProblem, Extension, anatomy};
-pub use chain::{Chain, certificate_message_bytes};
+pub use chain::Chain;
 pub use error::{PemProblem, PkiError};
 pub use explain::{Explanation, explain};
-pub use pem::{PemFiles, load_client_pem, load_pem};
+pub use keys::key_algorithm;
+pub use lastbyte_sizes::{
+    AlgorithmSizes, ChainError, ChainSpec, KeyAlgorithm, PaddedCertificate, PemFiles, Role,
+    RootDelivery, SlhDsa, UnknownAlgorithm, sizes,
+};
+pub use pem::{load_client_pem, load_pem};
 pub use sct::{Sct, SctStatus, verify_scts};
-pub use size::{AlgorithmSizes, sizes};
-pub use spec::{ChainSpec, PaddedCertificate, Role, RootDelivery};
 pub use store::Store;
 
 #[cfg(test)]

@@ -3,31 +3,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lastbyte_sizes::der::SEQUENCE;
+use lastbyte_sizes::{PemFiles, Role};
 use openssl::asn1::Asn1Time;
 use openssl::nid::Nid;
 use openssl::pkey::{PKey, Private};
 use openssl::x509::{X509, X509Ref, X509VerifyResult};
 
 use crate::chain::Chain;
-use crate::der::SEQUENCE;
 use crate::error::{PemProblem, PkiError};
 use crate::explain::name;
-use crate::spec::Role;
 use crate::verify::{Purpose, is_self_signed, verify};
-
-/// Where a user's own chain is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PemFiles {
-    /// The certificates, as a web server wants them: the end-entity first, then
-    /// each one's issuer. A root at the end is not sent.
-    pub chain: PathBuf,
-    /// The private key, not encrypted. Without it the key is taken from
-    /// `chain`, or from `privkey.pem` or `key.pem` beside it.
-    pub key: Option<PathBuf>,
-    /// One or more trust anchors. Without it the chain must end in its root, or
-    /// be one self-signed certificate.
-    pub ca: Option<PathBuf>,
-}
 
 /// Reads a user's own chain for a server and checks that a client would take it.
 ///

@@ -1,27 +1,21 @@
 //! Signed Certificate Timestamps of logs that are made here (RFC 6962).
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
+use lastbyte_sizes::KeyAlgorithm;
+use lastbyte_sizes::sct::{V1, sct, with_length};
 use openssl::pkey::{HasPublic, PKey, PKeyRef, Private, Public};
 use openssl::sha::sha256;
 use openssl::sign::Verifier;
 use openssl::x509::X509Ref;
 
-use crate::algorithm::KeyAlgorithm;
 use crate::anatomy::{PrecertificateParts, precertificate};
-use crate::der::{self, Oid, element};
+use crate::authority::validity;
 use crate::error::PkiError;
-use crate::profile::{self, Validity};
+use crate::keys::{Keys, key_algorithm};
 
-/// The extension that a certificate has them in (RFC 6962, section 3.3).
-pub(crate) const EXTENSION: Oid = Oid(&[1, 3, 6, 1, 4, 1, 11129, 2, 4, 2]);
-
-const V1: u8 = 0;
 const CERTIFICATE_TIMESTAMP: u8 = 0;
 const PRECERT_ENTRY: u16 = 1;
-
-/// Bytes of an SCT around its signature: version, log, time, extensions, algorithm, length.
-const SCT_FRAME: usize = 1 + 32 + 8 + 2 + 2 + 2;
 
 /// A log: one of those that a [`Store`](crate::Store) has for each algorithm.
 pub(crate) struct Log {
@@ -112,7 +106,7 @@ fn verifies<T: HasPublic>(
     signature: &[u8],
     message: &[u8],
 ) -> bool {
-    let Some(key) = KeyAlgorithm::of(log).filter(|key| key.sct_algorithm() == algorithm) else {
+    let Some(key) = key_algorithm(log).filter(|key| key.sct_algorithm() == algorithm) else {
         return false;
     };
     let verifier = match key.digest() {
@@ -124,24 +118,6 @@ fn verifies<T: HasPublic>(
         .unwrap_or(false)
 }
 
-impl KeyAlgorithm {
-    /// How an SCT names its signature.
-    fn sct_algorithm(self) -> u16 {
-        use KeyAlgorithm::*;
-        match self {
-            EcdsaP256 => 0x0403,
-            EcdsaP384 => 0x0503,
-            Rsa2048 | Rsa3072 | Rsa4096 => 0x0401,
-            MlDsa44 => 0x0904,
-            MlDsa65 => 0x0905,
-            MlDsa87 => 0x0906,
-            SlhDsa(_) | FnDsa512 | FnDsa1024 => {
-                self.provided().map_or(0, |signature| signature.code_point)
-            }
-        }
-    }
-}
-
 /// The DER of the extension with an SCT of each log. The issuer is the DER of its
 /// `SubjectPublicKeyInfo`, and `signed` the `TBSCertificate` without the extension.
 pub(crate) fn extension(
@@ -151,9 +127,7 @@ pub(crate) fn extension(
     now: SystemTime,
 ) -> Result<Vec<u8>, PkiError> {
     // When the certificate becomes valid: clients refuse timestamps that are yet to come.
-    let Validity { not_before, .. } = Validity::from(now, Duration::ZERO);
-    let since_epoch = not_before.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let timestamp = since_epoch.as_secs() * 1000;
+    let timestamp = validity(now, Duration::ZERO).not_before.as_secs() * 1000;
     let message = signed_data(timestamp, issuer, signed);
     let mut scts = Vec::new();
     for log in logs {
@@ -161,44 +135,7 @@ pub(crate) fn extension(
         let signature = log.algorithm.sign(&log.key, &message)?;
         scts.push(sct(&id, timestamp, log.algorithm, &signature));
     }
-    Ok(extension_of(&scts))
-}
-
-/// The same of zeros, which has the same size; nothing for no SCT.
-pub(crate) fn extension_of_zeros(count: u8, algorithm: KeyAlgorithm) -> Vec<u8> {
-    let zeros = sct(
-        &[0; 32],
-        0,
-        algorithm,
-        &vec![0; algorithm.signature_bytes()],
-    );
-    match count {
-        0 => Vec::new(),
-        count => extension_of(&vec![zeros; usize::from(count)]),
-    }
-}
-
-/// Bytes of so many SCTs with the lengths before each.
-pub(crate) fn list_bytes(count: u8, algorithm: KeyAlgorithm) -> usize {
-    usize::from(count) * (2 + SCT_FRAME + algorithm.signature_bytes())
-}
-
-fn extension_of(scts: &[Vec<u8>]) -> Vec<u8> {
-    let list: Vec<u8> = scts.iter().flat_map(|sct| with_length(sct)).collect();
-    profile::extension(EXTENSION, &element(der::OCTET_STRING, &with_length(&list)))
-}
-
-/// RFC 6962, section 3.2.
-fn sct(log: &[u8; 32], timestamp: u64, algorithm: KeyAlgorithm, signature: &[u8]) -> Vec<u8> {
-    [
-        &[V1][..],
-        log,
-        &timestamp.to_be_bytes(),
-        &with_length(&[]),
-        &algorithm.sct_algorithm().to_be_bytes(),
-        &with_length(signature),
-    ]
-    .concat()
+    Ok(lastbyte_sizes::sct::extension(&scts))
 }
 
 /// What a log signs of a precertificate (RFC 6962, section 3.2).
@@ -215,11 +152,6 @@ fn signed_data(timestamp: u64, issuer: &[u8], signed: &[u8]) -> Vec<u8> {
         &with_length(&[]),
     ]
     .concat()
-}
-
-/// `bytes` after two bytes of their length, which is checked before: [`list_bytes`].
-fn with_length(bytes: &[u8]) -> Vec<u8> {
-    [&(bytes.len() as u16).to_be_bytes(), bytes].concat()
 }
 
 struct ReadSct<'a> {

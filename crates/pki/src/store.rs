@@ -9,18 +9,17 @@ use std::path::{Path, PathBuf};
 use std::slice;
 use std::time::{Duration, SystemTime};
 
+use lastbyte_sizes::profile::{self, Padding};
+use lastbyte_sizes::{ChainSpec, KeyAlgorithm, PaddedCertificate, Role, RootDelivery};
 use openssl::error::ErrorStack;
 use openssl::pkey::{PKey, Private};
 use openssl::x509::{X509, X509Ref};
 
-use crate::algorithm::KeyAlgorithm;
-use crate::authority::{Authority, END_ENTITY_LIFE};
+use crate::authority::{self, Authority, END_ENTITY_LIFE};
 use crate::chain::Chain;
 use crate::error::PkiError;
-use crate::profile::{self, Padding};
+use crate::keys::{Keys, key_algorithm};
 use crate::sct::{Log, SctStatus};
-use crate::size;
-use crate::spec::{ChainSpec, PaddedCertificate, Role, RootDelivery};
 use crate::verify::{Purpose, is_issued_by, is_valid, verify};
 
 /// A chain or a CA that is about to expire is made anew.
@@ -129,7 +128,7 @@ impl Store {
     fn kept_log(&self, algorithm: KeyAlgorithm, index: u8) -> Option<Log> {
         let pem = fs::read(self.log_file(algorithm, index)).ok()?;
         let key = PKey::private_key_from_pem_passphrase(&pem, b"").ok()?;
-        (KeyAlgorithm::of(&key) == Some(algorithm)).then_some(Log { algorithm, key })
+        (key_algorithm(&key) == Some(algorithm)).then_some(Log { algorithm, key })
     }
 
     fn log_file(&self, algorithm: KeyAlgorithm, index: u8) -> PathBuf {
@@ -239,7 +238,7 @@ impl Locked<'_> {
         } else {
             self.chain(&plain, now)?.key().clone()
         };
-        let padding = size::padding(spec)?;
+        let padding = authority::padding(spec)?;
         let logs = self.logs(spec)?;
         let authority = self.authority(spec, &padding, now)?;
         let end_entity = authority.issue_end_entity(spec, &key, &padding, &logs, now)?;
@@ -320,7 +319,7 @@ impl Files {
 
     fn certifies_key(&self, certificate: &X509Ref, algorithm: KeyAlgorithm) -> bool {
         let public = certificate.public_key();
-        KeyAlgorithm::of(&self.key) == Some(algorithm)
+        key_algorithm(&self.key) == Some(algorithm)
             && public.is_ok_and(|public| public.public_eq(&self.key))
     }
 

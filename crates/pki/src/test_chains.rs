@@ -4,12 +4,13 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::algorithm::KeyAlgorithm;
-use crate::authority::{Authority, END_ENTITY_LIFE, Subject};
+use lastbyte_sizes::profile::{CLIENT_NAME, Kind, Padding, SERVER_NAME};
+use lastbyte_sizes::{ChainSpec, KeyAlgorithm, Role};
+
+use crate::authority::{Authority, END_ENTITY_LIFE, Subject, validity};
 use crate::chain::Chain;
 use crate::error::PkiError;
-use crate::profile::{CLIENT_NAME, Kind, Padding, SERVER_NAME, Validity};
-use crate::spec::{ChainSpec, Role};
+use crate::keys::Keys;
 
 const ALGORITHM: KeyAlgorithm = KeyAlgorithm::EcdsaP256;
 const TEN_DAYS: Duration = Duration::from_secs(10 * 86_400);
@@ -108,7 +109,7 @@ fn issue(
     let key = ALGORITHM.generate()?;
     let end_entity = authority.issue(&Subject {
         key: &key,
-        validity: Validity::from(now, END_ENTITY_LIFE),
+        validity: validity(now, END_ENTITY_LIFE),
         kind: Kind::EndEntity {
             algorithm: ALGORITHM,
             name: certified,

@@ -17,9 +17,10 @@ use std::time::SystemTime;
 
 use openssl::pkey::{PKey, Private};
 
-use crate::authority::Authority;
+use crate::authority::{self, Authority};
+use crate::keys::Keys;
 use crate::sct::Log;
-use crate::{Chain, ChainSpec, KeyAlgorithm, PaddedCertificate, RootDelivery, Store, size};
+use crate::{Chain, ChainSpec, KeyAlgorithm, PaddedCertificate, RootDelivery, Store};
 
 /// Makes chains that share their keys, without a folder.
 struct Maker {
@@ -50,7 +51,7 @@ impl Maker {
             certificate_bytes,
             ..self.spec.clone()
         };
-        let padding = size::padding(&spec).unwrap();
+        let padding = authority::padding(&spec).unwrap();
         let now = SystemTime::now();
         let new = || Authority::new(&spec, &padding, now).unwrap();
         let authority = match spec.padding {

@@ -3,14 +3,13 @@
 use std::cmp::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use lastbyte_sizes::Role;
 use openssl::asn1::Asn1Time;
 use openssl::error::ErrorStack;
 use openssl::stack::Stack;
 use openssl::x509::store::X509StoreBuilder;
 use openssl::x509::verify::X509VerifyParam;
 use openssl::x509::{X509, X509PurposeId, X509Ref, X509StoreContext, X509VerifyResult};
-
-use crate::spec::Role;
 
 /// Why a chain doesn't verify.
 #[derive(Debug)]

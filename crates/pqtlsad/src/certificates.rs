@@ -1,61 +1,8 @@
 use std::fmt;
-use std::str::FromStr;
 
 use thiserror::Error;
 
 use crate::Digest;
-
-/// The lowest certificate of those that DNS delivers: all above it are delivered as well.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Part {
-    /// The root alone.
-    Root,
-    /// CA certificates, down to an intermediate.
-    Intermediate,
-    /// The whole chain.
-    EndEntity,
-}
-
-impl Part {
-    /// All, from the top.
-    pub const ALL: [Part; 3] = [Part::Root, Part::Intermediate, Part::EndEntity];
-
-    /// The word for it on command lines and in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Part::Root => "root",
-            Part::Intermediate => "intermediate",
-            Part::EndEntity => "end-entity",
-        }
-    }
-
-    pub(crate) fn to_byte(self) -> u8 {
-        match self {
-            Part::Root => 1,
-            Part::Intermediate => 2,
-            Part::EndEntity => 3,
-        }
-    }
-
-    pub(crate) fn from_byte(byte: u8) -> Option<Part> {
-        Part::ALL.into_iter().find(|part| part.to_byte() == byte)
-    }
-}
-
-impl fmt::Display for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Part {
-    type Err = ListError;
-
-    fn from_str(text: &str) -> Result<Part, ListError> {
-        let found = Part::ALL.into_iter().find(|part| part.name() == text);
-        found.ok_or_else(|| ListError::UnknownPart(text.to_owned()))
-    }
-}
 
 /// Certificates as DNS delivers them: DER, from the top of a chain downwards. There is at least one.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -137,9 +84,6 @@ pub enum ListError {
     /// Bytes end within a certificate or its length.
     #[error("truncated within a certificate")]
     Truncated,
-    /// The text names no [`Part`].
-    #[error("unknown part {0:?}: use one of root, intermediate, end-entity")]
-    UnknownPart(String),
 }
 
 pub(crate) fn encode(certificates: &[Vec<u8>]) -> Vec<u8> {

@@ -2,63 +2,13 @@
 //! DNS; they come in as arguments.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::hash::Hash;
 use std::time::Duration;
 
+pub use lastbyte_sizes::Outcome;
+
 use crate::Digest;
 use crate::validate::Offer;
-
-/// What became of a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outcome {
-    /// Its certificates were left out of the handshake, and the chain was verified with them.
-    Used,
-    /// There is none.
-    NoRecord,
-    /// It was not there when TCP was.
-    Late,
-    /// It is not to be used: see [`crate::validate`].
-    Invalid,
-    /// A certificate is of an algorithm that the client can't verify.
-    Unsupported,
-    /// The server has another chain, which it sent.
-    Mismatch,
-    /// The server does not know the extension.
-    RefusedByServer,
-}
-
-impl Outcome {
-    /// All.
-    pub const ALL: [Outcome; 7] = [
-        Outcome::Used,
-        Outcome::NoRecord,
-        Outcome::Late,
-        Outcome::Invalid,
-        Outcome::Unsupported,
-        Outcome::Mismatch,
-        Outcome::RefusedByServer,
-    ];
-
-    /// The word for it in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Outcome::Used => "used",
-            Outcome::NoRecord => "no-record",
-            Outcome::Late => "late",
-            Outcome::Invalid => "invalid",
-            Outcome::Unsupported => "unsupported",
-            Outcome::Mismatch => "mismatch",
-            Outcome::RefusedByServer => "refused-by-server",
-        }
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
 
 /// Why a handshake goes without DNS's certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -24,5 +24,6 @@ pub mod record;
 pub mod server;
 pub mod validate;
 
-pub use certificates::{CertificateList, ListError, Part};
+pub use certificates::{CertificateList, ListError};
 pub use digest::Digest;
+pub use lastbyte_sizes::{Part, UnknownPart};

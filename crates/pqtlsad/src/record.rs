@@ -10,8 +10,8 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::Digest;
-use crate::certificates::{self, CertificateList, ListError, Part};
+use crate::certificates::{self, CertificateList, ListError};
+use crate::{Digest, Part};
 
 /// The version of the RDATA that is written here.
 pub const VERSION: u8 = 1;
@@ -96,6 +96,21 @@ impl FromStr for RecordType {
     }
 }
 
+/// A part as records have it.
+fn part_to_byte(part: Part) -> u8 {
+    match part {
+        Part::Root => 1,
+        Part::Intermediate => 2,
+        Part::EndEntity => 3,
+    }
+}
+
+fn part_from_byte(byte: u8) -> Option<Part> {
+    Part::ALL
+        .into_iter()
+        .find(|part| part_to_byte(*part) == byte)
+}
+
 /// One record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fragment {
@@ -115,7 +130,7 @@ impl Fragment {
     /// The RDATA.
     pub fn encode(&self, record_type: RecordType) -> Vec<u8> {
         let mut bytes = record_type.prefix().to_vec();
-        bytes.extend([VERSION, self.part.to_byte(), self.index, self.count]);
+        bytes.extend([VERSION, part_to_byte(self.part), self.index, self.count]);
         bytes.extend_from_slice(self.digest.as_bytes());
         bytes.extend(certificates::encode(&self.certificates));
         bytes
@@ -147,7 +162,7 @@ impl Fragment {
             return Err(RecordError::List(ListError::Empty));
         }
         Ok(Fragment {
-            part: Part::from_byte(part).ok_or(RecordError::Part(part))?,
+            part: part_from_byte(part).ok_or(RecordError::Part(part))?,
             index,
             count,
             digest: Digest::from_bytes(digest).ok_or(RecordError::Truncated)?,

@@ -117,7 +117,7 @@ fn handshakes() {
     for name in StackName::ALL {
         println!(
             "{name}: {}",
-            name.version().unwrap_or("not built in".to_owned())
+            lastbyte_tls::version(name).unwrap_or("not built in".to_owned())
         );
     }
     println!("n = {ROUNDS} each, medians with 95 % intervals\n");

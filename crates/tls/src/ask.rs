@@ -5,9 +5,10 @@
     allow(dead_code, reason = "OpenSSL can do nearly everything")
 )]
 
-use lastbyte_pki::{Chain, KeyAlgorithm};
+use lastbyte_pki::{Chain, KeyAlgorithm, key_algorithm};
 
 use crate::observer::Side;
+use crate::stacks::cannot;
 use crate::{CertificateCompression, Delivery, Group, Resumption, StackName, TlsConfig, TlsError};
 
 #[derive(Debug, Clone)]
@@ -42,7 +43,7 @@ impl Material {
         let certificates = chain.certificates().iter().chain([chain.root()]);
         let keys = certificates.map(|certificate| {
             let key = certificate.public_key().ok()?;
-            KeyAlgorithm::of(&key)
+            key_algorithm(&key)
         });
         Material {
             keys: keys.collect(),
@@ -103,7 +104,7 @@ impl Ask {
             [] => Ok(()),
             _ => {
                 let what = format!("compress certificates: {reason}");
-                Err(stack.cannot(what, "use stack=rustls"))
+                Err(cannot(stack, what, "use stack=rustls"))
             }
         }
     }
@@ -112,7 +113,8 @@ impl Ask {
     pub(crate) fn check_delivery(&self, stack: StackName) -> Result<(), TlsError> {
         match self.delivery {
             Delivery::Full | Delivery::Compressed(_) => Ok(()),
-            Delivery::PqtlsAd(_) => Err(stack.cannot(
+            Delivery::PqtlsAd(_) => Err(cannot(
+                stack,
                 "leave out what DNS delivers: it has no custom extensions",
                 "use stack=openssl",
             )),
@@ -128,7 +130,8 @@ impl Ask {
         for key in self.keys() {
             if !key.is_some_and(|key| known.contains(&key)) {
                 let key = key.map_or("such", KeyAlgorithm::name);
-                return Err(stack.cannot(
+                return Err(cannot(
+                    stack,
                     format!("use {key} keys"),
                     "choose another key algorithm or stack",
                 ));
@@ -149,10 +152,15 @@ impl Ask {
         };
         if self.max_certificate_list.is_some() {
             let what = "be told how large a certificate list to take";
-            return Err(stack.cannot(what, format!("its own limit is {limit} bytes")));
+            return Err(cannot(
+                stack,
+                what,
+                format!("its own limit is {limit} bytes"),
+            ));
         }
         match chain.certificate_message_bytes {
-            bytes if bytes > limit => Err(stack.cannot(
+            bytes if bytes > limit => Err(cannot(
+                stack,
                 format!("take a Certificate message of {bytes} bytes"),
                 format!("its own limit is {limit} bytes"),
             )),

@@ -4,6 +4,7 @@ use pqtlsad::openssl::EndEntity;
 
 use crate::ask::{Ask, Material};
 use crate::observer::Side;
+use crate::stacks::{implementation, version};
 use crate::{CertificateCompression, Compressions, Delivery, Group, Resumption, StackName};
 
 /// What one side of one implementation can be configured for.
@@ -70,7 +71,7 @@ pub fn capabilities() -> Vec<Capabilities> {
         .flat_map(|side| {
             let built_in = StackName::ALL
                 .into_iter()
-                .filter(|stack| stack.version().is_some());
+                .filter(|stack| version(*stack).is_some());
             built_in.map(move |stack| Questions { stack, side }.ask())
         })
         .collect()
@@ -156,7 +157,7 @@ impl Questions {
     }
 
     fn can(&self, ask: &Ask) -> bool {
-        let implementation = self.stack.implementation();
+        let implementation = implementation(self.stack);
         implementation.is_ok_and(|implementation| implementation.check(ask).is_ok())
     }
 

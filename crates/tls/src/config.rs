@@ -1,7 +1,7 @@
 use lastbyte_pki::Chain;
 use pqtlsad::openssl::EndEntity;
 
-use crate::{Compressions, Group, StackName};
+use crate::{Compressions, Group, Resumption, StackName};
 
 /// What both sides of a connection are configured with.
 #[derive(Debug, Clone)]
@@ -72,16 +72,4 @@ pub enum Delivery {
     /// [`Stack::offering_client`](crate::Stack::offering_client). If DNS delivers even the end-entity,
     /// its key is proved like this.
     PqtlsAd(EndEntity),
-}
-
-/// What clients do with a session (RFC 8446, 2.2 and 2.3).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Resumption {
-    /// There is none: every handshake is a full one.
-    #[default]
-    Full,
-    /// They resume it with a new key exchange (`psk_dhe_ke`).
-    Ticket,
-    /// They resume it and send their first request as early data (0-RTT).
-    EarlyData,
 }

@@ -27,15 +27,12 @@
 
 mod ask;
 mod capabilities;
-mod compression;
 mod config;
 mod error;
 #[cfg(test)]
 mod fixtures;
-mod group;
 pub mod key_log;
 mod memory;
-pub mod names;
 pub mod observer;
 mod openssl;
 mod pairing;
@@ -47,16 +44,15 @@ mod stack;
 mod stacks;
 
 pub use crate::capabilities::{Capabilities, Feature, capabilities};
-pub use crate::compression::{CertificateCompression, Compressions, UnknownCompression};
-pub use crate::config::{Delivery, Resumption, TlsConfig};
+pub use crate::config::{Delivery, TlsConfig};
 pub use crate::error::{Alert, TlsError};
-pub use crate::group::{Group, UnknownGroup};
 pub use crate::memory::{
     Handshake, StepTimes, handshake_between, handshake_in_memory, time_handshake,
 };
 pub use crate::openssl::openssl_version;
 pub use crate::pairing::stack;
-pub use crate::stack::{
-    Connection, KeyLog, MAX_EARLY_DATA, MAX_PLAINTEXT, Progress, Session, Stack,
-};
-pub use crate::stacks::{StackName, UnknownStack};
+pub use crate::stack::{Connection, KeyLog, Progress, Session, Stack};
+pub use crate::stacks::version;
+pub use lastbyte_sizes::framing::{MAX_EARLY_DATA, MAX_PLAINTEXT};
+pub use lastbyte_sizes::{CertificateCompression, Compressions, UnknownCompression};
+pub use lastbyte_sizes::{Group, Resumption, StackName, UnknownGroup, UnknownStack, names};

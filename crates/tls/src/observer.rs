@@ -11,12 +11,11 @@
 mod cursor;
 mod message;
 mod record;
-mod sizes;
 
 use std::borrow::Cow;
 
-pub use self::sizes::{Message, MessageSizes};
 pub use lastbyte_link::Side;
+pub use lastbyte_sizes::{Message, MessageSizes, MessageType};
 
 use self::cursor::Cursor;
 use self::message::next_message;
@@ -148,23 +147,6 @@ pub struct FlightMessage {
     pub kind: MessageType,
     /// Its size in bytes, handshake header included.
     pub bytes: usize,
-}
-
-/// The type of a handshake message (RFC 8446, 4 and RFC 8879, 4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the RFC's own names")]
-pub enum MessageType {
-    ClientHello,
-    HelloRetryRequest,
-    ServerHello,
-    EncryptedExtensions,
-    CertificateRequest,
-    Certificate,
-    CompressedCertificate,
-    CertificateVerify,
-    Finished,
-    /// Any other type.
-    Other(u8),
 }
 
 /// What became of early data (RFC 8446, 4.2.10).

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use pqtlsad::validate::Offer;
 
 use crate::stack::{ClientSide, ServerSide};
+use crate::stacks::implementation;
 use crate::{Connection, Resumption, Session, Stack, TlsConfig, TlsError, handshake_between};
 
 /// Sets up both sides, which any number of connections then share.
@@ -27,8 +28,8 @@ pub(crate) struct Pairing {
 impl Pairing {
     pub(crate) fn new(config: &TlsConfig<'_>) -> Result<Pairing, TlsError> {
         Ok(Pairing {
-            client: config.client.implementation()?.client(config)?,
-            server: config.server.implementation()?.server(config)?,
+            client: implementation(config.client)?.client(config)?,
+            server: implementation(config.server)?.server(config)?,
             tickets: config.tickets,
             resumption: config.resumption,
             kept: Mutex::default(),

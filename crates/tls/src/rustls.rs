@@ -23,7 +23,7 @@ use lastbyte_pki::{Chain, KeyAlgorithm};
 use crate::ask::Ask;
 use crate::observer::Side;
 use crate::stack::{ClientSide, Outgoing, ServerSide};
-use crate::stacks;
+use crate::stacks::{self, cannot};
 use crate::{
     Alert, CertificateCompression, Connection, Group, KeyLog, MAX_EARLY_DATA, MAX_PLAINTEXT,
     Progress, Resumption, Session, StackName, TlsConfig, TlsError,
@@ -93,7 +93,8 @@ fn check(ask: &Ask) -> Result<(), TlsError> {
             let wanted = ask.key_shares.iter().map(|group| group.code_point());
             match shares.eq(wanted) {
                 true => Ok(()),
-                false => Err(STACK.cannot(
+                false => Err(cannot(
+                    STACK,
                     "send these key shares",
                     "give it one, or a hybrid group and then its classical half",
                 )),
@@ -109,7 +110,7 @@ fn check_compressions(algorithms: &[CertificateCompression]) -> Result<(), TlsEr
     while let [first, others @ ..] = rest {
         if others.contains(first) {
             let what = format!("compress certificates with {first} twice");
-            return Err(STACK.cannot(what, "name it once"));
+            return Err(cannot(STACK, what, "name it once"));
         }
         rest = others;
     }
@@ -124,7 +125,13 @@ fn find_group(group: Group) -> Option<&'static dyn SupportedKxGroup> {
 
 fn provider(groups: &[Group]) -> Result<Arc<CryptoProvider>, TlsError> {
     let found = groups.iter().map(|&group| {
-        let mend = || STACK.cannot(format!("use {group}"), "choose another group or stack");
+        let mend = || {
+            cannot(
+                STACK,
+                format!("use {group}"),
+                "choose another group or stack",
+            )
+        };
         find_group(group).ok_or_else(mend)
     });
     Ok(Arc::new(CryptoProvider {

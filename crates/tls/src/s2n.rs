@@ -19,7 +19,7 @@ use self::policies::Policy;
 use crate::ask::Ask;
 use crate::observer::Side;
 use crate::stack::{ClientSide, ServerSide};
-use crate::stacks;
+use crate::stacks::{self, cannot};
 use crate::{
     Alert, Connection, KeyLog, MAX_PLAINTEXT, Progress, Resumption, Session, StackName, TlsConfig,
     TlsError,
@@ -74,15 +74,19 @@ fn check(ask: &Ask) -> Result<(), TlsError> {
     ask.check_compressions(STACK, "it has no compress_certificate extension")?;
     if ask.resumption == Resumption::EarlyData {
         let mend = "its Rust interface has none; choose another stack";
-        return Err(STACK.cannot("use early data", mend));
+        return Err(cannot(STACK, "use early data", mend));
     }
     if ask.tickets > MAX_TICKETS && ask.side == Side::Server {
-        return Err(STACK.cannot("send more than one ticket", "ask for one"));
+        return Err(cannot(STACK, "send more than one ticket", "ask for one"));
     }
     let mutual = ask.proves.is_some() && ask.verifies.is_some();
     if mutual && (ask.resumption != Resumption::Full || ask.tickets > 0) {
         let what = "resume sessions of clients that prove themselves";
-        return Err(STACK.cannot(what, "ask for no tickets and full handshakes"));
+        return Err(cannot(
+            STACK,
+            what,
+            "ask for no tickets and full handshakes",
+        ));
     }
     ask.check_certificate_list(STACK, MAX_CERTIFICATE_MESSAGE)?;
     Policy::of(ask).map(drop)

@@ -8,13 +8,6 @@ use pqtlsad::validate::Offer;
 
 use crate::TlsError;
 
-/// The most application data that one record holds, in bytes (RFC 8446, 5.1).
-pub const MAX_PLAINTEXT: usize = 1 << 14;
-
-/// The most plaintext that a server takes as early data, and its tickets say so (RFC 8446, section
-/// 4.2.10): the default of OpenSSL's `s_server`.
-pub const MAX_EARLY_DATA: u32 = 1 << 14;
-
 /// Both sides of connections, configured.
 pub trait Stack: Send + Sync {
     /// A client that has sent nothing yet. If it is to resume a session, it has got one beforehand,
@@ -116,7 +109,7 @@ pub trait Connection: Send {
         out.len() > before
     }
 
-    /// Encrypts `plaintext`, 1 to [`MAX_PLAINTEXT`] bytes, as one record for
+    /// Encrypts `plaintext`, 1 to [`MAX_PLAINTEXT`](crate::MAX_PLAINTEXT) bytes, as one record for
     /// [`transmit`](Connection::transmit) to take.
     ///
     /// A server that accepted early data can answer before it is established.

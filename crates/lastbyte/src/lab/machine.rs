@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::mman::{MlockAllFlags, mlockall};
 
-use lastbyte_tls::StackName;
+use lastbyte_tls::{StackName, version};
 
 use super::cores::available_cpus;
 use super::surroundings::{SYSCTLS, Surroundings};
@@ -20,7 +20,7 @@ use crate::study::{Cell, Congestion};
 /// Where results of the live engine come from.
 pub fn environment(arguments: &[OsString]) -> Environment {
     let stacks = StackName::ALL.into_iter();
-    let stacks = stacks.filter_map(|stack| Some((stack.name(), stack.version()?)));
+    let stacks = stacks.filter_map(|stack| Some((stack.name(), version(stack)?)));
     let versions = [("lastbyte", env!("CARGO_PKG_VERSION").to_owned())];
     let sysctls = SYSCTLS
         .iter()

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use lastbyte_link::{Direction, Link, Probability, Rate};
-use lastbyte_tls::observer::Message;
+use lastbyte_sizes::Message;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 

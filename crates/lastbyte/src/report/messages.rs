@@ -1,6 +1,6 @@
 //! The sizes of the handshakes' messages, as rows of a table.
 
-use lastbyte_tls::observer::Message;
+use lastbyte_sizes::Message;
 
 use crate::results::{Summary, Typical, WireSummary};
 

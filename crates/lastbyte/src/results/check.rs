@@ -1,10 +1,6 @@
 //! Whether connections did what their arm says.
 
-use std::slice;
-
-use lastbyte_pki::{ChainSpec, KeyAlgorithm, RootDelivery};
-use lastbyte_tls::observer::Message;
-use lastbyte_tls::{Resumption as Asked, names};
+use lastbyte_sizes::{ChainSpec, Message, Resumption as Asked, RootDelivery, names};
 
 use super::{Dns, EarlyData, Outcome, Resumption, Row, Sample, Validity, Wire};
 use crate::study::{Arm, ArmChain, Certificates};
@@ -109,7 +105,7 @@ fn check_authentication(arm: &Arm, wire: &Wire, shown: Certificates) -> Result<(
 
 fn check_signature(spec: &ChainSpec, signature: Option<u16>) -> Result<(), String> {
     match signature {
-        Some(scheme) if signature_schemes(spec.leaf).contains(&scheme) => Ok(()),
+        Some(scheme) if spec.leaf.signature_schemes().contains(&scheme) => Ok(()),
         _ => Err(format!(
             "was signed with {}, which is not of a key {}",
             signature.map_or("nothing".into(), signature_name),
@@ -156,21 +152,4 @@ pub(crate) fn signature_name(code_point: u16) -> String {
 /// IANA's name of a cipher suite, else its code point.
 pub(crate) fn cipher_suite_name(code_point: u16) -> String {
     names::cipher_suite(code_point).map_or_else(|| format!("{code_point:#06x}"), str::to_owned)
-}
-
-/// The signature schemes (IANA code points) with which a key can sign in TLS 1.3.
-fn signature_schemes(key: KeyAlgorithm) -> &'static [u16] {
-    match key {
-        KeyAlgorithm::EcdsaP256 => &[0x0403],
-        KeyAlgorithm::EcdsaP384 => &[0x0503],
-        KeyAlgorithm::Rsa2048 | KeyAlgorithm::Rsa3072 | KeyAlgorithm::Rsa4096 => {
-            &[0x0804, 0x0805, 0x0806]
-        }
-        KeyAlgorithm::MlDsa44 => &[0x0904],
-        KeyAlgorithm::MlDsa65 => &[0x0905],
-        KeyAlgorithm::MlDsa87 => &[0x0906],
-        KeyAlgorithm::SlhDsa(_) | KeyAlgorithm::FnDsa512 | KeyAlgorithm::FnDsa1024 => key
-            .provided()
-            .map_or(&[], |signature| slice::from_ref(&signature.code_point)),
-    }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lastbyte_flights::{Compute, Exchange, Path, Records, Request, Timeline, timeline};
 
-use lastbyte_tls::observer::Message;
+use lastbyte_sizes::Message;
 
 use super::{EarlyData, Wire};
 use crate::study::exchange::{Cut, REQUEST, early_upload};

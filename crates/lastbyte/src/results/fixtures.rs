@@ -6,14 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use lastbyte_link::{Bytes, Direction, Link};
-use lastbyte_tls::Group;
+use lastbyte_sizes::{Group, Message, MessageSizes};
 
 use super::{
     Dns, EngineReport, Environment, Folder, Lateness, Manifest, Outcome, PartHeader, Resumption,
     Row, Sample, Start, TcpStats, Times, Validity, Wire, write_part,
 };
 use crate::study::{Arm, ArmChain, Cell, Connections, Experiment, Study};
-use lastbyte_tls::observer::{Message, MessageSizes};
 
 pub(crate) const CLASSICAL: &str = "secp256r1/rsa-2048";
 pub(crate) const HYBRID: &str = "SecP256r1MLKEM768/ml-dsa-65";

@@ -7,7 +7,7 @@ use lastbyte_link::Seed;
 
 use super::stats::{self, Estimate, Level, Percentiles, Series};
 use super::{Interval, Metric, Outcome, Percentile, Sample, SampleKey, Validity};
-use lastbyte_tls::observer::Message;
+use lastbyte_sizes::Message;
 
 use crate::study::{Cell, Experiment, MessageSize, Parameter, Quantity, Question, Study};
 

@@ -35,12 +35,12 @@ pub use environment::{Environment, Host};
 pub use expected::expected;
 pub(crate) use expected::expected_duration;
 pub use folder::{Folder, FolderError, Manifest, Start, file_name};
+pub use lastbyte_sizes::Outcome as DeliveryOutcome;
 pub use look::{Fault, Look, Vague, look};
 pub(crate) use measurements::gather;
 pub use measurements::{Group, Measurements, SampleTimes, baseline, groups};
 pub use merged::{SampleKey, write_rows};
 pub use part::{Part, PartError, PartHeader, PartProblem, read_part, write_part};
-pub use pqtlsad::client::Outcome as DeliveryOutcome;
 pub use row::{
     Compression, Dns, EarlyData, HelloDigest, Lateness, Outcome, Resumption, Row, TcpStats, Times,
     Wire,

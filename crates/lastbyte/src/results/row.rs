@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lastbyte_tls::observer::{Message, MessageSizes};
+use lastbyte_sizes::{Message, MessageSizes};
 
 use super::DeliveryOutcome;
 

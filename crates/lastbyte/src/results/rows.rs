@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
-use lastbyte_tls::observer::Message;
+use lastbyte_sizes::Message;
 
 use super::{CpuCosts, Row, Sample, Validity};
 use crate::study::{Arm, Cell, Experiment, Parameter};

@@ -23,7 +23,7 @@ use super::{
     DeliveryOutcome, EarlyData, EngineReport, Metric, Outcome, Percentile, Resumption, Row, Sample,
     Validity, Wire,
 };
-use lastbyte_tls::observer::Message;
+use lastbyte_sizes::Message;
 
 use crate::study::{Arm, Cell, Experiment, distinctions};
 

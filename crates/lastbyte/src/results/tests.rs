@@ -7,7 +7,7 @@ use lastbyte_link::{Direction, Link, Seed};
 use super::fixtures::{CLASSICAL, HYBRID, MIXED, cell, experiment, samples};
 use super::*;
 use crate::study::{Buffers, Cell, Connections, Experiment, Hosts, Until};
-use lastbyte_tls::observer::Message;
+use lastbyte_sizes::Message;
 
 fn results(arms: &[&str], cells: Vec<Cell>, connections: u32) -> (Experiment, Vec<Sample>) {
     let experiment = experiment(arms, cells, connections);
@@ -162,7 +162,7 @@ mod checking {
 
     #[test]
     fn a_compressed_certificate_is_the_chain_that_it_was() {
-        const ARM: &str = "SecP256r1MLKEM768/ml-dsa-65:10929B/stack=rustls";
+        const ARM: &str = "SecP256r1MLKEM768/ml-dsa-65:12000B/stack=rustls";
         let arm = |keys: &str| format!("{ARM}/delivery=compressed{keys}");
         let compression = |algorithm, uncompressed_bytes| {
             Some(Compression {
@@ -170,29 +170,29 @@ mod checking {
                 uncompressed_bytes,
             })
         };
-        assert_eq!(compressed(&arm(""), compression(2, 10_929)), Ok(()));
+        assert_eq!(compressed(&arm(""), compression(2, 12_000)), Ok(()));
         let both = "/compression=zlib+zstd/client_compression=brotli+zstd";
-        assert_eq!(compressed(&arm(both), compression(3, 10_929)), Ok(()));
+        assert_eq!(compressed(&arm(both), compression(3, 12_000)), Ok(()));
         for (keys, compression, expected) in [
             ("", None, "got its certificates uncompressed"),
             (
                 "",
-                compression(2, 10_928),
-                "got a Certificate message of 10928 bytes, not 10929",
+                compression(2, 11_999),
+                "got a Certificate message of 11999 bytes, not 12000",
             ),
             (
                 "",
-                compression(1, 10_929),
+                compression(1, 12_000),
                 "got its certificates compressed with zlib, which the arm does not ask for",
             ),
             (
                 both,
-                compression(2, 10_929),
+                compression(2, 12_000),
                 "got its certificates compressed with brotli, which the arm does not ask for",
             ),
             (
                 "",
-                compression(4, 10_929),
+                compression(4, 12_000),
                 "got its certificates compressed with 4, which the arm does not ask for",
             ),
         ] {
@@ -203,7 +203,7 @@ mod checking {
         }
         let unasked = "got certificates compressed, which the arm does not ask for";
         assert_eq!(
-            compressed(ARM, compression(2, 10_929)),
+            compressed(ARM, compression(2, 12_000)),
             Err(unasked.to_owned())
         );
     }

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use lastbyte_link::{Bytes, UnitError, nearest};
-use lastbyte_pki::{ChainSpec, KeyAlgorithm, PaddedCertificate, PemFiles, Role, RootDelivery};
-use lastbyte_tls::{Resumption, StackName, UnknownGroup};
+use lastbyte_sizes::{
+    ChainSpec, KeyAlgorithm, PaddedCertificate, PemFiles, Resumption, Role, RootDelivery,
+    StackName, UnknownGroup,
+};
 use thiserror::Error;
 
 use super::delivery::SetError;

@@ -4,7 +4,7 @@
 mod tests;
 
 use lastbyte_flights::Records;
-use lastbyte_tls::{MAX_EARLY_DATA, MAX_PLAINTEXT};
+use lastbyte_sizes::framing::{MAX_EARLY_DATA, MAX_PLAINTEXT};
 
 use super::{Cell, RecordSize};
 

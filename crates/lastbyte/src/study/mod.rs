@@ -40,8 +40,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lastbyte_link::{Bytes, Link, Seed, named};
-use lastbyte_pki::{ChainSpec, PemFiles};
-use lastbyte_tls::{Group, Resumption, StackName};
+use lastbyte_sizes::{ChainSpec, Group, PemFiles, Resumption, StackName};
 
 /// One TLS configuration under comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use lastbyte_tls::observer::Message;
+use lastbyte_sizes::Message;
 
 use super::{Cell, Filter, Measure, Metric, Parameter, Percentile, Study, UnknownName};
 

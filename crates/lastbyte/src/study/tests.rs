@@ -5,9 +5,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use lastbyte_link::{Bytes, Direction, Distribution, Link};
-use lastbyte_pki::{ChainSpec, KeyAlgorithm, PaddedCertificate, PemFiles, Role, RootDelivery};
-use lastbyte_tls::{Group, Resumption, StackName};
-use pqtlsad::Part;
+use lastbyte_sizes::{
+    ChainSpec, Group, KeyAlgorithm, PaddedCertificate, Part, PemFiles, Resumption, Role,
+    RootDelivery, StackName,
+};
 use proptest::prelude::*;
 
 use super::*;

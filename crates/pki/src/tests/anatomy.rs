@@ -1,3 +1,4 @@
+use lastbyte_sizes::der::{self, Oid};
 use openssl::asn1::{Asn1Integer, Asn1Object, Asn1Time};
 use openssl::bn::BigNum;
 use openssl::hash::MessageDigest;
@@ -6,7 +7,6 @@ use proptest::prelude::*;
 
 use super::Maker;
 use crate::anatomy::{DerProblem, anatomy};
-use crate::der::{self, Oid};
 use crate::{ChainSpec, KeyAlgorithm, explain, sizes};
 
 #[test]

@@ -1,6 +1,7 @@
 use std::slice;
 
 use super::Maker;
+use crate::keys::key_algorithm;
 use crate::verify::{Purpose, verify};
 use crate::{Chain, ChainSpec, KeyAlgorithm, Role, test_chains};
 
@@ -123,7 +124,7 @@ fn a_root_may_be_of_a_third_algorithm() {
     assert_eq!(verdict(&chain, "server.example"), Ok(()));
     assert_eq!(chain.certificate_message_bytes(), spec.unpadded_bytes());
     let root = chain.root().public_key().unwrap();
-    assert_eq!(KeyAlgorithm::of(&root), Some(KeyAlgorithm::MlDsa87));
+    assert_eq!(key_algorithm(&root), Some(KeyAlgorithm::MlDsa87));
 
     let direct = ChainSpec {
         intermediates: 0,

@@ -207,7 +207,8 @@ fn a_chain_that_is_too_large_uncompressed_is_refused() {
         let asked = config(&large, algorithm);
         assert_eq!(
             RustlsClient::new(&asked).unwrap_err(),
-            STACK.cannot(
+            cannot(
+                STACK,
                 "take a Certificate message of 70000 bytes",
                 "its own limit is 60000 bytes"
             )

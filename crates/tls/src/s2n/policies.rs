@@ -8,6 +8,7 @@ use lastbyte_pki::KeyAlgorithm::{self, *};
 
 use crate::Group::{self, *};
 use crate::observer::Side;
+use crate::stacks::cannot;
 use crate::{StackName, TlsError};
 
 use crate::ask::Ask;
@@ -114,7 +115,8 @@ impl Policy {
                     && policy.key_shares().eq(ask.key_shares.iter().copied())
             })
             .ok_or_else(|| {
-                STACK.cannot(
+                cannot(
+                    STACK,
                     "send these key shares for this group and key algorithm",
                     format!("give it one of these: {}", possible_key_shares(ask)),
                 )
@@ -134,7 +136,8 @@ impl Policy {
                 policy.has_keys(ask) && policy.choice(&offered, &ask.key_shares) == Some(ask.group)
             })
             .ok_or_else(|| {
-                STACK.cannot(
+                cannot(
+                    STACK,
                     format!(
                         "be made to choose {} from these groups and key algorithm",
                         ask.group

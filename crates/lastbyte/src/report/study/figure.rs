@@ -8,7 +8,7 @@ use crate::report::chart::{
 };
 use crate::report::text;
 use crate::results::{Estimate, Group, Metric, Percentile, gather, groups};
-use lastbyte_tls::observer::Message;
+use lastbyte_sizes::Message;
 
 use crate::study::{Beside, Cell, Figure, Filter, Parameter, Plot, Quantity, Question, varying};
 

@@ -3,8 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use lastbyte_tls::names;
-use lastbyte_tls::observer::Message;
+use lastbyte_sizes::{Message, names};
 use proptest::option;
 use proptest::prelude::*;
 use tempfile::TempDir;

@@ -5,8 +5,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use lastbyte_link::{Direction, Rate};
-use lastbyte_tls::observer::Message;
-use lastbyte_tls::{CertificateCompression, names};
+use lastbyte_sizes::{CertificateCompression, Message, names};
 
 use super::{Batch, Column, Connection, Kind, Presence, Restore, Source, Value};
 use crate::results::check::{cipher_suite_name, group_name, signature_name};

@@ -2,7 +2,7 @@
 //! one its own, with an algorithm that both have.
 
 use lastbyte_link::nearest;
-use lastbyte_tls::{CertificateCompression, Compressions, Resumption};
+use lastbyte_sizes::{CertificateCompression, Compressions, Resumption};
 
 use super::{Certificates, Delivery, Kind, Spec};
 use crate::results::{Compression, Dns, Wire};

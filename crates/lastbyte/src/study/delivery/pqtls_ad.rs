@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use lastbyte_link::{named, nearest, parse_duration};
-use lastbyte_tls::Resumption;
-use lastbyte_tls::observer::Message;
-use pqtlsad::Part;
+use lastbyte_sizes::{Message, Part, Resumption};
 
 use super::{Certificates, Delivery, Kind, Spec};
 use crate::results::{DeliveryOutcome, Dns, HelloDigest, Wire};
@@ -120,7 +118,8 @@ impl Kind for PqtlsAd {
             }
             DNS => {
                 let cache = value.parse();
-                self.cache = cache.map_err(|_| nearest(value, DnsCache::ALL.map(DnsCache::name)))?;
+                self.cache =
+                    cache.map_err(|_| nearest(value, DnsCache::ALL.map(DnsCache::name)))?;
             }
             RESOLVER_RTT => {
                 const LONGEST: Duration = Duration::from_secs(5);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use insta::assert_snapshot;
 use lastbyte_link::{Bytes, Direction, Distribution, Link, Loss, Probability, Rate};
-use lastbyte_pki::PemFiles;
+use lastbyte_sizes::PemFiles;
 use proptest::prelude::*;
 
 use super::*;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::observer::Side;
+use lastbyte_link::Side;
 
 /// An algorithm of certificate compression (RFC 8879, section 7.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -107,9 +107,9 @@ impl UnknownCompression {
 ///
 /// Whoever sends a certificate compresses it with the first of its own algorithms that the other
 /// side has, too. If there is none, the certificate is sent as it is (RFC 8879, section 3): what
-/// was negotiated is in the [`Observation`](crate::observer::Observation).
+/// was negotiated is in the observation of the wire.
 ///
-/// What that costs: a [`Stack`](crate::Stack) compresses in the first handshake that it carries
+/// What that costs: a stack compresses in the first handshake that it carries
 /// out, at the level for what is used many times (zlib 9, brotli 11, Zstandard 19), and keeps the
 /// result. In each later one it finds that again, by comparing all of the Certificate message, as a
 /// server in production does. So a first handshake takes longer than the others, by milliseconds, and
@@ -133,7 +133,7 @@ impl Compressions {
     }
 
     /// What `side` has.
-    pub(crate) fn of(&self, side: Side) -> &[CertificateCompression] {
+    pub fn of(&self, side: Side) -> &[CertificateCompression] {
         match side {
             Side::Client => &self.client,
             Side::Server => &self.server,

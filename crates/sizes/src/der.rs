@@ -5,30 +5,41 @@
 
 use std::fmt;
 
-pub(crate) const BOOLEAN: u8 = 0x01;
-pub(crate) const INTEGER: u8 = 0x02;
-pub(crate) const BIT_STRING: u8 = 0x03;
-pub(crate) const OCTET_STRING: u8 = 0x04;
-pub(crate) const OBJECT_IDENTIFIER: u8 = 0x06;
-pub(crate) const UTF8_STRING: u8 = 0x0c;
-pub(crate) const PRINTABLE_STRING: u8 = 0x13;
-pub(crate) const UTC_TIME: u8 = 0x17;
-pub(crate) const GENERALIZED_TIME: u8 = 0x18;
-pub(crate) const SEQUENCE: u8 = 0x30;
-pub(crate) const SET: u8 = 0x31;
+/// The tag of a truth value.
+pub const BOOLEAN: u8 = 0x01;
+/// The tag of a whole number.
+pub const INTEGER: u8 = 0x02;
+/// The tag of bits.
+pub const BIT_STRING: u8 = 0x03;
+/// The tag of bytes.
+pub const OCTET_STRING: u8 = 0x04;
+/// The tag of an [`Oid`].
+pub const OBJECT_IDENTIFIER: u8 = 0x06;
+/// The tag of text.
+pub const UTF8_STRING: u8 = 0x0c;
+/// The tag of text of few characters.
+pub const PRINTABLE_STRING: u8 = 0x13;
+/// The tag of a time through 2049.
+pub const UTC_TIME: u8 = 0x17;
+/// The tag of a time.
+pub const GENERALIZED_TIME: u8 = 0x18;
+/// The tag of elements in their order.
+pub const SEQUENCE: u8 = 0x30;
+/// The tag of elements in any order.
+pub const SET: u8 = 0x31;
 
 /// The tag of a context-specific primitive element.
-pub(crate) const fn implicit(number: u8) -> u8 {
+pub const fn implicit(number: u8) -> u8 {
     0x80 | number
 }
 
 /// The tag of a context-specific constructed element.
-pub(crate) const fn explicit(number: u8) -> u8 {
+pub const fn explicit(number: u8) -> u8 {
     0xa0 | number
 }
 
 /// One element: tag, length in its shortest form, contents.
-pub(crate) fn element(tag: u8, contents: &[u8]) -> Vec<u8> {
+pub fn element(tag: u8, contents: &[u8]) -> Vec<u8> {
     let length = contents.len().to_be_bytes();
     let zeros = length.iter().take_while(|byte| **byte == 0).count();
     let (_, significant) = length.split_at(zeros);
@@ -47,36 +58,42 @@ pub(crate) fn element(tag: u8, contents: &[u8]) -> Vec<u8> {
 }
 
 /// A SEQUENCE of `parts`, which are elements themselves.
-pub(crate) fn sequence(parts: &[&[u8]]) -> Vec<u8> {
+pub fn sequence(parts: &[&[u8]]) -> Vec<u8> {
     element(SEQUENCE, &parts.concat())
 }
 
 /// A BIT STRING of whole bytes.
-pub(crate) fn bit_string(bytes: &[u8]) -> Vec<u8> {
+pub fn bit_string(bytes: &[u8]) -> Vec<u8> {
     element(BIT_STRING, &[&[0], bytes].concat())
 }
 
 /// A BIT STRING of the named bits of `bits`, the first the highest. There is at
 /// least one; zero bits after the last one are left out (X.690 section 11.2.2).
-pub(crate) fn named_bits(bits: u8) -> Vec<u8> {
+pub fn named_bits(bits: u8) -> Vec<u8> {
     element(BIT_STRING, &[bits.trailing_zeros() as u8, bits])
 }
 
 /// An object identifier, by its arcs.
-#[derive(Clone, Copy)]
-pub(crate) struct Oid(pub(crate) &'static [u32]);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Oid(pub &'static [u32]);
 
 impl Oid {
-    pub(crate) fn to_der(self) -> Vec<u8> {
-        let mut contents = Vec::new();
-        if let [first, second, rest @ ..] = self.0 {
-            push_base_128(&mut contents, first * 40 + second);
-            for arc in rest {
-                push_base_128(&mut contents, *arc);
-            }
-        }
-        element(OBJECT_IDENTIFIER, &contents)
+    /// Its DER.
+    pub fn to_der(self) -> Vec<u8> {
+        object_identifier(self.0)
     }
+}
+
+/// An object identifier of these arcs.
+pub fn object_identifier(arcs: &[u32]) -> Vec<u8> {
+    let mut contents = Vec::new();
+    if let [first, second, rest @ ..] = arcs {
+        push_base_128(&mut contents, first * 40 + second);
+        for arc in rest {
+            push_base_128(&mut contents, *arc);
+        }
+    }
+    element(OBJECT_IDENTIFIER, &contents)
 }
 
 impl fmt::Display for Oid {

@@ -1,17 +1,10 @@
 //! How large certificates are, known before there is a key, and the padding
 //! that makes them larger.
 
-use std::time::SystemTime;
-
-use openssl::rand::rand_bytes;
-
 use crate::algorithm::KeyAlgorithm;
-use crate::authority::END_ENTITY_LIFE;
-use crate::chain::certificate_message_bytes;
-use crate::error::PkiError;
 use crate::profile::{self, Contents, Kind, Padding, SERIAL_BYTES, Validity};
-use crate::sct;
-use crate::spec::{ChainSpec, RootDelivery};
+use crate::spec::{ChainError, ChainSpec, RootDelivery};
+use crate::{framing, sct};
 
 /// What one algorithm costs, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,15 +46,14 @@ pub fn sizes() -> Vec<AlgorithmSizes> {
                 intermediate: ca_bytes(&spec, &padding, 1),
                 root: ca_bytes(&spec, &padding, 0),
                 certificate_message: [0, 1, 2, 3].map(|n| with(n).unpadded_bytes()),
-                // Header, signature scheme, length.
-                certificate_verify: 4 + 2 + 2 + algorithm.signature_bytes(),
+                certificate_verify: framing::certificate_verify(algorithm.signature_bytes()),
             }
         })
         .collect()
 }
 
-/// Bytes of the Certificate message that carries a chain.
-pub(crate) fn message_bytes(spec: &ChainSpec, padding: &Padding) -> usize {
+/// Bytes of the Certificate message that carries a chain with this padding.
+pub fn message_bytes(spec: &ChainSpec, padding: &Padding) -> usize {
     let intermediates = 1..=usize::from(spec.intermediates);
     let root = match spec.root {
         RootDelivery::Omitted => None,
@@ -70,21 +62,25 @@ pub(crate) fn message_bytes(spec: &ChainSpec, padding: &Padding) -> usize {
     let authorities = intermediates
         .chain(root)
         .map(|level| ca_bytes(spec, padding, level));
-    certificate_message_bytes(authorities.chain([end_entity_bytes(spec, padding)]))
+    framing::certificate_message(authorities.chain([end_entity_bytes(spec, padding)]))
 }
 
-/// The padding that gives the Certificate message the size asked for.
-pub(crate) fn padding(spec: &ChainSpec) -> Result<Padding, PkiError> {
+/// The padding that gives the Certificate message the size asked for. What the extension holds is zeros.
+///
+/// # Errors
+///
+/// [`ChainError::TooSmall`], [`ChainError::TooLarge`] and [`ChainError::Unreachable`].
+pub fn padding(spec: &ChainSpec) -> Result<Padding, ChainError> {
     let Some(target) = spec.certificate_bytes else {
         return Ok(Padding::default());
     };
     let unpadded = spec.unpadded_bytes();
     if target < unpadded {
         let chain = spec.clone();
-        return Err(PkiError::TooSmall { chain, unpadded });
+        return Err(ChainError::TooSmall { chain, unpadded });
     }
     if target > ChainSpec::MAX_CERTIFICATE_BYTES {
-        return Err(PkiError::TooLarge(spec.clone()));
+        return Err(ChainError::TooLarge(spec.clone()));
     }
     // The extension alone leaves gaps: it costs bytes of its own, and where a
     // length needs one more byte, a size is skipped. A longer URL of the CRL fills
@@ -104,16 +100,11 @@ pub(crate) fn padding(spec: &ChainSpec) -> Result<Padding, PkiError> {
                 return Ok(padding(None));
             }
             if let Some(extension) = solve(target, |extension| bytes(Some(extension))) {
-                let mut padding = padding(Some(extension));
-                if let Some(contents) = &mut padding.extension {
-                    // As keys and signatures, it can't be compressed.
-                    rand_bytes(contents)?;
-                }
-                return Ok(padding);
+                return Ok(padding(Some(extension)));
             }
         }
     }
-    Err(PkiError::Unreachable(spec.clone()))
+    Err(ChainError::Unreachable(spec.clone()))
 }
 
 /// The argument for which `bytes`, which grows by one for each and now and then by
@@ -161,9 +152,10 @@ fn certificate_bytes(
     let contents = Contents {
         level,
         serial: [1; SERIAL_BYTES],
-        validity: Validity::from(SystemTime::UNIX_EPOCH, END_ENTITY_LIFE),
+        validity: Validity::default(),
         key: &vec![0; key.key_info_bytes()],
-        issuer_key: &[],
+        key_identifier: [0; _],
+        issuer_identifier: [0; _],
         signature: issuer,
         role: spec.role,
         kind,

@@ -1,11 +1,10 @@
 //! What the certificates say: the profiles of the CA/Browser Forum Baseline
 //! Requirements (version 2, section 7.1.2) on RFC 5280.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::Offset;
-use openssl::sha::sha256;
 
 use crate::algorithm::KeyAlgorithm;
 use crate::der::{self, Oid, element, sequence};
@@ -13,17 +12,17 @@ use crate::spec::Role;
 
 /// Changes when certificates of one specification would look different, so that
 /// kept ones are made anew.
-pub(crate) const VERSION: u32 = 1;
+pub const VERSION: u32 = 1;
 
 /// The certificates are for this name and its `www.`.
-pub(crate) const SERVER_NAME: &str = "server.example";
+pub const SERVER_NAME: &str = "server.example";
 
 /// Client certificates are for this name.
-pub(crate) const CLIENT_NAME: &str = "client.example";
+pub const CLIENT_NAME: &str = "client.example";
 
 impl Role {
     /// Whom the end-entity certificate is for.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Role::Server => SERVER_NAME,
             Role::Client => CLIENT_NAME,
@@ -32,11 +31,11 @@ impl Role {
 }
 
 /// Bytes of a serial number: 126 random bits, so that the length never varies.
-pub(crate) const SERIAL_BYTES: usize = 16;
+pub const SERIAL_BYTES: usize = 16;
 
 /// The padding extension. RFC 5612 sets this enterprise number aside for
 /// examples, so it is nobody else's.
-pub(crate) const PADDING: Oid = Oid(&[1, 3, 6, 1, 4, 1, 32473, 1]);
+pub const PADDING: Oid = Oid(&[1, 3, 6, 1, 4, 1, 32473, 1]);
 
 const COUNTRY_NAME: Oid = Oid(&[2, 5, 4, 6]);
 const ORGANIZATION_NAME: Oid = Oid(&[2, 5, 4, 10]);
@@ -61,35 +60,51 @@ const KEY_ENCIPHERMENT: u8 = 0x20;
 const KEY_CERT_SIGN: u8 = 0x04;
 const CRL_SIGN: u8 = 0x02;
 
+/// What names a key: 160 bits that are unique (RFC 5280, section 4.2.1.2).
+pub type KeyIdentifier = [u8; 20];
+
 /// All that a certificate says.
-pub(crate) struct Contents<'a> {
+#[derive(Clone, Copy)]
+pub struct Contents<'a> {
     /// Certificates above it: none above a root.
-    pub(crate) level: usize,
-    pub(crate) serial: [u8; SERIAL_BYTES],
-    pub(crate) validity: Validity,
+    pub level: usize,
+    /// Its number.
+    pub serial: [u8; SERIAL_BYTES],
+    /// When it is valid.
+    pub validity: Validity,
     /// The DER of its `SubjectPublicKeyInfo`.
-    pub(crate) key: &'a [u8],
-    /// The same of its issuer, its own for a root.
-    pub(crate) issuer_key: &'a [u8],
+    pub key: &'a [u8],
+    /// What names that key.
+    pub key_identifier: KeyIdentifier,
+    /// What names its issuer's key, its own for a root.
+    pub issuer_identifier: KeyIdentifier,
     /// The issuer's algorithm, with which it is signed.
-    pub(crate) signature: KeyAlgorithm,
-    pub(crate) role: Role,
-    pub(crate) kind: Kind<'a>,
+    pub signature: KeyAlgorithm,
+    /// Whom its chain is for.
+    pub role: Role,
+    /// Its place in the chain.
+    pub kind: Kind<'a>,
     /// What the padding extension holds, if there is one.
-    pub(crate) padding: Option<&'a [u8]>,
+    pub padding: Option<&'a [u8]>,
 }
 
+/// A certificate's place in its chain, and what it says because of that.
 #[derive(Clone, Copy)]
-pub(crate) enum Kind<'a> {
+pub enum Kind<'a> {
+    /// The root.
     Root,
+    /// Between the root and the end-entity.
     Intermediate {
         /// How many intermediates may follow.
         path_length: u8,
         /// Characters more in the URL of its CRL.
         crl_padding: usize,
     },
+    /// Of a server or a client.
     EndEntity {
+        /// The algorithm of its key.
         algorithm: KeyAlgorithm,
+        /// Whom it is for.
         name: &'a str,
         /// Characters more in the URL of its CRL.
         crl_padding: usize,
@@ -99,25 +114,28 @@ pub(crate) enum Kind<'a> {
 }
 
 /// What makes a chain larger.
-#[derive(Clone, Default)]
-pub(crate) struct Padding {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Padding {
     /// Characters more in the URL of each intermediate's CRL.
-    pub(crate) intermediate_crl: usize,
+    pub intermediate_crl: usize,
     /// Characters more in the URL of the end-entity's CRL.
-    pub(crate) crl: usize,
+    pub crl: usize,
     /// What the padding extension holds of the certificate that is padded, if it has one.
-    pub(crate) extension: Option<Vec<u8>>,
+    pub extension: Option<Vec<u8>>,
 }
 
-#[derive(Clone, Copy)]
-pub(crate) struct Validity {
-    pub(crate) not_before: SystemTime,
-    pub(crate) not_after: SystemTime,
+/// When a certificate is valid, since 1970.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Validity {
+    /// From when on.
+    pub not_before: Duration,
+    /// Until when.
+    pub not_after: Duration,
 }
 
 impl Contents<'_> {
     /// The DER of the `TBSCertificate`, which is what is signed.
-    pub(crate) fn to_be_signed(&self) -> Vec<u8> {
+    pub fn to_be_signed(&self) -> Vec<u8> {
         const V3: u8 = 2;
         let issuer = self.level.saturating_sub(1);
         let subject = match self.kind {
@@ -151,10 +169,10 @@ impl Contents<'_> {
         let purpose = || extension(EXTENDED_KEY_USAGE, &sequence(&[&purpose.to_der()]));
         let subject_key = extension(
             SUBJECT_KEY_IDENTIFIER,
-            &element(der::OCTET_STRING, &key_identifier(self.key)),
+            &element(der::OCTET_STRING, &self.key_identifier),
         );
         let issuer_key = || {
-            let identifier = element(der::implicit(0), &key_identifier(self.issuer_key));
+            let identifier = element(der::implicit(0), &self.issuer_identifier);
             extension(AUTHORITY_KEY_IDENTIFIER, &sequence(&[&identifier]))
         };
         let policies = || {
@@ -230,26 +248,13 @@ impl Contents<'_> {
 }
 
 impl Validity {
-    /// From an hour before `now`, since not every client's clock is right, until
-    /// `life` after it.
-    pub(crate) fn from(now: SystemTime, life: Duration) -> Validity {
-        Validity {
-            not_before: now - Duration::from_secs(3600),
-            not_after: now + life,
-        }
-    }
-
     fn to_der(self) -> Vec<u8> {
         sequence(&[&time(self.not_before), &time(self.not_after)])
     }
 }
 
-/// A certificate of what is signed, the signer's algorithm and its signature.
-pub(crate) fn certificate(
-    to_be_signed: &[u8],
-    algorithm: KeyAlgorithm,
-    signature: &[u8],
-) -> Vec<u8> {
+/// The DER of a certificate: of what is signed, the signer's algorithm and its signature.
+pub fn certificate(to_be_signed: &[u8], algorithm: KeyAlgorithm, signature: &[u8]) -> Vec<u8> {
     sequence(&[
         to_be_signed,
         &algorithm.signature_identifier(),
@@ -276,7 +281,8 @@ fn attribute(kind: Oid, string: u8, value: &str) -> Vec<u8> {
     element(der::SET, &pair)
 }
 
-pub(crate) fn extension(kind: Oid, value: &[u8]) -> Vec<u8> {
+/// The DER of an extension that is not critical (RFC 5280, section 4.1).
+pub fn extension(kind: Oid, value: &[u8]) -> Vec<u8> {
     sequence(&[&kind.to_der(), &element(der::OCTET_STRING, value)])
 }
 
@@ -292,21 +298,12 @@ fn url(at: &str) -> Vec<u8> {
     element(der::implicit(6), at.as_bytes())
 }
 
-/// The first 160 bits of the key's SHA-256: RFC 5280 section 4.2.1.2 asks only
-/// that it be unique.
-fn key_identifier(key: &[u8]) -> [u8; 20] {
-    let mut identifier = [0; 20];
-    for (to, from) in identifier.iter_mut().zip(sha256(key)) {
-        *to = from;
-    }
-    identifier
-}
-
-/// A time, to the second: UTCTime through 2049, GeneralizedTime after it (RFC
-/// 5280 section 4.1.2.5). Times before 1970 become 1970, and those after 9999 its end.
-pub(crate) fn time(time: SystemTime) -> Vec<u8> {
-    let time = Timestamp::try_from(time.max(SystemTime::UNIX_EPOCH)).unwrap_or(Timestamp::MAX);
-    let time = Offset::UTC.to_datetime(time);
+/// The DER of a time since 1970, to the second: UTCTime through 2049, GeneralizedTime after it (RFC
+/// 5280 section 4.1.2.5). Those after 9999 become its end.
+pub fn time(since_1970: Duration) -> Vec<u8> {
+    let seconds = i64::try_from(since_1970.as_secs()).ok();
+    let time = seconds.and_then(|seconds| Timestamp::from_second(seconds).ok());
+    let time = Offset::UTC.to_datetime(time.unwrap_or(Timestamp::MAX));
     let (tag, format) = match time.year() {
         ..2050 => (der::UTC_TIME, "%y%m%d%H%M%SZ"),
         _ => (der::GENERALIZED_TIME, "%Y%m%d%H%M%SZ"),

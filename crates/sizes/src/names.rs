@@ -1,7 +1,6 @@
-//! IANA's names for the code points that an [`Observation`](crate::observer::Observation) holds;
-//! of signatures that IANA has no code point for, the names of `lastbyte-providers`.
+//! IANA's names for code points; of signatures that IANA has none for, those of [`signatures`].
 
-use crate::{CertificateCompression, Group};
+use crate::{CertificateCompression, Group, signatures};
 
 /// The name of a key-exchange group ("TLS Supported Groups").
 pub fn group(code_point: u16) -> Option<&'static str> {
@@ -37,7 +36,7 @@ pub fn signature_scheme(code_point: u16) -> Option<&'static str> {
         0x0905 => "mldsa65",
         0x0906 => "mldsa87",
         _ => {
-            let mut ours = lastbyte_providers::signatures();
+            let mut ours = signatures();
             let signature = ours.find(|signature| signature.code_point == code_point)?;
             return signature.scheme.to_str().ok();
         }

@@ -1,3 +1,5 @@
+//! Key-exchange groups: names, code points, sizes.
+
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,21 +1,13 @@
-//! The key and signature algorithms that chains can be made with.
+//! The key and signature algorithms that chains can be made with: names, sizes, code points.
 
 use std::fmt;
+use std::slice;
 use std::str::FromStr;
 
-use lastbyte_providers::{self as providers, FN_DSA, SLH_DSA, TlsSignature};
-use openssl::ec::{EcGroup, EcKey};
-use openssl::error::ErrorStack;
-use openssl::hash::MessageDigest;
-use openssl::nid::Nid;
-use openssl::pkey::{HasPublic, Id, KeyType, PKey, PKeyRef, Private};
-use openssl::rand::rand_bytes;
-use openssl::rsa::Rsa;
-use openssl::sign::Signer;
 use thiserror::Error;
 
-use crate::der::{self, Oid};
-use crate::error::PkiError;
+use crate::der;
+use crate::signature::{FN_DSA, SLH_DSA, TlsSignature};
 
 /// A key's algorithm and size, which also settles how it signs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -64,17 +56,6 @@ pub enum SlhDsa {
     Shake256f,
 }
 
-/// RFC 9909, section 3.
-static SLH_DSA_OIDS: [[u32; 9]; 12] = {
-    let mut oids = [[2, 16, 840, 1, 101, 3, 4, 3, 20]; 12];
-    let mut set = 0;
-    while set < oids.len() {
-        oids[set][8] += set as u32;
-        set += 1;
-    }
-    oids
-};
-
 impl SlhDsa {
     fn name(self) -> &'static str {
         use self::SlhDsa::*;
@@ -113,10 +94,6 @@ impl SlhDsa {
             Sha2_256s | Shake256s => 29792,
             Sha2_256f | Shake256f => 49856,
         }
-    }
-
-    fn oid(self) -> Oid {
-        Oid(&SLH_DSA_OIDS[self as usize])
     }
 }
 
@@ -161,35 +138,6 @@ impl KeyAlgorithm {
             SlhDsa(set) => set.name(),
             FnDsa512 => "fn-dsa-512",
             FnDsa1024 => "fn-dsa-1024",
-        }
-    }
-
-    /// The algorithm of a key, or `None` for one that chains are not made with.
-    pub fn of<T: HasPublic>(key: &PKeyRef<T>) -> Option<KeyAlgorithm> {
-        if key.is_a(KeyType::ML_DSA_44) {
-            return Some(MlDsa44);
-        } else if key.is_a(KeyType::ML_DSA_65) {
-            return Some(MlDsa65);
-        } else if key.is_a(KeyType::ML_DSA_87) {
-            return Some(MlDsa87);
-        }
-        let provided = KeyAlgorithm::ALL.into_iter().find(|algorithm| {
-            let signature = algorithm.provided();
-            signature.is_some_and(|signature| providers::is_a(key, signature.algorithm))
-        });
-        if provided.is_some() {
-            return provided;
-        }
-        match (key.id(), key.bits()) {
-            (Id::RSA, 2048) => Some(Rsa2048),
-            (Id::RSA, 3072) => Some(Rsa3072),
-            (Id::RSA, 4096) => Some(Rsa4096),
-            (Id::EC, _) => match key.ec_key().ok()?.group().curve_name()? {
-                Nid::X9_62_PRIME256V1 => Some(EcdsaP256),
-                Nid::SECP384R1 => Some(EcdsaP384),
-                _ => None,
-            },
-            _ => None,
         }
     }
 
@@ -243,73 +191,45 @@ impl KeyAlgorithm {
         }
     }
 
-    /// Makes a new key.
-    pub(crate) fn generate(self) -> Result<PKey<Private>, ErrorStack> {
-        let ec = |curve| PKey::from_ec_key(EcKey::generate(&*EcGroup::from_curve_name(curve)?)?);
-        let rsa = |bits| PKey::from_rsa(Rsa::generate(bits)?);
-        let ml_dsa = |key_type| {
-            let mut seed = [0; 32];
-            rand_bytes(&mut seed)?;
-            PKey::private_key_from_seed(None, key_type, None, &seed)
-        };
+    /// The signature schemes (IANA code points) with which a key can sign in TLS 1.3.
+    pub fn signature_schemes(self) -> &'static [u16] {
         match self {
-            EcdsaP256 => ec(Nid::X9_62_PRIME256V1),
-            EcdsaP384 => ec(Nid::SECP384R1),
-            Rsa2048 => rsa(2048),
-            Rsa3072 => rsa(3072),
-            Rsa4096 => rsa(4096),
-            MlDsa44 => ml_dsa(KeyType::ML_DSA_44),
-            MlDsa65 => ml_dsa(KeyType::ML_DSA_65),
-            MlDsa87 => ml_dsa(KeyType::ML_DSA_87),
-            SlhDsa(_) | FnDsa512 | FnDsa1024 => match self.provided() {
-                Some(signature) => providers::generate(signature.algorithm),
-                None => Err(ErrorStack::get()),
-            },
+            EcdsaP256 => &[0x0403],
+            EcdsaP384 => &[0x0503],
+            Rsa2048 | Rsa3072 | Rsa4096 => &[0x0804, 0x0805, 0x0806],
+            MlDsa44 => &[0x0904],
+            MlDsa65 => &[0x0905],
+            MlDsa87 => &[0x0906],
+            SlhDsa(_) | FnDsa512 | FnDsa1024 => self
+                .provided()
+                .map_or(&[], |signature| slice::from_ref(&signature.code_point)),
         }
-    }
-
-    /// Signs with `key`, which must be of this algorithm. The signature has
-    /// exactly [`signature_bytes`](Self::signature_bytes).
-    pub(crate) fn sign(self, key: &PKeyRef<Private>, message: &[u8]) -> Result<Vec<u8>, PkiError> {
-        // About half of all ECDSA signatures have the usual length.
-        const ATTEMPTS: u32 = 128;
-        for _ in 0..ATTEMPTS {
-            let mut signer = match self.digest() {
-                Some(digest) => Signer::new(digest, key)?,
-                None => Signer::new_without_digest(key)?,
-            };
-            let signature = signer.sign_oneshot_to_vec(message)?;
-            if signature.len() == self.signature_bytes() {
-                return Ok(signature);
-            }
-        }
-        Err(PkiError::SignatureLength {
-            algorithm: self,
-            attempts: ATTEMPTS,
-        })
     }
 
     /// The DER of the `AlgorithmIdentifier` that names a signature: RFC 4055
     /// section 5, RFC 5758 section 3.2, RFC 9881 section 2, RFC 9909 section 3.
-    pub(crate) fn signature_identifier(self) -> Vec<u8> {
-        const NULL: &[u8] = &[0x05, 0x00];
-        let (oid, parameters): (Oid, &[u8]) = match self {
-            EcdsaP256 => (Oid(&[1, 2, 840, 10045, 4, 3, 2]), &[]),
-            EcdsaP384 => (Oid(&[1, 2, 840, 10045, 4, 3, 3]), &[]),
-            Rsa2048 | Rsa3072 | Rsa4096 => (Oid(&[1, 2, 840, 113549, 1, 1, 11]), NULL),
-            MlDsa44 => (Oid(&[2, 16, 840, 1, 101, 3, 4, 3, 17]), &[]),
-            MlDsa65 => (Oid(&[2, 16, 840, 1, 101, 3, 4, 3, 18]), &[]),
-            MlDsa87 => (Oid(&[2, 16, 840, 1, 101, 3, 4, 3, 19]), &[]),
-            SlhDsa(set) => (set.oid(), &[]),
-            // Those of `FN_DSA`, where it says why.
-            FnDsa512 => (Oid(&[1, 3, 6, 1, 4, 1, 32473, 2]), &[]),
-            FnDsa1024 => (Oid(&[1, 3, 6, 1, 4, 1, 32473, 3]), &[]),
+    pub fn signature_identifier(self) -> Vec<u8> {
+        use der::object_identifier as oid;
+        let oid = match self {
+            EcdsaP256 => oid(&[1, 2, 840, 10045, 4, 3, 2]),
+            EcdsaP384 => oid(&[1, 2, 840, 10045, 4, 3, 3]),
+            Rsa2048 | Rsa3072 | Rsa4096 => oid(&[1, 2, 840, 113549, 1, 1, 11]),
+            MlDsa44 => oid(&[2, 16, 840, 1, 101, 3, 4, 3, 17]),
+            MlDsa65 => oid(&[2, 16, 840, 1, 101, 3, 4, 3, 18]),
+            MlDsa87 => oid(&[2, 16, 840, 1, 101, 3, 4, 3, 19]),
+            SlhDsa(_) | FnDsa512 | FnDsa1024 => {
+                oid(&self.provided().map(TlsSignature::arcs).unwrap_or_default())
+            }
         };
-        der::sequence(&[&oid.to_der(), parameters])
+        let null: &[u8] = match self {
+            Rsa2048 | Rsa3072 | Rsa4096 => &[0x05, 0x00],
+            _ => &[],
+        };
+        der::sequence(&[&oid, null])
     }
 
     /// Bytes of the DER of a `SubjectPublicKeyInfo` (RFC 5280 section 4.1).
-    pub(crate) fn key_info_bytes(self) -> usize {
+    pub fn key_info_bytes(self) -> usize {
         // Around the key: two SEQUENCEs, a BIT STRING and the identifier.
         self.public_key_bytes()
             + match self {
@@ -319,15 +239,6 @@ impl KeyAlgorithm {
                 MlDsa44 | MlDsa65 | MlDsa87 | FnDsa512 | FnDsa1024 => 22,
                 SlhDsa(_) => 18,
             }
-    }
-
-    /// The digest of a certificate's signature; the post-quantum ones sign the message itself.
-    pub(crate) fn digest(self) -> Option<MessageDigest> {
-        match self {
-            EcdsaP256 | Rsa2048 | Rsa3072 | Rsa4096 => Some(MessageDigest::sha256()),
-            EcdsaP384 => Some(MessageDigest::sha384()),
-            MlDsa44 | MlDsa65 | MlDsa87 | SlhDsa(_) | FnDsa512 | FnDsa1024 => None,
-        }
     }
 }
 

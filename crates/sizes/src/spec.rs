@@ -1,11 +1,13 @@
 //! What a chain is to be.
 
 use std::fmt;
+use std::path::PathBuf;
+
+use thiserror::Error;
 
 use crate::algorithm::KeyAlgorithm;
-use crate::error::PkiError;
 use crate::profile::Padding;
-use crate::{sct, size};
+use crate::{framing, sct, size};
 
 /// Whether the server sends the root as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -37,7 +39,7 @@ pub enum Role {
     Client,
 }
 
-/// What a chain is to be: the name by which a [`Store`](crate::Store) keeps it.
+/// What a chain is to be: the name by which a store keeps it.
 ///
 /// Its `Display` is the chain part of an arm, with the keys that are not at
 /// their default: `rsa-2048`, `ecdsa-p256+ml-dsa-65:16000B`,
@@ -74,7 +76,7 @@ impl ChainSpec {
 
     /// The most bytes that a Certificate message can have: the length in its
     /// header has 24 bits (RFC 8446 section 4).
-    pub const MAX_CERTIFICATE_BYTES: usize = 4 + (1 << 24) - 1;
+    pub const MAX_CERTIFICATE_BYTES: usize = framing::MAX_MESSAGE;
 
     /// The most Signed Certificate Timestamps a chain can have.
     pub const MAX_SCTS: u8 = 3;
@@ -105,27 +107,27 @@ impl ChainSpec {
     ///
     /// # Errors
     ///
-    /// [`PkiError::TooManyIntermediates`], [`PkiError::NoIntermediate`],
-    /// [`PkiError::TooManyScts`], [`PkiError::SctsTooLarge`], [`PkiError::TooSmall`],
-    /// [`PkiError::TooLarge`] and [`PkiError::Unreachable`].
-    pub fn validate(&self) -> Result<(), PkiError> {
+    /// [`ChainError::TooManyIntermediates`], [`ChainError::NoIntermediate`],
+    /// [`ChainError::TooManyScts`], [`ChainError::SctsTooLarge`], [`ChainError::TooSmall`],
+    /// [`ChainError::TooLarge`] and [`ChainError::Unreachable`].
+    pub fn validate(&self) -> Result<(), ChainError> {
         if self.intermediates > ChainSpec::MAX_INTERMEDIATES {
-            return Err(PkiError::TooManyIntermediates(self.clone()));
+            return Err(ChainError::TooManyIntermediates(self.clone()));
         }
         if self.intermediates == 0 && self.root_key != self.ca {
-            return Err(PkiError::NoIntermediate(self.clone()));
+            return Err(ChainError::NoIntermediate(self.clone()));
         }
         if self.scts > ChainSpec::MAX_SCTS {
-            return Err(PkiError::TooManyScts(self.clone()));
+            return Err(ChainError::TooManyScts(self.clone()));
         }
         if sct::list_bytes(self.scts, self.sct_algorithm) > usize::from(u16::MAX) {
-            return Err(PkiError::SctsTooLarge(self.clone()));
+            return Err(ChainError::SctsTooLarge(self.clone()));
         }
         size::padding(self).map(drop)
     }
 
     /// The algorithm of the key that signs the certificate with so many above it.
-    pub(crate) fn issuer_key(&self, level: usize) -> KeyAlgorithm {
+    pub fn issuer_key(&self, level: usize) -> KeyAlgorithm {
         match level {
             0 | 1 => self.root_key,
             _ => self.ca,
@@ -133,12 +135,12 @@ impl ChainSpec {
     }
 
     /// Certificates above the end-entity.
-    pub(crate) fn end_entity_level(&self) -> usize {
+    pub fn end_entity_level(&self) -> usize {
         1 + usize::from(self.intermediates)
     }
 
     /// Certificates above the one that is padded.
-    pub(crate) fn padded_level(&self) -> usize {
+    pub fn padded_level(&self) -> usize {
         match (self.padding, self.root) {
             (PaddedCertificate::EndEntity, _) => self.end_entity_level(),
             (PaddedCertificate::Last, RootDelivery::Sent) => 0,
@@ -179,4 +181,66 @@ impl fmt::Display for ChainSpec {
         }
         Ok(())
     }
+}
+
+/// Where a user's own chain is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PemFiles {
+    /// The certificates, as a web server wants them: the end-entity first, then
+    /// each one's issuer. A root at the end is not sent.
+    pub chain: PathBuf,
+    /// The private key, not encrypted. Without it the key is taken from
+    /// `chain`, or from `privkey.pem` or `key.pem` beside it.
+    pub key: Option<PathBuf>,
+    /// One or more trust anchors. Without it the chain must end in its root, or
+    /// be one self-signed certificate.
+    pub ca: Option<PathBuf>,
+}
+
+/// Why there can be no such chain.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ChainError {
+    /// More than [`ChainSpec::MAX_INTERMEDIATES`].
+    #[error(
+        "chain \"{0}\": ask for at most {max} intermediates",
+        max = ChainSpec::MAX_INTERMEDIATES
+    )]
+    TooManyIntermediates(ChainSpec),
+    /// A root of a third algorithm, and nothing between it and the end-entity.
+    #[error(
+        "chain \"{0}\": without intermediates the root issues; leave its intermediates' algorithm out"
+    )]
+    NoIntermediate(ChainSpec),
+    /// More than [`ChainSpec::MAX_SCTS`].
+    #[error("chain \"{0}\": ask for at most {max} SCTs", max = ChainSpec::MAX_SCTS)]
+    TooManyScts(ChainSpec),
+    /// More bytes of SCTs than their list can have.
+    #[error(
+        "chain \"{0}\": the length of a list of SCTs has 16 bits; ask for fewer or for a \
+         smaller sct_algorithm"
+    )]
+    SctsTooLarge(ChainSpec),
+    /// The Certificate message is larger than asked for even without padding.
+    #[error(
+        "chain \"{chain}\": its Certificate message has {unpadded} bytes without padding; \
+         ask for {unpadded}B or more"
+    )]
+    TooSmall {
+        /// The chain asked for.
+        chain: ChainSpec,
+        /// Bytes of its Certificate message without padding.
+        unpadded: usize,
+    },
+    /// More than [`ChainSpec::MAX_CERTIFICATE_BYTES`].
+    #[error(
+        "chain \"{0}\": the length of a TLS handshake message has 24 bits; ask for {max}B or less",
+        max = ChainSpec::MAX_CERTIFICATE_BYTES
+    )]
+    TooLarge(ChainSpec),
+    /// No certificate has the size that the end-entity would need. DER skips a
+    /// size where a length outgrows two bytes, and without intermediates there
+    /// is nothing else to pad: a few sizes near 64 KiB.
+    #[error("chain \"{0}\": no certificate has exactly this size; ask for a byte more")]
+    Unreachable(ChainSpec),
 }

@@ -1,6 +1,6 @@
 //! The handshake messages whose sizes are told.
 
-use super::{MessageType, Side};
+use lastbyte_link::Side;
 
 /// A handshake message of TLS 1.3, and who sends it (RFC 8446, section 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,6 +29,23 @@ pub enum Message {
     ClientCertificate,
     /// The client's CertificateVerify.
     ClientCertificateVerify,
+}
+
+/// The type of a handshake message (RFC 8446, 4 and RFC 8879, 4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the RFC's own names")]
+pub enum MessageType {
+    ClientHello,
+    HelloRetryRequest,
+    ServerHello,
+    EncryptedExtensions,
+    CertificateRequest,
+    Certificate,
+    CompressedCertificate,
+    CertificateVerify,
+    Finished,
+    /// Any other type.
+    Other(u8),
 }
 
 /// All that there is to know of a message.
@@ -131,7 +148,7 @@ impl MessageSizes {
     }
 
     /// Notes what was sent; of two alike, the first counts, but for ClientHellos.
-    pub(super) fn note(&mut self, sender: Side, kind: MessageType, bytes: usize) {
+    pub fn note(&mut self, sender: Side, kind: MessageType, bytes: usize) {
         let mut specs = SPECS.iter();
         let is_it = |spec: &&Spec| spec.sender == sender && spec.kinds.contains(&kind);
         let Some(message) = specs.find(is_it).map(|spec| spec.message) else {

@@ -1,0 +1,109 @@
+//! Keys of the algorithms that chains can be made with.
+
+use lastbyte_providers as providers;
+use lastbyte_sizes::KeyAlgorithm::{self, *};
+use openssl::ec::{EcGroup, EcKey};
+use openssl::error::ErrorStack;
+use openssl::hash::MessageDigest;
+use openssl::nid::Nid;
+use openssl::pkey::{HasPublic, Id, KeyType, PKey, PKeyRef, Private};
+use openssl::rand::rand_bytes;
+use openssl::rsa::Rsa;
+use openssl::sign::Signer;
+
+use crate::error::PkiError;
+
+/// The algorithm of a key, or `None` for one that chains are not made with.
+pub fn key_algorithm<T: HasPublic>(key: &PKeyRef<T>) -> Option<KeyAlgorithm> {
+    if key.is_a(KeyType::ML_DSA_44) {
+        return Some(MlDsa44);
+    } else if key.is_a(KeyType::ML_DSA_65) {
+        return Some(MlDsa65);
+    } else if key.is_a(KeyType::ML_DSA_87) {
+        return Some(MlDsa87);
+    }
+    let provided = KeyAlgorithm::ALL.into_iter().find(|algorithm| {
+        let signature = algorithm.provided();
+        signature.is_some_and(|signature| providers::is_a(key, signature.algorithm))
+    });
+    if provided.is_some() {
+        return provided;
+    }
+    match (key.id(), key.bits()) {
+        (Id::RSA, 2048) => Some(Rsa2048),
+        (Id::RSA, 3072) => Some(Rsa3072),
+        (Id::RSA, 4096) => Some(Rsa4096),
+        (Id::EC, _) => match key.ec_key().ok()?.group().curve_name()? {
+            Nid::X9_62_PRIME256V1 => Some(EcdsaP256),
+            Nid::SECP384R1 => Some(EcdsaP384),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// What an algorithm does with keys.
+pub(crate) trait Keys: Sized {
+    /// Makes a new key.
+    fn generate(self) -> Result<PKey<Private>, ErrorStack>;
+
+    /// Signs with `key`, which must be of this algorithm. The signature has
+    /// exactly [`signature_bytes`](KeyAlgorithm::signature_bytes).
+    fn sign(self, key: &PKeyRef<Private>, message: &[u8]) -> Result<Vec<u8>, PkiError>;
+
+    /// The digest of a certificate's signature; the post-quantum ones sign the message itself.
+    fn digest(self) -> Option<MessageDigest>;
+}
+
+impl Keys for KeyAlgorithm {
+    fn generate(self) -> Result<PKey<Private>, ErrorStack> {
+        let ec = |curve| PKey::from_ec_key(EcKey::generate(&*EcGroup::from_curve_name(curve)?)?);
+        let rsa = |bits| PKey::from_rsa(Rsa::generate(bits)?);
+        let ml_dsa = |key_type| {
+            let mut seed = [0; 32];
+            rand_bytes(&mut seed)?;
+            PKey::private_key_from_seed(None, key_type, None, &seed)
+        };
+        match self {
+            EcdsaP256 => ec(Nid::X9_62_PRIME256V1),
+            EcdsaP384 => ec(Nid::SECP384R1),
+            Rsa2048 => rsa(2048),
+            Rsa3072 => rsa(3072),
+            Rsa4096 => rsa(4096),
+            MlDsa44 => ml_dsa(KeyType::ML_DSA_44),
+            MlDsa65 => ml_dsa(KeyType::ML_DSA_65),
+            MlDsa87 => ml_dsa(KeyType::ML_DSA_87),
+            SlhDsa(_) | FnDsa512 | FnDsa1024 => match self.provided() {
+                Some(signature) => providers::generate(signature.algorithm),
+                None => Err(ErrorStack::get()),
+            },
+        }
+    }
+
+    fn sign(self, key: &PKeyRef<Private>, message: &[u8]) -> Result<Vec<u8>, PkiError> {
+        // About half of all ECDSA signatures have the usual length.
+        const ATTEMPTS: u32 = 128;
+        for _ in 0..ATTEMPTS {
+            let mut signer = match self.digest() {
+                Some(digest) => Signer::new(digest, key)?,
+                None => Signer::new_without_digest(key)?,
+            };
+            let signature = signer.sign_oneshot_to_vec(message)?;
+            if signature.len() == self.signature_bytes() {
+                return Ok(signature);
+            }
+        }
+        Err(PkiError::SignatureLength {
+            algorithm: self,
+            attempts: ATTEMPTS,
+        })
+    }
+
+    fn digest(self) -> Option<MessageDigest> {
+        match self {
+            EcdsaP256 | Rsa2048 | Rsa3072 | Rsa4096 => Some(MessageDigest::sha256()),
+            EcdsaP384 => Some(MessageDigest::sha384()),
+            MlDsa44 | MlDsa65 | MlDsa87 | SlhDsa(_) | FnDsa512 | FnDsa1024 => None,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The words for what a TLS configuration asks of an implementation.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// An implementation of TLS.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum StackName {
+    /// OpenSSL, with its own TLS and cryptography.
+    #[default]
+    OpenSsl,
+    /// s2n-tls on AWS-LC.
+    S2nTls,
+    /// rustls on AWS-LC.
+    Rustls,
+}
+
+impl StackName {
+    /// All that there are, built in or not.
+    pub const ALL: [StackName; 3] = [StackName::OpenSsl, StackName::S2nTls, StackName::Rustls];
+
+    /// The name on the command line, in files, and of the feature that builds it in.
+    pub fn name(self) -> &'static str {
+        match self {
+            StackName::OpenSsl => "openssl",
+            StackName::S2nTls => "s2n-tls",
+            StackName::Rustls => "rustls",
+        }
+    }
+}
+
+impl fmt::Display for StackName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for StackName {
+    type Err = UnknownStack;
+
+    fn from_str(text: &str) -> Result<StackName, UnknownStack> {
+        let mut all = StackName::ALL.into_iter();
+        all.find(|stack| stack.name() == text)
+            .ok_or_else(|| UnknownStack {
+                text: text.to_owned(),
+            })
+    }
+}
+
+/// The text names no [`StackName`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown stack {text:?}: use one of {}", StackName::ALL.map(StackName::name).join(", "))]
+pub struct UnknownStack {
+    text: String,
+}
+
+/// What clients do with a session (RFC 8446, 2.2 and 2.3).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Resumption {
+    /// There is none: every handshake is a full one.
+    #[default]
+    Full,
+    /// They resume it with a new key exchange (`psk_dhe_ke`).
+    Ticket,
+    /// They resume it and send their first request as early data (0-RTT).
+    EarlyData,
+}

@@ -1,0 +1,5 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod algorithm;
+mod framing;
+mod padding;
