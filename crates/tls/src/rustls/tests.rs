@@ -159,6 +159,34 @@ fn what_does_not_have_the_declared_length_is_refused() {
     }
 }
 
+/// By the zlib, brotli and zstandard of Python.
+#[test]
+fn what_others_compressed_is_decompressed() {
+    const TEXT: &[u8] = b"a certificate is a certificate is a certificate";
+    for (algorithm, compressed) in [
+        (
+            CertificateCompression::Zlib,
+            "789c4b54484e2d2ac94ccb4c4e2c4955c82c5648c42b000099ea1145",
+        ),
+        (
+            CertificateCompression::Brotli,
+            "1b2e00f8a540c28a19680a04946ee53d",
+        ),
+        (
+            CertificateCompression::Zstd,
+            "28b52ffd202fbd00008861206365727469666963617465206973200100499c4b",
+        ),
+    ] {
+        let digits = compressed.as_bytes().chunks(2);
+        let byte = |digits| u8::from_str_radix(str::from_utf8(digits).unwrap(), 16).unwrap();
+        let bytes: Vec<u8> = digits.map(byte).collect();
+        let found = decompress(algorithm, &bytes, TEXT.len());
+        assert_eq!(found.as_deref(), Some(TEXT), "{algorithm}");
+        assert_eq!(decompress(algorithm, &bytes, TEXT.len() + 1), None);
+        assert_eq!(decompress(algorithm, &bytes, TEXT.len() - 1), None);
+    }
+}
+
 #[test]
 fn a_bomb_takes_no_memory() {
     const INFLATED: usize = 48 << 20;

@@ -47,6 +47,22 @@ fn chromium_takes_signatures_of_ml_dsa() {
     }
 }
 
+#[cfg(feature = "rustls")]
+#[test]
+fn chromium_decompresses_our_certificates() {
+    use lastbyte_tls::CertificateCompression::Brotli;
+    let arm = arm(
+        Group::X25519MlKem768,
+        &ChainSpec::new(KeyAlgorithm::EcdsaP384),
+    );
+    let arm = arm.compressed(Brotli);
+    let server = Server::start(&arm);
+    browse(&server, &arm, Trust::Root(&arm)).expect(BODY);
+    let seen = server.answered();
+    assert!(seen.offered_compressions.contains(&Brotli.code_point()));
+    arm.expect(&seen);
+}
+
 #[test]
 fn chromium_tries_again_with_our_group() {
     for group in [Group::X25519, Group::Secp256r1, Group::Secp384r1] {

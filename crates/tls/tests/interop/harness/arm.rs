@@ -6,7 +6,10 @@ use std::sync::Arc;
 use lastbyte_pki::{Chain, ChainSpec, KeyAlgorithm, RootDelivery, Store};
 use lastbyte_tls::observer::Message;
 use lastbyte_tls::observer::{CertificateType, EarlyData, Observation};
-use lastbyte_tls::{Group, Stack, TlsConfig, names, stack};
+use lastbyte_tls::{
+    CertificateCompression, Compressions, Delivery, Group, Stack, StackName, TlsConfig, names,
+    stack,
+};
 use tempfile::TempDir;
 
 /// One configuration, and the files by which a peer shares it.
@@ -14,6 +17,7 @@ pub(crate) struct Arm {
     pub(crate) group: Group,
     pub(crate) chain: Chain,
     leaf: KeyAlgorithm,
+    compression: Option<CertificateCompression>,
     files: TempDir,
 }
 
@@ -39,6 +43,7 @@ pub(crate) fn arm(group: Group, spec: &ChainSpec) -> Arm {
         group,
         chain,
         leaf: spec.leaf,
+        compression: None,
         files,
     }
 }
@@ -110,9 +115,21 @@ pub(crate) fn arms(groups: &[Group], group: Group) -> Vec<Arm> {
 impl Arm {
     /// Our stack of this arm. The only place where one is made.
     pub(crate) fn stack(&self) -> Arc<dyn Stack> {
-        stack(&TlsConfig::new(self.group, &self.chain))
-            .unwrap()
-            .into()
+        let mut config = TlsConfig::new(self.group, &self.chain);
+        if let Some(algorithm) = self.compression {
+            (config.client, config.server) = (StackName::Rustls, StackName::Rustls);
+            config.delivery = Delivery::Compressed(Compressions::both(&[algorithm]));
+        }
+        stack(&config).unwrap().into()
+    }
+
+    /// The same with rustls, which compresses certificates.
+    #[cfg(feature = "rustls")]
+    pub(crate) fn compressed(self, algorithm: CertificateCompression) -> Arm {
+        Arm {
+            compression: Some(algorithm),
+            ..self
+        }
     }
 
     /// The certificates that a server sends, in PEM.
@@ -184,12 +201,15 @@ impl Arm {
             Some(scheme(self.leaf))
         );
         assert_eq!(o.certificate_type, CertificateType::X509);
-        assert_eq!(o.certificate_compression, None);
+        let compression = self.compression.map(CertificateCompression::code_point);
+        assert_eq!(o.certificate_compression, compression);
         assert_eq!(o.certificates, sizes);
-        assert_eq!(
-            o.bytes(Message::Certificate),
-            Some(self.chain.certificate_message_bytes())
-        );
+        let plain = self.chain.certificate_message_bytes();
+        let sent = o.bytes(Message::Certificate).unwrap();
+        match self.compression {
+            None => assert_eq!(sent, plain),
+            Some(_) => assert!(sent < plain, "{sent}"),
+        }
         // Those of ECDSA vary in length.
         let header = 4 + 2 + 2;
         let spread = usize::from(scheme(self.leaf).starts_with("ecdsa")) * 8;
