@@ -34,25 +34,38 @@ pub struct Figure {
     pub beside: Vec<Beside>,
 }
 
-/// What a figure draws.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plot {
-    /// The increase of each arm over the baseline.
-    Increase,
-    /// Percentiles of each arm.
-    Percentiles,
-    /// The distribution function of each arm.
-    Cdf,
-    /// The numbers themselves.
-    Table,
+/// Gives all kinds of plots to a macro, a line each: its name, and the module of `report::study::plot` that
+/// draws it.
+macro_rules! plots {
+    ($make:ident) => {
+        $make! {
+            /// The increase of each arm over the baseline.
+            Increase = "increase" in increase;
+            /// Percentiles of each arm.
+            Percentiles = "percentiles" in percentiles;
+            /// The distribution function of each arm.
+            Cdf = "cdf" in cdf;
+            /// The numbers themselves.
+            Table = "table" in table;
+        }
+    };
 }
 
-named!(Plot, "plot", {
-    Increase => "increase",
-    Percentiles => "percentiles",
-    Cdf => "cdf",
-    Table => "table",
-});
+pub(crate) use plots;
+
+macro_rules! name_plots {
+    ($($(#[$doc:meta])* $plot:ident = $name:literal in $module:ident;)+) => {
+        /// What a figure draws.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Plot {
+            $($(#[$doc])* $plot,)+
+        }
+
+        named!(Plot, "plot", { $($plot => $name,)+ });
+    };
+}
+
+plots!(name_plots);
 
 /// What can be drawn beside a measured increase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

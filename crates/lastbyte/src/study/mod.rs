@@ -42,6 +42,8 @@ use std::time::Duration;
 use lastbyte_link::{Bytes, Link, Seed, named};
 use lastbyte_sizes::{ChainSpec, Group, PemFiles, Resumption, StackName};
 
+pub(crate) use self::figure::plots;
+
 /// One TLS configuration under comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arm {

@@ -1,12 +1,14 @@
 //! The report of a study: one page that needs nothing else, and its figures as files.
 
 mod automatic;
+mod bars;
 mod command;
 mod details;
 mod figure;
 mod findings;
 mod numbers;
 mod page;
+mod plot;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -15,6 +17,7 @@ pub use findings::Findings;
 pub use page::page;
 
 use self::figure::draw;
+use self::plot::Content;
 use crate::report::chart::Painter;
 use crate::study::Figure;
 
@@ -37,11 +40,11 @@ pub fn figures(findings: &Findings) -> Result<Vec<FigureFiles>, String> {
     let painter = Painter::find()?;
     let mut files = Vec::new();
     for figure in &described(findings) {
-        let drawn = draw(findings, figure);
-        if drawn.chart.panels.is_empty() {
-            continue;
-        }
-        let svg = drawn.chart.file();
+        let chart = match draw(findings, figure).content {
+            Content::Chart(chart) if !chart.panels.is_empty() => chart,
+            Content::Chart(_) | Content::Table(_) => continue,
+        };
+        let svg = chart.file();
         files.push(FigureFiles {
             id: figure.id.clone(),
             png: painter

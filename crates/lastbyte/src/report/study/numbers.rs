@@ -5,8 +5,8 @@ use maud::{Markup, html};
 use super::findings::Findings;
 use super::verdict::{Agreement, Compared, prediction};
 use crate::report::text;
-use crate::results::{ArmSummary, Estimate};
-use crate::study::{Cell, Figure, Parameter, Quantity, Question, varying};
+use crate::results::Estimate;
+use crate::study::{Cell, Parameter, Quantity, Question, varying};
 
 /// Published numbers beside ours.
 pub(super) fn published_table(findings: &Findings, rows: &[&Compared]) -> Markup {
@@ -104,56 +104,6 @@ fn causes<'a>(rows: &[&'a Compared]) -> Vec<&'a str> {
         }
     }
     causes
-}
-
-/// The cells of a figure with a row for each arm.
-pub(super) fn table(findings: &Findings, figure: &Figure, places: &[(usize, usize)]) -> Markup {
-    let cells = places.iter().filter_map(|place| findings.cell(*place));
-    let differ = varying(&cells.collect::<Vec<_>>());
-    let percentiles = findings.percentiles_of(figure);
-    html! {
-        div.scroll {
-            table {
-                thead {
-                    tr {
-                        @for parameter in &differ { th { (parameter.title()) } }
-                        th { "arm" }
-                        @for percentile in percentiles { th { (percentile) ", ms" } }
-                        @for percentile in percentiles { th { (percentile) ", %" } }
-                    }
-                }
-                @for place in places { (rows_of_cell(findings, figure, *place, &differ)) }
-            }
-        }
-    }
-}
-
-fn rows_of_cell(
-    findings: &Findings,
-    figure: &Figure,
-    place: (usize, usize),
-    differ: &[Parameter],
-) -> Markup {
-    let Some((cell, summary)) = findings.cell(place).zip(findings.cell_summary(place)) else {
-        return Markup::default();
-    };
-    let percentiles = findings.percentiles_of(figure);
-    let is_drawn = |arm: &&ArmSummary| figure.arms.is_empty() || figure.arms.contains(&arm.label);
-    html! {
-        @for arm in summary.arms.iter().filter(is_drawn) {
-            @let metric = arm.metric(figure.metric);
-            tr {
-                @for parameter in differ { td { (parameter.of(cell)) } }
-                td { (arm.label) }
-                @for percentile in percentiles {
-                    td { (metric.percentiles.get(percentile).map_or("–".to_owned(), text::time)) }
-                }
-                @for percentile in percentiles {
-                    td { (text::increase(metric, *percentile, findings.critical()).unwrap_or_default()) }
-                }
-            }
-        }
-    }
 }
 
 /// What a quantity is counted in.

@@ -7,12 +7,13 @@ use super::described;
 use super::details::details;
 use super::figure::{Drawn, draw};
 use super::findings::Findings;
-use super::numbers::{published_table, quantity, table};
+use super::numbers::{published_table, quantity};
+use super::plot::Content;
 use super::verdict::{Agreement, CheckedClaim, Compared, Verdict, check_claims, compare};
 use crate::report::answer::answer;
 use crate::report::chart;
 use crate::results::{Summary, family};
-use crate::study::{Arm, Cell, Plot, Study};
+use crate::study::{Arm, Cell, Study};
 
 /// How much is told at once.
 const SENTENCES: usize = 6;
@@ -130,10 +131,12 @@ fn section(findings: &Findings, drawn: &Drawn, published: &[Compared]) -> Markup
         .collect();
     html! {
         section.figure id=(figure.id) {
-            h2 { (drawn.chart.title) }
+            h2 { (drawn.title) }
             p.caption { (caption(findings, drawn)) }
-            (drawn.chart.html())
-            @if figure.plot == Plot::Table { (table(findings, figure, &drawn.cells)) }
+            @match &drawn.content {
+                Content::Chart(chart) => (chart.html()),
+                Content::Table(table) => (table),
+            }
             (holes(&drawn.holes))
             (published_table(findings, &rows))
             (command(findings, drawn))
@@ -169,27 +172,8 @@ fn caption(findings: &Findings, drawn: &Drawn) -> String {
         None => words.push("not measured".to_owned()),
     }
     words.push(format!("{} engine", findings.engine));
-    let what = match (drawn.figure.plot, drawn.figure.x) {
-        (Plot::Increase, Some(_)) => {
-            let arm = drawn.arms.first().map_or("", |arm| arm);
-            format!(" Percent over {arm}; bands are 95 % intervals.")
-        }
-        (Plot::Increase, None) => {
-            let arm = drawn.arms.first().map_or("", |arm| arm);
-            format!(" Percent over {arm}; whiskers are 95 % intervals.")
-        }
-        (Plot::Percentiles, Some(_)) => {
-            let percentiles = findings.percentiles_of(drawn.figure).iter();
-            let percentiles: Vec<_> = percentiles.map(ToString::to_string).collect();
-            format!(
-                " Each bar reaches {}, from dark to light; whiskers are 95 % intervals.",
-                percentiles.join(", ")
-            )
-        }
-        (Plot::Percentiles, None) => " Whiskers are 95 % intervals.".to_owned(),
-        (Plot::Cdf | Plot::Table, _) => String::new(),
-    };
-    format!("{}.{what}", words.join("; "))
+    let caption = format!("{}. {}", words.join("; "), drawn.note);
+    caption.trim_end().to_owned()
 }
 
 /// What measures the figure alone, to copy.

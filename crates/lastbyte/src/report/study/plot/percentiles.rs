@@ -1,0 +1,25 @@
+//! Percentiles of each arm, as bars.
+
+use super::{Baseline, Kind, time_title};
+use crate::report::study::bars::bars;
+use crate::report::study::figure::Plan;
+use crate::study::Quantity;
+
+pub(super) static KIND: Kind = Kind {
+    quantity: Quantity::Time,
+    baseline: Baseline::Drawn,
+    title: time_title,
+    note,
+    draw: bars,
+};
+
+fn note(plan: &Plan) -> String {
+    if plan.figure.x.is_none() {
+        return "Whiskers are 95 % intervals.".to_owned();
+    }
+    let percentiles: Vec<_> = plan.percentiles.iter().map(ToString::to_string).collect();
+    format!(
+        "Each bar reaches {}, from dark to light; whiskers are 95 % intervals.",
+        percentiles.join(", ")
+    )
+}
