@@ -48,7 +48,5 @@
 
 pub mod kernel;
 pub mod lab;
-pub mod report;
-pub mod results;
-pub mod study;
-pub mod validate;
+
+pub use lastbyte_results::{report, results, study, validate};

@@ -37,17 +37,14 @@ fn rooms() -> Vec<Room> {
 /// Where a room's source is.
 fn source(room: &str) -> PathBuf {
     let crates = root().join("crates");
-    match room.strip_prefix("lastbyte::") {
-        Some(module) => crates.join("lastbyte/src").join(module),
-        None => crates
-            .join(room.trim_start_matches("lastbyte-"))
-            .join("src"),
-    }
+    let (name, module) = room.split_once("::").unwrap_or((room, ""));
+    let folder = name.trim_start_matches("lastbyte-");
+    crates.join(folder).join("src").join(module)
 }
 
 /// What a table calls a room: without the name that all share.
 fn short(room: &str) -> &str {
-    let room = room.strip_prefix("lastbyte::").unwrap_or(room);
+    let room = room.rsplit("::").next().unwrap();
     room.strip_prefix("lastbyte-").unwrap_or(room)
 }
 
@@ -70,13 +67,14 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 /// What a room's code names of other rooms.
 fn imports(room: &Room, rooms: &[Room]) -> BTreeMap<String, PathBuf> {
-    let is_module = room.name.starts_with("lastbyte::");
+    let is_module = room.name.contains("::");
     let paths: Vec<(String, String)> = rooms
         .iter()
         .filter(|other| other.name != room.name)
         .filter_map(|other| {
-            let path = match other.name.strip_prefix("lastbyte::") {
-                Some(module) if is_module => format!("crate::{module}::"),
+            let path = match other.name.split_once("::") {
+                // `lastbyte` has the modules of `lastbyte-results` as its own.
+                Some((_, module)) if is_module => format!("crate::{module}::"),
                 Some(_) => return None,
                 None => format!("{}::", other.name.replace('-', "_")),
             };
@@ -132,6 +130,45 @@ fn rooms_use_what_architecture_says() {
                 "ARCHITECTURE.md says that {} uses {said}, which it does not",
                 room.name
             );
+        }
+    }
+}
+
+/// What a crate depends on, with the names of its tests' dependencies, by Cargo.lock.
+fn dependencies(of: &str) -> BTreeSet<String> {
+    let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
+    let packages: BTreeMap<&str, Vec<&str>> = lock
+        .split("[[package]]")
+        .filter_map(|package| {
+            let quoted = |line: &'static str| package.split_once(line)?.1.split('"').next();
+            let listed = package.split_once("dependencies = [").unwrap_or_default().1;
+            // A version follows where there are several.
+            let names = listed.split('"').skip(1).step_by(2);
+            let names = names.filter_map(|name| name.split(' ').next());
+            Some((quoted("name = \"")?, names.collect()))
+        })
+        .collect();
+    let mut found = BTreeSet::new();
+    let mut left = vec![of];
+    while let Some(name) = left.pop() {
+        for dependency in &packages[name] {
+            if found.insert((*dependency).to_owned()) {
+                left.push(dependency);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn results_need_no_c_and_no_laboratory() {
+    let others = dependencies("lastbyte");
+    for name in ["lastbyte-results", "lastbyte-flights", "lastbyte-sizes"] {
+        let needed = dependencies(name);
+        assert!(needed.contains("lastbyte-link"), "{name} needs {needed:?}");
+        for not in ["openssl-sys", "nix", "lastbyte-tls", "netlink-sys"] {
+            assert!(others.contains(not), "lastbyte does not need {not}");
+            assert!(!needed.contains(not), "{name} needs {not}");
         }
     }
 }

@@ -1,6 +1,5 @@
 //! What an arm's TLS costs on this machine, in CPU time.
 
-mod costs;
 #[cfg(test)]
 mod tests;
 

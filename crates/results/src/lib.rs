@@ -1,0 +1,16 @@
+//! What is to be measured, what came of it, and what to say about it.
+//!
+//! Nothing here measures: no TLS, no socket, no clock but that of a moment that is written down. So results are
+//! read, compared and drawn wherever Rust is.
+//!
+//! - [`study`]: arms, cells and the file that they are written in.
+//! - [`row`]: what is known of one connection.
+//! - [`results`]: rows, part files, percentiles and their intervals, warnings.
+//! - [`validate`]: results against results, or against arithmetic.
+//! - [`report`]: tables, documents, pages and charts.
+
+pub mod report;
+pub mod results;
+pub mod row;
+pub mod study;
+pub mod validate;

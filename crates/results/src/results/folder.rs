@@ -1,0 +1,576 @@
+//! The folder of a run.
+//!
+//! ```text
+//! study.toml       the study file as it was read
+//! manifest.json    what is measured, and with what
+//! parts/           one file for each finished block, while the run is under way
+//! rows.parquet     all rows, once every block is finished; the parts are gone then
+//! 00-MEASURE.json  the summary of each measure, the same document as that of `compare`
+//! ```
+//!
+//! A file takes its name once it is complete and on the disk. Until then it is hidden, and nobody
+//! reads it.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::merged::{MergedHeader, SampleKey};
+use super::part::{read_header, study_sha256};
+use super::rows::ParquetWriter;
+use super::{EngineReport, Environment, PartError, PartHeader, Row, read_part};
+use crate::study::{BlockId, Study};
+
+const SCHEMA: &str = "lastbyte.run/1";
+const STUDY: &str = "study.toml";
+const MANIFEST: &str = "manifest.json";
+const PARTS: &str = "parts";
+const ROWS: &str = "rows.parquet";
+const DRAFT: &str = ".draft";
+
+/// What a run measures, and with what: `manifest.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// `lastbyte.run/1`.
+    pub schema: String,
+    /// Name of the study.
+    pub study: String,
+    /// SHA-256 of the study file, in hex.
+    pub study_sha256: String,
+    /// What carries the bytes: `live` or `virtual`.
+    pub engine: String,
+    /// Connections of a block.
+    pub block_size: u32,
+    /// Cells of all measures.
+    pub cells: u64,
+    /// Samples of all cells.
+    pub samples: u64,
+    /// Blocks of all samples, at most.
+    pub blocks: u64,
+    /// Connections of all blocks, at most.
+    pub connections: u64,
+    /// Where the run began.
+    pub environment: Environment,
+}
+
+/// Whether a run begins or goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// There must be nothing in the folder yet.
+    Afresh,
+    /// Finished blocks are kept.
+    Resume,
+}
+
+/// The folder of a run that is under way in this process, and in no other.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    manifest: Manifest,
+    /// Held as long as this lives.
+    _lock: File,
+}
+
+/// A folder can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// It can't be read or written.
+    #[error("can't {action} {path:?}: {error}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// A file in it is not what it should be.
+    #[error("can't read {path:?}: {problem}")]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// It holds no run.
+    #[error("{0:?} holds no run: name a folder of `lastbyte run`")]
+    NoRun(PathBuf),
+    /// It holds something else.
+    #[error("{0:?} is not empty and holds no run: name another folder with -o")]
+    NotEmpty(PathBuf),
+    /// It holds a run already.
+    #[error("{0:?} holds a run already: go on with it by --resume, or name another folder with -o")]
+    Exists(PathBuf),
+    /// What it holds does not belong to this run.
+    #[error("{path:?} is of another run: its {what}, or name another folder with -o")]
+    OtherRun {
+        /// The folder, or a part in it.
+        path: PathBuf,
+        /// What tells it from this one, with the mend.
+        what: String,
+    },
+    /// Another process works in it.
+    #[error("another run is under way in {0:?}: wait for it, or name another folder with -o")]
+    Busy(PathBuf),
+    /// A part is damaged.
+    #[error(transparent)]
+    Part(#[from] PartError),
+}
+
+impl FolderError {
+    /// Of the system, while it was to do that with a file or folder.
+    pub fn io(action: &'static str, path: &Path) -> impl Fn(io::Error) -> FolderError {
+        let path = path.to_owned();
+        move |error| FolderError::Io {
+            action,
+            path: path.clone(),
+            error,
+        }
+    }
+}
+
+impl Manifest {
+    /// Of a run of `study` by the engine of `environment` in blocks of `block_size` connections.
+    pub fn new(study: &Study, block_size: u32, environment: Environment) -> Manifest {
+        let size = study.size(block_size);
+        Manifest {
+            schema: SCHEMA.to_owned(),
+            study: study.name.clone(),
+            study_sha256: study_sha256(study),
+            engine: environment.engine.clone(),
+            block_size,
+            cells: size.cells,
+            samples: size.samples,
+            blocks: size.blocks,
+            connections: size.connections,
+            environment,
+        }
+    }
+
+    /// Why this version can't read the run, if it can't.
+    pub(super) fn foreign_schema(&self) -> Option<String> {
+        let schema = &self.schema;
+        (schema != SCHEMA).then(|| {
+            format!("its schema is {schema:?}, not {SCHEMA:?}: use the version of Lastbyte that measured it")
+        })
+    }
+
+    /// What tells another run from this one, if anything does.
+    fn difference(&self, other: &Manifest) -> Option<String> {
+        if other.schema != self.schema {
+            let schema = &other.schema;
+            return Some(format!(
+                "schema is {schema:?}: use the version of Lastbyte that began it"
+            ));
+        }
+        if let Some(what) = self.foreign(&other.study, &other.study_sha256, &other.engine) {
+            return Some(what);
+        }
+        (other.block_size != self.block_size).then(|| {
+            let size = other.block_size;
+            format!("blocks have {size} connections: use the version of Lastbyte that began it")
+        })
+    }
+
+    /// What tells a study and an engine from those of this run, if anything does.
+    fn foreign(&self, study: &str, study_sha256: &str, engine: &str) -> Option<String> {
+        if study_sha256 != self.study_sha256 {
+            return Some(format!("study {study:?} was another file: run that one"));
+        }
+        (engine != self.engine).then(|| format!("engine was {engine}: add --engine {engine}"))
+    }
+}
+
+impl Folder {
+    /// Takes a folder for a run, and makes it if need be. To [`Start::Resume`], there may be parts in
+    /// it already, even without a manifest: those that other machines have measured.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be written, or holds anything that does not belong to this run.
+    pub fn take(
+        path: &Path,
+        study: &Study,
+        manifest: Manifest,
+        start: Start,
+    ) -> Result<Folder, FolderError> {
+        fs::create_dir_all(path).map_err(FolderError::io("make", path))?;
+        let lock = lock(path)?;
+        let known = read_manifest(path)?;
+        match (&known, start) {
+            (Some(_), Start::Afresh) => return Err(FolderError::Exists(path.to_owned())),
+            (Some(known), Start::Resume) => {
+                if let Some(what) = manifest.difference(known) {
+                    let path = path.to_owned();
+                    return Err(FolderError::OtherRun { path, what });
+                }
+            }
+            (None, _) => {
+                let foreign = |name: &str| match start {
+                    Start::Afresh => true,
+                    Start::Resume => ![PARTS, STUDY].contains(&name),
+                };
+                if (entries(path)?.iter()).any(|name| foreign(name) && !is_draft(name)) {
+                    return Err(FolderError::NotEmpty(path.to_owned()));
+                }
+            }
+        }
+        let folder = Folder {
+            path: path.to_owned(),
+            manifest: known.clone().unwrap_or(manifest),
+            _lock: lock,
+        };
+        folder.remove_drafts()?;
+        if folder.is_complete() {
+            // Whoever completed it may have had no time for that.
+            folder.remove_parts(study)?;
+            return Ok(folder);
+        }
+        let parts = path.join(PARTS);
+        fs::create_dir_all(&parts).map_err(FolderError::io("make", &parts))?;
+        if known.is_none() {
+            folder.write(STUDY, study.text.as_bytes())?;
+            let manifest = serde_json::to_string_pretty(&folder.manifest).unwrap_or_default();
+            folder.write(MANIFEST, (manifest + "\n").as_bytes())?;
+        }
+        Ok(folder)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the run has come to its end.
+    pub fn is_complete(&self) -> bool {
+        self.path.join(ROWS).exists()
+    }
+
+    /// The blocks that are finished. A part that is damaged is told to `damaged`, and counts as
+    /// missing.
+    ///
+    /// # Errors
+    ///
+    /// When a part belongs to another run.
+    pub fn finished(
+        &self,
+        study: &Study,
+        mut damaged: impl FnMut(PartError),
+    ) -> Result<BTreeSet<BlockId>, FolderError> {
+        let mut finished = BTreeSet::new();
+        for id in study.blocks(self.manifest.block_size) {
+            let path = self.part(study, id);
+            if !path.exists() {
+                continue;
+            }
+            match read_header(&path) {
+                Ok(header) => match self.difference(study, id, &header) {
+                    None => {
+                        finished.insert(id);
+                    }
+                    Some(what) => return Err(FolderError::OtherRun { path, what }),
+                },
+                Err(error) => damaged(error),
+            }
+        }
+        Ok(finished)
+    }
+
+    /// Where a block's part is to be written. It is hidden, and so must be all that is put beside it.
+    pub fn draft(&self, study: &Study, id: BlockId) -> PathBuf {
+        draft(&self.part(study, id))
+    }
+
+    /// Gives the [draft](Folder::draft) of a block its name, once it is on the disk.
+    ///
+    /// # Errors
+    ///
+    /// When it is not what it should be, or can't be kept.
+    pub fn keep(&self, study: &Study, id: BlockId) -> Result<(), FolderError> {
+        let (draft, part) = (self.draft(study, id), self.part(study, id));
+        let header = read_header(&draft)?;
+        if let Some(what) = self.difference(study, id, &header) {
+            return Err(FolderError::OtherRun { path: draft, what });
+        }
+        persist(&draft, &part)
+    }
+
+    /// The rows of the first `blocks` blocks of a cell, those of each arm by themselves.
+    ///
+    /// # Errors
+    ///
+    /// When a part is missing or damaged.
+    pub fn rows(
+        &self,
+        study: &Study,
+        measure: usize,
+        cell: usize,
+        blocks: u32,
+    ) -> Result<Vec<Vec<Row>>, FolderError> {
+        let experiment = study.measures.get(measure).map(|m| &m.experiment);
+        let arms = 0..experiment.map_or(0, |experiment| experiment.arms.len());
+        let rows_of = |arm| {
+            let key = SampleKey { measure, cell, arm };
+            let parts = parts(&self.path, study, &self.manifest, key);
+            let mut rows = Vec::new();
+            for (_, path) in parts.take(blocks as usize) {
+                rows.extend(read_part(&path)?.rows);
+            }
+            Ok(rows)
+        };
+        arms.map(rows_of).collect()
+    }
+
+    /// Makes one file of all parts, which must be there, and removes them. A cell may have ended at the
+    /// end of any stage.
+    ///
+    /// # Errors
+    ///
+    /// When a part is missing or damaged, or the file can't be written.
+    pub fn merge(&self, study: &Study) -> Result<(), FolderError> {
+        let rows = self.path.join(ROWS);
+        let draft = draft(&rows);
+        let failed = FolderError::io("write", &rows);
+        let file = File::create(&draft).map_err(&failed)?;
+        let mut writer = ParquetWriter::new(file).map_err(&failed)?;
+        let mut header = MergedHeader::new(&study.name, &self.manifest.engine);
+        for key in SampleKey::all(study) {
+            let mut chain = None;
+            let mut reports = Vec::new();
+            let mut connections = 0;
+            let blocks = self.blocks(study, key.measure, key.cell);
+            for (block, path) in parts(&self.path, study, &self.manifest, key).take(blocks) {
+                let part = read_part(&path)?;
+                connections += part.header.connections;
+                let sample = part.header.sample(part.rows);
+                let batch = part.header.batch(study, &sample).map_err(&failed)?;
+                writer.write(&batch).map_err(&failed)?;
+                header.add_environment(part.header.environment);
+                chain.get_or_insert(part.header.chain_sha256);
+                reports.push((block, part.header.report));
+            }
+            if let (Some(chain), Some(report)) = (chain, EngineReport::of_blocks(&reports)) {
+                header.add_sample(key, connections, chain, report);
+            }
+        }
+        writer.finish(&header).map_err(&failed)?;
+        persist(&draft, &rows)?;
+        self.remove_parts(study)
+    }
+
+    /// Blocks that each sample of a cell must have: all of a stage that has begun.
+    fn blocks(&self, study: &Study, measure: usize, cell: usize) -> usize {
+        let Some(experiment) = study.measures.get(measure).map(|m| &m.experiment) else {
+            return 0;
+        };
+        let begun = |arm| {
+            let key = SampleKey { measure, cell, arm };
+            let parts = parts(&self.path, study, &self.manifest, key);
+            let there = parts.filter(|(_, path)| path.exists());
+            there.map(|(block, _)| block + 1).last().unwrap_or(0)
+        };
+        let begun = (0..experiment.arms.len()).map(begun).max().unwrap_or(0);
+        let ends = experiment.stages(self.manifest.block_size);
+        let end = ends.iter().find(|end| **end >= begun).or(ends.last());
+        end.map_or(0, |end| *end as usize)
+    }
+
+    /// Keeps the document of a measure, by its index.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be written.
+    pub fn keep_document(
+        &self,
+        study: &Study,
+        measure: usize,
+        document: &str,
+    ) -> Result<(), FolderError> {
+        let name = format!("{}.json", measure_name(study, measure));
+        self.write(&name, document.as_bytes())
+    }
+
+    fn write(&self, name: &str, content: &[u8]) -> Result<(), FolderError> {
+        let path = self.path.join(name);
+        let draft = draft(&path);
+        fs::write(&draft, content).map_err(FolderError::io("write", &path))?;
+        persist(&draft, &path)
+    }
+
+    /// What tells a part from the one that the run would have measured, if anything does.
+    fn difference(&self, study: &Study, id: BlockId, header: &PartHeader) -> Option<String> {
+        let connections = study.block(id, self.manifest.block_size);
+        let PartHeader {
+            study,
+            study_sha256,
+            engine,
+            ..
+        } = header;
+        if let Some(what) = self.manifest.foreign(study, study_sha256, engine) {
+            return Some(what);
+        }
+        let told = (header.id, header.first, header.connections);
+        (told != (id, connections.start, connections.len() as u32))
+            .then(|| "block is another one than its name says: delete it".to_owned())
+    }
+
+    fn part(&self, study: &Study, id: BlockId) -> PathBuf {
+        self.path.join(PARTS).join(part_name(study, id))
+    }
+
+    /// Removes what an earlier run had no time to finish.
+    fn remove_drafts(&self) -> Result<(), FolderError> {
+        for name in entries(&self.path)? {
+            if is_draft(&name) {
+                remove(&self.path.join(name))?;
+            }
+        }
+        let parts = self.path.join(PARTS);
+        if !parts.exists() {
+            return Ok(());
+        }
+        // Besides drafts, what an engine keeps beside them while it measures.
+        for name in entries(&parts)? {
+            let path = parts.join(&name);
+            if name.starts_with('.') && path.is_dir() {
+                fs::remove_dir_all(&path).map_err(FolderError::io("remove", &path))?;
+            } else if name.starts_with('.') {
+                remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_parts(&self, study: &Study) -> Result<(), FolderError> {
+        for id in study.blocks(self.manifest.block_size) {
+            remove(&self.part(study, id))?;
+        }
+        // Not when there is anything else in it: that is somebody's.
+        let _ = fs::remove_dir(self.path.join(PARTS));
+        Ok(())
+    }
+}
+
+/// A name for files and folders that is much like `text`.
+pub fn file_name(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let name: String = text
+        .chars()
+        .map(|c| if plain(c) { c } else { '-' })
+        .collect();
+    let name = name.trim_matches(['-', '.']);
+    if name.is_empty() { "run" } else { name }.to_owned()
+}
+
+/// The manifest of the run in `folder`, if there is one.
+pub(super) fn read_manifest(folder: &Path) -> Result<Option<Manifest>, FolderError> {
+    let path = folder.join(MANIFEST);
+    let text = match fs::read_to_string(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        text => text.map_err(FolderError::io("read", &path))?,
+    };
+    let mut manifest: Manifest =
+        serde_json::from_str(&text).map_err(|error| FolderError::Content {
+            path,
+            problem: error.to_string(),
+        })?;
+    manifest.environment.engine.clone_from(&manifest.engine);
+    Ok(Some(manifest))
+}
+
+/// The study file of the run in `folder`.
+pub(super) fn study_path(folder: &Path) -> PathBuf {
+    folder.join(STUDY)
+}
+
+/// All rows of the run in `folder`, once it is complete.
+pub(super) fn rows_path(folder: &Path) -> PathBuf {
+    folder.join(ROWS)
+}
+
+/// The blocks of a sample, with the files of their parts.
+pub(super) fn parts(
+    folder: &Path,
+    study: &Study,
+    manifest: &Manifest,
+    key: SampleKey,
+) -> impl Iterator<Item = (u32, PathBuf)> {
+    let SampleKey { measure, cell, arm } = key;
+    (0..)
+        .map(move |block| BlockId {
+            measure,
+            cell,
+            block,
+            arm,
+        })
+        .take_while(|id| !study.block(*id, manifest.block_size).is_empty())
+        .map(|id| (id.block, folder.join(PARTS).join(part_name(study, id))))
+}
+
+fn part_name(study: &Study, id: BlockId) -> String {
+    let BlockId {
+        measure,
+        cell,
+        block,
+        arm,
+    } = id;
+    let name = measure_name(study, measure);
+    format!("{name}-{cell:04}-{arm:02}-{block:05}.parquet")
+}
+
+/// How the files of a measure begin: with its number, since names may be alike without the characters
+/// that files don't have.
+fn measure_name(study: &Study, index: usize) -> String {
+    let measure = study.measures.get(index);
+    let name = file_name(measure.map_or("", |measure| &measure.id));
+    format!("{index:02}-{name}")
+}
+
+/// Where a file is until it is complete.
+fn draft(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}{DRAFT}"))
+}
+
+fn is_draft(name: &str) -> bool {
+    name.starts_with('.') && name.ends_with(DRAFT)
+}
+
+/// Gives a file its name, once it is on the disk.
+fn persist(draft: &Path, path: &Path) -> Result<(), FolderError> {
+    lastbyte_files::keep(draft, path).map_err(FolderError::io("write", path))
+}
+
+fn remove(path: &Path) -> Result<(), FolderError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(FolderError::io("remove", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Keeps other runs out of a folder for as long as the file is open.
+fn lock(folder: &Path) -> Result<File, FolderError> {
+    let file = File::open(folder).map_err(FolderError::io("read", folder))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(FolderError::Busy(folder.to_owned())),
+        Err(TryLockError::Error(error)) => Err(FolderError::io("lock", folder)(error)),
+    }
+}
+
+fn entries(folder: &Path) -> Result<Vec<String>, FolderError> {
+    let names = fs::read_dir(folder).and_then(|entries| {
+        entries
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect()
+    });
+    names.map_err(FolderError::io("read", folder))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! Rows, samples, percentiles and their intervals.
+
+mod change;
+pub(crate) mod check;
+mod costs;
+mod dataset;
+mod environment;
+mod expected;
+pub mod family;
+#[cfg(any(test, feature = "fixtures"))]
+pub mod fixtures;
+mod folder;
+mod look;
+mod measurements;
+mod merged;
+mod metric;
+pub(crate) mod number;
+mod part;
+pub mod rows;
+mod saved;
+pub mod stats;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod threshold;
+mod warning;
+
+pub use crate::row::{
+    Compression, Dns, EarlyData, HelloDigest, Lateness, Outcome, Resumption, Row, TcpStats, Times,
+    Wire,
+};
+pub use change::{Pairing, Since};
+pub use check::{check, check_wire};
+pub use costs::{CpuCosts, CpuCostsError, Flights, Picoseconds, RecordCost};
+pub use dataset::{Dataset, Samples};
+pub use environment::{Environment, Host};
+pub use expected::{expected, expected_duration};
+pub use folder::{Folder, FolderError, Manifest, Start, file_name};
+pub use lastbyte_sizes::Outcome as DeliveryOutcome;
+pub use look::{Fault, Look, Vague, look};
+pub(crate) use measurements::gather;
+pub use measurements::{Group, Measurements, SampleTimes, baseline, groups};
+pub use merged::{SampleKey, write_rows};
+pub use part::{Part, PartError, PartHeader, PartProblem, read_part, write_part};
+pub use saved::{Moment, Saved, SavedError};
+pub use stats::{Estimate, Interval, Level, Percent};
+pub use summary::{
+    Absent, ArmSummary, CellSummary, Measured, MetricSummary, Role, ServerFlights, Summary,
+    Typical, WireSummary,
+};
+pub use threshold::{Bound, Comparison, Threshold, ThresholdError, ThresholdProblem, Verdict};
+pub use warning::{Problem, Warning};
+
+pub use crate::study::{Metric, NoPercentile, Percentile};
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// One arm in one cell: its connections and how the engine fared.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// Index into the experiment's arms.
+    pub arm: usize,
+    /// Index into the experiment's cells.
+    pub cell: usize,
+    /// The connections, by index.
+    pub rows: Vec<Row>,
+    /// SHA-256 of the certificates as sent, in hex.
+    pub chain_digest: String,
+    /// The sample as the engine saw it.
+    pub engine: EngineReport,
+}
+
+/// How the engine fared in a sample, or in a block of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EngineReport {
+    /// Connections under way at once, at most.
+    pub concurrency: u32,
+    /// How often the concurrency was lowered because the gate did not pass.
+    pub lowered: u32,
+    /// 99th percentile of packets' lateness.
+    #[serde(rename = "link_lateness_p99_ns", with = "nanoseconds")]
+    pub link_lateness_p99: Duration,
+    /// Median over connections of the time that their steps waited for other connections.
+    #[serde(rename = "endpoint_wait_p50_ns", with = "nanoseconds")]
+    pub endpoint_wait_p50: Duration,
+    /// Packets that the emulator delivered.
+    pub packets: u64,
+    /// CPU time of the emulator, with what the kernel did in its system calls.
+    #[serde(rename = "emulator_cpu_ns", with = "nanoseconds")]
+    pub emulator_cpu: Duration,
+    /// CPU time of the endpoints, with what the kernel did in their system calls.
+    #[serde(rename = "endpoint_cpu_ns", with = "nanoseconds")]
+    pub endpoint_cpu: Duration,
+    /// CPU time that was put back into virtual time, where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_costs: Option<CpuCosts>,
+    /// Whether the engine disturbed the sample.
+    pub validity: Validity,
+}
+
+/// Whether a sample may be trusted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Validity {
+    /// The engine stayed within its bounds.
+    Valid,
+    /// It did not, for this reason, in one line with the mend.
+    Invalid(String),
+}
+
+/// Durations as whole nanoseconds.
+mod nanoseconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(duration: &Duration, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_u64(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        u64::deserialize(from).map(Duration::from_nanos)
+    }
+}

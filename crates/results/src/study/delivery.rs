@@ -1,0 +1,235 @@
+//! How the client gets the server's chain: whole from the server, or another way, of which each has a file
+//! here: its keys, what goes with them, and what a row must show.
+
+mod compressed;
+mod pqtls_ad;
+
+pub use compressed::Compressed;
+pub use pqtls_ad::{DnsCache, EndEntity, PqtlsAd};
+
+use lastbyte_link::nearest;
+
+use super::Arm;
+use crate::row::{Dns, Wire};
+
+/// Where an arm names a delivery.
+struct Spec {
+    /// The values of `delivery=` that ask for it.
+    names: fn() -> Vec<&'static str>,
+    /// The usual one of those.
+    usual: &'static str,
+    /// The keys of an arm that are its own.
+    keys: &'static [&'static str],
+    /// What those keys are for, as in "from= is for …".
+    subject: &'static str,
+    /// As usual, under one of its names.
+    named: fn(&str) -> Option<Delivery>,
+    /// What shows that a handshake was of this delivery, if it was: what its connection did.
+    trace: fn(&Wire, &Dns) -> Option<&'static str>,
+}
+
+/// What a delivery says of itself.
+trait Kind {
+    /// The value of `delivery=`.
+    fn name(&self) -> &'static str;
+
+    fn spec(&self) -> &'static Spec;
+
+    /// Takes the value of one of its keys.
+    ///
+    /// # Errors
+    ///
+    /// What the value can be.
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String>;
+
+    /// Whether an arm can have all that it asks for besides.
+    ///
+    /// # Errors
+    ///
+    /// Why it can't, with the mend.
+    fn check_arm(&self, arm: &Arm) -> Result<(), String>;
+
+    /// Whether an arm that delivers like this can be compared with a baseline.
+    ///
+    /// # Errors
+    ///
+    /// Why it can't, with the mend.
+    fn check_baseline(&self, arm: &Arm, baseline: &Arm) -> Result<(), String> {
+        let _ = (arm, baseline);
+        Ok(())
+    }
+
+    /// What its handshakes depend on, in words: those of one cost what those of another with the same words do.
+    fn words(&self) -> String;
+
+    /// Whether clients ask DNS.
+    fn asks_dns(&self) -> bool {
+        false
+    }
+
+    /// Whether a handshake did what this says, and which certificates it shows then.
+    ///
+    /// # Errors
+    ///
+    /// The end of a sentence that begins with the connection.
+    fn check_handshake(&self, wire: &Wire, dns: &Dns) -> Result<Certificates, String>;
+}
+
+/// Which certificates a handshake shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Certificates {
+    /// Those of the arm's chain, as the server has them.
+    Whole,
+    /// What is left of them, and was checked.
+    Rest,
+}
+
+macro_rules! deliveries {
+    ($($(#[$doc:meta])* $delivery:ident = $module:ident;)+) => {
+        /// How a client gets a server's chain.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub enum Delivery {
+            /// Whole, from the server.
+            #[default]
+            Full,
+            $($(#[$doc])* $delivery($delivery),)+
+        }
+
+        const SPECS: &[&Spec] = &[$(&$module::SPEC),+];
+
+        impl Delivery {
+            fn kind(&self) -> Option<&dyn Kind> {
+                match self {
+                    Delivery::Full => None,
+                    $(Delivery::$delivery(delivery) => Some(delivery),)+
+                }
+            }
+
+            fn kind_mut(&mut self) -> Option<&mut dyn Kind> {
+                match self {
+                    Delivery::Full => None,
+                    $(Delivery::$delivery(delivery) => Some(delivery),)+
+                }
+            }
+        }
+    };
+}
+
+deliveries! {
+    /// In part from DNS.
+    PqtlsAd = pqtls_ad;
+    /// Compressed, from the server (RFC 8879).
+    Compressed = compressed;
+}
+
+impl Delivery {
+    const FULL: &'static str = "full";
+
+    /// The value of `delivery=`.
+    pub fn name(&self) -> &'static str {
+        self.kind().map_or(Delivery::FULL, Kind::name)
+    }
+
+    /// All keys that deliveries have.
+    pub(super) fn keys() -> impl Iterator<Item = &'static str> {
+        SPECS.iter().flat_map(|spec| spec.keys).copied()
+    }
+
+    /// As usual, under this name.
+    ///
+    /// # Errors
+    ///
+    /// Which names there are.
+    pub(super) fn named(name: &str) -> Result<Delivery, String> {
+        if name == Delivery::FULL {
+            return Ok(Delivery::Full);
+        }
+        let mut found = SPECS.iter().filter_map(|spec| (spec.named)(name));
+        found.next().ok_or_else(|| {
+            let others = SPECS.iter().flat_map(|spec| (spec.names)());
+            nearest(name, [Delivery::FULL].into_iter().chain(others))
+        })
+    }
+
+    /// Takes the value of one of the [`keys`](Delivery::keys).
+    pub(super) fn set(&mut self, key: &str, value: &str) -> Result<(), SetError> {
+        match self.kind_mut() {
+            Some(kind) if kind.spec().keys.contains(&key) => {
+                kind.set(key, value).map_err(SetError::Value)
+            }
+            _ => {
+                let spec = SPECS.iter().find(|spec| spec.keys.contains(&key));
+                Err(SetError::NotIts {
+                    subject: spec.map_or("another delivery", |spec| spec.subject),
+                    name: spec.map_or(Delivery::FULL, |spec| spec.usual),
+                })
+            }
+        }
+    }
+
+    /// What its handshakes depend on, in words, if that is anything.
+    pub fn words(&self) -> Option<String> {
+        self.kind().map(Kind::words)
+    }
+
+    /// Whether clients ask DNS before they connect.
+    pub fn asks_dns(&self) -> bool {
+        self.kind().is_some_and(Kind::asks_dns)
+    }
+
+    /// Whether an arm can have all that it asks for besides.
+    pub(super) fn check_arm(&self, arm: &Arm) -> Result<(), String> {
+        self.kind().map_or(Ok(()), |kind| kind.check_arm(arm))
+    }
+
+    /// Whether an arm that delivers like this can be compared with a baseline.
+    fn check_baseline(&self, arm: &Arm, baseline: &Arm) -> Result<(), String> {
+        self.kind()
+            .map_or(Ok(()), |kind| kind.check_baseline(arm, baseline))
+    }
+
+    /// Whether a handshake did what this says, and which certificates it shows then.
+    pub(crate) fn check_handshake(&self, wire: &Wire, dns: &Dns) -> Result<Certificates, String> {
+        let own = self.kind();
+        let others = SPECS.iter().filter(|spec| {
+            let own = own.map(|kind| kind.spec().keys);
+            own != Some(spec.keys)
+        });
+        for spec in others {
+            if let Some(what) = (spec.trace)(wire, dns) {
+                return Err(format!("{what}, which the arm does not ask for"));
+            }
+        }
+        own.map_or(Ok(Certificates::Whole), |kind| {
+            kind.check_handshake(wire, dns)
+        })
+    }
+}
+
+/// Whether arms can be compared with the first of them.
+///
+/// # Errors
+///
+/// Why one can't, with the mend.
+pub fn check_comparison(arms: &[Arm]) -> Result<(), String> {
+    let Some((baseline, others)) = arms.split_first() else {
+        return Ok(());
+    };
+    others.iter().try_for_each(|arm| {
+        arm.delivery.check_baseline(arm, baseline)?;
+        baseline.delivery.check_baseline(baseline, arm)
+    })
+}
+
+/// A key of a delivery was not taken.
+pub(super) enum SetError {
+    /// It is another delivery's.
+    NotIts {
+        /// What it is for.
+        subject: &'static str,
+        /// The value of `delivery=` that has it.
+        name: &'static str,
+    },
+    /// It can have other values.
+    Value(String),
+}

@@ -1,0 +1,263 @@
+//! What to measure: arms, cells and the study file that they are written in.
+
+mod arm;
+mod blocks;
+mod cell;
+mod connections;
+mod delivery;
+mod distribution;
+pub mod exchange;
+mod figure;
+pub mod file;
+mod hosts;
+mod metric;
+mod parameter;
+mod question;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+pub use arm::{ArmError, ArmProblem};
+pub use blocks::{BlockId, Size};
+pub use cell::{Work, distinctions};
+pub use connections::{Connections, ConnectionsError, Precision, PrecisionError, Until};
+pub(crate) use delivery::Certificates;
+pub use delivery::{Compressed, Delivery, DnsCache, EndEntity, PqtlsAd, check_comparison};
+pub use distribution::{DistributionError, load_distribution};
+pub use figure::{Beside, Figure, Plot};
+pub use file::{StudyError, StudyProblem};
+pub use hosts::{Buffers, Hosts, Mtu, Timestamps, Tso, Writes};
+pub use lastbyte_link::UnknownName;
+pub use metric::{Metric, NoPercentile, Percentile};
+pub use parameter::{
+    Choice, Column as ParameterColumn, CommandLine, Filter, Lists, Parameter, Reading,
+    Value as ParameterValue, varying,
+};
+pub use question::{Bounds, Check, Claim, MessageSize, Published, Quantity, Question};
+pub use settings::{Congestion, CpuTime, Emulation, EngineChoice, Gso, Preset};
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lastbyte_link::{Bytes, Link, Seed, named};
+use lastbyte_sizes::{ChainSpec, Group, PemFiles, Resumption, StackName};
+
+pub(crate) use self::figure::plots;
+
+/// One TLS configuration under comparison.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arm {
+    /// What it is called: its name in the study, else its label.
+    pub name: String,
+    /// As it was written: `GROUP/CHAIN[:BYTESB][/KEY=VALUE...]`.
+    pub label: String,
+    /// Key-exchange group.
+    pub group: Group,
+    /// Where its chain comes from.
+    pub chain: ArmChain,
+    /// How responses and the bodies of requests are cut into records.
+    pub record_size: RecordSize,
+    /// The client's TLS implementation.
+    pub client_stack: StackName,
+    /// The server's TLS implementation.
+    pub server_stack: StackName,
+    /// What the client sends key shares for; `group` unless something else is said.
+    pub key_shares: Vec<Group>,
+    /// Where the client's chain comes from, if the server asks for one.
+    pub client_chain: Option<ArmChain>,
+    /// Whether the client resumes a session that it got beforehand.
+    pub resumption: Resumption,
+    /// Session tickets that the server sends.
+    pub tickets: u8,
+    /// Bytes of the largest Certificate message that either side takes, if it is not the most that
+    /// the implementation can take.
+    pub max_cert_list: Option<usize>,
+    /// What leaves in one `write`.
+    pub flush: Flush,
+    /// The first part of the ClientHello that leaves in a `write` of its own, in bytes.
+    pub client_hello_split: Option<u16>,
+    /// How the client gets the server's chain.
+    pub delivery: Delivery,
+}
+
+impl Arm {
+    /// One whose other options are as usual, under the name and label `name`.
+    fn usual(name: &str, group: Group, chain: ArmChain) -> Self {
+        Self {
+            name: name.to_owned(),
+            label: name.to_owned(),
+            group,
+            chain,
+            record_size: RecordSize::default(),
+            client_stack: StackName::default(),
+            server_stack: StackName::default(),
+            key_shares: vec![group],
+            client_chain: None,
+            resumption: Resumption::default(),
+            tickets: 0,
+            max_cert_list: None,
+            flush: Flush::default(),
+            client_hello_split: None,
+            delivery: Delivery::Full,
+        }
+    }
+}
+
+/// What an end of a connection gives to its socket in one `write`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flush {
+    /// All that the TLS implementation has to send at one moment, so that its own buffers don't
+    /// decide the segments.
+    #[default]
+    Whole,
+    /// What the implementation gives to its socket in one call.
+    Native,
+}
+
+named!(Flush, "flush", { Whole => "whole", Native => "native" });
+
+/// Where an arm's chain comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ArmChain {
+    /// Made once and kept.
+    Made(ChainSpec),
+    /// The user's own files.
+    Pem(PemFiles),
+}
+
+/// How a response is cut into TLS records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecordSize {
+    /// The first record fits one segment, later ones hold 16 KiB, as large sites do.
+    #[default]
+    FirstSegment,
+    /// Every record holds at most this many bytes (1 to 16384).
+    Fixed(u16),
+}
+
+/// link x initcwnd x transfer size. Every arm is measured in every cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// The network.
+    pub link: Link,
+    /// What the study calls its link. All links of one grid have one name.
+    pub link_name: Option<String>,
+    /// The server's initial congestion window, in segments.
+    pub initcwnd: u32,
+    /// The client's initial congestion window, in segments.
+    pub client_initcwnd: u32,
+    /// Congestion control of both ends.
+    pub congestion: Congestion,
+    /// Payload of each response.
+    pub data: Bytes,
+    /// Body of each request.
+    pub upload: Bytes,
+    /// Requests on the connection, one after the other. Without data in either direction, there is
+    /// none.
+    pub requests: u32,
+    /// From the end of a response to the next request.
+    pub think: Duration,
+    /// What the link sees of the senders' super-packets.
+    pub gso: Gso,
+    /// All other settings of the network and of TCP.
+    pub preset: Preset,
+    /// How both hosts are set.
+    pub hosts: Hosts,
+}
+
+impl Cell {
+    /// A link that neither delays nor loses, Linux's own windows, no data, and what goes with a preset.
+    pub fn of(preset: Preset) -> Cell {
+        Cell {
+            link: Link::default(),
+            link_name: None,
+            initcwnd: 10,
+            client_initcwnd: 10,
+            congestion: Congestion::default(),
+            data: Bytes(0),
+            upload: Bytes(0),
+            requests: 1,
+            think: Duration::ZERO,
+            gso: preset.gso(),
+            preset,
+            hosts: Hosts::of(preset),
+        }
+    }
+}
+
+impl Default for Cell {
+    fn default() -> Cell {
+        Cell::of(Preset::default())
+    }
+}
+
+/// What to measure, over which networks, drawn as which figures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Study {
+    /// Its name, in every row.
+    pub name: String,
+    /// The file that it was read from; empty for one that was not.
+    pub path: PathBuf,
+    /// The file as it was read.
+    pub text: String,
+    /// What it measures, in the order of the file.
+    pub measures: Vec<Measure>,
+    /// The percentiles that are told.
+    pub percentiles: Vec<Percentile>,
+    /// The engine that it asks for.
+    pub engine: EngineChoice,
+    /// How its results are drawn, in the order of the file.
+    pub figures: Vec<Figure>,
+    /// Published numbers to set beside the results, in the order of the file.
+    pub published: Vec<Published>,
+    /// Published statements to check, in the order of the file.
+    pub claims: Vec<Claim>,
+    /// Where relative paths in it begin.
+    pub folder: PathBuf,
+}
+
+/// A part of a study: some arms over some networks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measure {
+    /// Its name, unique in the study.
+    pub id: String,
+    /// What is measured.
+    pub experiment: Experiment,
+}
+
+/// Arms, cells and how many connections: all that an engine needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Experiment {
+    /// The arms; the first is the baseline.
+    pub arms: Vec<Arm>,
+    /// The cells, in the order in which they are reported.
+    pub cells: Vec<Cell>,
+    /// Connections of each sample.
+    pub connections: Connections,
+    /// Connections at once, or the engine's choice: as many as don't disturb each other.
+    pub concurrency: Option<u32>,
+    /// When a connection counts as failed.
+    pub timeout: Duration,
+    /// Where all randomness comes from.
+    pub seed: Seed,
+    /// What the virtual engine emulates the link with.
+    pub emulation: Emulation,
+    /// CPU time in the virtual engine's clock.
+    pub cpu: CpuTime,
+}
+
+impl Experiment {
+    /// One with the usual timeout of 300 s and seed 1, and all else the engine's choice.
+    pub fn new(arms: Vec<Arm>, cells: Vec<Cell>, connections: impl Into<Connections>) -> Self {
+        Self {
+            arms,
+            cells,
+            connections: connections.into(),
+            concurrency: None,
+            timeout: Duration::from_secs(300),
+            seed: Seed(1),
+            emulation: Emulation::default(),
+            cpu: CpuTime::default(),
+        }
+    }
+}
