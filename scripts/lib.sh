@@ -34,6 +34,19 @@ need_component() {
     (cd "$root" && rustup component add "$1" >&2)
 }
 
+# need_target TRIPLE: Rust's library for another platform. False, with the reason told, where it can't be had.
+need_target() {
+    [[ -d $(cd "$root" && rustc --print target-libdir --target "$1") ]] && return
+    if ! command -v rustup >/dev/null; then
+        say "your Rust has no library for $1, and there is no rustup to install it"
+        return 1
+    fi
+    say "installing Rust's library for $1"
+    (cd "$root" && rustup target add "$1" >&2) && return
+    say "Rust's library for $1 could not be installed"
+    return 1
+}
+
 # need_tool NAME VERSION OPTION...: a program of crates.io, on PATH from now on. Any version that is there
 # will do, else one is compiled, which takes minutes, and kept outside the repository.
 need_tool() {
