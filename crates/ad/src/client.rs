@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lastbyte_flights::flights_needed;
+use lastbyte_sizes::framing;
 use lastbyte_tls::key_log;
 use lastbyte_tls::observer::{Message, Observation, Side};
 use openssl::error::ErrorStack;
@@ -507,12 +508,12 @@ fn savings(observation: &Observation, result: &Result<Offer, Fallback>) -> Savin
             .list()
             .certificates()
             .iter()
-            .map(|der| flight::ENTRY + der.len());
+            .map(|der| framing::CERTIFICATE_ENTRY + der.len());
         let is_whole = offer.part() == pqtlsad::Part::EndEntity;
         // If DNS delivered all of it, what was sent only stands for the end-entity.
         let whole = delivered.sum::<usize>()
             + if is_whole {
-                flight::NO_CERTIFICATES
+                framing::NO_CERTIFICATES
             } else {
                 sent
             };

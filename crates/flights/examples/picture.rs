@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use lastbyte_flights::{Exchange, Flight, Path, Records, Timeline, timeline};
 use lastbyte_link::{Direction, Link, Rate, Side};
+use lastbyte_sizes::framing::{self, CHANGE_CIPHER_SPEC, RECORD_HEADER, RECORD_OVERHEAD};
 
 const TITLE: &str = "Where the extra round trip of post-quantum TLS comes from";
 const RTT: Duration = Duration::from_millis(35);
@@ -40,22 +41,20 @@ const POST_QUANTUM: Arm = Arm {
 };
 
 /// With SHA-384.
-const FINISHED: usize = 4 + 48;
+const FINISHED: usize = framing::finished(48);
 const REQUEST: usize = 59;
-const RECORD_HEADER: usize = 5;
-/// Each end sends one, for middleboxes (RFC 8446, section D.4).
-const CHANGE_CIPHER_SPEC: usize = RECORD_HEADER + 1;
 
 impl Arm {
-    /// As OpenSSL sends them: each message a record of its own, all but the hellos encrypted.
+    /// As OpenSSL sends them: each message a record of its own, all but the hellos encrypted. Each end sends a
+    /// change_cipher_spec.
     fn timeline(&self, data_kib: usize, path: &Path) -> Timeline {
         let records = Records::default();
         let server: usize = self.server.iter().sum();
         let exchange = Exchange {
             client_hello: RECORD_HEADER + self.client_hello,
-            server_flight: server + RECORD_HEADER + CHANGE_CIPHER_SPEC + 4 * Records::OVERHEAD,
-            client_finish: CHANGE_CIPHER_SPEC + FINISHED + Records::OVERHEAD,
-            first_request: REQUEST + Records::OVERHEAD,
+            server_flight: server + RECORD_HEADER + CHANGE_CIPHER_SPEC + 4 * RECORD_OVERHEAD,
+            client_finish: CHANGE_CIPHER_SPEC + FINISHED + RECORD_OVERHEAD,
+            first_request: REQUEST + RECORD_OVERHEAD,
             response: records.wire_bytes(data_kib * 1024),
             first_record: records.first_wire_bytes(data_kib * 1024),
             ..Exchange::default()

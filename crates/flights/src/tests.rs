@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lastbyte_link::{Direction, Link, Rate, Side};
+use lastbyte_sizes::framing;
 use proptest::prelude::*;
 
 use super::*;
@@ -273,7 +274,7 @@ fn tickets_answer_the_finished_not_the_request() {
         client_hello: 1416,
         server_flight: 12_357,
         client_finish: 80,
-        first_request: 59 + Records::OVERHEAD + Records::default().wire_bytes(30_720),
+        first_request: 59 + framing::RECORD_OVERHEAD + Records::default().wire_bytes(30_720),
         upload: 30_720,
         tickets: 510,
         response: Records::default().wire_bytes(1024),

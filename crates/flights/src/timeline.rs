@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use lastbyte_link::{Link, Side};
+use lastbyte_sizes::framing;
 
 use crate::tcp::{self, Flight, Follows, Message};
 
@@ -125,12 +126,12 @@ impl Buffers {
 }
 
 impl Default for Path {
-    /// A link without delay; 1448 bytes, which fill an Ethernet frame; windows of 10 segments
+    /// A link without delay; segments that fill an Ethernet frame; windows of 10 segments
     /// (RFC 6928); large buffers.
     fn default() -> Path {
         Path {
             link: Link::default(),
-            mss: 1448,
+            mss: framing::MSS,
             headers: 52,
             client_initcwnd: 10,
             server_initcwnd: 10,
@@ -149,18 +150,12 @@ pub struct Records {
 }
 
 impl Records {
-    /// The header of a record (RFC 8446, section 5.1).
-    pub const HEADER: usize = 5;
-    /// What a TLS 1.3 record adds to its payload: header, content type and tag (RFC 8446,
-    /// section 5.2).
-    pub const OVERHEAD: usize = Records::HEADER + 1 + 16;
-
     /// The bytes on the wire of `payload` bytes.
     #[must_use]
     pub fn wire_bytes(&self, payload: usize) -> usize {
         let first = payload.min(self.first.max(1));
         let later = (payload - first).div_ceil(self.later.max(1));
-        payload + Self::OVERHEAD * (later + usize::from(first > 0))
+        payload + framing::RECORD_OVERHEAD * (later + usize::from(first > 0))
     }
 
     /// The bytes on the wire of the first record of `payload` bytes.
@@ -171,11 +166,11 @@ impl Records {
 }
 
 impl Default for Records {
-    /// As large sites do: the first record fills one segment of 1448 bytes, the others hold 16 KiB.
+    /// As large sites do: the first record fills one segment, the others hold as much as records can.
     fn default() -> Records {
         Records {
-            first: 1448 - Self::OVERHEAD,
-            later: 16 * 1024,
+            first: framing::MSS - framing::RECORD_OVERHEAD,
+            later: framing::MAX_PLAINTEXT,
         }
     }
 }

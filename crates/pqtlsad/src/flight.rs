@@ -3,6 +3,9 @@
 
 use std::fmt;
 
+use lastbyte_flights::flights_needed;
+use lastbyte_sizes::framing::{self, CHANGE_CIPHER_SPEC, EXTENSION_HEADER, RECORD_HEADER};
+
 use crate::server::PublicChain;
 use crate::{Digest, Part};
 
@@ -28,7 +31,7 @@ impl Default for InitialWindow {
     fn default() -> Self {
         InitialWindow {
             segments: 10,
-            mss: 1448,
+            mss: framing::MSS as u32,
         }
     }
 }
@@ -88,34 +91,27 @@ impl Flight {
     fn new(chain: &PublicChain, omitted: usize, share: usize, window: InitialWindow) -> Flight {
         let all = chain.certificates().len();
         let raw_key = omitted == all;
-        let server_hello = SERVER_HELLO + share + if omitted > 0 { EXTENSION } else { 0 };
-        let encrypted_extensions = HEADER + 2 + if raw_key { CERTIFICATE_TYPE } else { 0 };
-        let entries: usize = match raw_key {
+        let server_hello = framing::server_hello(share) + if omitted > 0 { EXTENSION } else { 0 };
+        let encrypted_extensions =
+            framing::ENCRYPTED_EXTENSIONS + if raw_key { CERTIFICATE_TYPE } else { 0 };
+        let certificate = match raw_key {
             true => {
-                ENTRY
-                    + chain
-                        .public_key()
-                        .public_key_to_der()
-                        .map_or(0, |key| key.len())
+                let key = chain.public_key().public_key_to_der();
+                framing::certificate_message([key.map_or(0, |key| key.len())])
             }
-            false => chain
-                .lengths()
-                .take(all - omitted)
-                .map(|length| ENTRY + length)
-                .sum(),
+            false => framing::certificate_message(chain.lengths().take(all - omitted)),
         };
-        let certificate = NO_CERTIFICATES + entries;
-        let certificate_verify = HEADER + 2 + 2 + chain.public_key().size();
+        let certificate_verify = framing::certificate_verify(chain.public_key().size());
         let encrypted = [
             encrypted_extensions,
             certificate,
             certificate_verify,
-            FINISHED,
+            // With SHA-384, the longer of the two.
+            framing::finished(48),
         ];
-        let bytes = RECORD
-            + server_hello
-            + CHANGE_CIPHER_SPEC
-            + encrypted.into_iter().map(records).sum::<usize>();
+        // Each in records of its own.
+        let encrypted: usize = encrypted.into_iter().map(framing::encrypted).sum();
+        let bytes = RECORD_HEADER + server_hello + CHANGE_CIPHER_SPEC + encrypted;
         Flight {
             omitted,
             part: (omitted > 0).then(|| chain.part(omitted)),
@@ -123,40 +119,15 @@ impl Flight {
             certificate,
             certificate_verify,
             bytes,
-            fits: bytes <= window.bytes(),
+            fits: flights_needed(bytes, window.mss as usize, window.segments) <= 1,
         }
     }
 }
 
-/// Of a handshake message.
-const HEADER: usize = 4;
-/// Of a record.
-const RECORD: usize = 5;
-/// Version, random, a session id to echo, cipher suite, compression, supported_versions, and a key_share
-/// but for the share (RFC 8446, 4.1.3).
-const SERVER_HELLO: usize = HEADER + 2 + 32 + 1 + 32 + 2 + 1 + 2 + 6 + 8;
 /// Bytes of the extension in a hello, with its type and length.
-pub const EXTENSION: usize = 4 + Digest::LENGTH;
+pub const EXTENSION: usize = EXTENSION_HEADER + Digest::LENGTH;
 /// server_certificate_type with its type and length (RFC 7250).
-const CERTIFICATE_TYPE: usize = 5;
-/// Bytes around a certificate in a Certificate message: its length, and that of no extensions
-/// (RFC 8446, 4.4.2).
-pub const ENTRY: usize = 3 + 2;
-/// Bytes of a server's Certificate message without certificates: header, an empty request context and the
-/// list's own length (RFC 8446, 4.4.2).
-pub const NO_CERTIFICATES: usize = HEADER + 1 + 3;
-/// With SHA-384, the longer of the two.
-const FINISHED: usize = HEADER + 48;
-/// For middleboxes (RFC 8446, D.4).
-const CHANGE_CIPHER_SPEC: usize = RECORD + 1;
-
-/// A message in encrypted records of its own.
-fn records(message: usize) -> usize {
-    const MAX_PLAINTEXT: usize = 1 << 14;
-    /// Content type and tag.
-    const PROTECTION: usize = 1 + 16;
-    message + message.div_ceil(MAX_PLAINTEXT) * (RECORD + PROTECTION)
-}
+const CERTIFICATE_TYPE: usize = EXTENSION_HEADER + 1;
 
 /// For the operator, a line for each choice.
 impl fmt::Display for Plan {

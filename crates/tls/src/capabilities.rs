@@ -1,5 +1,6 @@
 use lastbyte_link::named;
 use lastbyte_pki::KeyAlgorithm;
+use lastbyte_sizes::framing;
 use pqtlsad::openssl::EndEntity;
 
 use crate::ask::{Ask, Material};
@@ -115,7 +116,7 @@ impl Questions {
             max_tickets: self.most(u8::MAX.into(), |ask, tickets| {
                 ask.tickets = u8::try_from(tickets).unwrap_or(u8::MAX);
             }) as u8,
-            max_certificate_message: self.most((1 << 24) + 3, |ask, bytes| {
+            max_certificate_message: self.most(framing::MAX_MESSAGE, |ask, bytes| {
                 ask.verifies = ask.proves.take().or(ask.verifies.take());
                 if let Some(material) = &mut ask.verifies {
                     material.certificate_message_bytes = bytes;

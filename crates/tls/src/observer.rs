@@ -15,18 +15,18 @@ mod record;
 use std::borrow::Cow;
 
 pub use lastbyte_link::Side;
+use lastbyte_sizes::framing;
 pub use lastbyte_sizes::{Message, MessageSizes, MessageType};
+use pqtlsad::Digest;
 
 use self::cursor::Cursor;
 use self::message::next_message;
 use self::record::{ALERT, APPLICATION_DATA, HANDSHAKE, Opener, records};
-use pqtlsad::Digest;
-
 use crate::{Alert, KeyLog};
 
 /// The most that an [`Observer`] stores, in bytes: one handshake message of the
 /// largest size that there is, and room for the others.
-const CAPACITY: usize = (1 << 24) + (1 << 20);
+const CAPACITY: usize = framing::MAX_MESSAGE + (1 << 20);
 
 /// Stores the bytes of one connection's handshake.
 #[derive(Debug, Clone, Default)]

@@ -19,6 +19,7 @@ use ::rustls::{
     ServerConnection,
 };
 use lastbyte_pki::{Chain, KeyAlgorithm};
+use lastbyte_sizes::framing::RECORD_HEADER;
 
 use crate::ask::Ask;
 use crate::observer::Side;
@@ -354,12 +355,11 @@ impl RustlsConnection {
     ///
     /// Were it given more, it would decrypt all of that at once.
     fn take_record(&mut self) -> Result<bool, TlsError> {
-        const HEADER: usize = 5;
         if self.rest_of_record == 0 {
             let (Some(&high), Some(&low)) = (self.incoming.get(3), self.incoming.get(4)) else {
                 return Ok(false);
             };
-            self.rest_of_record = HEADER + usize::from(u16::from_be_bytes([high, low]));
+            self.rest_of_record = RECORD_HEADER + usize::from(u16::from_be_bytes([high, low]));
         }
         let State::Started(connection) = &mut self.state else {
             return Ok(false);

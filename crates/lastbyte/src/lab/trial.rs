@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use lastbyte_sizes::framing::MSS;
+
 use super::runner::Job;
 use super::{row, sys};
 use crate::results::Wire;
@@ -17,8 +19,6 @@ pub(super) struct HandshakeTrial {
 
 /// None where the handshake fails.
 pub(super) fn try_handshake(job: &Job<'_>) -> Option<HandshakeTrial> {
-    const MSS: u64 = 1448;
-
     let start = sys::thread_cpu_time();
     let handshake = job.arm.handshake().ok()?;
     let cpu = sys::thread_cpu_time().saturating_sub(start);
@@ -29,7 +29,7 @@ pub(super) fn try_handshake(job: &Job<'_>) -> Option<HandshakeTrial> {
     Some(HandshakeTrial {
         cpu,
         // Those of TCP itself, and an acknowledgement for every other one.
-        packets: 6 + u32::try_from(bytes / MSS * 3 / 2).unwrap_or(u32::MAX),
+        packets: 6 + u32::try_from(bytes / MSS as u64 * 3 / 2).unwrap_or(u32::MAX),
         wire,
     })
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lastbyte_flights::{Compute, Exchange, Path, Records, Request, Timeline, timeline};
 
-use lastbyte_sizes::Message;
+use lastbyte_sizes::{Message, framing};
 
 use super::{EarlyData, Wire};
 use crate::study::exchange::{Cut, REQUEST, early_upload};
@@ -18,7 +18,7 @@ pub fn expected(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Comp
     let records = Records { first, later };
     let response = Response::new(payload, records, cell.hosts.writes);
     let upload = cell.upload.0 as usize;
-    let head = REQUEST.len() + Records::OVERHEAD;
+    let head = REQUEST.len() + framing::RECORD_OVERHEAD;
     let later_request = match (upload, payload) {
         (0, 0) => 0,
         _ => head + records.wire_bytes(upload),
@@ -36,7 +36,7 @@ pub fn expected(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Comp
         (false, _) => (Request::AfterHandshake, later_request),
     };
     let client_hello = wire.client_hello_wire_bytes as usize;
-    let hello_record = Records::HEADER + wire.bytes(Message::ClientHello) as usize;
+    let hello_record = framing::RECORD_HEADER + wire.bytes(Message::ClientHello) as usize;
     let early_data = match is_early {
         true => client_hello.saturating_sub(hello_record),
         false => 0,

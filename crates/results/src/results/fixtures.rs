@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use lastbyte_link::{Bytes, Direction, Link};
+use lastbyte_sizes::framing::{MSS, RECORD_HEADER};
 use lastbyte_sizes::{Group, Message, MessageSizes};
 
 use super::{
@@ -85,8 +86,8 @@ fn row(arm: &Arm, cell: &Cell, index: u32) -> Row {
     let luck = Duration::from_nanos(u64::from(hash(0)) * 15);
     let noise = Duration::from_nanos(u64::from(hash(arm.group.code_point().into())) * 760 / 1000);
     let wire = wire(arm, index);
-    let segments = |bytes: u64| bytes.div_ceil(1448) as usize;
-    let rounds = |bytes| lastbyte_flights::flights_needed(bytes as usize, 1448, cell.initcwnd);
+    let segments = |bytes: u64| bytes.div_ceil(MSS as u64) as usize;
+    let rounds = |bytes| lastbyte_flights::flights_needed(bytes as usize, MSS, cell.initcwnd);
     let connect = rtt + luck / 10 + noise / 10;
     let handshake =
         connect + rtt * rounds(wire.server_flight_wire_bytes) + Duration::from_micros(400) + noise;
@@ -108,7 +109,7 @@ fn row(arm: &Arm, cell: &Cell, index: u32) -> Row {
         rtt: rtt + luck,
         min_rtt: rtt,
         cwnd: 10 + segments(cell.data.0) as u32,
-        mss: 1448,
+        mss: MSS as u32,
         segments_out: 9,
         segments_in: 11,
     };
@@ -150,6 +151,7 @@ fn wire(arm: &Arm, index: u32) -> Wire {
         // Signatures of ECDSA vary.
         _ => (677, 78 + index % 3, 0x0403),
     };
+    let client_hello_wire_bytes = client_hello_bytes + RECORD_HEADER as u32;
     Wire {
         messages: MessageSizes::from_iter([
             (Message::ClientHello, client_hello_bytes),
@@ -160,8 +162,8 @@ fn wire(arm: &Arm, index: u32) -> Wire {
             (Message::ServerFinished, 36),
             (Message::ClientFinished, 36),
         ]),
-        client_hello_segments: (client_hello_bytes + 5).div_ceil(1448),
-        client_hello_wire_bytes: client_hello_bytes + 5,
+        client_hello_segments: client_hello_wire_bytes.div_ceil(MSS as u32),
+        client_hello_wire_bytes,
         server_flight_wire_bytes: server_hello_bytes
             + certificate_bytes
             + certificate_verify_bytes

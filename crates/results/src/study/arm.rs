@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use lastbyte_link::{Bytes, UnitError, nearest};
+use lastbyte_sizes::framing::MAX_PLAINTEXT;
 use lastbyte_sizes::{
     ChainSpec, KeyAlgorithm, PaddedCertificate, PemFiles, Resumption, Role, RootDelivery,
     StackName, UnknownGroup,
@@ -520,7 +521,7 @@ fn parse_number(key: Setting, value: &str, most: u8) -> Result<u8, ArmProblem> {
 }
 
 fn parse_record_size(value: &str) -> Result<RecordSize, ArmProblem> {
-    const MAX: u16 = 16384;
+    const MAX: u16 = MAX_PLAINTEXT as u16;
     if value == "auto" {
         return Ok(RecordSize::FirstSegment);
     }

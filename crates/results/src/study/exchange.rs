@@ -3,8 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use lastbyte_flights::Records;
-use lastbyte_sizes::framing::{MAX_EARLY_DATA, MAX_PLAINTEXT};
+use lastbyte_sizes::framing::{MAX_EARLY_DATA, MAX_PLAINTEXT, RECORD_OVERHEAD};
 
 use super::{Cell, RecordSize};
 
@@ -31,7 +30,7 @@ impl Cut {
     pub fn new(size: RecordSize, cell: &Cell) -> Cut {
         match size {
             RecordSize::FirstSegment => Cut {
-                first: cell.hosts.mss() - Records::OVERHEAD,
+                first: cell.hosts.mss() - RECORD_OVERHEAD,
                 later: MAX_PLAINTEXT,
             },
             RecordSize::Fixed(size) => Cut {

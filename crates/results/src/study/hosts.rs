@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use lastbyte_link::named;
+use lastbyte_sizes::framing::MAX_PLAINTEXT;
 
 use super::Preset;
 use super::parameter::{
@@ -277,8 +278,8 @@ impl Writes {
     pub const PUBLISHED_2024: Writes = Writes {
         sizes: [17, 26, 2, 8087, 0, 0],
     };
-    /// Payload of a record, at most (RFC 8446, section 5.1).
-    const RECORD: u16 = 1 << 14;
+    /// Payload of a record, at most.
+    const RECORD: u16 = MAX_PLAINTEXT as u16;
 
     /// Payload of the write of this number, which is one record if the arm says nothing else; `None` if all
     /// is one write.

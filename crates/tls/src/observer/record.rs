@@ -1,3 +1,4 @@
+use lastbyte_sizes::framing::{MAX_PLAINTEXT, RECORD_HEADER};
 use openssl::kdf::{HkdfMode, hkdf};
 use openssl::md::Md;
 use openssl::symm::{Cipher, decrypt_aead};
@@ -24,11 +25,11 @@ impl Record<'_> {
 /// The records in `stream`, up to the first that is incomplete or is none of TLS.
 pub(super) fn records(stream: &[u8]) -> impl Iterator<Item = Record<'_>> {
     /// TLS 1.2 allowed 2048 bytes of expansion, TLS 1.3 does 256.
-    const MAX_BODY: usize = (1 << 14) + 2048;
+    const MAX_BODY: usize = MAX_PLAINTEXT + 2048;
 
     let mut rest = Cursor(stream);
     std::iter::from_fn(move || {
-        let header = rest.bytes(5)?;
+        let header = rest.bytes(RECORD_HEADER)?;
         let mut fields = Cursor(header);
         let content_type = fields.u8()?;
         let major_version = fields.u8()?;
