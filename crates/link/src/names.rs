@@ -8,12 +8,11 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Stri
     let word = word.to_ascii_lowercase();
     let likeness =
         |name: &str| strsim::normalized_damerau_levenshtein(&word, &name.to_ascii_lowercase());
-    let mut alike: Vec<_> = (known.iter())
+    let alike = (known.iter())
         .map(|name| (likeness(name), name))
         .filter(|(likeness, _)| *likeness >= ALIKE)
-        .collect();
-    alike.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    match (alike.first(), &known[..]) {
+        .max_by(|(a, _), (b, _)| a.total_cmp(b));
+    match (alike, &known[..]) {
         (Some((_, nearest)), _) => format!("did you mean {nearest:?}?"),
         (None, []) => "there is none".to_owned(),
         (None, [name]) => format!("use {name:?}"),
