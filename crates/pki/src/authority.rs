@@ -1,6 +1,6 @@
 //! A CA, and how it issues.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use lastbyte_sizes::profile::{
     self, Contents, KeyIdentifier, Kind, Padding, SERIAL_BYTES, Validity,
@@ -15,6 +15,7 @@ use openssl::x509::X509;
 use crate::error::PkiError;
 use crate::keys::Keys;
 use crate::sct::{self, Log};
+use crate::validity::validity;
 
 const DAY: Duration = Duration::from_secs(86_400);
 const ROOT_LIFE: Duration = DAY.saturating_mul(20 * 365);
@@ -193,16 +194,6 @@ fn key_identifier(key: &[u8]) -> KeyIdentifier {
         *to = from;
     }
     identifier
-}
-
-/// From an hour before `now`, since not every client's clock is right, until
-/// `life` after it. Times before 1970 become 1970.
-pub(crate) fn validity(now: SystemTime, life: Duration) -> Validity {
-    let since_1970 = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    Validity {
-        not_before: since_1970(now - Duration::from_secs(3600)),
-        not_after: since_1970(now + life),
-    }
 }
 
 /// The padding that gives a chain's Certificate message the size asked for.

@@ -30,6 +30,7 @@ mod sct;
 mod store;
 #[cfg(any(test, feature = "test-chains"))]
 pub mod test_chains;
+mod validity;
 mod verify;
 
 pub use anatomy::{Anatomy, DerError, DerProblem, Extension, anatomy};

@@ -10,9 +10,9 @@ use openssl::sign::Verifier;
 use openssl::x509::X509Ref;
 
 use crate::anatomy::{PrecertificateParts, precertificate};
-use crate::authority::validity;
 use crate::error::PkiError;
 use crate::keys::{Keys, key_algorithm};
+use crate::validity::validity;
 
 const CERTIFICATE_TIMESTAMP: u8 = 0;
 const PRECERT_ENTRY: u16 = 1;

@@ -7,10 +7,11 @@ use std::time::{Duration, SystemTime};
 use lastbyte_sizes::profile::{CLIENT_NAME, Kind, Padding, SERVER_NAME};
 use lastbyte_sizes::{ChainSpec, KeyAlgorithm, Role};
 
-use crate::authority::{Authority, END_ENTITY_LIFE, Subject, validity};
+use crate::authority::{Authority, END_ENTITY_LIFE, Subject};
 use crate::chain::Chain;
 use crate::error::PkiError;
 use crate::keys::Keys;
+use crate::validity::validity;
 
 const ALGORITHM: KeyAlgorithm = KeyAlgorithm::EcdsaP256;
 const TEN_DAYS: Duration = Duration::from_secs(10 * 86_400);

@@ -8,29 +8,9 @@ use std::time::Duration;
 pub use lastbyte_sizes::Outcome;
 
 use crate::Digest;
+pub use crate::fallback::Fallback;
+pub use crate::validate::Lookup;
 use crate::validate::Offer;
-
-/// Why a handshake goes without DNS's certificates.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fallback {
-    /// Any but [`Outcome::Used`].
-    pub outcome: Outcome,
-    /// What exactly, in words.
-    pub reason: String,
-}
-
-impl Fallback {
-    /// One for this reason.
-    pub fn new(outcome: Outcome, reason: impl Into<String>) -> Fallback {
-        Fallback {
-            outcome,
-            reason: reason.into(),
-        }
-    }
-}
-
-/// What the lookup came to.
-pub type Lookup = Result<Offer, Fallback>;
 
 /// The race of the record against the TCP handshake.
 #[derive(Debug)]

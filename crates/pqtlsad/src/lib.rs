@@ -16,6 +16,7 @@ mod certificates;
 pub mod client;
 mod digest;
 pub mod extension;
+mod fallback;
 #[cfg(test)]
 mod fixtures;
 pub mod flight;

@@ -5,16 +5,20 @@
 
 use std::time::SystemTime;
 
+use lastbyte_sizes::Outcome;
 use openssl::nid::Nid;
 use openssl::stack::Stack;
 use openssl::x509::store::X509StoreRef;
 use openssl::x509::verify::X509CheckFlags;
 use openssl::x509::{X509, X509PurposeId, X509Ref, X509StoreContext, X509VerifyResult};
 
-use crate::client::{Fallback, Lookup, Outcome};
+use crate::fallback::Fallback;
 use crate::openssl::ffi;
 use crate::record::{Delivered, RecordError};
 use crate::{CertificateList, Digest, Part};
+
+/// What the lookup came to.
+pub type Lookup = Result<Offer, Fallback>;
 
 /// Whom a client trusts.
 pub struct Trust<'a> {

@@ -8,7 +8,7 @@ use jiff::tz::Offset;
 
 use crate::algorithm::KeyAlgorithm;
 use crate::der::{self, Oid, element, sequence};
-use crate::spec::Role;
+use crate::role::Role;
 
 /// Changes when certificates of one specification would look different, so that
 /// kept ones are made anew.

@@ -6,6 +6,37 @@ use crate::profile::{self, Contents, Kind, Padding, SERIAL_BYTES, Validity};
 use crate::spec::{ChainError, ChainSpec, RootDelivery};
 use crate::{framing, sct};
 
+impl ChainSpec {
+    /// Bytes of the Certificate message without padding, the least that
+    /// [`certificate_bytes`](Self::certificate_bytes) can ask for.
+    pub fn unpadded_bytes(&self) -> usize {
+        message_bytes(self, &Padding::default())
+    }
+
+    /// Checks that such a chain can be made, without making it.
+    ///
+    /// # Errors
+    ///
+    /// [`ChainError::TooManyIntermediates`], [`ChainError::NoIntermediate`],
+    /// [`ChainError::TooManyScts`], [`ChainError::SctsTooLarge`], [`ChainError::TooSmall`],
+    /// [`ChainError::TooLarge`] and [`ChainError::Unreachable`].
+    pub fn validate(&self) -> Result<(), ChainError> {
+        if self.intermediates > ChainSpec::MAX_INTERMEDIATES {
+            return Err(ChainError::TooManyIntermediates(self.clone()));
+        }
+        if self.intermediates == 0 && self.root_key != self.ca {
+            return Err(ChainError::NoIntermediate(self.clone()));
+        }
+        if self.scts > ChainSpec::MAX_SCTS {
+            return Err(ChainError::TooManyScts(self.clone()));
+        }
+        if sct::list_bytes(self.scts, self.sct_algorithm) > usize::from(u16::MAX) {
+            return Err(ChainError::SctsTooLarge(self.clone()));
+        }
+        padding(self).map(drop)
+    }
+}
+
 /// What one algorithm costs, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AlgorithmSizes {

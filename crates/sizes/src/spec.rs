@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use crate::algorithm::KeyAlgorithm;
-use crate::profile::Padding;
-use crate::{framing, sct, size};
+use crate::framing;
+use crate::role::Role;
 
 /// Whether the server sends the root as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -27,16 +27,6 @@ pub enum PaddedCertificate {
     EndEntity,
     /// The last one that is sent: the root if it is, else the topmost intermediate.
     Last,
-}
-
-/// Whom a chain is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// A TLS server.
-    #[default]
-    Server,
-    /// A client in mutual TLS.
-    Client,
 }
 
 /// What a chain is to be: the name by which a store keeps it.
@@ -95,35 +85,6 @@ impl ChainSpec {
             scts: 0,
             sct_algorithm: KeyAlgorithm::EcdsaP256,
         }
-    }
-
-    /// Bytes of the Certificate message without padding, the least that
-    /// [`certificate_bytes`](Self::certificate_bytes) can ask for.
-    pub fn unpadded_bytes(&self) -> usize {
-        size::message_bytes(self, &Padding::default())
-    }
-
-    /// Checks that such a chain can be made, without making it.
-    ///
-    /// # Errors
-    ///
-    /// [`ChainError::TooManyIntermediates`], [`ChainError::NoIntermediate`],
-    /// [`ChainError::TooManyScts`], [`ChainError::SctsTooLarge`], [`ChainError::TooSmall`],
-    /// [`ChainError::TooLarge`] and [`ChainError::Unreachable`].
-    pub fn validate(&self) -> Result<(), ChainError> {
-        if self.intermediates > ChainSpec::MAX_INTERMEDIATES {
-            return Err(ChainError::TooManyIntermediates(self.clone()));
-        }
-        if self.intermediates == 0 && self.root_key != self.ca {
-            return Err(ChainError::NoIntermediate(self.clone()));
-        }
-        if self.scts > ChainSpec::MAX_SCTS {
-            return Err(ChainError::TooManyScts(self.clone()));
-        }
-        if sct::list_bytes(self.scts, self.sct_algorithm) > usize::from(u16::MAX) {
-            return Err(ChainError::SctsTooLarge(self.clone()));
-        }
-        size::padding(self).map(drop)
     }
 
     /// The algorithm of the key that signs the certificate with so many above it.

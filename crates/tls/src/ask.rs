@@ -7,8 +7,8 @@
 
 use lastbyte_pki::{Chain, KeyAlgorithm, key_algorithm};
 
+use crate::error::cannot;
 use crate::observer::Side;
-use crate::stacks::cannot;
 use crate::{CertificateCompression, Delivery, Group, Resumption, StackName, TlsConfig, TlsError};
 
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{MAX_PLAINTEXT, names};
+use crate::{MAX_PLAINTEXT, StackName, names};
 
 /// Why a stack can't be set up or a connection can't go on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -72,5 +72,18 @@ impl fmt::Display for Alert {
             names::alert(self.0).unwrap_or("unassigned"),
             self.0
         )
+    }
+}
+
+/// That a stack can't do something, and what to do instead.
+pub(crate) fn cannot(
+    stack: StackName,
+    what: impl Into<String>,
+    mend: impl Into<String>,
+) -> TlsError {
+    TlsError::Unsupported {
+        stack: stack.name(),
+        what: what.into(),
+        mend: mend.into(),
     }
 }

@@ -22,9 +22,10 @@ use lastbyte_pki::{Chain, KeyAlgorithm};
 use lastbyte_sizes::framing::RECORD_HEADER;
 
 use crate::ask::Ask;
+use crate::error::cannot;
 use crate::observer::Side;
 use crate::stack::{ClientSide, Outgoing, ServerSide};
-use crate::stacks::{self, cannot};
+use crate::stacks;
 use crate::{
     Alert, CertificateCompression, Connection, Group, KeyLog, MAX_EARLY_DATA, MAX_PLAINTEXT,
     Progress, Resumption, Session, StackName, TlsConfig, TlsError,

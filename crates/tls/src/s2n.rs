@@ -17,9 +17,10 @@ use openssl::x509::X509;
 use self::io::Memory;
 use self::policies::Policy;
 use crate::ask::Ask;
+use crate::error::cannot;
 use crate::observer::Side;
 use crate::stack::{ClientSide, ServerSide};
-use crate::stacks::{self, cannot};
+use crate::stacks;
 use crate::{
     Alert, Connection, KeyLog, MAX_PLAINTEXT, Progress, Resumption, Session, StackName, TlsConfig,
     TlsError,

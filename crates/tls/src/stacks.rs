@@ -1,6 +1,7 @@
 //! The registry of stacks: one line each, and a module that implements it.
 
 use crate::ask::Ask;
+use crate::error::cannot;
 use crate::stack::{ClientSide, ServerSide};
 use crate::{StackName, TlsConfig, TlsError};
 
@@ -52,19 +53,6 @@ pub(crate) fn implementation(stack: StackName) -> Result<&'static dyn Implementa
         let mend = format!("build lastbyte with --features {stack}");
         cannot(stack, "be used: it is not built in", mend)
     })
-}
-
-/// That a stack can't do something, and what to do instead.
-pub(crate) fn cannot(
-    stack: StackName,
-    what: impl Into<String>,
-    mend: impl Into<String>,
-) -> TlsError {
-    TlsError::Unsupported {
-        stack: stack.name(),
-        what: what.into(),
-        mend: mend.into(),
-    }
 }
 
 #[cfg(any(feature = "rustls", feature = "s2n-tls"))]

@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use super::cache::{self, Cache, remove_if_there};
 use super::digest::{sha256, sha256_of_file};
 use super::process::{AtInterrupt, Runner, free};
+use super::progress::Progress;
 use super::source::{self, Archive, Source, source_version};
 use super::{Kernel, KernelError, KernelInfo, PatchInfo, Size, tools};
 
@@ -29,16 +30,6 @@ const STEPS: u64 = 1000;
 const CHECKING: &str = "checking the kernel";
 /// How often somebody who waits looks.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// Hears how a build goes on.
-pub trait Progress {
-    /// Something worth knowing, in a line.
-    fn note(&self, note: &str);
-    /// What is done from now on.
-    fn stage(&self, stage: &str);
-    /// How much of it is done.
-    fn advance(&self, done: u64, all: u64);
-}
 
 /// Builds a kernel, or continues where an earlier build stopped.
 pub struct Builder<'a> {

@@ -18,15 +18,17 @@ mod cache;
 pub(crate) mod digest;
 mod error;
 mod process;
+mod progress;
 mod recipe;
 mod source;
 #[cfg(test)]
 mod tests;
 mod tools;
 
-pub use build::{Builder, Built, Progress};
+pub use build::{Builder, Built};
 pub use cache::{Cache, Kept};
 pub use error::KernelError;
+pub use progress::Progress;
 
 use std::fmt;
 use std::path::PathBuf;

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::geteuid;
 
-use super::build::Progress;
 use super::cache::{Cache, remove_if_there};
 use super::digest::sha256_of_file;
 use super::process::{AtInterrupt, Runner, ToolError};
+use super::progress::Progress;
 use super::recipe::Recipe;
 use super::tools::{self, Tool};
 use super::{KernelError, KernelInfo, Origin, SourceInfo};

@@ -1,57 +1,17 @@
 //! What has changed since results were saved.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use lastbyte_link::{Seed, format_duration};
 
 use super::family;
 use super::look;
-use super::saved::{Moment, Saved};
+use super::saved::Saved;
+use super::since::{Pairing, Since};
 use super::stats::{self, Level, Series};
 use super::warning::{Problem, Warning};
 use super::{Absent, Environment, Metric, MetricSummary, Percentile, Sample, Summary};
 use crate::study::{Arm, ArmChain, CpuTime, Experiment};
-
-/// What a summary was compared with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Since {
-    /// What the saved results are called.
-    pub name: String,
-    /// When they were saved, if they say.
-    pub at: Option<Moment>,
-    /// How their connections were resampled.
-    pub pairing: Pairing,
-}
-
-/// Whether connections of two samples are resampled together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pairing {
-    /// Those of one index met the same luck, which cancels in the change.
-    ByConnection,
-    /// Each sample has luck of its own.
-    Apart,
-}
-
-impl fmt::Display for Since {
-    /// `main, saved 2026-11-22 09:58 UTC, paired by connection`
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)?;
-        if let Some(at) = self.at {
-            write!(f, ", saved {at}")?;
-        }
-        write!(f, ", {}", self.pairing)
-    }
-}
-
-impl fmt::Display for Pairing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Pairing::ByConnection => "paired by connection",
-            Pairing::Apart => "not paired",
-        })
-    }
-}
 
 impl Summary {
     /// Adds how every metric of `samples`, which are those summarised, has changed since `saved`, and

@@ -16,9 +16,12 @@ mod merged;
 mod metric;
 pub(crate) mod number;
 mod part;
+mod problems;
 pub mod rows;
 mod saved;
+mod since;
 pub mod stats;
+mod summarise;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -29,7 +32,6 @@ pub use crate::row::{
     Compression, Dns, EarlyData, HelloDigest, Lateness, Outcome, Resumption, Row, TcpStats, Times,
     Wire,
 };
-pub use change::{Pairing, Since};
 pub use check::{check, check_wire};
 pub use costs::{CpuCosts, CpuCostsError, Flights, Picoseconds, RecordCost};
 pub use dataset::{Dataset, Samples};
@@ -43,6 +45,7 @@ pub use measurements::{Group, Measurements, SampleTimes, baseline, groups};
 pub use merged::{SampleKey, write_rows};
 pub use part::{Part, PartError, PartHeader, PartProblem, read_part, write_part};
 pub use saved::{Moment, Saved, SavedError};
+pub use since::{Pairing, Since};
 pub use stats::{Estimate, Interval, Level, Percent};
 pub use summary::{
     Absent, ArmSummary, CellSummary, Measured, MetricSummary, Role, ServerFlights, Summary,

@@ -10,7 +10,7 @@ use lastbyte_link::named;
 use lastbyte_sizes::framing::MAX_PLAINTEXT;
 
 use super::Preset;
-use super::parameter::{
+use super::parameter::spec::{
     Access, Caption, Choice, Column, CommandLine, Lists, Place, Reading, Spec, Value, read,
 };
 

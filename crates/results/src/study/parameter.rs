@@ -5,19 +5,20 @@
 
 mod link;
 mod load;
+pub(super) mod spec;
 mod tcp;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
-use std::ops::RangeInclusive;
 use std::path::Path;
 use std::str::FromStr;
-use std::time::Duration;
 
-use lastbyte_link::{Bytes, Direction, Link, Loss, Rate, format_duration};
+use lastbyte_link::{Bytes, Direction, Link, UnknownName};
 
-use super::{Cell, UnknownName, hosts};
+use self::spec::{Caption, Place, Set, Spec};
+pub use self::spec::{Choice, Column, CommandLine, Lists, Reading, Value};
+use super::{Cell, hosts};
 
 /// All parameters: in this order they are set and told, and in grids the last changes fastest.
 const ALL: [Parameter; 21] = [
@@ -44,116 +45,24 @@ const ALL: [Parameter; 21] = [
     Parameter::DATA,
 ];
 
-/// All that there is to know of a parameter.
-pub(super) struct Spec {
-    /// In studies, and, with hyphens, on the command line.
-    pub(super) name: &'static str,
-    /// The title of an axis, with its unit.
-    pub(super) title: &'static str,
-    pub(super) caption: Caption,
-    pub(super) reading: Reading,
-    pub(super) place: Place,
-    pub(super) command_line: Option<CommandLine>,
-    /// A column of rows, if it is no part of the link.
-    pub(super) column: Option<Column>,
-}
-
-/// How it is told in the name of a cell.
-pub(super) enum Caption {
-    Always(fn(&Cell) -> String),
-    /// Unless that goes without saying.
-    Unusual(fn(&Cell) -> String),
-    Never,
-}
-
-/// What its text must be.
-pub enum Reading {
-    /// A name that only what measures can check.
-    Name,
-    /// What can be read.
-    Text,
-    /// A whole number within these.
-    Whole(RangeInclusive<u32>),
-    /// A size of so much at most.
-    Bytes(Bytes),
-}
-
-/// Where it is, and how it is set.
-pub(super) enum Place {
-    LinkName,
-    Link(Access<Link>),
-    Direction(Access<Direction>),
-    Cell(Access<Cell>),
-}
-
-/// Files are looked for in a folder.
-pub(super) struct Access<T> {
-    pub(super) get: fn(&T) -> Value,
-    pub(super) set: Set<T>,
-}
-
-type Set<T> = fn(&mut T, &str, &Path) -> Result<(), String>;
-
-/// What a parameter is.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    /// A word, or a number in a unit of its own.
-    Text(String),
-    /// A number of things.
-    Count(u32),
-    /// A size.
-    Bytes(Bytes),
-    /// A time.
-    Time(Duration),
-    /// A rate, if there is a limit.
-    Rate(Option<Rate>),
-    /// A share of packets.
-    Loss(Loss),
-}
-
-/// How it is an option.
-#[derive(Debug)]
-pub struct CommandLine {
-    /// What its value is called in help.
-    pub value_name: &'static str,
-    /// What it does.
-    pub help: &'static str,
-    /// What it is if nothing is said.
-    pub choice: Choice,
-    /// Whether it takes several values.
-    pub lists: Lists,
-}
-
-/// What a parameter is if nothing is said.
-#[derive(Debug)]
-pub enum Choice {
-    /// This.
-    Usual(&'static str),
-    /// As the preset has it.
-    Presets,
-}
-
-/// Whether a comma parts values.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Lists {
-    /// It does.
-    Taken,
-    /// It is a part of the value.
-    Refused,
-}
-
-/// A column of rows.
-#[derive(Debug)]
-pub struct Column {
-    /// Its name; of a time, with `_ns`.
-    pub name: &'static str,
-    /// What it holds.
-    pub doc: &'static str,
-}
-
 /// What can change from cell to cell.
 #[derive(Clone, Copy)]
 pub struct Parameter(&'static Spec);
+
+/// What other tools call parameters.
+const CALLED_ELSEWHERE: [(&str, Parameter); 11] = [
+    ("latency", Parameter(&link::RTT)),
+    ("delay", Parameter(&link::RTT)),
+    ("bandwidth", Parameter(&link::RATE)),
+    ("bw", Parameter(&link::RATE)),
+    ("limit", Parameter(&link::QUEUE)),
+    ("distribution", Parameter(&link::JITTER_DISTRIBUTION)),
+    ("cwnd", Parameter(&tcp::INITCWND)),
+    ("server_initcwnd", Parameter(&tcp::INITCWND)),
+    ("cc", Parameter(&tcp::CONGESTION)),
+    ("size", Parameter::DATA),
+    ("download", Parameter::DATA),
+];
 
 impl Parameter {
     /// All that there are, in the order in which they are told.
@@ -164,6 +73,12 @@ impl Parameter {
     pub const UPLOAD: Parameter = Parameter(&load::UPLOAD);
     /// Payload of each response.
     pub const DATA: Parameter = Parameter(&load::DATA);
+
+    /// The one that other tools call so.
+    pub fn called_elsewhere(name: &str) -> Option<Parameter> {
+        let mut all = CALLED_ELSEWHERE.into_iter();
+        all.find_map(|(called, parameter)| (called == name).then_some(parameter))
+    }
 
     /// All but the name of the link, which others tell.
     pub fn measured() -> impl Iterator<Item = Parameter> + Clone {
@@ -371,27 +286,6 @@ impl FromStr for Parameter {
         all.find(|parameter| parameter.name() == text)
             .ok_or_else(|| UnknownName::new("parameter", text, names))
     }
-}
-
-impl fmt::Display for Value {
-    /// As a study would say it.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Value::Text(text) => f.pad(text),
-            Value::Count(count) => count.fmt(f),
-            Value::Bytes(bytes) => bytes.fmt(f),
-            Value::Time(time) => f.pad(&format_duration(*time)),
-            Value::Rate(None) => f.pad("unlimited"),
-            Value::Rate(Some(rate)) => rate.fmt(f),
-            Value::Loss(loss) => loss.fmt(f),
-        }
-    }
-}
-
-/// Reads what is written as its type writes it.
-pub(super) fn read<T: FromStr<Err: fmt::Display>>(value: &mut T, text: &str) -> Result<(), String> {
-    *value = text.parse().map_err(|error: T::Err| error.to_string())?;
-    Ok(())
 }
 
 /// Some cells: those that have what one of its alternatives asks for. Without alternatives, all.

@@ -7,8 +7,8 @@
 use lastbyte_pki::KeyAlgorithm::{self, *};
 
 use crate::Group::{self, *};
+use crate::error::cannot;
 use crate::observer::Side;
-use crate::stacks::cannot;
 use crate::{StackName, TlsError};
 
 use crate::ask::Ask;

@@ -1,7 +1,7 @@
 //! A plan as bars: along the axis, each of all percentiles; without an axis, a group for each percentile.
 
-use super::figure::{Plan, Series, short};
-use super::plot::Content;
+use super::plan::Content;
+use super::plan::{Plan, Series, short};
 use crate::report::chart::{Bar, Bars, Ink, Point, Stroke};
 use crate::results::Group;
 use crate::study::Parameter;

@@ -8,6 +8,7 @@ mod figure;
 mod findings;
 mod numbers;
 mod page;
+mod plan;
 mod plot;
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,7 @@ pub use findings::Findings;
 pub use page::page;
 
 use self::figure::draw;
-use self::plot::Content;
+use self::plan::Content;
 use crate::report::chart::Painter;
 use crate::study::Figure;
 

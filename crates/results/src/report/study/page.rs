@@ -1,6 +1,6 @@
 //! The page.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, PreEscaped, html};
 
 use super::command::commands;
 use super::described;
@@ -8,7 +8,7 @@ use super::details::details;
 use super::figure::{Drawn, draw};
 use super::findings::Findings;
 use super::numbers::{published_table, quantity};
-use super::plot::Content;
+use super::plan::Content;
 use super::verdict::{Agreement, CheckedClaim, Compared, Verdict, check_claims, compare};
 use crate::report::answer::answer;
 use crate::report::chart;
@@ -30,8 +30,8 @@ pub fn page(findings: &Findings) -> String {
     let claims = check_claims(findings);
     let published = compare(findings);
     let mut sections = (drawn.iter()).map(|drawn| section(findings, drawn, &published));
-    html! {
-        (DOCTYPE)
+    let page = html! {
+        (PreEscaped("<!doctype html>\n"))
         html lang="en" {
             head {
                 meta charset="utf-8";
@@ -53,8 +53,8 @@ pub fn page(findings: &Findings) -> String {
                 script { (PreEscaped(include_str!("copy.js"))) }
             }
         }
-    }
-    .into_string()
+    };
+    page.into_string() + "\n"
 }
 
 /// What it comes to, in plain words.

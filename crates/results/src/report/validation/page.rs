@@ -1,6 +1,6 @@
 //! A validation as one page that needs nothing else.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, PreEscaped, html};
 
 use super::{
     DISTANCE, VERDICT, answer, cell_name, cells, connections, difference, distance, legend, metric,
@@ -14,8 +14,8 @@ const POINTS: u32 = 100;
 /// The differences of each sample with a Q-Q plot of each metric, as HTML in light and dark.
 pub fn page(validation: &Validation) -> String {
     let [a, b] = &validation.names;
-    html! {
-        (DOCTYPE)
+    let page = html! {
+        (PreEscaped("<!doctype html>\n"))
         html lang="en" {
             head {
                 meta charset="utf-8";
@@ -35,8 +35,8 @@ pub fn page(validation: &Validation) -> String {
                 }
             }
         }
-    }
-    .into_string()
+    };
+    page.into_string() + "\n"
 }
 
 const PAGE: &str = "\

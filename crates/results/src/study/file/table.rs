@@ -11,6 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{StudyError, StudyProblem};
+use crate::study::Parameter;
 
 /// The text of a study file.
 #[derive(Clone, Copy)]
@@ -74,7 +75,7 @@ impl<'a> Table<'a> {
                 let problem = StudyProblem::UnknownKey {
                     key: key.get_ref().to_string(),
                     table: header,
-                    mend: nearest(key.get_ref(), known.iter().copied()),
+                    mend: mend(key.get_ref(), known),
                 };
                 Err(source.error(&key.span(), problem))
             }
@@ -148,6 +149,16 @@ pub(super) struct Field<'a> {
     key: &'a str,
     place: Range<usize>,
     value: &'a DeValue<'a>,
+}
+
+/// What a key may have been meant for: a parameter under the name that another tool has for it, or what is
+/// nearest.
+fn mend(key: &str, known: &[&str]) -> String {
+    let elsewhere = Parameter::called_elsewhere(key).map(Parameter::name);
+    match elsewhere.filter(|name| known.contains(name)) {
+        Some(name) => format!("it is called {name:?} here"),
+        None => nearest(key, known.iter().copied()),
+    }
 }
 
 impl<'a> Field<'a> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lastbyte_link::{Direction, Link, Loss, format_duration, parse_duration};
 
-use super::{Access, Caption, Choice, CommandLine, Lists, Place, Reading, Spec, Value, read};
+use super::spec::{Access, Caption, Choice, CommandLine, Lists, Place, Reading, Spec, Value, read};
 use crate::study::{Cell, load_distribution};
 
 pub(super) static NAME: Spec = Spec {

@@ -2,7 +2,7 @@
 
 use lastbyte_link::{Bytes, format_duration, parse_duration};
 
-use super::{
+use super::spec::{
     Access, Caption, Choice, Column, CommandLine, Lists, Place, Reading, Spec, Value, read,
 };
 

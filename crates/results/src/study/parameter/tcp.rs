@@ -1,6 +1,6 @@
 //! The parameters of TCP, and what goes with a name.
 
-use super::{
+use super::spec::{
     Access, Caption, Choice, Column, CommandLine, Lists, Place, Reading, Spec, Value, read,
 };
 use crate::study::Hosts;

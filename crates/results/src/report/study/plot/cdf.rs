@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Baseline, Content, Kind};
 use crate::report::chart::{Cdf, Curve, Ink, Stroke};
-use crate::report::study::figure::{Plan, Series};
+use crate::report::study::plan::{Baseline, Content, Kind, Plan, Series};
 use crate::report::text;
 use crate::results::Group;
 use crate::study::Quantity;

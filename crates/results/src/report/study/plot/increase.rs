@@ -2,10 +2,9 @@
 
 mod beside;
 
-use super::{Baseline, Content, Kind};
 use crate::report::chart::{Ink, KeyEntry, Line, Lines, Stroke};
 use crate::report::study::bars::bars;
-use crate::report::study::figure::{Plan, Series, short};
+use crate::report::study::plan::{Baseline, Content, Kind, Plan, Series, short};
 use crate::report::text;
 use crate::results::{Group, Percentile};
 use crate::study::{Parameter, Quantity};

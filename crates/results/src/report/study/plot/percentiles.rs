@@ -1,8 +1,8 @@
 //! Percentiles of each arm, as bars.
 
-use super::{Baseline, Kind, time_title};
+use super::time_title;
 use crate::report::study::bars::bars;
-use crate::report::study::figure::Plan;
+use crate::report::study::plan::{Baseline, Kind, Plan};
 use crate::study::Quantity;
 
 pub(super) static KIND: Kind = Kind {

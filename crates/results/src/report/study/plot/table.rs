@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::{Baseline, Content, Kind, time_title};
-use crate::report::study::figure::Plan;
+use super::time_title;
+use crate::report::study::plan::{Baseline, Content, Kind, Plan};
 use crate::report::text;
 use crate::results::ArmSummary;
 use crate::study::{Parameter, Quantity, varying};

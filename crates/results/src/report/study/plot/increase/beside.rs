@@ -3,8 +3,8 @@
 use lastbyte_sizes::Message;
 
 use crate::report::chart::{Ink, KeyEntry, Line, Point, Stroke};
-use crate::report::study::figure::{Plan, Series};
 use crate::report::study::findings::Findings;
+use crate::report::study::plan::{Plan, Series};
 use crate::results::{Group, Metric};
 use crate::study::{Beside, Cell};
 

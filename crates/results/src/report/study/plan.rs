@@ -1,0 +1,410 @@
+//! What all kinds of plots are made from, and what a kind of plot is.
+
+use maud::Markup;
+
+use super::findings::Findings;
+use crate::report::chart::{Chart, Ink, KeyEntry, Mark, Panel, Point};
+use crate::results::{Estimate, Group, Metric, Percentile, gather, groups};
+use crate::study::{Cell, Figure, Filter, Parameter, Quantity, Question, varying};
+
+/// A kind of plot, as its module tells it.
+pub(super) struct Kind {
+    /// What its numbers are.
+    pub(super) quantity: Quantity,
+    pub(super) baseline: Baseline,
+    /// What stands above it, where a study gives no title.
+    pub(super) title: fn(Metric) -> String,
+    /// What the caption says of it, in whole sentences.
+    pub(super) note: fn(&Plan) -> String,
+    pub(super) draw: fn(&Plan) -> Content,
+}
+
+/// What becomes of the first arm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Baseline {
+    /// It is drawn like the others.
+    Drawn,
+    /// The others are compared with it.
+    Compared,
+}
+
+/// What stands in a figure.
+pub(super) enum Content {
+    Chart(Chart),
+    Table(Markup),
+}
+
+/// What all kinds of plots are made from: panels, which share arms, percentiles and names of series.
+pub(super) struct Plan<'a> {
+    pub(super) findings: &'a Findings,
+    pub(super) figure: &'a Figure,
+    pub(super) percentiles: &'a [Percentile],
+    /// The cells that are drawn.
+    pub(super) cells: Vec<(usize, usize)>,
+    pub(super) kind: &'static Kind,
+    groups: Vec<Group>,
+    arms: Vec<String>,
+    /// What tells panels apart.
+    facets: Vec<Parameter>,
+    /// What tells series apart besides arms and percentiles.
+    others: Vec<Parameter>,
+}
+
+/// A series of a panel: an arm where the cells have some values of what is neither axis nor facet.
+#[derive(Clone, PartialEq)]
+pub(super) struct Series {
+    pub(super) arm: String,
+    others: String,
+}
+
+impl Kind {
+    pub(super) fn title(&self, metric: Metric) -> String {
+        (self.title)(metric)
+    }
+
+    pub(super) fn note(&self, plan: &Plan) -> String {
+        (self.note)(plan)
+    }
+
+    pub(super) fn draw(&self, plan: &Plan) -> Content {
+        (self.draw)(plan)
+    }
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn new(findings: &'a Findings, figure: &'a Figure, kind: &'static Kind) -> Plan<'a> {
+        let study = &findings.study;
+        let cells = study.cells_named(&figure.measures, &figure.cells);
+        let cells: Vec<_> = cells.map(|(cell, _)| cell).collect();
+        let mut plan = Plan {
+            findings,
+            figure,
+            percentiles: findings.percentiles_of(figure),
+            groups: groups(study, cells.clone(), &figure.pool),
+            cells,
+            kind,
+            arms: Vec::new(),
+            facets: Vec::new(),
+            others: Vec::new(),
+        };
+        plan.arms = plan.drawn_arms();
+        (plan.facets, plan.others) = plan.told_apart();
+        plan
+    }
+
+    /// Those that are wanted, in the order in which measures have them.
+    fn drawn_arms(&self) -> Vec<String> {
+        let measures = self.findings.study.measures_named(&self.figure.measures);
+        let mut arms: Vec<String> = Vec::new();
+        for arm in measures.flat_map(|(_, measure)| &measure.experiment.arms) {
+            let wanted = self.figure.arms.is_empty() || self.figure.arms.contains(&arm.name);
+            if wanted && !arms.contains(&arm.name) {
+                arms.push(arm.name.clone());
+            }
+        }
+        if self.kind.baseline == Baseline::Compared {
+            arms.retain(|arm| !self.baselines().all(|baseline| baseline == arm));
+        }
+        arms
+    }
+
+    /// What tells panels apart, and what tells series apart besides arms and percentiles.
+    fn told_apart(&self) -> (Vec<Parameter>, Vec<Parameter>) {
+        let figure = self.figure;
+        let cells: Vec<&Cell> = self.first_cells().collect();
+        let mut others = varying(&cells);
+        others.retain(|parameter| {
+            Some(*parameter) != figure.x
+                && !figure.facets.contains(parameter)
+                && !figure.pool.contains(parameter)
+        });
+        // What a panel's other values tell belongs to the panel: a link's rate, where its RTT says it.
+        let (by_facets, mut others): (Vec<_>, Vec<_>) =
+            (others.into_iter()).partition(|parameter| is_told(*parameter, &figure.facets, &cells));
+        let told: Vec<Parameter> = (figure.x.into_iter())
+            .chain(figure.facets.iter().copied())
+            .collect();
+        others.retain(|parameter| !is_told(*parameter, &told, &cells));
+        ([figure.facets.clone(), by_facets].concat(), others)
+    }
+
+    /// The first arm of each measure.
+    pub(super) fn baselines(&self) -> impl Iterator<Item = &'a str> {
+        let measures = self.findings.study.measures_named(&self.figure.measures);
+        measures.filter_map(|(_, measure)| Some(&*measure.experiment.arms.first()?.name))
+    }
+
+    pub(super) fn title(&self) -> String {
+        if let Some(title) = &self.figure.title {
+            return title.clone();
+        }
+        let what = self.kind.title(self.figure.metric);
+        match self.figure.x.map(Parameter::title) {
+            // Without its unit.
+            Some(x) => format!("{what} by {}", x.split(',').next().unwrap_or(x)),
+            None => what,
+        }
+    }
+
+    /// What all cells have, in words.
+    pub(super) fn common(&self) -> String {
+        let places = self.cells.iter();
+        let cells: Vec<&Cell> = places
+            .filter_map(|place| self.findings.cell(*place))
+            .collect();
+        let Some(first) = cells.first() else {
+            return String::new();
+        };
+        let differ = varying(&cells);
+        let words: Vec<String> = (Parameter::ALL.into_iter())
+            .filter(|parameter| !differ.contains(parameter))
+            .filter_map(|parameter| parameter.caption(first))
+            .collect();
+        words.join(", ")
+    }
+
+    /// The fewest and the most connections of the samples that are there.
+    pub(super) fn connections(&self) -> Option<(usize, usize)> {
+        let times = &self.findings.times;
+        let counts: Vec<usize> = (self.samples().into_iter())
+            .filter_map(|(measure, cell, arm)| {
+                Some(times.sample(measure, cell, arm)?.connections())
+            })
+            .collect();
+        let least = counts.iter().copied().min();
+        least.zip(counts.iter().copied().max())
+    }
+
+    /// The samples that are not there, in words.
+    pub(super) fn holes(&self) -> Vec<String> {
+        let times = &self.findings.times;
+        (self.samples().into_iter())
+            .filter(|(measure, cell, arm)| times.sample(*measure, *cell, *arm).is_none())
+            .filter_map(|place| self.sample_name(place))
+            .collect()
+    }
+
+    /// Measure, cell and arm of all that is drawn.
+    fn samples(&self) -> Vec<(usize, usize, usize)> {
+        let mut samples = Vec::new();
+        for (measure, cell) in &self.cells {
+            let drawn = self.findings.study.measures.get(*measure);
+            let arms = drawn.into_iter().flat_map(|drawn| &drawn.experiment.arms);
+            for (index, arm) in arms.enumerate() {
+                if self.arms.contains(&arm.name) {
+                    samples.push((*measure, *cell, index));
+                }
+            }
+        }
+        samples
+    }
+
+    fn sample_name(&self, (measure, cell, arm): (usize, usize, usize)) -> Option<String> {
+        let arms = &self.findings.study.measures.get(measure)?.experiment.arms;
+        let cell = self.findings.cell((measure, cell))?;
+        Some(format!("{} at {cell}", arms.get(arm)?.name))
+    }
+
+    /// The arms that are drawn, and what they are compared with.
+    pub(super) fn all_arms(&self) -> Vec<String> {
+        let mut arms: Vec<String> = match self.kind.baseline {
+            Baseline::Compared => self.baselines().map(str::to_owned).collect(),
+            Baseline::Drawn => Vec::new(),
+        };
+        arms.dedup();
+        arms.extend(self.arms.iter().cloned());
+        arms
+    }
+
+    /// The groups of each panel. Panels are in the order of the first facet's values, then the next one's.
+    pub(super) fn panels(&self) -> Vec<(String, Vec<&Group>)> {
+        let mut groups: Vec<&Group> = self.groups.iter().collect();
+        groups.sort_by_cached_key(|group| self.places_of_facets(group));
+        gather(groups, |group| self.words(group, &self.facets))
+    }
+
+    /// Where the value of each facet first stands among all groups.
+    fn places_of_facets(&self, group: &Group) -> Vec<usize> {
+        let place = |facet: &Parameter| {
+            let value = facet.of(self.first_cell(group)?);
+            self.first_cells().position(|cell| facet.of(cell) == value)
+        };
+        let facets = self.facets.iter();
+        facets
+            .map(|facet| place(facet).unwrap_or_default())
+            .collect()
+    }
+
+    /// All series of the figure, so that they look the same in every panel.
+    pub(super) fn series(&self) -> Vec<Series> {
+        let mut series = Vec::new();
+        for (others, _) in gather(&self.groups, |group| self.words(group, &self.others)) {
+            for arm in &self.arms {
+                series.push(Series {
+                    arm: arm.clone(),
+                    others: others.clone(),
+                });
+            }
+        }
+        series
+    }
+
+    /// What stands along the horizontal axis, over all panels, with its number if it has one.
+    pub(super) fn axis(&self) -> Vec<(String, Option<f64>)> {
+        let Some(x) = self.figure.x else {
+            return Vec::new();
+        };
+        let cells: Vec<&Cell> = self.first_cells().collect();
+        let number = |text: &str| x.number(cells.iter().find(|cell| x.of(cell) == text)?);
+        let mut axis: Vec<_> = (x.values(&cells).into_iter())
+            .map(|text| (text.clone(), number(&text)))
+            .collect();
+        axis.sort_by(|(_, one), (_, other)| {
+            let [one, other] = [one, other].map(|number| number.unwrap_or_default());
+            one.total_cmp(&other)
+        });
+        axis
+    }
+
+    /// Of the cells of a panel, those of a series at a place on the axis.
+    pub(super) fn at<'g>(
+        &self,
+        groups: &[&'g Group],
+        series: &Series,
+        x: &str,
+    ) -> Option<&'g Group> {
+        let is_at_x = |group| match self.figure.x.zip(self.first_cell(group)) {
+            Some((parameter, cell)) => parameter.of(cell) == x,
+            None => true,
+        };
+        let is_of_series = |group| self.words(group, &self.others) == series.others;
+        let mut groups = groups.iter().copied();
+        groups.find(|group| is_at_x(group) && is_of_series(group))
+    }
+
+    /// One for each percentile; a hole where there is none.
+    pub(super) fn points(&self, group: Option<&Group>, arm: &str) -> Vec<Option<Point>> {
+        let question = self.question(arm);
+        let numbers = group.and_then(|group| self.findings.numbers(group, &question).ok());
+        let numbers = numbers.unwrap_or_else(|| vec![None; self.percentiles.len()]);
+        numbers
+            .into_iter()
+            .map(|number| number.map(point))
+            .collect()
+    }
+
+    fn question(&self, arm: &str) -> Question {
+        Question {
+            measures: self.figure.measures.clone(),
+            cells: Filter::default(),
+            arm: arm.to_owned(),
+            metric: self.figure.metric,
+            percentiles: self.percentiles.to_vec(),
+            pool: self.figure.pool.clone(),
+            quantity: self.kind.quantity.clone(),
+        }
+    }
+
+    pub(super) fn y_title(&self) -> &'static str {
+        match self.kind.quantity {
+            Quantity::Increase => "increase, %",
+            _ => "ms",
+        }
+    }
+
+    /// Levels that readers know.
+    pub(super) fn marks(&self) -> Vec<Mark> {
+        let mark = |at, name: &str| Mark {
+            at,
+            name: name.to_owned(),
+        };
+        match (&self.kind.quantity, self.figure.metric) {
+            (Quantity::Increase, _) => vec![mark(2.0, "2 %")],
+            (_, Metric::Ttfb) => vec![
+                mark(800.0, "good TTFB: 800 ms"),
+                mark(1800.0, "poor: 1.8 s"),
+            ],
+            _ => Vec::new(),
+        }
+    }
+
+    /// What the largest panel reaches, for all panels, unless that would make others flat.
+    pub(super) fn reach(&self, panels: Vec<Vec<f64>>) -> Vec<f64> {
+        const FLAT: f64 = 4.0;
+        let most = |values: &Vec<f64>| values.iter().copied().map(f64::abs).fold(0.0, f64::max);
+        let mosts: Vec<f64> = panels.iter().map(most).filter(|most| *most > 0.0).collect();
+        let least = mosts.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = mosts.iter().copied().fold(0.0, f64::max);
+        if mosts.is_empty() || most / least > FLAT {
+            return Vec::new();
+        }
+        panels.concat()
+    }
+
+    /// An entry for each series.
+    pub(super) fn key(&self, series: &[Series], ink: impl Fn(usize) -> Ink) -> Vec<KeyEntry> {
+        let series = series.iter().enumerate();
+        let entries = series.map(|(index, one)| KeyEntry {
+            name: self.name(one),
+            ink: ink(index),
+        });
+        entries.collect()
+    }
+
+    pub(super) fn name(&self, series: &Series) -> String {
+        match (&*series.others, self.arms.len()) {
+            ("", _) => series.arm.clone(),
+            (others, 1) => others.to_owned(),
+            (others, _) => format!("{}, {others}", series.arm),
+        }
+    }
+
+    pub(super) fn chart(&self, panels: Vec<Panel>, key: Vec<KeyEntry>) -> Content {
+        Content::Chart(Chart {
+            title: self.title(),
+            panels,
+            key,
+        })
+    }
+
+    fn first_cells(&self) -> impl Iterator<Item = &'a Cell> {
+        let groups = self.groups.iter();
+        groups.filter_map(|group| self.first_cell(group))
+    }
+
+    fn first_cell(&self, group: &Group) -> Option<&'a Cell> {
+        self.findings.cell(*group.cells.first()?)
+    }
+
+    /// `RTT 35ms, loss 1%`
+    fn words(&self, group: &Group, parameters: &[Parameter]) -> String {
+        let Some(cell) = self.first_cell(group) else {
+            return String::new();
+        };
+        let words = parameters.iter().map(|parameter| parameter.told(cell));
+        words.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Whether cells that are alike in `by` are alike in a parameter. Nothing is told by nothing.
+fn is_told(parameter: Parameter, by: &[Parameter], cells: &[&Cell]) -> bool {
+    let values = |cell: &Cell| by.iter().map(|by| by.of(cell)).collect::<Vec<_>>();
+    !by.is_empty()
+        && cells.iter().all(|one| {
+            let mut alike = cells.iter().filter(|other| values(other) == values(one));
+            alike.all(|other| parameter.of(other) == parameter.of(one))
+        })
+}
+
+fn point(number: Estimate<f64>) -> Point {
+    Point {
+        value: number.value,
+        interval: Some((number.interval.low, number.interval.high)),
+    }
+}
+
+/// `50`, `8.75`
+pub(super) fn short(number: f64) -> String {
+    let text = format!("{number:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}

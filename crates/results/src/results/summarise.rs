@@ -1,0 +1,326 @@
+//! From rows to a summary.
+
+use std::borrow::Borrow;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::thread;
+
+use lastbyte_flights::{flights_needed, segments};
+use lastbyte_link::Bytes;
+use lastbyte_sizes::Message;
+
+use super::expected::linux_buffers_matter;
+use super::stats::{self, Level, Percentiles, Series};
+use super::summary::{
+    Absent, ArmSummary, CellSummary, MetricSummary, Role, ServerFlights, Summary, Typical,
+    WireSummary,
+};
+use super::{
+    DeliveryOutcome, Metric, Outcome, Percentile, Row, Sample, Wire, family, look, problems,
+};
+use crate::study::{Arm, Cell, Experiment, distinctions};
+
+impl Summary {
+    /// Summarises `samples` of `experiment`, in any order. Samples that are missing, as after an
+    /// interruption, are left out.
+    pub fn new(experiment: &Experiment, samples: &[Sample], percentiles: &[Percentile]) -> Summary {
+        let in_cell = |cell| -> Result<Vec<&Sample>, Infallible> {
+            Ok(samples
+                .iter()
+                .filter(|sample| sample.cell == cell)
+                .collect())
+        };
+        let Ok(summary) = Summary::by_cell(experiment, percentiles, in_cell);
+        summary
+    }
+
+    /// Summarises an experiment of which no more cells are in memory than there are processors:
+    /// `samples_of` gives the samples of a cell, by its index, one cell after the other.
+    ///
+    /// # Errors
+    ///
+    /// When `samples_of` has one.
+    pub fn by_cell<S: Borrow<Sample> + Send, E>(
+        experiment: &Experiment,
+        percentiles: &[Percentile],
+        mut samples_of: impl FnMut(usize) -> Result<Vec<S>, E>,
+    ) -> Result<Summary, E> {
+        let mut percentiles = percentiles.to_vec();
+        percentiles.sort_unstable();
+        percentiles.dedup();
+        let names = distinctions(&experiment.cells);
+        let mut cells = Vec::new();
+        let mut left = experiment.cells.iter().zip(names).enumerate().peekable();
+        // As many cells at once as there are processors.
+        let most = thread::available_parallelism().map_or(1, NonZero::get);
+        while left.peek().is_some() {
+            let mut batch = Vec::new();
+            for (index, (cell, name)) in left.by_ref().take(most) {
+                batch.push((cell, name, samples_of(index)?));
+            }
+            cells.extend(thread::scope(|scope| {
+                let running: Vec<_> = (batch.into_iter())
+                    .map(|(cell, name, samples)| {
+                        let percentiles = &percentiles;
+                        scope.spawn(move || {
+                            CellSummary::new(experiment, cell, name, &samples, percentiles)
+                        })
+                    })
+                    .collect();
+                // A panic there is one here.
+                let join = |cell: thread::ScopedJoinHandle<'_, _>| {
+                    cell.join().unwrap_or_else(|panic| resume_unwind(panic))
+                };
+                running.into_iter().map(join).collect::<Vec<CellSummary>>()
+            }));
+        }
+        let warnings = problems::find(experiment, &cells);
+        let mut summary = Summary {
+            experiment: experiment.clone(),
+            percentiles,
+            cells,
+            warnings,
+            critical: 0.0,
+            critical_change: 0.0,
+            since: None,
+        };
+        summary.critical = family::critical(summary.p_values().collect());
+        Ok(summary)
+    }
+}
+
+impl CellSummary {
+    fn new<S: Borrow<Sample>>(
+        experiment: &Experiment,
+        cell: &Cell,
+        name: String,
+        samples: &[S],
+        percentiles: &[Percentile],
+    ) -> CellSummary {
+        let of_arm = |arm| {
+            let mut samples = samples.iter().map(Borrow::borrow);
+            samples.find(|sample: &&Sample| sample.arm == arm)
+        };
+        let arms = experiment.arms.iter().enumerate();
+        let measured: Vec<_> = arms.map(|(index, arm)| (arm, of_arm(index))).collect();
+        summarise(cell, name, &measured, percentiles, experiment)
+    }
+}
+
+/// The samples of one cell, in the order of their arms, the first of which is the baseline.
+fn summarise(
+    cell: &Cell,
+    name: String,
+    measured: &[(&Arm, Option<&Sample>)],
+    percentiles: &[Percentile],
+    experiment: &Experiment,
+) -> CellSummary {
+    let level = Level::of(&experiment.connections);
+    let series = |metric: Metric, sample: Option<&Sample>| -> Series {
+        look::series(metric, sample.into_iter().flat_map(|sample| &sample.rows))
+    };
+    let uses_dns = experiment.arms.iter().any(|arm| arm.delivery.asks_dns());
+    let metrics: &[Metric] = match uses_dns {
+        true => &Metric::ALL,
+        false => &Metric::FROM_CONNECT,
+    };
+    // All at once, since drawing the resamples takes as long as ranking them.
+    let all: Vec<Series> = (metrics.iter())
+        .flat_map(|metric| measured.iter().map(|(_, sample)| series(*metric, *sample)))
+        .collect();
+    let known = stats::percentiles(&all, percentiles, experiment.seed);
+    let known = |metric: Metric| -> &[Percentiles] {
+        let place = metrics.iter().position(|known| *known == metric);
+        let mut chunks = known.chunks(measured.len().max(1));
+        place
+            .and_then(|place| chunks.nth(place))
+            .unwrap_or_default()
+    };
+    let arms = measured
+        .iter()
+        .enumerate()
+        .filter_map(|(index, (arm, sample))| {
+            let sample = (*sample)?;
+            let [connect, handshake, ttfb, ttlb, tls_handshake, dns_record] =
+                Metric::ALL.map(|metric| {
+                    let absent = absence(metric, cell, sample);
+                    MetricSummary::new(absent, known(metric), index, percentiles, level)
+                });
+            Some(ArmSummary {
+                label: arm.name.clone(),
+                role: if index == 0 {
+                    Role::Baseline
+                } else {
+                    Role::Compared
+                },
+                validity: sample.validity(arm),
+                connections: count(sample.rows.len()),
+                failures: failures(&sample.rows),
+                wire: WireSummary::of(&sample.rows, cell),
+                linux_buffers_matter: (sample.rows.iter())
+                    .find(|row| row.outcome == Outcome::Completed)
+                    .is_some_and(|row| linux_buffers_matter(&row.wire, cell, arm.record_size)),
+                chain_digest: sample.chain_digest.clone(),
+                engine: sample.engine.clone(),
+                connect,
+                handshake,
+                ttfb,
+                ttlb,
+                tls_handshake,
+                dns_record,
+                deliveries: deliveries(&sample.rows),
+            })
+        });
+    let told = look::told(cell).map(|metric| (metric, known(metric)));
+    let samples = measured.iter().filter_map(|(_, sample)| *sample);
+    CellSummary {
+        cell: cell.clone(),
+        name,
+        arms: arms.collect(),
+        look: look::judge(
+            &experiment.connections,
+            samples.map(|sample| sample.rows.len()).min().unwrap_or(0),
+            percentiles,
+            told,
+        ),
+    }
+}
+
+/// What became of records, in the order of [`DeliveryOutcome::ALL`].
+fn deliveries(rows: &[Row]) -> Vec<(DeliveryOutcome, u32)> {
+    let of = |outcome| {
+        let such = rows.iter().filter(|row| row.dns.outcome == Some(outcome));
+        (outcome, count(such.count()))
+    };
+    let all = DeliveryOutcome::ALL.map(of).into_iter();
+    all.filter(|(_, connections)| *connections > 0).collect()
+}
+
+/// Why percentiles of a sample are absent, if they are.
+fn absence(metric: Metric, cell: &Cell, sample: &Sample) -> Absent {
+    let late = sample.rows.iter().filter(|row| metric.of(row).is_none());
+    match metric {
+        Metric::Ttfb if cell.data == Bytes(0) => Absent::NoData,
+        _ => Absent::Failures {
+            failed: count(late.count()),
+            connections: count(sample.rows.len()),
+        },
+    }
+}
+
+impl MetricSummary {
+    /// Of the arm at `index` of those that are `known`, of which the first is the baseline.
+    fn new(
+        absent: Absent,
+        known: &[Percentiles],
+        index: usize,
+        percentiles: &[Percentile],
+        level: Level,
+    ) -> MetricSummary {
+        let mut summary = MetricSummary::default();
+        let (Some(own), Some(baseline)) = (known.get(index), known.first()) else {
+            return summary;
+        };
+        for percentile in percentiles.iter().copied() {
+            let time = own.estimate(percentile, level).ok_or(absent);
+            if index > 0 {
+                let increase = own
+                    .increase(baseline, percentile, level)
+                    .ok_or(Absent::NoBaseline);
+                summary.increases.insert(percentile, time.and(increase));
+                let p_value = own.p_value(baseline, percentile, level);
+                summary.p_values.insert(percentile, p_value);
+            }
+            summary.percentiles.insert(percentile, time);
+            let neighbours = own.neighbours(percentile).map(|pair| (percentile, pair));
+            summary.neighbours.extend(neighbours);
+        }
+        summary
+    }
+}
+
+/// A reason without the bytes that were missing, in which connections that failed for one cause differ.
+fn cause(reason: &str) -> String {
+    const MISSING: &str = " bytes before the end";
+    let mut cause = String::new();
+    let mut rest = reason;
+    while let Some((before, after)) = rest.split_once(MISSING) {
+        let text = before.trim_end_matches(|c: char| c.is_ascii_digit());
+        cause.push_str(text);
+        cause.push_str("some");
+        cause.push_str(MISSING);
+        rest = after;
+    }
+    cause + rest
+}
+
+/// Reasons with how many connections failed for them, the most frequent first.
+fn failures(rows: &[Row]) -> Vec<(String, u32)> {
+    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+    for row in rows {
+        let reason = match &row.outcome {
+            Outcome::Completed => continue,
+            Outcome::TimedOut => "timed out".to_owned(),
+            Outcome::Failed(reason) => cause(reason),
+        };
+        *counts.entry(reason).or_default() += 1;
+    }
+    let mut failures: Vec<_> = counts.into_iter().collect();
+    failures.sort_by_key(|(_, count)| Reverse(*count));
+    failures
+}
+
+impl WireSummary {
+    fn of(rows: &[Row], cell: &Cell) -> Option<WireSummary> {
+        let completed = || rows.iter().filter(|row| row.outcome == Outcome::Completed);
+        let first = completed().next()?.wire;
+        let typical =
+            |number: fn(&Wire) -> u32| Typical::of(completed().map(|row| number(&row.wire)));
+        let server_wire_bytes = typical(|wire| wire.server_flight_wire_bytes)?;
+        let mss = Typical::of(completed().filter_map(|row| Some(row.server_tcp?.mss)));
+        Some(WireSummary {
+            messages: Message::all()
+                .map(|message| Typical::of(completed().map(|row| row.wire.bytes(message))))
+                .collect::<Option<Vec<_>>>()?
+                .try_into()
+                .ok()?,
+            client_hello_segments: typical(|wire| wire.client_hello_segments)?,
+            certificates: typical(|wire| wire.certificates)?,
+            ticket_wire_bytes: typical(|wire| wire.ticket_wire_bytes)?,
+            server_wire_bytes,
+            server_flights: mss.map(|mss| {
+                let (bytes, mss) = (server_wire_bytes.median as usize, mss.median as usize);
+                ServerFlights {
+                    segments: segments(bytes, mss),
+                    flights: flights_needed(bytes, mss, cell.initcwnd),
+                }
+            }),
+            group: first.group,
+            cipher_suite: first.cipher_suite,
+            signature: first.signature,
+            client_signature: first.client_signature,
+            resumption: first.resumption,
+            early_data: first.early_data,
+        })
+    }
+}
+
+impl Typical {
+    /// `None` of nothing. Of an even number of numbers, the median is the lower one.
+    fn of(numbers: impl IntoIterator<Item = u32>) -> Option<Typical> {
+        let mut numbers: Vec<u32> = numbers.into_iter().collect();
+        numbers.sort_unstable();
+        Some(Typical {
+            median: *numbers.get(numbers.len().checked_sub(1)? / 2)?,
+            least: *numbers.first()?,
+            most: *numbers.last()?,
+        })
+    }
+}
+
+fn count(connections: usize) -> u32 {
+    u32::try_from(connections).unwrap_or(u32::MAX)
+}
