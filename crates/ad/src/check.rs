@@ -53,12 +53,12 @@ pub enum Problem {
     #[error("the record can't be used: {0}")]
     Invalid(String),
     /// The server does not leave out what the record holds.
-    #[error("record and server are not in step: {reason}: {mend}")]
+    #[error("record and server are not in step: {reason}: {hint}")]
     OutOfStep {
         /// What the server does instead.
         reason: String,
         /// What to do.
-        mend: &'static str,
+        hint: &'static str,
     },
     /// A certificate expires, or has expired.
     #[error("the certificate of {subject} expires in {} days: renew it", left.as_secs() / 86_400)]
@@ -105,11 +105,11 @@ pub async fn check(
         Outcome::Invalid | Outcome::Unsupported => Some(Problem::Invalid(words)),
         Outcome::Mismatch => Some(Problem::OutOfStep {
             reason: words,
-            mend: "publish its chain",
+            hint: "publish its chain",
         }),
         Outcome::RefusedByServer => Some(Problem::OutOfStep {
             reason: words,
-            mend: "run `lastbyte ad serve` there, with the same --extension",
+            hint: "run `lastbyte ad serve` there, with the same --extension",
         }),
     });
     let delivered = offer.as_ref().ok();

@@ -42,19 +42,19 @@ pub struct Url {
 
 /// Why a text is no such URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{url}\" is no URL that can be fetched: {mend}")]
+#[error("\"{url}\" is no URL that can be fetched: {hint}")]
 pub struct UrlError {
     url: String,
-    mend: &'static str,
+    hint: &'static str,
 }
 
 impl FromStr for Url {
     type Err = UrlError;
 
     fn from_str(url: &str) -> Result<Url, UrlError> {
-        let wrong = |mend| UrlError {
+        let wrong = |hint| UrlError {
             url: url.to_owned(),
-            mend,
+            hint,
         };
         if !url.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(wrong("write its special characters as %XX"));
@@ -113,7 +113,7 @@ pub enum HttpError {
     /// Its head is not HTTP/1.1, or larger than we take.
     #[error("the response is no HTTP/1.1 that can be read: {0}")]
     Head(String),
-    /// Its length can't be told.
+    /// Its length can't be known.
     #[error("the length of the response can't be told: {0}")]
     Framing(String),
     /// It ends too early.
@@ -183,7 +183,7 @@ pub(crate) async fn get<S: AsyncRead + AsyncWrite + Unpin>(
     let mut http = http1::Builder::new();
     http.max_buf_size(MAX_HEAD).max_headers(MAX_FIELDS);
     let (sender, connection) = http.handshake(stream).await?;
-    // What ends the connection too early is told to the exchange.
+    // What ends the connection too early is for the exchange to say.
     let carry = async {
         let _ = connection.await;
         future::pending().await

@@ -1,6 +1,6 @@
 //! DNS servers of the distribution for tests, each a process on a loopback address of its own.
 //!
-//! Whatever is missing fails the test that needs it, with the mend.
+//! Whatever is missing fails the test that needs it, with the hint.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "this is a part of tests")]
 
 use std::fs::{self, File};

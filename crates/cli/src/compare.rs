@@ -204,7 +204,7 @@ impl Compare {
 
     fn check_thresholds(&self, arms: &[Arm]) -> Result<(), Failure> {
         for threshold in &self.fail_if {
-            let mend = match threshold.bound {
+            let hint = match threshold.bound {
                 Bound::Increase(_) if arms.len() == 1 => {
                     "is an increase over the baseline: name an arm with --against"
                 }
@@ -213,7 +213,7 @@ impl Compare {
                 }
                 _ => continue,
             };
-            return Err(Failure::Usage(format!("threshold \"{threshold}\" {mend}")));
+            return Err(Failure::Usage(format!("threshold \"{threshold}\" {hint}")));
         }
         if self.junit.is_some() && self.fail_if.is_empty() && !self.strict {
             return Err(Failure::Usage(

@@ -15,7 +15,7 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Before anything is measured, so that a place that can't be written is told at once.
+    /// Before anything is measured, so that a place that can't be written is reported at once.
     pub(super) fn new(path: &'a Path) -> Result<Self, Failure> {
         let folder = match path.parent() {
             Some(folder) if folder != Path::new("") => folder,

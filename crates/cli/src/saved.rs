@@ -72,8 +72,8 @@ impl SavedName {
         match &*known() {
             [] => format!("nothing is saved as {name:?}: save results with --save {name}"),
             known => {
-                let mend = nearest(name, known.iter().map(String::as_str));
-                format!("nothing is saved as {name:?}: {mend}")
+                let hint = nearest(name, known.iter().map(String::as_str));
+                format!("nothing is saved as {name:?}: {hint}")
             }
         }
     }

@@ -11,7 +11,7 @@ use super::{Failure, print};
 
 #[derive(Debug, Args)]
 pub(super) struct Stacks {
-    /// How it is told: text, or markdown as in the manual
+    /// How it is reported: text, or markdown as in the manual
     #[arg(long, value_name = "NAME", default_value = "text")]
     format: Format,
 }

@@ -6,12 +6,12 @@
 //!
 //! 1. [`Study::parse`] reads what is to be measured: [arms](study::Arm), which are TLS configurations, and
 //!    [cells](study::Cell), which are all that is outside of TLS. `compare` makes the same of its options.
-//! 2. A cell is [parameters](study::Parameter): each is told in one place, as a key, an option, a caption and a
+//! 2. A cell is [parameters](study::Parameter): each is in one place, as a key, an option, a caption and a
 //!    column. Lists of them make grids.
 //! 3. [`Study::blocks`] cuts the work into blocks of consecutive connections. A [`Runner`] gives them to an
 //!    [`Engine`], as many at once as there are cores, and keeps each where it is done.
 //! 4. [`PreparedArm`] has the chains made and a [`Stack`] of both sides; it tries a handshake in memory, so that
-//!    what can't be is told before anything is measured.
+//!    what can't be is reported before anything is measured.
 //! 5. The live engine ([`LiveBlocks`]) makes namespaces, and a thread that emulates the link of each connection;
 //!    the virtual one ([`VirtualEngine`]) starts a [kernel] of its own, whose clock skips all waiting.
 //! 6. Both ends take turns: the stack makes bytes, the socket takes them, [`Pipe`] or netem says when each packet
@@ -21,7 +21,7 @@
 //! 8. All of that is a [`Row`]: times, messages, TCP's own numbers, how late the engine was. [`COLUMNS`] writes it
 //!    as CSV and Parquet.
 //! 9. [`Sample::validity`](results::Sample::validity) holds each row against its arm: its group, its signatures,
-//!    the bytes of its chain. What is not as asked is told, and no number comes of it.
+//!    the bytes of its chain. What is not as asked is reported, and no number comes of it.
 //! 10. Rows of a block are a [`Part`] in a [`Folder`], sealed; [`Dataset`] reads them back.
 //! 11. [`Summary`] makes percentiles and intervals of them, [`expected`] says what arithmetic without loss would
 //!     have, and [`validate()`] compares any two of these.

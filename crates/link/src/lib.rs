@@ -1,7 +1,7 @@
 //! An emulated network link as pure state.
 //!
 //! A [`Pipe`] is one direction of one connection's private [`Link`]. It is
-//! told when a packet comes and answers what becomes of it, as Linux's
+//! reported when a packet comes and answers what becomes of it, as Linux's
 //! `sch_netem` would: delay, [jitter](Distribution), [loss](Loss), rate and queue. It
 //! reads no clock and owns no socket, so the same code serves in real time, in
 //! virtual time and in arithmetic.

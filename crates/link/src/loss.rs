@@ -134,7 +134,7 @@ impl FromStr for Loss {
         let misshapen = || UnitError::OutOfRange {
             quantity: "loss",
             text: text.into(),
-            mend: format!(
+            hint: format!(
                 "has another form: write {MODEL}:P[/R[/1-H[/1-K]]], such as \"{MODEL}:1%/10%\""
             ),
         };

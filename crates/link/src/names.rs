@@ -22,14 +22,14 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Stri
 
 /// The text is no name of such a thing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown {kind} {text:?}: {mend}")]
+#[error("unknown {kind} {text:?}: {hint}")]
 pub struct UnknownName {
     /// What it should name.
     pub kind: &'static str,
     /// What was found.
     pub text: String,
     /// The nearest known name, or all of them.
-    pub mend: String,
+    pub hint: String,
 }
 
 impl UnknownName {
@@ -42,7 +42,7 @@ impl UnknownName {
         UnknownName {
             kind,
             text: text.to_owned(),
-            mend: nearest(text, known),
+            hint: nearest(text, known),
         }
     }
 }
@@ -65,7 +65,7 @@ impl UnknownName {
 macro_rules! named {
     ($type:ident, { $($variant:ident => $name:literal),+ $(,)? }) => {
         impl $type {
-            /// All that there are, in the order in which they are told.
+            /// All that there are, in the order in which they are reported.
             pub const ALL: [$type; [$($name),+].len()] = [$($type::$variant),+];
 
             /// The name, on the command line and in files too where it is read.

@@ -62,37 +62,37 @@ pub enum UnitError {
         example: &'static str,
     },
     /// The number stands alone.
-    #[error("missing unit in {quantity} {text:?}: did you mean {mend:?}?")]
+    #[error("missing unit in {quantity} {text:?}: did you mean {hint:?}?")]
     MissingUnit {
         /// What was asked for.
         quantity: &'static str,
         /// What was found.
         text: String,
         /// The same with a unit.
-        mend: String,
+        hint: String,
     },
     /// The unit is none of those known.
-    #[error("unknown unit {unit:?} in {text:?}: {mend}")]
+    #[error("unknown unit {unit:?} in {text:?}: {hint}")]
     UnknownUnit {
         /// The unit.
         unit: String,
         /// All that was found.
         text: String,
         /// The nearest known unit, or all of them.
-        mend: String,
+        hint: String,
     },
     /// The name is none of those known.
     #[error(transparent)]
     UnknownName(#[from] UnknownName),
     /// It is too small, too large or too fine.
-    #[error("{quantity} {text:?} {mend}")]
+    #[error("{quantity} {text:?} {hint}")]
     OutOfRange {
         /// What was asked for.
         quantity: &'static str,
         /// What was found.
         text: String,
         /// What is allowed.
-        mend: String,
+        hint: String,
     },
 }
 
@@ -178,7 +178,7 @@ impl FromStr for Rate {
         Rate::from_bits_per_second(RATE.parse(text)?).ok_or_else(|| UnitError::OutOfRange {
             quantity: RATE.name,
             text: text.into(),
-            mend: "is zero: leave it out for a link without limit".into(),
+            hint: "is zero: leave it out for a link without limit".into(),
         })
     }
 }
@@ -407,7 +407,7 @@ impl Quantity {
             return Err(UnitError::MissingUnit {
                 quantity: self.name,
                 text: text.into(),
-                mend: format!("{number}{unit}"),
+                hint: format!("{number}{unit}"),
             });
         }
         let matches = |name: &str| match self.case {
@@ -421,15 +421,15 @@ impl Quantity {
             .ok_or_else(|| UnitError::UnknownUnit {
                 unit: unit.into(),
                 text: text.into(),
-                mend: nearest(unit, self.units.iter().map(|(name, _)| *name)),
+                hint: nearest(unit, self.units.iter().map(|(name, _)| *name)),
             })
     }
 
-    fn out_of_range(&self, text: &str, mend: &str) -> UnitError {
+    fn out_of_range(&self, text: &str, hint: &str) -> UnitError {
         UnitError::OutOfRange {
             quantity: self.name,
             text: text.into(),
-            mend: mend.into(),
+            hint: hint.into(),
         }
     }
 }

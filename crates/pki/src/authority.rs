@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use lastbyte_sizes::profile::{
     self, Contents, KeyIdentifier, Kind, Padding, SERIAL_BYTES, Validity,
 };
-use lastbyte_sizes::{ChainSpec, KeyAlgorithm, Role};
+use lastbyte_sizes::{ChainRole, ChainSpec, KeyAlgorithm};
 use openssl::error::ErrorStack;
 use openssl::pkey::{PKey, PKeyRef, Private};
 use openssl::rand::rand_bytes;
@@ -27,7 +27,7 @@ pub(crate) const END_ENTITY_LIFE: Duration = DAY.saturating_mul(90);
 pub(crate) struct Authority {
     /// The algorithm of `key`.
     pub(crate) algorithm: KeyAlgorithm,
-    pub(crate) role: Role,
+    pub(crate) role: ChainRole,
     /// The one that issues end-entity certificates first.
     pub(crate) intermediates: Vec<X509>,
     pub(crate) root: X509,

@@ -39,7 +39,7 @@ pub use error::{PemProblem, PkiError};
 pub use explain::{Explanation, explain};
 pub use keys::key_algorithm;
 pub use lastbyte_sizes::{
-    AlgorithmSizes, ChainError, ChainSpec, KeyAlgorithm, PaddedCertificate, PemFiles, Role,
+    AlgorithmSizes, ChainError, ChainRole, ChainSpec, KeyAlgorithm, PaddedCertificate, PemFiles,
     RootDelivery, SlhDsa, UnknownAlgorithm, sizes,
 };
 pub use pem::{load_client_pem, load_pem};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use lastbyte_sizes::der::SEQUENCE;
-use lastbyte_sizes::{PemFiles, Role};
+use lastbyte_sizes::{ChainRole, PemFiles};
 use openssl::asn1::Asn1Time;
 use openssl::nid::Nid;
 use openssl::pkey::{PKey, Private};
@@ -22,9 +22,9 @@ use crate::verify::{Purpose, is_self_signed, verify};
 ///
 /// # Errors
 ///
-/// [`PkiError::Pem`] names the file, what is wrong with it and the mend.
+/// [`PkiError::Pem`] names the file, what is wrong with it and the hint.
 pub fn load_pem(files: &PemFiles) -> Result<Chain, PkiError> {
-    load(files, Role::Server)
+    load(files, ChainRole::Server)
 }
 
 /// Reads a user's own chain for a client in mutual TLS and checks that a server would take it. It
@@ -34,10 +34,10 @@ pub fn load_pem(files: &PemFiles) -> Result<Chain, PkiError> {
 ///
 /// As [`load_pem`].
 pub fn load_client_pem(files: &PemFiles) -> Result<Chain, PkiError> {
-    load(files, Role::Client)
+    load(files, ChainRole::Client)
 }
 
-fn load(files: &PemFiles, role: Role) -> Result<Chain, PkiError> {
+fn load(files: &PemFiles, role: ChainRole) -> Result<Chain, PkiError> {
     lastbyte_providers::install()?;
     let at_chain = |problem| PkiError::pem(&files.chain, problem);
     let (end_entity, mut issuers) = read_certificates(&files.chain)?;
@@ -71,7 +71,7 @@ fn load(files: &PemFiles, role: Role) -> Result<Chain, PkiError> {
     };
 
     let server_name = match (role, server_name(&end_entity)) {
-        (Role::Server, None) => return Err(at_chain(PemProblem::NoName)),
+        (ChainRole::Server, None) => return Err(at_chain(PemProblem::NoName)),
         (_, name) => name.unwrap_or_default(),
     };
     let purpose = Purpose::of(role, &server_name);

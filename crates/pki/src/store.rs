@@ -10,7 +10,7 @@ use std::slice;
 use std::time::{Duration, SystemTime};
 
 use lastbyte_sizes::profile::{self, Padding};
-use lastbyte_sizes::{ChainSpec, KeyAlgorithm, PaddedCertificate, Role, RootDelivery};
+use lastbyte_sizes::{ChainRole, ChainSpec, KeyAlgorithm, PaddedCertificate, RootDelivery};
 use openssl::error::ErrorStack;
 use openssl::pkey::{PKey, Private};
 use openssl::x509::{X509, X509Ref};
@@ -161,8 +161,8 @@ impl Store {
             root => format!("+{root}"),
         };
         let role = match spec.role {
-            Role::Server => "",
-            Role::Client => "_role=client",
+            ChainRole::Server => "",
+            ChainRole::Client => "_role=client",
         };
         // What is padded is another certificate, and of a CA of its own.
         let padded = match &padding.extension {

@@ -5,7 +5,7 @@
 use std::time::{Duration, SystemTime};
 
 use lastbyte_sizes::profile::{CLIENT_NAME, Kind, Padding, SERVER_NAME};
-use lastbyte_sizes::{ChainSpec, KeyAlgorithm, Role};
+use lastbyte_sizes::{ChainRole, ChainSpec, KeyAlgorithm};
 
 use crate::authority::{Authority, END_ENTITY_LIFE, Subject};
 use crate::chain::Chain;
@@ -63,7 +63,7 @@ pub fn untrusted() -> Result<Chain, PkiError> {
 pub fn expired_client() -> Result<Chain, PkiError> {
     let then = SystemTime::now() - END_ENTITY_LIFE - TEN_DAYS;
     issue(
-        &authority_for(Role::Client)?,
+        &authority_for(ChainRole::Client)?,
         CLIENT_NAME,
         CLIENT_NAME,
         then,
@@ -73,8 +73,8 @@ pub fn expired_client() -> Result<Chain, PkiError> {
 /// A client's chain that leads to another root than [`Chain::root`].
 pub fn untrusted_client() -> Result<Chain, PkiError> {
     let mixed = Authority {
-        root: authority_for(Role::Client)?.root,
-        ..authority_for(Role::Client)?
+        root: authority_for(ChainRole::Client)?.root,
+        ..authority_for(ChainRole::Client)?
     };
     issue(&mixed, CLIENT_NAME, CLIENT_NAME, SystemTime::now())
 }
@@ -90,10 +90,10 @@ pub(crate) fn issued_at(then: SystemTime) -> Result<Chain, PkiError> {
 }
 
 fn authority() -> Result<Authority, PkiError> {
-    authority_for(Role::Server)
+    authority_for(ChainRole::Server)
 }
 
-fn authority_for(role: Role) -> Result<Authority, PkiError> {
+fn authority_for(role: ChainRole) -> Result<Authority, PkiError> {
     let spec = ChainSpec {
         role,
         ..ChainSpec::new(ALGORITHM)

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use lastbyte_sizes::Role;
+use lastbyte_sizes::ChainRole;
 use openssl::asn1::Asn1Time;
 use openssl::error::ErrorStack;
 use openssl::stack::Stack;
@@ -30,10 +30,10 @@ pub(crate) enum Purpose<'a> {
 
 impl Purpose<'_> {
     /// What a chain of this role is to prove.
-    pub(crate) fn of(role: Role, server_name: &str) -> Purpose<'_> {
+    pub(crate) fn of(role: ChainRole, server_name: &str) -> Purpose<'_> {
         match role {
-            Role::Server => Purpose::Server(server_name),
-            Role::Client => Purpose::Client,
+            ChainRole::Server => Purpose::Server(server_name),
+            ChainRole::Client => Purpose::Client,
         }
     }
 }

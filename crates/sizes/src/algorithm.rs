@@ -261,17 +261,17 @@ impl FromStr for KeyAlgorithm {
 
 /// The error of [`KeyAlgorithm::from_str`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("unknown key algorithm {name:?}: {mend}")]
+#[error("unknown key algorithm {name:?}: {hint}")]
 pub struct UnknownAlgorithm {
     name: String,
-    mend: String,
+    hint: String,
 }
 
 impl UnknownAlgorithm {
     fn new(name: &str) -> UnknownAlgorithm {
         const ALIKE: f64 = 0.6;
         let lower = name.to_ascii_lowercase();
-        let mend = KeyAlgorithm::ALL
+        let hint = KeyAlgorithm::ALL
             .into_iter()
             .map(|algorithm| {
                 let likeness = strsim::normalized_damerau_levenshtein(&lower, algorithm.name());
@@ -286,7 +286,7 @@ impl UnknownAlgorithm {
             });
         UnknownAlgorithm {
             name: name.to_owned(),
-            mend,
+            hint,
         }
     }
 }

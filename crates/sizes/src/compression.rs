@@ -68,10 +68,10 @@ impl FromStr for CertificateCompression {
 
 /// The text is not the IANA name of a [`CertificateCompression`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown certificate compression {text:?}: {mend}")]
+#[error("unknown certificate compression {text:?}: {hint}")]
 pub struct UnknownCompression {
     text: String,
-    mend: String,
+    hint: String,
 }
 
 impl UnknownCompression {
@@ -95,7 +95,7 @@ impl UnknownCompression {
         let all = || CertificateCompression::ALL.map(CertificateCompression::name);
         UnknownCompression {
             text: text.to_owned(),
-            mend: match nearest {
+            hint: match nearest {
                 Some(nearest) => format!("did you mean \"{nearest}\"?"),
                 None => format!("use one of {}", all().join(", ")),
             },

@@ -119,10 +119,10 @@ impl FromStr for Group {
 
 /// The text is not the IANA name of a [`Group`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown group {text:?}: {mend}")]
+#[error("unknown group {text:?}: {hint}")]
 pub struct UnknownGroup {
     text: String,
-    mend: String,
+    hint: String,
 }
 
 impl UnknownGroup {
@@ -136,7 +136,7 @@ impl UnknownGroup {
                 .map(|name| strsim::normalized_damerau_levenshtein(&plain, name))
                 .fold(0.0, f64::max)
         };
-        let mend = Group::ALL
+        let hint = Group::ALL
             .into_iter()
             .map(|group| (likeness(group), group))
             .filter(|(likeness, _)| *likeness >= ALIKE)
@@ -145,7 +145,7 @@ impl UnknownGroup {
             .unwrap_or_else(|| format!("use one of {}", Group::ALL.map(Group::name).join(", ")));
         UnknownGroup {
             text: text.to_owned(),
-            mend,
+            hint,
         }
     }
 }

@@ -8,7 +8,7 @@
 //! - [`ChainSpec`]: what a chain of certificates is to be; [`sizes`] says how large each is. [`profile`] writes
 //!   certificates, and so decides on their sizes; whoever has keys fills them in.
 //! - [`framing`]: what records, messages and their parts take around what they carry (RFC 8446).
-//! - [`Message`]: the handshake's messages whose sizes are told.
+//! - [`Message`]: the handshake's messages whose sizes are reported.
 //! - [`StackName`], [`Resumption`], [`Part`], [`Outcome`]: what else a configuration or a result may say.
 //!
 //! ```
@@ -45,7 +45,7 @@ pub use config::{Resumption, StackName, UnknownStack};
 pub use delivery::{Outcome, Part, UnknownPart};
 pub use group::{Group, UnknownGroup};
 pub use message::{Message, MessageSizes, MessageType};
-pub use role::Role;
+pub use role::ChainRole;
 pub use signature::{FN_DSA, SLH_DSA, TlsSignature, signatures};
 pub use size::{AlgorithmSizes, message_bytes, padding, sizes};
 pub use spec::{ChainError, ChainSpec, PaddedCertificate, PemFiles, RootDelivery};

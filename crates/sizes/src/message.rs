@@ -1,4 +1,4 @@
-//! The handshake messages whose sizes are told.
+//! The handshake messages whose sizes are reported.
 
 use lastbyte_link::Side;
 
@@ -101,7 +101,7 @@ impl Message {
     /// How many there are.
     pub const COUNT: usize = Message::ClientCertificateVerify as usize + 1;
 
-    /// All that there are, in the order in which they are told.
+    /// All that there are, in the order in which they are reported.
     pub fn all() -> impl Iterator<Item = Message> + Clone {
         SPECS.iter().map(|spec| spec.message)
     }

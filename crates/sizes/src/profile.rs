@@ -8,7 +8,7 @@ use jiff::tz::Offset;
 
 use crate::algorithm::KeyAlgorithm;
 use crate::der::{self, Oid, element, sequence};
-use crate::role::Role;
+use crate::role::ChainRole;
 
 /// Changes when certificates of one specification would look different, so that
 /// kept ones are made anew.
@@ -20,12 +20,12 @@ pub const SERVER_NAME: &str = "server.example";
 /// Client certificates are for this name.
 pub const CLIENT_NAME: &str = "client.example";
 
-impl Role {
+impl ChainRole {
     /// Whom the end-entity certificate is for.
     pub fn name(self) -> &'static str {
         match self {
-            Role::Server => SERVER_NAME,
-            Role::Client => CLIENT_NAME,
+            ChainRole::Server => SERVER_NAME,
+            ChainRole::Client => CLIENT_NAME,
         }
     }
 }
@@ -81,7 +81,7 @@ pub struct Contents<'a> {
     /// The issuer's algorithm, with which it is signed.
     pub signature: KeyAlgorithm,
     /// Whom its chain is for.
-    pub role: Role,
+    pub role: ChainRole,
     /// Its place in the chain.
     pub kind: Kind<'a>,
     /// What the padding extension holds, if there is one.
@@ -163,8 +163,8 @@ impl Contents<'_> {
         let usage = |bits| critical(KEY_USAGE, &der::named_bits(bits));
         let is_ca = element(der::BOOLEAN, &[0xff]);
         let purpose = match self.role {
-            Role::Server => SERVER_AUTH,
-            Role::Client => CLIENT_AUTH,
+            ChainRole::Server => SERVER_AUTH,
+            ChainRole::Client => CLIENT_AUTH,
         };
         let purpose = || extension(EXTENDED_KEY_USAGE, &sequence(&[&purpose.to_der()]));
         let subject_key = extension(
@@ -220,8 +220,8 @@ impl Contents<'_> {
                 let dns_name = |name: &str| element(der::implicit(2), name.as_bytes());
                 let names = sequence(&[&dns_name(name), &dns_name(&format!("www.{name}"))]);
                 let names = match self.role {
-                    Role::Server => extension(SUBJECT_ALT_NAME, &names),
-                    Role::Client => Vec::new(),
+                    ChainRole::Server => extension(SUBJECT_ALT_NAME, &names),
+                    ChainRole::Client => Vec::new(),
                 };
                 let ocsp = sequence(&[&OCSP.to_der(), &url("http://ocsp.lastbyte.example")]);
                 vec![

@@ -2,7 +2,7 @@
 
 /// Whom a chain is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Role {
+pub enum ChainRole {
     /// A TLS server.
     #[default]
     Server,

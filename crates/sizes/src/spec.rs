@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::algorithm::KeyAlgorithm;
 use crate::framing;
-use crate::role::Role;
+use crate::role::ChainRole;
 
 /// Whether the server sends the root as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -37,7 +37,7 @@ pub enum PaddedCertificate {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ChainSpec {
     /// Whom it is for.
-    pub role: Role,
+    pub role: ChainRole,
     /// The end-entity's key.
     pub leaf: KeyAlgorithm,
     /// The keys of the intermediates.
@@ -74,7 +74,7 @@ impl ChainSpec {
     /// A server's chain of one algorithm with one intermediate, unpadded, its root not sent.
     pub fn new(algorithm: KeyAlgorithm) -> ChainSpec {
         ChainSpec {
-            role: Role::Server,
+            role: ChainRole::Server,
             leaf: algorithm,
             ca: algorithm,
             root_key: algorithm,
@@ -137,7 +137,7 @@ impl fmt::Display for ChainSpec {
         if self.sct_algorithm != KeyAlgorithm::EcdsaP256 {
             write!(f, "/sct_algorithm={}", self.sct_algorithm)?;
         }
-        if self.role == Role::Client {
+        if self.role == ChainRole::Client {
             write!(f, "/role=client")?;
         }
         Ok(())

@@ -140,7 +140,7 @@ impl Ask {
         Ok(())
     }
 
-    /// That `stack`, which takes Certificate messages of up to `limit` bytes and can't be told
+    /// That `stack`, which takes Certificate messages of up to `limit` bytes and can't be known
     /// otherwise, is asked for nothing else.
     pub(crate) fn check_certificate_list(
         &self,

@@ -28,7 +28,7 @@ pub struct TlsConfig<'a> {
     /// How the client gets the server's chain.
     pub delivery: Delivery,
     /// Bytes of the largest Certificate message that either side takes. Without it, the most that
-    /// the implementation can be told to take.
+    /// the implementation can be known to take.
     pub max_certificate_list: Option<usize>,
 }
 

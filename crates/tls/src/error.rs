@@ -16,14 +16,14 @@ pub enum TlsError {
         reason: String,
     },
     /// An implementation can't do what is asked of it.
-    #[error("{stack} can't {what}: {mend}")]
+    #[error("{stack} can't {what}: {hint}")]
     Unsupported {
         /// The stack's name.
         stack: &'static str,
         /// What it can't do.
         what: String,
         /// What to do instead.
-        mend: String,
+        hint: String,
     },
     /// The peer ended the connection with an alert.
     #[error("the peer refused: {0}")]
@@ -79,11 +79,11 @@ impl fmt::Display for Alert {
 pub(crate) fn cannot(
     stack: StackName,
     what: impl Into<String>,
-    mend: impl Into<String>,
+    hint: impl Into<String>,
 ) -> TlsError {
     TlsError::Unsupported {
         stack: stack.name(),
         what: what.into(),
-        mend: mend.into(),
+        hint: hint.into(),
     }
 }

@@ -71,7 +71,7 @@ impl Observer {
     }
 }
 
-/// What can be told of a handshake. A field is `None` where its message did not
+/// What can be known of a handshake. A field is `None` where its message did not
 /// come, or could not be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Observation {

@@ -127,14 +127,14 @@ fn find_group(group: Group) -> Option<&'static dyn SupportedKxGroup> {
 
 fn provider(groups: &[Group]) -> Result<Arc<CryptoProvider>, TlsError> {
     let found = groups.iter().map(|&group| {
-        let mend = || {
+        let hint = || {
             cannot(
                 STACK,
                 format!("use {group}"),
                 "choose another group or stack",
             )
         };
-        find_group(group).ok_or_else(mend)
+        find_group(group).ok_or_else(hint)
     });
     Ok(Arc::new(CryptoProvider {
         kx_groups: found.collect::<Result<_, _>>()?,

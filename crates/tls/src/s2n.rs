@@ -74,8 +74,8 @@ fn check(ask: &Ask) -> Result<(), TlsError> {
     ask.check_delivery(STACK)?;
     ask.check_compressions(STACK, "it has no compress_certificate extension")?;
     if ask.resumption == Resumption::EarlyData {
-        let mend = "its Rust interface has none; choose another stack";
-        return Err(cannot(STACK, "use early data", mend));
+        let hint = "its Rust interface has none; choose another stack";
+        return Err(cannot(STACK, "use early data", hint));
     }
     if ask.tickets > MAX_TICKETS && ask.side == Side::Server {
         return Err(cannot(STACK, "send more than one ticket", "ask for one"));

@@ -50,8 +50,8 @@ pub fn version(stack: StackName) -> Option<String> {
 /// [`TlsError::Unsupported`] when it is not built in.
 pub(crate) fn implementation(stack: StackName) -> Result<&'static dyn Implementation, TlsError> {
     built_in(stack).ok_or_else(|| {
-        let mend = format!("build lastbyte with --features {stack}");
-        cannot(stack, "be used: it is not built in", mend)
+        let hint = format!("build lastbyte with --features {stack}");
+        cannot(stack, "be used: it is not built in", hint)
     })
 }
 

@@ -489,12 +489,12 @@ fn without_a_common_algorithm_certificates_are_sent_as_they_are() {
                 client: client.clone(),
             };
             let stack = match stack(&compressing(config, compressions)) {
-                Err(TlsError::Unsupported { what, mend, .. }) => {
+                Err(TlsError::Unsupported { what, hint, .. }) => {
                     assert!(
                         !can && what.starts_with("compress certificates: "),
                         "{what}"
                     );
-                    assert_eq!(mend, "use stack=rustls");
+                    assert_eq!(hint, "use stack=rustls");
                     continue;
                 }
                 stack => stack.unwrap(),

@@ -60,7 +60,7 @@ pub enum UpdateError {
         name: Name,
     },
     /// The server refuses.
-    #[error("{server} refuses the update of {zone}: {rcode}{mend}")]
+    #[error("{server} refuses the update of {zone}: {rcode}{hint}")]
     Refused {
         /// The server.
         server: SocketAddr,
@@ -69,7 +69,7 @@ pub enum UpdateError {
         /// Its words.
         rcode: Rcode,
         /// What to do.
-        mend: &'static str,
+        hint: &'static str,
     },
     /// The answer is not signed as it should be.
     #[error("{server}: the answer to the update is not authentic: {reason}")]
@@ -158,7 +158,7 @@ pub async fn update(
             server,
             zone: zone.clone(),
             rcode,
-            mend: mend(rcode),
+            hint: hint(rcode),
         }),
     }
 }
@@ -201,7 +201,7 @@ async fn exchange(server: SocketAddr, request: &[u8]) -> io::Result<Vec<u8>> {
     Ok(answer)
 }
 
-fn mend(rcode: Rcode) -> &'static str {
+fn hint(rcode: Rcode) -> &'static str {
     match rcode {
         Rcode::REFUSED => ": allow the key in the zone's update policy",
         Rcode::NOTAUTH => {

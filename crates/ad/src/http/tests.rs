@@ -29,7 +29,7 @@ fn urls_are_read() {
             (host, port, path)
         );
     }
-    for (text, mend) in [
+    for (text, hint) in [
         ("http://example.org", "begin it with https://"),
         ("https://", "name a host"),
         ("https://user@example.org/", "without a user"),
@@ -40,7 +40,7 @@ fn urls_are_read() {
         ("https://example.org/\r\nHost: x", "as %XX"),
     ] {
         let error = text.parse::<Url>().unwrap_err().to_string();
-        assert!(error.contains(mend), "{error}");
+        assert!(error.contains(hint), "{error}");
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Publish {
     #[arg(long, value_name = "FILE", required = true)]
     chain: Vec<PathBuf>,
     /// The lowest certificate to publish: root, intermediate or end-entity [default: as much as
-    /// brings the server's first flight within its initial window; why is told]
+    /// brings the server's first flight within its initial window; why is written]
     #[arg(long, value_name = "PART")]
     from: Option<Part>,
     /// The server's initial congestion window, in segments
@@ -69,7 +69,7 @@ impl Publish {
             record_type: self.record_type.record_type,
             ttl: self.ttl,
         };
-        // What is wrong from the start is told now, with --watch too.
+        // What is wrong from the start is reported now, with --watch too.
         let loaded = source.load()?;
         for explanation in &loaded.explanations {
             tell(explanation);

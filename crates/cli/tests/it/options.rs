@@ -386,8 +386,8 @@ fn what_can_not_be_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn hosts_that_can_not_be_are_refused_with_the_mend() {
-    for (option, value, mend) in [
+fn hosts_that_can_not_be_are_refused_with_the_hint() {
+    for (option, value, hint) in [
         ("--mtu", "40", "write bytes from 576 to 9000"),
         ("--timestamps", "yes", "off, on"),
         ("--buffers", "64B", "linux, large"),
@@ -407,7 +407,7 @@ fn hosts_that_can_not_be_are_refused_with_the_mend() {
         assert_eq!(ended.code, Some(2));
         let line = ended.stderr.lines().next().unwrap();
         assert!(line.contains(option) && line.contains(value), "{line}");
-        assert!(line.contains(mend), "{line}");
+        assert!(line.contains(hint), "{line}");
     }
     assert_eq!(
         refused("x25519/ecdsa-p256", &["--gso", "on", "--tso", "off"]),

@@ -1,4 +1,4 @@
-//! Wrong command lines: exit code 2, and a message that says what, where and the mend.
+//! Wrong command lines: exit code 2, and a message that says what, where and the hint.
 use std::fs;
 use std::path::Path;
 
@@ -257,8 +257,8 @@ fn a_cache_that_can_not_be_written() {
     let ended = run(command.env("LASTBYTE_CACHE", at(&folder, "file")));
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("can't write "), "{}", ended.stderr);
-    let mend = "set LASTBYTE_CACHE to a folder that can be written\n";
-    assert!(ended.stderr.ends_with(mend), "{}", ended.stderr);
+    let hint = "set LASTBYTE_CACHE to a folder that can be written\n";
+    assert!(ended.stderr.ends_with(hint), "{}", ended.stderr);
 }
 
 #[test]

@@ -159,8 +159,8 @@ fn a_sample_that_is_too_small_ends_with_0_unless_strict() {
         assert_eq!(ended.code, Some(code), "{}", ended.stderr);
         let undecided = "8 of 8 comparisons are undecided\n";
         assert!(ended.stderr.ends_with(undecided), "{}", ended.stderr);
-        let mend = "connections a sample would decide all.";
-        assert!(ended.stdout.contains(mend), "{}", ended.stdout);
+        let hint = "connections a sample would decide all.";
+        assert!(ended.stdout.contains(hint), "{}", ended.stdout);
     }
 }
 

@@ -958,14 +958,14 @@ fn mounted(mounts: &str, arguments: &str) -> Command {
 
 /// Asserts that the doctor and `--engine auto` name what keeps virtual kernels from running, and that
 /// nothing else is measured where they are asked for.
-fn assert_live_instead(mend: &str, command: impl Fn(&str) -> Command) {
+fn assert_live_instead(hint: &str, command: impl Fn(&str) -> Command) {
     const WHY: &str = "virtual kernels can't run here";
     const QUESTION: &str =
         "compare --rtt 4ms --data 0KiB --connections 2 --baseline secp256r1/ecdsa-p256";
 
     let doctor = run(&mut command("doctor"));
     assert!(
-        doctor.stdout.contains(mend)
+        doctor.stdout.contains(hint)
             && doctor
                 .stdout
                 .contains("This machine can't run the virtual engine."),
@@ -975,13 +975,13 @@ fn assert_live_instead(mend: &str, command: impl Fn(&str) -> Command) {
     let auto = run(&mut command(QUESTION));
     assert_eq!(auto.code, Some(0), "{}", auto.stderr);
     assert!(
-        auto.stderr.contains(WHY) && auto.stderr.contains(mend),
+        auto.stderr.contains(WHY) && auto.stderr.contains(hint),
         "{}",
         auto.stderr
     );
     let virtually = run(&mut command(&format!("{QUESTION} --engine virtual")));
     assert_eq!(virtually.code, Some(3), "{}", virtually.stderr);
-    assert!(virtually.stderr.contains(mend), "{}", virtually.stderr);
+    assert!(virtually.stderr.contains(hint), "{}", virtually.stderr);
 }
 
 #[test]

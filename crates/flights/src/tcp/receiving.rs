@@ -339,7 +339,7 @@ impl Buffer {
         self.free().min(self.threshold).next_multiple_of(self.unit)
     }
 
-    /// `tcp_select_window`, with so much received since the last time. Returns it as it is told.
+    /// `tcp_select_window`, with so much received since the last time. Returns it as it is advertised.
     fn select(&mut self, received: usize) -> usize {
         let current = self.window.saturating_sub(received);
         let next = self.next();

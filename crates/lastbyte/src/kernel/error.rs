@@ -50,19 +50,19 @@ pub enum KernelError {
     #[error("a build is under way: wait for it or end it first")]
     Busy,
     /// Tools are missing and can't be installed.
-    #[error("{missing} missing, needed to build Linux: {mend}")]
+    #[error("{missing} missing, needed to build Linux: {hint}")]
     Tools {
         /// What is missing.
         missing: String,
         /// What to do.
-        mend: String,
+        hint: String,
     },
     /// The distribution's source package could not be had.
     #[error("can't get {package}: {problem}; or name a source of Linux 6.12 with --source")]
     Package {
         /// Its name, and its version where known.
         package: String,
-        /// What was wrong, and its mend.
+        /// What was wrong, and its hint.
         problem: String,
     },
     /// What the user named is no source that the kernel can be built from.

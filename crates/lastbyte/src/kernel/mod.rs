@@ -105,7 +105,7 @@ pub struct PatchInfo {
 ///
 /// # Errors
 ///
-/// [`KernelError::NoCache`] or [`KernelError::Cache`] if it can't be told.
+/// [`KernelError::NoCache`] or [`KernelError::Cache`] if it can't be known.
 pub fn find() -> Result<Option<Kernel>, KernelError> {
     Cache::of_user()?.find()
 }

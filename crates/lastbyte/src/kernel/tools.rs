@@ -61,7 +61,7 @@ pub(super) fn ensure(
         return Ok(());
     }
     let packages = packages(&missing).join(" ");
-    let mend = match (has_apt, problem) {
+    let hint = match (has_apt, problem) {
         (true, None) => format!("run `sudo apt-get install {packages}`"),
         (true, Some(problem)) => {
             format!("`apt-get install {packages}` did not help: {problem}")
@@ -70,7 +70,7 @@ pub(super) fn ensure(
     };
     Err(KernelError::Tools {
         missing: format!("{} {}", list(&missing), be(&missing)),
-        mend,
+        hint,
     })
 }
 

@@ -97,7 +97,7 @@ pub const SHARED_MEMORY: &str = "/dev/shm";
 ///
 /// # Errors
 ///
-/// What is missing, with the mend.
+/// What is missing, with the hint.
 pub(super) fn examine(memory: Bytes) -> Result<Grants, String> {
     runs_on(std::env::consts::ARCH)?;
     Ok(Grants {

@@ -28,7 +28,7 @@ pub(crate) struct Pair<'a> {
 }
 
 /// A connection that has come to its end.
-pub(crate) struct Finished {
+pub(crate) struct EndedConnection {
     pub(crate) outcome: Outcome,
     pub(crate) times: Times,
     pub(crate) waited: Duration,
@@ -40,7 +40,7 @@ pub(crate) struct Finished {
     pub(crate) dns: Dns,
 }
 
-impl Finished {
+impl EndedConnection {
     /// One that never came to `connect()`.
     pub(crate) fn unconnected(outcome: Outcome, lookup: Lookup<'_>) -> Self {
         Self {
@@ -141,7 +141,7 @@ impl<'a> Pair<'a> {
     }
 
     /// Ends it: reads TCP_INFO and closes both sockets at once.
-    pub(crate) fn finish(self, outcome: Outcome) -> Finished {
+    pub(crate) fn finish(self, outcome: Outcome) -> EndedConnection {
         let client = self.client.channel();
         let established = self.notes.times.handshake.map(|_| client.tls());
         let dns = self.lookup.map(|lookup| lookup.finish(established));
@@ -154,7 +154,7 @@ impl<'a> Pair<'a> {
         {
             keys = server.tls().key_log();
         }
-        Finished {
+        EndedConnection {
             outcome,
             times: self.notes.times,
             waited: self.notes.waits.total(),
@@ -173,7 +173,7 @@ impl<'a> Pair<'a> {
         self.delivered().filter(|_| is_answered)
     }
 
-    /// Whether the client has its last byte and the server the client's, Finished included.
+    /// Whether the client has its last byte and the server the client's, EndedConnection included.
     fn delivered(&self) -> Option<Outcome> {
         let server = self.server.as_ref().filter(|_| self.client.is_done())?;
         match server.failure() {

@@ -21,7 +21,7 @@ trait Mechanism {
     ///
     /// # Errors
     ///
-    /// Why that can't be, in one line with the mend.
+    /// Why that can't be, in one line with the hint.
     fn prepare(
         &self,
         arm: &Arm,
@@ -50,7 +50,7 @@ pub(super) fn asked(arm: &Arm) -> tls::Delivery {
 ///
 /// # Errors
 ///
-/// Why that can't be, in one line with the mend.
+/// Why that can't be, in one line with the hint.
 pub(super) fn prepare(
     arm: &Arm,
     chain: &Chain,

@@ -20,7 +20,7 @@ use nix::sys::socket::{
 
 use super::LabError;
 use super::channel::{Input, SCRATCH, TcpChannel};
-use super::connection::{Finished, KernelClock, Pair};
+use super::connection::{EndedConnection, KernelClock, Pair};
 use super::delivery::{Lookup, PreparedDelivery};
 use super::dns::{FIRST, Resolver, ResolverAnswer};
 use super::exchange::{Exchange, Turn};
@@ -63,7 +63,7 @@ pub(crate) struct Load<'a> {
 /// How the endpoints fared in a block.
 pub(crate) struct EndpointReport {
     /// By slot; those that an interrupt cut off are absent.
-    pub(crate) finished: Vec<Option<Finished>>,
+    pub(crate) finished: Vec<Option<EndedConnection>>,
     /// CPU time of the endpoints, the kernel's work in their system calls included.
     pub(crate) cpu: Duration,
 }
@@ -98,7 +98,7 @@ struct Endpoints<'a> {
     /// Connections whose server's address is not known yet.
     lookups: Vec<Option<Lookup<'a>>>,
     pairs: Vec<Option<Pair<'a>>>,
-    finished: Vec<Option<Finished>>,
+    finished: Vec<Option<EndedConnection>>,
     /// When the next connections start.
     starts: BinaryHeap<Reverse<Time>>,
     /// Deadlines of started connections, which are in order: all have one timeout.
@@ -395,7 +395,7 @@ impl<'a> Endpoints<'a> {
         let place = slot as usize;
         let finished = match (self.pairs[place].take(), self.lookups[place].take()) {
             (Some(pair), _) => pair.finish(outcome),
-            (None, Some(lookup)) => Finished::unconnected(outcome, lookup),
+            (None, Some(lookup)) => EndedConnection::unconnected(outcome, lookup),
             (None, None) => return,
         };
         self.finished[place] = Some(finished);

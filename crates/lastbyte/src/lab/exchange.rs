@@ -17,7 +17,7 @@ pub(crate) use self::client::{Client, Source, Step};
 pub(crate) use self::server::Server;
 use super::channel::{Channel, Hold, Input};
 use super::failure::Failure;
-use super::shortcuts::Wakes;
+use super::shortcuts::WakePolicy;
 use crate::results::{CpuCosts, Times};
 use crate::study::exchange::Cut;
 use crate::study::{Arm, Cell, Flush, Writes};
@@ -41,14 +41,14 @@ pub(crate) struct Exchange {
     pub(crate) flush: Flush,
     /// The first part of the ClientHello that leaves in a `write` of its own, in bytes.
     client_hello_split: Option<u16>,
-    wakes: Wakes,
+    wakes: WakePolicy,
     /// What computing takes in a clock in which it takes no time of its own.
     pub(crate) cpu: CpuCosts,
 }
 
 impl Exchange {
     /// What the connections of `arm` exchange in `cell`.
-    pub(crate) fn new(arm: &Arm, cell: &Cell, wakes: Wakes, cpu: CpuCosts) -> Self {
+    pub(crate) fn new(arm: &Arm, cell: &Cell, wakes: WakePolicy, cpu: CpuCosts) -> Self {
         let work = cell.work();
         Self {
             requests: work.requests,
@@ -111,7 +111,7 @@ pub(crate) struct Notes {
     /// When `connect()` was called.
     pub(crate) started: Time,
     pub(crate) times: Times,
-    pub(crate) waits: Waits,
+    pub(crate) waits: QueueingDelay,
     pub(crate) observer: Observer,
 }
 
@@ -123,14 +123,14 @@ impl Notes {
 
 /// How long the steps that decide a time waited for other connections' work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Waits {
+pub(crate) struct QueueingDelay {
     /// Sum over the steps up to the response: each delays all that follows.
     pub(crate) handshake: Duration,
     /// The latest step after that: while data streams, only the last one shows.
     pub(crate) last: Duration,
 }
 
-impl Waits {
+impl QueueingDelay {
     /// What the last step of a turn waited delays all turns that follow.
     fn end_turn(&mut self) {
         self.handshake += mem::take(&mut self.last);

@@ -65,9 +65,9 @@ impl Finding {
 pub enum State {
     /// As it should be, in a few words.
     Good(String),
-    /// Results are noisier for it, with the mend.
+    /// Results are noisier for it, with the hint.
     Poor(String),
-    /// The live engine can't run, with the mend.
+    /// The live engine can't run, with the hint.
     Missing(String),
 }
 

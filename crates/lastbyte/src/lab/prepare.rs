@@ -117,7 +117,7 @@ impl PreparedArm {
         [&self.chain].into_iter().chain(&self.client_chain)
     }
 
-    /// Tries one handshake in memory, so that what can't be is told before anything is measured.
+    /// Tries one handshake in memory, so that what can't be is reported before anything is measured.
     ///
     /// # Errors
     ///

@@ -5,11 +5,11 @@ use std::time::Duration;
 use lastbyte_tls::KeyLog;
 use lastbyte_tls::observer::{self, Message, Observer, Side};
 
-use super::connection::Finished;
+use super::connection::EndedConnection;
 use crate::results::{Compression, EarlyData, HelloDigest, Lateness, Resumption, Row, Wire};
 
 /// The row of connection `index` of its sample. Its latest packet was `latest` behind its time.
-pub(super) fn row(finished: Finished, index: u32, block: u32, latest: Duration) -> Row {
+pub(super) fn row(finished: EndedConnection, index: u32, block: u32, latest: Duration) -> Row {
     Row {
         index,
         block,
@@ -27,7 +27,7 @@ pub(super) fn row(finished: Finished, index: u32, block: u32, latest: Duration) 
 }
 
 /// What went over the wire of a connection that has ended.
-pub(super) fn wire_of(finished: &Finished) -> Wire {
+pub(super) fn wire_of(finished: &EndedConnection) -> Wire {
     let mss = finished.client_tcp.map_or(0, |tcp| tcp.mss);
     Wire {
         ticket_wire_bytes: finished.ticket_bytes as u32,

@@ -28,7 +28,7 @@ pub trait Engine: Sync {
     ///
     /// # Errors
     ///
-    /// One line with what it can't do, and the mend.
+    /// One line with what it can't do, and the hint.
     fn check(&self, study: &Study) -> Result<(), String>;
 
     /// Connections of a block; at least 1.
@@ -190,7 +190,7 @@ impl Runner<'_> {
     ///
     /// # Errors
     ///
-    /// When nothing can go on. A block that fails is told to the watcher, and the others go on.
+    /// When nothing can go on. A block that fails is reported to the watcher, and the others go on.
     pub fn run(&self, blocks: &[BlockId], folder: &Folder) -> Result<Finished, RunError> {
         let expected = Expected::new(self, blocks);
         let total = blocks.iter().map(|id| expected.of(self, *id)).sum();

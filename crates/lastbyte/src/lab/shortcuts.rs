@@ -23,7 +23,7 @@ named!(Shortcuts, "way with shortcuts", { Taken => "taken", Avoided => "avoid" }
 
 /// When a client hears that data has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wakes {
+pub(crate) enum WakePolicy {
     /// Whenever some has, as usual.
     Arrival,
     /// When there is enough of it to go on (`SO_RCVLOWAT`).
@@ -43,7 +43,7 @@ impl Shortcuts {
     /// - While the window grows, and outside of ping-pong mode, each segment is acknowledged. It grows by two
     ///   bytes for each that arrives, from 3.1 MB to 3.7 MB (with large buffers), less what was not read: with
     ///   at most 64 KiB (`LOW_WATER` of the channel) of that, until more than 270 KB have come.
-    pub(crate) fn wakes(self, arm: &Arm, cell: &Cell) -> Wakes {
+    pub(crate) fn wakes(self, arm: &Arm, cell: &Cell) -> WakePolicy {
         let work = cell.work();
         let received = work.data.0.saturating_mul(u64::from(work.requests));
         let is_exact = cell.hosts.buffers == Buffers::Large
@@ -51,8 +51,8 @@ impl Shortcuts {
             && arm.flush == Flush::Whole
             && received <= SHORT.0;
         match self {
-            Shortcuts::Taken if is_exact => Wakes::Progress,
-            _ => Wakes::Arrival,
+            Shortcuts::Taken if is_exact => WakePolicy::Progress,
+            _ => WakePolicy::Arrival,
         }
     }
 

@@ -55,7 +55,7 @@ const KEPT_LINES: usize = 100;
 ///
 /// # Errors
 ///
-/// What is missing for any to run, with the mend.
+/// What is missing for any to run, with the hint.
 pub fn can_boot() -> Result<Grants, String> {
     boot::examine(MEMORY)
 }

@@ -1,7 +1,9 @@
 use proptest::prelude::*;
 
 use super::{Maker, mixed};
-use crate::{ChainError, ChainSpec, KeyAlgorithm, PaddedCertificate, Role, RootDelivery, sizes};
+use crate::{
+    ChainError, ChainRole, ChainSpec, KeyAlgorithm, PaddedCertificate, RootDelivery, sizes,
+};
 
 #[test]
 fn real_certificates_have_the_sizes_of_the_table() {
@@ -142,7 +144,7 @@ proptest! {
         intermediates in 0..=ChainSpec::MAX_INTERMEDIATES,
         root in prop::sample::select(vec![RootDelivery::Omitted, RootDelivery::Sent]),
         padding in prop::sample::select(vec![PaddedCertificate::EndEntity, PaddedCertificate::Last]),
-        role in prop::sample::select(vec![Role::Server, Role::Client]),
+        role in prop::sample::select(vec![ChainRole::Server, ChainRole::Client]),
         scts in 0..=ChainSpec::MAX_SCTS,
         more in prop_oneof![0..400_usize, 60_000..70_000_usize],
     ) {

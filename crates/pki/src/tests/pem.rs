@@ -10,7 +10,7 @@ use openssl::x509::{X509, X509Extension, X509Name};
 use tempfile::TempDir;
 
 use crate::{
-    Chain, ChainSpec, KeyAlgorithm, PemFiles, Role, load_client_pem, load_pem, test_chains,
+    Chain, ChainRole, ChainSpec, KeyAlgorithm, PemFiles, load_client_pem, load_pem, test_chains,
 };
 
 /// A folder of PEM files.
@@ -341,7 +341,7 @@ fn dns_name(name: &str) -> X509Extension {
 #[test]
 fn a_clients_chain_is_read_as_one() {
     let spec = ChainSpec {
-        role: Role::Client,
+        role: ChainRole::Client,
         ca: KeyAlgorithm::MlDsa44,
         root_key: KeyAlgorithm::MlDsa44,
         ..ChainSpec::new(KeyAlgorithm::FnDsa512)

@@ -220,7 +220,7 @@ fn a_kept_chain_needs_nothing_writable() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_named_with_the_mend() {
+fn a_folder_that_cannot_be_written_is_named_with_the_hint() {
     let error = Store::open("/dev/null/chains")
         .chain(&padded(5000))
         .unwrap_err();

@@ -3,7 +3,7 @@ use std::slice;
 use super::Maker;
 use crate::keys::key_algorithm;
 use crate::verify::{Purpose, verify};
-use crate::{Chain, ChainSpec, KeyAlgorithm, Role, test_chains};
+use crate::{Chain, ChainRole, ChainSpec, KeyAlgorithm, test_chains};
 
 /// What a client says to a chain.
 fn verdict(chain: &Chain, server_name: &str) -> Result<(), &'static str> {
@@ -81,7 +81,7 @@ fn each_faulty_chain_has_its_fault() {
 fn a_client_proves_that_it_is_one_and_no_server() {
     for intermediates in 0..=2 {
         let spec = ChainSpec {
-            role: Role::Client,
+            role: ChainRole::Client,
             intermediates,
             ..ChainSpec::new(KeyAlgorithm::EcdsaP256)
         };

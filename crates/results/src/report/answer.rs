@@ -8,7 +8,7 @@ use crate::results::{ArmSummary, CellSummary, Metric, Percent, Percentile, Summa
 /// How far from a whole number of round trips an increase may be and still be called one.
 const ROUND_TRIP_TOLERANCE: f64 = 0.1;
 
-/// The least increase that is told as anything but zero, in percent.
+/// The least increase that is reported as anything but zero, in percent.
 const LEAST: f64 = 0.005;
 
 /// One sentence for each arm that is compared, or for an arm alone. It calls nothing a difference

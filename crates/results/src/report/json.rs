@@ -61,7 +61,7 @@ pub fn json(summary: &Summary, environment: &Environment) -> String {
 /// The name of a size, and where it is.
 type Size = (&'static str, fn(&WireSummary) -> Typical);
 
-/// The sizes that are told of each arm's handshake besides those of its messages.
+/// The sizes that are reported of each arm's handshake besides those of its messages.
 const SIZES: [Size; 4] = [
     ("client_hello_segments", |wire| wire.client_hello_segments),
     ("certificates", |wire| wire.certificates),

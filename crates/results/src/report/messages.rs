@@ -19,7 +19,7 @@ const ALWAYS: [Message; 4] = [
     Message::CertificateVerify,
 ];
 
-/// Told where an arm has them.
+/// Reported where an arm has them.
 const SOMETIMES: [Message; 3] = [
     Message::HelloRetryRequest,
     Message::ClientCertificate,

@@ -41,7 +41,7 @@ pub(super) fn time(time: &Measured<Duration>) -> String {
 }
 
 /// The increase of a percentile: `+1.9 % [1.7, 2.1]`, or `~+0.1 % [-0.2, 0.3]` where it was not shown to
-/// be one. `critical` is that of all that are told together.
+/// be one. `critical` is that of all that are reported together.
 pub(super) fn increase(
     metric: &MetricSummary,
     percentile: Percentile,

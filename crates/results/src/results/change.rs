@@ -109,8 +109,8 @@ fn pairing(saved: &Saved, experiment: &Experiment, environment: &Environment) ->
 
 /// What else than the arms is not as it was.
 fn differences(saved: &Saved, experiment: &Experiment, environment: &Environment) -> Vec<Problem> {
-    let told = |experiment: &Experiment, environment: &Environment| {
-        let mut told = vec![
+    let circumstances = |experiment: &Experiment, environment: &Environment| {
+        let mut circumstances = vec![
             ("the engine".to_owned(), environment.engine.clone()),
             ("the kernel".to_owned(), environment.kernel.clone()),
             ("the seed".to_owned(), experiment.seed.0.to_string()),
@@ -121,26 +121,26 @@ fn differences(saved: &Saved, experiment: &Experiment, environment: &Environment
         ];
         let is_virtual = environment.engine == "virtual";
         if is_virtual {
-            told.push(("the emulation".to_owned(), experiment.emulation.to_string()));
-            told.push(("CPU time".to_owned(), experiment.cpu.to_string()));
+            circumstances.push(("the emulation".to_owned(), experiment.emulation.to_string()));
+            circumstances.push(("CPU time".to_owned(), experiment.cpu.to_string()));
         }
         if !is_virtual || experiment.cpu == CpuTime::Calibrated {
-            told.push(("the processor".to_owned(), environment.host.cpu.clone()));
+            circumstances.push(("the processor".to_owned(), environment.host.cpu.clone()));
         }
         let versions = environment.versions.iter();
-        told.extend(
+        circumstances.extend(
             versions.map(|(name, version)| (format!("the version of {name}"), version.clone())),
         );
         let sysctls = environment.sysctls.iter();
-        told.extend(sysctls.map(|(name, value)| (name.clone(), value.clone())));
-        told
+        circumstances.extend(sysctls.map(|(name, value)| (name.clone(), value.clone())));
+        circumstances
     };
-    let then: BTreeMap<_, _> = told(&saved.experiment, &saved.environment)
+    let then: BTreeMap<_, _> = circumstances(&saved.experiment, &saved.environment)
         .into_iter()
         .collect();
-    let now = told(experiment, environment).into_iter();
+    let now = circumstances(experiment, environment).into_iter();
     now.filter_map(|(what, now)| {
-        // What is told on one side alone goes with something that is told on both.
+        // What is reported on one side alone goes with something that is reported on both.
         let then = then.get(&what).filter(|then| **then != now)?.clone();
         Some(Problem::OtherThen {
             name: saved.name.clone(),
@@ -168,7 +168,7 @@ fn other_chain(saved: &Saved, arm: &Arm, now: &Sample, then: &Sample) -> Option<
 }
 
 fn other_costs(saved: &Saved, arm: &Arm, now: &Sample, then: &Sample) -> Option<Problem> {
-    // Whether there are any is told of the whole experiment.
+    // Whether there are any is reported of the whole experiment.
     let (then, now) = (then.engine.cpu_costs?, now.engine.cpu_costs?);
     (then != now).then(|| Problem::OtherCosts {
         name: saved.name.clone(),

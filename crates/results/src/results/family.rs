@@ -1,7 +1,7 @@
 //! Many questions at once.
 //!
 //! Of a hundred comparisons of equals, five have an interval that does not hold zero. What is called a
-//! difference is therefore chosen among all that are told together, so that of those that are called
+//! difference is therefore chosen among all that are reported together, so that of those that are called
 //! one, 5 % are expected to be none (Benjamini and Hochberg 1995).
 
 /// The share of differences that are expected to be none.

@@ -109,7 +109,7 @@ pub enum FolderError {
     OtherRun {
         /// The folder, or a part in it.
         path: PathBuf,
-        /// What tells it from this one, with the mend.
+        /// What tells it from this one, with the hint.
         what: String,
     },
     /// Another process works in it.
@@ -249,7 +249,7 @@ impl Folder {
         self.path.join(ROWS).exists()
     }
 
-    /// The blocks that are finished. A part that is damaged is told to `damaged`, and counts as
+    /// The blocks that are finished. A part that is damaged is reported to `damaged`, and counts as
     /// missing.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Whether what is told of a cell is precise enough.
+//! Whether what is reported of a cell is precise enough.
 //!
 //! A cell may be looked at several times while it grows. Whoever looks often enough sees an interval
 //! that misses the truth, so looks are counted beforehand, and intervals are so wide that those of all
@@ -17,15 +17,15 @@ pub(super) const BEYOND: u32 = 10;
 /// What a look at a cell shows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Look {
-    /// All that is told of it is precise enough.
+    /// All that is reported of it is precise enough.
     Precise,
     /// Something is not.
-    Vague(Vague),
+    Imprecise(Imprecision),
 }
 
 /// What would take the most connections to be precise enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Vague {
+pub struct Imprecision {
     /// Index of the arm.
     pub arm: usize,
     /// The metric.
@@ -60,7 +60,7 @@ pub fn look(
     rows: &[&[Row]],
     percentiles: &[Percentile],
 ) -> Look {
-    let metrics: Vec<_> = told(cell).collect();
+    let metrics: Vec<_> = reported(cell).collect();
     let all: Vec<Series> = metrics
         .iter()
         .flat_map(|metric| rows.iter().map(|rows| series(*metric, *rows)))
@@ -72,7 +72,7 @@ pub fn look(
 }
 
 /// The metrics of a cell that say something about its arms: the connect time is before all TLS.
-pub(super) fn told(cell: &Cell) -> impl Iterator<Item = Metric> + use<> {
+pub(super) fn reported(cell: &Cell) -> impl Iterator<Item = Metric> + use<> {
     let metrics = cell.metrics().iter().copied();
     metrics.filter(|metric| *metric != Metric::Connect)
 }
@@ -113,14 +113,14 @@ pub(super) fn judge<'a>(
                     let needed = judge.needed(fault, percentile);
                     if needed > worst.0 {
                         let enough = enough(needed);
-                        let vague = Vague {
+                        let imprecision = Imprecision {
                             arm,
                             metric,
                             percentile,
                             fault,
                             enough,
                         };
-                        worst = (needed, Look::Vague(vague));
+                        worst = (needed, Look::Imprecise(imprecision));
                     }
                 }
             }

@@ -203,12 +203,12 @@ pub fn groups(study: &Study, cells: Vec<(usize, usize)>, pool: &[Parameter]) -> 
             .flat_map(|cell| parameters.clone().map(|parameter| parameter.of(cell)))
             .collect()
     };
-    let groups = gather(cells, key).into_iter();
+    let groups = group_by(cells, key).into_iter();
     groups.map(|(_, cells)| Group { cells }).collect()
 }
 
 /// Gathers what has one key, in order of first appearance.
-pub(crate) fn gather<T, K: PartialEq>(
+pub(crate) fn group_by<T, K: PartialEq>(
     items: impl IntoIterator<Item = T>,
     key: impl Fn(&T) -> K,
 ) -> Vec<(K, Vec<T>)> {

@@ -39,8 +39,8 @@ pub use environment::{Environment, Host};
 pub use expected::{expected, expected_duration};
 pub use folder::{Folder, FolderError, Manifest, Start, file_name};
 pub use lastbyte_sizes::Outcome as DeliveryOutcome;
-pub use look::{Fault, Look, Vague, look};
-pub(crate) use measurements::gather;
+pub use look::{Fault, Imprecision, Look, look};
+pub(crate) use measurements::group_by;
 pub use measurements::{Group, Measurements, SampleTimes, baseline, groups};
 pub use merged::{SampleKey, write_rows};
 pub use part::{Part, PartError, PartHeader, PartProblem, read_part, write_part};
@@ -109,7 +109,7 @@ pub struct EngineReport {
 pub enum Validity {
     /// The engine stayed within its bounds.
     Valid,
-    /// It did not, for this reason, in one line with the mend.
+    /// It did not, for this reason, in one line with the hint.
     Invalid(String),
 }
 

@@ -69,14 +69,18 @@ fn failures(_: &Experiment, cell: &CellSummary) -> Vec<Problem> {
 }
 
 fn imprecise(experiment: &Experiment, cell: &CellSummary) -> Vec<Problem> {
-    let (Connections::Until(until), Look::Vague(vague)) = (experiment.connections, cell.look)
+    let (Connections::Until(until), Look::Imprecise(imprecision)) =
+        (experiment.connections, cell.look)
     else {
         return Vec::new();
     };
-    let arm = experiment.arms.get(vague.arm).map(|arm| arm.name.clone());
+    let arm = experiment
+        .arms
+        .get(imprecision.arm)
+        .map(|arm| arm.name.clone());
     vec![Problem::Imprecise {
         arm: arm.unwrap_or_default(),
-        vague,
+        imprecision,
         connections: fewest_connections(cell).unwrap_or(0),
         precision: until.precision,
     }]

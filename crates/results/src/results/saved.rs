@@ -38,7 +38,7 @@ pub enum SavedError {
     #[error("{0}: save them anew")]
     Unreadable(#[from] FolderError),
     /// They lack something that is to be measured.
-    #[error("results saved as {name:?} lack the {kind} {text:?}: save it first, or {mend}")]
+    #[error("results saved as {name:?} lack the {kind} {text:?}: save it first, or {hint}")]
     Lacking {
         /// What they are called.
         name: String,
@@ -47,7 +47,7 @@ pub enum SavedError {
         /// Which one.
         text: String,
         /// What they have instead.
-        mend: String,
+        hint: String,
     },
 }
 
@@ -94,7 +94,7 @@ impl Saved {
             name: self.name.clone(),
             kind,
             text: text.to_owned(),
-            mend: nearest(text, known.iter().map(String::as_str)),
+            hint: nearest(text, known.iter().map(String::as_str)),
         };
         for cell in &experiment.cells {
             if !self.samples.iter().any(|sample| self.is_of(sample, cell)) {

@@ -174,7 +174,7 @@ fn summarise(
                 deliveries: deliveries(&sample.rows),
             })
         });
-    let told = look::told(cell).map(|metric| (metric, known(metric)));
+    let told = look::reported(cell).map(|metric| (metric, known(metric)));
     let samples = measured.iter().filter_map(|(_, sample)| *sample);
     CellSummary {
         cell: cell.clone(),

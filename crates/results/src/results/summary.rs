@@ -18,13 +18,13 @@ use crate::study::{Cell, Experiment};
 pub struct Summary {
     /// What was asked.
     pub experiment: Experiment,
-    /// The percentiles that are told, in ascending order.
+    /// The percentiles that are reported, in ascending order.
     pub percentiles: Vec<Percentile>,
     /// The cells, in the order of the experiment.
     pub cells: Vec<CellSummary>,
     /// What to mind when reading the results.
     pub warnings: Vec<Warning>,
-    /// The largest p-value that counts as a difference among all that are told together.
+    /// The largest p-value that counts as a difference among all that are reported together.
     pub critical: f64,
     /// The same of changes.
     pub critical_change: f64,
@@ -41,7 +41,7 @@ pub struct CellSummary {
     pub name: String,
     /// The arms that were measured in it, in the order of the experiment.
     pub arms: Vec<ArmSummary>,
-    /// Whether all that is told of it is as precise as was asked for.
+    /// Whether all that is reported of it is as precise as was asked for.
     pub look: Look,
 }
 
@@ -95,7 +95,7 @@ pub enum Role {
 /// One metric of one sample.
 #[derive(Clone, Debug, Default)]
 pub struct MetricSummary {
-    /// The percentiles that are told.
+    /// The percentiles that are reported.
     pub percentiles: BTreeMap<Percentile, Measured<Duration>>,
     /// Their increases over the baseline's; none for the baseline itself.
     pub increases: BTreeMap<Percentile, Measured<Percent>>,
@@ -186,17 +186,17 @@ pub struct ServerFlights {
 }
 
 impl Summary {
-    /// Those of all increases that are told.
+    /// Those of all increases that are reported.
     pub fn p_values(&self) -> impl Iterator<Item = f64> {
-        self.told(|metric| &metric.p_values)
+        self.reported(|metric| &metric.p_values)
     }
 
-    /// Those of all changes that are told.
+    /// Those of all changes that are reported.
     pub(super) fn change_p_values(&self) -> impl Iterator<Item = f64> {
-        self.told(|metric| &metric.change_p_values)
+        self.reported(|metric| &metric.change_p_values)
     }
 
-    fn told(
+    fn reported(
         &self,
         of: impl Fn(&MetricSummary) -> &BTreeMap<Percentile, f64>,
     ) -> impl Iterator<Item = f64> {
@@ -213,7 +213,7 @@ impl Summary {
 
 impl MetricSummary {
     /// The increase of a percentile, if it is a difference: its interval does not hold zero, and it
-    /// stands out among all that are told together, of whose p-values `critical` is the last that counts.
+    /// stands out among all that are reported together, of whose p-values `critical` is the last that counts.
     pub fn difference(&self, percentile: Percentile, critical: f64) -> Option<Estimate<Percent>> {
         shown(&self.increases, &self.p_values, percentile, critical)
     }
@@ -248,7 +248,7 @@ impl CellSummary {
         self.arms.iter().find(|arm| arm.role == Role::Baseline)
     }
 
-    /// ` at 50KiB`, to stand behind what is told of it; nothing if it stands alone.
+    /// ` at 50KiB`, to stand behind what is reported of it; nothing if it stands alone.
     pub(crate) fn place(&self) -> String {
         match &*self.name {
             "" => String::new(),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::look::{BEYOND, Fault, Vague};
+use super::look::{BEYOND, Fault, Imprecision};
 use super::number::{milliseconds, percent, percent_digits};
 use super::{Metric, Percent, Percentile};
 use crate::study::{Connections, Precision};
@@ -24,7 +24,7 @@ pub enum Problem {
     Invalid {
         /// The arm.
         arm: String,
-        /// Why, in one line with the mend.
+        /// Why, in one line with the hint.
         reason: String,
     },
     /// Connections failed.
@@ -43,7 +43,7 @@ pub enum Problem {
         /// The arm.
         arm: String,
         /// What is known least.
-        vague: Vague,
+        imprecision: Imprecision,
         /// Connections measured.
         connections: u32,
         /// What was asked for.
@@ -146,14 +146,14 @@ impl fmt::Display for Problem {
             }
             Problem::Imprecise {
                 arm,
-                vague,
+                imprecision,
                 connections,
                 precision,
             } => write!(
                 f,
                 "{arm}: after {connections} connections, {}: {}",
-                told(vague, *precision),
-                match (vague.fault, vague.enough) {
+                describe(imprecision, *precision),
+                match (imprecision.fault, imprecision.enough) {
                     (Fault::Open, _) => "mend what fails, or tell other percentiles".to_owned(),
                     (_, Some(enough)) => format!(
                         "about {enough} would do: set `most` in a study, or ask for less precision"
@@ -227,8 +227,8 @@ impl fmt::Display for Problem {
 }
 
 /// What is not precise enough, and how far it is from that.
-fn told(vague: &Vague, precision: Precision) -> String {
-    let metric = match vague.metric {
+fn describe(imprecision: &Imprecision, precision: Precision) -> String {
+    let metric = match imprecision.metric {
         Metric::Connect => "the connect time",
         Metric::Handshake => "the handshake time",
         Metric::Ttfb => "TTFB",
@@ -236,9 +236,9 @@ fn told(vague: &Vague, precision: Precision) -> String {
         Metric::TlsHandshake => "the TLS handshake time",
         Metric::DnsRecord => "the time to the DNS record",
     };
-    let what = format!("{} of {metric}", vague.percentile);
+    let what = format!("{} of {metric}", imprecision.percentile);
     let asked = precision.percent();
-    match vague.fault {
+    match imprecision.fault {
         Fault::Wide(reached) => {
             let reached = percent(reached);
             format!("{what} is known to ±{reached}, not to ±{asked} %")

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use lastbyte_link::{Bytes, UnitError, nearest};
 use lastbyte_sizes::framing::MAX_PLAINTEXT;
 use lastbyte_sizes::{
-    ChainSpec, KeyAlgorithm, PaddedCertificate, PemFiles, Resumption, Role, RootDelivery,
+    ChainRole, ChainSpec, KeyAlgorithm, PaddedCertificate, PemFiles, Resumption, RootDelivery,
     StackName, UnknownGroup,
 };
 use thiserror::Error;
@@ -35,12 +35,12 @@ pub enum ArmProblem {
     #[error(transparent)]
     Group(UnknownGroup),
     /// The chain is neither an algorithm nor a path.
-    #[error("unknown chain {chain:?}: {mend}")]
+    #[error("unknown chain {chain:?}: {hint}")]
     UnknownChain {
         /// The algorithm that is unknown.
         chain: String,
         /// The nearest one, or all.
-        mend: String,
+        hint: String,
     },
     /// Something that is not a key follows a chain that is made.
     #[error("{segment:?} is not KEY=VALUE; for a file, write {file:?}", file = format!("./{chain}/{segment}"))]
@@ -79,25 +79,25 @@ pub enum ArmProblem {
     #[error("{0}= is for a client that proves itself: add mutual=CHAIN")]
     NotMutual(&'static str),
     /// There is no such key.
-    #[error("unknown key {key:?}: {mend}")]
+    #[error("unknown key {key:?}: {hint}")]
     UnknownKey {
         /// The key.
         key: String,
         /// The nearest one, or all.
-        mend: String,
+        hint: String,
     },
     /// A key stands twice.
     #[error("{0}= is given twice: leave one out")]
     Twice(&'static str),
     /// A key can't have this value.
-    #[error("{key}={value:?} is not possible: {mend}")]
+    #[error("{key}={value:?} is not possible: {hint}")]
     Value {
         /// The key.
         key: &'static str,
         /// Its value.
         value: String,
         /// What it can have.
-        mend: String,
+        hint: String,
     },
     /// The key is that of another delivery.
     #[error("{key}= is for {subject}: add delivery={name}")]
@@ -232,15 +232,15 @@ impl Setting {
         let found = all.iter().find(|key| key.name() == text);
         found.copied().ok_or_else(|| ArmProblem::UnknownKey {
             key: text.to_owned(),
-            mend: nearest(text, all.iter().map(|key| key.name())),
+            hint: nearest(text, all.iter().map(|key| key.name())),
         })
     }
 
-    fn refuse(self, value: &str, mend: impl Into<String>) -> ArmProblem {
+    fn refuse(self, value: &str, hint: impl Into<String>) -> ArmProblem {
         ArmProblem::Value {
             key: self.name(),
             value: value.to_owned(),
-            mend: mend.into(),
+            hint: hint.into(),
         }
     }
 }
@@ -258,13 +258,13 @@ fn parse(text: &str) -> Result<Arm, ArmProblem> {
     if let Some((_, chain)) = mutual {
         let mut chain = parse_chain(chain)?;
         if let ArmChain::Made(spec) = &mut chain {
-            spec.role = Role::Client;
+            spec.role = ChainRole::Client;
         }
         arm.client_chain = Some(chain);
     }
     let delivery = options.iter().find(|(key, _)| *key == Setting::Delivery);
     if let Some((key, value)) = delivery {
-        arm.delivery = Delivery::named(value).map_err(|mend| key.refuse(value, mend))?;
+        arm.delivery = Delivery::named(value).map_err(|hint| key.refuse(value, hint))?;
     }
     for (key, value) in &options {
         set(&mut arm, *key, value)?;
@@ -343,7 +343,7 @@ fn set_of_delivery(delivery: &mut Delivery, key: Setting, value: &str) -> Result
     delivery
         .set(key.name(), value)
         .map_err(|error| match error {
-            SetError::Value(mend) => key.refuse(value, mend),
+            SetError::Value(hint) => key.refuse(value, hint),
             SetError::NotIts { subject, name } => ArmProblem::OtherDelivery {
                 key: key.name(),
                 subject,
@@ -372,7 +372,7 @@ fn set_of_chain(
             return Err(ArmProblem::OnlyForFiles {
                 key: key.name(),
                 chain: ChainSpec {
-                    role: Role::Server,
+                    role: ChainRole::Server,
                     ..spec.clone()
                 }
                 .to_string(),
@@ -510,7 +510,7 @@ fn is_path(chain: &str) -> bool {
 fn parse_algorithm(text: &str) -> Result<KeyAlgorithm, ArmProblem> {
     text.parse().map_err(|_| ArmProblem::UnknownChain {
         chain: text.to_owned(),
-        mend: nearest(text, KeyAlgorithm::ALL.map(KeyAlgorithm::name)),
+        hint: nearest(text, KeyAlgorithm::ALL.map(KeyAlgorithm::name)),
     })
 }
 

@@ -29,7 +29,10 @@ pub fn distinctions(cells: &[Cell]) -> Vec<String> {
         .filter(|parameter| differ(&captions(*parameter)))
         .collect();
     let name = |cell: &Cell| {
-        let words: Vec<String> = told.iter().map(|parameter| parameter.told(cell)).collect();
+        let words: Vec<String> = told
+            .iter()
+            .map(|parameter| parameter.describe(cell))
+            .collect();
         words.join(", ")
     };
     cells.iter().map(name).collect()
@@ -82,7 +85,7 @@ impl Cell {
     ///
     /// # Errors
     ///
-    /// What it can't, with the mend.
+    /// What it can't, with the hint.
     pub fn check(&self) -> Result<(), String> {
         match (self.requests, self.data) {
             (2.., Bytes(0)) => Err(format!(

@@ -13,7 +13,7 @@ pub enum Connections {
     Until(Until),
 }
 
-/// Connections until all that is told of a cell is precise enough.
+/// Connections until all that is reported of a cell is precise enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Until {
     /// Half the width of every interval, at most: a share of the percentile, and as many percentage
@@ -152,8 +152,8 @@ impl FromStr for Precision {
             return Err(PrecisionError::NoNumber(text.to_owned()));
         }
         if unit.is_empty() {
-            let (text, mend) = (text.to_owned(), format!("±{number}%"));
-            return Err(PrecisionError::MissingUnit { text, mend });
+            let (text, hint) = (text.to_owned(), format!("±{number}%"));
+            return Err(PrecisionError::MissingUnit { text, hint });
         }
         let thousandths = match decimals.trim_end_matches('0') {
             decimals if decimals.len() <= 3 => format!("{whole}{decimals:0<3}").parse().ok(),
@@ -190,12 +190,12 @@ pub enum PrecisionError {
     #[error("{0:?} is no precision: write one such as \"±2%\"")]
     NoNumber(String),
     /// The number stands alone.
-    #[error("missing unit in precision {text:?}: did you mean {mend:?}?")]
+    #[error("missing unit in precision {text:?}: did you mean {hint:?}?")]
     MissingUnit {
         /// What was found.
         text: String,
         /// The same with a unit.
-        mend: String,
+        hint: String,
     },
     /// It is too small, too large or too fine.
     #[error("precision {0:?} can't be had: use ±0.001% to ±100%")]

@@ -46,14 +46,14 @@ trait Kind {
     ///
     /// # Errors
     ///
-    /// Why it can't, with the mend.
+    /// Why it can't, with the hint.
     fn check_arm(&self, arm: &Arm) -> Result<(), String>;
 
     /// Whether an arm that delivers like this can be compared with a baseline.
     ///
     /// # Errors
     ///
-    /// Why it can't, with the mend.
+    /// Why it can't, with the hint.
     fn check_baseline(&self, arm: &Arm, baseline: &Arm) -> Result<(), String> {
         let _ = (arm, baseline);
         Ok(())
@@ -210,7 +210,7 @@ impl Delivery {
 ///
 /// # Errors
 ///
-/// Why one can't, with the mend.
+/// Why one can't, with the hint.
 pub fn check_comparison(arms: &[Arm]) -> Result<(), String> {
     let Some((baseline, others)) = arms.split_first() else {
         return Ok(());

@@ -32,7 +32,7 @@ pub enum DistributionError {
 ///
 /// # Errors
 ///
-/// When there is no such distribution, in one line with the mend.
+/// When there is no such distribution, in one line with the hint.
 pub fn load_distribution(text: &str, folder: &Path) -> Result<Distribution, DistributionError> {
     let extension = Path::new(text).extension().unwrap_or_default();
     let table = match extension.to_str() {

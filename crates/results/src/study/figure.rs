@@ -26,7 +26,7 @@ pub struct Figure {
     pub arms: Vec<String>,
     /// The cells that are drawn.
     pub cells: Filter,
-    /// Over what connections are thrown together before percentiles are taken.
+    /// Over what connections are pooled before percentiles are taken.
     pub pool: Vec<Parameter>,
     /// The percentiles that are drawn; those of the study, if none is named.
     pub percentiles: Vec<Percentile>,

@@ -55,7 +55,7 @@
 //! title = "Growth"             # made of what is drawn
 //! arms = ["classical"]         # all
 //! where = { data = "50KiB" }   # all cells; values may be lists, and tables may be in a list
-//! pool = ["rtt"]               # connections that are thrown together before percentiles are taken
+//! pool = ["rtt"]               # connections that are pooled before percentiles are taken
 //! percentiles = [50]           # those of the study
 //! beside = "arithmetic"        # nothing; arithmetic, rules-of-thumb or both
 //!
@@ -95,7 +95,7 @@
 //! changes faster than those that stand before it here; a link's `forward` and `backward` change
 //! faster than all its other keys.
 //!
-//! `connections = "until ±2%"` measures each cell until the intervals of all that is told of it reach no
+//! `connections = "until ±2%"` measures each cell until the intervals of all that is reported of it reach no
 //! further than 2 % of the percentile to either side, or two points of an increase. It is looked at after
 //! `least` connections, after twice as many each time, and at last after `most`. So written, that is
 //! `connections = { until = "±2%", least = 200, most = 10000 }`.
@@ -167,7 +167,7 @@ impl Study {
     ///
     /// # Errors
     ///
-    /// When the file can't be read or is no study: one line with the file, the line and the mend.
+    /// When the file can't be read or is no study: one line with the file, the line and the hint.
     pub fn load(path: &Path) -> Result<Study, StudyError> {
         let text = fs::read_to_string(path).map_err(|error| StudyError::Unreadable {
             path: path.to_owned(),
@@ -181,7 +181,7 @@ impl Study {
     ///
     /// # Errors
     ///
-    /// When it is no study: one line with the file, the line and the mend.
+    /// When it is no study: one line with the file, the line and the hint.
     pub fn parse(text: &str, path: &Path) -> Result<Study, StudyError> {
         let source = Source { path, text };
         let document = source.parse()?;

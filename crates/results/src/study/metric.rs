@@ -1,4 +1,4 @@
-//! What is told of the connections of a sample.
+//! What is reported of the connections of a sample.
 
 use std::fmt;
 use std::str::FromStr;
@@ -52,7 +52,7 @@ impl Percentile {
     /// Half of all connections are no later.
     pub const MEDIAN: Percentile = Percentile { per_mille: 500 };
 
-    /// Those that are told if nothing else is asked for.
+    /// Those that are reported if nothing else is asked for.
     pub const USUAL: [Percentile; 3] = [
         Percentile::MEDIAN,
         Percentile { per_mille: 750 },

@@ -202,7 +202,7 @@ pub struct Study {
     pub text: String,
     /// What it measures, in the order of the file.
     pub measures: Vec<Measure>,
-    /// The percentiles that are told.
+    /// The percentiles that are reported.
     pub percentiles: Vec<Percentile>,
     /// The engine that it asks for.
     pub engine: EngineChoice,

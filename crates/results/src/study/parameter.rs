@@ -20,7 +20,7 @@ use self::spec::{Caption, Place, Set, Spec};
 pub use self::spec::{Choice, Column, CommandLine, Lists, Reading, Value};
 use super::{Cell, hosts};
 
-/// All parameters: in this order they are set and told, and in grids the last changes fastest.
+/// All parameters: in this order they are set and reported, and in grids the last changes fastest.
 const ALL: [Parameter; 21] = [
     Parameter::LINK,
     Parameter(&link::RTT),
@@ -65,7 +65,7 @@ const CALLED_ELSEWHERE: [(&str, Parameter); 11] = [
 ];
 
 impl Parameter {
-    /// All that there are, in the order in which they are told.
+    /// All that there are, in the order in which they are reported.
     pub const ALL: [Parameter; ALL.len()] = ALL;
     /// The name of the link.
     pub const LINK: Parameter = Parameter(&link::NAME);
@@ -166,7 +166,7 @@ impl Parameter {
     ///
     /// # Errors
     ///
-    /// What the text can't be, with the mend.
+    /// What the text can't be, with the hint.
     pub fn set(self, cell: &mut Cell, text: &str, folder: &Path) -> Result<(), String> {
         match &self.0.place {
             Place::LinkName => cell.link_name = Some(text.to_owned()),
@@ -236,7 +236,7 @@ impl Parameter {
     }
 
     /// How a cell has it, in a sentence.
-    pub fn told(self, cell: &Cell) -> String {
+    pub fn describe(self, cell: &Cell) -> String {
         match self.0.caption {
             Caption::Always(text) | Caption::Unusual(text) => text(cell),
             Caption::Never if self == Parameter::LINK => self.of(cell),
@@ -317,7 +317,7 @@ impl Filter {
     }
 }
 
-/// The parameters that differ among cells, in the order in which they are told. The name of a link counts only
+/// The parameters that differ among cells, in the order in which they are reported. The name of a link counts only
 /// where nothing else tells it, and what goes with a preset only where it is another thing than that has.
 pub fn varying(cells: &[&Cell]) -> Vec<Parameter> {
     let differs = |parameter: &Parameter| parameter.values(cells).len() > 1;

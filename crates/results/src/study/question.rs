@@ -8,7 +8,7 @@ use lastbyte_sizes::Message;
 use super::{Cell, Filter, Measure, Metric, Parameter, Percentile, Study, UnknownName};
 
 /// Numbers that are asked of samples: one for each percentile of each of its cells, or of those that
-/// are thrown together.
+/// are pooled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// The measures that are asked.
@@ -21,7 +21,7 @@ pub struct Question {
     pub metric: Metric,
     /// Its percentiles.
     pub percentiles: Vec<Percentile>,
-    /// Over what connections are thrown together before percentiles are taken.
+    /// Over what connections are pooled before percentiles are taken.
     pub pool: Vec<Parameter>,
     /// What is asked of them.
     pub quantity: Quantity,

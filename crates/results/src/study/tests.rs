@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lastbyte_link::{Bytes, Direction, Distribution, Link};
 use lastbyte_sizes::{
-    ChainSpec, Group, KeyAlgorithm, PaddedCertificate, Part, PemFiles, Resumption, Role,
+    ChainRole, ChainSpec, Group, KeyAlgorithm, PaddedCertificate, Part, PemFiles, Resumption,
     RootDelivery, StackName,
 };
 use proptest::prelude::*;
@@ -45,7 +45,7 @@ fn every_key_of_a_made_chain() {
                 label,
                 Group::X25519,
                 ArmChain::Made(ChainSpec {
-                    role: Role::Server,
+                    role: ChainRole::Server,
                     leaf: KeyAlgorithm::Rsa2048,
                     ca: KeyAlgorithm::MlDsa44,
                     root_key: KeyAlgorithm::FnDsa512,
@@ -94,7 +94,7 @@ fn paths_keep_their_slashes() {
 }
 
 #[test]
-fn errors_name_the_arm_the_part_and_the_mend() {
+fn errors_name_the_arm_the_part_and_the_hint() {
     for (text, expected) in [
         ("", r#"arm "": unknown group "": "#),
         (
@@ -312,7 +312,7 @@ fn every_key_of_a_handshake() {
     assert_eq!(arm.client_stack, StackName::OpenSsl);
     assert_eq!(arm.key_shares, [Group::X25519, Group::X25519MlKem768]);
     let client = ChainSpec {
-        role: Role::Client,
+        role: ChainRole::Client,
         ca: KeyAlgorithm::MlDsa65,
         root_key: KeyAlgorithm::MlDsa65,
         intermediates: 2,
@@ -373,7 +373,7 @@ proptest! {
         bytes in prop::option::of(1..=16384_u16),
     ) {
         let mut spec = ChainSpec {
-            role: Role::Server,
+            role: ChainRole::Server,
             leaf,
             ca,
             root_key: if intermediates == 0 { ca } else { root_key },

@@ -37,7 +37,7 @@ impl Margins {
         }
     }
 
-    /// The percentiles that are told: the usual ones, and those that have a margin.
+    /// The percentiles that are reported: the usual ones, and those that have a margin.
     pub fn percentiles(&self) -> Vec<Percentile> {
         let margins = self.without_loss.iter().chain(&self.with_loss);
         let mut percentiles: Vec<_> = Percentile::USUAL

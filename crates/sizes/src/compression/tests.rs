@@ -33,11 +33,11 @@ fn another_name_is_answered_with_the_nearest_or_with_all() {
         ("", "use one of zlib, brotli, zstd"),
         ("none", "use one of zlib, brotli, zstd"),
     ];
-    for (text, mend) in table {
+    for (text, hint) in table {
         let error = text.parse::<CertificateCompression>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("unknown certificate compression {text:?}: {mend}")
+            format!("unknown certificate compression {text:?}: {hint}")
         );
     }
 }

@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use lastbyte_pki::{Chain, ChainSpec, KeyAlgorithm, Role, Store};
+use lastbyte_pki::{Chain, ChainRole, ChainSpec, KeyAlgorithm, Store};
 use lastbyte_tls::observer::{Observation, Side};
 use lastbyte_tls::{Group, Handshake, StackName, TlsConfig, TlsError, stack};
 
@@ -24,7 +24,7 @@ pub(crate) fn chain(algorithm: KeyAlgorithm) -> Chain {
 /// A client's chain.
 pub(crate) fn client_chain(algorithm: KeyAlgorithm) -> Chain {
     chain_of(&ChainSpec {
-        role: Role::Client,
+        role: ChainRole::Client,
         ..ChainSpec::new(algorithm)
     })
 }
@@ -32,7 +32,7 @@ pub(crate) fn client_chain(algorithm: KeyAlgorithm) -> Chain {
 /// The same of another CA.
 pub(crate) fn strange_client_chain(algorithm: KeyAlgorithm) -> Chain {
     chain_of(&ChainSpec {
-        role: Role::Client,
+        role: ChainRole::Client,
         intermediates: 0,
         ..ChainSpec::new(algorithm)
     })

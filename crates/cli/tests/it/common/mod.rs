@@ -60,7 +60,7 @@ pub(crate) fn run(command: &mut Command) -> Ended {
     Ended::from(output.unwrap_or_else(|error| panic!("{command:?}: {error}")))
 }
 
-/// Fails unless this machine can run the live engine, with the mend.
+/// Fails unless this machine can run the live engine, with the hint.
 pub(crate) fn need_live_engine() {
     static DOCTOR: OnceLock<Ended> = OnceLock::new();
     let doctor = DOCTOR.get_or_init(|| run(&mut lastbyte(["doctor"])));

@@ -59,7 +59,7 @@ impl PreparedDelivery {
     ///
     /// # Errors
     ///
-    /// Why that can't be, in one line with the mend.
+    /// Why that can't be, in one line with the hint.
     fn new(
         arm: &Arm,
         delivery: &PqtlsAd,
@@ -67,7 +67,7 @@ impl PreparedDelivery {
         stack: &dyn Stack,
     ) -> Result<Self, String> {
         let certificates = chain.certificates().to_vec();
-        let own = server::Chain::new(certificates, chain.key().clone()).map_err(text)?;
+        let own = server::Chain::new(certificates, chain.key().clone()).map_err(to_line)?;
         let share = arm.group.server_share_bytes();
         let plan = Plan::new(&own, share, InitialWindow::default());
         let part = match (delivery.end_entity, delivery.from) {
@@ -75,9 +75,9 @@ impl PreparedDelivery {
             (EndEntity::Sent, None) => by_rule(&plan)?,
             (EndEntity::RawKey | EndEntity::Carrier, _) => Part::EndEntity,
         };
-        let count = own.count(part).map_err(text)?;
-        let list = own.topmost(count).map_err(text)?;
-        let mut fragments = split(part, &list).map_err(text)?;
+        let count = own.count(part).map_err(to_line)?;
+        let list = own.topmost(count).map_err(to_line)?;
+        let mut fragments = split(part, &list).map_err(to_line)?;
         if delivery.cache == DnsCache::Cold && fragments.len() > 1 {
             return Err(format!(
                 "dns=cold is for a record that one DNS message holds, and this one takes {}: \
@@ -85,16 +85,16 @@ impl PreparedDelivery {
                 fragments.len()
             ));
         }
-        let mut anchors = X509StoreBuilder::new().map_err(text)?;
-        anchors.add_cert(chain.root().clone()).map_err(text)?;
+        let mut anchors = X509StoreBuilder::new().map_err(to_line)?;
+        anchors.add_cert(chain.root().clone()).map_err(to_line)?;
         match delivery.cache {
             DnsCache::Cached | DnsCache::Cold => {}
             DnsCache::Absent => fragments.clear(),
             DnsCache::Broken => poison::break_bit(&mut fragments),
             DnsCache::Foreign => {
-                let other = poison::another_root().map_err(text)?;
+                let other = poison::another_root().map_err(to_line)?;
                 fragments = poison::record_of(&other)?;
-                anchors.add_cert(other).map_err(text)?;
+                anchors.add_cert(other).map_err(to_line)?;
             }
         }
         let anchors = anchors.build();
@@ -167,13 +167,13 @@ fn by_rule(plan: &Plan) -> Result<Part, String> {
 
 /// Bytes of the Certificate message of a handshake in memory.
 fn sent_with(stack: &dyn Stack, offer: &Offer) -> Result<usize, String> {
-    let client = stack.offering_client(offer).map_err(text)?;
-    let handshake = handshake_between(client, stack.server().map_err(text)?).map_err(text)?;
+    let client = stack.offering_client(offer).map_err(to_line)?;
+    let handshake = handshake_between(client, stack.server().map_err(to_line)?).map_err(to_line)?;
     let seen = handshake.observer.observe(&handshake.client.key_log());
     seen.bytes(Message::Certificate)
         .ok_or_else(|| "its server sent no certificate".to_owned())
 }
 
-fn text(error: impl ToString) -> String {
+fn to_line(error: impl ToString) -> String {
     error.to_string()
 }

@@ -1,6 +1,6 @@
 //! Questions to the resolver, over one TCP connection that is kept open (RFC 7766).
 //!
-//! Unbound closes it when an answer comes too late to be told (`discard-timeout`). Then another one is
+//! Unbound closes it when an answer comes too late (`discard-timeout`). Then another one is
 //! made, and what has no answer is asked again (RFC 7766, 6.2.4).
 
 use std::collections::BTreeMap;

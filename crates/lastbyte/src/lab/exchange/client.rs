@@ -8,7 +8,7 @@ use lastbyte_tls::{Connection, Progress, TlsError};
 use super::{EarlyRequest, Exchange, Notes, Turn, encrypt, plaintext};
 use crate::lab::channel::{Channel, Input};
 use crate::lab::failure::{During, Failure};
-use crate::lab::shortcuts::Wakes;
+use crate::lab::shortcuts::WakePolicy;
 use crate::study::exchange::{REQUEST, early_upload};
 
 /// The client's end of a connection.
@@ -125,7 +125,7 @@ impl Client {
         self.channel.flush(turn.hold)?;
         self.note_handshake(turn, exchange, notes);
         self.request_and_receive(turn, exchange, notes)?;
-        if exchange.wakes == Wakes::Progress {
+        if exchange.wakes == WakePolicy::Progress {
             self.wake_when_it_matters(notes);
         }
         self.check_open()

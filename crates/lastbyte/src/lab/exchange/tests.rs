@@ -348,7 +348,7 @@ fn exchange(cell: &Cell, arm: &str) -> Exchange {
     Exchange::new(
         &arm.parse().unwrap(),
         cell,
-        Wakes::Arrival,
+        WakePolicy::Arrival,
         CpuCosts::default(),
     )
 }
@@ -694,7 +694,7 @@ fn more_than_was_asked_for_is_a_failure() {
 #[test]
 fn a_client_is_woken_when_there_is_enough_to_go_on_with() {
     let mut exchange = exchange(&cell(2500), ARM);
-    exchange.wakes = Wakes::Progress;
+    exchange.wakes = WakePolicy::Progress;
     let mut ends = Ends::new(exchange);
     ends.client(None).unwrap();
     // The rest of a record of the handshake,
@@ -712,7 +712,7 @@ fn a_client_is_woken_when_there_is_enough_to_go_on_with() {
 
 #[test]
 fn what_the_last_step_of_a_turn_waited_counts_for_all_that_follows() {
-    let mut waits = Waits {
+    let mut waits = QueueingDelay {
         handshake: MS,
         last: 2 * MS,
     };

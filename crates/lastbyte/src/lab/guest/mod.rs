@@ -97,7 +97,7 @@ pub(super) struct Provenance {
 ///
 /// # Errors
 ///
-/// What it can't do, with the mend.
+/// What it can't do, with the hint.
 pub(super) fn check(cell: &Cell) -> Result<(), NetemError> {
     for direction in [&cell.link.forward, &cell.link.backward] {
         netem::options(direction, 0, netem::Table::Send)?;
@@ -120,16 +120,16 @@ pub(super) fn main(folder: &Path) -> ! {
 fn run(folder: &Path) -> Result<(), String> {
     mount_all(folder).map_err(|error| format!("can't mount: {error}"))?;
     // Sleeps end to the nanosecond.
-    nix::sys::prctl::set_timerslack(1).map_err(text)?;
+    nix::sys::prctl::set_timerslack(1).map_err(to_line)?;
     // OpenSSL's randomness begins with the time, among others. What the guest has done so far, and
     // how often it has read the clock, depends on how long its paths are.
-    starts::sleep_until(RANDOMNESS_BEGINS).map_err(text)?;
-    openssl::rand::rand_bytes(&mut [0]).map_err(text)?;
-    openssl::rand::rand_priv_bytes(&mut [0]).map_err(text)?;
+    starts::sleep_until(RANDOMNESS_BEGINS).map_err(to_line)?;
+    openssl::rand::rand_bytes(&mut [0]).map_err(to_line)?;
+    openssl::rand::rand_priv_bytes(&mut [0]).map_err(to_line)?;
     let Some(job) = read::<Option<GuestJob>>(JOB)? else {
         return Ok(());
     };
-    let study = Study::parse(&job.study, Path::new(STUDY)).map_err(text)?;
+    let study = Study::parse(&job.study, Path::new(STUDY)).map_err(to_line)?;
     let part = measure(&job, study)?;
     fs::write(Path::new(JOB_MOUNT).join(PART), part).map_err(|error| format!("{DISK}{error}"))
 }
@@ -163,8 +163,8 @@ fn mount_memory(at: &str) -> io::Result<()> {
 }
 
 fn read<T: DeserializeOwned>(name: &str) -> Result<T, String> {
-    let content = fs::read(Path::new(JOB_MOUNT).join(name)).map_err(text)?;
-    serde_json::from_slice(&content).map_err(text)
+    let content = fs::read(Path::new(JOB_MOUNT).join(name)).map_err(to_line)?;
+    serde_json::from_slice(&content).map_err(to_line)
 }
 
 /// The part file of the job's block.
@@ -178,7 +178,7 @@ fn measure(job: &GuestJob, mut study: Study) -> Result<Vec<u8>, String> {
     let cell = experiment.cells.get(job.id.cell).ok_or_else(none)?;
     let arm = experiment.arms.get(job.id.arm).ok_or_else(none)?;
     let store = Store::open(Path::new(JOB_MOUNT).join(STORE));
-    let arm = PreparedArm::new(arm.clone(), &store).map_err(text)?;
+    let arm = PreparedArm::new(arm.clone(), &store).map_err(to_line)?;
     if arm.delivery.is_some() {
         mount_memory(DNS_MOUNT).map_err(|error| format!("can't mount {DNS_MOUNT}: {error}"))?;
     }
@@ -188,7 +188,7 @@ fn measure(job: &GuestJob, mut study: Study) -> Result<Vec<u8>, String> {
         Emulation::Netem => over_netem(job, experiment, cell, &arm, costs),
         Emulation::Link => over_emulator(job, experiment, cell, &arm, costs),
     }
-    .map_err(text)?;
+    .map_err(to_line)?;
 
     let chain = arm.digest();
     let provenance: Provenance = read(PROVENANCE)?;
@@ -208,7 +208,7 @@ fn measure(job: &GuestJob, mut study: Study) -> Result<Vec<u8>, String> {
     )
     .ok_or_else(none)?;
     let mut part = Vec::new();
-    write_part(&mut part, &header, &study, &rows).map_err(text)?;
+    write_part(&mut part, &header, &study, &rows).map_err(to_line)?;
     Ok(part)
 }
 
@@ -315,10 +315,10 @@ impl Signs {
 }
 
 fn say(what: &str) {
-    // Nobody else can be told when the console is gone.
+    // Nobody else can be known when the console is gone.
     let _ = writeln!(io::stdout(), "{PREFIX} {what}");
 }
 
-fn text(error: impl ToString) -> String {
+fn to_line(error: impl ToString) -> String {
     error.to_string().replace('\n', " ")
 }

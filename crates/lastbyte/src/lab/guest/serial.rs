@@ -20,7 +20,7 @@ use nix::sys::timerfd::{self, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags
 
 use super::network::Network;
 use crate::lab::channel::{Input, SCRATCH, TcpChannel};
-use crate::lab::connection::{Finished, KernelClock, Pair, spend};
+use crate::lab::connection::{EndedConnection, KernelClock, Pair, spend};
 use crate::lab::delivery::{Lookup, PreparedDelivery};
 use crate::lab::dns::{self, FIRST, Question, Resolver, ResolverAnswer, Sides};
 use crate::lab::endpoint::{client_socket_address, listen_on, open_socket, server_socket_address};
@@ -63,7 +63,7 @@ pub(super) fn run(
     network: &mut Network,
     load: &Load<'_>,
     progress: &mut dyn FnMut(),
-) -> Result<Vec<Finished>, LabError> {
+) -> Result<Vec<EndedConnection>, LabError> {
     network.enter_server()?;
     let listener = listen_on(load.cell.congestion).map_err(LabError::Socket)?;
     network.enter_client()?;
@@ -133,7 +133,7 @@ struct Endpoints<'a> {
 }
 
 impl Endpoints<'_> {
-    fn connection(&mut self, slot: u32) -> Result<Finished, LabError> {
+    fn connection(&mut self, slot: u32) -> Result<EndedConnection, LabError> {
         let index = self.load.connections.start + slot;
         let deadline = sys::now() + self.load.timeout;
         let (server, lookup) = match self.load.dns {
@@ -142,7 +142,7 @@ impl Endpoints<'_> {
                 let mut lookup = Lookup::new(prepared, self.load.stack, sys::now());
                 match self.look_up(slot, index, &mut lookup, deadline)? {
                     Ok(server) => (server, Some(lookup)),
-                    Err(outcome) => return Ok(Finished::unconnected(outcome, lookup)),
+                    Err(outcome) => return Ok(EndedConnection::unconnected(outcome, lookup)),
                 }
             }
         };

@@ -19,7 +19,7 @@ use crate::lab::exchange::Exchange;
 use crate::lab::luck::link_seed;
 use crate::lab::row::{row, wire_of};
 use crate::lab::shared::Shared;
-use crate::lab::shortcuts::{Shortcuts, Wakes};
+use crate::lab::shortcuts::{Shortcuts, WakePolicy};
 use crate::lab::starts::Starts;
 use crate::lab::surroundings::{Surroundings, client_address};
 use crate::lab::{DnsError, LabError, PreparedArm};
@@ -184,7 +184,7 @@ impl<'a> Rig<'a> {
     /// One connection after the other, of which there are none yet.
     fn load(&self, cell: &Cell, block: u32) -> Load<'a> {
         let (wakes, shortcuts) = match self.time {
-            InTime::Real => (Wakes::Arrival, Shortcuts::Taken),
+            InTime::Real => (WakePolicy::Arrival, Shortcuts::Taken),
             InTime::Virtual(shortcuts) => (shortcuts.wakes(&self.arm.arm, cell), shortcuts),
         };
         Load {

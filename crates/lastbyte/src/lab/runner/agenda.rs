@@ -104,7 +104,7 @@ impl Agenda {
         };
         cell.busy -= 1;
         match look {
-            Look::Vague(_) => {
+            Look::Imprecise(_) => {
                 cell.advance();
                 Vec::new()
             }

@@ -14,7 +14,7 @@ pub(in super::super) struct Painter(Arc<fontdb::Database>);
 impl Painter {
     /// # Errors
     ///
-    /// When the machine has no font, with the mend.
+    /// When the machine has no font, with the hint.
     pub(in super::super) fn find() -> Result<Option<Painter>, String> {
         let mut fonts = fontdb::Database::new();
         fonts.load_system_fonts();

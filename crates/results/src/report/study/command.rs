@@ -2,7 +2,7 @@
 
 use lastbyte_link::{Direction, Distribution, Link, Seed, format_duration};
 
-use crate::results::gather;
+use crate::results::group_by;
 use crate::study::{Arm, Cell, CpuTime, Emulation, Experiment, Lists, Parameter};
 
 /// What can be a list on the command line.
@@ -70,7 +70,7 @@ fn grids(cells: Vec<&Cell>) -> Vec<Vec<&Cell>> {
             .find(|parameter| parameter.values(&cells).len() > 1)
             .map_or(String::new(), |parameter| parameter.of(cell)),
     };
-    let parts = gather(cells.iter().copied(), |cell| key(cell));
+    let parts = group_by(cells.iter().copied(), |cell| key(cell));
     if parts.len() == 1 {
         // The same cell more than once.
         return vec![cells.into_iter().take(1).collect()];

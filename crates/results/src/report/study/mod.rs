@@ -36,7 +36,7 @@ pub struct FigureFiles {
 ///
 /// # Errors
 ///
-/// When there is no font to draw with, in one line with the mend.
+/// When there is no font to draw with, in one line with the hint.
 pub fn figures(findings: &Findings) -> Result<Vec<FigureFiles>, String> {
     let painter = Painter::find()?;
     let mut files = Vec::new();

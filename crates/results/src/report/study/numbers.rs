@@ -29,7 +29,7 @@ pub(super) fn published_table(findings: &Findings, rows: &[&Compared]) -> Markup
     }
 }
 
-/// What the places of all rows have, which is told once.
+/// What the places of all rows have, which is reported once.
 fn common_words(findings: &Findings, rows: &[&Compared]) -> Vec<String> {
     let [first, others @ ..] = rows else {
         return Vec::new();
@@ -171,7 +171,7 @@ pub(super) mod quantity {
             |parameter: &Parameter| question.cells.names(*parameter) && !differ.contains(parameter);
         let told = Parameter::ALL.into_iter().filter(told);
         (cells.first().into_iter())
-            .flat_map(|cell| told.clone().map(|parameter| parameter.told(cell)))
+            .flat_map(|cell| told.clone().map(|parameter| parameter.describe(cell)))
             .collect()
     }
 
@@ -218,7 +218,7 @@ pub(super) mod quantity {
                 let told = differ
                     .iter()
                     .filter(|parameter| !check.question.pool.contains(parameter));
-                told.map(|parameter| parameter.told(cell))
+                told.map(|parameter| parameter.describe(cell))
             })
             .collect();
         words.push(answer.percentile.to_string());

@@ -15,7 +15,7 @@ use crate::report::chart;
 use crate::results::{Summary, family};
 use crate::study::{Arm, Cell, Study};
 
-/// How much is told at once.
+/// How much is reported at once.
 const SENTENCES: usize = 6;
 
 /// What was found, as HTML in light and dark that asks no network for anything: the answer, the claims,

@@ -4,7 +4,7 @@ use maud::Markup;
 
 use super::findings::Findings;
 use crate::report::chart::{Chart, Ink, KeyEntry, Mark, Panel, Point};
-use crate::results::{Estimate, Group, Metric, Percentile, gather, groups};
+use crate::results::{Estimate, Group, Metric, Percentile, group_by, groups};
 use crate::study::{Cell, Figure, Filter, Parameter, Quantity, Question, varying};
 
 /// A kind of plot, as its module tells it.
@@ -220,7 +220,7 @@ impl<'a> Plan<'a> {
     pub(super) fn panels(&self) -> Vec<(String, Vec<&Group>)> {
         let mut groups: Vec<&Group> = self.groups.iter().collect();
         groups.sort_by_cached_key(|group| self.places_of_facets(group));
-        gather(groups, |group| self.words(group, &self.facets))
+        group_by(groups, |group| self.words(group, &self.facets))
     }
 
     /// Where the value of each facet first stands among all groups.
@@ -238,7 +238,7 @@ impl<'a> Plan<'a> {
     /// All series of the figure, so that they look the same in every panel.
     pub(super) fn series(&self) -> Vec<Series> {
         let mut series = Vec::new();
-        for (others, _) in gather(&self.groups, |group| self.words(group, &self.others)) {
+        for (others, _) in group_by(&self.groups, |group| self.words(group, &self.others)) {
             for arm in &self.arms {
                 series.push(Series {
                     arm: arm.clone(),
@@ -381,7 +381,7 @@ impl<'a> Plan<'a> {
         let Some(cell) = self.first_cell(group) else {
             return String::new();
         };
-        let words = parameters.iter().map(|parameter| parameter.told(cell));
+        let words = parameters.iter().map(|parameter| parameter.describe(cell));
         words.collect::<Vec<_>>().join(", ")
     }
 }

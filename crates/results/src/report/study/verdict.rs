@@ -11,7 +11,7 @@ pub(super) enum Verdict {
     Holds,
     /// The whole interval of some number lies outside.
     Fails,
-    /// Neither can be told.
+    /// Neither can be known.
     Unknown,
 }
 

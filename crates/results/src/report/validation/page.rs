@@ -103,7 +103,7 @@ fn plot(comparison: &MetricComparison) -> String {
     .svg()
 }
 
-/// A ring around each percentile that is told.
+/// A ring around each percentile that is reported.
 fn mark(comparison: &Comparison) -> Option<Mark> {
     let [a, b] = comparison.times;
     let verdict = comparison.judgement.map(|judgement| judgement.verdict);

@@ -44,9 +44,9 @@ fn look_at(precision: &str, rows: &[&[Row]]) -> Look {
     look(&experiment, &experiment.cells[0], rows, &Percentile::USUAL)
 }
 
-fn vague(look: Look) -> Vague {
+fn imprecision(look: Look) -> Imprecision {
     match look {
-        Look::Vague(vague) => vague,
+        Look::Imprecise(imprecision) => imprecision,
         Look::Precise => panic!("it is precise"),
     }
 }
@@ -67,9 +67,12 @@ fn what_never_varies_is_precise_once_enough_lies_beyond_each_percentile() {
     let same = |count| rows(std::iter::repeat_n(70.0, count));
     assert_eq!(look_at("0.001%", &[&same(100), &same(100)]), Look::Precise);
     // Ten of a hundred lie beyond p90.
-    let vague = vague(look_at("0.001%", &[&same(99), &same(99)]));
-    assert_eq!(vague.percentile.to_string(), "p90");
-    assert_eq!((vague.fault, vague.enough), (Fault::Sparse, Some(100)));
+    let imprecision = imprecision(look_at("0.001%", &[&same(99), &same(99)]));
+    assert_eq!(imprecision.percentile.to_string(), "p90");
+    assert_eq!(
+        (imprecision.fault, imprecision.enough),
+        (Fault::Sparse, Some(100))
+    );
 }
 
 #[test]
@@ -110,18 +113,22 @@ fn the_widest_interval_decides() {
         look_at(&percent(thousandths + 1.0), &[&rows]),
         Look::Precise
     );
-    let vague = vague(look_at(&percent(thousandths), &[&rows]));
+    let imprecision = imprecision(look_at(&percent(thousandths), &[&rows]));
     assert_eq!(
-        (vague.arm, vague.metric, vague.percentile.to_string()),
+        (
+            imprecision.arm,
+            imprecision.metric,
+            imprecision.percentile.to_string()
+        ),
         (0, Metric::Handshake, "p90".to_owned())
     );
-    let Fault::Wide(Percent(reached)) = vague.fault else {
-        panic!("{vague:?}");
+    let Fault::Wide(Percent(reached)) = imprecision.fault else {
+        panic!("{imprecision:?}");
     };
     assert!((reached - widest).abs() < 1e-9, "{reached} {widest}");
     // Four times the connections for half the width.
     let half = format!("{:.3}%", widest / 2.0);
-    let enough = self::vague(look_at(&half, &[&rows])).enough.unwrap();
+    let enough = self::imprecision(look_at(&half, &[&rows])).enough.unwrap();
     assert!((1600..=1700).contains(&enough), "{enough}");
 }
 
@@ -132,9 +139,12 @@ fn an_increase_can_be_vague_where_times_are_not() {
     let other = rows(uniform(2).take(400).map(time));
     let alone = [&one, &other].map(|rows| look_at("1.5%", &[rows]));
     assert_eq!(alone, [Look::Precise; 2]);
-    let vague = vague(look_at("1.5%", &[&one, &other]));
-    assert_eq!(vague.arm, 1);
-    assert!(matches!(vague.fault, Fault::WideIncrease(_)), "{vague:?}");
+    let imprecision = imprecision(look_at("1.5%", &[&one, &other]));
+    assert_eq!(imprecision.arm, 1);
+    assert!(
+        matches!(imprecision.fault, Fault::WideIncrease(_)),
+        "{imprecision:?}"
+    );
     // The same luck cancels.
     assert_eq!(look_at("1.5%", &[&one, &one]), Look::Precise);
 }
@@ -150,21 +160,21 @@ fn failures_that_leave_doubt_are_vague_and_those_beyond_doubt_are_not() {
         assert_eq!(look(clear), Look::Precise, "{clear}");
     }
     for doubt in [35, 100, 200] {
-        let Vague { arm, fault, .. } = vague(look(doubt));
+        let Imprecision { arm, fault, .. } = imprecision(look(doubt));
         assert_eq!((arm, fault), (1, Fault::Open), "{doubt}");
     }
-    let vague = vague(look(35));
+    let imprecision = imprecision(look(35));
     assert_eq!(
-        (vague.percentile.to_string(), vague.enough),
+        (imprecision.percentile.to_string(), imprecision.enough),
         ("p90".to_owned(), None)
     );
-    // Without a baseline, there is nothing to be vague about but the arm itself.
+    // Without a baseline, there is nothing to be imprecision about but the arm itself.
     assert_eq!(look_at("2%", &[&failing(400), &failing(0)]), Look::Precise);
 }
 
 #[test]
 fn only_what_says_something_of_the_arms_counts() {
-    let metrics = |data| told(&cell("0%", data)).collect::<Vec<_>>();
+    let metrics = |data| reported(&cell("0%", data)).collect::<Vec<_>>();
     assert_eq!(metrics("0B"), [Metric::Handshake]);
     assert_eq!(
         metrics("1B"),

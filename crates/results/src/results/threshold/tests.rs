@@ -48,7 +48,7 @@ fn both_bounds_and_both_comparisons() {
 }
 
 #[test]
-fn errors_name_the_mend() {
+fn errors_name_the_hint() {
     for (text, expected) in [
         ("", "write METRIC.PERCENTILE > BOUND"),
         ("ttlb > 10%", "write METRIC.PERCENTILE > BOUND"),

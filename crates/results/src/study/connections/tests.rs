@@ -49,7 +49,7 @@ fn how_connections_are_written() {
 }
 
 #[test]
-fn what_is_no_number_of_connections_is_told_with_the_mend() {
+fn what_is_no_number_of_connections_is_told_with_the_hint() {
     let no_number = "is no number of connections: write one such as 1000, or \"until ±2%\"";
     for (text, told) in [
         ("", format!("\"\" {no_number}")),

@@ -118,13 +118,13 @@ impl Kind for Compressed {
         if stacks(baseline) == own {
             return Ok(());
         }
-        let mend = match own.0 == own.1 {
+        let hint = match own.0 == own.1 {
             true => format!("stack={}", own.1),
             false => format!("stack={}/client_stack={}", own.1, own.0),
         };
         Err(format!(
             "arm \"{}\" is compressed, and arm \"{}\" has another stack, so the difference would be that of the \
-             stacks too: add {mend} to that one",
+             stacks too: add {hint} to that one",
             arm.label, baseline.label
         ))
     }

@@ -42,14 +42,14 @@ pub enum StudyProblem {
     #[error("{0}")]
     Arms(String),
     /// There is no such key.
-    #[error("unknown key {key:?}{}: {mend}", Within(table))]
+    #[error("unknown key {key:?}{}: {hint}", Within(table))]
     UnknownKey {
         /// The key.
         key: String,
         /// The header of its table; empty above all tables.
         table: String,
         /// The nearest one, or all.
-        mend: String,
+        hint: String,
     },
     /// A key is needed.
     #[error("missing {key:?}{}: write {example}", Within(table))]
@@ -129,7 +129,7 @@ pub enum StudyProblem {
         /// How many a study may have.
         most: usize,
     },
-    /// A value is not what its key takes, in one line with the mend.
+    /// A value is not what its key takes, in one line with the hint.
     #[error("{0}")]
     Value(String),
 }

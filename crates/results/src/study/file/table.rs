@@ -75,7 +75,7 @@ impl<'a> Table<'a> {
                 let problem = StudyProblem::UnknownKey {
                     key: key.get_ref().to_string(),
                     table: header,
-                    mend: mend(key.get_ref(), known),
+                    hint: hint(key.get_ref(), known),
                 };
                 Err(source.error(&key.span(), problem))
             }
@@ -153,7 +153,7 @@ pub(super) struct Field<'a> {
 
 /// What a key may have been meant for: a parameter under the name that another tool has for it, or what is
 /// nearest.
-fn mend(key: &str, known: &[&str]) -> String {
+fn hint(key: &str, known: &[&str]) -> String {
     let elsewhere = Parameter::called_elsewhere(key).map(Parameter::name);
     match elsewhere.filter(|name| known.contains(name)) {
         Some(name) => format!("it is called {name:?} here"),

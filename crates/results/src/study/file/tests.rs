@@ -1023,7 +1023,7 @@ const ERRORS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn errors_have_the_line_and_the_mend() {
+fn errors_have_the_line_and_the_hint() {
     for (good, bad, expected) in ERRORS {
         let text = SLOW_LINKS.replacen(good, bad, 1);
         assert_ne!(text, SLOW_LINKS, "{good}");

@@ -23,7 +23,7 @@ fn what_is_written_is_read() {
 }
 
 #[test]
-fn what_can_not_be_is_refused_with_a_mend() {
+fn what_can_not_be_is_refused_with_a_hint() {
     for (name, texts) in [
         ("mtu", &["575", "9001", "40", "0", "-1", "1.5KiB", ""][..]),
         ("timestamps", &["yes", "ON"]),

@@ -24,7 +24,7 @@ pub(in crate::study) struct Spec {
     pub(in crate::study) column: Option<Column>,
 }
 
-/// How it is told in the name of a cell.
+/// How it is reported in the name of a cell.
 pub(in crate::study) enum Caption {
     Always(fn(&Cell) -> String),
     /// Unless that goes without saying.

@@ -50,7 +50,7 @@ fn each_parameter_is_set_and_said() {
         );
         assert_eq!(parameter.name().parse(), Ok(parameter));
     }
-    // Neither is the name of the link told where the links differ.
+    // Neither is the name of the link reported where the links differ.
     assert_eq!(varying(&[&cell, &usual]).len(), Parameter::ALL.len() - 2);
 }
 
@@ -76,7 +76,7 @@ fn directions_that_differ_have_no_number() {
     cell.link.backward.queue = 99;
     let queue: Parameter = "queue".parse().unwrap();
     assert_eq!((queue.value(&cell), queue.number(&cell)), (None, None));
-    assert_eq!(queue.told(&cell), "queue 17 up and 99 down");
+    assert_eq!(queue.describe(&cell), "queue 17 up and 99 down");
     assert_eq!(Parameter::DATA.number(&cell), Some(4.0));
 }
 
@@ -90,5 +90,5 @@ fn no_limit_of_the_rate_can_be_said() {
         (rate.of(&cell), rate.number(&cell)),
         ("unlimited".into(), None)
     );
-    assert_eq!(rate.told(&cell), "no rate limit");
+    assert_eq!(rate.describe(&cell), "no rate limit");
 }

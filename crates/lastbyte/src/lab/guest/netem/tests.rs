@@ -112,7 +112,7 @@ fn a_fast_rate_has_an_attribute_of_its_own() {
 }
 
 #[test]
-fn what_netem_cannot_do_is_refused_with_the_mend() {
+fn what_netem_cannot_do_is_refused_with_the_hint() {
     let odd = Direction {
         rate: Rate::from_bits_per_second(1_000_001),
         ..gigabit()

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::results::fixtures::{self, cell};
-use crate::results::{Fault, Metric, Percentile, Vague};
+use crate::results::{Fault, Imprecision, Metric, Percentile};
 use crate::study::{Connections, Measure, Until};
 
 const BLOCK: u32 = 10;
@@ -49,8 +49,8 @@ fn stage(cell: usize, end: u32) -> Stage {
     }
 }
 
-fn vague() -> Look {
-    Look::Vague(Vague {
+fn imprecision() -> Look {
+    Look::Imprecise(Imprecision {
         arm: 0,
         metric: Metric::Ttlb,
         percentile: Percentile::MEDIAN,
@@ -80,12 +80,12 @@ fn later_stages_begin_when_a_look_asks_for_them() {
     assert_eq!(agenda.next(), Turn::Look(stage(0, 1)));
     // Nobody looks twice.
     assert_eq!(agenda.next(), Turn::Wait);
-    assert_eq!(agenda.looked(stage(0, 1), &vague()), []);
+    assert_eq!(agenda.looked(stage(0, 1), &imprecision()), []);
     begin(&mut agenda, 1);
     assert_eq!(agenda.next(), Turn::Wait);
     done(&mut agenda, 1);
     assert_eq!(agenda.next(), Turn::Look(stage(0, 2)));
-    assert_eq!(agenda.looked(stage(0, 2), &vague()), []);
+    assert_eq!(agenda.looked(stage(0, 2), &imprecision()), []);
     begin(&mut agenda, 2);
     begin(&mut agenda, 3);
     // After the last one, nothing is left to be decided.
@@ -154,7 +154,7 @@ fn what_is_finished_says_where_a_cell_stands() {
 fn a_cell_with_a_block_that_failed_is_not_looked_at() {
     let mut agenda = agenda(|id| id.measure == 0 && id.cell == 0 && id.block > 0);
     agenda.next();
-    agenda.looked(stage(0, 1), &vague());
+    agenda.looked(stage(0, 1), &imprecision());
     assert_eq!(agenda.next(), Turn::Block(block(0, 0, 1, 0)));
     assert_eq!(agenda.failed(block(0, 0, 1, 0)).len(), 4);
     // The other arm may still be measured.
