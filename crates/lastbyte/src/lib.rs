@@ -12,7 +12,7 @@
 //!    [`Engine`], as many at once as there are cores, and keeps each where it is done.
 //! 4. [`PreparedArm`] has the chains made and a [`Stack`] of both sides; it tries a handshake in memory, so that
 //!    what can't be is reported before anything is measured.
-//! 5. The live engine ([`LiveBlocks`]) makes namespaces, and a thread that emulates the link of each connection;
+//! 5. The live engine ([`LiveEngine`]) makes namespaces, and a thread that emulates the link of each connection;
 //!    the virtual one ([`VirtualEngine`]) starts a [kernel] of its own, whose clock skips all waiting.
 //! 6. Both ends take turns: the stack makes bytes, the socket takes them, [`Pipe`] or netem says when each packet
 //!    arrives, or that it is lost. Nobody but the seed and the place of a packet decides on luck.
@@ -31,7 +31,7 @@
 //! [`Dataset`]: results::Dataset
 //! [`Engine`]: lab::Engine
 //! [`Folder`]: results::Folder
-//! [`LiveBlocks`]: lab::LiveBlocks
+//! [`LiveEngine`]: lab::LiveEngine
 //! [`Observer`]: lastbyte_tls::observer::Observer
 //! [`Part`]: results::Part
 //! [`Pipe`]: lastbyte_link::Pipe

@@ -172,3 +172,133 @@ fn results_need_no_c_and_no_laboratory() {
         }
     }
 }
+
+/// The modules of a crate, as paths such as `study/arm`, with the text that is their code.
+fn modules(source: &Path) -> BTreeMap<Vec<String>, String> {
+    let mut found = BTreeMap::new();
+    for file in files(source) {
+        let place = file.strip_prefix(source).unwrap().with_extension("");
+        let mut path: Vec<String> = (place.iter())
+            .map(|part| part.to_str().unwrap().to_owned())
+            .collect();
+        if matches!(path.last().unwrap().as_str(), "mod" | "lib" | "main") {
+            path.pop();
+        }
+        let text = fs::read_to_string(&file).unwrap();
+        let (code, _tests) = text
+            .split_once("#[cfg(test)]\nmod tests {")
+            .unwrap_or((&text, ""));
+        let lines = code.lines().map(|line| line.split("//").next().unwrap());
+        found.insert(path, lines.collect::<Vec<_>>().join("\n"));
+    }
+    found
+}
+
+/// All paths that `use` declarations and other code name, each from its first segment.
+fn paths(code: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    let mut rest = code;
+    while let Some(at) = ["crate::", "super::"]
+        .iter()
+        .filter_map(|start| rest.find(start))
+        .min()
+    {
+        rest = &rest[at..];
+        let end = rest.find([';', '(', '<', '>', '!', ')', '?', '=', '&', '|', '"']);
+        let (path, after) = rest.split_at(end.unwrap_or(rest.len()).max(1));
+        expand(path, &[], &mut found);
+        rest = after;
+    }
+    found
+}
+
+/// `a::{b, c::d}` are `a::b` and `a::c::d`.
+fn expand(path: &str, before: &[String], found: &mut Vec<Vec<String>>) {
+    let path = path.trim();
+    let (head, group) = path.split_once('{').unwrap_or((path, ""));
+    let segments = head.split("::").map(str::trim);
+    let segments = segments.filter(|segment| !segment.is_empty());
+    let all: Vec<String> = (before.iter().cloned())
+        .chain(segments.map(str::to_owned))
+        .collect();
+    if !path.contains('{') {
+        return found.push(all);
+    }
+    let mut depth = 0;
+    let mut start = 0;
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' | ',' if depth == 0 => {
+                expand(&group[start..at], &all, found);
+                start = at + 1;
+            }
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+}
+
+/// The module that a path in `module` names, or the one that has what it names.
+fn resolve(
+    path: &[String],
+    module: &[String],
+    modules: &BTreeMap<Vec<String>, String>,
+) -> Vec<String> {
+    let mut place: Vec<String> = Vec::new();
+    let mut segments = path.iter().peekable();
+    if path[0] == "super" {
+        place = module.to_vec();
+        while segments.next_if(|segment| *segment == "super").is_some() {
+            place.pop();
+        }
+    } else {
+        segments.next();
+    }
+    for segment in segments {
+        place.push(segment.clone());
+        if !modules.contains_key(&place) {
+            place.pop();
+            break;
+        }
+    }
+    place
+}
+
+/// Files that need each other can't be read one after the other. A module and those inside it are one.
+#[test]
+fn no_files_need_each_other() {
+    let mut edges_of_all = 0;
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let source = entry.unwrap().path().join("src");
+        let modules = modules(&source);
+        let needs: BTreeMap<&Vec<String>, BTreeSet<Vec<String>>> = (modules.iter())
+            .map(|(module, code)| {
+                let others = paths(code).into_iter();
+                let others = others.map(|path| resolve(&path, module, &modules));
+                let others = others.filter(|other| {
+                    !other.starts_with(module) && !module.starts_with(other) && !other.is_empty()
+                });
+                (module, others.collect())
+            })
+            .collect();
+        for module in modules.keys() {
+            edges_of_all += needs[module].len();
+            let mut reached = BTreeSet::new();
+            let mut left: Vec<&Vec<String>> = needs[module].iter().collect();
+            while let Some(other) = left.pop() {
+                if reached.insert(other) {
+                    left.extend(&needs[other]);
+                }
+            }
+            assert!(
+                !reached.contains(module),
+                "{}: {} needs files that need it: {:?}",
+                source.display(),
+                module.join("/"),
+                needs[module]
+            );
+        }
+    }
+    assert!(edges_of_all > 300, "{edges_of_all} imports were seen");
+}
