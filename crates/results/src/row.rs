@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lastbyte_sizes::{Message, MessageSizes, Outcome as DeliveryOutcome};
+use lastbyte_sizes::{CertificateCompression, Message, MessageSizes, Outcome as DeliveryOutcome};
 
 /// One connection.
 #[derive(Clone, Debug, PartialEq)]
@@ -154,6 +154,14 @@ pub struct Compression {
     pub algorithm: u16,
     /// What the message has uncompressed, in bytes with its 4-byte handshake header.
     pub uncompressed_bytes: u32,
+}
+
+impl Compression {
+    /// IANA's name of the algorithm, else its code point.
+    pub fn algorithm_name(self) -> String {
+        let known = CertificateCompression::of_code_point(self.algorithm);
+        known.map_or_else(|| self.algorithm.to_string(), |known| known.to_string())
+    }
 }
 
 /// What became of early data (RFC 8446, section 4.2.10).

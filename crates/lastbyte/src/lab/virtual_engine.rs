@@ -16,7 +16,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lastbyte_link::Bytes;
+use lastbyte_link::{Bytes, Distribution};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tempfile::TempDir;
@@ -30,7 +30,7 @@ use super::trial::try_handshake;
 use super::{Ending, Grants, boot};
 use crate::kernel::Kernel;
 use crate::results::{CpuCosts, Environment};
-use crate::study::{CpuTime, Emulation, Gso, Preset, Study};
+use crate::study::{ArmChain, Cell, CpuTime, Emulation, Experiment, Gso, Preset, Study};
 
 /// Connections of one block: a boot takes as long as some twenty of them.
 const BLOCK: u32 = 250;
@@ -143,8 +143,8 @@ impl VirtualEngine {
             CpuTime::Calibrated => Some(self.calibrated(job)?),
         };
         Ok(GuestJob {
-            study: job.study.to_toml(),
-            id: job.id,
+            study: alone(job).to_toml(),
+            block: job.id.block,
             connections: job.connections.clone(),
             costs,
             shortcuts: self.shortcuts,
@@ -154,7 +154,9 @@ impl VirtualEngine {
     /// Writes all that a guest reads into the job's folder.
     fn prepare(&self, job: &Job<'_>, folder: &Path) -> Result<(), BlockError> {
         let provenance = Provenance {
-            study: job.study.text.clone(),
+            study: job.study.to_toml(),
+            text: job.study.text.clone(),
+            id: job.id,
             engine: self.environment.engine.clone(),
             environment: self.environment.clone(),
         };
@@ -399,6 +401,45 @@ impl Engine for VirtualEngine {
             }
         }
     }
+}
+
+/// A study of nothing but the sample of a job, with the names that its arm and its link have by themselves.
+fn alone(job: &Job<'_>) -> Study {
+    let mut arm = job.arm.arm.clone();
+    arm.name.clone_from(&arm.label);
+    let cell = Cell {
+        link_name: None,
+        ..job.cell.clone()
+    };
+    let experiment = Experiment {
+        arms: vec![arm],
+        cells: vec![cell],
+        ..job.experiment.clone()
+    };
+    let folder = if names_files(&experiment) {
+        job.study.folder.clone()
+    } else {
+        PathBuf::from("/")
+    };
+    Study {
+        folder,
+        ..Study::single("sample", experiment)
+    }
+}
+
+/// Whether anything of it is in a file of the user's.
+fn names_files(experiment: &Experiment) -> bool {
+    let chains =
+        (experiment.arms.iter()).flat_map(|arm| [Some(&arm.chain), arm.client_chain.as_ref()]);
+    let mut directions =
+        (experiment.cells.iter()).flat_map(|cell| [&cell.link.forward, &cell.link.backward]);
+    chains
+        .flatten()
+        .any(|chain| matches!(chain, ArmChain::Pem(_)))
+        || directions.any(|direction| {
+            let name = direction.distribution.to_string();
+            name.parse::<Distribution>().is_err()
+        })
 }
 
 /// Removes a folder when dropped.

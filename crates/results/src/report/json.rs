@@ -186,6 +186,14 @@ struct NegotiatedDocument {
     client_signature: Option<String>,
     resumed: Option<bool>,
     early_data: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certificate_compression: Option<CompressionDocument>,
+}
+
+#[derive(Serialize)]
+struct CompressionDocument {
+    algorithm: String,
+    uncompressed_bytes: u32,
 }
 
 /// How the engine fared.
@@ -509,6 +517,10 @@ impl NegotiatedDocument {
                 EarlyData::Accepted => Some("accepted"),
                 EarlyData::Refused => Some("refused"),
             },
+            certificate_compression: wire.compression.map(|compression| CompressionDocument {
+                algorithm: compression.algorithm_name(),
+                uncompressed_bytes: compression.uncompressed_bytes,
+            }),
         }
     }
 }

@@ -27,6 +27,7 @@ const SOMETIMES: [Message; 3] = [
 ];
 
 const TICKETS: &str = "tickets";
+const UNCOMPRESSED: &str = "Certificate uncompressed";
 const FLIGHTS: &str = "server flights";
 
 pub(super) fn messages(summary: &Summary) -> Messages<'_> {
@@ -48,8 +49,13 @@ pub(super) fn messages(summary: &Summary) -> Messages<'_> {
     let sometimes = sometimes.filter(|message| occurs(&|wire| wire.bytes(*message)));
     let messages: Vec<Message> = ALWAYS.into_iter().chain(sometimes).collect();
     let tickets = occurs(&|wire| wire.ticket_wire_bytes).then_some(TICKETS);
+    let mut wires = arms.iter().flat_map(|(_, wires)| wires);
+    let uncompressed = wires
+        .any(|wire| wire.compression.is_some())
+        .then_some(UNCOMPRESSED);
     Messages {
         titles: (messages.iter().map(|message| message.title()))
+            .chain(uncompressed)
             .chain(tickets)
             .chain([FLIGHTS])
             .collect(),
@@ -58,7 +64,9 @@ pub(super) fn messages(summary: &Summary) -> Messages<'_> {
                 let sizes = messages.iter();
                 let sizes = sizes.map(|message| typical(wires, |wire| wire.bytes(*message)));
                 let tickets = tickets.map(|_| typical(wires, |wire| wire.ticket_wire_bytes));
-                (*arm, sizes.chain(tickets).chain([flights(wires)]).collect())
+                let uncompressed = uncompressed.map(|_| compression(wires));
+                let others = uncompressed.into_iter().chain(tickets);
+                (*arm, sizes.chain(others).chain([flights(wires)]).collect())
             })
             .collect(),
     }
@@ -70,6 +78,15 @@ fn typical(wires: &[WireSummary], size: impl Fn(&WireSummary) -> Typical) -> Str
         Some(typical) if typical.most > 0 => typical.to_string(),
         _ => "-".to_owned(),
     }
+}
+
+/// `2162 (brotli)`, or `-` if it was sent as it is.
+fn compression(wires: &[WireSummary]) -> String {
+    let found = wires.iter().find_map(|wire| wire.compression);
+    found.map_or("-".to_owned(), |compression| {
+        let (bytes, name) = (compression.uncompressed_bytes, compression.algorithm_name());
+        format!("{bytes} ({name})")
+    })
 }
 
 /// `2 (12 segments)`, or `1-2 (12 segments)` if it depends on the cell.

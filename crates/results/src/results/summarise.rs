@@ -298,6 +298,7 @@ impl WireSummary {
                     flights: flights_needed(bytes, mss, cell.initcwnd),
                 }
             }),
+            compression: first.compression,
             group: first.group,
             cipher_suite: first.cipher_suite,
             signature: first.signature,

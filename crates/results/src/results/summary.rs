@@ -10,7 +10,9 @@ use super::look::Look;
 use super::since::Since;
 use super::stats::{Estimate, Level, Percent};
 use super::warning::Warning;
-use super::{DeliveryOutcome, EarlyData, EngineReport, Metric, Percentile, Resumption, Validity};
+use super::{
+    Compression, DeliveryOutcome, EarlyData, EngineReport, Metric, Percentile, Resumption, Validity,
+};
 use crate::study::{Cell, Experiment};
 
 /// What an experiment found.
@@ -140,6 +142,8 @@ pub enum Absent {
 pub struct WireSummary {
     /// How large each message was, in the order of [`Message`].
     pub(super) messages: [Typical; Message::COUNT],
+    /// How the server's Certificate message was compressed, if it was.
+    pub compression: Option<Compression>,
     /// Segments that the ClientHello took.
     pub client_hello_segments: Typical,
     /// Certificates in the server's Certificate.

@@ -71,9 +71,10 @@ const DNS_MOUNT: &str = "/dev/dns";
 /// where its objects are in memory, and that on the length of every text before.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct GuestJob {
-    /// The study as [`Study::to_toml`] writes it.
+    /// A study of one arm in one cell, as [`Study::to_toml`] writes it.
     pub(super) study: String,
-    pub(super) id: BlockId,
+    /// The number of the block.
+    pub(super) block: u32,
     /// Indices of the connections.
     pub(super) connections: Range<u32>,
     /// [`CpuCosts`], if computing is to take time.
@@ -87,8 +88,12 @@ pub(super) const NOTHING: Option<GuestJob> = None;
 /// What the part says besides. It is read when everything is measured.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Provenance {
-    /// The study file as it was read.
+    /// The study that the block is of, as [`Study::to_toml`] writes it.
     pub(super) study: String,
+    /// The study file as it was read.
+    pub(super) text: String,
+    /// Which block of it.
+    pub(super) id: BlockId,
     pub(super) engine: String,
     pub(super) environment: Environment,
 }
@@ -130,7 +135,7 @@ fn run(folder: &Path) -> Result<(), String> {
         return Ok(());
     };
     let study = Study::parse(&job.study, Path::new(STUDY)).map_err(to_line)?;
-    let part = measure(&job, study)?;
+    let part = measure(&job, &study)?;
     fs::write(Path::new(JOB_MOUNT).join(PART), part).map_err(|error| format!("{DISK}{error}"))
 }
 
@@ -168,15 +173,11 @@ fn read<T: DeserializeOwned>(name: &str) -> Result<T, String> {
 }
 
 /// The part file of the job's block.
-fn measure(job: &GuestJob, mut study: Study) -> Result<Vec<u8>, String> {
+fn measure(job: &GuestJob, study: &Study) -> Result<Vec<u8>, String> {
     let none = || "the study has no such block".to_owned();
-    let experiment = &study
-        .measures
-        .get(job.id.measure)
-        .ok_or_else(none)?
-        .experiment;
-    let cell = experiment.cells.get(job.id.cell).ok_or_else(none)?;
-    let arm = experiment.arms.get(job.id.arm).ok_or_else(none)?;
+    let experiment = &study.measures.first().ok_or_else(none)?.experiment;
+    let cell = experiment.cells.first().ok_or_else(none)?;
+    let arm = experiment.arms.first().ok_or_else(none)?;
     let store = Store::open(Path::new(JOB_MOUNT).join(STORE));
     let arm = PreparedArm::new(arm.clone(), &store).map_err(to_line)?;
     if arm.delivery.is_some() {
@@ -192,7 +193,10 @@ fn measure(job: &GuestJob, mut study: Study) -> Result<Vec<u8>, String> {
 
     let chain = arm.digest();
     let provenance: Provenance = read(PROVENANCE)?;
-    study.text = provenance.study;
+    let study = Study {
+        text: provenance.text,
+        ..Study::parse(&provenance.study, Path::new(STUDY)).map_err(to_line)?
+    };
     let environment = Environment {
         engine: provenance.engine,
         kernel: super::machine::kernel(),
@@ -200,7 +204,7 @@ fn measure(job: &GuestJob, mut study: Study) -> Result<Vec<u8>, String> {
     };
     let header = PartHeader::new(
         &study,
-        job.id,
+        provenance.id,
         job.connections.clone(),
         chain,
         report(&rows, job.costs),
@@ -238,7 +242,7 @@ fn over_netem(
     Ok(finished
         .into_iter()
         .zip(job.connections.clone())
-        .map(|(finished, index)| row(finished, index, job.id.block, Duration::ZERO))
+        .map(|(finished, index)| row(finished, index, job.block, Duration::ZERO))
         .collect())
 }
 
@@ -256,7 +260,7 @@ fn over_emulator(
         job.shortcuts,
         Path::new(DNS_MOUNT),
     );
-    let block = rig.block(job.id.block, job.connections.clone(), Pace::ALONE)?;
+    let block = rig.block(job.block, job.connections.clone(), Pace::ALONE)?;
     Ok(block.map_or_else(Vec::new, |block| block.rows))
 }
 

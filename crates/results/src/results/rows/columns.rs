@@ -289,7 +289,7 @@ const OTHERS: &[Column] = &[
     text(
         "certificate_compression",
         "what the server's Certificate message was compressed with: `zlib`, `brotli` or `zstd`",
-        |c| c.row.wire.compression.map(compression_name).into(),
+        |c| c.row.wire.compression.map(Compression::algorithm_name).into(),
     )
     .optional()
     .restored(|row, value| restore_algorithm(&mut row.wire.compression, value)),
@@ -303,7 +303,7 @@ const OTHERS: &[Column] = &[
     text(
         "client_certificate_compression",
         "what the client's Certificate message was compressed with",
-        |c| c.row.wire.client_compression.map(compression_name).into(),
+        |c| c.row.wire.client_compression.map(Compression::algorithm_name).into(),
     )
     .optional()
     .restored(|row, value| restore_algorithm(&mut row.wire.client_compression, value)),
@@ -737,11 +737,6 @@ fn cpu(batch: &Batch<'_>) -> Value<'static> {
 fn uncompressed(compression: Option<Compression>) -> Value<'static> {
     let bytes = compression.map(|compression| compression.uncompressed_bytes);
     bytes.into()
-}
-
-fn compression_name(compression: Compression) -> String {
-    let known = CertificateCompression::of_code_point(compression.algorithm);
-    known.map_or(compression.algorithm.to_string(), |known| known.to_string())
 }
 
 fn restore_algorithm(compression: &mut Option<Compression>, value: Value<'_>) -> Option<()> {
