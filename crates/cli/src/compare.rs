@@ -24,7 +24,7 @@ use lastbyte::results::rows::{Batch, CsvWriter, Origin};
 use lastbyte::results::{
     Bound, Environment, Moment, Percentile, Sample, Summary, Threshold, Validity, write_rows,
 };
-use lastbyte::study::{Arm, EngineChoice, Experiment};
+use lastbyte::study::{Arm, EngineChoice, Experiment, check_comparison};
 
 pub(super) const DEFAULT_BASELINE: &str = "secp256r1/rsa-2048";
 const RESULTS: &str = "Results";
@@ -147,6 +147,7 @@ impl Compare {
             .collect();
         let bar = Bar::new();
         let arms = prepare(&experiment.arms, &bar)?;
+        check_comparison(&experiment.arms).map_err(Failure::Usage)?;
         let engine = chosen.engine.set_up(arguments, self.shortcuts)?;
         let run = engine::measure(
             engine.as_ref(),

@@ -9,7 +9,6 @@ use lastbyte_link::{Bytes, Seed, UnitError, parse_duration};
 
 use lastbyte::study::{
     Arm, Cell, Choice, Connections, CpuTime, Emulation, Experiment, Lists, Parameter, Reading,
-    check_comparison,
 };
 
 /// Parameters of cells, each an option. Those that take lists make a grid.
@@ -104,6 +103,7 @@ impl Network {
     fn cells(&self) -> Result<Vec<Cell>, String> {
         let mut cells = vec![Cell::default()];
         for (parameter, texts) in &self.0 {
+            check_once(*parameter, texts)?;
             let mut varied = Vec::with_capacity(cells.len() * texts.len());
             for cell in &cells {
                 for text in texts {
@@ -125,7 +125,6 @@ impl Network {
     ) -> Result<Experiment, String> {
         let cells = self.cells()?;
         cells.iter().try_for_each(Cell::check)?;
-        check_comparison(&arms)?;
         Ok(Experiment {
             concurrency: sampling.concurrency,
             timeout: sampling.timeout,
@@ -135,6 +134,22 @@ impl Network {
             ..Experiment::new(arms, cells, sampling.connections)
         })
     }
+}
+
+/// Whether each of the values of an option is another one: `10ms` is `0.01s`.
+fn check_once(parameter: Parameter, texts: &[String]) -> Result<(), String> {
+    let mut seen = Vec::new();
+    for text in texts {
+        let canonical = parameter.canonical(text)?;
+        if seen.contains(&canonical) {
+            let option = parameter.name().replace('_', "-");
+            return Err(format!(
+                "--{option}: {text:?} is given twice: leave one out"
+            ));
+        }
+        seen.push(canonical);
+    }
+    Ok(())
 }
 
 fn duration(text: &str) -> Result<Duration, UnitError> {

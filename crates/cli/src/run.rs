@@ -19,7 +19,7 @@ use lastbyte::lab::{
 };
 use lastbyte::report;
 use lastbyte::results::{Dataset, Folder, FolderError, Manifest, Start, Validity, file_name};
-use lastbyte::study::{Arm, BlockId, EngineChoice, Study};
+use lastbyte::study::{Arm, BlockId, EngineChoice, Study, check_comparison};
 
 #[derive(Debug, Args)]
 pub(super) struct Run {
@@ -59,11 +59,13 @@ impl Run {
         if self.dry_run {
             return plan(&study, engine.as_ref(), &blocks);
         }
+        // What can't be leaves no folder behind.
+        let arms = prepare_all(&study)?;
         let folder = self.take_folder(&study, engine.as_ref())?;
         if folder.is_complete() {
             return print(&format!("{} is complete\n", folder.path().display()));
         }
-        let measured = self.measure(&study, engine.as_ref(), &blocks, &folder)?;
+        let measured = self.measure(&study, engine.as_ref(), &arms, &blocks, &folder)?;
         let all = study.size(engine.block_size(&study)).blocks;
         // Without the other shards' looks, nobody knows which cells end early.
         if self.shard != Shard::WHOLE && measured < all {
@@ -112,6 +114,7 @@ impl Run {
         &self,
         study: &Study,
         engine: &dyn Engine,
+        arms: &[PreparedArm],
         blocks: &[BlockId],
         folder: &Folder,
     ) -> Result<u64, Failure> {
@@ -124,8 +127,7 @@ impl Run {
         if missing.is_empty() {
             return Ok(finished.len() as u64);
         }
-        let arms = prepare(arms(study), &bar)?;
-        let runner = runner(study, engine, &arms, &interrupt, &bar);
+        let runner = runner(study, engine, arms, &interrupt, &bar);
         let run = runner.run(&missing, folder);
         bar.finish();
         let run = run.map_err(|error| match error {
@@ -218,8 +220,7 @@ impl Run {
 /// What would be measured, and about how long it would take.
 fn plan(study: &Study, engine: &dyn Engine, blocks: &[BlockId]) -> Result<(), Failure> {
     let bar = Bar::new();
-    let arms = prepare(arms(study), &bar)?;
-    bar.finish();
+    let arms = prepare_all(study)?;
     let interrupt = AtomicBool::new(false);
     let runner = runner(study, engine, &arms, &interrupt, &bar);
     let size = engine.block_size(study);
@@ -285,6 +286,21 @@ fn runner<'a>(
         interrupt,
         watcher,
     }
+}
+
+/// The arms of a study, with their chains and stacks.
+fn prepare_all(study: &Study) -> Result<Vec<PreparedArm>, Failure> {
+    let bar = Bar::new();
+    let arms = prepare(arms(study), &bar);
+    bar.finish();
+    let arms = arms?;
+    for measure in &study.measures {
+        check_comparison(&measure.experiment.arms).map_err(|problem| {
+            let (file, id) = (study.path.display(), &measure.id);
+            Failure::Usage(format!("{file}: measure {id:?}: {problem}"))
+        })?;
+    }
+    Ok(arms)
 }
 
 /// The arms of all measures, each label once.

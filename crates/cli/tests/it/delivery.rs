@@ -373,9 +373,16 @@ mod compressed {
                 "s2n-tls can't compress certificates",
             ),
             (
+                // Whose mistake it is comes first.
+                "x25519/ecdsa-p256/stack=rustls",
+                "x25519/ecdsa-p256/delivery=compressed",
+                "openssl can't compress certificates",
+            ),
+            (
                 plain,
                 "x25519/ecdsa-p256/stack=rustls/delivery=compressed",
-                "has another stack, so the difference would be that of the stacks too: add stack=rustls to that one",
+                "has another stack, so the difference would be that of the stacks too: have that one say stack=rustls and \
+                 no other client_stack=",
             ),
             (
                 "x25519/ecdsa-p256/stack=rustls",

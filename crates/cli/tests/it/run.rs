@@ -455,3 +455,26 @@ fn what_can_not_be_run_is_told_in_one_line() {
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert_one_line(&ended.stderr);
 }
+
+/// So that a study that was wrong can be run once it is right.
+#[test]
+fn what_can_not_be_measured_leaves_no_folder() {
+    let folder = TempDir::new().unwrap();
+    let study = at(&folder, "s.toml");
+    let results = at(&folder, "out");
+    let text = |arm: &str| {
+        format!(
+            "[arm.a]\ntls = \"{arm}\"\n[link.l]\nrtt = \"5ms\"\n[[measure]]\nid = \"m\"\ndata = \"0B\"\n"
+        )
+    };
+    std::fs::write(
+        &study,
+        text("x25519/ecdsa-p256/stack=s2n-tls/max_cert_list=500B"),
+    )
+    .unwrap();
+    let mut command = lastbyte(["run", "--engine", "live", "-o"]);
+    let ended = run(command.arg(&results).arg(&study));
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(ended.stderr.contains("s2n-tls can't"), "{}", ended.stderr);
+    assert!(!results.exists());
+}

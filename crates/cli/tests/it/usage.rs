@@ -159,6 +159,18 @@ fn arms_that_are_given_twice() {
 }
 
 #[test]
+fn values_that_are_given_twice() {
+    refuses(
+        &["--rtt", "10ms,0.01s"],
+        r#"--rtt: "0.01s" is given twice: leave one out"#,
+    );
+    refuses(
+        &["--initcwnd", "10,20,10"],
+        r#"--initcwnd: "10" is given twice: leave one out"#,
+    );
+}
+
+#[test]
 fn chains_in_files_that_can_not_be_used() {
     let folder = TempDir::new().unwrap();
     let path = |name: &str| at(&folder, name).display().to_string();

@@ -133,7 +133,7 @@ use self::table::{Field, Source, Table};
 use self::write::key;
 use super::{
     Arm, ArmChain, Cell, Connections, EngineChoice, Experiment, Measure, NoPercentile, Percentile,
-    Study, UnknownName, Until, check_comparison,
+    Study, UnknownName, Until,
 };
 
 /// Cells of a study, at most.
@@ -282,14 +282,6 @@ impl File {
             None => self.arms.clone(),
             Some(arms) => arms.list(|arm| self.arm(arm))?,
         };
-        check_comparison(&arms).map_err(|problem| {
-            let place = table.get("arms");
-            let problem = StudyProblem::Arms(problem);
-            place.map_or_else(
-                || table.error(problem.clone()),
-                |arms| arms.error(problem.clone()),
-            )
-        })?;
         let cells = match table.get("cell") {
             Some(cells) => self.explicit_cells(table, &cells, most)?,
             None => {

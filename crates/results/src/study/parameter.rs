@@ -181,7 +181,11 @@ impl Parameter {
     }
 
     /// `text` as [`Parameter::of`] would write it.
-    pub(super) fn canonical(self, text: &str) -> Result<String, String> {
+    ///
+    /// # Errors
+    ///
+    /// What the text can't be, with the hint.
+    pub fn canonical(self, text: &str) -> Result<String, String> {
         if matches!(self.0.reading, Reading::Name) {
             return Ok(text.to_owned());
         }

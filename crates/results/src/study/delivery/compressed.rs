@@ -114,17 +114,17 @@ impl Kind for Compressed {
     /// What a stack costs is more than what compression saves.
     fn check_baseline(&self, arm: &Arm, baseline: &Arm) -> Result<(), String> {
         let stacks = |arm: &Arm| (arm.client_stack, arm.server_stack);
-        let own = stacks(arm);
-        if stacks(baseline) == own {
+        let (client, server) = stacks(arm);
+        if stacks(baseline) == (client, server) {
             return Ok(());
         }
-        let hint = match own.0 == own.1 {
-            true => format!("stack={}", own.1),
-            false => format!("stack={}/client_stack={}", own.1, own.0),
+        let wanted = match client == server {
+            true => format!("stack={server} and no other client_stack="),
+            false => format!("stack={server} and client_stack={client}"),
         };
         Err(format!(
             "arm \"{}\" is compressed, and arm \"{}\" has another stack, so the difference would be that of the \
-             stacks too: add {hint} to that one",
+             stacks too: have that one say {wanted}",
             arm.label, baseline.label
         ))
     }
@@ -149,6 +149,9 @@ impl Kind for Compressed {
 /// Algorithms such as `brotli+zlib`.
 fn parse(text: &str) -> Result<Vec<CertificateCompression>, String> {
     let mut algorithms = Vec::new();
+    if text.contains(',') {
+        return Err(format!("write several as {}", text.replace(',', "+")));
+    }
     for word in text.split('+') {
         let algorithm = word.parse().map_err(|_| {
             nearest(

@@ -38,9 +38,6 @@ pub enum StudyProblem {
     /// A key or a table is there already.
     #[error("{0:?} is there twice: leave one out")]
     KeyTwice(String),
-    /// Its arms can't be compared.
-    #[error("{0}")]
-    Arms(String),
     /// There is no such key.
     #[error("unknown key {key:?}{}: {hint}", Within(table))]
     UnknownKey {

@@ -558,6 +558,22 @@ fn a_file_that_is_none() {
 
 /// What replaces what in [`SLOW_LINKS`], and the error with its line.
 const ERRORS: &[(&str, &str, &str)] = &[
+    // As other tools call it.
+    (
+        "rate = \"1mbit\"",
+        "bandwidth = \"1mbit\"",
+        r#"13: unknown key "bandwidth" in [link.lte-m]: it is called "rate" here"#,
+    ),
+    (
+        "rtt = \"200ms\"",
+        "latency = \"200ms\"",
+        r#"12: unknown key "latency" in [link.lte-m]: it is called "rtt" here"#,
+    ),
+    (
+        "initcwnd = 20",
+        "server_initcwnd = 20",
+        r#"20: unknown key "server_initcwnd" in [[measure]]: it is called "initcwnd" here"#,
+    ),
     // Not TOML.
     (
         "seed = 1",
