@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lastbyte_link::{Side, Time};
+use lastbyte_link::{Side, Time, mix};
 use lastbyte_tls::Stack;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -498,11 +498,11 @@ impl Gaps {
 
     /// The next number in [0, 1), by SplitMix64.
     fn fraction(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        /// From one state to the next (its "golden gamma").
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        let drawn = mix(self.0);
+        self.0 = self.0.wrapping_add(STEP);
+        (drawn >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
