@@ -1,3 +1,5 @@
+//! When each message of a connection leaves and arrives.
+
 use std::time::Duration;
 
 use lastbyte_link::{Link, Side};

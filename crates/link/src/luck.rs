@@ -1,3 +1,5 @@
+//! Luck: what happens to a packet, as a function of seed, link, connection, direction and place.
+
 /// The seed of a study: all luck in it comes from this number.
 ///
 /// Luck is counter-based. It is hashed from what it belongs to, never drawn

@@ -1,3 +1,5 @@
+//! Packets as the link tells them apart: by their place in the TCP stream.
+
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 

@@ -1,3 +1,5 @@
+//! A point in time of any clock.
+
 use std::ops::Add;
 use std::time::Duration;
 

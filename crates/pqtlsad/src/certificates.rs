@@ -1,3 +1,5 @@
+//! Lists of certificates as records and messages hold them.
+
 use std::fmt;
 
 use thiserror::Error;

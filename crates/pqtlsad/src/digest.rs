@@ -1,3 +1,5 @@
+//! The digest of a chain, by which both sides know that they mean the same one.
+
 use std::fmt;
 
 /// SHA-256 over the encoding of a [`CertificateList`](crate::CertificateList).

@@ -1,3 +1,5 @@
+//! What each side of each stack can be configured for.
+
 use lastbyte_link::named;
 use lastbyte_pki::KeyAlgorithm;
 use lastbyte_sizes::framing;

@@ -1,3 +1,5 @@
+//! What both sides of a connection are configured with.
+
 use lastbyte_pki::Chain;
 use pqtlsad::openssl::EndEntity;
 

@@ -1,3 +1,5 @@
+//! Why a stack can't be set up, or a connection can't go on.
+
 use std::fmt;
 
 use crate::{MAX_PLAINTEXT, StackName, names};

@@ -1,3 +1,5 @@
+//! Handshakes in memory, from one side to the other.
+
 use std::time::Duration;
 
 use crate::observer::{Observer, Side};

@@ -1,3 +1,5 @@
+//! What every stack offers: connections that own no socket and read no clock.
+
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;

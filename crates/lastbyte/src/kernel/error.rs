@@ -1,3 +1,5 @@
+//! Why there is no kernel.
+
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -1,3 +1,5 @@
+//! Where results come from: engine, kernel, host, versions.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

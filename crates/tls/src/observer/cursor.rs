@@ -1,3 +1,5 @@
+//! Bytes that are read from the front.
+
 /// Reads big-endian numbers and vectors (RFC 8446, 3) off the front of bytes.
 /// Every reading gives `None` where the bytes end too early.
 #[derive(Clone, Copy)]

@@ -1,3 +1,5 @@
+//! What handshake messages say.
+
 use pqtlsad::Digest;
 
 use super::cursor::Cursor;

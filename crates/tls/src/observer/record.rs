@@ -1,3 +1,5 @@
+//! Records of one direction, and how they are opened.
+
 use lastbyte_sizes::framing::{MAX_PLAINTEXT, RECORD_HEADER};
 use openssl::kdf::{HkdfMode, hkdf};
 use openssl::md::Md;

@@ -327,7 +327,7 @@ fn wire() -> impl Strategy<Value = Wire> {
 
 /// None, an algorithm with a name or one without.
 fn compression(number: u32) -> Option<Compression> {
-    (number % 3 > 0).then_some(Compression {
+    (!number.is_multiple_of(3)).then_some(Compression {
         algorithm: (number % 5) as u16,
         uncompressed_bytes: number,
     })

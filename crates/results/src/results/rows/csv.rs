@@ -1,3 +1,5 @@
+//! Rows as CSV.
+
 use std::io;
 
 use super::{Batch, COLUMNS, Value};
