@@ -68,13 +68,15 @@ pub(crate) struct EndpointReport {
     pub(crate) cpu: Duration,
 }
 
-/// Runs all connections of a block. `resolver` is there if DNS delivers something.
+/// Runs all connections of a block. `ended` hears of each one that has. `resolver` is there if DNS delivers
+/// something.
 pub(crate) fn run(
     surroundings: &Surroundings,
     load: &Load<'_>,
     resolver: Option<Resolver>,
     shared: &Shared,
     interrupt: &AtomicBool,
+    ended: &dyn Fn(),
 ) -> Result<EndpointReport, LabError> {
     surroundings.server.enter()?;
     let listener = listen_on(load.congestion).map_err(LabError::Socket)?;
@@ -82,7 +84,7 @@ pub(crate) fn run(
     let mut endpoints =
         Endpoints::new(load, resolver, shared, listener).map_err(LabError::Socket)?;
     let before = sys::thread_cpu_time();
-    endpoints.run(interrupt)?;
+    endpoints.run(interrupt, ended)?;
     Ok(EndpointReport {
         finished: endpoints.finished,
         cpu: sys::thread_cpu_time() - before,
@@ -156,7 +158,7 @@ impl<'a> Endpoints<'a> {
         })
     }
 
-    fn run(&mut self, interrupt: &AtomicBool) -> Result<(), LabError> {
+    fn run(&mut self, interrupt: &AtomicBool, ended: &dyn Fn()) -> Result<(), LabError> {
         let begin = sys::now();
         for _ in 0..self.load.concurrency.min(self.load.connections) {
             let gap = match self.load.concurrency {
@@ -173,6 +175,7 @@ impl<'a> Endpoints<'a> {
             if self.shared.is_stopped() {
                 return Err(LabError::Crashed("the emulator"));
             }
+            let before = self.ended;
             self.start_due()?;
             self.wake_due();
             self.expire();
@@ -186,6 +189,9 @@ impl<'a> Endpoints<'a> {
                         self.ready(slot, end, self.load.shortcuts.input(input));
                     }
                 }
+            }
+            for _ in before..self.ended {
+                ended();
             }
         }
         Ok(())

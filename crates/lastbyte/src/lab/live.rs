@@ -136,7 +136,7 @@ impl Engine for LiveEngine {
 
     fn measure(&self, job: &Job<'_>, draft: &Path) -> Result<Ending, BlockError> {
         lock_memory();
-        let rig = Rig::new(job.experiment, job.cell, job.arm, job.interrupt);
+        let rig = Rig::new(job.experiment, job.cell, job.arm, job.interrupt).telling(job.ended);
         let pace = self.pace(job, &rig)?;
         let Some(Undisturbed {
             block,

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs;
 use std::io;
+use std::mem;
 use std::ops::Range;
 use std::path::Path;
 use std::str::FromStr;
@@ -65,6 +66,8 @@ pub struct Job<'a> {
     pub arm: &'a PreparedArm,
     /// Ends it early when set.
     pub interrupt: &'a AtomicBool,
+    /// Hears of each connection that has ended, where blocks take long.
+    pub ended: &'a (dyn Fn() + Sync),
 }
 
 /// A block was not measured.
@@ -232,7 +235,7 @@ impl Runner<'_> {
         let _told = TellsPanic(shared);
         while let Some(turn) = self.next(shared) {
             let passed = match turn {
-                Turn::Block(id) => self.measure_and_tell(id, shared, folder),
+                Turn::Block(id) => self.measure_and_tell(id, shared, expected, folder),
                 Turn::Look(stage) => self.look_and_tell(stage, shared, folder),
                 Turn::Wait | Turn::Over => Vec::new(),
             };
@@ -263,11 +266,23 @@ impl Runner<'_> {
         None
     }
 
-    /// Measures a block, and gives those that nobody waits for any more.
-    fn measure_and_tell(&self, id: BlockId, shared: &Shared, folder: &Folder) -> Vec<BlockId> {
-        let measured = self.measure(id, folder);
+    /// Measures a block, and gives those that nobody waits for any more besides.
+    fn measure_and_tell(
+        &self,
+        id: BlockId,
+        shared: &Shared,
+        expected: &Expected,
+        folder: &Folder,
+    ) -> Vec<BlockId> {
+        let progress = BlockProgress {
+            watcher: self.watcher,
+            each: expected.of(self, id) / self.connections(id).max(1),
+            left: Mutex::new(expected.of(self, id)),
+        };
+        let measured = self.measure(id, folder, &|| progress.advance());
+        progress.finish();
         let mut queue = lock(&shared.queue);
-        let mut passed = vec![id];
+        let mut passed = Vec::new();
         match measured {
             Ok(Ending::Complete) => {
                 queue.measured += 1;
@@ -314,10 +329,16 @@ impl Runner<'_> {
         })
     }
 
-    fn measure(&self, id: BlockId, folder: &Folder) -> Result<Ending, Unmeasured> {
+    fn measure(
+        &self,
+        id: BlockId,
+        folder: &Folder,
+        ended: &(dyn Fn() + Sync),
+    ) -> Result<Ending, Unmeasured> {
         let job = self
             .job(id)
             .ok_or_else(|| Unmeasured::Block("the study has no such block".to_owned()))?;
+        let job = Job { ended, ..job };
         let draft = folder.draft(self.study, id);
         let measured = match self.engine.measure(&job, &draft) {
             Ok(Ending::Complete) => match folder.keep(self.study, id) {
@@ -350,7 +371,13 @@ impl Runner<'_> {
             cell: experiment.cells.get(id.cell)?,
             arm: (self.arms.iter()).find(|prepared| prepared.arm.label == arm.label)?,
             interrupt: self.interrupt,
+            ended: &|| (),
         })
+    }
+
+    /// Connections of a block.
+    fn connections(&self, id: BlockId) -> u32 {
+        self.job(id).map_or(0, |job| job.connections.len() as u32)
     }
 
     fn name(&self, id: BlockId) -> String {
@@ -373,6 +400,28 @@ impl Job<'_> {
             cell: self.id.cell,
             arm: self.id.arm,
         }
+    }
+}
+
+/// What a watcher hears of one block: no more than was expected of it, and all of that in the end.
+struct BlockProgress<'a> {
+    watcher: &'a dyn Watcher,
+    /// A connection's part.
+    each: Duration,
+    left: Mutex<Duration>,
+}
+
+impl BlockProgress<'_> {
+    /// A connection has ended. Those of a block that is measured again count once.
+    fn advance(&self) {
+        let mut left = lock(&self.left);
+        let part = self.each.min(*left);
+        *left -= part;
+        self.watcher.advance(part);
+    }
+
+    fn finish(&self) {
+        self.watcher.advance(mem::take(&mut lock(&self.left)));
     }
 }
 

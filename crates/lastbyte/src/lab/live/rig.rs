@@ -38,6 +38,8 @@ pub(in crate::lab) struct Rig<'a> {
     cell: &'a Cell,
     arm: &'a PreparedArm,
     interrupt: &'a AtomicBool,
+    /// Hears of each connection of a block that has ended.
+    ended: &'a (dyn Fn() + Sync),
     time: InTime,
     cpu: CpuCosts,
     /// Where DNS servers may have files.
@@ -98,10 +100,16 @@ impl<'a> Rig<'a> {
             cell,
             arm,
             interrupt,
+            ended: &|| (),
             time: InTime::Real,
             cpu: CpuCosts::default(),
             scratch: env::temp_dir(),
         }
+    }
+
+    /// The same rig, which tells of each connection that has ended.
+    pub(super) fn telling(self, ended: &'a (dyn Fn() + Sync)) -> Self {
+        Self { ended, ..self }
     }
 
     /// The same rig inside a kernel in which time stands still while it computes, and goes on
@@ -140,7 +148,7 @@ impl<'a> Rig<'a> {
             duration: pace.duration,
             ..self.load(self.cell, number)
         };
-        let (endpoints, emulator) = self.carry(self.cell, &load, seed)?;
+        let (endpoints, emulator) = self.carry(self.cell, &load, seed, self.ended)?;
         if endpoints.finished.iter().any(Option::is_none) {
             return Ok(None);
         }
@@ -172,7 +180,7 @@ impl<'a> Rig<'a> {
             timeout: self.experiment.timeout.min(Duration::from_secs(2)),
             ..self.load(&cell, 0)
         };
-        let (endpoints, emulator) = self.carry(&cell, &load, Seed(0))?;
+        let (endpoints, emulator) = self.carry(&cell, &load, Seed(0), &|| ())?;
         let last = endpoints.finished.into_iter().flatten().last();
         Ok(Cost {
             endpoint: endpoints.cpu / PILOT,
@@ -209,6 +217,7 @@ impl<'a> Rig<'a> {
         cell: &Cell,
         load: &Load<'_>,
         seed: Seed,
+        ended: &(dyn Fn() + Sync),
     ) -> Result<(EndpointReport, EmulatorReport), LabError> {
         let surroundings = Surroundings::new(cell)?;
         // The resolver has a link like those of connections.
@@ -243,7 +252,14 @@ impl<'a> Rig<'a> {
                     .transpose()?;
                 let (_dns, resolver) = dns.unzip();
                 take_core(&cpus, 1, ENDPOINT_PRIORITY);
-                endpoint::run(&surroundings, load, resolver, &shared, self.interrupt)
+                endpoint::run(
+                    &surroundings,
+                    load,
+                    resolver,
+                    &shared,
+                    self.interrupt,
+                    ended,
+                )
             });
             let endpoints = endpoints.join();
             let emulator = emulator

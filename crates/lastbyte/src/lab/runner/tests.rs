@@ -77,6 +77,10 @@ impl Engine for Invented {
         assert!(!draft.exists());
         assert_eq!(job.arm.arm.label, job.experiment.arms[job.id.arm].label);
         let ending = (self.doing)(job.id)?;
+        // Some, and one more than there are in the last block: it is measured again.
+        for _ in 0..=job.connections.len().min(7) {
+            (job.ended)();
+        }
         lock(&self.measured).push(job.id);
         let samples = fixtures::samples(job.experiment);
         let sample = (samples.into_iter())
