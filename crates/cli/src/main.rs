@@ -7,6 +7,7 @@ mod compare;
 mod doctor;
 mod draft;
 mod engine;
+mod explain;
 mod kernel;
 mod options;
 mod progress;
@@ -44,6 +45,8 @@ struct Cli {
 enum Command {
     /// Answer one question now: what do these TLS configurations cost on this network?
     Compare(Box<compare::Compare>),
+    /// Tell by arithmetic where each handshake message ends, how far the next flight is and what to cut
+    Explain(explain::Explain),
     /// Measure a study, block by block, into a folder
     Run(run::Run),
     /// Make one page of a run, with figures
@@ -97,6 +100,7 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Compare(compare) => compare.run(&arguments),
+        Command::Explain(explain) => explain.run(),
         Command::Run(run) => run.run(&arguments),
         Command::Report(report) => report.run(),
         Command::Validate(validate) => validate.run(),

@@ -99,8 +99,8 @@ pub(super) struct Sampling {
 }
 
 impl Network {
-    /// The grid, the last option changing fastest.
-    fn cells(&self) -> Result<Vec<Cell>, String> {
+    /// The grid, the last option changing fastest, or why it can't be.
+    pub(super) fn cells(&self) -> Result<Vec<Cell>, String> {
         let mut cells = vec![Cell::default()];
         for (parameter, texts) in &self.0 {
             check_once(*parameter, texts)?;
@@ -114,6 +114,7 @@ impl Network {
             }
             cells = varied;
         }
+        cells.iter().try_for_each(Cell::check)?;
         Ok(cells)
     }
 
@@ -124,7 +125,6 @@ impl Network {
         sampling: &Sampling,
     ) -> Result<Experiment, String> {
         let cells = self.cells()?;
-        cells.iter().try_for_each(Cell::check)?;
         Ok(Experiment {
             concurrency: sampling.concurrency,
             timeout: sampling.timeout,

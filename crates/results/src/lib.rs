@@ -7,8 +7,10 @@
 //! - [`row`]: what is known of one connection.
 //! - [`results`]: rows, part files, percentiles and their intervals, warnings.
 //! - [`validate`]: results against results, or against arithmetic.
+//! - [`explain`]: what an arm costs by arithmetic alone.
 //! - [`report`]: tables, documents, pages and charts.
 
+pub mod explain;
 pub mod report;
 pub mod results;
 pub mod row;

@@ -191,6 +191,15 @@ impl KeyAlgorithm {
         }
     }
 
+    /// Bytes of the longest signature: that of ECDSA whose two integers both begin with a zero byte, every
+    /// fourth one.
+    pub fn longest_signature_bytes(self) -> usize {
+        match self {
+            EcdsaP256 | EcdsaP384 => self.signature_bytes() + 1,
+            _ => self.signature_bytes(),
+        }
+    }
+
     /// The signature schemes (IANA code points) with which a key can sign in TLS 1.3.
     pub fn signature_schemes(self) -> &'static [u16] {
         match self {

@@ -50,6 +50,13 @@ pub const fn server_hello(share: usize) -> usize {
     MESSAGE_HEADER + fields + SUPPORTED_VERSIONS + KEY_SHARE + share
 }
 
+/// A HelloRetryRequest that asks for another group: a ServerHello whose key share is that group alone (section
+/// 4.1.4).
+pub const fn hello_retry_request() -> usize {
+    const LENGTH_OF_A_SHARE: usize = 2;
+    server_hello(0) - LENGTH_OF_A_SHARE
+}
+
 /// A Certificate message of certificates, or of a raw public key, whose DER has these lengths (section 4.4.2).
 /// The request context is empty, as a server's is, and no certificate has extensions.
 pub fn certificate_message(der_lengths: impl IntoIterator<Item = usize>) -> usize {

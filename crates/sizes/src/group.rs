@@ -65,22 +65,34 @@ impl Group {
         }
     }
 
+    /// Bytes of the client's key share: a point, an encapsulation key, or both.
+    pub fn client_share_bytes(self) -> usize {
+        const ML_KEM_768: usize = 1184;
+        const ML_KEM_1024: usize = 1568;
+        self.share_bytes(ML_KEM_768, ML_KEM_1024)
+    }
+
     /// Bytes of the server's key share: a point, a ciphertext, or both.
     pub fn server_share_bytes(self) -> usize {
+        const ML_KEM_768: usize = 1088;
+        const ML_KEM_1024: usize = 1568;
+        self.share_bytes(ML_KEM_768, ML_KEM_1024)
+    }
+
+    /// With what a side sends of ML-KEM.
+    fn share_bytes(self, ml_kem_768: usize, ml_kem_1024: usize) -> usize {
         const P256: usize = 65;
         const X25519: usize = 32;
         const P384: usize = 97;
-        const ML_KEM_768: usize = 1088;
-        const ML_KEM_1024: usize = 1568;
         match self {
             Group::Secp256r1 => P256,
             Group::X25519 => X25519,
             Group::Secp384r1 => P384,
-            Group::Secp256r1MlKem768 => P256 + ML_KEM_768,
-            Group::X25519MlKem768 => X25519 + ML_KEM_768,
-            Group::Secp384r1MlKem1024 => P384 + ML_KEM_1024,
-            Group::MlKem768 => ML_KEM_768,
-            Group::MlKem1024 => ML_KEM_1024,
+            Group::Secp256r1MlKem768 => P256 + ml_kem_768,
+            Group::X25519MlKem768 => X25519 + ml_kem_768,
+            Group::Secp384r1MlKem1024 => P384 + ml_kem_1024,
+            Group::MlKem768 => ml_kem_768,
+            Group::MlKem1024 => ml_kem_1024,
         }
     }
 

@@ -4,6 +4,7 @@ mod answer;
 mod chart;
 mod csv;
 mod escape;
+mod explanation;
 mod json;
 mod junit;
 mod layout;
@@ -20,6 +21,7 @@ mod ticks;
 pub mod validation;
 
 pub use self::csv::csv;
+pub use explanation::{explanation, explanation_json};
 pub use json::{SCHEMA, json};
 pub use junit::{Samples, junit};
 pub use layout::Style;

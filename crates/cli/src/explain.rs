@@ -1,0 +1,42 @@
+//! `lastbyte explain`.
+
+use clap::{Args, ValueEnum};
+
+use super::options::Network;
+use super::{Failure, print, style};
+use lastbyte::explain::{check, explain};
+use lastbyte::report;
+use lastbyte::study::Arm;
+
+#[derive(Debug, Args)]
+pub(super) struct Explain {
+    /// What to explain: GROUP/CHAIN[:BYTESB][/KEY=VALUE...], as `compare` takes it
+    #[arg(value_name = "ARM", required = true)]
+    arms: Vec<Arm>,
+    #[command(flatten, next_help_heading = "Network")]
+    network: Network,
+    /// How it is told
+    #[arg(long, value_name = "NAME", default_value = "text")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+impl Explain {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let cells = self.network.cells().map_err(Failure::Usage)?;
+        cells.iter().try_for_each(check).map_err(Failure::Usage)?;
+        let explained = self.arms.iter().map(|arm| explain(arm, &cells));
+        let explained: Vec<_> = explained
+            .collect::<Result<_, _>>()
+            .map_err(Failure::usage)?;
+        print(&match self.format {
+            Format::Text => report::explanation(&explained, style()),
+            Format::Json => report::explanation_json(&explained),
+        })
+    }
+}

@@ -1,0 +1,114 @@
+//! What would make a handshake smaller, and what that buys.
+
+use lastbyte_sizes::{ChainSpec, KeyAlgorithm, Message, RootDelivery};
+
+use super::flights;
+use super::wire::{self, Unknown};
+use crate::row::Wire;
+use crate::study::{Arm, ArmChain, Cell};
+
+/// One thing less.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// What is cut, in the words of an arm.
+    pub what: String,
+    /// Bytes less of the Certificate message.
+    pub certificate: usize,
+    /// Bytes less of the server's messages on the wire.
+    pub server_flight: usize,
+    /// The server's flights that are left, for each of the windows.
+    pub flights: Vec<usize>,
+}
+
+/// All that make a handshake smaller, the smallest cut first.
+pub(super) fn cuts(arm: &Arm, own: &Wire, probes: &[Cell]) -> Result<Vec<Cut>, Unknown> {
+    let spec = wire::made(arm)?;
+    let mut cuts = Vec::new();
+    for (what, smaller) in smaller(spec) {
+        let smaller = Arm {
+            chain: ArmChain::Made(padded_alike(spec, smaller)),
+            ..arm.clone()
+        };
+        let left = wire::wire(&smaller)?;
+        let less = |of: fn(&Wire) -> u32| of(own).saturating_sub(of(&left)) as usize;
+        let cut = Cut {
+            what,
+            certificate: less(|wire| wire.bytes(Message::Certificate)),
+            server_flight: less(|wire| wire.server_flight_wire_bytes),
+            flights: (probes.iter())
+                .map(|cell| flights(arm, &left, cell))
+                .collect(),
+        };
+        if cut.server_flight > 0 {
+            cuts.push(cut);
+        }
+    }
+    cuts.sort_by_key(|cut| cut.server_flight);
+    Ok(cuts)
+}
+
+/// With as much padding as `spec` has.
+fn padded_alike(spec: &ChainSpec, smaller: ChainSpec) -> ChainSpec {
+    let padding = wire::certificate_bytes(spec) - spec.unpadded_bytes();
+    let unpadded = smaller.unpadded_bytes();
+    ChainSpec {
+        certificate_bytes: spec.certificate_bytes.map(|_| unpadded + padding),
+        ..smaller
+    }
+}
+
+fn smaller(spec: &ChainSpec) -> Vec<(String, ChainSpec)> {
+    let mut found = Vec::new();
+    for intermediates in (0..spec.intermediates).rev() {
+        // Without intermediates the root issues, so it has to be of their algorithm.
+        if intermediates > 0 || spec.root_key == spec.ca {
+            let smaller = ChainSpec {
+                intermediates,
+                ..spec.clone()
+            };
+            found.push((format!("intermediates={intermediates}"), smaller));
+        }
+    }
+    if spec.root == RootDelivery::Sent {
+        let smaller = ChainSpec {
+            root: RootDelivery::Omitted,
+            ..spec.clone()
+        };
+        found.push(("root=omitted".to_owned(), smaller));
+    }
+    if spec.scts > 0 {
+        found.push((
+            "scts=0".to_owned(),
+            ChainSpec {
+                scts: 0,
+                ..spec.clone()
+            },
+        ));
+        let sct_algorithm = KeyAlgorithm::EcdsaP256;
+        let smaller = ChainSpec {
+            sct_algorithm,
+            ..spec.clone()
+        };
+        found.push((format!("sct_algorithm={sct_algorithm}"), smaller));
+    }
+    for algorithm in wire::algorithms(spec) {
+        let others = KeyAlgorithm::ALL.into_iter();
+        for other in others.filter(|other| *other != algorithm && kind(*other) == kind(algorithm)) {
+            let with = |key| if key == algorithm { other } else { key };
+            let smaller = ChainSpec {
+                leaf: with(spec.leaf),
+                ca: with(spec.ca),
+                root_key: with(spec.root_key),
+                ..spec.clone()
+            };
+            found.push((format!("{other} for {algorithm}"), smaller));
+        }
+    }
+    found
+}
+
+/// The name without its size: `ml-dsa`, `slh-dsa-sha2`.
+fn kind(algorithm: KeyAlgorithm) -> &'static str {
+    let name = algorithm.name();
+    name.rsplit_once('-').map_or(name, |(kind, _)| kind)
+}

@@ -1,0 +1,199 @@
+//! What an arm costs by arithmetic alone: which message ends in which flight, how far the next edge is, and what
+//! to cut. Nothing is made, sent or measured, so it takes milliseconds.
+
+mod cuts;
+mod edges;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use cuts::Cut;
+pub use edges::{Edge, Edges};
+pub use wire::{Unknown, wire};
+
+use lastbyte_flights::{Compute, Flight, Timeline};
+use lastbyte_link::{Bytes, Direction, Loss, Side};
+use lastbyte_sizes::{KeyAlgorithm, Message, framing};
+
+use crate::results::expected;
+use crate::row::Wire;
+use crate::study::{Arm, Cell, Congestion, Gso, Tso};
+
+/// What arithmetic says of an arm over some networks.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    /// The arm.
+    pub arm: Arm,
+    /// What it puts on the wire.
+    pub wire: Wire,
+    /// The end-entity's algorithm.
+    pub signature: KeyAlgorithm,
+    /// The handshake, for each way of hosts and windows, in the order of the cells.
+    pub windows: Vec<Window>,
+    /// What would make it smaller.
+    pub cuts: Vec<Cut>,
+    /// When what happens, in each cell.
+    pub times: Vec<(Cell, Timeline)>,
+}
+
+/// A handshake with the windows and hosts of some cells.
+#[derive(Clone, Debug)]
+pub struct Window {
+    /// The first of these cells, without data.
+    pub cell: Cell,
+    /// The server's flights.
+    pub flights: Vec<ServerFlight>,
+    /// How far it is to one flight more, and to one less.
+    pub edges: Edges,
+    /// The server's flights where the signature is as long as it can be.
+    pub most_flights: usize,
+}
+
+/// What a server sends of a handshake before it must wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerFlight {
+    /// Segments.
+    pub segments: u32,
+    /// Bytes of payload.
+    pub bytes: usize,
+    /// The messages that end in it, each with its segment, counted from 1 in what the server sends at once.
+    pub messages: Vec<(Message, usize)>,
+}
+
+/// The server's messages in their order.
+pub const SERVER_MESSAGES: [Message; 5] = [
+    Message::ServerHello,
+    Message::EncryptedExtensions,
+    Message::Certificate,
+    Message::CertificateVerify,
+    Message::ServerFinished,
+];
+
+/// Explains an arm over these cells, which must pass [`check`].
+///
+/// # Errors
+///
+/// [`Unknown`] where arithmetic does not know what the arm puts on the wire.
+pub fn explain(arm: &Arm, cells: &[Cell]) -> Result<Explanation, Unknown> {
+    let wire = wire(arm)?;
+    let signature = wire::made(arm)?.leaf;
+    let mut probes: Vec<Cell> = Vec::new();
+    for cell in cells {
+        let probe = probe(cell, cells);
+        if !probes.contains(&probe) {
+            probes.push(probe);
+        }
+    }
+    let times = cells
+        .iter()
+        .map(|cell| (cell.clone(), walk(arm, &wire, cell)));
+    Ok(Explanation {
+        times: times.collect(),
+        cuts: cuts::cuts(arm, &wire, &probes)?,
+        windows: (probes.into_iter())
+            .map(|cell| Window::new(arm, &wire, signature, cell))
+            .collect(),
+        arm: arm.clone(),
+        wire,
+        signature,
+    })
+}
+
+/// Whether arithmetic goes as far as this cell.
+///
+/// # Errors
+///
+/// What it does not know, with the hint.
+pub fn check(cell: &Cell) -> Result<(), String> {
+    let ways = [&cell.link.forward, &cell.link.backward];
+    let any = |has: fn(&Direction) -> bool| ways.into_iter().any(has);
+    let what = match cell {
+        _ if any(|way| way.loss != Loss::NONE) => "loss is luck",
+        _ if any(|way| !way.jitter.is_zero()) => "jitter is luck",
+        _ if cell.congestion == Congestion::Bbr => "BBR is no slow start",
+        _ if cell.gso == Gso::On && cell.hosts.tso == Tso::On => {
+            "super-packets are not walked through"
+        }
+        _ => return Ok(()),
+    };
+    Err(format!(
+        "{what}: leave it out, or measure with `lastbyte compare`"
+    ))
+}
+
+/// A handshake alone, with the windows and hosts of a cell.
+fn probe(cell: &Cell, cells: &[Cell]) -> Cell {
+    let usual = Cell::default();
+    Cell {
+        link: cells.first().unwrap_or(cell).link.clone(),
+        data: Bytes(0),
+        upload: Bytes(0),
+        requests: usual.requests,
+        think: usual.think,
+        ..cell.clone()
+    }
+}
+
+fn walk(arm: &Arm, wire: &Wire, cell: &Cell) -> Timeline {
+    expected(wire, cell, arm.record_size, Compute::default())
+}
+
+/// How many flights the server needs for a handshake.
+fn flights(arm: &Arm, wire: &Wire, cell: &Cell) -> usize {
+    walk(arm, wire, cell).handshake_flights()
+}
+
+impl Window {
+    fn new(arm: &Arm, wire: &Wire, signature: KeyAlgorithm, cell: Cell) -> Window {
+        let certificate = wire.bytes(Message::Certificate) as usize;
+        let verify = framing::certificate_verify(signature.longest_signature_bytes());
+        let longest = self::wire::with(wire, certificate, verify);
+        Window {
+            flights: server_flights(wire, &walk(arm, wire, &cell), cell.hosts.mss()),
+            edges: Edges::new(arm, wire, &cell),
+            most_flights: flights(arm, &longest, &cell),
+            cell,
+        }
+    }
+}
+
+/// Where each message of the server ends.
+fn server_flights(wire: &Wire, timeline: &Timeline, mss: usize) -> Vec<ServerFlight> {
+    let mut ends = Vec::new();
+    let retry = wire.hello_retry_request_wire_bytes as usize;
+    if retry > 0 {
+        ends.push((Message::HelloRetryRequest, retry, 1));
+    }
+    let messages: usize = (SERVER_MESSAGES.iter())
+        .map(|message| self::wire::on_wire(*message, wire.bytes(*message) as usize))
+        .sum();
+    // A change_cipher_spec follows the first hello.
+    let change = (wire.server_flight_wire_bytes as usize).saturating_sub(messages);
+    let mut end = 0;
+    for message in SERVER_MESSAGES {
+        end += self::wire::on_wire(message, wire.bytes(message) as usize);
+        ends.push((message, retry + end, end.div_ceil(mss)));
+        if message == Message::ServerHello {
+            end += change;
+        }
+    }
+    let mut sent = 0;
+    let is_handshake =
+        |flight: &&Flight| flight.sender == Side::Server && flight.start < timeline.handshake;
+    let server = timeline.flights.iter().filter(is_handshake);
+    let flights = server.map(|flight| {
+        let before = sent;
+        sent += flight.bytes;
+        let here = ends
+            .iter()
+            .filter(|(_, end, _)| (before + 1..=sent).contains(end));
+        ServerFlight {
+            segments: flight.segments,
+            bytes: flight.bytes,
+            messages: here
+                .map(|(message, _, segment)| (*message, *segment))
+                .collect(),
+        }
+    });
+    flights.collect()
+}

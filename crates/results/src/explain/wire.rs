@@ -1,0 +1,253 @@
+//! What an arm puts on the wire, by arithmetic: the sizes that an observer would read.
+
+use std::collections::BTreeSet;
+
+use lastbyte_sizes::framing::{
+    CHANGE_CIPHER_SPEC, ENCRYPTED_EXTENSIONS, RECORD_HEADER, certificate_verify, encrypted,
+    finished, hello_retry_request, server_hello,
+};
+use lastbyte_sizes::{
+    ChainSpec, Group, KeyAlgorithm, Message, Resumption, RootDelivery, StackName,
+};
+use thiserror::Error;
+
+use crate::row::Wire;
+use crate::study::{Arm, ArmChain, Delivery, Flush};
+
+/// Arithmetic alone does not know what an arm puts on the wire.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("arm {arm:?}: {what}; {hint}")]
+pub struct Unknown {
+    /// As it was written.
+    pub arm: String,
+    /// What is not known.
+    pub what: String,
+    /// What to do.
+    pub hint: String,
+}
+
+/// Bytes of the Finished of TLS_AES_256_GCM_SHA384, which OpenSSL prefers.
+const FINISHED: usize = finished(48);
+/// That cipher suite.
+const CIPHER_SUITE: u16 = 0x1302;
+
+/// The messages of a full handshake of OpenSSL with itself, as an observer reads them. A signature of ECDSA has its
+/// likeliest length.
+///
+/// # Errors
+///
+/// [`Unknown`] where a part of the arm's handshake is not a matter of tables: the user's own files, other stacks,
+/// what is resumed, a client's chain, deliveries.
+pub fn wire(arm: &Arm) -> Result<Wire, Unknown> {
+    let spec = made(arm)?;
+    let certificate = certificate_bytes(spec);
+    check(arm, certificate)?;
+    let retries = !arm.key_shares.contains(&arm.group);
+    let server = [
+        (
+            Message::ServerHello,
+            server_hello(arm.group.server_share_bytes()),
+        ),
+        (Message::EncryptedExtensions, ENCRYPTED_EXTENSIONS),
+        (Message::Certificate, certificate),
+        (
+            Message::CertificateVerify,
+            certificate_verify(spec.leaf.signature_bytes()),
+        ),
+        (Message::ServerFinished, FINISHED),
+    ];
+    let hello = client_hello(arm, spec, &arm.key_shares);
+    let retry = [
+        (Message::HelloRetryRequest, hello_retry_request()),
+        (
+            Message::SecondClientHello,
+            client_hello(arm, spec, &[arm.group]),
+        ),
+    ];
+    let mut wire = Wire {
+        client_hello_wire_bytes: number(RECORD_HEADER + hello),
+        server_flight_wire_bytes: number(
+            server
+                .iter()
+                .map(|(message, bytes)| on_wire(*message, *bytes))
+                .sum(),
+        ),
+        client_finish_wire_bytes: number(encrypted(FINISHED)),
+        group: Some(arm.group.code_point()),
+        cipher_suite: Some(CIPHER_SUITE),
+        signature: spec.leaf.signature_schemes().first().copied(),
+        certificates: 1
+            + u32::from(spec.intermediates)
+            + u32::from(spec.root == RootDelivery::Sent),
+        ..Wire::default()
+    };
+    let both = [
+        (Message::ClientHello, hello),
+        (Message::ClientFinished, FINISHED),
+    ];
+    let retry = retry.into_iter().filter(|_| retries);
+    for (message, bytes) in both.into_iter().chain(server).chain(retry.clone()) {
+        wire.messages.set(message, Some(number(bytes)));
+    }
+    // Each end sends one change_cipher_spec, as early as it can.
+    let change = number(CHANGE_CIPHER_SPEC);
+    match retries {
+        true => {
+            let [request, second] = [Message::HelloRetryRequest, Message::SecondClientHello]
+                .map(|message| number(RECORD_HEADER) + wire.bytes(message) + change);
+            wire.hello_retry_request_wire_bytes = request;
+            wire.second_client_hello_wire_bytes = second;
+        }
+        false => {
+            wire.server_flight_wire_bytes += change;
+            wire.client_finish_wire_bytes += change;
+        }
+    }
+    Ok(wire)
+}
+
+/// The same with so many bytes of Certificate and CertificateVerify.
+pub(super) fn with(wire: &Wire, certificate: usize, verify: usize) -> Wire {
+    let mut wire = *wire;
+    for (message, bytes) in [
+        (Message::Certificate, certificate),
+        (Message::CertificateVerify, verify),
+    ] {
+        let before = on_wire(message, wire.bytes(message) as usize);
+        wire.server_flight_wire_bytes -= number(before);
+        wire.server_flight_wire_bytes += number(on_wire(message, bytes));
+        wire.messages.set(message, Some(number(bytes)));
+    }
+    wire
+}
+
+/// A message of so many bytes with its records: OpenSSL begins one for each message.
+pub(super) fn on_wire(message: Message, bytes: usize) -> usize {
+    match message {
+        Message::ClientHello
+        | Message::SecondClientHello
+        | Message::HelloRetryRequest
+        | Message::ServerHello => RECORD_HEADER + bytes,
+        _ => encrypted(bytes),
+    }
+}
+
+/// Bytes of the Certificate message.
+pub(super) fn certificate_bytes(spec: &ChainSpec) -> usize {
+    spec.certificate_bytes
+        .unwrap_or_else(|| spec.unpadded_bytes())
+}
+
+/// The chain of an arm that arithmetic knows.
+pub(super) fn made(arm: &Arm) -> Result<&ChainSpec, Unknown> {
+    match &arm.chain {
+        ArmChain::Made(spec) => Ok(spec),
+        ArmChain::Pem(files) => Err(unknown(
+            arm,
+            "arithmetic does not read files",
+            format!(
+                "ask for a chain of its algorithms and of as many bytes as `lastbyte chain show {}` says, such as \
+                 ecdsa-p256+rsa-2048:3400B",
+                files.chain.display()
+            ),
+        )),
+    }
+}
+
+fn check(arm: &Arm, certificate: usize) -> Result<(), Unknown> {
+    let stacks = [arm.client_stack, arm.server_stack];
+    let other = stacks
+        .into_iter()
+        .find(|stack| *stack != StackName::OpenSsl);
+    let what = match arm {
+        _ if let Some(stack) = other => {
+            format!("the sizes of {stack}'s messages are no arithmetic")
+        }
+        Arm {
+            client_chain: Some(_),
+            ..
+        } => "what a client proves itself with is no arithmetic".to_owned(),
+        _ if arm.resumption != Resumption::Full => {
+            "the size of a session is no arithmetic".to_owned()
+        }
+        _ if arm.tickets > 0 => "the size of a ticket is no arithmetic".to_owned(),
+        _ if arm.flush != Flush::Whole => {
+            "the writes of OpenSSL's buffers are no arithmetic".to_owned()
+        }
+        _ if arm.client_hello_split.is_some() => {
+            "a ClientHello that is split is not walked through".to_owned()
+        }
+        Arm {
+            delivery: Delivery::PqtlsAd(_),
+            ..
+        } => "what DNS leaves of a chain is no arithmetic".to_owned(),
+        Arm {
+            delivery: Delivery::Compressed(_),
+            ..
+        } => "what compression leaves is no arithmetic".to_owned(),
+        Arm {
+            max_cert_list: Some(most),
+            ..
+        } if certificate > *most => {
+            let what = format!(
+                "its Certificate message has {certificate} bytes, which max_cert_list= refuses"
+            );
+            return Err(unknown(arm, &what, format!("allow {certificate}B or more")));
+        }
+        _ => return Ok(()),
+    };
+    Err(unknown(
+        arm,
+        &what,
+        "measure it with `lastbyte compare`".to_owned(),
+    ))
+}
+
+fn unknown(arm: &Arm, what: &str, hint: String) -> Unknown {
+    Unknown {
+        arm: arm.label.clone(),
+        what: what.to_owned(),
+        hint,
+    }
+}
+
+/// An OpenSSL client's hello for the name server.example, with shares for these groups.
+fn client_hello(arm: &Arm, spec: &ChainSpec, shares: &[Group]) -> usize {
+    /// Without any group, key share, and signature that OpenSSL has no TLS for.
+    const REST: usize = 189;
+    const POINT_FORMATS: usize = 4 + 1 + 1;
+    const CODE_POINT: usize = 2;
+    const LENGTH: usize = 2;
+    let supported: BTreeSet<Group> = (arm.key_shares.iter().copied())
+        .chain([arm.group])
+        .collect();
+    let has_curve = supported
+        .iter()
+        .any(|group| matches!(group, Group::Secp256r1 | Group::X25519 | Group::Secp384r1));
+    let shares = shares
+        .iter()
+        .map(|group| CODE_POINT + LENGTH + group.client_share_bytes());
+    REST + supported.len() * CODE_POINT
+        + shares.sum::<usize>()
+        + if has_curve { POINT_FORMATS } else { 0 }
+        + provided(spec) * CODE_POINT
+}
+
+/// How many of the chain's algorithms are offered because the chain has them.
+fn provided(spec: &ChainSpec) -> usize {
+    let keys = algorithms(spec).into_iter();
+    keys.filter(|key| key.provided().is_some()).count()
+}
+
+/// The algorithms of a chain's keys, each once.
+pub(super) fn algorithms(spec: &ChainSpec) -> BTreeSet<KeyAlgorithm> {
+    let intermediates = (spec.intermediates > 0).then_some(spec.ca);
+    [spec.leaf, spec.root_key]
+        .into_iter()
+        .chain(intermediates)
+        .collect()
+}
+
+fn number(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
