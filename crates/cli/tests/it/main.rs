@@ -7,6 +7,7 @@ mod common;
 mod compare;
 mod delivery;
 mod exit_codes;
+mod explain;
 mod interrupts;
 mod kernel;
 mod link;

@@ -100,3 +100,6 @@ fn compression(algorithm: Option<u16>, declared: Option<usize>) -> Option<Compre
         uncompressed_bytes: declared.map_or(0, |bytes| bytes as u32 + HEADER),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -134,6 +134,16 @@ fn probe(cell: &Cell, cells: &[Cell]) -> Cell {
     }
 }
 
+/// A message of the server with its records, and the change_cipher_spec that follows its first hello.
+pub fn message_on_wire(wire: &Wire, message: Message) -> u32 {
+    let own = wire::on_wire(message, wire.bytes(message) as usize);
+    let has_retried = wire.hello_retry_request_wire_bytes > 0;
+    match message {
+        Message::ServerHello if !has_retried => (own + framing::CHANGE_CIPHER_SPEC) as u32,
+        _ => own as u32,
+    }
+}
+
 fn walk(arm: &Arm, wire: &Wire, cell: &Cell) -> Timeline {
     expected(wire, cell, arm.record_size, Compute::default())
 }
@@ -164,18 +174,10 @@ fn server_flights(wire: &Wire, timeline: &Timeline, mss: usize) -> Vec<ServerFli
     if retry > 0 {
         ends.push((Message::HelloRetryRequest, retry, 1));
     }
-    let messages: usize = (SERVER_MESSAGES.iter())
-        .map(|message| self::wire::on_wire(*message, wire.bytes(*message) as usize))
-        .sum();
-    // A change_cipher_spec follows the first hello.
-    let change = (wire.server_flight_wire_bytes as usize).saturating_sub(messages);
     let mut end = 0;
     for message in SERVER_MESSAGES {
-        end += self::wire::on_wire(message, wire.bytes(message) as usize);
+        end += message_on_wire(wire, message) as usize;
         ends.push((message, retry + end, end.div_ceil(mss)));
-        if message == Message::ServerHello {
-            end += change;
-        }
     }
     let mut sent = 0;
     let is_handshake =

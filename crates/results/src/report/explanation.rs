@@ -6,17 +6,9 @@ use lastbyte_sizes::Message;
 use serde_json::{Value, json};
 
 use super::layout::{Field, Line, Role, Style, set, wrap};
-use crate::explain::{Cut, Edge, Explanation, SERVER_MESSAGES, ServerFlight, Window};
+use crate::explain::{Edge, Explanation, SERVER_MESSAGES, Window, message_on_wire};
 use crate::results::number::milliseconds;
 use crate::study::{Cell, distinctions};
-
-/// The messages before and after the server's flight.
-const OTHERS: [Message; 4] = [
-    Message::ClientHello,
-    Message::HelloRetryRequest,
-    Message::SecondClientHello,
-    Message::ClientFinished,
-];
 
 /// What arithmetic says, for people.
 pub fn explanation(explained: &[Explanation], style: Style) -> String {
@@ -30,77 +22,36 @@ const NOTE: &str = "By arithmetic: TCP's slow start over a network that loses no
 
 fn arm(explained: &Explanation, style: Style) -> String {
     let name = style.paint(Role::Heading, &explained.arm.name);
-    let mut parts = vec![format!("{name}\n{}", set(&messages(explained), style))];
-    let names = window_names(explained);
-    for (window, name) in explained.windows.iter().zip(&names) {
-        parts.push(set(&flights(explained, window, name), style));
-    }
+    let windows = window_names(explained);
+    let mut parts = vec![
+        format!("{name}\n{}", set(&messages(explained, &windows), style)),
+        set(&edges(explained, &windows), style),
+    ];
     if !explained.cuts.is_empty() {
-        parts.push(set(&cuts(explained, &names), style));
+        parts.push(set(&cuts(explained, &windows), style));
     }
     parts.push(set(&times(explained), style));
     parts.join("\n")
 }
 
-fn heading(texts: &[&str]) -> Vec<Field> {
-    texts
-        .iter()
-        .map(|text| Field::new(Role::Dim, *text))
-        .collect()
-}
-
 fn row(label: impl Into<String>, cells: impl IntoIterator<Item = String>) -> Line {
     let cells = cells.into_iter().map(|cell| Field::new(Role::Normal, cell));
-    Line::Fields(
-        Field::new(Role::Normal, format!("  {}", label.into())),
-        cells.collect(),
-    )
+    let label = format!("  {}", label.into());
+    Line::Fields(Field::new(Role::Normal, label), cells.collect())
 }
 
-fn title(text: impl Into<String>, columns: &[&str]) -> Line {
-    Line::Fields(Field::new(Role::Dim, text), heading(columns))
-}
-
-/// The sizes of all messages.
-fn messages(explained: &Explanation) -> Vec<Line> {
-    let wire = &explained.wire;
-    let line = |message: Message| {
-        let bytes = wire.messages.get(message)?;
-        let span = match message {
-            Message::CertificateVerify if varies(explained) => format!("{bytes} (±1)"),
-            _ => bytes.to_string(),
-        };
-        Some(row(message.title(), [span]))
-    };
-    let before = OTHERS.into_iter().take(3).chain(SERVER_MESSAGES);
-    let mut lines = vec![title("handshake messages", &["bytes"])];
-    lines.extend(before.chain([Message::ClientFinished]).filter_map(line));
-    lines.push(title("with their records", &[""]));
-    for (what, bytes) in [
-        ("ClientHello", wire.client_hello_wire_bytes),
-        ("HelloRetryRequest", wire.hello_retry_request_wire_bytes),
-        ("second ClientHello", wire.second_client_hello_wire_bytes),
-        ("ServerHello to Finished", wire.server_flight_wire_bytes),
-        ("client Finished", wire.client_finish_wire_bytes),
-    ] {
-        if bytes > 0 {
-            lines.push(row(what, [bytes.to_string()]));
-        }
-    }
-    lines
-}
-
-/// Whether the server's signature has not always the same length.
-fn varies(explained: &Explanation) -> bool {
-    let algorithm = explained.signature;
-    algorithm.longest_signature_bytes() > algorithm.signature_bytes()
+/// What the columns are: these, and one for each window.
+fn title(text: &str, columns: &[&str], windows: &[String]) -> Line {
+    let windows = windows.iter().map(String::as_str);
+    let columns = columns.iter().copied().chain(windows);
+    let columns = columns.map(|text| Field::new(Role::Dim, text));
+    Line::Fields(Field::new(Role::Dim, text), columns.collect())
 }
 
 /// What tells the windows apart.
 fn window_names(explained: &Explanation) -> Vec<String> {
-    let cells: Vec<Cell> = (explained.windows.iter())
-        .map(|window| window.cell.clone())
-        .collect();
+    let windows = explained.windows.iter();
+    let cells: Vec<Cell> = windows.map(|window| window.cell.clone()).collect();
     let names = distinctions(&cells).into_iter().zip(&cells);
     let names = names.map(|(name, cell)| match name.contains("initcwnd") {
         true => name,
@@ -110,110 +61,141 @@ fn window_names(explained: &Explanation) -> Vec<String> {
     names.collect()
 }
 
-/// Where each message ends, and how far the edges are.
-fn flights(explained: &Explanation, window: &Window, name: &str) -> Vec<Line> {
-    let edges = &window.edges;
-    let text = |text: String| Line::Text(Role::Normal, wrap(&format!("  {text}"), 4));
-    let needed = match edges.flights {
-        1 => "the server needs one flight".to_owned(),
-        flights => format!("the server needs {flights} flights"),
+/// How large each message is, and where it ends.
+fn messages(explained: &Explanation, windows: &[String]) -> Vec<Line> {
+    let Explanation { wire, .. } = explained;
+    let line = |message: Message, on_wire: u32| {
+        let bytes = wire.bytes(message);
+        let span = match message {
+            Message::CertificateVerify if varies(explained) => format!("{bytes} ±1"),
+            _ => bytes.to_string(),
+        };
+        let windows = explained.windows.iter();
+        let places = windows.map(|window| place(window, message, on_wire));
+        let cells = [span, on_wire.to_string()].into_iter().chain(places);
+        (bytes > 0).then(|| row(message.title(), cells))
     };
-    let mut lines = vec![Line::Text(Role::Dim, format!("{name}: {needed}"))];
-    for (number, flight) in window.flights.iter().enumerate() {
-        lines.push(text(format!("flight {}: {}", number + 1, contents(flight))));
-    }
-    lines.push(text(match edges.above {
-        Some(edge) => format!("room before one flight more: {}", distance(&edge)),
-        None => "no Certificate message needs a flight more".to_owned(),
-    }));
-    if let Some(edge) = edges.below {
-        lines.push(text(format!(
-            "to cut for one flight less: {}",
-            distance(&edge)
-        )));
-    } else if edges.flights > 1 {
-        lines.push(text(
-            "no smaller Certificate message needs a flight less".to_owned(),
+    let mut lines = vec![title("message, bytes", &["alone", "on the wire"], windows)];
+    let before = [
+        (Message::ClientHello, wire.client_hello_wire_bytes),
+        (
+            Message::HelloRetryRequest,
+            wire.hello_retry_request_wire_bytes,
+        ),
+        (
+            Message::SecondClientHello,
+            wire.second_client_hello_wire_bytes,
+        ),
+    ];
+    let server = SERVER_MESSAGES.map(|message| (message, message_on_wire(wire, message)));
+    let after = (Message::ClientFinished, wire.client_finish_wire_bytes);
+    let all = before.into_iter().chain(server).chain([after]);
+    lines.extend(all.filter_map(|(message, on_wire)| line(message, on_wire)));
+    lines
+}
+
+/// Where a message ends.
+fn place(window: &Window, message: Message, on_wire: u32) -> String {
+    let mut flights = (1..).zip(&window.flights);
+    let found = flights.find_map(|(number, flight)| {
+        let mut messages = flight.messages.iter();
+        let (_, segment) = messages.find(|(ended, _)| *ended == message)?;
+        Some(format!("flight {number}, segment {segment}"))
+    });
+    found.unwrap_or_else(|| match on_wire.div_ceil(window.cell.hosts.mss() as u32) {
+        1 => "1 segment".to_owned(),
+        segments => format!("{segments} segments"),
+    })
+}
+
+/// Whether the server's signature has not always the same length.
+fn varies(explained: &Explanation) -> bool {
+    let algorithm = explained.signature;
+    algorithm.longest_signature_bytes() > algorithm.signature_bytes()
+}
+
+/// How many flights there are, and how far the edges are.
+fn edges(explained: &Explanation, windows: &[String]) -> Vec<Line> {
+    let of = |label: &str, text: &dyn Fn(&Window) -> String| {
+        row(label, explained.windows.iter().map(text))
+    };
+    let certificate = |edge: Option<Edge>, sign| {
+        edge.map_or_else(
+            || "-".to_owned(),
+            |edge| format!("{} ({sign}{})", edge.certificate, edge.certificate_distance),
+        )
+    };
+    let on_wire = |edge: Option<Edge>, sign| {
+        edge.map_or_else(
+            || "-".to_owned(),
+            |edge| {
+                format!(
+                    "{} ({sign}{})",
+                    edge.server_flight, edge.server_flight_distance
+                )
+            },
+        )
+    };
+    let mut lines = vec![
+        title("server, ServerHello to Finished", &[], windows),
+        of("bytes on the wire", &|_| {
+            explained.wire.server_flight_wire_bytes.to_string()
+        }),
+        of("flights", &|window| window.edges.flights.to_string()),
+    ];
+    let differs = |window: &Window| window.most_flights != window.edges.flights;
+    if explained.windows.iter().any(differs) {
+        lines.push(of(
+            "flights, if the signature is a byte longer",
+            &|window| window.most_flights.to_string(),
         ));
     }
-    if varies(explained) && window.most_flights != edges.flights {
-        let most = window.most_flights;
-        lines.push(text(format!(
-            "where the ECDSA signature is a byte longer: {most} flights"
-        )));
+    lines.extend([
+        of(
+            "no flight more, if the Certificate has at most",
+            &|window| certificate(window.edges.above, '+'),
+        ),
+        of("  and all of it, on the wire", &|window| {
+            on_wire(window.edges.above, '+')
+        }),
+    ]);
+    let below = |window: &Window| window.edges.below.is_some();
+    if explained.windows.iter().any(below) {
+        lines.extend([
+            of("a flight less, if the Certificate has at most", &|window| {
+                certificate(window.edges.below, '-')
+            }),
+            of("  and all of it, on the wire", &|window| {
+                on_wire(window.edges.below, '-')
+            }),
+        ]);
     }
     lines
 }
 
-fn contents(flight: &ServerFlight) -> String {
-    let segments = match flight.segments {
-        1 => "1 segment".to_owned(),
-        segments => format!("{segments} segments"),
-    };
-    let ends = flight.messages.iter();
-    let ends: Vec<String> = ends
-        .map(|(message, segment)| format!("{} ends in segment {segment}", message.title()))
-        .collect();
-    let ends = match ends.is_empty() {
-        true => "no message ends".to_owned(),
-        false => ends.join(", "),
-    };
-    format!("{segments}, {} bytes: {ends}", flight.bytes)
-}
-
-fn distance(edge: &Edge) -> String {
-    let Edge {
-        certificate,
-        certificate_distance,
-        server_flight,
-        server_flight_distance,
-    } = edge;
-    format!(
-        "{certificate_distance} bytes of the Certificate (until {certificate}), {server_flight_distance} on the \
-         wire (until {server_flight})"
-    )
-}
-
 /// What each cut buys.
 fn cuts(explained: &Explanation, windows: &[String]) -> Vec<Line> {
-    let mut columns = vec!["Certificate", "on the wire"];
-    let flights: Vec<String> = windows
-        .iter()
-        .map(|name| format!("flights, {name}"))
-        .collect();
-    columns.extend(flights.iter().map(String::as_str));
-    let mut lines = vec![title("to cut", &columns)];
-    for Cut {
-        what,
-        certificate,
-        server_flight,
-        flights,
-    } in &explained.cuts
-    {
-        let flights = flights
-            .iter()
-            .zip(&explained.windows)
-            .map(|(left, window)| match (window.edges.flights, *left) {
-                (now, left) if left < now => format!("{now} → {left}"),
-                (now, _) => now.to_string(),
-            });
-        let less = |bytes: usize| match bytes {
-            0 => "0".to_owned(),
-            bytes => format!("-{bytes}"),
-        };
-        lines.push(row(
-            what,
-            [less(*certificate), less(*server_flight)]
-                .into_iter()
-                .chain(flights),
-        ));
+    let columns = ["Certificate", "on the wire"];
+    let mut lines = vec![title("cut, and flights with it", &columns, windows)];
+    for cut in &explained.cuts {
+        let flights = cut.flights.iter().zip(&explained.windows);
+        let flights = flights.map(|(left, window)| match window.edges.flights {
+            now if *left < now => format!("{now} → {left}"),
+            now => now.to_string(),
+        });
+        let bytes = [cut.certificate, cut.server_flight].map(|bytes| format!("-{bytes}"));
+        lines.push(row(&cut.what, bytes.into_iter().chain(flights)));
     }
     lines
 }
 
 /// When what happens in each cell.
 fn times(explained: &Explanation) -> Vec<Line> {
-    let mut lines = vec![title("times", &["handshake", "first byte", "last byte"])];
+    let mut lines = vec![title(
+        "time",
+        &["handshake", "first byte", "last byte"],
+        &[],
+    )];
     for (cell, times) in &explained.times {
         let first = times.ttfb.map_or_else(|| "-".to_owned(), milliseconds);
         let cells = [

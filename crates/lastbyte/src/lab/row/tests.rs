@@ -1,0 +1,114 @@
+//! What arithmetic says of an arm's messages is what an observer reads of them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::Path;
+
+use lastbyte_flights::Compute;
+use lastbyte_pki::{KeyAlgorithm, Store};
+use lastbyte_tls::Group;
+
+use super::*;
+use crate::explain;
+use crate::lab::PreparedArm;
+use crate::results::expected;
+use crate::study::{Arm, Cell};
+
+/// Chains take longer to make than to use, so they are kept.
+fn store() -> Store {
+    Store::open(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-chains"))
+}
+
+fn agree(arm: &str) {
+    let arm: Arm = arm.parse().unwrap();
+    let computed = explain::wire(&arm).unwrap();
+    let prepared = PreparedArm::new(arm, &store()).unwrap();
+    let handshake = prepared.handshake().unwrap();
+    let read = wire(&handshake.observer, &handshake.client.key_log(), 0);
+    let arm = prepared.arm;
+    let computed = with_signature_of(&read, computed);
+    assert_eq!(computed, read, "{arm}");
+    for initcwnd in [1, 10, 32] {
+        let cell = Cell {
+            initcwnd,
+            data: "50KiB".parse().unwrap(),
+            ..Cell::default()
+        };
+        let times = |wire| expected(wire, &cell, arm.record_size, Compute::default());
+        assert_eq!(times(&computed), times(&read), "{arm} {initcwnd}");
+    }
+}
+
+/// A signature of ECDSA varies, as arithmetic says.
+fn with_signature_of(read: &Wire, computed: Wire) -> Wire {
+    let bytes = |wire: &Wire| wire.bytes(Message::CertificateVerify);
+    let is_ecdsa = matches!(read.signature, Some(0x0403 | 0x0503));
+    let (usual, actual) = (bytes(&computed), bytes(read));
+    let span = if is_ecdsa {
+        usual - 3..=usual + 1
+    } else {
+        usual..=usual
+    };
+    assert!(span.contains(&actual), "{usual} {actual}");
+    let mut computed = computed;
+    computed
+        .messages
+        .set(Message::CertificateVerify, Some(actual));
+    computed.server_flight_wire_bytes = computed.server_flight_wire_bytes - usual + actual;
+    computed
+}
+
+#[test]
+fn every_algorithm_group_and_number_of_intermediates() {
+    for key in KeyAlgorithm::ALL {
+        // Signatures of SLH-DSA's small sets take up to seconds, those of its others up to a tenth of one.
+        let is_small = key.name().starts_with("slh-dsa") && key.name().ends_with('s');
+        let (groups, intermediates) = match key.provided() {
+            Some(_) if is_small => (&[Group::X25519MlKem768][..], 1..=1),
+            Some(_) => (&[Group::X25519, Group::Secp384r1MlKem1024][..], 1..=2),
+            None => (&Group::ALL[..], 0..=3),
+        };
+        for group in groups {
+            for intermediates in intermediates.clone() {
+                agree(&format!("{group}/{key}/intermediates={intermediates}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_choice_of_key_shares() {
+    for group in Group::ALL {
+        for shares in [
+            "x25519",
+            "secp256r1",
+            "X25519MLKEM768",
+            "MLKEM1024",
+            "X25519MLKEM768+x25519",
+            "SecP256r1MLKEM768+secp256r1",
+        ] {
+            agree(&format!("{group}/ecdsa-p256/key_share={shares}"));
+        }
+    }
+}
+
+#[test]
+fn whatever_else_a_chain_can_have() {
+    for chain in [
+        "ecdsa-p256/root=sent",
+        "ecdsa-p256+rsa-2048+ml-dsa-65",
+        "ecdsa-p256+fn-dsa-512+ml-dsa-44/intermediates=2",
+        "fn-dsa-512+fn-dsa-512+fn-dsa-1024/root=sent",
+        "ml-dsa-44/scts=3",
+        "ml-dsa-44/scts=2/sct_algorithm=ml-dsa-44",
+        "rsa-2048:2500B",
+        "rsa-2048:16000B/intermediates=2",
+        // The Certificate message fills one record, two and more.
+        "rsa-2048:16384B",
+        "rsa-2048:16385B",
+        "rsa-2048:70000B/padding=last/root=sent",
+        "ml-dsa-65/intermediates=0/max_cert_list=40000B",
+        "ml-dsa-65/record_size=1000",
+    ] {
+        agree(&format!("X25519MLKEM768/{chain}"));
+    }
+}
