@@ -11,8 +11,10 @@ pub use cuts::Cut;
 pub use edges::{Edge, Edges};
 pub use wire::{Unknown, wire};
 
+use std::time::Duration;
+
 use lastbyte_flights::{Compute, Flight, Timeline};
-use lastbyte_link::{Bytes, Direction, Loss, Side};
+use lastbyte_link::{Bytes, Direction, Link, Loss, Side};
 use lastbyte_sizes::{KeyAlgorithm, Message, framing};
 
 use crate::results::expected;
@@ -39,7 +41,7 @@ pub struct Explanation {
 /// A handshake with the windows and hosts of some cells.
 #[derive(Clone, Debug)]
 pub struct Window {
-    /// The first of these cells, without data.
+    /// The windows and hosts, without data, over a link of its own.
     pub cell: Cell,
     /// The server's flights.
     pub flights: Vec<ServerFlight>,
@@ -79,7 +81,7 @@ pub fn explain(arm: &Arm, cells: &[Cell]) -> Result<Explanation, Unknown> {
     let signature = wire::made(arm)?.leaf;
     let mut probes: Vec<Cell> = Vec::new();
     for cell in cells {
-        let probe = probe(cell, cells);
+        let probe = probe(cell);
         if !probes.contains(&probe) {
             probes.push(probe);
         }
@@ -121,11 +123,14 @@ pub fn check(cell: &Cell) -> Result<(), String> {
     ))
 }
 
-/// A handshake alone, with the windows and hosts of a cell.
-fn probe(cell: &Cell, cells: &[Cell]) -> Cell {
+/// A handshake alone, with the windows and hosts of a cell. How far flights are apart decides nothing, as long as they
+/// are.
+fn probe(cell: &Cell) -> Cell {
+    const RTT: Duration = Duration::from_millis(100);
     let usual = Cell::default();
     Cell {
-        link: cells.first().unwrap_or(cell).link.clone(),
+        link: Link::symmetric(RTT, Direction::default()),
+        link_name: None,
         data: Bytes(0),
         upload: Bytes(0),
         requests: usual.requests,

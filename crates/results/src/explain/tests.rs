@@ -50,10 +50,10 @@ fn edges_are_exact() {
         "MLKEM1024/slh-dsa-sha2-192f/key_share=x25519",
     ] {
         for window in [1, 4, 10, 32] {
-            let cell = Cell {
-                initcwnd: window,
-                ..Cell::default()
+            let [cell] = &cells(&[window])[..] else {
+                panic!()
             };
+            let cell = probe(cell);
             let arm: Arm = arm.parse().unwrap();
             let wire = wire(&arm).unwrap();
             let edges = Edges::new(&arm, &wire, &cell);

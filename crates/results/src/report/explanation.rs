@@ -70,12 +70,20 @@ fn messages(explained: &Explanation, windows: &[String]) -> Vec<Line> {
             Message::CertificateVerify if varies(explained) => format!("{bytes} ±1"),
             _ => bytes.to_string(),
         };
-        let windows = explained.windows.iter();
-        let places = windows.map(|window| place(window, message, on_wire));
-        let cells = [span, on_wire.to_string()].into_iter().chain(places);
+        let places = explained.windows.iter();
+        let places = places.map(|window| place(window, message, on_wire));
+        let (mut segments, flights): (Vec<usize>, Vec<String>) = places.unzip();
+        segments.dedup();
+        let segments: Vec<String> = segments.iter().map(usize::to_string).collect();
+        let cells = [span, on_wire.to_string(), segments.join("/")];
+        let cells = cells.into_iter().chain(flights);
         (bytes > 0).then(|| row(message.title(), cells))
     };
-    let mut lines = vec![title("message, bytes", &["alone", "on the wire"], windows)];
+    let mut lines = vec![title(
+        "message, bytes",
+        &["alone", "on the wire", "ends in segment"],
+        windows,
+    )];
     let before = [
         (Message::ClientHello, wire.client_hello_wire_bytes),
         (
@@ -94,18 +102,16 @@ fn messages(explained: &Explanation, windows: &[String]) -> Vec<Line> {
     lines
 }
 
-/// Where a message ends.
-fn place(window: &Window, message: Message, on_wire: u32) -> String {
+/// The segment that a message ends in, counted from 1 in what leaves with it, and its flight, if it is the server's.
+fn place(window: &Window, message: Message, on_wire: u32) -> (usize, String) {
     let mut flights = (1..).zip(&window.flights);
     let found = flights.find_map(|(number, flight)| {
         let mut messages = flight.messages.iter();
         let (_, segment) = messages.find(|(ended, _)| *ended == message)?;
-        Some(format!("flight {number}, segment {segment}"))
+        Some((*segment, format!("flight {number}")))
     });
-    found.unwrap_or_else(|| match on_wire.div_ceil(window.cell.hosts.mss() as u32) {
-        1 => "1 segment".to_owned(),
-        segments => format!("{segments} segments"),
-    })
+    let mss = window.cell.hosts.mss();
+    found.unwrap_or_else(|| ((on_wire as usize).div_ceil(mss), String::new()))
 }
 
 /// Whether the server's signature has not always the same length.
@@ -224,8 +230,9 @@ fn document(explained: &Explanation) -> Value {
     });
     let windows = explained.windows.iter().map(|window| {
         json!({
-            "cell": window.cell.to_string(),
             "initcwnd": window.cell.initcwnd,
+            "client_initcwnd": window.cell.client_initcwnd,
+            "mss": window.cell.hosts.mss(),
             "server_flights": window.edges.flights,
             "server_flights_most": window.most_flights,
             "flights": window.flights.iter().map(|flight| json!({
