@@ -11,9 +11,9 @@ fn arms_are_explained() {
     let ended = run(&mut lastbyte(command));
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for part in [
-        "ServerHello            1243         1254                1     flight 1     flight 1\n",
-        "CertVerify             3317         3339               12     flight 2     flight 1\n",
-        "  CertVerify            79 ±1",
+        "  ServerHello       1243         1254                1     flight 1     flight 1\n",
+        "  CertVerify        3317         3339               12     flight 2     flight 1\n",
+        "  CertVerify       79 ±1",
         "9763 (-1857)",
         "2 → 1",
         "RTT 35ms, 1gbit, loss 0%, initcwnd 10, 50KiB",

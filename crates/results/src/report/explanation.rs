@@ -76,6 +76,7 @@ fn messages(explained: &Explanation, windows: &[String]) -> Vec<Line> {
         segments.dedup();
         let segments: Vec<String> = segments.iter().map(usize::to_string).collect();
         let cells = [span, on_wire.to_string(), segments.join("/")];
+        let flights = flights.into_iter().filter(|flight| !flight.is_empty());
         let cells = cells.into_iter().chain(flights);
         (bytes > 0).then(|| row(message.title(), cells))
     };
