@@ -109,7 +109,8 @@ fn cuts_are_those_of_the_chain_without_padding() {
     }
     let mut padded = bytes(&padded);
     let mut found = found;
-    (padded.sort(), found.sort());
+    padded.sort();
+    found.sort();
     assert_eq!(padded, found);
 }
 
