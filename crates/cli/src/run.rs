@@ -59,12 +59,14 @@ impl Run {
         if self.dry_run {
             return plan(&study, engine.as_ref(), &blocks);
         }
-        // What can't be leaves no folder behind.
-        let arms = prepare_all(&study)?;
-        let folder = self.take_folder(&study, engine.as_ref())?;
-        if folder.is_complete() {
+        let take_folder = || self.take_folder(&study, engine.as_ref());
+        let begun = self.resume.then(take_folder).transpose()?;
+        if let Some(folder) = begun.as_ref().filter(|folder| folder.is_complete()) {
             return print(&format!("{} is complete\n", folder.path().display()));
         }
+        // What can't be leaves no folder behind.
+        let arms = prepare_all(&study)?;
+        let folder = begun.map_or_else(take_folder, Ok)?;
         let measured = self.measure(&study, engine.as_ref(), &arms, &blocks, &folder)?;
         let all = study.size(engine.block_size(&study)).blocks;
         // Without the other shards' looks, nobody knows which cells end early.

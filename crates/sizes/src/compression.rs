@@ -1,9 +1,8 @@
 //! Certificate messages that are compressed (RFC 8879).
 
-use std::fmt;
 use std::str::FromStr;
 
-use lastbyte_link::Side;
+use lastbyte_link::{Side, named, nearest};
 
 /// An algorithm of certificate compression (RFC 8879, section 7.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,23 +15,14 @@ pub enum CertificateCompression {
     Zstd,
 }
 
+// The names in IANA's registry "TLS Certificate Compression Algorithm IDs".
+named!(CertificateCompression, {
+    Zlib => "zlib",
+    Brotli => "brotli",
+    Zstd => "zstd",
+});
+
 impl CertificateCompression {
-    /// All that there are, in the order of their code points.
-    pub const ALL: [CertificateCompression; 3] = [
-        CertificateCompression::Zlib,
-        CertificateCompression::Brotli,
-        CertificateCompression::Zstd,
-    ];
-
-    /// The name in IANA's registry "TLS Certificate Compression Algorithm IDs".
-    pub fn name(self) -> &'static str {
-        match self {
-            CertificateCompression::Zlib => "zlib",
-            CertificateCompression::Brotli => "brotli",
-            CertificateCompression::Zstd => "zstd",
-        }
-    }
-
     /// The value in that registry.
     pub fn code_point(self) -> u16 {
         match self {
@@ -46,12 +36,6 @@ impl CertificateCompression {
     pub fn of_code_point(code_point: u16) -> Option<CertificateCompression> {
         let mut all = CertificateCompression::ALL.into_iter();
         all.find(|algorithm| algorithm.code_point() == code_point)
-    }
-}
-
-impl fmt::Display for CertificateCompression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 
@@ -71,33 +55,24 @@ impl FromStr for CertificateCompression {
 #[error("unknown certificate compression {text:?}: {hint}")]
 pub struct UnknownCompression {
     text: String,
-    hint: String,
+    /// The nearest one, or all.
+    pub hint: String,
 }
 
 impl UnknownCompression {
     fn new(text: &str) -> UnknownCompression {
-        const ALIKE: f64 = 0.6;
-        let lower = text.to_ascii_lowercase();
-        let nearest = match lower.as_str() {
+        let elsewhere = match text.to_ascii_lowercase().as_str() {
             "deflate" | "gzip" => Some(CertificateCompression::Zlib),
             "br" => Some(CertificateCompression::Brotli),
             "zstandard" => Some(CertificateCompression::Zstd),
-            _ => CertificateCompression::ALL
-                .into_iter()
-                .map(|algorithm| {
-                    let likeness = strsim::normalized_damerau_levenshtein(&lower, algorithm.name());
-                    (likeness, algorithm)
-                })
-                .filter(|(likeness, _)| *likeness >= ALIKE)
-                .max_by(|(a, _), (b, _)| a.total_cmp(b))
-                .map(|(_, algorithm)| algorithm),
+            _ => None,
         };
-        let all = || CertificateCompression::ALL.map(CertificateCompression::name);
+        let names = || CertificateCompression::ALL.map(CertificateCompression::name);
         UnknownCompression {
             text: text.to_owned(),
-            hint: match nearest {
-                Some(nearest) => format!("did you mean \"{nearest}\"?"),
-                None => format!("use one of {}", all().join(", ")),
+            hint: match elsewhere {
+                Some(algorithm) => format!("did you mean \"{algorithm}\"?"),
+                None => nearest(text, names()),
             },
         }
     }

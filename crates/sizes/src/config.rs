@@ -1,7 +1,8 @@
 //! The words for what a TLS configuration asks of an implementation.
 
-use std::fmt;
 use std::str::FromStr;
+
+use lastbyte_link::named;
 
 /// An implementation of TLS.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -15,25 +16,11 @@ pub enum StackName {
     Rustls,
 }
 
-impl StackName {
-    /// All that there are, built in or not.
-    pub const ALL: [StackName; 3] = [StackName::OpenSsl, StackName::S2nTls, StackName::Rustls];
-
-    /// The name on the command line, in files, and of the feature that builds it in.
-    pub fn name(self) -> &'static str {
-        match self {
-            StackName::OpenSsl => "openssl",
-            StackName::S2nTls => "s2n-tls",
-            StackName::Rustls => "rustls",
-        }
-    }
-}
-
-impl fmt::Display for StackName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
+named!(StackName, {
+    OpenSsl => "openssl",
+    S2nTls => "s2n-tls",
+    Rustls => "rustls",
+});
 
 impl FromStr for StackName {
     type Err = UnknownStack;

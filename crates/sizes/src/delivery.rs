@@ -1,8 +1,8 @@
 //! The words for certificates that DNS delivers (PQTLS-AD).
 
-use std::fmt;
 use std::str::FromStr;
 
+use lastbyte_link::named;
 use thiserror::Error;
 
 /// The lowest certificate of those that DNS delivers: all above it are delivered as well.
@@ -16,25 +16,11 @@ pub enum Part {
     EndEntity,
 }
 
-impl Part {
-    /// All, from the top.
-    pub const ALL: [Part; 3] = [Part::Root, Part::Intermediate, Part::EndEntity];
-
-    /// The word for it on command lines and in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Part::Root => "root",
-            Part::Intermediate => "intermediate",
-            Part::EndEntity => "end-entity",
-        }
-    }
-}
-
-impl fmt::Display for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
+named!(Part, {
+    Root => "root",
+    Intermediate => "intermediate",
+    EndEntity => "end-entity",
+});
 
 impl FromStr for Part {
     type Err = UnknownPart;
@@ -73,34 +59,12 @@ pub enum Outcome {
     RefusedByServer,
 }
 
-impl Outcome {
-    /// All.
-    pub const ALL: [Outcome; 7] = [
-        Outcome::Used,
-        Outcome::NoRecord,
-        Outcome::Late,
-        Outcome::Invalid,
-        Outcome::Unsupported,
-        Outcome::Mismatch,
-        Outcome::RefusedByServer,
-    ];
-
-    /// The word for it in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Outcome::Used => "used",
-            Outcome::NoRecord => "no-record",
-            Outcome::Late => "late",
-            Outcome::Invalid => "invalid",
-            Outcome::Unsupported => "unsupported",
-            Outcome::Mismatch => "mismatch",
-            Outcome::RefusedByServer => "refused-by-server",
-        }
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
+named!(Outcome, {
+    Used => "used",
+    NoRecord => "no-record",
+    Late => "late",
+    Invalid => "invalid",
+    Unsupported => "unsupported",
+    Mismatch => "mismatch",
+    RefusedByServer => "refused-by-server",
+});

@@ -95,6 +95,15 @@ impl ChainSpec {
         }
     }
 
+    /// Certificates that are sent.
+    pub fn certificates(&self) -> usize {
+        let root = match self.root {
+            RootDelivery::Omitted => 0,
+            RootDelivery::Sent => 1,
+        };
+        self.end_entity_level() + root
+    }
+
     /// Certificates above the end-entity.
     pub fn end_entity_level(&self) -> usize {
         1 + usize::from(self.intermediates)

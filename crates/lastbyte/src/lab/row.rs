@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lastbyte_sizes::framing::MESSAGE_HEADER;
 use lastbyte_tls::KeyLog;
 use lastbyte_tls::observer::{self, Message, Observer, Side};
 
@@ -94,10 +95,9 @@ pub(super) fn wire(observer: &Observer, keys: &KeyLog, mss: u32) -> Wire {
 
 /// The length that is declared is that of the message without its header.
 fn compression(algorithm: Option<u16>, declared: Option<usize>) -> Option<Compression> {
-    const HEADER: u32 = 4;
     Some(Compression {
         algorithm: algorithm?,
-        uncompressed_bytes: declared.map_or(0, |bytes| bytes as u32 + HEADER),
+        uncompressed_bytes: declared.map_or(0, |bytes| (bytes + MESSAGE_HEADER) as u32),
     })
 }
 

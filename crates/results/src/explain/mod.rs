@@ -14,12 +14,12 @@ pub use wire::{Unknown, wire};
 use std::time::Duration;
 
 use lastbyte_flights::{Compute, Flight, Timeline};
-use lastbyte_link::{Bytes, Direction, Link, Loss, Side};
+use lastbyte_link::{Bytes, Direction, Link, Side};
 use lastbyte_sizes::{KeyAlgorithm, Message, framing};
 
 use crate::results::expected;
 use crate::row::Wire;
-use crate::study::{Arm, Cell, Congestion, Gso, Tso};
+use crate::study::{Arm, Cell, Congestion};
 
 /// What arithmetic says of an arm over some networks.
 #[derive(Clone, Debug)]
@@ -107,15 +107,11 @@ pub fn explain(arm: &Arm, cells: &[Cell]) -> Result<Explanation, Unknown> {
 ///
 /// What it does not know, with the hint.
 pub fn check(cell: &Cell) -> Result<(), String> {
-    let ways = [&cell.link.forward, &cell.link.backward];
-    let any = |has: fn(&Direction) -> bool| ways.into_iter().any(has);
     let what = match cell {
-        _ if any(|way| way.loss != Loss::NONE) => "loss is luck",
-        _ if any(|way| !way.jitter.is_zero()) => "jitter is luck",
+        _ if cell.has_loss() => "loss is luck",
+        _ if cell.has_jitter() => "jitter is luck",
         _ if cell.congestion == Congestion::Bbr => "BBR is no slow start",
-        _ if cell.gso == Gso::On && cell.hosts.tso == Tso::On => {
-            "super-packets are not walked through"
-        }
+        _ if cell.has_super_packets() => "super-packets are not walked through",
         _ => return Ok(()),
     };
     Err(format!(

@@ -6,9 +6,7 @@ use lastbyte_sizes::framing::{
     CHANGE_CIPHER_SPEC, ENCRYPTED_EXTENSIONS, RECORD_HEADER, certificate_verify, encrypted,
     finished, hello_retry_request, server_hello,
 };
-use lastbyte_sizes::{
-    ChainSpec, Group, KeyAlgorithm, Message, Resumption, RootDelivery, StackName,
-};
+use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Message, Resumption, StackName};
 use thiserror::Error;
 
 use crate::row::Wire;
@@ -76,9 +74,7 @@ pub fn wire(arm: &Arm) -> Result<Wire, Unknown> {
         group: Some(arm.group.code_point()),
         cipher_suite: Some(CIPHER_SUITE),
         signature: spec.leaf.signature_schemes().first().copied(),
-        certificates: 1
-            + u32::from(spec.intermediates)
-            + u32::from(spec.root == RootDelivery::Sent),
+        certificates: number(spec.certificates()),
         ..Wire::default()
     };
     let both = [

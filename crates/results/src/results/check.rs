@@ -1,6 +1,6 @@
 //! Whether connections did what their arm says.
 
-use lastbyte_sizes::{ChainSpec, Message, Resumption as Asked, RootDelivery, names};
+use lastbyte_sizes::{ChainSpec, Message, Resumption as Asked, names};
 
 use super::{Dns, EarlyData, Outcome, Resumption, Row, Sample, Validity, Wire};
 use crate::study::{Arm, ArmChain, Certificates};
@@ -116,12 +116,8 @@ fn check_signature(spec: &ChainSpec, signature: Option<u16>) -> Result<(), Strin
 
 fn check_chain(spec: &ChainSpec, wire: &Wire) -> Result<(), String> {
     check_signature(spec, wire.signature)?;
-    let root = match spec.root {
-        RootDelivery::Omitted => 0,
-        RootDelivery::Sent => 1,
-    };
-    let certificates = 1 + u32::from(spec.intermediates) + root;
-    if wire.certificates != certificates {
+    let certificates = spec.certificates();
+    if usize::try_from(wire.certificates) != Ok(certificates) {
         return Err(format!(
             "got {} certificates, not {certificates}",
             wire.certificates

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use lastbyte_link::Bytes;
+use lastbyte_link::{Bytes, Loss};
 
-use super::{Cell, Metric, Parameter};
+use super::{Cell, Gso, Metric, Parameter, Tso};
 
 impl fmt::Display for Cell {
     /// Its parameters in the units of the command line, without those that are as usual.
@@ -58,6 +58,23 @@ impl Work {
 }
 
 impl Cell {
+    /// Whether either direction loses packets.
+    pub fn has_loss(&self) -> bool {
+        let directions = [&self.link.forward, &self.link.backward];
+        directions.iter().any(|way| way.loss != Loss::NONE)
+    }
+
+    /// Whether either direction delays packets at random.
+    pub fn has_jitter(&self) -> bool {
+        let directions = [&self.link.forward, &self.link.backward];
+        directions.iter().any(|way| !way.jitter.is_zero())
+    }
+
+    /// Whether super-packets cross the link whole.
+    pub fn has_super_packets(&self) -> bool {
+        self.gso == Gso::On && self.hosts.tso == Tso::On
+    }
+
     /// What its connections carry.
     pub fn work(&self) -> Work {
         let (upload, data) = (self.upload, self.data);

@@ -14,10 +14,8 @@ use crate::row::{Dns, Wire};
 
 /// Where an arm names a delivery.
 struct Spec {
-    /// The values of `delivery=` that ask for it.
+    /// The values of `delivery=` that ask for it, the usual one first.
     names: fn() -> Vec<&'static str>,
-    /// The usual one of those.
-    usual: &'static str,
     /// The keys of an arm that are its own.
     keys: &'static [&'static str],
     /// What those keys are for, as in "from= is for …".
@@ -95,7 +93,7 @@ macro_rules! deliveries {
             $($(#[$doc])* $delivery($delivery),)+
         }
 
-        const SPECS: &[&Spec] = &[$(&$module::SPEC),+];
+        static SPECS: &[&Spec] = &[$(&$module::SPEC),+];
 
         impl Delivery {
             fn kind(&self) -> Option<&dyn Kind> {
@@ -161,7 +159,9 @@ impl Delivery {
                 let spec = SPECS.iter().find(|spec| spec.keys.contains(&key));
                 Err(SetError::NotIts {
                     subject: spec.map_or("another delivery", |spec| spec.subject),
-                    name: spec.map_or(Delivery::FULL, |spec| spec.usual),
+                    name: spec
+                        .and_then(|spec| (spec.names)().first().copied())
+                        .unwrap_or(Delivery::FULL),
                 })
             }
         }
@@ -191,10 +191,8 @@ impl Delivery {
     /// Whether a handshake did what this says, and which certificates it shows then.
     pub(crate) fn check_handshake(&self, wire: &Wire, dns: &Dns) -> Result<Certificates, String> {
         let own = self.kind();
-        let others = SPECS.iter().filter(|spec| {
-            let own = own.map(|kind| kind.spec().keys);
-            own != Some(spec.keys)
-        });
+        let is_own = |spec: &Spec| own.is_some_and(|kind| std::ptr::eq(kind.spec(), spec));
+        let others = SPECS.iter().filter(|spec| !is_own(spec));
         for spec in others {
             if let Some(what) = (spec.trace)(wire, dns) {
                 return Err(format!("{what}, which the arm does not ask for"));

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use lastbyte_link::Loss;
 use thiserror::Error;
 
 use crate::results::{NoPercentile, Percent, Percentile};
@@ -30,7 +29,7 @@ pub struct Margins {
 impl Margins {
     /// The margins of this cell.
     pub fn of(&self, cell: &Cell) -> &[Margin] {
-        if has_loss(cell) {
+        if cell.has_loss() {
             &self.with_loss
         } else {
             &self.without_loss
@@ -48,12 +47,6 @@ impl Margins {
         percentiles.dedup();
         percentiles
     }
-}
-
-/// Whether either direction loses packets.
-pub(super) fn has_loss(cell: &Cell) -> bool {
-    let directions = [&cell.link.forward, &cell.link.backward];
-    directions.iter().any(|way| way.loss != Loss::NONE)
 }
 
 impl fmt::Display for Margin {

@@ -5,15 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lastbyte_flights::{Compute, Flight, Timeline};
-use lastbyte_link::{Bytes, Direction, Side};
+use lastbyte_link::{Bytes, Side};
 
 use super::Connections;
-use super::margin::has_loss;
 use crate::results::{
     CpuCosts, Dataset, FolderError, Metric, Outcome, Row, Sample, Saved, SavedError, Validity,
     Wire, expected,
 };
-use crate::study::{Arm, Cell, CpuTime, Delivery, Gso, RecordSize, Tso};
+use crate::study::{Arm, Cell, CpuTime, Delivery, RecordSize};
 
 /// What results of flight arithmetic are called, and their engine.
 const ARITHMETIC: &str = "arithmetic";
@@ -279,9 +278,8 @@ impl SampleTimes {
         let crosses = work.data == Bytes(0) && self.wire?.ticket_wire_bytes > 0;
         // It knows what a download computes, and nothing else.
         let computes = self.cpu_costs.is_some() && (work.requests > 1 || work.upload > Bytes(0));
-        // It has every segment leave and arrive on its own.
-        let is_stored = cell.gso == Gso::On && cell.hosts.tso == Tso::On;
-        if self.key.has_chance() || crosses || computes || is_stored {
+        // And it has every segment leave and arrive on its own.
+        if self.key.has_chance() || crosses || computes || cell.has_super_packets() {
             return None;
         }
         let compute = self.cpu_costs.map_or_else(Compute::default, |costs| {
@@ -333,10 +331,7 @@ impl Key {
 
     /// Whether the network does what it does at random.
     pub(super) fn has_chance(&self) -> bool {
-        let jitters = |way: &Direction| !way.jitter.is_zero();
-        has_loss(&self.cell)
-            || jitters(&self.cell.link.forward)
-            || jitters(&self.cell.link.backward)
+        self.cell.has_loss() || self.cell.has_jitter()
     }
 }
 

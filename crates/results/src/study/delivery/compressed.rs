@@ -1,8 +1,7 @@
 //! Certificate compression (RFC 8879): the server compresses its Certificate message, and a client that has
 //! one its own, with an algorithm that both have.
 
-use lastbyte_link::nearest;
-use lastbyte_sizes::{CertificateCompression, Compressions, Resumption};
+use lastbyte_sizes::{CertificateCompression, Compressions, Resumption, UnknownCompression};
 
 use super::{Certificates, Delivery, Kind, Spec};
 use crate::row::{Compression, Dns, Wire};
@@ -21,9 +20,8 @@ const NAME: &str = "compressed";
 const COMPRESSION: &str = "compression";
 const CLIENT_COMPRESSION: &str = "client_compression";
 
-pub(super) const SPEC: Spec = Spec {
+pub(super) static SPEC: Spec = Spec {
     names: || vec![NAME],
-    usual: NAME,
     keys: &[COMPRESSION, CLIENT_COMPRESSION],
     subject: "certificates that are compressed",
     named: |name| (name == NAME).then(|| Delivery::Compressed(Compressed::default())),
@@ -153,12 +151,9 @@ fn parse(text: &str) -> Result<Vec<CertificateCompression>, String> {
         return Err(format!("write several as {}", text.replace(',', "+")));
     }
     for word in text.split('+') {
-        let algorithm = word.parse().map_err(|_| {
-            nearest(
-                word,
-                CertificateCompression::ALL.map(CertificateCompression::name),
-            )
-        })?;
+        let algorithm = word
+            .parse()
+            .map_err(|unknown: UnknownCompression| unknown.hint)?;
         if algorithms.contains(&algorithm) {
             return Err(format!("name {algorithm} once"));
         }

@@ -71,9 +71,8 @@ const DNS: &str = "dns";
 const RESOLVER_RTT: &str = "resolver_rtt";
 const GRACE: &str = "grace";
 
-pub(super) const SPEC: Spec = Spec {
+pub(super) static SPEC: Spec = Spec {
     names: || EndEntity::ALL.map(EndEntity::name).to_vec(),
-    usual: "pqtls-ad",
     keys: &[FROM, DNS, RESOLVER_RTT, GRACE],
     subject: "certificates that come through DNS",
     named: |name| {
