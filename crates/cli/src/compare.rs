@@ -302,6 +302,23 @@ pub(super) fn prepare<'a>(
     arms.into_iter().map(prepare).collect()
 }
 
+/// Tries one handshake in memory of each way in which arms may begin in a population, so that what can't be is
+/// reported before anything is measured.
+pub(super) fn try_sessions(experiment: &Experiment) -> Result<(), Failure> {
+    // All cells draw the same.
+    let mut cells = experiment.cells.iter();
+    let Some(cell) = cells.find(|cell| cell.population.is_some()) else {
+        return Ok(());
+    };
+    let store = Store::open(Store::default_dir().map_err(Failure::usage)?);
+    for arm in &experiment.arms {
+        for session in arm.possible_sessions(cell) {
+            PreparedArm::new(arm.beginning(session).into_owned(), &store)?.tried()?;
+        }
+    }
+    Ok(())
+}
+
 /// A flag that Ctrl-C sets. A second Ctrl-C ends the process at once; the kernel
 /// cleans up after it.
 pub(super) fn interrupt() -> io::Result<Arc<AtomicBool>> {

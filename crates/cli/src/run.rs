@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::compare::{interrupt, prepare};
+use super::compare::{interrupt, prepare, try_sessions};
 use super::engine::{Carrier, Chosen, choose};
 use super::progress::Bar;
 use super::{Failure, print, style};
@@ -301,6 +301,7 @@ fn prepare_all(study: &Study) -> Result<Vec<PreparedArm>, Failure> {
             let (file, id) = (study.path.display(), &measure.id);
             Failure::Usage(format!("{file}: measure {id:?}: {problem}"))
         })?;
+        try_sessions(&measure.experiment)?;
     }
     Ok(arms)
 }

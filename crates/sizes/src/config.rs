@@ -52,3 +52,5 @@ pub enum Resumption {
     /// They resume it and send their first request as early data (0-RTT).
     EarlyData,
 }
+
+named!(Resumption, "resumption", { Full => "no", Ticket => "ticket", EarlyData => "0rtt" });

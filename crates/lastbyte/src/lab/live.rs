@@ -102,6 +102,12 @@ impl Engine for LiveEngine {
     fn check(&self, study: &Study) -> Result<(), String> {
         for measure in &study.measures {
             for cell in &measure.experiment.cells {
+                if cell.population.is_some() {
+                    return Err(format!(
+                        "the live engine has no populations, which measure {:?} asks for: use --engine virtual",
+                        measure.id
+                    ));
+                }
                 let what = match (cell.gso, cell.preset) {
                     (Gso::On, _) => "super-packets (gso = \"on\")".to_owned(),
                     (_, Preset::Published2024) => format!("the preset {}", cell.preset),

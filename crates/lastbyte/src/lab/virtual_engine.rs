@@ -10,7 +10,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -143,7 +143,7 @@ impl VirtualEngine {
             CpuTime::Calibrated => Some(self.calibrated(job)?),
         };
         Ok(GuestJob {
-            study: alone(job).to_toml(),
+            study: listing(job, alone(job)).to_toml(),
             block: job.id.block,
             connections: job.connections.clone(),
             costs,
@@ -154,7 +154,7 @@ impl VirtualEngine {
     /// Writes all that a guest reads into the job's folder.
     fn prepare(&self, job: &Job<'_>, folder: &Path) -> Result<(), BlockError> {
         let provenance = Provenance {
-            study: job.study.to_toml(),
+            study: listing(job, job.study.clone()).to_toml(),
             text: job.study.text.clone(),
             id: job.id,
             engine: self.environment.engine.clone(),
@@ -334,6 +334,7 @@ impl Engine for VirtualEngine {
     fn check(&self, study: &Study) -> Result<(), String> {
         for measure in &study.measures {
             let experiment = &measure.experiment;
+            check_draws(experiment).map_err(|problem| format!("measure {:?}: {problem}", measure.id))?;
             for cell in &experiment.cells {
                 let checked = match experiment.emulation {
                     Emulation::Netem => guest::check(cell).map_err(|error| error.to_string()),
@@ -403,6 +404,35 @@ impl Engine for VirtualEngine {
     }
 }
 
+/// Whether the engine can do all that the connections of an experiment draw.
+fn check_draws(experiment: &Experiment) -> Result<(), String> {
+    // All cells draw the same.
+    let Some((cell, population)) = (experiment.cells.iter())
+        .find_map(|cell| Some((cell, cell.population.as_ref()?)))
+    else {
+        return Ok(());
+    };
+    if experiment.emulation == Emulation::Link {
+        return Err("a population needs netem: leave emulation = \"link\" out".to_owned());
+    }
+    let mut arms = experiment.arms.iter();
+    if experiment.cpu == CpuTime::Calibrated
+        && let Some(arm) = arms.find(|arm| arm.possible_sessions(cell).len() > 1)
+    {
+        return Err(format!(
+            "arm {:?} begins in several ways, which cpu = \"calibrated\" has no costs for: \
+             leave cpu out, or give the arm resume=",
+            arm.name
+        ));
+    }
+    for index in 0..experiment.connections.most() {
+        let of_connection = cell.with(&population.draw(index));
+        guest::check(&of_connection)
+            .map_err(|error| format!("connection {index} of the population: {error}"))?;
+    }
+    Ok(())
+}
+
 /// A study of nothing but the sample of a job, with the names that its arm and its link have by themselves.
 fn alone(job: &Job<'_>) -> Study {
     let mut arm = job.arm.arm.clone();
@@ -425,6 +455,19 @@ fn alone(job: &Job<'_>) -> Study {
         folder,
         ..Study::single("sample", experiment)
     }
+}
+
+/// A study with the draws of a job's connections in place of what they are drawn from: a guest needs no more.
+fn listing(job: &Job<'_>, mut study: Study) -> Study {
+    let Some(population) = &job.cell.population else {
+        return study;
+    };
+    let listed = Arc::new(population.listed(&job.arm.arm, job.connections.clone()));
+    let cells = study.measures.iter_mut();
+    for cell in cells.flat_map(|measure| &mut measure.experiment.cells) {
+        cell.population = Some(listed.clone());
+    }
+    study
 }
 
 /// Whether anything of it is in a file of the user's.

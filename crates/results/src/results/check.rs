@@ -3,13 +3,19 @@
 use lastbyte_sizes::{ChainSpec, Message, Resumption as Asked, names};
 
 use super::{Dns, EarlyData, Outcome, Resumption, Row, Sample, Validity, Wire};
-use crate::study::{Arm, ArmChain, Certificates};
+use crate::study::{Arm, ArmChain, Cell, Certificates, Experiment};
 
 impl Sample {
     /// Whether the sample may be trusted: the engine kept out of its way, and its connections did
-    /// what `arm` says.
-    pub fn validity(&self, arm: &Arm) -> Validity {
-        match (&self.engine.validity, check(arm, &self.rows)) {
+    /// what its arm in the `experiment` says.
+    pub fn validity(&self, experiment: &Experiment) -> Validity {
+        let (Some(arm), Some(cell)) = (
+            experiment.arms.get(self.arm),
+            experiment.cells.get(self.cell),
+        ) else {
+            return Validity::Invalid("it is of no arm or no cell of its experiment".to_owned());
+        };
+        match (&self.engine.validity, check(arm, cell, &self.rows)) {
             (Validity::Valid, Ok(())) => Validity::Valid,
             (Validity::Valid, Err(reason)) => Validity::Invalid(reason),
             (Validity::Invalid(reason), Ok(())) => Validity::Invalid(reason.clone()),
@@ -20,18 +26,18 @@ impl Sample {
     }
 }
 
-/// Checks that every completed connection did what `arm` says: its group, with a HelloRetryRequest if
+/// Checks that every completed connection in `cell` did what `arm` says: its group, with a HelloRetryRequest if
 /// the client guessed another one; its resumption and early data; in a full handshake, the chains
 /// of both sides and signatures of their keys.
 ///
 /// # Errors
 ///
 /// One line for the first connection that did not.
-pub fn check(arm: &Arm, rows: &[Row]) -> Result<(), String> {
+pub fn check(arm: &Arm, cell: &Cell, rows: &[Row]) -> Result<(), String> {
     rows.iter()
         .filter(|row| row.outcome == Outcome::Completed)
         .try_for_each(|row| {
-            check_row(arm, row).map_err(|what| format!("connection {} {what}", row.index))
+            check_row(&arm.of_connection(cell, row.index), row).map_err(|what| format!("connection {} {what}", row.index))
         })
 }
 

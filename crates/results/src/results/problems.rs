@@ -90,6 +90,10 @@ fn cliffs(_: &Experiment, cell: &CellSummary) -> Vec<Problem> {
     let Some(connections) = fewest_connections(cell) else {
         return Vec::new();
     };
+    // Of a population, each connection has a share of its own.
+    if cell.cell.population.is_some() {
+        return Vec::new();
+    }
     let Link { forward, backward } = &cell.cell.link;
     let [syn, syn_ack] = [forward, backward].map(|way| way.loss.of_first().fraction());
     let share = 1.0 - (1.0 - syn) * (1.0 - syn_ack);

@@ -18,7 +18,7 @@ use std::time::Duration;
 use lastbyte_sizes::Message;
 
 use super::{CpuCosts, Row, Sample, Validity};
-use crate::study::{Arm, Cell, Experiment, Parameter};
+use crate::study::{Arm, Cell, Draw, Experiment, Parameter};
 
 /// One column of the rows.
 #[derive(Clone)]
@@ -48,7 +48,7 @@ enum Restore {
 /// Where its fields come from.
 #[derive(Clone, Copy)]
 enum Source {
-    Connection(for<'a> fn(&Connection<'a>) -> Value<'a>),
+    Connection(for<'a> fn(&'a Connection<'a>) -> Value<'a>),
     Cell(Parameter),
     Message(Message),
 }
@@ -128,13 +128,24 @@ impl<'a> Batch<'a> {
             chain_digest: &sample.chain_digest,
             cpu_costs: sample.engine.cpu_costs,
             concurrency: sample.engine.concurrency,
-            validity: sample.validity(arm),
+            validity: sample.validity(experiment),
             rows: &sample.rows,
         })
     }
 
     fn connections(&self) -> impl Iterator<Item = Connection<'_>> {
-        self.rows.iter().map(|row| Connection { batch: self, row })
+        self.rows.iter().map(|row| {
+            let draw = self.cell.draw(row.index);
+            Connection {
+                batch: self,
+                row,
+                cell: match &draw {
+                    Some(draw) => Cow::Owned(self.cell.with(draw)),
+                    None => Cow::Borrowed(self.cell),
+                },
+                draw,
+            }
+        })
     }
 }
 
@@ -142,6 +153,10 @@ impl<'a> Batch<'a> {
 struct Connection<'a> {
     batch: &'a Batch<'a>,
     row: &'a Row,
+    /// As it was for this connection.
+    cell: Cow<'a, Cell>,
+    /// What it drew, if it is of a population.
+    draw: Option<Draw>,
 }
 
 /// What a field holds.

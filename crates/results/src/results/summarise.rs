@@ -156,13 +156,16 @@ fn summarise(
                 } else {
                     Role::Compared
                 },
-                validity: sample.validity(arm),
+                validity: sample.validity(experiment),
                 connections: count(sample.rows.len()),
                 failures: failures(&sample.rows),
                 wire: WireSummary::of(&sample.rows, cell),
                 linux_buffers_matter: (sample.rows.iter())
                     .find(|row| row.outcome == Outcome::Completed)
-                    .is_some_and(|row| linux_buffers_matter(&row.wire, cell, arm.record_size)),
+                    .is_some_and(|row| {
+                        let cell = cell.of_connection(row.index);
+                        linux_buffers_matter(&row.wire, &cell, arm.record_size)
+                    }),
                 chain_digest: sample.chain_digest.clone(),
                 engine: sample.engine.clone(),
                 connect,

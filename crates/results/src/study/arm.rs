@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use lastbyte_link::{Bytes, UnitError, nearest};
+use lastbyte_link::{Bytes, Probability, UnitError, nearest};
 use lastbyte_sizes::framing::MAX_PLAINTEXT;
 use lastbyte_sizes::{
     ChainRole, ChainSpec, KeyAlgorithm, PaddedCertificate, PemFiles, Resumption, RootDelivery,
@@ -13,7 +13,7 @@ use lastbyte_sizes::{
 use thiserror::Error;
 
 use super::delivery::SetError;
-use super::{Arm, ArmChain, Delivery, Flush, RecordSize};
+use super::{Arm, ArmChain, Delivery, Flush, RecordSize, Sessions};
 
 /// The text is no arm.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -140,6 +140,7 @@ enum Setting {
     KeyShare,
     Mutual,
     Resume,
+    EarlyData,
     Tickets,
     MaxCertList,
     Flush,
@@ -195,6 +196,7 @@ impl Setting {
             Setting::KeyShare,
             Setting::Mutual,
             Setting::Resume,
+            Setting::EarlyData,
             Setting::Tickets,
             Setting::MaxCertList,
             Setting::Flush,
@@ -218,6 +220,7 @@ impl Setting {
             Setting::KeyShare => "key_share",
             Setting::Mutual => "mutual",
             Setting::Resume => "resume",
+            Setting::EarlyData => "early_data",
             Setting::Tickets => "tickets",
             Setting::MaxCertList => "max_cert_list",
             Setting::Flush => "flush",
@@ -274,7 +277,13 @@ fn parse(text: &str) -> Result<Arm, ArmProblem> {
     if !options.iter().any(|(key, _)| *key == Setting::ClientStack) {
         arm.client_stack = arm.server_stack;
     }
-    if arm.resumption == Resumption::EarlyData && !arm.key_shares.contains(&arm.group) {
+    let early_data = options.iter().any(|(key, _)| *key == Setting::EarlyData);
+    if early_data && !matches!(arm.sessions, Sessions::Share { resumes, .. } if resumes != Probability::ZERO) {
+        return Err(ArmProblem::Impossible(
+            "early_data= is a share of the connections that resume: add resume=50%, say".to_owned(),
+        ));
+    }
+    if (early_data || arm.resumption == Resumption::EarlyData) && !arm.key_shares.contains(&arm.group) {
         return Err(Setting::Resume.refuse(
             "0rtt",
             format!(
@@ -311,11 +320,24 @@ fn set(arm: &mut Arm, key: Setting, value: &str) -> Result<(), ArmProblem> {
                 .collect::<Result<_, _>>()?;
         }
         Setting::Resume => {
-            arm.resumption = match value {
-                "no" => Resumption::Full,
-                "ticket" => Resumption::Ticket,
-                "0rtt" => Resumption::EarlyData,
-                _ => return Err(key.refuse(value, nearest(value, ["no", "ticket", "0rtt"]))),
+            if value.ends_with('%') {
+                let (_, early_data) = arm.sessions.shares();
+                arm.sessions = Sessions::Share {
+                    resumes: parse_share(key, value)?,
+                    early_data,
+                };
+                return Ok(());
+            }
+            let names = Resumption::ALL.map(Resumption::name);
+            let refused = |_| key.refuse(value, nearest(value, names));
+            arm.resumption = value.parse().map_err(refused)?;
+            arm.sessions = Sessions::Fixed;
+        }
+        Setting::EarlyData => {
+            let (resumes, _) = arm.sessions.shares();
+            arm.sessions = Sessions::Share {
+                resumes,
+                early_data: parse_share(key, value)?,
             };
         }
         Setting::Tickets => {
@@ -531,6 +553,11 @@ fn parse_record_size(value: &str) -> Result<RecordSize, ArmProblem> {
         .filter(|bytes| (1..=MAX).contains(bytes))
         .map(RecordSize::Fixed)
         .ok_or_else(|| Setting::RecordSize.refuse(value, format!("use 1 to {MAX} bytes, or auto")))
+}
+
+fn parse_share(key: Setting, value: &str) -> Result<Probability, ArmProblem> {
+    let share = value.parse();
+    share.map_err(|_| key.refuse(value, "write a share from 0% to 100%"))
 }
 
 fn parse_stack(key: Setting, value: &str) -> Result<StackName, ArmProblem> {

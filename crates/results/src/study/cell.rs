@@ -91,6 +91,9 @@ impl Cell {
     /// The metrics that say something of their own, in the order of time: without data, the last byte
     /// is the handshake's.
     pub fn metrics(&self) -> &'static [Metric] {
+        if self.draws(Parameter::DATA) {
+            return &Metric::FROM_CONNECT;
+        }
         match (self.upload, self.data) {
             (Bytes(0), Bytes(0)) => &[Metric::Connect, Metric::Handshake],
             (_, Bytes(0)) => &[Metric::Connect, Metric::Handshake, Metric::Ttlb],

@@ -115,6 +115,7 @@
 mod drawn;
 mod error;
 mod grid;
+mod population;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -124,16 +125,17 @@ pub use error::{StudyError, StudyProblem};
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lastbyte_link::Seed;
 
 use self::drawn::Known;
-use self::grid::{GRID, LINK, NamedLink};
+use self::grid::{Drawn, GRID, LINK, NamedLink};
 use self::table::{Field, Source, Table};
 use self::write::key;
 use super::{
-    Arm, ArmChain, Cell, Connections, EngineChoice, Experiment, Measure, NoPercentile, Percentile,
-    Study, UnknownName, Until,
+    Arm, ArmChain, Cell, Connections, EngineChoice, Experiment, Measure, NoPercentile, Parameter,
+    Percentile, Population, Sessions, Study, UnknownName, Until,
 };
 
 /// Cells of a study, at most.
@@ -146,6 +148,7 @@ const TOP: &[&str] = &[
     "folder",
     "arm",
     "link",
+    "population",
     "measure",
     "figure",
     "published",
@@ -194,10 +197,13 @@ impl Study {
         let engine = top.read("engine", Field::parse)?;
         let folder = top.read("folder", Field::text)?.unwrap_or_default();
         let folder = absolute(&path.with_file_name(folder));
+        let population = population::population(&top, &folder)?;
         let file = File {
             usual: sampling(&top, Experiment::new(Vec::new(), Vec::new(), 1000))?,
             arms: arms(&top, &folder)?,
-            links: links(&top, &folder)?,
+            links: links(&top, &folder, Drawn(population.as_ref()))?,
+            drawn_link: NamedLink::drawn(),
+            population,
             folder,
         };
         let measures = file.measures(&top)?;
@@ -254,6 +260,9 @@ struct File {
     usual: Experiment,
     arms: Vec<Arm>,
     links: Vec<NamedLink>,
+    /// Where a population draws all that there is to know of links.
+    drawn_link: NamedLink,
+    population: Option<Population>,
     folder: PathBuf,
 }
 
@@ -287,22 +296,51 @@ impl File {
             None => {
                 let links = match table.get("links") {
                     Some(links) => links.list(|link| self.link(link))?,
-                    None if self.links.is_empty() => {
-                        return Err(table.missing("links", "[link.NAME]"));
-                    }
-                    None => self.links.iter().collect(),
+                    None if !self.links.is_empty() => self.links.iter().collect(),
+                    None if self.drawn().draws(Parameter::RTT) => vec![&self.drawn_link],
+                    None => return Err(table.missing("links", "[link.NAME]")),
                 };
-                grid::cells(table, &links, &self.folder, most)?
+                grid::cells(table, &links, &self.folder, most, self.drawn())?
             }
         };
+        let experiment = sampling(table, self.usual.clone())?;
+        let population = self.population.as_ref().map(|population| {
+            Arc::new(Population {
+                seed: experiment.seed,
+                ..population.clone()
+            })
+        });
+        let with_population = |cell| Cell {
+            population: population.clone(),
+            ..cell
+        };
+        self.check_arms(table, &arms)?;
         Ok(Measure {
             id,
             experiment: Experiment {
                 arms,
-                cells,
-                ..sampling(table, self.usual.clone())?
+                cells: cells.into_iter().map(with_population).collect(),
+                ..experiment
             },
         })
+    }
+
+    /// What the cells themselves must leave to the population.
+    fn drawn(&self) -> Drawn<'_> {
+        Drawn(self.population.as_ref())
+    }
+
+    /// Only of a population can a share resume.
+    fn check_arms(&self, table: &Table, arms: &[Arm]) -> Result<(), StudyError> {
+        let sharing = arms.iter().find(|arm| matches!(arm.sessions, Sessions::Share { .. }));
+        match sharing.filter(|_| self.population.is_none()) {
+            Some(arm) => Err(table.error(StudyProblem::Value(format!(
+                "arm {:?}: a share of connections can resume only in a population: \
+                 add [population], if only with resumes = \"0%\"",
+                arm.name
+            )))),
+            None => Ok(()),
+        }
     }
 
     fn explicit_cells(
@@ -326,8 +364,12 @@ impl File {
                     &[&self.inline_link(&link, left)?],
                     &self.folder,
                     left,
+                    self.drawn(),
                 )?,
-                false => grid::cells(&table, &[self.link(&link)?], &self.folder, left)?,
+                false => {
+                    let named = self.link(&link)?;
+                    grid::cells(&table, &[named], &self.folder, left, self.drawn())?
+                }
             };
             cells.extend(more);
         }
@@ -338,7 +380,7 @@ impl File {
         let table = field.table("link".to_owned(), &[&["name"], &LINK[..]].concat())?;
         Ok(NamedLink {
             name: table.read("name", Field::text)?.map(str::to_owned),
-            grid: grid::links(&table, &self.folder, most)?,
+            grid: grid::links(&table, &self.folder, most, self.drawn())?,
         })
     }
 
@@ -412,7 +454,11 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path.join(".")).unwrap_or_else(|_| path.to_owned())
 }
 
-fn links(top: &Table, folder: &Path) -> Result<Vec<NamedLink>, StudyError> {
+fn links(
+    top: &Table,
+    folder: &Path,
+    drawn: Drawn<'_>,
+) -> Result<Vec<NamedLink>, StudyError> {
     let mut links = Vec::new();
     let Some(field) = top.get("link") else {
         return Ok(links);
@@ -420,7 +466,7 @@ fn links(top: &Table, folder: &Path) -> Result<Vec<NamedLink>, StudyError> {
     let mut left = MOST_CELLS;
     for field in field.named_tables()? {
         let table = field.table(format!("[link.{}]", key(field.key())), &LINK)?;
-        let grid = grid::links(&table, folder, left)?;
+        let grid = grid::links(&table, folder, left, drawn)?;
         left -= grid.len();
         links.push(NamedLink {
             name: Some(field.key().to_owned()),

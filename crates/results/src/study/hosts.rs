@@ -11,7 +11,7 @@ use lastbyte_sizes::framing::MAX_PLAINTEXT;
 
 use super::Preset;
 use super::parameter::spec::{
-    Access, Caption, Choice, Column, CommandLine, Lists, Place, Reading, Spec, Value, read,
+    Access, Caption, Choice, Column, CommandLine, Lists, Place, Reading, Scope, Spec, Value, read,
 };
 
 /// How the hosts of a cell are set.
@@ -72,6 +72,7 @@ impl Default for Hosts {
 
 pub(super) static MTU: Spec = Spec {
     name: "mtu",
+    scope: Scope::Cell,
     title: "MTU, bytes",
     caption: Caption::Unusual(|cell| format!("mtu {}", cell.hosts.mtu)),
     reading: Reading::Text,
@@ -93,6 +94,7 @@ pub(super) static MTU: Spec = Spec {
 
 pub(super) static TIMESTAMPS: Spec = Spec {
     name: "timestamps",
+    scope: Scope::Cell,
     title: "TCP timestamps",
     caption: Caption::Unusual(|cell| format!("timestamps {}", cell.hosts.timestamps)),
     reading: Reading::Text,
@@ -114,6 +116,7 @@ pub(super) static TIMESTAMPS: Spec = Spec {
 
 pub(super) static BUFFERS: Spec = Spec {
     name: "buffers",
+    scope: Scope::Cell,
     title: "buffers",
     caption: Caption::Unusual(|cell| format!("buffers {}", cell.hosts.buffers)),
     reading: Reading::Text,
@@ -135,6 +138,7 @@ pub(super) static BUFFERS: Spec = Spec {
 
 pub(super) static TSO: Spec = Spec {
     name: "tso",
+    scope: Scope::Cell,
     title: "TSO",
     caption: Caption::Unusual(|cell| format!("tso {}", cell.hosts.tso)),
     reading: Reading::Text,
@@ -156,6 +160,7 @@ pub(super) static TSO: Spec = Spec {
 
 pub(super) static WRITES: Spec = Spec {
     name: "writes",
+    scope: Scope::Cell,
     title: "writes",
     caption: Caption::Unusual(|cell| format!("writes {}", cell.hosts.writes)),
     reading: Reading::Text,

@@ -12,8 +12,10 @@ pub mod file;
 mod hosts;
 mod metric;
 mod parameter;
+mod population;
 mod question;
 mod settings;
+mod table_file;
 #[cfg(test)]
 mod tests;
 
@@ -33,10 +35,14 @@ pub use parameter::{
     Choice, Column as ParameterColumn, CommandLine, Filter, Lists, Parameter, Reading,
     Value as ParameterValue, varying,
 };
+pub use population::{
+    ByClass, Distribution as PopulationDistribution, Draw, Joint, Listed, Population, Sessions, Shape, Shares, Weighted,
+};
 pub use question::{Bounds, Check, Claim, MessageSize, Published, Quantity, Question};
 pub use settings::{Congestion, CpuTime, Emulation, EngineChoice, Gso, Preset};
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use lastbyte_link::{Bytes, Link, Seed, named};
@@ -65,8 +71,10 @@ pub struct Arm {
     pub key_shares: Vec<Group>,
     /// Where the client's chain comes from, if the server asks for one.
     pub client_chain: Option<ArmChain>,
-    /// Whether the client resumes a session that it got beforehand.
+    /// Whether the client resumes a session that it got beforehand, where nothing else is drawn.
     pub resumption: Resumption,
+    /// Which clients of a population do.
+    pub sessions: Sessions,
     /// Session tickets that the server sends.
     pub tickets: u8,
     /// Bytes of the largest Certificate message that either side takes, if it is not the most that
@@ -94,6 +102,7 @@ impl Arm {
             key_shares: vec![group],
             client_chain: None,
             resumption: Resumption::default(),
+            sessions: Sessions::default(),
             tickets: 0,
             max_cert_list: None,
             flush: Flush::default(),
@@ -163,6 +172,8 @@ pub struct Cell {
     pub preset: Preset,
     /// How both hosts are set.
     pub hosts: Hosts,
+    /// What connections draw, in place of what the cell has of that.
+    pub population: Option<Arc<Population>>,
 }
 
 impl Cell {
@@ -181,6 +192,7 @@ impl Cell {
             gso: preset.gso(),
             preset,
             hosts: Hosts::of(preset),
+            population: None,
         }
     }
 }

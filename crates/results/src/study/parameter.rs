@@ -16,7 +16,7 @@ use std::str::FromStr;
 
 use lastbyte_link::{Bytes, Direction, Link, UnknownName};
 
-use self::spec::{Caption, Place, Set, Spec};
+use self::spec::{Caption, Place, Scope, Set, Spec};
 pub use self::spec::{Choice, Column, CommandLine, Lists, Reading, Value};
 use super::{Cell, hosts};
 
@@ -49,6 +49,9 @@ const ALL: [Parameter; 21] = [
 #[derive(Clone, Copy)]
 pub struct Parameter(&'static Spec);
 
+/// What a cell has of a parameter that its connections draw.
+const DRAWN: &str = "drawn";
+
 /// What other tools call parameters.
 const CALLED_ELSEWHERE: [(&str, Parameter); 11] = [
     ("latency", Parameter(&link::RTT)),
@@ -69,6 +72,8 @@ impl Parameter {
     pub const ALL: [Parameter; ALL.len()] = ALL;
     /// The name of the link.
     pub const LINK: Parameter = Parameter(&link::NAME);
+    /// Both delays.
+    pub const RTT: Parameter = Parameter(&link::RTT);
     /// Body of each request.
     pub const UPLOAD: Parameter = Parameter(&load::UPLOAD);
     /// Payload of each response.
@@ -84,6 +89,12 @@ impl Parameter {
     pub fn measured() -> impl Iterator<Item = Parameter> + Clone {
         let all = Parameter::ALL.into_iter();
         all.filter(|parameter| *parameter != Parameter::LINK)
+    }
+
+    /// Those that a population may draw.
+    pub fn drawable() -> impl Iterator<Item = Parameter> + Clone {
+        let all = Parameter::ALL.into_iter();
+        all.filter(|parameter| parameter.can_be_drawn())
     }
 
     /// Those that are options.
@@ -137,8 +148,22 @@ impl Parameter {
         }
     }
 
-    /// What a cell has; `None` if its link has no name, or another thing in each direction.
+    /// Whether a population may draw it.
+    pub fn can_be_drawn(self) -> bool {
+        self.0.scope == Scope::Connection
+    }
+
+    /// Whether it is a property of the link.
+    pub fn is_of_link(self) -> bool {
+        !matches!(self.0.place, Place::Cell(_))
+    }
+
+    /// What a cell has; `None` if each connection draws it, its link has no name, or another thing in each
+    /// direction.
     pub fn value(self, cell: &Cell) -> Option<Value> {
+        if cell.draws(self) {
+            return None;
+        }
         match &self.0.place {
             Place::LinkName => cell.link_name.clone().map(Value::Text),
             Place::Link(access) => Some((access.get)(&cell.link)),
@@ -154,6 +179,7 @@ impl Parameter {
     pub fn of(self, cell: &Cell) -> String {
         match (self.value(cell), &self.0.place) {
             (Some(value), _) => value.to_string(),
+            (None, _) if cell.draws(self) => DRAWN.to_owned(),
             (None, Place::Direction(access)) => {
                 let [up, down] = [&cell.link.forward, &cell.link.backward].map(access.get);
                 format!("{up} up, {down} down")
@@ -197,6 +223,30 @@ impl Parameter {
         Ok(self.of(&cell))
     }
 
+    /// `text` as [`Parameter::of`] would write it, within what the parameter can be.
+    ///
+    /// # Errors
+    ///
+    /// What the text can't be, with the hint.
+    pub fn checked(self, text: &str) -> Result<String, String> {
+        let canonical = self.canonical(text)?;
+        let (number, range, shown) = match &self.0.reading {
+            Reading::Whole(range) => {
+                let shown = format!("{} to {}", range.start(), range.end());
+                (canonical.parse::<u64>().ok(), u64::from(*range.start())..=u64::from(*range.end()), shown)
+            }
+            Reading::Bytes(most) => {
+                let bytes = canonical.parse::<Bytes>().ok();
+                (bytes.map(|bytes| bytes.0), 0..=most.0, format!("0B to {most}"))
+            }
+            Reading::Name | Reading::Text => return Ok(canonical),
+        };
+        match number.is_some_and(|number| range.contains(&number)) {
+            true => Ok(canonical),
+            false => Err(format!("{:?} can't be {text}: use {shown}", self.name())),
+        }
+    }
+
     /// Whether a cell has what goes without saying.
     pub fn is_usual(self, cell: &Cell) -> bool {
         let usual = match self.goes_with_preset() {
@@ -227,6 +277,9 @@ impl Parameter {
 
     /// What the name of a cell says of it, unless that goes without saying: `RTT 35ms`.
     pub fn caption(self, cell: &Cell) -> Option<String> {
+        if cell.draws(self) {
+            return Some(self.describe(cell));
+        }
         match self.0.caption {
             Caption::Always(text) => Some(text(cell)),
             Caption::Unusual(text) if !self.is_usual(cell) => Some(text(cell)),
@@ -241,6 +294,9 @@ impl Parameter {
 
     /// How a cell has it, in a sentence.
     pub fn describe(self, cell: &Cell) -> String {
+        if cell.draws(self) {
+            return format!("{} {DRAWN}", self.name().replace('_', " "));
+        }
         match self.0.caption {
             Caption::Always(text) | Caption::Unusual(text) => text(cell),
             Caption::Never if self == Parameter::LINK => self.of(cell),

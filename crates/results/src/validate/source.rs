@@ -12,7 +12,7 @@ use crate::results::{
     CpuCosts, Dataset, FolderError, Metric, Outcome, Row, Sample, Saved, SavedError, Validity,
     Wire, expected,
 };
-use crate::study::{Arm, Cell, CpuTime, Delivery, RecordSize};
+use crate::study::{Arm, Cell, CpuTime, Delivery, Experiment, RecordSize};
 
 /// What results of flight arithmetic are called, and their engine.
 const ARITHMETIC: &str = "arithmetic";
@@ -138,7 +138,7 @@ impl Results {
             let arm = experiment.arms.get(sample.arm)?;
             let cell = experiment.cells.get(sample.cell)?;
             let key = Key::new("", &arm.name, cell.clone());
-            Some(SampleTimes::new(engine, key, experiment.cpu, arm, sample))
+            Some(SampleTimes::new(engine, key, experiment, arm, sample))
         });
         Ok(Results {
             samples: samples.collect(),
@@ -165,7 +165,7 @@ impl Results {
             };
             let engine = &dataset.manifest.engine;
             let key = Key::new(&measure.id, &arm.name, cell.clone());
-            let times = SampleTimes::new(engine, key, experiment.cpu, arm, &sample);
+            let times = SampleTimes::new(engine, key, experiment, arm, &sample);
             samples.push(times);
         }
         Ok(Results {
@@ -196,50 +196,73 @@ impl Results {
 /// [`Metric::FROM_CONNECT`].
 pub fn arithmetic(
     engine: &str,
-    cpu: CpuTime,
-    arm: &Arm,
-    cell: &Cell,
+    experiment: &Experiment,
     sample: &Sample,
 ) -> Option<[Option<Duration>; 4]> {
-    let key = Key::new("", &arm.name, cell.clone());
-    let first = Sample {
-        rows: sample
-            .rows
-            .iter()
-            .find(|row| row.outcome == Outcome::Completed)
-            .cloned()
-            .into_iter()
-            .collect(),
-        chain_digest: sample.chain_digest.clone(),
-        engine: sample.engine.clone(),
-        ..*sample
+    let mut rows = sample.rows.iter();
+    let first = rows.find(|row| row.outcome == Outcome::Completed)?;
+    arithmetic_of(engine, experiment, sample, first)
+}
+
+/// The times of one connection of a sample by flight arithmetic, in the same order: over the link and with
+/// the responses that it drew.
+pub(crate) fn arithmetic_of(
+    engine: &str,
+    experiment: &Experiment,
+    sample: &Sample,
+    row: &Row,
+) -> Option<[Option<Duration>; 4]> {
+    let arm = experiment.arms.get(sample.arm)?;
+    let cell = experiment.cells.get(sample.cell)?;
+    let cell = cell.of_connection(row.index).into_owned();
+    let mut times = SampleTimes {
+        key: Key::new("", &arm.name, cell),
+        nature: Nature::Measured,
+        computing: Computing::of(engine, experiment.cpu),
+        cpu_costs: sample.engine.cpu_costs,
+        times: Vec::with_capacity(1),
+        validity: Validity::Valid,
+        wire: None,
+        record_size: arm.record_size,
+        chain_digest: String::new(),
     };
-    let computed = SampleTimes::new(engine, key, cpu, arm, &first).arithmetic()?;
-    computed.times.first().copied()
+    times.add_of(arm, row);
+    times.arithmetic()?.times.first().copied()
 }
 
 impl SampleTimes {
     /// Those of a sample that was measured.
-    fn new(engine: &str, key: Key, cpu: CpuTime, arm: &Arm, sample: &Sample) -> SampleTimes {
+    fn new(
+        engine: &str,
+        key: Key,
+        experiment: &Experiment,
+        arm: &Arm,
+        sample: &Sample,
+    ) -> SampleTimes {
         let mut times = SampleTimes {
             key,
             nature: Nature::Measured,
-            computing: Computing::of(engine, cpu),
+            computing: Computing::of(engine, experiment.cpu),
             cpu_costs: sample.engine.cpu_costs,
             times: Vec::with_capacity(sample.rows.len()),
-            validity: sample.validity(arm),
+            validity: sample.validity(experiment),
             wire: None,
             record_size: arm.record_size,
             chain_digest: sample.chain_digest.clone(),
         };
         for row in &sample.rows {
-            times.add(times_of(row), &row.wire);
-        }
-        // Arithmetic knows nothing of waiting for a record.
-        if matches!(&arm.delivery, Delivery::PqtlsAd(delivery) if !delivery.grace.is_zero()) {
-            times.wire = None;
+            times.add_of(arm, row);
         }
         times
+    }
+
+    /// Adds a connection of an arm.
+    fn add_of(&mut self, arm: &Arm, row: &Row) {
+        self.add(times_of(row), &row.wire);
+        // Arithmetic knows nothing of waiting for a record.
+        if matches!(&arm.delivery, Delivery::PqtlsAd(delivery) if !delivery.grace.is_zero()) {
+            self.wire = None;
+        }
     }
 
     /// The times of one metric, by connection.
@@ -273,6 +296,10 @@ impl SampleTimes {
 
     fn arithmetic(&self) -> Option<SampleTimes> {
         let cell = &self.key.cell;
+        // Each connection of a population has its own.
+        if cell.population.is_some() {
+            return None;
+        }
         // Tickets that leave while the client sends change how it is acknowledged.
         let work = cell.work();
         let crosses = work.data == Bytes(0) && self.wire?.ticket_wire_bytes > 0;

@@ -29,7 +29,7 @@ use super::live::{Pace, Rig};
 use super::luck::link_seed;
 use super::row::row;
 use super::shortcuts::Shortcuts;
-use super::starts::{self, Starts};
+use super::starts;
 use super::{LabError, PreparedArm};
 use crate::results::{CpuCosts, EngineReport, Environment, PartHeader, Row, Validity, write_part};
 use crate::study::{BlockId, Cell, Emulation, Experiment, Study};
@@ -179,15 +179,20 @@ fn measure(job: &GuestJob, study: &Study) -> Result<Vec<u8>, String> {
     let cell = experiment.cells.first().ok_or_else(none)?;
     let arm = experiment.arms.first().ok_or_else(none)?;
     let store = Store::open(Path::new(JOB_MOUNT).join(STORE));
-    let arm = PreparedArm::new(arm.clone(), &store).map_err(to_line)?;
+    let prepare = |session| PreparedArm::new(arm.beginning(session).into_owned(), &store);
+    let arms: Vec<PreparedArm> = (arm.possible_sessions(cell).into_iter())
+        .map(prepare)
+        .collect::<Result<_, _>>()
+        .map_err(to_line)?;
+    let arm = arms.first().ok_or_else(none)?;
     if arm.delivery.is_some() {
         mount_memory(DNS_MOUNT).map_err(|error| format!("can't mount {DNS_MOUNT}: {error}"))?;
     }
     let costs = job.costs.unwrap_or_default();
 
     let rows = match experiment.emulation {
-        Emulation::Netem => over_netem(job, experiment, cell, &arm, costs),
-        Emulation::Link => over_emulator(job, experiment, cell, &arm, costs),
+        Emulation::Netem => over_netem(job, experiment, cell, &arms, costs),
+        Emulation::Link => over_emulator(job, experiment, cell, arm, costs),
     }
     .map_err(to_line)?;
 
@@ -221,20 +226,33 @@ fn over_netem(
     job: &GuestJob,
     experiment: &Experiment,
     cell: &Cell,
-    arm: &PreparedArm,
+    arms: &[PreparedArm],
     cpu: CpuCosts,
 ) -> Result<Vec<Row>, LabError> {
-    let seed = link_seed(experiment.seed, &cell.link);
-    let mut network = network::Network::new(cell, seed)?;
+    let mut network = network::Network::new(cell)?;
+    let [usual, ..] = arms else {
+        return Ok(Vec::new());
+    };
+    let plan = |index: u32| {
+        let session = experiment.arms.first().map(|arm| arm.session(cell, index));
+        let mut arms = arms.iter();
+        let arm = arms.find(|arm| Some(arm.arm.resumption) == session);
+        let arm = arm.unwrap_or(usual);
+        let cell = cell.of_connection(index);
+        serial::Plan {
+            stack: arm.stack.as_ref(),
+            exchange: Exchange::new(&arm.arm, &cell, job.shortcuts.wakes(&arm.arm, &cell), cpu),
+            seed: link_seed(experiment.seed, &cell.link),
+            drain: drain(&cell.link),
+            cell,
+        }
+    };
     let load = serial::Load {
-        stack: arm.stack.as_ref(),
-        dns: (arm.delivery.as_ref()).map(|delivery| (delivery, Path::new(DNS_MOUNT))),
-        exchange: Exchange::new(&arm.arm, cell, job.shortcuts.wakes(&arm.arm, cell), cpu),
+        dns: (usual.delivery.as_ref()).map(|delivery| (delivery, Path::new(DNS_MOUNT))),
         cell,
+        plan: &plan,
         connections: job.connections.clone(),
         timeout: experiment.timeout,
-        drain: drain(&cell.link),
-        starts: Starts::ByLuck(seed),
         shortcuts: job.shortcuts,
     };
     let mut signs = Signs::of(&job.connections);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lastbyte_link::{Direction, Loss};
+use lastbyte_link::{Direction, Loss, Rate};
 
 const TCA_NETEM_DELAY_DIST: u16 = 2;
 const TCA_NETEM_LOSS: u16 = 5;
@@ -71,8 +71,9 @@ pub(crate) fn options(
     }
     attribute(&mut options, TCA_NETEM_LATENCY64, &delay_ns.to_ne_bytes());
     attribute(&mut options, TCA_NETEM_JITTER64, &jitter_ns.to_ne_bytes());
-    if let Some(rate) = rate {
-        let bits = rate.bits_per_second();
+    // Without a word, netem keeps the rate that it has.
+    let bits = rate.map_or(0, Rate::bits_per_second);
+    if rate.is_some() || table == Table::Keep {
         if bits % 8 != 0 {
             return Err(NetemError::Rate(bits));
         }

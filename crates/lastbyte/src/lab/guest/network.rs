@@ -40,7 +40,6 @@ pub(super) struct Network {
 struct Emulation {
     /// Toward the client, toward the server: see [`shared::end`].
     ends: [Emulated; 2],
-    seed: Seed,
 }
 
 struct Emulated {
@@ -61,8 +60,8 @@ struct EndHost {
 }
 
 impl Network {
-    /// Makes it for one cell; `seed` is that of the link's luck.
-    pub(super) fn new(cell: &Cell, seed: Seed) -> Result<Self, LabError> {
+    /// Makes it for one cell.
+    pub(super) fn new(cell: &Cell) -> Result<Self, LabError> {
         let client = namespace()?;
         let server = namespace()?;
         let router = namespace()?;
@@ -123,15 +122,20 @@ impl Network {
             client,
             server,
             _router: router,
-            link: Emulation { ends, seed },
+            link: Emulation { ends },
         };
-        network.link.set(0, Table::Send)?;
+        network.link.set(0, Seed(0), Table::Send)?;
         Ok(network)
     }
 
-    /// Gives both directions the luck of connection `index`.
-    pub(super) fn set_luck(&mut self, index: u32) -> Result<(), LabError> {
-        self.link.set(index, Table::Keep)
+    /// Gives both directions the link of `cell`, whose distribution of jitter they have already, and the luck
+    /// of connection `index`; `seed` is that of the link's luck.
+    pub(super) fn set(&mut self, index: u32, cell: &Cell, seed: Seed) -> Result<(), LabError> {
+        let [forward, backward] = directions(cell);
+        for (toward, direction) in [(Side::Client, backward), (Side::Server, forward)] {
+            self.link.ends[shared::end(toward)].direction = direction;
+        }
+        self.link.set(index, seed, Table::Keep)
     }
 }
 
@@ -146,10 +150,10 @@ impl Sides for Network {
 }
 
 impl Emulation {
-    fn set(&mut self, index: u32, table: Table) -> Result<(), LabError> {
+    fn set(&mut self, index: u32, seed: Seed, table: Table) -> Result<(), LabError> {
         for toward in [Side::Client, Side::Server] {
             let end = &mut self.ends[shared::end(toward)];
-            let seed = self.seed.part(&format!("netem {index} {toward:?}")).0;
+            let seed = seed.part(&format!("netem {index} {toward:?}")).0;
             let options = netem::options(&end.direction, seed, table)?;
             let set = end.netlink.set_queueing(end.interface, "netem", options);
             named("netem", set).map_err(LabError::Configure)?;

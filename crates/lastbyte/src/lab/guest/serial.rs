@@ -3,6 +3,7 @@
 //! Time stands still while the guest computes, so what it does costs nothing but wall time, and
 //! system calls are what costs most of that.
 
+use std::borrow::Cow;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::ops::Range;
@@ -10,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::time::Duration;
 
-use lastbyte_link::{Side, Time};
+use lastbyte_link::{Seed, Side, Time};
 use lastbyte_tls::Stack;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -35,18 +36,27 @@ use crate::study::{Cell, Preset};
 
 /// What the endpoints do in one block.
 pub(super) struct Load<'a> {
-    pub(super) stack: &'a dyn Stack,
     /// What DNS delivers, and where its servers keep their files.
     pub(super) dns: Option<(&'a PreparedDelivery, &'a Path)>,
-    pub(super) exchange: Exchange,
+    /// What all connections have in common.
     pub(super) cell: &'a Cell,
+    /// What one connection has, by its index.
+    pub(super) plan: &'a dyn Fn(u32) -> Plan<'a>,
     /// Indices of the connections in their sample.
     pub(super) connections: Range<u32>,
     pub(super) timeout: Duration,
+    pub(super) shortcuts: Shortcuts,
+}
+
+/// What one connection does, and where.
+pub(super) struct Plan<'a> {
+    pub(super) stack: &'a dyn Stack,
+    pub(super) exchange: Exchange,
+    pub(super) cell: Cow<'a, Cell>,
+    /// Where its link's luck comes from.
+    pub(super) seed: Seed,
     /// How long the link may still hold packets of a connection that has ended.
     pub(super) drain: Duration,
-    pub(super) starts: Starts,
-    pub(super) shortcuts: Shortcuts,
 }
 
 /// Connections before those that count, with the preset that has them.
@@ -104,24 +114,33 @@ pub(super) fn run(
         Preset::Network => 0,
         Preset::Published2024 => WARM_UPS,
     };
-    for _ in 0..warm_ups {
-        starts::sleep(load.drain).map_err(LabError::Socket)?;
-        endpoints.connection(0)?;
+    let mut drain = Duration::ZERO;
+    if warm_ups > 0 {
+        let plan = (load.plan)(load.connections.start);
+        network.set(0, &plan.cell, plan.seed)?;
+        drain = plan.drain;
+        for _ in 0..warm_ups {
+            starts::sleep(drain).map_err(LabError::Socket)?;
+            endpoints.connection(0, &plan)?;
+        }
     }
     let mut finished = Vec::with_capacity(load.connections.len());
     for (slot, index) in (0..).zip(load.connections.clone()) {
+        let plan = (load.plan)(index);
         // What the last connection has left must not meet the luck of this one.
-        starts::sleep(load.drain).map_err(LabError::Socket)?;
-        network.set_luck(index)?;
-        load.starts.wait(index).map_err(LabError::Socket)?;
-        finished.push(endpoints.connection(slot)?);
+        starts::sleep(drain.max(plan.drain)).map_err(LabError::Socket)?;
+        drain = plan.drain;
+        network.set(index, &plan.cell, plan.seed)?;
+        let starts = Starts::ByLuck(plan.seed);
+        starts.wait(index).map_err(LabError::Socket)?;
+        finished.push(endpoints.connection(slot, &plan)?);
         progress();
     }
     Ok(finished)
 }
 
-struct Endpoints<'a> {
-    load: &'a Load<'a>,
+struct Endpoints<'l, 'a> {
+    load: &'l Load<'a>,
     resolver: Option<Resolver>,
     epoll: Epoll,
     listener: TcpListener,
@@ -132,22 +151,22 @@ struct Endpoints<'a> {
     alone: Shared,
 }
 
-impl Endpoints<'_> {
-    fn connection(&mut self, slot: u32) -> Result<EndedConnection, LabError> {
+impl Endpoints<'_, '_> {
+    fn connection(&mut self, slot: u32, plan: &Plan<'_>) -> Result<EndedConnection, LabError> {
         let index = self.load.connections.start + slot;
         let deadline = sys::now() + self.load.timeout;
         let (server, lookup) = match self.load.dns {
             None => (SERVER_ADDRESS, None),
             Some((prepared, _)) => {
-                let mut lookup = Lookup::new(prepared, self.load.stack, sys::now());
+                let mut lookup = Lookup::new(prepared, plan.stack, sys::now());
                 match self.look_up(slot, index, &mut lookup, deadline)? {
                     Ok(server) => (server, Some(lookup)),
                     Err(outcome) => return Ok(EndedConnection::unconnected(outcome, lookup)),
                 }
             }
         };
-        let exchange = self.load.exchange.of_connection(index);
-        let tls = self.load.stack.client().map_err(LabError::Stack)?;
+        let exchange = plan.exchange.of_connection(index);
+        let tls = plan.stack.client().map_err(LabError::Stack)?;
         let client = open_socket(self.load.cell.congestion).map_err(LabError::Socket)?;
         let address = match self.load.cell.preset {
             // Of its own: nothing is known of an address that never called.
@@ -165,7 +184,7 @@ impl Endpoints<'_> {
         let channel = Box::new(TcpChannel::new(client, tls, exchange.flush));
         let mut pair = Pair::new(started, exchange, channel, lookup);
         let outcome = match connecting {
-            Ok(()) | Err(Errno::EINPROGRESS) => self.drive(slot, &mut pair, deadline)?,
+            Ok(()) | Err(Errno::EINPROGRESS) => self.drive(slot, plan, &mut pair, deadline)?,
             Err(error) => Outcome::Failed(format!("client: connect: {error}")),
         };
         Ok(pair.finish(outcome))
@@ -223,6 +242,7 @@ impl Endpoints<'_> {
     fn drive(
         &mut self,
         slot: u32,
+        plan: &Plan<'_>,
         pair: &mut Pair<'_>,
         deadline: Time,
     ) -> Result<Outcome, LabError> {
@@ -243,7 +263,7 @@ impl Endpoints<'_> {
             for event in &events[..count] {
                 let end = match event.data() {
                     LISTENER => {
-                        self.accept(pair)?;
+                        self.accept(plan, pair)?;
                         continue;
                     }
                     DEADLINE if sys::now() >= deadline => return Ok(pair.expire()),
@@ -283,7 +303,7 @@ impl Endpoints<'_> {
             .map_err(socket)
     }
 
-    fn accept(&self, pair: &mut Pair<'_>) -> Result<(), LabError> {
+    fn accept(&self, plan: &Plan<'_>, pair: &mut Pair<'_>) -> Result<(), LabError> {
         use io::ErrorKind::{ConnectionAborted, WouldBlock};
         let stream = match self.listener.accept() {
             Ok((stream, _)) => stream,
@@ -293,10 +313,9 @@ impl Endpoints<'_> {
         };
         stream.set_nonblocking(true).map_err(LabError::Socket)?;
         self.watch(&stream, SERVER)?;
-        spend(self.load.exchange.cpu.server_setup);
-        let tls = self.load.stack.server().map_err(LabError::Stack)?;
-        let flush = self.load.exchange.flush;
-        pair.accepted(Box::new(TcpChannel::new(stream, tls, flush)));
+        spend(plan.exchange.cpu.server_setup);
+        let tls = plan.stack.server().map_err(LabError::Stack)?;
+        pair.accepted(Box::new(TcpChannel::new(stream, tls, plan.exchange.flush)));
         Ok(())
     }
 

@@ -63,14 +63,9 @@ impl Findings {
             let Some(experiment) = measure.map(|measure| &measure.experiment) else {
                 return;
             };
-            let (Some(arm), Some(cell)) =
-                (experiment.arms.get(key.arm), experiment.cells.get(key.cell))
-            else {
-                return;
-            };
-            times.add(key, sample, sample.validity(arm));
+            times.add(key, sample, sample.validity(experiment));
             if let Some(times) =
-                arithmetic(&data.manifest.engine, experiment.cpu, arm, cell, sample)
+                arithmetic(&data.manifest.engine, experiment, sample)
             {
                 computed.insert(key, times);
             }

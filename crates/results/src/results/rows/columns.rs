@@ -12,7 +12,9 @@ use crate::results::check::{cipher_suite_name, group_name, signature_name};
 use crate::results::{
     Compression, DeliveryOutcome, EarlyData, HelloDigest, Outcome, Resumption, Row, Validity, Wire,
 };
-use crate::study::{Cell, Emulation, Parameter, ParameterColumn, ParameterValue, RecordSize};
+use crate::study::{
+    Cell, Draw, Emulation, Parameter, ParameterColumn, ParameterValue, RecordSize,
+};
 
 /// All columns, in their order.
 pub static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| {
@@ -170,6 +172,21 @@ const OTHERS: &[Column] = &[
         |c| c.row.index.into(),
     )
     .restored(|row, value| set(&mut row.index, value)),
+    whole(
+        "user",
+        "whose connection it is, if it was drawn from a population",
+        |c| c.draw().map(|draw| draw.user).into(),
+    )
+    .optional(),
+    text("class", "what a population sorts it by", |c| {
+        c.draw().and_then(|draw| draw.class.as_deref()).into()
+    })
+    .optional(),
+    text(
+        "session",
+        "how it was to begin: `no` in full, `ticket` resumed, `0rtt` resumed with early data",
+        |c| c.batch.arm.session(c.batch.cell, c.row.index).name().into(),
+    ),
     whole("block", "the block that it was measured in", |c| {
         c.row.block.into()
     })
@@ -587,7 +604,7 @@ const REST: &[Column] = &[
 const fn text(
     name: &'static str,
     doc: &'static str,
-    value: for<'a> fn(&Connection<'a>) -> Value<'a>,
+    value: for<'a> fn(&'a Connection<'a>) -> Value<'a>,
 ) -> Column {
     Column::new(name, doc, Kind::Text, value)
 }
@@ -595,7 +612,7 @@ const fn text(
 const fn whole(
     name: &'static str,
     doc: &'static str,
-    value: for<'a> fn(&Connection<'a>) -> Value<'a>,
+    value: for<'a> fn(&'a Connection<'a>) -> Value<'a>,
 ) -> Column {
     Column::new(name, doc, Kind::Whole, value)
 }
@@ -603,7 +620,7 @@ const fn whole(
 const fn fraction(
     name: &'static str,
     doc: &'static str,
-    value: for<'a> fn(&Connection<'a>) -> Value<'a>,
+    value: for<'a> fn(&'a Connection<'a>) -> Value<'a>,
 ) -> Column {
     Column::new(name, doc, Kind::Fraction, value)
 }
@@ -611,7 +628,7 @@ const fn fraction(
 const fn truth(
     name: &'static str,
     doc: &'static str,
-    value: for<'a> fn(&Connection<'a>) -> Value<'a>,
+    value: for<'a> fn(&'a Connection<'a>) -> Value<'a>,
 ) -> Column {
     Column::new(name, doc, Kind::Truth, value)
 }
@@ -621,7 +638,7 @@ impl Column {
         name: &'static str,
         doc: &'static str,
         kind: Kind,
-        value: for<'a> fn(&Connection<'a>) -> Value<'a>,
+        value: for<'a> fn(&'a Connection<'a>) -> Value<'a>,
     ) -> Column {
         Column {
             name,
@@ -679,7 +696,7 @@ impl Column {
     }
 
     /// What it says of a connection.
-    pub(super) fn value<'a>(&self, connection: &Connection<'a>) -> Value<'a> {
+    pub(super) fn value<'a>(&self, connection: &'a Connection<'a>) -> Value<'a> {
         match self.value {
             Source::Connection(value) => value(connection),
             Source::Message(message) => connection.row.wire.messages.get(message).into(),
@@ -707,16 +724,22 @@ impl Column {
 }
 
 impl<'a> Connection<'a> {
-    fn cell(&self) -> &'a Cell {
-        self.batch.cell
+    /// As it was for this connection.
+    fn cell(&'a self) -> &'a Cell {
+        &self.cell
     }
 
-    fn forward(&self) -> &'a Direction {
-        &self.batch.cell.link.forward
+    fn forward(&'a self) -> &'a Direction {
+        &self.cell.link.forward
     }
 
-    fn backward(&self) -> &'a Direction {
-        &self.batch.cell.link.backward
+    fn backward(&'a self) -> &'a Direction {
+        &self.cell.link.backward
+    }
+
+    /// What it drew, if it is of a population.
+    fn draw(&'a self) -> Option<&'a Draw> {
+        self.draw.as_ref()
     }
 }
 

@@ -8,7 +8,7 @@ use lastbyte_link::{Bytes, Direction, Distribution, Link};
 use super::table::{Field, Table};
 use super::{MOST_CELLS, StudyError, StudyProblem};
 use crate::study::parameter::Reading;
-use crate::study::{Cell, Parameter};
+use crate::study::{Cell, Parameter, Population};
 
 /// The keys of a link.
 pub(super) static LINK: LazyLock<Vec<&str>> = LazyLock::new(|| {
@@ -43,32 +43,77 @@ pub(super) struct NamedLink {
     pub(super) grid: Vec<Link>,
 }
 
+impl NamedLink {
+    /// One of which a population draws everything.
+    pub(super) fn drawn() -> NamedLink {
+        NamedLink {
+            name: None,
+            grid: vec![usual()],
+        }
+    }
+}
+
+/// A link of which nothing is said.
+fn usual() -> Link {
+    let direction = Direction {
+        distribution: Distribution::Normal,
+        ..Direction::default()
+    };
+    Link {
+        forward: direction.clone(),
+        backward: direction,
+    }
+}
+
+/// What each connection draws, so that tables must be silent about it.
+#[derive(Clone, Copy)]
+pub(super) struct Drawn<'a>(pub(super) Option<&'a Population>);
+
+impl Drawn<'_> {
+    pub(super) fn draws(self, parameter: Parameter) -> bool {
+        self.0.is_some_and(|population| population.draws(parameter))
+    }
+
+    fn check(self, table: &Table) -> Result<(), StudyError> {
+        for parameter in Parameter::drawable().filter(|one| self.draws(*one)) {
+            let delay = (parameter == Parameter::RTT).then(|| table.get("delay")).flatten();
+            if let Some(field) = table.get(parameter.name()).or(delay) {
+                return Err(field.conflict("[population], which draws it"));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The links of a table. Its keys change faster the later they stand in [`LINK`].
-pub(super) fn links(table: &Table, folder: &Path, most: usize) -> Result<Vec<Link>, StudyError> {
+pub(super) fn links(
+    table: &Table,
+    folder: &Path,
+    most: usize,
+    drawn: Drawn<'_>,
+) -> Result<Vec<Link>, StudyError> {
+    drawn.check(table)?;
     let direction_table = |key| {
         let header = || table.header_of(key);
         table.read(key, |field| field.table(header(), &DIRECTION))
     };
     let forward = direction_table("forward")?;
     let backward = direction_table("backward")?;
+    for direction in [&forward, &backward].into_iter().flatten() {
+        drawn.check(direction)?;
+    }
     let has_delay = |table: &Option<Table>| table.as_ref().is_some_and(|table| table.has("delay"));
     match (table.get("rtt"), table.get("delay")) {
         (Some(_), Some(delay)) => return Err(delay.conflict("\"rtt\"")),
+        (None, None) if drawn.draws(Parameter::RTT) => {}
         (None, None) if !(has_delay(&forward) && has_delay(&backward)) => {
             return Err(table.missing("rtt", "rtt = \"35ms\""));
         }
         _ => {}
     }
 
-    let usual = Direction {
-        distribution: Distribution::Normal,
-        ..Direction::default()
-    };
     let mut grid = Grid {
-        points: vec![Link {
-            forward: usual.clone(),
-            backward: usual,
-        }],
+        points: vec![usual()],
         most,
     };
     for parameter in Parameter::ALL {
@@ -121,7 +166,9 @@ pub(super) fn cells(
     links: &[&NamedLink],
     folder: &Path,
     most: usize,
+    drawn: Drawn<'_>,
 ) -> Result<Vec<Cell>, StudyError> {
+    drawn.check(table)?;
     let on = |named: &&NamedLink, link: &Link| Cell {
         link: link.clone(),
         link_name: named.name.clone(),
@@ -141,7 +188,9 @@ pub(super) fn cells(
         }
     }
     let cells = grid.finish(table)?;
-    match cells.iter().find_map(|cell| cell.check().err()) {
+    // What is drawn is seen to connection by connection.
+    let mut checked = cells.iter().filter(|_| drawn.0.is_none());
+    match checked.find_map(|cell| cell.check().err()) {
         Some(problem) => Err(table.error(StudyProblem::Value(problem))),
         None => Ok(cells),
     }

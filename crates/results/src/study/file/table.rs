@@ -266,6 +266,15 @@ impl<'a> Field<'a> {
         }
     }
 
+    /// What stands in one cell of a table, whatever its type.
+    pub(super) fn cell(&self) -> Result<String, StudyError> {
+        match self.value {
+            DeValue::Boolean(truth) => Ok(truth.to_string()),
+            DeValue::String(text) => Ok(text.to_string()),
+            _ => self.number().map(str::to_owned),
+        }
+    }
+
     /// A table under a header of its own.
     pub(super) fn table(&self, header: String, known: &[&str]) -> Result<Table<'a>, StudyError> {
         match self.value.as_table() {

@@ -20,6 +20,10 @@ impl Study {
         text.set("percentiles", list(percentiles));
         text.set("engine", quoted(self.engine));
         text.set("folder", quoted(self.folder.display()));
+        let mut populations = self.measures.iter().flat_map(|measure| &measure.experiment.cells);
+        if let Some(population) = populations.find_map(|cell| cell.population.as_ref()) {
+            text.0 += &format!("\n{}", population.to_toml());
+        }
         for arm in self.arms() {
             text.header(&format!("[arm.{}]", key(&arm.name)));
             text.set("tls", quoted(&arm.label));
@@ -87,10 +91,14 @@ impl Text {
             link, link_name, ..
         } = cell;
         let name = link_name.as_ref().map(|name| ("name", quoted(name)));
+        let is_drawn = |(key, _): &Entry| {
+            let parameter = key.parse::<Parameter>();
+            parameter.is_ok_and(|parameter| cell.draws(parameter))
+        };
         let link = name.into_iter().chain(self::link(link));
-        self.set("link", table(link));
+        self.set("link", table(link.filter(|entry| !is_drawn(entry))));
         for parameter in Parameter::ALL {
-            if parameter.of_cell().is_some() {
+            if parameter.of_cell().is_some() && !cell.draws(parameter) {
                 self.set(parameter.name(), value(parameter, cell));
             }
         }

@@ -4,11 +4,12 @@ use std::path::Path;
 
 use lastbyte_link::{Direction, Link, Loss, format_duration, parse_duration};
 
-use super::spec::{Access, Caption, Choice, CommandLine, Lists, Place, Reading, Spec, Value, read};
+use super::spec::{Access, Caption, Choice, CommandLine, Lists, Place, Reading, Scope, Spec, Value, read};
 use crate::study::{Cell, load_distribution};
 
 pub(super) static NAME: Spec = Spec {
     name: "link",
+    scope: Scope::Cell,
     title: "link",
     caption: Caption::Never,
     reading: Reading::Name,
@@ -19,6 +20,7 @@ pub(super) static NAME: Spec = Spec {
 
 pub(super) static RTT: Spec = Spec {
     name: "rtt",
+    scope: Scope::Connection,
     title: "RTT, ms",
     caption: Caption::Always(round_trip),
     reading: Reading::Text,
@@ -43,6 +45,7 @@ pub(super) static RTT: Spec = Spec {
 
 pub(super) static RATE: Spec = Spec {
     name: "rate",
+    scope: Scope::Connection,
     title: "rate, Mbit/s",
     caption: Caption::Always(|cell| both(cell, rate)),
     reading: Reading::Text,
@@ -70,6 +73,7 @@ pub(super) static RATE: Spec = Spec {
 
 pub(super) static LOSS: Spec = Spec {
     name: "loss",
+    scope: Scope::Connection,
     title: "loss, %",
     caption: Caption::Always(|cell| format!("loss {}", both(cell, |way| way.loss.to_string()))),
     reading: Reading::Text,
@@ -88,6 +92,7 @@ pub(super) static LOSS: Spec = Spec {
 
 pub(super) static JITTER: Spec = Spec {
     name: "jitter",
+    scope: Scope::Connection,
     title: "jitter, ms",
     caption: Caption::Unusual(|cell| format!("jitter {}", both(cell, jitter))),
     reading: Reading::Text,
@@ -109,6 +114,7 @@ pub(super) static JITTER: Spec = Spec {
 
 pub(super) static JITTER_DISTRIBUTION: Spec = Spec {
     name: "jitter_distribution",
+    scope: Scope::Cell,
     title: "distribution of jitter",
     // Jitter says it.
     caption: Caption::Never,
@@ -133,6 +139,7 @@ pub(super) static JITTER_DISTRIBUTION: Spec = Spec {
 
 pub(super) static QUEUE: Spec = Spec {
     name: "queue",
+    scope: Scope::Connection,
     title: "queue, packets",
     caption: Caption::Unusual(|cell| format!("queue {}", both(cell, |way| way.queue.to_string()))),
     reading: Reading::Whole(1..=u32::MAX),

@@ -3,7 +3,7 @@
 use lastbyte_link::{Bytes, format_duration, parse_duration};
 
 use super::spec::{
-    Access, Caption, Choice, Column, CommandLine, Lists, Place, Reading, Spec, Value, read,
+    Access, Caption, Choice, Column, CommandLine, Lists, Place, Reading, Scope, Spec, Value, read,
 };
 
 /// Flight arithmetic goes through a response segment by segment.
@@ -13,6 +13,7 @@ const MOST_REQUESTS: u32 = 1000;
 
 pub(super) static REQUESTS: Spec = Spec {
     name: "requests",
+    scope: Scope::Connection,
     title: "requests",
     caption: Caption::Unusual(|cell| format!("{} requests", cell.requests)),
     reading: Reading::Whole(1..=MOST_REQUESTS),
@@ -34,6 +35,7 @@ pub(super) static REQUESTS: Spec = Spec {
 
 pub(super) static THINK: Spec = Spec {
     name: "think",
+    scope: Scope::Connection,
     title: "time to think, ms",
     caption: Caption::Unusual(|cell| format!("think {}", format_duration(cell.think))),
     reading: Reading::Text,
@@ -58,6 +60,7 @@ pub(super) static THINK: Spec = Spec {
 
 pub(super) static UPLOAD: Spec = Spec {
     name: "upload",
+    scope: Scope::Connection,
     title: "upload, KiB",
     caption: Caption::Unusual(|cell| format!("upload {}", cell.upload)),
     reading: Reading::Bytes(MOST_DATA),
@@ -79,6 +82,7 @@ pub(super) static UPLOAD: Spec = Spec {
 
 pub(super) static DATA: Spec = Spec {
     name: "data",
+    scope: Scope::Connection,
     title: "data, KiB",
     caption: Caption::Always(|cell| cell.data.to_string()),
     reading: Reading::Bytes(MOST_DATA),

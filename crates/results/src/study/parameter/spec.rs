@@ -14,6 +14,7 @@ use crate::study::Cell;
 pub(in crate::study) struct Spec {
     /// In studies, and, with hyphens, on the command line.
     pub(in crate::study) name: &'static str,
+    pub(in crate::study) scope: Scope,
     /// The title of an axis, with its unit.
     pub(in crate::study) title: &'static str,
     pub(in crate::study) caption: Caption,
@@ -22,6 +23,15 @@ pub(in crate::study) struct Spec {
     pub(in crate::study) command_line: Option<CommandLine>,
     /// A column of rows, if it is no part of the link.
     pub(in crate::study) column: Option<Column>,
+}
+
+/// What has one value of it at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::study) enum Scope {
+    /// All connections of a cell: it is how the laboratory is set up.
+    Cell,
+    /// Each connection: a population may draw it.
+    Connection,
 }
 
 /// How it is reported in the name of a cell.

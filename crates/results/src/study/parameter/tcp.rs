@@ -1,7 +1,7 @@
 //! The parameters of TCP, and what goes with a name.
 
 use super::spec::{
-    Access, Caption, Choice, Column, CommandLine, Lists, Place, Reading, Spec, Value, read,
+    Access, Caption, Choice, Column, CommandLine, Lists, Place, Reading, Scope, Spec, Value, read,
 };
 use crate::study::Hosts;
 
@@ -11,6 +11,7 @@ const MOST_INITCWND: u32 = 1000;
 /// It comes before what goes with it.
 pub(super) static PRESET: Spec = Spec {
     name: "preset",
+    scope: Scope::Cell,
     title: "preset",
     caption: Caption::Unusual(|cell| format!("preset {}", cell.preset)),
     reading: Reading::Text,
@@ -37,6 +38,7 @@ pub(super) static PRESET: Spec = Spec {
 
 pub(super) static GSO: Spec = Spec {
     name: "gso",
+    scope: Scope::Cell,
     title: "GSO",
     caption: Caption::Unusual(|cell| format!("gso {}", cell.gso)),
     reading: Reading::Text,
@@ -58,6 +60,7 @@ pub(super) static GSO: Spec = Spec {
 
 pub(super) static CONGESTION: Spec = Spec {
     name: "congestion",
+    scope: Scope::Cell,
     title: "congestion control",
     caption: Caption::Unusual(|cell| cell.congestion.to_string()),
     reading: Reading::Text,
@@ -79,6 +82,7 @@ pub(super) static CONGESTION: Spec = Spec {
 
 pub(super) static CLIENT_INITCWND: Spec = Spec {
     name: "client_initcwnd",
+    scope: Scope::Cell,
     title: "client's initial window, segments",
     caption: Caption::Unusual(|cell| format!("client initcwnd {}", cell.client_initcwnd)),
     reading: Reading::Whole(1..=MOST_INITCWND),
@@ -100,6 +104,7 @@ pub(super) static CLIENT_INITCWND: Spec = Spec {
 
 pub(super) static INITCWND: Spec = Spec {
     name: "initcwnd",
+    scope: Scope::Cell,
     title: "initial window, segments",
     caption: Caption::Always(|cell| format!("initcwnd {}", cell.initcwnd)),
     reading: Reading::Whole(1..=MOST_INITCWND),

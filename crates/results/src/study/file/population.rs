@@ -1,0 +1,411 @@
+//! `[population]`: what connections draw.
+
+use std::fs;
+use std::num::NonZero;
+use std::path::Path;
+use std::sync::Arc;
+
+use lastbyte_link::{Probability, Seed};
+use lastbyte_sizes::Resumption;
+use sha2::{Digest, Sha256};
+
+use super::table::{Field, Source, Table};
+use super::{StudyError, StudyProblem};
+use crate::study::population::number;
+use crate::study::{
+    ByClass, Draw, Joint, Listed, Parameter, Population, PopulationDistribution as Distribution,
+    Shape, Shares, Weighted,
+};
+
+/// The header of what connections draw.
+pub(super) const HEADER: &str = "[population]";
+
+/// Keys beside the parameters that can be drawn.
+const KEYS: &[&str] = &[
+    "profile",
+    "connections_per_user",
+    "class",
+    "resumes",
+    "early_data",
+    "joint",
+    "drawn",
+    "digest",
+];
+const DISTRIBUTION: &[&str] = &[
+    "values",
+    "weights",
+    "uniform",
+    "median",
+    "p95",
+    "mean",
+    "percentiles",
+    "least",
+    "most",
+];
+const DRAWN: &[&str] = &["first", "user", "class", "session"];
+
+/// What a file that is read besides the study adds to its identity.
+#[derive(Default)]
+struct Files(Option<Sha256>);
+
+impl Files {
+    fn read(&mut self, field: &Field, folder: &Path) -> Result<(std::path::PathBuf, Vec<u8>), StudyError> {
+        let path = folder.join(field.text()?);
+        let content = fs::read(&path).map_err(|error| {
+            field.error(StudyProblem::Value(format!("can't read {path:?}: {error}")))
+        })?;
+        self.0.get_or_insert_default().update(&content);
+        Ok((path, content))
+    }
+
+    fn digest(self) -> Option<String> {
+        self.0.map(|digest| hex::encode(digest.finalize()))
+    }
+}
+
+/// Reads what connections draw; `None` if a study has no population.
+pub(super) fn population(top: &Table, folder: &Path) -> Result<Option<Population>, StudyError> {
+    let Some(field) = top.get("population") else {
+        return Ok(None);
+    };
+    let table = field.table(HEADER.to_owned(), &keys())?;
+    let mut files = Files::default();
+    let mut population = Population::empty(Seed(1));
+    if let Some(profile) = table.get("profile") {
+        let (path, content) = files.read(&profile, folder)?;
+        let text = String::from_utf8(content).map_err(|_| {
+            profile.error(StudyProblem::Value(format!("{path:?} is no UTF-8: it is no profile")))
+        })?;
+        let source = Source {
+            path: &path,
+            text: &text,
+        };
+        let document = source.parse()?;
+        let known = ["profile", "population"];
+        let top = Table::new(source, String::new(), 0..0, document.get_ref(), &known)?;
+        let within = top.require("population", HEADER)?.table(HEADER.to_owned(), &keys())?;
+        if let Some(again) = within.get("profile") {
+            return Err(again.error(StudyProblem::Value(
+                "a profile can't name another profile: put the keys of both into one".to_owned(),
+            )));
+        }
+        let beside = path.parent().unwrap_or(Path::new("")).to_owned();
+        set(&mut population, &within, &beside, &mut files)?;
+    }
+    set(&mut population, &table, folder, &mut files)?;
+    check(&population, &field)?;
+    let digest = files.digest();
+    let told = table.read("digest", Field::text)?;
+    if let (Some(told), Some(digest)) = (told, &digest)
+        && told != digest
+    {
+        return Err(field.error(StudyProblem::Value(
+            "the files that the population was drawn from have changed since: measure again, or put them back"
+                .to_owned(),
+        )));
+    }
+    population.digest = digest.or(told.map(str::to_owned));
+    Ok(Some(population))
+}
+
+fn keys() -> Vec<&'static str> {
+    let parameters = Parameter::drawable().map(Parameter::name);
+    parameters.chain(KEYS.iter().copied()).collect()
+}
+
+/// Has a population draw what a table says; what the table is silent about stays.
+fn set(
+    population: &mut Population,
+    table: &Table,
+    folder: &Path,
+    files: &mut Files,
+) -> Result<(), StudyError> {
+    if let Some(drawn) = table.get("drawn") {
+        population.listed = Some(listed(&drawn)?);
+    }
+    let per_user = table.read("connections_per_user", |field| field.whole(1..=u32::MAX))?;
+    if let Some(per_user) = per_user.and_then(NonZero::new) {
+        population.connections_per_user = per_user;
+    }
+    if let Some(field) = table.get("joint") {
+        let joint = match field.is_text() {
+            true => {
+                let (path, content) = files.read(&field, folder)?;
+                Joint::load(&path, &content)
+                    .map_err(|problem| format!("{path:?}: {problem}"))
+            }
+            false => Joint::new(columns(&field)?, None).map_err(|problem| problem.to_string()),
+        };
+        population.joint =
+            Some(joint.map_err(|problem| field.error(StudyProblem::Value(problem)))?);
+    }
+    if let Some(field) = table.get("class") {
+        population.class = Some(match field.is_text() {
+            true => weighted(&field, vec![field.text()?.into()], None)?,
+            false => {
+                let known = ["values", "weights"];
+                let table = field.table("class".to_owned(), &known)?;
+                let values = table.require("values", "values = [\"NAME\"]")?;
+                let values = values.elements()?;
+                let texts = values.iter().map(|one| Ok(one.text()?.into()));
+                let texts = texts.collect::<Result<_, StudyError>>()?;
+                weighted(&field, texts, table.read("weights", weights)?)?
+            }
+        });
+    }
+    for parameter in Parameter::drawable() {
+        if let Some(field) = table.get(parameter.name()) {
+            let distribution = distribution(&field, parameter)?;
+            population.parameters.retain(|(known, _)| *known != parameter);
+            population.parameters.push((parameter, distribution));
+        }
+    }
+    let resumes = table.read("resumes", by_class)?;
+    let early_data = table.read("early_data", by_class)?;
+    if resumes.is_some() || early_data.is_some() {
+        let shares = population.shares.get_or_insert_with(Shares::default);
+        shares.resumes = resumes.unwrap_or(shares.resumes.clone());
+        shares.early_data = early_data.unwrap_or(shares.early_data.clone());
+    }
+    Ok(())
+}
+
+/// Whether a population says everything once, and something at all.
+fn check(population: &Population, field: &Field) -> Result<(), StudyError> {
+    let problem = |text: String| Err(field.error(StudyProblem::Value(text)));
+    if population.listed.is_some() {
+        return Ok(());
+    }
+    if let Some(joint) = &population.joint {
+        let twice = joint.parameters().find(|parameter| {
+            population.parameters.iter().any(|(alone, _)| alone == parameter)
+        });
+        if let Some(parameter) = twice {
+            return problem(format!(
+                "{:?} is drawn alone and from a column of the joint table: leave one out",
+                parameter.name()
+            ));
+        }
+        if !joint.classes().is_empty() && population.class.is_some() {
+            return problem("\"class\" is drawn alone and from a column of the joint table: leave one out".to_owned());
+        }
+        let shares = population.shares.as_ref();
+        if joint.draws_sessions() && shares.is_some_and(|shares| shares.resumes != ByClass::default()) {
+            return problem("\"resumes\" is a share and a column of the joint table: leave one out".to_owned());
+        }
+    }
+    let classes: Vec<&str> = match (&population.joint, &population.class) {
+        (_, Some(class)) => class.values().iter().map(|class| &**class).collect(),
+        (Some(joint), None) => joint.classes(),
+        (None, None) => Vec::new(),
+    };
+    for share in population.shares.iter().flat_map(|shares| [&shares.resumes, &shares.early_data]) {
+        let ByClass::Each(named) = share else { continue };
+        if let Some(missing) = classes.iter().find(|class| !named.iter().any(|(name, _)| name == *class)) {
+            return problem(format!("there is no share for class {missing:?}: write {missing} = \"50%\""));
+        }
+        if let Some((name, _)) = named.iter().find(|(name, _)| !classes.contains(&name.as_str())) {
+            return problem(format!(
+                "no connection is of class {name:?}: {}",
+                lastbyte_link::nearest(name, classes.iter().copied())
+            ));
+        }
+    }
+    if population.drawn().next().is_none() && !population.draws_sessions() {
+        return problem(
+            "the population draws nothing: say what, such as rtt = { median = \"30ms\", p95 = \"120ms\" }"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
+/// What one parameter is drawn from.
+fn distribution(field: &Field, parameter: Parameter) -> Result<Distribution, StudyError> {
+    let read = |field: &Field| field.parse_with(|text| parameter.checked(text));
+    if !field.is_table() {
+        return Ok(Distribution::Values(weighted(field, vec![read(field)?.into()], None)?));
+    }
+    let table = field.table(field.key().to_owned(), DISTRIBUTION)?;
+    let number = |field: &Field| -> Result<f64, StudyError> {
+        let text = read(field)?;
+        number(parameter, &text).ok_or_else(|| {
+            field.error(StudyProblem::Value(format!("{text} is no number to draw between")))
+        })
+    };
+    let shapes = ["values", "uniform", "median", "mean", "percentiles"];
+    let said: Vec<_> = shapes.into_iter().filter(|key| table.has(key)).collect();
+    let shape = match said[..] {
+        ["values"] => {
+            let values = table.require("values", "values = []")?;
+            let values = values.elements()?;
+            let texts = values.iter().map(|one| Ok(read(one)?.into()));
+            let texts = texts.collect::<Result<_, StudyError>>()?;
+            let weights = table.read("weights", weights)?;
+            return Ok(Distribution::Values(weighted(field, texts, weights)?));
+        }
+        ["uniform"] => {
+            let ends = table.require("uniform", "uniform = []")?;
+            let numbers = ends.elements()?.iter().map(number).collect::<Result<Vec<_>, _>>()?;
+            match numbers[..] {
+                [least, most] if least <= most => Shape::Uniform { least, most },
+                _ => {
+                    return Err(ends.error(StudyProblem::Value(
+                        "\"uniform\" takes the least and the most: uniform = [\"5ms\", \"60ms\"]".to_owned(),
+                    )));
+                }
+            }
+        }
+        ["median"] => {
+            let median = number(&table.require("median", "median = \"30ms\"")?)?;
+            let field = table.require("p95", "p95 = \"120ms\"")?;
+            let p95 = number(&field)?;
+            if !(median > 0.0 && p95 >= median) {
+                return Err(field.error(StudyProblem::Value(
+                    "the median must be above zero, and \"p95\" not below it".to_owned(),
+                )));
+            }
+            Shape::LogNormal { median, p95 }
+        }
+        ["mean"] => Shape::Exponential {
+            mean: number(&table.require("mean", "mean = \"30ms\"")?)?,
+        },
+        ["percentiles"] => percentiles(&table, &number)?,
+        _ => {
+            return Err(field.error(StudyProblem::Value(format!(
+                "{:?} is drawn in one way: values, uniform, median with p95, mean, or percentiles",
+                field.key()
+            ))));
+        }
+    };
+    let bound = |key| table.read(key, number);
+    let bounds = (bound("least")?, bound("most")?);
+    Distribution::of_numbers(parameter, shape, bounds)
+        .map_err(|problem| field.error(StudyProblem::Value(problem.to_string())))
+}
+
+/// `{ p5 = "8ms", p50 = "30ms", p95 = "120ms" }`.
+fn percentiles(
+    table: &Table,
+    number: &impl Fn(&Field) -> Result<f64, StudyError>,
+) -> Result<Shape, StudyError> {
+    let field = table.require("percentiles", "percentiles = {}")?;
+    let mut points = Vec::new();
+    for entry in field.named_tables()? {
+        let percent = entry.key().trim_start_matches('p').parse::<f64>().ok();
+        let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
+        let percent = percent.ok_or_else(|| {
+            entry.error(StudyProblem::Value(format!(
+                "{:?} is no percentile: write p0 to p100",
+                entry.key()
+            )))
+        })?;
+        points.push((percent, number(&entry)?));
+    }
+    points.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    let falls = points.windows(2).any(|pair| match pair {
+        [(left, low), (right, high)] => left == right || low > high,
+        _ => false,
+    });
+    match falls {
+        true => Err(field.error(StudyProblem::Value(
+            "a higher percentile can't be a lower value, nor be there twice".to_owned(),
+        ))),
+        false => Ok(Shape::Percentiles(points)),
+    }
+}
+
+fn weighted(
+    field: &Field,
+    values: Vec<Arc<str>>,
+    weights: Option<Vec<f64>>,
+) -> Result<Weighted, StudyError> {
+    Weighted::new(values, weights)
+        .map_err(|problem| field.error(StudyProblem::Value(problem.to_string())))
+}
+
+fn weights(field: &Field) -> Result<Vec<f64>, StudyError> {
+    let weight = |field: &Field| {
+        let text = field.number()?;
+        let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+        number.ok_or_else(|| {
+            field.error(StudyProblem::Value(format!(
+                "weight {text} can't be: weights are numbers from 0 on"
+            )))
+        })
+    };
+    field.elements()?.iter().map(weight).collect()
+}
+
+/// A share, or a table of them by class.
+fn by_class(field: &Field) -> Result<ByClass, StudyError> {
+    if !field.is_table() {
+        return Ok(ByClass::All(share(field)?));
+    }
+    let classes = field.named_tables()?;
+    let each = classes.iter().map(|field| Ok((field.key().to_owned(), share(field)?)));
+    Ok(ByClass::Each(each.collect::<Result<_, StudyError>>()?))
+}
+
+fn share(field: &Field) -> Result<Probability, StudyError> {
+    field.parse()
+}
+
+/// The columns of a table that stands in the study.
+fn columns(field: &Field) -> Result<Vec<(String, Vec<String>)>, StudyError> {
+    let mut columns = Vec::new();
+    for column in field.named_tables()? {
+        let cells = column.elements()?;
+        let cells = cells.iter().map(Field::cell).collect::<Result<_, _>>()?;
+        columns.push((column.key().to_owned(), cells));
+    }
+    Ok(columns)
+}
+
+/// Draws that are known already.
+fn listed(field: &Field) -> Result<Listed, StudyError> {
+    let parameters: Vec<Parameter> = Parameter::drawable().collect();
+    let known: Vec<&str> = parameters.iter().map(|one| one.name()).chain(DRAWN.iter().copied()).collect();
+    let table = field.table("[population.drawn]".to_owned(), &known)?;
+    let first = table.require("first", "first = 0")?.whole(0..=u32::MAX)?;
+    let users = table.require("user", "user = []")?.elements()?;
+    let users = users.iter().map(|user| user.whole(0..=u32::MAX)).collect::<Result<Vec<u32>, _>>()?;
+    let column = |key: &str| -> Result<Option<Vec<String>>, StudyError> {
+        let Some(field) = table.get(key) else { return Ok(None) };
+        let cells = field.elements()?.iter().map(Field::cell).collect::<Result<Vec<_>, _>>()?;
+        match cells.len() == users.len() {
+            true => Ok(Some(cells)),
+            false => Err(field.error(StudyProblem::Value(format!(
+                "{key:?} has {} cells, \"user\" has {}",
+                cells.len(),
+                users.len()
+            )))),
+        }
+    };
+    let classes = column("class")?;
+    let sessions = column("session")?;
+    let mut values: Vec<(Parameter, Vec<String>)> = Vec::new();
+    for parameter in parameters {
+        if let Some(cells) = column(parameter.name())? {
+            for cell in &cells {
+                let wrong = |problem| field.error(StudyProblem::Value(problem));
+                parameter.checked(cell).map_err(wrong)?;
+            }
+            values.push((parameter, cells));
+        }
+    }
+    let mut draws = Vec::with_capacity(users.len());
+    for (row, user) in users.into_iter().enumerate() {
+        let at = |cells: &Vec<String>| cells.get(row).cloned().unwrap_or_default();
+        let session = match &sessions {
+            None => None,
+            Some(cells) => Some(at(cells).parse::<Resumption>().map_err(|error| {
+                field.error(StudyProblem::Value(error.to_string()))
+            })?),
+        };
+        let class = classes.as_ref().map(at).filter(|class| !class.is_empty());
+        let values = values.iter().map(|(parameter, cells)| (*parameter, at(cells).into()));
+        draws.push(Draw::known(user, class.map(Arc::from), values.collect(), session));
+    }
+    Ok(Listed { first, draws })
+}

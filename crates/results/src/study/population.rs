@@ -1,0 +1,324 @@
+//! What the surroundings of connections are drawn from, where a study asks about users and not about a grid.
+//!
+//! A draw is a function of the seed and of the index of a connection, as luck is: connection 17 has one RTT,
+//! one response and one place among those that resume, in every arm and in every cell.
+
+mod distribution;
+mod joint;
+mod session;
+mod write;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::num::NonZero;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use lastbyte_link::{Probability, Seed};
+use lastbyte_sizes::Resumption;
+
+pub use self::distribution::{Distribution, Shape, Weighted};
+pub(super) use self::distribution::number;
+pub use self::joint::Joint;
+pub use self::session::{ByClass, Sessions, Shares};
+use super::{Arm, Cell, Parameter};
+
+/// What the surroundings of connections are drawn from.
+#[derive(Clone, Debug)]
+pub struct Population {
+    /// Where its luck comes from.
+    pub seed: Seed,
+    /// Connections, one after the other, that are of one user. What is drawn of the link is drawn once for
+    /// all of them.
+    pub connections_per_user: NonZero<u32>,
+    /// What is drawn alone of the others, each parameter once.
+    pub parameters: Vec<(Parameter, Distribution)>,
+    /// What connections are sorted by, if it is drawn alone.
+    pub class: Option<Weighted>,
+    /// What is drawn together.
+    pub joint: Option<Joint>,
+    /// The share of connections that resume, if it is drawn alone.
+    pub shares: Option<Shares>,
+    /// Draws that are known already, in place of all else.
+    pub listed: Option<Listed>,
+    /// SHA-256, in hex, of the files that it was read from besides the study, if there are any.
+    pub digest: Option<String>,
+}
+
+/// What one connection drew.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Draw {
+    /// Whose connection it is, counted from 0.
+    pub user: u32,
+    /// What it is sorted by.
+    pub class: Option<Arc<str>>,
+    /// Parameters with their values, as a study would say them.
+    pub values: Vec<(Parameter, Arc<str>)>,
+    /// How an arm without a word of its own has it.
+    session: Option<Resumption>,
+}
+
+/// The draws of some connections for one arm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The index of the first of them.
+    pub first: u32,
+    /// The draws, in the order of connections.
+    pub draws: Vec<Draw>,
+}
+
+impl Draw {
+    /// One that was made elsewhere.
+    pub fn known(
+        user: u32,
+        class: Option<Arc<str>>,
+        values: Vec<(Parameter, Arc<str>)>,
+        session: Option<Resumption>,
+    ) -> Draw {
+        Draw {
+            user,
+            class,
+            values,
+            session,
+        }
+    }
+
+    /// How the connection begins, where that was drawn.
+    pub fn session(&self) -> Option<Resumption> {
+        self.session
+    }
+}
+
+impl Population {
+    /// One that draws nothing.
+    pub fn empty(seed: Seed) -> Population {
+        Population {
+            seed,
+            connections_per_user: NonZero::<u32>::MIN,
+            parameters: Vec::new(),
+            class: None,
+            joint: None,
+            shares: None,
+            listed: None,
+            digest: None,
+        }
+    }
+
+    /// What connection `index` of a sample draws.
+    pub fn draw(&self, index: u32) -> Draw {
+        if let Some(listed) = &self.listed {
+            let place = index.checked_sub(listed.first).map(|place| place as usize);
+            let draw = place.and_then(|place| listed.draws.get(place));
+            return draw.cloned().unwrap_or_default();
+        }
+        let user = index / self.connections_per_user;
+        let mut draw = Draw {
+            user,
+            ..Draw::default()
+        };
+        let mut resumes = None;
+        if let Some(joint) = &self.joint {
+            let unit = unit(joint.parameters(), index, user);
+            let row = joint.row(self.place("joint", unit));
+            draw.values.extend(row.values);
+            draw.class = row.class;
+            resumes = row.resumes;
+        }
+        if let Some(class) = &self.class {
+            draw.class = Some(class.at(self.place("class", user)));
+        }
+        for (parameter, distribution) in &self.parameters {
+            let unit = unit([*parameter].into_iter(), index, user);
+            let value = distribution.at(*parameter, |name| {
+                self.place(&format!("{parameter}{name}"), unit)
+            });
+            draw.values.push((*parameter, value));
+        }
+        draw.session = match (resumes, &self.shares) {
+            (Some(resumes), shares) => {
+                let early = (shares.as_ref()).map(|shares| shares.early_data.of(&draw.class));
+                Some(self.session_of(resumes, early.unwrap_or_default(), index))
+            }
+            (None, Some(shares)) => Some(self.drawn_session(
+                shares.resumes.of(&draw.class),
+                shares.early_data.of(&draw.class),
+                index,
+            )),
+            (None, None) => None,
+        };
+        draw
+    }
+
+    /// Whether it draws this parameter.
+    pub fn draws(&self, parameter: Parameter) -> bool {
+        self.drawn().any(|drawn| drawn == parameter)
+    }
+
+    /// The parameters that it draws.
+    pub fn drawn(&self) -> impl Iterator<Item = Parameter> {
+        let joint = self.joint.iter().flat_map(Joint::parameters);
+        let alone = self.parameters.iter().map(|(parameter, _)| *parameter);
+        let listed = self.listed.iter().filter_map(|listed| listed.draws.first());
+        let listed = listed.flat_map(|draw| draw.values.iter().map(|(parameter, _)| *parameter));
+        joint.chain(alone).chain(listed)
+    }
+
+    /// Whether it says which connections resume.
+    pub fn draws_sessions(&self) -> bool {
+        let joint = self.joint.as_ref();
+        let listed = self.listed.as_ref().and_then(|listed| listed.draws.first());
+        joint.is_some_and(Joint::draws_sessions)
+            || self.shares.is_some()
+            || listed.is_some_and(|draw| draw.session.is_some())
+    }
+
+    /// The same draws of connections `range`, as they are for `arm`, in so many words.
+    #[must_use]
+    pub fn listed(&self, arm: &Arm, range: Range<u32>) -> Population {
+        let draw = |index| {
+            let draw = self.draw(index);
+            let session = arm.sessions.of(self, &draw, index, arm.resumption);
+            Draw {
+                session: Some(session),
+                ..draw
+            }
+        };
+        Population {
+            connections_per_user: self.connections_per_user,
+            listed: Some(Listed {
+                first: range.start,
+                draws: range.map(draw).collect(),
+            }),
+            digest: self.digest.clone(),
+            ..Population::empty(self.seed)
+        }
+    }
+
+    /// How connection `index` begins, if so many resume, and so many of these send early data.
+    fn drawn_session(
+        &self,
+        resumes: Probability,
+        early_data: Probability,
+        index: u32,
+    ) -> Resumption {
+        let does = self.place("resumes", index) < resumes.fraction();
+        self.session_of(does, early_data, index)
+    }
+
+    fn session_of(
+        &self,
+        resumes: bool,
+        early_data: Probability,
+        index: u32,
+    ) -> Resumption {
+        match resumes {
+            false => Resumption::Full,
+            true if self.place("early_data", index) < early_data.fraction() => {
+                Resumption::EarlyData
+            }
+            true => Resumption::Ticket,
+        }
+    }
+
+    /// From 0 to 1, without 1: where a connection or a user stands in what `name` is drawn from.
+    fn place(&self, name: &str, unit: u32) -> f64 {
+        let drawn = self.seed.part(&format!("population {name} {unit}")).0;
+        (drawn >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// A link is its user's; all else is each connection's own.
+fn unit(mut parameters: impl Iterator<Item = Parameter>, index: u32, user: u32) -> u32 {
+    match parameters.any(Parameter::is_of_link) {
+        true => user,
+        false => index,
+    }
+}
+
+/// Two are the same if they draw the same.
+impl PartialEq for Population {
+    fn eq(&self, other: &Population) -> bool {
+        self.seed == other.seed && self.to_toml() == other.to_toml()
+    }
+}
+
+impl Eq for Population {}
+
+impl Cell {
+    /// The cell of one connection, with what that drew.
+    pub fn of_connection(&self, index: u32) -> Cow<'_, Cell> {
+        match &self.population {
+            None => Cow::Borrowed(self),
+            Some(population) => Cow::Owned(self.with(&population.draw(index))),
+        }
+    }
+
+    /// The cell of a connection that drew this.
+    pub fn with(&self, draw: &Draw) -> Cell {
+        let mut cell = Cell {
+            population: None,
+            ..self.clone()
+        };
+        for (parameter, value) in &draw.values {
+            // They were read before.
+            let _ = parameter.set(&mut cell, value, Path::new(""));
+        }
+        if cell.check().is_err() {
+            // Who got no answer has nothing more to ask.
+            cell.requests = 1;
+        }
+        cell
+    }
+
+    /// What connection `index` drew, where a population is measured.
+    pub fn draw(&self, index: u32) -> Option<Draw> {
+        Some(self.population.as_ref()?.draw(index))
+    }
+
+    /// Whether each connection has its own of this.
+    pub fn draws(&self, parameter: Parameter) -> bool {
+        let population = self.population.as_ref();
+        population.is_some_and(|population| population.draws(parameter))
+    }
+}
+
+impl Arm {
+    /// How connection `index` in a cell begins.
+    pub fn session(&self, cell: &Cell, index: u32) -> Resumption {
+        match &cell.population {
+            None => self.resumption,
+            Some(population) => {
+                self.sessions
+                    .of(population, &population.draw(index), index, self.resumption)
+            }
+        }
+    }
+
+    /// The arm as it is on connections that begin so.
+    #[must_use]
+    pub fn beginning(&self, session: Resumption) -> Cow<'_, Arm> {
+        match (self.resumption == session, self.sessions) {
+            (true, Sessions::Fixed | Sessions::Population) => Cow::Borrowed(self),
+            _ => Cow::Owned(Arm {
+                resumption: session,
+                sessions: Sessions::Fixed,
+                ..self.clone()
+            }),
+        }
+    }
+
+    /// The arm as it is on connection `index` in a cell.
+    pub fn of_connection(&self, cell: &Cell, index: u32) -> Cow<'_, Arm> {
+        self.beginning(self.session(cell, index))
+    }
+
+    /// How its connections may begin in a cell, each once.
+    pub fn possible_sessions(&self, cell: &Cell) -> Vec<Resumption> {
+        match &cell.population {
+            None => vec![self.resumption],
+            Some(population) => self.sessions.possible(population, self.resumption),
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! A table whose rows are drawn whole: what goes together stays together.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::distribution::{DistributionProblem, index_at, sums};
+use crate::study::Parameter;
+
+/// A table whose rows are drawn whole.
+#[derive(Clone, Debug)]
+pub struct Joint {
+    columns: Vec<(Parameter, Vec<Arc<str>>)>,
+    class: Option<Vec<Arc<str>>>,
+    resumes: Option<Vec<bool>>,
+    weights: Option<Vec<f64>>,
+    /// Sums of weights up to each row.
+    sums: Vec<f64>,
+    /// The file that has it, if it is not in the study.
+    path: Option<PathBuf>,
+}
+
+/// One row of it.
+pub(super) struct JointRow {
+    pub(super) values: Vec<(Parameter, Arc<str>)>,
+    pub(super) class: Option<Arc<str>>,
+    pub(super) resumes: Option<bool>,
+}
+
+/// Why a table can't be drawn from, without where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JointProblem {
+    /// Its columns are not equally long.
+    #[error("column {column:?} has {cells} cells, others have {rows}: fill each cell")]
+    Lengths {
+        /// The column.
+        column: String,
+        /// How long it is.
+        cells: usize,
+        /// How long others are.
+        rows: usize,
+    },
+    /// A cell is not what its column holds.
+    #[error("column {column:?}, row {row}: {problem}")]
+    Cell {
+        /// The column.
+        column: String,
+        /// From 1 on.
+        row: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A column that nobody asked for.
+    #[error("column {column:?} is none that a population has: {hint}")]
+    Column {
+        /// Its name.
+        column: String,
+        /// What it may have been meant for.
+        hint: String,
+    },
+    /// One parameter is there twice.
+    #[error("{0} is there in two columns: leave one out")]
+    Twice(&'static str),
+    /// There is no row that could be drawn.
+    #[error(transparent)]
+    Weights(#[from] DistributionProblem),
+    /// The file can't be read.
+    #[error("{0}")]
+    File(String),
+}
+
+/// Columns beside those of parameters.
+const CLASS: &str = "class";
+const RESUMES: &str = "resumes";
+const WEIGHT: &str = "weight";
+
+/// A parameter's column may hold bare numbers, if its name ends in their unit.
+const UNITS: [(&str, &str); 9] = [
+    ("_ns", "ns"),
+    ("_us", "us"),
+    ("_ms", "ms"),
+    ("_s", "s"),
+    ("_bytes", "B"),
+    ("_bps", "bit"),
+    ("_kbps", "kbit"),
+    ("_mbps", "mbit"),
+    ("_percent", "%"),
+];
+
+/// What a column of a table says: a parameter in some unit, or one of the others.
+enum Meaning {
+    Parameter(Parameter, &'static str),
+    Class,
+    Resumes,
+    Weight,
+}
+
+impl Joint {
+    /// A table of columns, each with its name and its cells.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be drawn from.
+    pub fn new(
+        table: Vec<(String, Vec<String>)>,
+        path: Option<PathBuf>,
+    ) -> Result<Joint, JointProblem> {
+        let rows = table.first().map_or(0, |(_, cells)| cells.len());
+        let mut joint = Joint {
+            columns: Vec::new(),
+            class: None,
+            resumes: None,
+            weights: None,
+            sums: Vec::new(),
+            path,
+        };
+        for (name, cells) in table {
+            if cells.len() != rows {
+                return Err(JointProblem::Lengths {
+                    column: name,
+                    cells: cells.len(),
+                    rows,
+                });
+            }
+            joint.add(&name, cells)?;
+        }
+        if rows == 0 {
+            return Err(DistributionProblem::Empty.into());
+        }
+        joint.sums = match &joint.weights {
+            Some(weights) => sums(weights)?,
+            None => sums(&vec![1.0; rows])?,
+        };
+        Ok(joint)
+    }
+
+    fn add(&mut self, name: &str, cells: Vec<String>) -> Result<(), JointProblem> {
+        let wrong = |row: usize, problem: String| JointProblem::Cell {
+            column: name.to_owned(),
+            row: row + 1,
+            problem,
+        };
+        match meaning(name)? {
+            Meaning::Class => self.class = Some(cells.into_iter().map(Arc::from).collect()),
+            Meaning::Resumes => {
+                let read = |(row, cell): (usize, &String)| match cell.as_str() {
+                    "true" | "1" | "T" => Ok(true),
+                    "false" | "0" | "F" => Ok(false),
+                    _ => Err(wrong(row, format!("{cell:?} is neither true nor false"))),
+                };
+                self.resumes = Some(cells.iter().enumerate().map(read).collect::<Result<_, _>>()?);
+            }
+            Meaning::Weight => {
+                let read = |(row, cell): (usize, &String)| {
+                    let number = cell.parse::<f64>().ok();
+                    let number = number.filter(|number| number.is_finite() && *number >= 0.0);
+                    number.ok_or_else(|| {
+                        wrong(row, format!("{cell:?} is no weight: write a number from 0 on"))
+                    })
+                };
+                self.weights = Some(cells.iter().enumerate().map(read).collect::<Result<_, _>>()?);
+            }
+            Meaning::Parameter(parameter, unit) => {
+                if self.columns.iter().any(|(known, _)| *known == parameter) {
+                    return Err(JointProblem::Twice(parameter.name()));
+                }
+                let mut column: Vec<Arc<str>> = Vec::with_capacity(cells.len());
+                // Many rows have one value.
+                let mut known = std::collections::HashMap::<String, Arc<str>>::new();
+                for (row, cell) in cells.into_iter().enumerate() {
+                    let value = match known.get(&cell) {
+                        Some(value) => value.clone(),
+                        None => {
+                            let text = format!("{cell}{unit}");
+                            let value: Arc<str> = match cell.as_str() {
+                                "" => Err("there is nothing: fill the cell, or leave the row out".to_owned()),
+                                _ => parameter.checked(&text),
+                            }
+                            .map_err(|problem| wrong(row, problem))?
+                            .into();
+                            known.insert(cell, value.clone());
+                            value
+                        }
+                    };
+                    column.push(value);
+                }
+                self.columns.push((parameter, column));
+            }
+        }
+        Ok(())
+    }
+
+    /// A table in a file: CSV, or Parquet.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be read, or can't be drawn from.
+    pub fn load(path: &Path, content: &[u8]) -> Result<Joint, JointProblem> {
+        let table = match content.starts_with(b"PAR1") {
+            true => super::super::table_file::parquet(content),
+            false => super::super::table_file::csv(content),
+        };
+        Joint::new(table.map_err(JointProblem::File)?, Some(path.to_owned()))
+    }
+
+    /// The parameters that it has columns of.
+    pub fn parameters(&self) -> impl Iterator<Item = Parameter> + '_ {
+        self.columns.iter().map(|(parameter, _)| *parameter)
+    }
+
+    /// Whether it says which connections resume.
+    pub fn draws_sessions(&self) -> bool {
+        self.resumes.is_some()
+    }
+
+    /// The classes that its rows have, each once.
+    pub fn classes(&self) -> Vec<&str> {
+        let mut classes: Vec<&str> = self.class.iter().flatten().map(|class| &**class).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        classes
+    }
+
+    /// The file that has it, if it is not in the study.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// The row at a place from 0 to 1.
+    pub(super) fn row(&self, place: f64) -> JointRow {
+        let row = index_at(&self.sums, place);
+        let values = self.columns.iter().filter_map(|(parameter, column)| {
+            Some((*parameter, column.get(row)?.clone()))
+        });
+        JointRow {
+            values: values.collect(),
+            class: self.class.as_ref().and_then(|class| class.get(row)).cloned(),
+            resumes: (self.resumes.as_ref()).and_then(|resumes| resumes.get(row)).copied(),
+        }
+    }
+
+    /// Its columns as a study would say them.
+    pub(super) fn to_toml(&self) -> Vec<(&'static str, String)> {
+        let texts = |cells: &[Arc<str>]| -> String {
+            let cells: Vec<_> = cells.iter().map(|cell| format!("{cell:?}")).collect();
+            format!("[{}]", cells.join(", "))
+        };
+        let mut columns: Vec<_> = (self.columns.iter())
+            .map(|(parameter, cells)| (parameter.name(), texts(cells)))
+            .collect();
+        if let Some(class) = &self.class {
+            columns.push((CLASS, texts(class)));
+        }
+        let bare = |cells: Vec<String>| format!("[{}]", cells.join(", "));
+        if let Some(resumes) = &self.resumes {
+            columns.push((RESUMES, bare(resumes.iter().map(bool::to_string).collect())));
+        }
+        if let Some(weights) = &self.weights {
+            columns.push((WEIGHT, bare(weights.iter().map(f64::to_string).collect())));
+        }
+        columns
+    }
+}
+
+fn meaning(name: &str) -> Result<Meaning, JointProblem> {
+    match name {
+        CLASS => return Ok(Meaning::Class),
+        RESUMES => return Ok(Meaning::Resumes),
+        WEIGHT => return Ok(Meaning::Weight),
+        _ => {}
+    }
+    let drawable = |name: &str| {
+        let parameter = name.parse::<Parameter>().ok();
+        parameter.filter(|parameter| parameter.can_be_drawn())
+    };
+    if let Some(parameter) = drawable(name) {
+        return Ok(Meaning::Parameter(parameter, ""));
+    }
+    for (ending, unit) in UNITS {
+        if let Some(parameter) = name.strip_suffix(ending).and_then(drawable) {
+            return Ok(Meaning::Parameter(parameter, unit));
+        }
+    }
+    let names = Parameter::drawable().map(Parameter::name);
+    let names = names.chain([CLASS, RESUMES, WEIGHT]);
+    Err(JointProblem::Column {
+        column: name.to_owned(),
+        hint: lastbyte_link::nearest(name, names),
+    })
+}

@@ -1,0 +1,95 @@
+//! A population as a study would say it.
+
+use lastbyte_link::Probability;
+
+use super::{ByClass, Draw, Listed, Population};
+use crate::study::Parameter;
+
+impl Population {
+    /// `[population]` and the tables in it, as [`crate::study::Study::parse`] reads them.
+    pub fn to_toml(&self) -> String {
+        let mut text = String::from("[population]\n");
+        let mut set = |key: &str, value: String| text += &format!("{key} = {value}\n");
+        set("connections_per_user", self.connections_per_user.to_string());
+        if let Some(digest) = &self.digest {
+            set("digest", format!("{digest:?}"));
+        }
+        if let Some(listed) = &self.listed {
+            return text + &listed.to_toml();
+        }
+        if let Some(class) = &self.class {
+            set("class", class.to_string());
+        }
+        for (parameter, distribution) in &self.parameters {
+            set(parameter.name(), distribution.to_toml(*parameter));
+        }
+        if let Some(shares) = &self.shares {
+            if shares.resumes != ByClass::default() {
+                set("resumes", by_class(&shares.resumes));
+            }
+            set("early_data", by_class(&shares.early_data));
+        }
+        match &self.joint {
+            Some(joint) => match joint.path() {
+                Some(path) => {
+                    set("joint", format!("{:?}", path.display().to_string()));
+                    text
+                }
+                None => {
+                    text += "[population.joint]\n";
+                    for (name, cells) in joint.to_toml() {
+                        text += &format!("{name} = {cells}\n");
+                    }
+                    text
+                }
+            },
+            None => text,
+        }
+    }
+}
+
+impl Listed {
+    fn to_toml(&self) -> String {
+        let Listed { first, draws } = self;
+        let mut text = format!("[population.drawn]\nfirst = {first}\n");
+        let mut set = |key: &str, cells: Vec<String>| {
+            text += &format!("{key} = [{}]\n", cells.join(", "));
+        };
+        set("user", draws.iter().map(|draw| draw.user.to_string()).collect());
+        if draws.iter().any(|draw| draw.class.is_some()) {
+            let class = |draw: &Draw| format!("{:?}", draw.class.as_deref().unwrap_or_default());
+            set("class", draws.iter().map(class).collect());
+        }
+        if draws.iter().all(|draw| draw.session.is_some()) {
+            let session = |draw: &Draw| format!("{:?}", draw.session.unwrap_or_default().name());
+            set("session", draws.iter().map(session).collect());
+        }
+        let drawn: Vec<Parameter> = draws
+            .first()
+            .map(|draw| draw.values.iter().map(|(parameter, _)| *parameter).collect())
+            .unwrap_or_default();
+        for parameter in drawn {
+            let value = |draw: &Draw| {
+                let mut values = draw.values.iter();
+                let value = values.find_map(|(known, value)| (*known == parameter).then_some(value));
+                format!("{:?}", value.map(|value| &**value).unwrap_or_default())
+            };
+            set(parameter.name(), draws.iter().map(value).collect());
+        }
+        text
+    }
+}
+
+fn by_class(share: &ByClass) -> String {
+    let percent = |share: &Probability| format!("\"{share}\"");
+    match share {
+        ByClass::All(share) => percent(share),
+        ByClass::Each(classes) => {
+            let classes: Vec<_> = classes
+                .iter()
+                .map(|(name, share)| format!("{name:?} = {}", percent(share)))
+                .collect();
+            format!("{{ {} }}", classes.join(", "))
+        }
+    }
+}

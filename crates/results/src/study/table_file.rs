@@ -1,0 +1,80 @@
+//! Tables in files of the user's: names of columns, and cells as texts.
+
+use std::panic::catch_unwind;
+
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+
+/// Columns with their names; all are equally long.
+pub(super) type Columns = Vec<(String, Vec<String>)>;
+
+/// Reads CSV, whose first line names the columns.
+///
+/// # Errors
+///
+/// Where it is none, in one line.
+pub(super) fn csv(content: &[u8]) -> Result<Columns, String> {
+    let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
+    let mut reader = ::csv::ReaderBuilder::new()
+        .trim(::csv::Trim::All)
+        .comment(Some(b'#'))
+        .from_reader(content);
+    let in_line = |error: ::csv::Error| match error.kind() {
+        ::csv::ErrorKind::UnequalLengths {
+            pos,
+            expected_len,
+            len,
+        } => {
+            let line = pos.as_ref().map_or(0, ::csv::Position::line);
+            format!("line {line} has {len} cells, the first line names {expected_len} columns")
+        }
+        ::csv::ErrorKind::Utf8 { pos, .. } => {
+            let line = pos.as_ref().map_or(0, ::csv::Position::line);
+            format!("line {line} is no UTF-8: it may be another kind of file")
+        }
+        _ => error.to_string().replace('\n', " "),
+    };
+    let names = reader.headers().map_err(in_line)?;
+    let mut columns: Columns = names.iter().map(|name| (name.to_owned(), Vec::new())).collect();
+    for record in reader.records() {
+        let record = record.map_err(in_line)?;
+        for ((_, cells), cell) in columns.iter_mut().zip(&record) {
+            cells.push(cell.to_owned());
+        }
+    }
+    Ok(columns)
+}
+
+/// Reads Parquet; what is null is an empty text.
+///
+/// # Errors
+///
+/// Why it is none, in one line.
+pub(super) fn parquet(content: &[u8]) -> Result<Columns, String> {
+    let content = content.to_vec();
+    // On what is no Parquet, the library may panic.
+    let read = catch_unwind(move || parquet_columns(content));
+    read.unwrap_or_else(|_| Err("it is no whole Parquet file".to_owned()))
+}
+
+fn parquet_columns(content: Vec<u8>) -> Result<Columns, String> {
+    let to_line = |error: ::parquet::errors::ParquetError| error.to_string().replace('\n', " ");
+    let reader = SerializedFileReader::new(bytes::Bytes::from(content)).map_err(to_line)?;
+    let schema = reader.metadata().file_metadata().schema_descr().root_schema();
+    let names = schema.get_fields().iter().map(|field| field.name().to_owned());
+    let mut columns: Columns = names.map(|name| (name, Vec::new())).collect();
+    for row in reader.get_row_iter(None).map_err(to_line)? {
+        let row = row.map_err(to_line)?;
+        for ((_, cells), (_, field)) in columns.iter_mut().zip(row.get_column_iter()) {
+            cells.push(match field {
+                Field::Null => String::new(),
+                Field::Str(text) => text.clone(),
+                other => other.to_string(),
+            });
+        }
+    }
+    Ok(columns)
+}
+
+#[cfg(test)]
+mod tests;
