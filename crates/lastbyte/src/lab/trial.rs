@@ -23,7 +23,12 @@ pub(super) fn try_handshake(job: &Job<'_>) -> Option<HandshakeTrial> {
     let handshake = job.arm.handshake().ok()?;
     let cpu = sys::thread_cpu_time().saturating_sub(start);
     let wire = row::wire(&handshake.observer, &handshake.client.key_log(), 0);
-    let bytes = job.cell.of_connection(job.connections.start).work().payload().0
+    let bytes = job
+        .cell
+        .of_connection(job.connections.start)
+        .work()
+        .payload()
+        .0
         + u64::from(wire.client_hello_wire_bytes)
         + u64::from(wire.server_flight_wire_bytes);
     Some(HandshakeTrial {

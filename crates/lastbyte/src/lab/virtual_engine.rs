@@ -10,9 +10,9 @@ use std::os::unix::fs::symlink;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -334,7 +334,8 @@ impl Engine for VirtualEngine {
     fn check(&self, study: &Study) -> Result<(), String> {
         for measure in &study.measures {
             let experiment = &measure.experiment;
-            check_draws(experiment).map_err(|problem| format!("measure {:?}: {problem}", measure.id))?;
+            check_draws(experiment)
+                .map_err(|problem| format!("measure {:?}: {problem}", measure.id))?;
             for cell in &experiment.cells {
                 let checked = match experiment.emulation {
                     Emulation::Netem => guest::check(cell).map_err(|error| error.to_string()),
@@ -407,8 +408,8 @@ impl Engine for VirtualEngine {
 /// Whether the engine can do all that the connections of an experiment draw.
 fn check_draws(experiment: &Experiment) -> Result<(), String> {
     // All cells draw the same.
-    let Some((cell, population)) = (experiment.cells.iter())
-        .find_map(|cell| Some((cell, cell.population.as_ref()?)))
+    let Some((cell, population)) =
+        (experiment.cells.iter()).find_map(|cell| Some((cell, cell.population.as_ref()?)))
     else {
         return Ok(());
     };

@@ -4,6 +4,7 @@ use super::answer::answer;
 use super::escape;
 use super::messages::{Messages, messages};
 use super::text;
+use super::waiting::{Waits, WaitsRow, waits};
 use crate::results::{ArmSummary, CellSummary, MetricSummary, Percentile, Summary, Validity};
 
 /// What it comes to, a table for each cell, one of what has changed, the handshakes' messages, and
@@ -16,6 +17,30 @@ pub fn markdown(summary: &Summary) -> String {
     for cell in summary.cells.iter().filter(|cell| !cell.arms.is_empty()) {
         let times = times(cell, summary);
         out.push_str(&format!("**{}**\n\n{times}\n", cell.cell));
+    }
+    for cell in &summary.cells {
+        for Waits {
+            title,
+            titles,
+            rows,
+        } in waits(cell, &summary.percentiles)
+        {
+            let titles = std::iter::once("arm".to_owned()).chain(titles);
+            let rows = rows.into_iter().map(|WaitsRow { arm, fields }| {
+                let fields = fields
+                    .into_iter()
+                    .map(|(value, interval)| format!("{value} {interval}"));
+                std::iter::once(escape::markdown_code(&arm))
+                    .chain(fields)
+                    .collect()
+            });
+            let table = table(1, titles.collect(), rows);
+            out.push_str(&format!(
+                "**{}**: {}\n\n{table}\n",
+                cell.cell,
+                escape::markdown(&title)
+            ));
+        }
     }
     if let Some(since) = &summary.since {
         let changes = changes(summary);

@@ -19,6 +19,7 @@ mod tests;
 mod text;
 mod ticks;
 pub mod validation;
+mod waiting;
 
 pub use self::csv::csv;
 pub use explanation::{explanation, explanation_json};

@@ -6,9 +6,11 @@ use super::answer::answer;
 use super::layout::{Field, Line, Role, Style, set, wrap};
 use super::messages::{Messages, messages};
 use super::text;
+use super::waiting::{Waits, WaitsRow, waits};
 use crate::results::number::millisecond_digits;
 use crate::results::{
-    ArmSummary, CellSummary, Measured, Metric, Role as ArmRole, Since, Summary, Validity,
+    ArmSummary, CellSummary, Measured, Metric, Percentile, Role as ArmRole, Since, Summary,
+    Validity,
 };
 
 /// The results as text of at most 100 columns: times and increases of each cell, the handshakes'
@@ -29,6 +31,14 @@ pub fn table(summary: &Summary, style: Style) -> String {
         .flatten()
     {
         out.push_str(&format!("{}\n\n", style.paint(Role::Dim, &wrap(&line, 0))));
+    }
+    let cells = summary
+        .cells
+        .iter()
+        .filter(|cell| cell.cell.population.is_some());
+    for cell in cells {
+        let lines = waiting_lines(cell, &summary.percentiles);
+        out.push_str(&format!("{}\n", set(&lines, style)));
     }
     let handshakes = set(&handshake_lines(summary), style);
     if !handshakes.is_empty() {
@@ -55,6 +65,38 @@ pub fn table(summary: &Summary, style: Style) -> String {
         out.push('\n');
     }
     out
+}
+
+/// How much longer the connections of a population wait in one cell.
+fn waiting_lines(cell: &CellSummary, percentiles: &[Percentile]) -> Vec<Line> {
+    let mut lines = vec![Line::Text(Role::Heading, heading(cell))];
+    for Waits {
+        title,
+        titles,
+        rows,
+    } in waits(cell, percentiles)
+    {
+        lines.push(Line::Text(Role::Normal, wrap(&format!("  {title}"), 4)));
+        let titles = titles.into_iter().map(|title| Field::new(Role::Dim, title));
+        lines.push(Line::Fields(Field::new(Role::Normal, ""), titles.collect()));
+        for WaitsRow { arm, fields } in rows {
+            let (values, intervals): (Vec<_>, Vec<_>) = fields
+                .into_iter()
+                .map(|(value, interval)| {
+                    (
+                        Field::new(Role::Normal, value),
+                        Field::new(Role::Dim, interval),
+                    )
+                })
+                .unzip();
+            lines.push(Line::Fields(
+                Field::new(Role::Normal, format!("    {arm}")),
+                values,
+            ));
+            lines.push(Line::Fields(Field::new(Role::Normal, ""), intervals));
+        }
+    }
+    lines
 }
 
 /// Times of one cell.

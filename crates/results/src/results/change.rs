@@ -34,7 +34,8 @@ impl Summary {
                     continue;
                 };
                 for metric in Metric::FROM_CONNECT {
-                    let both = [now, then].map(|sample| look::series(metric, &sample.rows));
+                    let both =
+                        [now, then].map(|sample| look::series(metric, &cell.cell, &sample.rows));
                     let summary = summary.metric_mut(metric);
                     summary.compare(both, &self.percentiles, experiment, pairing);
                 }

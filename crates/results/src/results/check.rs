@@ -37,7 +37,8 @@ pub fn check(arm: &Arm, cell: &Cell, rows: &[Row]) -> Result<(), String> {
     rows.iter()
         .filter(|row| row.outcome == Outcome::Completed)
         .try_for_each(|row| {
-            check_row(&arm.of_connection(cell, row.index), row).map_err(|what| format!("connection {} {what}", row.index))
+            check_row(&arm.of_connection(cell, row.index), row)
+                .map_err(|what| format!("connection {} {what}", row.index))
         })
 }
 

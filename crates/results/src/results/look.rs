@@ -63,7 +63,7 @@ pub fn look(
     let metrics: Vec<_> = reported(cell).collect();
     let all: Vec<Series> = metrics
         .iter()
-        .flat_map(|metric| rows.iter().map(|rows| series(*metric, *rows)))
+        .flat_map(|metric| rows.iter().map(|rows| series(*metric, cell, *rows)))
         .collect();
     let known = stats::percentiles(&all, percentiles, experiment.seed);
     let known = metrics.into_iter().zip(known.chunks(rows.len().max(1)));
@@ -77,10 +77,15 @@ pub(super) fn reported(cell: &Cell) -> impl Iterator<Item = Metric> + use<> {
     metrics.filter(|metric| *metric != Metric::Connect)
 }
 
-/// The times of one metric.
-pub(super) fn series<'a>(metric: Metric, rows: impl IntoIterator<Item = &'a Row>) -> Series {
+/// The times of one metric, of connections in `cell`: those of one user are resampled together.
+pub(super) fn series<'a>(
+    metric: Metric,
+    cell: &Cell,
+    rows: impl IntoIterator<Item = &'a Row>,
+) -> Series {
     let rows = rows.into_iter();
-    rows.map(|row| (row.index, metric.of(row))).collect()
+    rows.map(|row| (cell.user(row.index), metric.of(row)))
+        .collect()
 }
 
 /// Connections of which enough lie beyond a percentile, on either side.

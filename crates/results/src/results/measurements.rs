@@ -18,7 +18,7 @@ pub struct Measurements(BTreeMap<SampleKey, SampleTimes>);
 /// The times of one sample.
 #[derive(Clone, Debug)]
 pub struct SampleTimes {
-    /// By index of the connection, in the order of [`Metric::ALL`].
+    /// By user, or else by index of the connection, in the order of [`Metric::ALL`].
     rows: Vec<(u32, [Option<Duration>; Metric::ALL.len()])>,
     /// Whether the sample may be trusted.
     pub validity: Validity,
@@ -39,10 +39,16 @@ pub struct Group {
 const STRIDE: u32 = 1 << 20;
 
 impl Measurements {
-    /// Adds a sample.
-    pub fn add(&mut self, key: SampleKey, sample: &Sample, validity: Validity) {
+    /// Adds a sample; `user` is whose a connection is, by its index.
+    pub fn add(
+        &mut self,
+        key: SampleKey,
+        sample: &Sample,
+        validity: Validity,
+        user: impl Fn(u32) -> u32,
+    ) {
         let times = |row| Metric::ALL.map(|metric| metric.of(row));
-        let rows = (sample.rows.iter()).map(|row| (row.index, times(row)));
+        let rows = (sample.rows.iter()).map(|row| (user(row.index), times(row)));
         let rows = rows.collect();
         let median = |messages: &[Message]| {
             let completed = (sample.rows.iter()).filter(|row| row.outcome == Outcome::Completed);

@@ -26,6 +26,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 mod threshold;
+mod waiting;
 mod warning;
 
 pub use crate::row::{
@@ -52,6 +53,7 @@ pub use summary::{
     Typical, WireSummary,
 };
 pub use threshold::{Bound, Comparison, Threshold, ThresholdError, ThresholdProblem, Verdict};
+pub use waiting::{Side as ComparedSide, Slower, Step, Waiting, waiting};
 pub use warning::{Problem, Warning};
 
 pub use crate::study::{Metric, NoPercentile, Percentile};

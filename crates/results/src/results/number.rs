@@ -47,7 +47,7 @@ pub(crate) fn interval<T: Copy>(interval: &Interval<T>, digits: impl Fn(T) -> St
     format!("[{low}, {high}]")
 }
 
-fn without_negative_zero(number: String) -> String {
+pub(crate) fn without_negative_zero(number: String) -> String {
     match number.strip_prefix('-') {
         Some(zero) if zero.bytes().all(|byte| matches!(byte, b'0' | b'.')) => zero.to_owned(),
         _ => number,

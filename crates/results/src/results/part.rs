@@ -209,7 +209,10 @@ impl PartHeader {
 /// SHA-256 of a study file, and of the files that its population was read from, in hex.
 pub(super) fn study_sha256(study: &Study) -> String {
     let mut digest = Sha256::new_with_prefix(study.text.as_bytes());
-    let mut cells = study.measures.iter().flat_map(|measure| &measure.experiment.cells);
+    let mut cells = study
+        .measures
+        .iter()
+        .flat_map(|measure| &measure.experiment.cells);
     let population = cells.find_map(|cell| cell.population.as_ref());
     if let Some(files) = population.and_then(|population| population.digest.as_ref()) {
         digest.update(files.as_bytes());

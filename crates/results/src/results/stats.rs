@@ -10,6 +10,7 @@
 //!
 //! Their [`Level`] allows for several looks at a sample that grows.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lastbyte_link::{Seed, mix};
@@ -176,6 +177,120 @@ impl Replicates {
     }
 }
 
+/// Percentiles and the mean of some numbers.
+pub(super) struct Resampled {
+    /// Absent where they lean on what is infinite.
+    pub(super) percentiles: BTreeMap<Percentile, Option<Estimate<f64>>>,
+    /// Absent if one of them is infinite, or there is none.
+    pub(super) mean: Option<Estimate<f64>>,
+}
+
+/// Percentiles and the mean of `numbers`, each of a unit, such as a user. What is resampled is units, so that
+/// numbers of one unit may have as much in common as they like.
+pub(super) fn resample(
+    numbers: &[(u32, f64)],
+    percentiles: &[Percentile],
+    seed: Seed,
+) -> Resampled {
+    let level = Level::USUAL;
+    let mut units: Vec<u32> = numbers.iter().map(|(unit, _)| *unit).collect();
+    units.sort_unstable();
+    units.dedup();
+    let ranking = Ranking::of(numbers.iter().copied(), &units);
+    let ones = vec![1; units.len()];
+    let mean_of = |counts: &[u32]| {
+        let (mut sum, mut total) = (0.0, 0u64);
+        for (number, place) in &ranking.order {
+            // What was not drawn is not there, infinite or not.
+            if let Some(drawn @ 1..) = counts.get(*place) {
+                sum += number * f64::from(*drawn);
+                total += u64::from(*drawn);
+            }
+        }
+        sum / total as f64
+    };
+    let measured = ranking.spans(&ones, percentiles);
+    let mut of_percentiles = vec![Vec::new(); percentiles.len()];
+    let mut of_mean = Vec::new();
+    let mut counts = ones.clone();
+    for resample in 0..RESAMPLES {
+        draw(seed, resample, &mut counts);
+        for (values, span) in of_percentiles
+            .iter_mut()
+            .zip(ranking.spans(&counts, percentiles))
+        {
+            values.push(span.value());
+        }
+        of_mean.push(mean_of(&counts));
+    }
+    let estimate = |value: f64, mut resampled: Vec<f64>, has_low: bool, has_high: bool| {
+        Some(Estimate {
+            value: finite(value)?,
+            interval: Interval {
+                low: quantile(&mut resampled, level.low())
+                    .filter(|_| has_low)
+                    .and_then(finite),
+                high: quantile(&mut resampled, level.high())
+                    .filter(|_| has_high)
+                    .and_then(finite),
+            },
+        })
+    };
+    let known = percentiles.iter().zip(measured).zip(of_percentiles);
+    Resampled {
+        percentiles: known
+            .map(|((percentile, span), resampled)| {
+                let replicates = Replicates {
+                    percentile: *percentile,
+                    connections: units.len(),
+                    measured: span,
+                    resampled: Vec::new(),
+                };
+                let ends = (replicates.has_low(level), replicates.has_high(level));
+                (
+                    *percentile,
+                    estimate(span.value(), resampled, ends.0, ends.1),
+                )
+            })
+            .collect(),
+        mean: estimate(mean_of(&ones), of_mean, units.len() > 1, units.len() > 1),
+    }
+}
+
+/// A share of some that know nothing of each other, with its interval of 95 % (Wilson 1927).
+pub(super) fn share(of: usize, all: usize) -> Estimate<f64> {
+    /// The normal distribution's 97.5th percentile.
+    const Z: f64 = 1.959_963_984_540_054;
+    if all == 0 {
+        return Estimate {
+            value: 0.0,
+            interval: Interval {
+                low: None,
+                high: None,
+            },
+        };
+    }
+    let n = all as f64;
+    let share = of as f64 / n;
+    let middle = (share + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
+    let half = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt() / (1.0 + Z * Z / n);
+    Estimate {
+        value: share,
+        interval: Interval {
+            low: Some(if of == 0 {
+                0.0
+            } else {
+                (middle - half).max(0.0)
+            }),
+            high: Some(if of == all {
+                1.0
+            } else {
+                (middle + half).min(1.0)
+            }),
+        },
+    }
+}
+
 /// Percentiles of all `series`, resampled together: series that are compared must share their
 /// connection indices, and be passed at once.
 pub fn percentiles(series: &[Series], percentiles: &[Percentile], seed: Seed) -> Vec<Percentiles> {
@@ -201,7 +316,7 @@ pub fn percentiles(series: &[Series], percentiles: &[Percentile], seed: Seed) ->
                 .zip(spans)
                 .map(|(percentile, span)| Replicates {
                     percentile: *percentile,
-                    connections: ranking.0.len(),
+                    connections: indices.len(),
                     measured: span,
                     resampled: Vec::new(),
                 });
@@ -331,29 +446,41 @@ pub fn combine<const N: usize>(
 
 /// The connections of a series in order of time, each as a time in nanoseconds and a place in the
 /// counts of a resample.
-struct Ranking(Vec<(f64, usize)>);
+struct Ranking {
+    order: Vec<(f64, usize)>,
+    /// Whether each index is there once.
+    is_whole: bool,
+}
 
 impl Ranking {
     fn new(series: &Series, indices: &[u32]) -> Ranking {
-        let mut order: Vec<(f64, usize)> = series
-            .0
-            .iter()
-            .filter_map(|(index, time)| {
-                let time = time.map_or(f64::INFINITY, |time| time.as_nanos() as f64);
-                Some((time, indices.binary_search(index).ok()?))
-            })
+        let nanos =
+            |time: Option<Duration>| time.map_or(f64::INFINITY, |time| time.as_nanos() as f64);
+        let times = series.0.iter().map(|(index, time)| (*index, nanos(*time)));
+        Ranking::of(times, indices)
+    }
+
+    /// Of numbers, each with its index; several may have one.
+    fn of(numbers: impl Iterator<Item = (u32, f64)>, indices: &[u32]) -> Ranking {
+        let mut order: Vec<(f64, usize)> = numbers
+            .filter_map(|(index, number)| Some((number, indices.binary_search(&index).ok()?)))
             .collect();
         order.sort_unstable_by(|(a, _), (b, _)| a.total_cmp(b));
-        Ranking(order)
+        let mut seen = vec![false; indices.len()];
+        for (_, place) in &order {
+            seen[*place] = true;
+        }
+        let is_whole = order.len() == indices.len() && seen.iter().all(|seen| *seen);
+        Ranking { order, is_whole }
     }
 
     /// Percentiles of the resample that has each connection as often as `counts` says.
     fn spans(&self, counts: &[u32], percentiles: &[Percentile]) -> Vec<Span> {
         let drawn = |(_, place): &(f64, usize)| u64::from(counts[*place]);
         // Most series have every connection.
-        let total = match self.0.len() == counts.len() {
+        let total = match self.is_whole {
             true => counts.len() as u64,
-            false => self.0.iter().map(drawn).sum(),
+            false => self.order.iter().map(drawn).sum(),
         };
         let positions =
             (percentiles.iter()).map(|percentile| Position::new(total, Share::of(*percentile)));
@@ -366,7 +493,7 @@ impl Ranking {
 
         // From rank to rank, in one walk over the connections. This is where the time goes.
         let mut times = vec![f64::INFINITY; ranks.len()];
-        let mut walk = self.0.iter();
+        let mut walk = self.order.iter();
         let mut passed = 0;
         let mut last = f64::INFINITY;
         for (rank, place) in ranks {

@@ -9,7 +9,7 @@ use std::panic::resume_unwind;
 use std::thread;
 
 use lastbyte_flights::{flights_needed, segments};
-use lastbyte_link::Bytes;
+use lastbyte_link::{Bytes, Seed};
 use lastbyte_sizes::Message;
 
 use super::expected::linux_buffers_matter;
@@ -18,6 +18,7 @@ use super::summary::{
     Absent, ArmSummary, CellSummary, MetricSummary, Role, ServerFlights, Summary, Typical,
     WireSummary,
 };
+use super::waiting::{Side as ComparedSide, Waiting, waiting};
 use super::{
     DeliveryOutcome, Metric, Outcome, Percentile, Row, Sample, Wire, family, look, problems,
 };
@@ -120,8 +121,14 @@ fn summarise(
 ) -> CellSummary {
     let level = Level::of(&experiment.connections);
     let series = |metric: Metric, sample: Option<&Sample>| -> Series {
-        look::series(metric, sample.into_iter().flat_map(|sample| &sample.rows))
+        look::series(
+            metric,
+            cell,
+            sample.into_iter().flat_map(|sample| &sample.rows),
+        )
     };
+    let waiting =
+        |sample: &Sample| waiting_of(sample, measured, cell, percentiles, experiment.seed);
     let uses_dns = experiment.arms.iter().any(|arm| arm.delivery.asks_dns());
     let metrics: &[Metric] = match uses_dns {
         true => &Metric::ALL,
@@ -175,6 +182,10 @@ fn summarise(
                 tls_handshake,
                 dns_record,
                 deliveries: deliveries(&sample.rows),
+                waiting: match index {
+                    0 => Vec::new(),
+                    _ => waiting(sample),
+                },
             })
         });
     let told = look::reported(cell).map(|metric| (metric, known(metric)));
@@ -190,6 +201,23 @@ fn summarise(
             told,
         ),
     }
+}
+
+/// How much longer the connections of a sample of a population wait than the baseline's.
+fn waiting_of(
+    sample: &Sample,
+    measured: &[(&Arm, Option<&Sample>)],
+    cell: &Cell,
+    percentiles: &[Percentile],
+    seed: Seed,
+) -> Vec<Waiting> {
+    let Some((_, Some(baseline))) = measured.first().filter(|_| cell.population.is_some()) else {
+        return Vec::new();
+    };
+    let [baseline, arm] = [&baseline.rows, &sample.rows].map(|rows| ComparedSide { cell, rows });
+    look::reported(cell)
+        .flat_map(|metric| waiting(metric, baseline, arm, percentiles, seed))
+        .collect()
 }
 
 /// What became of records, in the order of [`DeliveryOutcome::ALL`].

@@ -9,6 +9,7 @@ use lastbyte_sizes::Message;
 use super::look::Look;
 use super::since::Since;
 use super::stats::{Estimate, Level, Percent};
+use super::waiting::Waiting;
 use super::warning::Warning;
 use super::{
     Compression, DeliveryOutcome, EarlyData, EngineReport, Metric, Percentile, Resumption, Validity,
@@ -80,6 +81,9 @@ pub struct ArmSummary {
     pub tls_handshake: MetricSummary,
     /// From the queries to the record. Empty in an experiment without DNS.
     pub dns_record: MetricSummary,
+    /// How much longer connections wait than with the baseline, where a population is measured: for each metric
+    /// that says something, all of them and then each class.
+    pub waiting: Vec<Waiting>,
     /// What became of the records that clients asked for, and of how many connections that is said.
     /// Empty if they asked for none.
     pub deliveries: Vec<(DeliveryOutcome, u32)>,

@@ -278,12 +278,16 @@ fn parse(text: &str) -> Result<Arm, ArmProblem> {
         arm.client_stack = arm.server_stack;
     }
     let early_data = options.iter().any(|(key, _)| *key == Setting::EarlyData);
-    if early_data && !matches!(arm.sessions, Sessions::Share { resumes, .. } if resumes != Probability::ZERO) {
+    if early_data
+        && !matches!(arm.sessions, Sessions::Share { resumes, .. } if resumes != Probability::ZERO)
+    {
         return Err(ArmProblem::Impossible(
             "early_data= is a share of the connections that resume: add resume=50%, say".to_owned(),
         ));
     }
-    if (early_data || arm.resumption == Resumption::EarlyData) && !arm.key_shares.contains(&arm.group) {
+    if (early_data || arm.resumption == Resumption::EarlyData)
+        && !arm.key_shares.contains(&arm.group)
+    {
         return Err(Setting::Resume.refuse(
             "0rtt",
             format!(

@@ -332,7 +332,9 @@ impl File {
 
     /// Only of a population can a share resume.
     fn check_arms(&self, table: &Table, arms: &[Arm]) -> Result<(), StudyError> {
-        let sharing = arms.iter().find(|arm| matches!(arm.sessions, Sessions::Share { .. }));
+        let sharing = arms
+            .iter()
+            .find(|arm| matches!(arm.sessions, Sessions::Share { .. }));
         match sharing.filter(|_| self.population.is_none()) {
             Some(arm) => Err(table.error(StudyProblem::Value(format!(
                 "arm {:?}: a share of connections can resume only in a population: \
@@ -454,11 +456,7 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path.join(".")).unwrap_or_else(|_| path.to_owned())
 }
 
-fn links(
-    top: &Table,
-    folder: &Path,
-    drawn: Drawn<'_>,
-) -> Result<Vec<NamedLink>, StudyError> {
+fn links(top: &Table, folder: &Path, drawn: Drawn<'_>) -> Result<Vec<NamedLink>, StudyError> {
     let mut links = Vec::new();
     let Some(field) = top.get("link") else {
         return Ok(links);

@@ -233,11 +233,19 @@ impl Parameter {
         let (number, range, shown) = match &self.0.reading {
             Reading::Whole(range) => {
                 let shown = format!("{} to {}", range.start(), range.end());
-                (canonical.parse::<u64>().ok(), u64::from(*range.start())..=u64::from(*range.end()), shown)
+                (
+                    canonical.parse::<u64>().ok(),
+                    u64::from(*range.start())..=u64::from(*range.end()),
+                    shown,
+                )
             }
             Reading::Bytes(most) => {
                 let bytes = canonical.parse::<Bytes>().ok();
-                (bytes.map(|bytes| bytes.0), 0..=most.0, format!("0B to {most}"))
+                (
+                    bytes.map(|bytes| bytes.0),
+                    0..=most.0,
+                    format!("0B to {most}"),
+                )
             }
             Reading::Name | Reading::Text => return Ok(canonical),
         };

@@ -6,9 +6,9 @@
 mod distribution;
 mod joint;
 mod session;
-mod write;
 #[cfg(test)]
 mod tests;
+mod write;
 
 use std::borrow::Cow;
 use std::num::NonZero;
@@ -19,8 +19,8 @@ use std::sync::Arc;
 use lastbyte_link::{Probability, Seed};
 use lastbyte_sizes::Resumption;
 
-pub use self::distribution::{Distribution, Shape, Weighted};
 pub(super) use self::distribution::number;
+pub use self::distribution::{Distribution, Shape, Weighted};
 pub use self::joint::Joint;
 pub use self::session::{ByClass, Sessions, Shares};
 use super::{Arm, Cell, Parameter};
@@ -207,12 +207,7 @@ impl Population {
         self.session_of(does, early_data, index)
     }
 
-    fn session_of(
-        &self,
-        resumes: bool,
-        early_data: Probability,
-        index: u32,
-    ) -> Resumption {
+    fn session_of(&self, resumes: bool, early_data: Probability, index: u32) -> Resumption {
         match resumes {
             false => Resumption::Full,
             true if self.place("early_data", index) < early_data.fraction() => {
@@ -275,6 +270,12 @@ impl Cell {
     /// What connection `index` drew, where a population is measured.
     pub fn draw(&self, index: u32) -> Option<Draw> {
         Some(self.population.as_ref()?.draw(index))
+    }
+
+    /// Whose connection `index` is; without a population, each is a user's of its own.
+    pub fn user(&self, index: u32) -> u32 {
+        let population = self.population.as_ref();
+        population.map_or(index, |population| index / population.connections_per_user)
     }
 
     /// Whether each connection has its own of this.

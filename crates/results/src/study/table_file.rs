@@ -35,7 +35,10 @@ pub(super) fn csv(content: &[u8]) -> Result<Columns, String> {
         _ => error.to_string().replace('\n', " "),
     };
     let names = reader.headers().map_err(in_line)?;
-    let mut columns: Columns = names.iter().map(|name| (name.to_owned(), Vec::new())).collect();
+    let mut columns: Columns = names
+        .iter()
+        .map(|name| (name.to_owned(), Vec::new()))
+        .collect();
     for record in reader.records() {
         let record = record.map_err(in_line)?;
         for ((_, cells), cell) in columns.iter_mut().zip(&record) {
@@ -60,8 +63,15 @@ pub(super) fn parquet(content: &[u8]) -> Result<Columns, String> {
 fn parquet_columns(content: Vec<u8>) -> Result<Columns, String> {
     let to_line = |error: ::parquet::errors::ParquetError| error.to_string().replace('\n', " ");
     let reader = SerializedFileReader::new(bytes::Bytes::from(content)).map_err(to_line)?;
-    let schema = reader.metadata().file_metadata().schema_descr().root_schema();
-    let names = schema.get_fields().iter().map(|field| field.name().to_owned());
+    let schema = reader
+        .metadata()
+        .file_metadata()
+        .schema_descr()
+        .root_schema();
+    let names = schema
+        .get_fields()
+        .iter()
+        .map(|field| field.name().to_owned());
     let mut columns: Columns = names.map(|name| (name, Vec::new())).collect();
     for row in reader.get_row_iter(None).map_err(to_line)? {
         let row = row.map_err(to_line)?;

@@ -63,10 +63,14 @@ impl Findings {
             let Some(experiment) = measure.map(|measure| &measure.experiment) else {
                 return;
             };
-            times.add(key, sample, sample.validity(experiment));
-            if let Some(times) =
-                arithmetic(&data.manifest.engine, experiment, sample)
-            {
+            let user = |index| {
+                experiment
+                    .cells
+                    .get(key.cell)
+                    .map_or(index, |cell| cell.user(index))
+            };
+            times.add(key, sample, sample.validity(experiment), user);
+            if let Some(times) = arithmetic(&data.manifest.engine, experiment, sample) {
                 computed.insert(key, times);
             }
         };

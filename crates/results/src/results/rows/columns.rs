@@ -12,9 +12,7 @@ use crate::results::check::{cipher_suite_name, group_name, signature_name};
 use crate::results::{
     Compression, DeliveryOutcome, EarlyData, HelloDigest, Outcome, Resumption, Row, Validity, Wire,
 };
-use crate::study::{
-    Cell, Draw, Emulation, Parameter, ParameterColumn, ParameterValue, RecordSize,
-};
+use crate::study::{Cell, Draw, Emulation, Parameter, ParameterColumn, ParameterValue, RecordSize};
 
 /// All columns, in their order.
 pub static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| {

@@ -76,7 +76,9 @@ impl Drawn<'_> {
 
     fn check(self, table: &Table) -> Result<(), StudyError> {
         for parameter in Parameter::drawable().filter(|one| self.draws(*one)) {
-            let delay = (parameter == Parameter::RTT).then(|| table.get("delay")).flatten();
+            let delay = (parameter == Parameter::RTT)
+                .then(|| table.get("delay"))
+                .flatten();
             if let Some(field) = table.get(parameter.name()).or(delay) {
                 return Err(field.conflict("[population], which draws it"));
             }

@@ -49,7 +49,11 @@ const DRAWN: &[&str] = &["first", "user", "class", "session"];
 struct Files(Option<Sha256>);
 
 impl Files {
-    fn read(&mut self, field: &Field, folder: &Path) -> Result<(std::path::PathBuf, Vec<u8>), StudyError> {
+    fn read(
+        &mut self,
+        field: &Field,
+        folder: &Path,
+    ) -> Result<(std::path::PathBuf, Vec<u8>), StudyError> {
         let path = folder.join(field.text()?);
         let content = fs::read(&path).map_err(|error| {
             field.error(StudyProblem::Value(format!("can't read {path:?}: {error}")))
@@ -74,7 +78,9 @@ pub(super) fn population(top: &Table, folder: &Path) -> Result<Option<Population
     if let Some(profile) = table.get("profile") {
         let (path, content) = files.read(&profile, folder)?;
         let text = String::from_utf8(content).map_err(|_| {
-            profile.error(StudyProblem::Value(format!("{path:?} is no UTF-8: it is no profile")))
+            profile.error(StudyProblem::Value(format!(
+                "{path:?} is no UTF-8: it is no profile"
+            )))
         })?;
         let source = Source {
             path: &path,
@@ -83,7 +89,9 @@ pub(super) fn population(top: &Table, folder: &Path) -> Result<Option<Population
         let document = source.parse()?;
         let known = ["profile", "population"];
         let top = Table::new(source, String::new(), 0..0, document.get_ref(), &known)?;
-        let within = top.require("population", HEADER)?.table(HEADER.to_owned(), &keys())?;
+        let within = top
+            .require("population", HEADER)?
+            .table(HEADER.to_owned(), &keys())?;
         if let Some(again) = within.get("profile") {
             return Err(again.error(StudyProblem::Value(
                 "a profile can't name another profile: put the keys of both into one".to_owned(),
@@ -131,8 +139,7 @@ fn set(
         let joint = match field.is_text() {
             true => {
                 let (path, content) = files.read(&field, folder)?;
-                Joint::load(&path, &content)
-                    .map_err(|problem| format!("{path:?}: {problem}"))
+                Joint::load(&path, &content).map_err(|problem| format!("{path:?}: {problem}"))
             }
             false => Joint::new(columns(&field)?, None).map_err(|problem| problem.to_string()),
         };
@@ -156,7 +163,9 @@ fn set(
     for parameter in Parameter::drawable() {
         if let Some(field) = table.get(parameter.name()) {
             let distribution = distribution(&field, parameter)?;
-            population.parameters.retain(|(known, _)| *known != parameter);
+            population
+                .parameters
+                .retain(|(known, _)| *known != parameter);
             population.parameters.push((parameter, distribution));
         }
     }
@@ -178,7 +187,10 @@ fn check(population: &Population, field: &Field) -> Result<(), StudyError> {
     }
     if let Some(joint) = &population.joint {
         let twice = joint.parameters().find(|parameter| {
-            population.parameters.iter().any(|(alone, _)| alone == parameter)
+            population
+                .parameters
+                .iter()
+                .any(|(alone, _)| alone == parameter)
         });
         if let Some(parameter) = twice {
             return problem(format!(
@@ -187,11 +199,18 @@ fn check(population: &Population, field: &Field) -> Result<(), StudyError> {
             ));
         }
         if !joint.classes().is_empty() && population.class.is_some() {
-            return problem("\"class\" is drawn alone and from a column of the joint table: leave one out".to_owned());
+            return problem(
+                "\"class\" is drawn alone and from a column of the joint table: leave one out"
+                    .to_owned(),
+            );
         }
         let shares = population.shares.as_ref();
-        if joint.draws_sessions() && shares.is_some_and(|shares| shares.resumes != ByClass::default()) {
-            return problem("\"resumes\" is a share and a column of the joint table: leave one out".to_owned());
+        if joint.draws_sessions()
+            && shares.is_some_and(|shares| shares.resumes != ByClass::default())
+        {
+            return problem(
+                "\"resumes\" is a share and a column of the joint table: leave one out".to_owned(),
+            );
         }
     }
     let classes: Vec<&str> = match (&population.joint, &population.class) {
@@ -199,12 +218,26 @@ fn check(population: &Population, field: &Field) -> Result<(), StudyError> {
         (Some(joint), None) => joint.classes(),
         (None, None) => Vec::new(),
     };
-    for share in population.shares.iter().flat_map(|shares| [&shares.resumes, &shares.early_data]) {
-        let ByClass::Each(named) = share else { continue };
-        if let Some(missing) = classes.iter().find(|class| !named.iter().any(|(name, _)| name == *class)) {
-            return problem(format!("there is no share for class {missing:?}: write {missing} = \"50%\""));
+    for share in population
+        .shares
+        .iter()
+        .flat_map(|shares| [&shares.resumes, &shares.early_data])
+    {
+        let ByClass::Each(named) = share else {
+            continue;
+        };
+        if let Some(missing) = classes
+            .iter()
+            .find(|class| !named.iter().any(|(name, _)| name == *class))
+        {
+            return problem(format!(
+                "there is no share for class {missing:?}: write {missing} = \"50%\""
+            ));
         }
-        if let Some((name, _)) = named.iter().find(|(name, _)| !classes.contains(&name.as_str())) {
+        if let Some((name, _)) = named
+            .iter()
+            .find(|(name, _)| !classes.contains(&name.as_str()))
+        {
             return problem(format!(
                 "no connection is of class {name:?}: {}",
                 lastbyte_link::nearest(name, classes.iter().copied())
@@ -224,13 +257,19 @@ fn check(population: &Population, field: &Field) -> Result<(), StudyError> {
 fn distribution(field: &Field, parameter: Parameter) -> Result<Distribution, StudyError> {
     let read = |field: &Field| field.parse_with(|text| parameter.checked(text));
     if !field.is_table() {
-        return Ok(Distribution::Values(weighted(field, vec![read(field)?.into()], None)?));
+        return Ok(Distribution::Values(weighted(
+            field,
+            vec![read(field)?.into()],
+            None,
+        )?));
     }
     let table = field.table(field.key().to_owned(), DISTRIBUTION)?;
     let number = |field: &Field| -> Result<f64, StudyError> {
         let text = read(field)?;
         number(parameter, &text).ok_or_else(|| {
-            field.error(StudyProblem::Value(format!("{text} is no number to draw between")))
+            field.error(StudyProblem::Value(format!(
+                "{text} is no number to draw between"
+            )))
         })
     };
     let shapes = ["values", "uniform", "median", "mean", "percentiles"];
@@ -246,12 +285,17 @@ fn distribution(field: &Field, parameter: Parameter) -> Result<Distribution, Stu
         }
         ["uniform"] => {
             let ends = table.require("uniform", "uniform = []")?;
-            let numbers = ends.elements()?.iter().map(number).collect::<Result<Vec<_>, _>>()?;
+            let numbers = ends
+                .elements()?
+                .iter()
+                .map(number)
+                .collect::<Result<Vec<_>, _>>()?;
             match numbers[..] {
                 [least, most] if least <= most => Shape::Uniform { least, most },
                 _ => {
                     return Err(ends.error(StudyProblem::Value(
-                        "\"uniform\" takes the least and the most: uniform = [\"5ms\", \"60ms\"]".to_owned(),
+                        "\"uniform\" takes the least and the most: uniform = [\"5ms\", \"60ms\"]"
+                            .to_owned(),
                     )));
                 }
             }
@@ -327,7 +371,10 @@ fn weighted(
 fn weights(field: &Field) -> Result<Vec<f64>, StudyError> {
     let weight = |field: &Field| {
         let text = field.number()?;
-        let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+        let number = text
+            .parse::<f64>()
+            .ok()
+            .filter(|number| number.is_finite() && *number >= 0.0);
         number.ok_or_else(|| {
             field.error(StudyProblem::Value(format!(
                 "weight {text} can't be: weights are numbers from 0 on"
@@ -343,7 +390,9 @@ fn by_class(field: &Field) -> Result<ByClass, StudyError> {
         return Ok(ByClass::All(share(field)?));
     }
     let classes = field.named_tables()?;
-    let each = classes.iter().map(|field| Ok((field.key().to_owned(), share(field)?)));
+    let each = classes
+        .iter()
+        .map(|field| Ok((field.key().to_owned(), share(field)?)));
     Ok(ByClass::Each(each.collect::<Result<_, StudyError>>()?))
 }
 
@@ -365,14 +414,27 @@ fn columns(field: &Field) -> Result<Vec<(String, Vec<String>)>, StudyError> {
 /// Draws that are known already.
 fn listed(field: &Field) -> Result<Listed, StudyError> {
     let parameters: Vec<Parameter> = Parameter::drawable().collect();
-    let known: Vec<&str> = parameters.iter().map(|one| one.name()).chain(DRAWN.iter().copied()).collect();
+    let known: Vec<&str> = parameters
+        .iter()
+        .map(|one| one.name())
+        .chain(DRAWN.iter().copied())
+        .collect();
     let table = field.table("[population.drawn]".to_owned(), &known)?;
     let first = table.require("first", "first = 0")?.whole(0..=u32::MAX)?;
     let users = table.require("user", "user = []")?.elements()?;
-    let users = users.iter().map(|user| user.whole(0..=u32::MAX)).collect::<Result<Vec<u32>, _>>()?;
+    let users = users
+        .iter()
+        .map(|user| user.whole(0..=u32::MAX))
+        .collect::<Result<Vec<u32>, _>>()?;
     let column = |key: &str| -> Result<Option<Vec<String>>, StudyError> {
-        let Some(field) = table.get(key) else { return Ok(None) };
-        let cells = field.elements()?.iter().map(Field::cell).collect::<Result<Vec<_>, _>>()?;
+        let Some(field) = table.get(key) else {
+            return Ok(None);
+        };
+        let cells = field
+            .elements()?
+            .iter()
+            .map(Field::cell)
+            .collect::<Result<Vec<_>, _>>()?;
         match cells.len() == users.len() {
             true => Ok(Some(cells)),
             false => Err(field.error(StudyProblem::Value(format!(
@@ -399,13 +461,22 @@ fn listed(field: &Field) -> Result<Listed, StudyError> {
         let at = |cells: &Vec<String>| cells.get(row).cloned().unwrap_or_default();
         let session = match &sessions {
             None => None,
-            Some(cells) => Some(at(cells).parse::<Resumption>().map_err(|error| {
-                field.error(StudyProblem::Value(error.to_string()))
-            })?),
+            Some(cells) => Some(
+                at(cells)
+                    .parse::<Resumption>()
+                    .map_err(|error| field.error(StudyProblem::Value(error.to_string())))?,
+            ),
         };
         let class = classes.as_ref().map(at).filter(|class| !class.is_empty());
-        let values = values.iter().map(|(parameter, cells)| (*parameter, at(cells).into()));
-        draws.push(Draw::known(user, class.map(Arc::from), values.collect(), session));
+        let values = values
+            .iter()
+            .map(|(parameter, cells)| (*parameter, at(cells).into()));
+        draws.push(Draw::known(
+            user,
+            class.map(Arc::from),
+            values.collect(),
+            session,
+        ));
     }
     Ok(Listed { first, draws })
 }

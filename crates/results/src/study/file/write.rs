@@ -20,7 +20,10 @@ impl Study {
         text.set("percentiles", list(percentiles));
         text.set("engine", quoted(self.engine));
         text.set("folder", quoted(self.folder.display()));
-        let mut populations = self.measures.iter().flat_map(|measure| &measure.experiment.cells);
+        let mut populations = self
+            .measures
+            .iter()
+            .flat_map(|measure| &measure.experiment.cells);
         if let Some(population) = populations.find_map(|cell| cell.population.as_ref()) {
             text.0 += &format!("\n{}", population.to_toml());
         }

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use lastbyte_link::{Direction, Link, Loss, format_duration, parse_duration};
 
-use super::spec::{Access, Caption, Choice, CommandLine, Lists, Place, Reading, Scope, Spec, Value, read};
+use super::spec::{
+    Access, Caption, Choice, CommandLine, Lists, Place, Reading, Scope, Spec, Value, read,
+};
 use crate::study::{Cell, load_distribution};
 
 pub(super) static NAME: Spec = Spec {

@@ -81,7 +81,9 @@ pub enum DistributionProblem {
     #[error("the weights sum to zero: give at least one value a weight above 0")]
     NoWeight,
     /// A parameter that has no numbers between two values.
-    #[error("{0} has no numbers to draw between: list values, as {{ values = [...], weights = [...] }}")]
+    #[error(
+        "{0} has no numbers to draw between: list values, as {{ values = [...], weights = [...] }}"
+    )]
     NoNumber(&'static str),
     /// Values that are in no order.
     #[error("{0}")]
@@ -130,7 +132,9 @@ impl Weighted {
 
 /// Sums of weights up to each.
 pub(super) fn sums(weights: &[f64]) -> Result<Vec<f64>, DistributionProblem> {
-    let wrong = weights.iter().find(|weight| !(weight.is_finite() && **weight >= 0.0));
+    let wrong = weights
+        .iter()
+        .find(|weight| !(weight.is_finite() && **weight >= 0.0));
     if let Some(weight) = wrong {
         return Err(DistributionProblem::Weight(weight.to_string()));
     }
@@ -248,7 +252,10 @@ impl Shape {
 /// On the line between the points on either side.
 fn between(points: &[(f64, f64)], at: f64) -> f64 {
     let after = points.partition_point(|(percent, _)| *percent < at);
-    match (after.checked_sub(1).and_then(|before| points.get(before)), points.get(after)) {
+    match (
+        after.checked_sub(1).and_then(|before| points.get(before)),
+        points.get(after),
+    ) {
         (Some((left, low)), Some((right, high))) => {
             low + (high - low) * (at - left) / (right - left)
         }
@@ -260,7 +267,11 @@ fn between(points: &[(f64, f64)], at: f64) -> f64 {
 impl fmt::Display for Weighted {
     /// As a study would say it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let values: Vec<_> = self.values.iter().map(|value| format!("{value:?}")).collect();
+        let values: Vec<_> = self
+            .values
+            .iter()
+            .map(|value| format!("{value:?}"))
+            .collect();
         let weights: Vec<_> = self.weights.iter().map(f64::to_string).collect();
         let (values, weights) = (values.join(", "), weights.join(", "));
         f.write_str(&format!("{{ values = [{values}], weights = [{weights}] }}"))

@@ -147,17 +147,32 @@ impl Joint {
                     "false" | "0" | "F" => Ok(false),
                     _ => Err(wrong(row, format!("{cell:?} is neither true nor false"))),
                 };
-                self.resumes = Some(cells.iter().enumerate().map(read).collect::<Result<_, _>>()?);
+                self.resumes = Some(
+                    cells
+                        .iter()
+                        .enumerate()
+                        .map(read)
+                        .collect::<Result<_, _>>()?,
+                );
             }
             Meaning::Weight => {
                 let read = |(row, cell): (usize, &String)| {
                     let number = cell.parse::<f64>().ok();
                     let number = number.filter(|number| number.is_finite() && *number >= 0.0);
                     number.ok_or_else(|| {
-                        wrong(row, format!("{cell:?} is no weight: write a number from 0 on"))
+                        wrong(
+                            row,
+                            format!("{cell:?} is no weight: write a number from 0 on"),
+                        )
                     })
                 };
-                self.weights = Some(cells.iter().enumerate().map(read).collect::<Result<_, _>>()?);
+                self.weights = Some(
+                    cells
+                        .iter()
+                        .enumerate()
+                        .map(read)
+                        .collect::<Result<_, _>>()?,
+                );
             }
             Meaning::Parameter(parameter, unit) => {
                 if self.columns.iter().any(|(known, _)| *known == parameter) {
@@ -172,7 +187,8 @@ impl Joint {
                         None => {
                             let text = format!("{cell}{unit}");
                             let value: Arc<str> = match cell.as_str() {
-                                "" => Err("there is nothing: fill the cell, or leave the row out".to_owned()),
+                                "" => Err("there is nothing: fill the cell, or leave the row out"
+                                    .to_owned()),
                                 _ => parameter.checked(&text),
                             }
                             .map_err(|problem| wrong(row, problem))?
@@ -228,13 +244,20 @@ impl Joint {
     /// The row at a place from 0 to 1.
     pub(super) fn row(&self, place: f64) -> JointRow {
         let row = index_at(&self.sums, place);
-        let values = self.columns.iter().filter_map(|(parameter, column)| {
-            Some((*parameter, column.get(row)?.clone()))
-        });
+        let values = self
+            .columns
+            .iter()
+            .filter_map(|(parameter, column)| Some((*parameter, column.get(row)?.clone())));
         JointRow {
             values: values.collect(),
-            class: self.class.as_ref().and_then(|class| class.get(row)).cloned(),
-            resumes: (self.resumes.as_ref()).and_then(|resumes| resumes.get(row)).copied(),
+            class: self
+                .class
+                .as_ref()
+                .and_then(|class| class.get(row))
+                .cloned(),
+            resumes: (self.resumes.as_ref())
+                .and_then(|resumes| resumes.get(row))
+                .copied(),
         }
     }
 

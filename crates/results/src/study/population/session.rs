@@ -54,7 +54,9 @@ impl ByClass {
         match self {
             ByClass::All(share) => *share,
             ByClass::Each(classes) => {
-                let named = classes.iter().find(|(name, _)| Some(&**name) == class.as_deref());
+                let named = classes
+                    .iter()
+                    .find(|(name, _)| Some(&**name) == class.as_deref());
                 named.map_or(Probability::ZERO, |(_, share)| *share)
             }
         }

@@ -10,7 +10,10 @@ impl Population {
     pub fn to_toml(&self) -> String {
         let mut text = String::from("[population]\n");
         let mut set = |key: &str, value: String| text += &format!("{key} = {value}\n");
-        set("connections_per_user", self.connections_per_user.to_string());
+        set(
+            "connections_per_user",
+            self.connections_per_user.to_string(),
+        );
         if let Some(digest) = &self.digest {
             set("digest", format!("{digest:?}"));
         }
@@ -55,7 +58,10 @@ impl Listed {
         let mut set = |key: &str, cells: Vec<String>| {
             text += &format!("{key} = [{}]\n", cells.join(", "));
         };
-        set("user", draws.iter().map(|draw| draw.user.to_string()).collect());
+        set(
+            "user",
+            draws.iter().map(|draw| draw.user.to_string()).collect(),
+        );
         if draws.iter().any(|draw| draw.class.is_some()) {
             let class = |draw: &Draw| format!("{:?}", draw.class.as_deref().unwrap_or_default());
             set("class", draws.iter().map(class).collect());
@@ -66,12 +72,18 @@ impl Listed {
         }
         let drawn: Vec<Parameter> = draws
             .first()
-            .map(|draw| draw.values.iter().map(|(parameter, _)| *parameter).collect())
+            .map(|draw| {
+                draw.values
+                    .iter()
+                    .map(|(parameter, _)| *parameter)
+                    .collect()
+            })
             .unwrap_or_default();
         for parameter in drawn {
             let value = |draw: &Draw| {
                 let mut values = draw.values.iter();
-                let value = values.find_map(|(known, value)| (*known == parameter).then_some(value));
+                let value =
+                    values.find_map(|(known, value)| (*known == parameter).then_some(value));
                 format!("{:?}", value.map(|value| &**value).unwrap_or_default())
             };
             set(parameter.name(), draws.iter().map(value).collect());

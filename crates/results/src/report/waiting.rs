@@ -1,0 +1,157 @@
+//! How much longer the connections of a population wait: tables for people.
+
+use super::text;
+use crate::results::number::{interval, percent, without_negative_zero};
+use crate::results::{CellSummary, Estimate, Metric, Percent, Percentile, Slower, Step, Waiting};
+
+/// A table of how much longer connections wait, of one metric and one class.
+pub(super) struct Waits {
+    /// What it is of, in words.
+    pub(super) title: String,
+    pub(super) titles: Vec<String>,
+    pub(super) rows: Vec<WaitsRow>,
+}
+
+/// One arm's.
+pub(super) struct WaitsRow {
+    pub(super) arm: String,
+    /// Each with its interval.
+    pub(super) fields: Vec<(String, String)>,
+}
+
+/// Two tables for each metric and class: the shares that are slower, and by how much.
+pub(super) fn waits(cell: &CellSummary, percentiles: &[Percentile]) -> Vec<Waits> {
+    let Some(baseline) = cell.baseline().map(|arm| arm.label.as_str()) else {
+        return Vec::new();
+    };
+    let mut kinds: Vec<(Metric, Option<String>)> = Vec::new();
+    for waiting in cell.arms.iter().flat_map(|arm| &arm.waiting) {
+        let kind = (waiting.metric, waiting.class.clone());
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    // Classes are told of the metric that users feel.
+    let felt = kinds
+        .iter()
+        .map(|(metric, _)| *metric)
+        .filter(|metric| *metric == Metric::Ttfb);
+    let felt = felt
+        .last()
+        .or_else(|| kinds.last().map(|(metric, _)| *metric));
+    kinds.retain(|(metric, class)| class.is_none() || Some(*metric) == felt);
+    kinds
+        .iter()
+        .flat_map(|(metric, class)| {
+            let of = |arm: &'_ crate::results::ArmSummary| {
+                let mut all = arm.waiting.iter();
+                let found = all.find(|one| one.metric == *metric && one.class == *class);
+                found.map(|waiting| (arm.label.clone(), waiting.clone()))
+            };
+            let arms: Vec<(String, Waiting)> = cell.arms.iter().filter_map(of).collect();
+            both(*metric, class.as_deref(), baseline, &arms, percentiles)
+        })
+        .collect()
+}
+
+fn both(
+    metric: Metric,
+    class: Option<&str>,
+    baseline: &str,
+    arms: &[(String, Waiting)],
+    percentiles: &[Percentile],
+) -> Vec<Waits> {
+    let Some((_, first)) = arms.first() else {
+        return Vec::new();
+    };
+    let what = text::metric(metric);
+    let of_class = class.map_or(String::new(), |class| format!(" of {class}"));
+    let connections = first.connections;
+    let shares = |of: fn(&Slower) -> Estimate<f64>| -> Vec<WaitsRow> {
+        arms.iter()
+            .map(|(arm, waiting)| WaitsRow {
+                arm: arm.clone(),
+                fields: waiting
+                    .slower
+                    .iter()
+                    .map(|slower| shown_share(of(slower)))
+                    .collect(),
+            })
+            .collect()
+    };
+    let titles: Vec<String> = Step::ALL.iter().map(Step::to_string).collect();
+    let mut tables = vec![Waits {
+        title: format!(
+            "{what}: connections{of_class} ({connections}) that wait longer than with {baseline}, by more than"
+        ),
+        titles: titles.clone(),
+        rows: shares(|slower| slower.connections),
+    }];
+    if first.users != first.connections {
+        tables.push(Waits {
+            title: format!(
+                "{what}: users{of_class} ({}) that wait longer in the mean of their connections, by more than",
+                first.users
+            ),
+            titles,
+            rows: shares(|slower| slower.users),
+        });
+    }
+    let mean = ["mean".to_owned()].into_iter();
+    tables.push(Waits {
+        title: format!("{what}: how much longer connections{of_class} wait, ms"),
+        titles: mean
+            .chain(percentiles.iter().map(Percentile::to_string))
+            .collect(),
+        rows: arms
+            .iter()
+            .map(|(arm, waiting)| {
+                let at = |percentile: &Percentile| {
+                    waiting.percentiles.get(percentile).copied().flatten()
+                };
+                let numbers = [waiting.mean].into_iter().chain(percentiles.iter().map(at));
+                WaitsRow {
+                    arm: arm.clone(),
+                    fields: numbers.map(shown_time).collect(),
+                }
+            })
+            .collect(),
+    });
+    tables
+}
+
+/// `12 %` and `[11, 14]`.
+fn shown_share(share: Estimate<f64>) -> (String, String) {
+    let share = share.map(|share| Percent(100.0 * share));
+    let digits = |share| percent(share).trim_end_matches(" %").to_owned();
+    (percent(share.value), interval(&share.interval, digits))
+}
+
+/// `+3.1` and `[2.9, 3.3]`.
+fn shown_time(time: Option<Estimate<f64>>) -> (String, String) {
+    let Some(time) = time else {
+        return ("never".to_owned(), String::new());
+    };
+    let digits = |ms: f64| {
+        let decimals = match ms.abs() {
+            100.0.. => 0,
+            10.0.. => 1,
+            _ => 2,
+        };
+        without_negative_zero(format!("{ms:.decimals$}"))
+    };
+    let sign = if time.value > 0.0 { "+" } else { "" };
+    (
+        format!("{sign}{}", digits(time.value)),
+        interval(&time.interval, digits),
+    )
+}
+
+impl std::fmt::Display for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Step::Milliseconds(step) => f.pad(&format!("{step} ms")),
+            Step::RoundTrips(trips) => f.pad(&format!("{trips} RTT")),
+        }
+    }
+}
