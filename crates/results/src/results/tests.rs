@@ -86,7 +86,7 @@ mod checking {
         };
         change(&mut samples[1].rows[2]);
         let arm = arm.parse().unwrap_or_else(|_| experiment.arms[1].clone());
-        check(&arm, &samples[1].rows)
+        check(&arm, &Cell::default(), &samples[1].rows)
     }
 
     #[test]
@@ -117,7 +117,7 @@ mod checking {
             row.dns.outcome = Some(outcome);
             row.dns.certificate_bytes = Some(if used { 5477 } else { whole });
         }
-        check(&arm.parse().unwrap(), &samples[1].rows)
+        check(&arm.parse().unwrap(), &Cell::default(), &samples[1].rows)
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod checking {
                 row.wire.messages.set(Message::Certificate, Some(7000));
             }
         }
-        check(&arm.parse().unwrap(), &samples[1].rows)
+        check(&arm.parse().unwrap(), &Cell::default(), &samples[1].rows)
             .map_err(|what| what.replace("connection 0 ", ""))
     }
 
@@ -339,7 +339,7 @@ mod checking {
     fn a_sample_is_invalid_for_either_reason_or_both() {
         let (experiment, mut samples) = results(&[CLASSICAL], vec![cell("0%", "0B")], 3);
         let [sample] = &mut *samples else { panic!() };
-        let validity = |sample: &Sample| sample.validity(&experiment.arms[0]);
+        let validity = |sample: &Sample| sample.validity(&experiment);
         assert_eq!(validity(sample), Validity::Valid);
         sample.engine.validity = Validity::Invalid("too busy".into());
         assert_eq!(validity(sample), Validity::Invalid("too busy".into()));

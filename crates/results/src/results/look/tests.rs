@@ -93,7 +93,7 @@ fn a_fixed_number_of_connections_is_enough() {
 #[test]
 fn the_widest_interval_decides() {
     let rows = rows(uniform(1).take(400).map(|u| 100.0 / (1.0 - u).sqrt()));
-    let times = series(Metric::Handshake, &rows);
+    let times = series(Metric::Handshake, &Cell::default(), &rows);
     let known = stats::percentiles(&[times], &Percentile::USUAL, Seed(1));
     let level = Level::of(&experiment("1%").connections);
     assert!((level.percent().0 - (100.0 - 5.0 / 5.0)).abs() < 1e-9);
@@ -210,7 +210,7 @@ fn a_summary_has_the_intervals_that_were_looked_at() {
         .into();
     let summary = Summary::new(&experiment, &samples, &Percentile::USUAL);
     let all: Vec<_> = (samples.iter())
-        .map(|sample| series(Metric::Handshake, &sample.rows))
+        .map(|sample| series(Metric::Handshake, &Cell::default(), &sample.rows))
         .collect();
     let known = stats::percentiles(&all, &Percentile::USUAL, experiment.seed);
     let level = Level::of(&experiment.connections);
@@ -268,7 +268,7 @@ fn intervals_hold_the_truth_wherever_a_cell_ends() {
         let end = end.unwrap();
         ends.push(end);
 
-        let all = [&baseline[..end], &arm[..end]].map(|rows| series(Metric::Handshake, rows));
+        let all = [&baseline[..end], &arm[..end]].map(|rows| series(Metric::Handshake, &Cell::default(), rows));
         let known = stats::percentiles(&all, &Percentile::USUAL, experiment.seed);
         let level = Level::of(&experiment.connections);
         for (at, percentile) in Percentile::USUAL.into_iter().enumerate() {

@@ -1263,6 +1263,7 @@ fn cell() -> impl Strategy<Value = Cell> {
                     gso,
                     preset,
                     hosts,
+                    population: None,
                 }
             },
         )
