@@ -10,6 +10,7 @@ mod engine;
 mod explain;
 mod kernel;
 mod options;
+mod plan;
 mod progress;
 mod published;
 mod report;
@@ -47,6 +48,8 @@ enum Command {
     Compare(Box<compare::Compare>),
     /// Tell by arithmetic where each handshake message ends, how far the next flight is and what to cut
     Explain(explain::Explain),
+    /// Tell how many of your users will wait longer for a chain, and what would win it back
+    Plan(plan::Command),
     /// Measure a study, block by block, into a folder
     Run(run::Run),
     /// Make one page of a run, with figures
@@ -101,6 +104,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Compare(compare) => compare.run(&arguments),
         Command::Explain(explain) => explain.run(),
+        Command::Plan(plan) => plan.run(&arguments),
         Command::Run(run) => run.run(&arguments),
         Command::Report(report) => report.run(),
         Command::Validate(validate) => validate.run(),

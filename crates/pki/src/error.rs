@@ -96,6 +96,11 @@ pub enum PemProblem {
          name its file with key="
     )]
     NoKeyAnywhere,
+    /// Its end-entity's key is of a kind that no chain is made with.
+    #[error(
+        "has a key of a kind that Lastbyte makes no chains with: name its private key with key="
+    )]
+    UnknownKey,
     /// The private key needs a passphrase.
     #[error("holds an encrypted key: decrypt it with \"openssl pkey -in FILE -out key.pem\"")]
     EncryptedKey,

@@ -42,7 +42,7 @@ pub use lastbyte_sizes::{
     AlgorithmSizes, ChainError, ChainRole, ChainSpec, KeyAlgorithm, PaddedCertificate, PemFiles,
     RootDelivery, SlhDsa, UnknownAlgorithm, sizes,
 };
-pub use pem::{load_client_pem, load_pem};
+pub use pem::{load_client_pem, load_pem, stand_in};
 pub use sct::{Sct, SctStatus, verify_scts};
 pub use store::Store;
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use lastbyte_sizes::der::SEQUENCE;
-use lastbyte_sizes::{ChainRole, PemFiles};
+use lastbyte_sizes::{ChainRole, ChainSpec, PemFiles, framing};
 use openssl::asn1::Asn1Time;
 use openssl::nid::Nid;
 use openssl::pkey::{PKey, Private};
@@ -13,6 +13,7 @@ use openssl::x509::{X509, X509Ref, X509VerifyResult};
 use crate::chain::Chain;
 use crate::error::{PemProblem, PkiError};
 use crate::explain::name;
+use crate::keys::key_algorithm;
 use crate::verify::{Purpose, is_self_signed, verify};
 
 /// Reads a user's own chain for a server and checks that a client would take it.
@@ -35,6 +36,48 @@ pub fn load_pem(files: &PemFiles) -> Result<Chain, PkiError> {
 /// As [`load_pem`].
 pub fn load_client_pem(files: &PemFiles) -> Result<Chain, PkiError> {
     load(files, ChainRole::Client)
+}
+
+/// A chain that can be made, in place of one of files whose private key is nowhere: its end-entity's key is of the
+/// same kind, it has as many certificates, and its Certificate message is as long. `None` if there is a key, so
+/// that the chain itself can be had.
+///
+/// # Errors
+///
+/// [`PkiError::Pem`] when the files are no chain, or no chain is made with such a key.
+pub fn stand_in(files: &PemFiles) -> Result<Option<ChainSpec>, PkiError> {
+    lastbyte_providers::install()?;
+    let (end_entity, mut issuers) = read_certificates(&files.chain)?;
+    match find_key(files) {
+        Ok(_) => return Ok(None),
+        Err(PkiError::Pem {
+            problem: PemProblem::NoKeyAnywhere,
+            ..
+        }) => {}
+        Err(error) => return Err(error),
+    }
+    // A root is not sent.
+    if issuers.last().is_some_and(|last| is_self_signed(last)) {
+        issuers.pop();
+    }
+    let kind = |certificate: &X509| {
+        let key = certificate.public_key().ok()?;
+        key_algorithm(&key)
+    };
+    let leaf =
+        kind(&end_entity).ok_or_else(|| PkiError::pem(&files.chain, PemProblem::UnknownKey))?;
+    let certificates = [&end_entity].into_iter().chain(&issuers);
+    let lengths = certificates
+        .map(|certificate| certificate.to_der().map(|der| der.len()))
+        .collect::<Result<Vec<_>, _>>()?;
+    let ca = issuers.first().and_then(kind).unwrap_or(leaf);
+    Ok(Some(ChainSpec {
+        ca,
+        root_key: ca,
+        intermediates: u8::try_from(issuers.len()).unwrap_or(u8::MAX),
+        certificate_bytes: Some(framing::certificate_message(lengths)),
+        ..ChainSpec::new(leaf)
+    }))
 }
 
 fn load(files: &PemFiles, role: ChainRole) -> Result<Chain, PkiError> {

@@ -8,9 +8,11 @@
 //! - [`results`]: rows, part files, percentiles and their intervals, warnings.
 //! - [`validate`]: results against results, or against arithmetic.
 //! - [`explain`]: what an arm costs by arithmetic alone.
+//! - [`plan`]: what a chain costs the users of a site, and what would win it back.
 //! - [`report`]: tables, documents, pages and charts.
 
 pub mod explain;
+pub mod plan;
 pub mod report;
 pub mod results;
 pub mod row;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::common::{Row as Line, cell, compare, lastbyte, measure, prepare, run};
 use lastbyte::lab::PreparedArm;
 use lastbyte::results::{EarlyData, Outcome, Resumption, Row, TcpStats, Validity, check};
-use lastbyte::study::Cell;
+use lastbyte::study::{Cell, Experiment};
 use lastbyte_link::{Bytes, Direction, Link};
 use lastbyte_pki::{Chain, test_chains};
 use lastbyte_tls::observer::Message;
@@ -32,7 +32,7 @@ fn rows(arm: &str, cell: Cell) -> Vec<Row> {
     for row in &rows {
         assert_eq!(row.outcome, Outcome::Completed);
     }
-    assert_eq!(check(&arm, &rows), Ok(()));
+    assert_eq!(check(&arm, &Cell::default(), &rows), Ok(()));
     rows
 }
 
@@ -252,7 +252,9 @@ fn what_a_server_refuses_is_told_and_costs_what_it_costs() {
             }),
             ..servers
         };
-        let run = measure(prepared, cell(link(), Bytes(1000)), 3, TIMEOUT);
+        let cell = cell(link(), Bytes(1000));
+        let experiment = Experiment::new(vec![arm], vec![cell.clone()], 3);
+        let run = measure(prepared, cell, 3, TIMEOUT);
         let sample = &run.samples[0];
         for row in &sample.rows {
             // Nobody is turned away: the request is sent again, after a full handshake.
@@ -263,7 +265,7 @@ fn what_a_server_refuses_is_told_and_costs_what_it_costs() {
             assert!(row.times.ttfb.unwrap() >= Duration::from_millis(60));
         }
         // A machine that was busy has something to add.
-        match sample.validity(&arm) {
+        match sample.validity(&experiment) {
             Validity::Invalid(reason) => assert!(reason.starts_with(problem), "{option}: {reason}"),
             Validity::Valid => panic!("{option}"),
         }

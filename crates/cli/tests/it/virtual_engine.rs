@@ -554,7 +554,12 @@ fn assert_agree_with_arithmetic(place: &Place) {
         let (key, sample) = sample.unwrap();
         let experiment = &data.study.measures[key.measure].experiment;
         let (cell, arm) = (&experiment.cells[key.cell], &experiment.arms[key.arm]);
-        assert_eq!(sample.validity(arm), Validity::Valid, "{} {cell}", arm.name);
+        assert_eq!(
+            sample.validity(experiment),
+            Validity::Valid,
+            "{} {cell}",
+            arm.name
+        );
         for row in &sample.rows {
             let expected = expected(&row.wire, cell, arm.record_size, Compute::default());
             // The server goes on while the client thinks.

@@ -11,6 +11,7 @@ use serde::{Serialize, Serializer};
 
 use super::answer::answer;
 use super::text;
+use super::waiting::{WaitingDocument, waiting_document};
 use crate::results::check::{cipher_suite_name, group_name, signature_name};
 use crate::results::{
     Absent, ArmSummary, CellSummary, EarlyData, Environment, Estimate, Interval, Measured, Metric,
@@ -119,11 +120,16 @@ struct MeasuredDocument<'a> {
 /// A cell: its link and its other parameters.
 #[derive(Serialize)]
 pub(super) struct CellDocument<'a> {
-    rtt_ms: f64,
+    /// What each connection draws.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    drawn: Vec<&'static str>,
+    rtt_ms: Option<f64>,
     #[serde(flatten)]
     both: Option<BothDocument>,
-    forward: DirectionDocument,
-    backward: DirectionDocument,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forward: Option<DirectionDocument>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backward: Option<DirectionDocument>,
     #[serde(flatten)]
     parameters: Parameters<'a>,
 }
@@ -169,6 +175,8 @@ struct ArmDocument<'a> {
     intervals: BTreeMap<String, ByPercentile<IntervalDocument>>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     delivery_outcomes: BTreeMap<&'static str, u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    waiting: Vec<WaitingDocument<'a>>,
     measurement: MeasurementDocument,
 }
 
@@ -315,7 +323,7 @@ impl<'a> MeasuredDocument<'a> {
         });
         MeasuredDocument {
             cell: CellDocument {
-                both: Some(BothDocument::new(&summary.cell.link, path, notes)),
+                both: Some(BothDocument::new(&summary.cell, path, notes)),
                 ..CellDocument::new(&summary.cell)
             },
             arms,
@@ -328,21 +336,35 @@ impl<'a> MeasuredDocument<'a> {
 impl<'a> CellDocument<'a> {
     /// Without what both directions have in common.
     pub(super) fn new(cell: &'a Cell) -> CellDocument<'a> {
+        let population = cell.population.iter();
+        let drawn: Vec<Parameter> = population
+            .flat_map(|population| population.drawn())
+            .collect();
+        let is_fixed = !drawn.iter().any(|parameter| parameter.is_of_link());
+        let direction = |direction| is_fixed.then(|| DirectionDocument::new(direction));
         CellDocument {
-            rtt_ms: milliseconds(cell.link.rtt()),
+            rtt_ms: (!cell.draws(Parameter::RTT)).then(|| milliseconds(cell.link.rtt())),
             both: None,
-            forward: DirectionDocument::new(&cell.link.forward),
-            backward: DirectionDocument::new(&cell.link.backward),
+            forward: direction(&cell.link.forward),
+            backward: direction(&cell.link.backward),
+            drawn: drawn.into_iter().map(Parameter::name).collect(),
             parameters: Parameters(cell),
         }
     }
 }
 
 impl BothDocument {
-    fn new(link: &Link, path: &str, notes: &mut Notes) -> BothDocument {
-        let [forward, backward] = [&link.forward, &link.backward];
+    fn new(cell: &Cell, path: &str, notes: &mut Notes) -> BothDocument {
+        let Link { forward, backward } = &cell.link;
         let path = |name| format!("{path}.{name}");
-        if forward.rate.is_none() && backward.rate.is_none() {
+        // What is drawn is each connection's.
+        let told = |name: &str| {
+            !cell
+                .population
+                .iter()
+                .any(|population| population.drawn().any(|parameter| parameter.name() == name))
+        };
+        if told("rate") && forward.rate.is_none() && backward.rate.is_none() {
             notes.add(&path("rate_bps"), "the link has no rate limit");
         }
         let rate = both(forward.rate, backward.rate, &path("rate_bps"), notes);
@@ -352,10 +374,13 @@ impl BothDocument {
         let loss_model = both(one, other, &path("loss_model"), notes);
         let jitter = both(forward.jitter, backward.jitter, &path("jitter_ms"), notes);
         BothDocument {
-            rate_bps: rate.flatten().map(Rate::bits_per_second),
-            loss: loss.map(Probability::fraction),
-            loss_model: loss_model.flatten(),
-            jitter_ms: jitter.map(milliseconds),
+            rate_bps: rate
+                .flatten()
+                .filter(|_| told("rate"))
+                .map(Rate::bits_per_second),
+            loss: loss.filter(|_| told("loss")).map(Probability::fraction),
+            loss_model: loss_model.flatten().filter(|_| told("loss")),
+            jitter_ms: jitter.filter(|_| told("jitter")).map(milliseconds),
         }
     }
 }
@@ -480,6 +505,7 @@ impl<'a> ArmDocument<'a> {
                     connections: *connections,
                 })
                 .collect(),
+            waiting: arm.waiting.iter().map(waiting_document).collect(),
             delivery_outcomes: (arm.deliveries.iter())
                 .map(|(outcome, connections)| (outcome.name(), *connections))
                 .collect(),

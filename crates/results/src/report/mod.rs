@@ -10,6 +10,7 @@ mod junit;
 mod layout;
 mod markdown;
 mod messages;
+pub mod planned;
 mod qq;
 pub mod study;
 mod svg;

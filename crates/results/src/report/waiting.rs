@@ -1,5 +1,9 @@
 //! How much longer the connections of a population wait: tables for people.
 
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
 use super::text;
 use crate::results::number::{interval, percent, without_negative_zero};
 use crate::results::{CellSummary, Estimate, Metric, Percent, Percentile, Slower, Step, Waiting};
@@ -54,7 +58,8 @@ pub(super) fn waits(cell: &CellSummary, percentiles: &[Percentile]) -> Vec<Waits
         .collect()
 }
 
-fn both(
+/// Those of one metric and one class.
+pub(super) fn both(
     metric: Metric,
     class: Option<&str>,
     baseline: &str,
@@ -145,6 +150,69 @@ fn shown_time(time: Option<Estimate<f64>>) -> (String, String) {
         format!("{sign}{}", digits(time.value)),
         interval(&time.interval, digits),
     )
+}
+
+/// How much longer connections wait, in a document.
+#[derive(Serialize)]
+pub(super) struct WaitingDocument<'a> {
+    metric: &'static str,
+    class: Option<&'a str>,
+    connections: u32,
+    failed: u32,
+    users: u32,
+    slower: Vec<SlowerDocument>,
+    /// In milliseconds, by percentile, and the mean.
+    longer_ms: BTreeMap<String, Option<EstimateDocument>>,
+}
+
+#[derive(Serialize)]
+struct SlowerDocument {
+    by: String,
+    connections: EstimateDocument,
+    users: EstimateDocument,
+}
+
+#[derive(Serialize)]
+pub(super) struct EstimateDocument {
+    value: f64,
+    low: Option<f64>,
+    high: Option<f64>,
+}
+
+impl From<Estimate<f64>> for EstimateDocument {
+    fn from(estimate: Estimate<f64>) -> Self {
+        Self {
+            value: estimate.value,
+            low: estimate.interval.low,
+            high: estimate.interval.high,
+        }
+    }
+}
+
+/// What a document says of it.
+pub(super) fn waiting_document(waiting: &Waiting) -> WaitingDocument<'_> {
+    let percentiles = waiting.percentiles.iter();
+    let percentiles = percentiles.map(|(percentile, estimate)| (percentile.to_string(), *estimate));
+    let longer = [("mean".to_owned(), waiting.mean)]
+        .into_iter()
+        .chain(percentiles);
+    WaitingDocument {
+        metric: waiting.metric.name(),
+        class: waiting.class.as_deref(),
+        connections: waiting.connections,
+        failed: waiting.failed,
+        users: waiting.users,
+        slower: (waiting.slower.iter())
+            .map(|slower| SlowerDocument {
+                by: slower.step.to_string(),
+                connections: slower.connections.into(),
+                users: slower.users.into(),
+            })
+            .collect(),
+        longer_ms: longer
+            .map(|(name, estimate)| (name, estimate.map(Into::into)))
+            .collect(),
+    }
 }
 
 impl std::fmt::Display for Step {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! study.toml       the study file as it was read
+//! files/           the files that its population names, if it names any
 //! manifest.json    what is measured, and with what
 //! parts/           one file for each finished block, while the run is under way
 //! rows.parquet     all rows, once every block is finished; the parts are gone then
@@ -22,7 +23,7 @@ use super::merged::{MergedHeader, SampleKey};
 use super::part::{read_header, study_sha256};
 use super::rows::ParquetWriter;
 use super::{EngineReport, Environment, PartError, PartHeader, Row, read_part};
-use crate::study::{BlockId, Study};
+use crate::study::{BlockId, KeptFile, Study};
 
 const SCHEMA: &str = "lastbyte.run/1";
 const STUDY: &str = "study.toml";
@@ -211,7 +212,7 @@ impl Folder {
             (None, _) => {
                 let foreign = |name: &str| match start {
                     Start::Afresh => true,
-                    Start::Resume => ![PARTS, STUDY].contains(&name),
+                    Start::Resume => ![PARTS, STUDY, KeptFile::FOLDER].contains(&name),
                 };
                 if (entries(path)?.iter()).any(|name| foreign(name) && !is_draft(name)) {
                     return Err(FolderError::NotEmpty(path.to_owned()));
@@ -232,11 +233,32 @@ impl Folder {
         let parts = path.join(PARTS);
         fs::create_dir_all(&parts).map_err(FolderError::io("make", &parts))?;
         if known.is_none() {
+            folder.keep_files(study)?;
             folder.write(STUDY, study.text.as_bytes())?;
             let manifest = serde_json::to_string_pretty(&folder.manifest).unwrap_or_default();
             folder.write(MANIFEST, (manifest + "\n").as_bytes())?;
         }
         Ok(folder)
+    }
+
+    /// Keeps the files that a study's population names.
+    fn keep_files(&self, study: &Study) -> Result<(), FolderError> {
+        let mut cells = study
+            .measures
+            .iter()
+            .flat_map(|measure| &measure.experiment.cells);
+        let population = cells.find_map(|cell| cell.population.as_ref());
+        let files = population.map_or(&[][..], |population| &population.files);
+        if files.is_empty() {
+            return Ok(());
+        }
+        let folder = self.path.join(KeptFile::FOLDER);
+        fs::create_dir_all(&folder).map_err(FolderError::io("make", &folder))?;
+        for file in files {
+            let path = folder.join(&file.name);
+            lastbyte_files::write(&path, &file.content).map_err(FolderError::io("write", &path))?;
+        }
+        Ok(())
     }
 
     /// Where it is.

@@ -197,7 +197,8 @@ impl Study {
         let engine = top.read("engine", Field::parse)?;
         let folder = top.read("folder", Field::text)?.unwrap_or_default();
         let folder = absolute(&path.with_file_name(folder));
-        let population = population::population(&top, &folder)?;
+        let population =
+            population::population(&top, &folder, path.parent().unwrap_or(Path::new("")))?;
         let file = File {
             usual: sampling(&top, Experiment::new(Vec::new(), Vec::new(), 1000))?,
             arms: arms(&top, &folder)?,

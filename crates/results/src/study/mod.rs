@@ -36,8 +36,8 @@ pub use parameter::{
     Value as ParameterValue, varying,
 };
 pub use population::{
-    ByClass, Distribution as PopulationDistribution, Draw, Joint, Listed, Population, Sessions,
-    Shape, Shares, Weighted,
+    ByClass, Distribution as PopulationDistribution, Draw, Joint, KeptFile, Listed, Population,
+    Sessions, Shape, Shares, Weighted,
 };
 pub use question::{Bounds, Check, Claim, MessageSize, Published, Quantity, Question};
 pub use settings::{Congestion, CpuTime, Emulation, EngineChoice, Gso, Preset};

@@ -37,14 +37,33 @@ pub struct Population {
     pub parameters: Vec<(Parameter, Distribution)>,
     /// What connections are sorted by, if it is drawn alone.
     pub class: Option<Weighted>,
-    /// What is drawn together.
-    pub joint: Option<Joint>,
+    /// Tables whose rows are drawn whole, each on its own.
+    pub joint: Vec<Joint>,
+    /// What is left of each RTT that is drawn, as with an edge nearer by; all, if nothing is said.
+    pub rtt_share: Option<Probability>,
     /// The share of connections that resume, if it is drawn alone.
     pub shares: Option<Shares>,
     /// Draws that are known already, in place of all else.
     pub listed: Option<Listed>,
+    /// The files that it was read from besides the study.
+    pub files: Vec<KeptFile>,
     /// SHA-256, in hex, of the files that it was read from besides the study, if there are any.
     pub digest: Option<String>,
+}
+
+/// A file that a study names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptFile {
+    /// What it is called where results are kept, so that they can be read without the file itself: the SHA-256 of
+    /// how the study names it, in hex.
+    pub name: String,
+    /// What is in it.
+    pub content: Arc<[u8]>,
+}
+
+impl KeptFile {
+    /// The folder of such files, beside a study.
+    pub const FOLDER: &str = "files";
 }
 
 /// What one connection drew.
@@ -99,9 +118,11 @@ impl Population {
             connections_per_user: NonZero::<u32>::MIN,
             parameters: Vec::new(),
             class: None,
-            joint: None,
+            joint: Vec::new(),
+            rtt_share: None,
             shares: None,
             listed: None,
+            files: Vec::new(),
             digest: None,
         }
     }
@@ -119,12 +140,12 @@ impl Population {
             ..Draw::default()
         };
         let mut resumes = None;
-        if let Some(joint) = &self.joint {
+        for (number, joint) in self.joint.iter().enumerate() {
             let unit = unit(joint.parameters(), index, user);
-            let row = joint.row(self.place("joint", unit));
+            let row = joint.row(self.place(&format!("joint {number}"), unit));
             draw.values.extend(row.values);
-            draw.class = row.class;
-            resumes = row.resumes;
+            draw.class = row.class.or(draw.class);
+            resumes = row.resumes.or(resumes);
         }
         if let Some(class) = &self.class {
             draw.class = Some(class.at(self.place("class", user)));
@@ -135,6 +156,14 @@ impl Population {
                 self.place(&format!("{parameter}{name}"), unit)
             });
             draw.values.push((*parameter, value));
+        }
+        if let Some(share) = self.rtt_share {
+            let rtts = draw.values.iter_mut();
+            for (_, value) in rtts.filter(|(parameter, _)| *parameter == Parameter::RTT) {
+                let scaled = number(Parameter::RTT, value).map(|rtt| rtt * share.fraction());
+                let text = scaled.and_then(|rtt| distribution::text(Parameter::RTT, rtt));
+                *value = text.map_or_else(|| value.clone(), Arc::from);
+            }
         }
         draw.session = match (resumes, &self.shares) {
             (Some(resumes), shares) => {
@@ -167,9 +196,9 @@ impl Population {
 
     /// Whether it says which connections resume.
     pub fn draws_sessions(&self) -> bool {
-        let joint = self.joint.as_ref();
+        let mut joint = self.joint.iter();
         let listed = self.listed.as_ref().and_then(|listed| listed.draws.first());
-        joint.is_some_and(Joint::draws_sessions)
+        joint.any(Joint::draws_sessions)
             || self.shares.is_some()
             || listed.is_some_and(|draw| draw.session.is_some())
     }

@@ -45,6 +45,9 @@ pub struct SampleTimes {
     pub validity: Validity,
     /// What the first connection that completed had on the wire.
     pub wire: Option<Wire>,
+    /// The times by arithmetic of each connection of a population that completed, in the order of
+    /// [`Metric::FROM_CONNECT`], if there is arithmetic for all of them.
+    pub drawn: Option<Vec<[Option<Duration>; 4]>>,
     /// How the response was cut into records.
     pub record_size: RecordSize,
     /// SHA-256 of the certificates as sent, in hex.
@@ -223,6 +226,7 @@ pub(crate) fn arithmetic_of(
         times: Vec::with_capacity(1),
         validity: Validity::Valid,
         wire: None,
+        drawn: None,
         record_size: arm.record_size,
         chain_digest: String::new(),
     };
@@ -247,11 +251,20 @@ impl SampleTimes {
             times: Vec::with_capacity(sample.rows.len()),
             validity: sample.validity(experiment),
             wire: None,
+            drawn: None,
             record_size: arm.record_size,
             chain_digest: sample.chain_digest.clone(),
         };
         for row in &sample.rows {
             times.add_of(arm, row);
+        }
+        if times.key.cell.population.is_some() {
+            let completed = sample
+                .rows
+                .iter()
+                .filter(|row| row.outcome == Outcome::Completed);
+            let of_row = |row| arithmetic_of(engine, experiment, sample, row);
+            times.drawn = completed.map(of_row).collect();
         }
         times
     }
@@ -294,11 +307,24 @@ impl SampleTimes {
         self.times.push(times);
     }
 
+    /// What arithmetic has of computing.
+    fn computed(&self) -> Computing {
+        match self.cpu_costs {
+            Some(_) => Computing::TakesTime,
+            None => Computing::Free,
+        }
+    }
+
     fn arithmetic(&self) -> Option<SampleTimes> {
         let cell = &self.key.cell;
-        // Each connection of a population has its own.
         if cell.population.is_some() {
-            return None;
+            return Some(SampleTimes {
+                nature: Nature::Computed,
+                computing: self.computed(),
+                times: self.drawn.clone()?,
+                validity: Validity::Valid,
+                ..self.clone()
+            });
         }
         // Tickets that leave while the client sends change how it is acknowledged.
         let work = cell.work();
@@ -332,10 +358,7 @@ impl SampleTimes {
         }
         Some(SampleTimes {
             nature: Nature::Computed,
-            computing: match self.cpu_costs {
-                Some(_) => Computing::TakesTime,
-                None => Computing::Free,
-            },
+            computing: self.computed(),
             times: vec![[Some(connect), Some(handshake), ttfb, Some(ttlb)]],
             validity: Validity::Valid,
             ..self.clone()

@@ -46,6 +46,7 @@ fn sample(cell: Cell, handshakes: impl IntoIterator<Item = f64>) -> SampleTimes 
         times: times.collect(),
         validity: Validity::Valid,
         wire: None,
+        drawn: None,
         record_size: RecordSize::default(),
         chain_digest: "ab".to_owned(),
     }

@@ -35,6 +35,7 @@ fn sample(arm: &str, loss: &str, data: &str, slower: f64, failed: usize) -> Samp
         times: (0..100).map(one).collect(),
         validity: Validity::Valid,
         wire: None,
+        drawn: None,
         record_size: RecordSize::default(),
         chain_digest: String::new(),
     }

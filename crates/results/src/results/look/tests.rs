@@ -268,7 +268,8 @@ fn intervals_hold_the_truth_wherever_a_cell_ends() {
         let end = end.unwrap();
         ends.push(end);
 
-        let all = [&baseline[..end], &arm[..end]].map(|rows| series(Metric::Handshake, &Cell::default(), rows));
+        let all = [&baseline[..end], &arm[..end]]
+            .map(|rows| series(Metric::Handshake, &Cell::default(), rows));
         let known = stats::percentiles(&all, &Percentile::USUAL, experiment.seed);
         let level = Level::of(&experiment.connections);
         for (at, percentile) in Percentile::USUAL.into_iter().enumerate() {

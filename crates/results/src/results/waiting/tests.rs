@@ -24,7 +24,8 @@ fn cell(connections_per_user: u32) -> Cell {
 
 /// Rows with these times to the first byte.
 fn rows(times: &[Option<Duration>]) -> Vec<Row> {
-    let experiment = fixtures::experiment(&[CLASSICAL, HYBRID], vec![fixtures::cell("0%", "1B")], 1);
+    let experiment =
+        fixtures::experiment(&[CLASSICAL, HYBRID], vec![fixtures::cell("0%", "1B")], 1);
     let row = fixtures::samples(&experiment).remove(0).rows.remove(0);
     let numbered = (0_u32..).zip(times);
     numbered
@@ -41,13 +42,23 @@ fn told(cell: &Cell, before: &[Option<Duration>], after: &[Option<Duration>]) ->
     let percentiles = [Percentile::MEDIAN];
     let (before, after) = (rows(before), rows(after));
     let side = |rows| Side { cell, rows };
-    let mut told = waiting(Metric::Ttfb, side(&before), side(&after), &percentiles, Seed(1));
+    let mut told = waiting(
+        Metric::Ttfb,
+        side(&before),
+        side(&after),
+        &percentiles,
+        Seed(1),
+    );
     assert_eq!(told.len(), 1);
     told.remove(0)
 }
 
 fn shares(waiting: &Waiting) -> Vec<f64> {
-    waiting.slower.iter().map(|slower| slower.connections.value).collect()
+    waiting
+        .slower
+        .iter()
+        .map(|slower| slower.connections.value)
+        .collect()
 }
 
 #[test]
@@ -57,9 +68,18 @@ fn a_connection_is_compared_with_itself() {
     let waiting = told(&cell(1), &before, &after);
     // Longer by 5, 21, 35 and 101 ms, of an RTT of 35 ms: more than a step, but at least round trips.
     assert_eq!(shares(&waiting), [0.75, 0.75, 0.25, 0.25, 0.75, 0.25]);
-    assert_eq!(waiting.mean.unwrap().value, (5.0 + 21.0 + 35.0 + 101.0) / 4.0);
-    assert_eq!(waiting.percentiles[&Percentile::MEDIAN].unwrap().value, 28.0);
-    assert_eq!((waiting.connections, waiting.users, waiting.failed), (4, 4, 0));
+    assert_eq!(
+        waiting.mean.unwrap().value,
+        (5.0 + 21.0 + 35.0 + 101.0) / 4.0
+    );
+    assert_eq!(
+        waiting.percentiles[&Percentile::MEDIAN].unwrap().value,
+        28.0
+    );
+    assert_eq!(
+        (waiting.connections, waiting.users, waiting.failed),
+        (4, 4, 0)
+    );
     assert_eq!(waiting.total().unwrap().value, 162.0);
 }
 
@@ -94,7 +114,10 @@ fn a_connection_that_one_side_lacks_is_left_out() {
     let population = cell(1);
     let (before, mut after) = (rows(&[Some(MS); 5]), rows(&[Some(11 * MS); 5]));
     after.remove(2);
-    let side = |rows| Side { cell: &population, rows };
+    let side = |rows| Side {
+        cell: &population,
+        rows,
+    };
     let told = waiting(Metric::Ttfb, side(&before), side(&after), &[], Seed(1));
     assert_eq!(told[0].connections, 4);
     assert_eq!(told[0].mean.unwrap().value, 10.0);
@@ -118,13 +141,22 @@ fn connections_of_one_user_are_resampled_together() {
     // 40 users of 25 connections, all of which fare alike: there are 40 numbers, and not 1000.
     let before = vec![Some(100 * MS); 1000];
     let after: Vec<_> = (0..1000_u32)
-        .map(|index| Some(if (index / 25) % 2 == 0 { 100 * MS } else { 130 * MS }))
+        .map(|index| {
+            Some(if (index / 25) % 2 == 0 {
+                100 * MS
+            } else {
+                130 * MS
+            })
+        })
         .collect();
     let width = |waiting: &Waiting| {
         let interval = waiting.mean.unwrap().interval;
         interval.high.unwrap() - interval.low.unwrap()
     };
-    let (alone, together) = (told(&cell(1), &before, &after), told(&cell(25), &before, &after));
+    let (alone, together) = (
+        told(&cell(1), &before, &after),
+        told(&cell(25), &before, &after),
+    );
     // By the square root of 25.
     let ratio = width(&together) / width(&alone);
     assert!((4.0..6.0).contains(&ratio), "{ratio}");
@@ -134,8 +166,14 @@ fn connections_of_one_user_are_resampled_together() {
 fn shares_hold_the_truth_as_often_as_they_say() {
     // Wilson's intervals for 10 of 100, and for none of 100 (Newcombe 1998, table I, method 3, has these).
     let ten = stats::share(10, 100).interval;
-    assert_eq!(format!("{:.4} {:.4}", ten.low.unwrap(), ten.high.unwrap()), "0.0552 0.1744");
+    assert_eq!(
+        format!("{:.4} {:.4}", ten.low.unwrap(), ten.high.unwrap()),
+        "0.0552 0.1744"
+    );
     let none = stats::share(0, 100).interval;
-    assert_eq!(format!("{:.4} {:.4}", none.low.unwrap(), none.high.unwrap()), "0.0000 0.0370");
+    assert_eq!(
+        format!("{:.4} {:.4}", none.low.unwrap(), none.high.unwrap()),
+        "0.0000 0.0370"
+    );
     assert_eq!(stats::share(0, 0).interval.low, None);
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::num::NonZero;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lastbyte_link::{Probability, Seed};
@@ -13,8 +13,8 @@ use super::table::{Field, Source, Table};
 use super::{StudyError, StudyProblem};
 use crate::study::population::number;
 use crate::study::{
-    ByClass, Draw, Joint, Listed, Parameter, Population, PopulationDistribution as Distribution,
-    Shape, Shares, Weighted,
+    ByClass, Draw, Joint, KeptFile, Listed, Parameter, Population,
+    PopulationDistribution as Distribution, Shape, Shares, Weighted,
 };
 
 /// The header of what connections draw.
@@ -28,6 +28,7 @@ const KEYS: &[&str] = &[
     "resumes",
     "early_data",
     "joint",
+    "rtt_share",
     "drawn",
     "digest",
 ];
@@ -44,40 +45,95 @@ const DISTRIBUTION: &[&str] = &[
 ];
 const DRAWN: &[&str] = &["first", "user", "class", "session"];
 
-/// What a file that is read besides the study adds to its identity.
-#[derive(Default)]
-struct Files(Option<Sha256>);
+/// The files that are read besides the study.
+struct Files<'a> {
+    /// Where relative paths of the study begin.
+    folder: &'a Path,
+    /// Where the study itself is.
+    beside: &'a Path,
+    /// How a file is named that names others, and its folder.
+    within: Option<(String, PathBuf)>,
+    kept: Vec<KeptFile>,
+}
 
-impl Files {
-    fn read(
-        &mut self,
-        field: &Field,
-        folder: &Path,
-    ) -> Result<(std::path::PathBuf, Vec<u8>), StudyError> {
-        let path = folder.join(field.text()?);
-        let content = fs::read(&path).map_err(|error| {
-            field.error(StudyProblem::Value(format!("can't read {path:?}: {error}")))
-        })?;
-        self.0.get_or_insert_default().update(&content);
+impl Files<'_> {
+    /// A file that is named so. What results have kept of it goes before.
+    fn read(&mut self, field: &Field) -> Result<(PathBuf, Arc<[u8]>), StudyError> {
+        let named = field.text()?;
+        let (prefix, folder) = match &self.within {
+            Some((name, folder)) => (format!("{name}\n"), folder.as_path()),
+            None => (String::new(), self.folder),
+        };
+        let name = hex::encode(Sha256::digest(format!("{prefix}{named}")));
+        let kept = self.beside.join(KeptFile::FOLDER).join(&name);
+        let path = folder.join(named);
+        let read = fs::read(&kept).or_else(|_| fs::read(&path));
+        let content: Arc<[u8]> = read
+            .map_err(|error| {
+                field.error(StudyProblem::Value(format!("can't read {path:?}: {error}")))
+            })?
+            .into();
+        self.kept.push(KeptFile {
+            name,
+            content: content.clone(),
+        });
         Ok((path, content))
     }
 
-    fn digest(self) -> Option<String> {
-        self.0.map(|digest| hex::encode(digest.finalize()))
+    /// SHA-256 of them all, in hex, if there are any.
+    fn digest(&self) -> Option<String> {
+        let mut digest = Sha256::new();
+        for file in &self.kept {
+            digest.update(&file.content);
+        }
+        (!self.kept.is_empty()).then(|| hex::encode(digest.finalize()))
     }
 }
 
-/// Reads what connections draw; `None` if a study has no population.
-pub(super) fn population(top: &Table, folder: &Path) -> Result<Option<Population>, StudyError> {
+impl Population {
+    /// Reads what stands in `[population]`, without its header, from a file at `path`, or as if from there.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be drawn from: one line with the file, the line and the hint.
+    pub fn parse(text: &str, path: &Path) -> Result<Population, StudyError> {
+        let text = format!("{HEADER}\n{text}");
+        let source = Source { path, text: &text };
+        let document = source.parse()?;
+        let top = Table::new(
+            source,
+            String::new(),
+            0..0,
+            document.get_ref(),
+            &["population"],
+        )?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let read = population(&top, folder, folder)?;
+        read.ok_or_else(|| top.missing("population", HEADER))
+    }
+}
+
+/// Reads what connections draw; `None` if a study has no population. Relative paths begin at `folder`, and the study
+/// is in `beside`, with what is kept of files.
+pub(super) fn population(
+    top: &Table,
+    folder: &Path,
+    beside: &Path,
+) -> Result<Option<Population>, StudyError> {
     let Some(field) = top.get("population") else {
         return Ok(None);
     };
     let table = field.table(HEADER.to_owned(), &keys())?;
-    let mut files = Files::default();
+    let mut files = Files {
+        folder,
+        beside,
+        within: None,
+        kept: Vec::new(),
+    };
     let mut population = Population::empty(Seed(1));
     if let Some(profile) = table.get("profile") {
-        let (path, content) = files.read(&profile, folder)?;
-        let text = String::from_utf8(content).map_err(|_| {
+        let (path, content) = files.read(&profile)?;
+        let text = String::from_utf8(content.to_vec()).map_err(|_| {
             profile.error(StudyProblem::Value(format!(
                 "{path:?} is no UTF-8: it is no profile"
             )))
@@ -98,9 +154,11 @@ pub(super) fn population(top: &Table, folder: &Path) -> Result<Option<Population
             )));
         }
         let beside = path.parent().unwrap_or(Path::new("")).to_owned();
-        set(&mut population, &within, &beside, &mut files)?;
+        files.within = Some((profile.text()?.to_owned(), beside));
+        set(&mut population, &within, &mut files)?;
+        files.within = None;
     }
-    set(&mut population, &table, folder, &mut files)?;
+    set(&mut population, &table, &mut files)?;
     check(&population, &field)?;
     let digest = files.digest();
     let told = table.read("digest", Field::text)?;
@@ -113,6 +171,7 @@ pub(super) fn population(top: &Table, folder: &Path) -> Result<Option<Population
         )));
     }
     population.digest = digest.or(told.map(str::to_owned));
+    population.files = files.kept;
     Ok(Some(population))
 }
 
@@ -122,12 +181,7 @@ fn keys() -> Vec<&'static str> {
 }
 
 /// Has a population draw what a table says; what the table is silent about stays.
-fn set(
-    population: &mut Population,
-    table: &Table,
-    folder: &Path,
-    files: &mut Files,
-) -> Result<(), StudyError> {
+fn set(population: &mut Population, table: &Table, files: &mut Files) -> Result<(), StudyError> {
     if let Some(drawn) = table.get("drawn") {
         population.listed = Some(listed(&drawn)?);
     }
@@ -136,15 +190,24 @@ fn set(
         population.connections_per_user = per_user;
     }
     if let Some(field) = table.get("joint") {
-        let joint = match field.is_text() {
-            true => {
-                let (path, content) = files.read(&field, folder)?;
-                Joint::load(&path, &content).map_err(|problem| format!("{path:?}: {problem}"))
-            }
-            false => Joint::new(columns(&field)?, None).map_err(|problem| problem.to_string()),
+        let tables = match field.is_list() {
+            true => field.elements()?,
+            false => vec![field],
         };
-        population.joint =
-            Some(joint.map_err(|problem| field.error(StudyProblem::Value(problem)))?);
+        for field in tables {
+            let joint = match field.is_text() {
+                true => {
+                    let (path, content) = files.read(&field)?;
+                    Joint::load(&path, &content).map_err(|problem| format!("{path:?}: {problem}"))
+                }
+                false => Joint::new(columns(&field)?, None).map_err(|problem| problem.to_string()),
+            };
+            let joint = joint.map_err(|problem| field.error(StudyProblem::Value(problem)))?;
+            population.joint.push(joint);
+        }
+    }
+    if let Some(share) = table.read("rtt_share", share)? {
+        population.rtt_share = Some(share);
     }
     if let Some(field) = table.get("class") {
         population.class = Some(match field.is_text() {
@@ -185,19 +248,16 @@ fn check(population: &Population, field: &Field) -> Result<(), StudyError> {
     if population.listed.is_some() {
         return Ok(());
     }
-    if let Some(joint) = &population.joint {
-        let twice = joint.parameters().find(|parameter| {
-            population
-                .parameters
-                .iter()
-                .any(|(alone, _)| alone == parameter)
-        });
-        if let Some(parameter) = twice {
-            return problem(format!(
-                "{:?} is drawn alone and from a column of the joint table: leave one out",
-                parameter.name()
-            ));
-        }
+    let drawn: Vec<Parameter> = population.drawn().collect();
+    let mut numbered = drawn.iter().enumerate();
+    let twice = numbered.find(|(place, parameter)| drawn[..*place].contains(parameter));
+    if let Some((_, parameter)) = twice {
+        return problem(format!(
+            "{:?} is drawn alone and from a column of the joint table, or from two tables: leave one out",
+            parameter.name()
+        ));
+    }
+    for joint in &population.joint {
         if !joint.classes().is_empty() && population.class.is_some() {
             return problem(
                 "\"class\" is drawn alone and from a column of the joint table: leave one out"
@@ -213,10 +273,14 @@ fn check(population: &Population, field: &Field) -> Result<(), StudyError> {
             );
         }
     }
-    let classes: Vec<&str> = match (&population.joint, &population.class) {
-        (_, Some(class)) => class.values().iter().map(|class| &**class).collect(),
-        (Some(joint), None) => joint.classes(),
-        (None, None) => Vec::new(),
+    let classes: Vec<&str> = match &population.class {
+        Some(class) => class.values().iter().map(|class| &**class).collect(),
+        // Those of the last table that has some.
+        None => {
+            let tables = population.joint.iter().map(Joint::classes);
+            let some = tables.filter(|classes| !classes.is_empty());
+            some.last().unwrap_or_default()
+        }
     };
     for share in population
         .shares

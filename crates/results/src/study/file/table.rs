@@ -170,6 +170,10 @@ impl<'a> Field<'a> {
         self.value.is_table()
     }
 
+    pub(super) fn is_list(&self) -> bool {
+        self.value.is_array()
+    }
+
     pub(super) fn is_text(&self) -> bool {
         self.value.is_str()
     }

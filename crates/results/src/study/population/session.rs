@@ -123,8 +123,8 @@ impl Sessions {
         let (resumes, early_data) = match self {
             Sessions::Population if population.draws_sessions() => {
                 let shares = population.shares.clone().unwrap_or_default();
-                let joint = population.joint.as_ref();
-                let resumes = match joint.is_some_and(|joint| joint.draws_sessions()) {
+                let mut joint = population.joint.iter();
+                let resumes = match joint.any(|joint| joint.draws_sessions()) {
                     true => 1.0,
                     false => shares.resumes.most(),
                 };

@@ -28,7 +28,9 @@ fn error(population: &str) -> String {
 }
 
 fn rtts(cell: &Cell, count: u32) -> Vec<Duration> {
-    (0..count).map(|index| cell.of_connection(index).link.rtt()).collect()
+    (0..count)
+        .map(|index| cell.of_connection(index).link.rtt())
+        .collect()
 }
 
 #[test]
@@ -57,9 +59,18 @@ fn numbers_are_distributed_as_they_should() {
     };
     // Of 200000, these are off by some 1 %.
     for (text, expected) in [
-        ("{ median = \"30ms\", p95 = \"120ms\" }", [(0.5, 30.0), (0.95, 120.0), (0.05, 7.5)]),
-        ("{ uniform = [\"10ms\", \"50ms\"] }", [(0.5, 30.0), (0.95, 48.0), (0.05, 12.0)]),
-        ("{ mean = \"100ms\" }", [(0.5, 69.3), (0.95, 299.6), (0.05, 5.13)]),
+        (
+            "{ median = \"30ms\", p95 = \"120ms\" }",
+            [(0.5, 30.0), (0.95, 120.0), (0.05, 7.5)],
+        ),
+        (
+            "{ uniform = [\"10ms\", \"50ms\"] }",
+            [(0.5, 30.0), (0.95, 48.0), (0.05, 12.0)],
+        ),
+        (
+            "{ mean = \"100ms\" }",
+            [(0.5, 69.3), (0.95, 299.6), (0.05, 5.13)],
+        ),
         (
             "{ percentiles = { p0 = \"0ms\", p50 = \"20ms\", p100 = \"100ms\" } }",
             [(0.5, 20.0), (0.95, 92.0), (0.05, 2.0)],
@@ -72,7 +83,10 @@ fn numbers_are_distributed_as_they_should() {
         let mut times = rtts(&cell(&format!("rtt = {text}\n")), 200_000);
         for (share, ms) in expected {
             let found = quantile(&mut times, share);
-            assert!((found / ms - 1.0).abs() < 0.03, "{text}: {share} is {found}, not {ms}");
+            assert!(
+                (found / ms - 1.0).abs() < 0.03,
+                "{text}: {share} is {found}, not {ms}"
+            );
         }
     }
 }
@@ -116,7 +130,9 @@ fn users_keep_their_link_and_draw_what_they_ask() {
         "connections_per_user = 10\nrtt = { mean = \"100ms\" }\ndata = { mean = \"100KiB\" }\n",
     );
     for user in 0..20 {
-        let own: Vec<_> = (10 * user..10 * user + 10).map(|index| cell.of_connection(index)).collect();
+        let own: Vec<_> = (10 * user..10 * user + 10)
+            .map(|index| cell.of_connection(index))
+            .collect();
         assert!(own.windows(2).all(|pair| pair[0].link == pair[1].link));
         assert!(own.windows(2).any(|pair| pair[0].data != pair[1].data));
         assert_eq!(cell.user(10 * user + 9), user);
@@ -148,7 +164,11 @@ fn arms_resume_in_the_order_of_their_shares() {
         assert!(sessions.iter().all(|session| *session == all), "{word}");
     }
     let early = sessions("x25519/rsa-2048/resume=100%/early_data=100%");
-    assert!(early.iter().all(|session| *session == Resumption::EarlyData));
+    assert!(
+        early
+            .iter()
+            .all(|session| *session == Resumption::EarlyData)
+    );
 }
 
 #[test]
@@ -175,8 +195,14 @@ fn what_is_listed_is_what_would_be_drawn() {
     let read = Study::parse(&other.to_toml(), Path::new("job.toml")).unwrap();
     let known = &read.measures[0].experiment.cells[0];
     for index in 250..500 {
-        assert_eq!(known.draw(index).unwrap().class, cell.draw(index).unwrap().class);
-        assert_eq!(known.of_connection(index).link, cell.of_connection(index).link);
+        assert_eq!(
+            known.draw(index).unwrap().class,
+            cell.draw(index).unwrap().class
+        );
+        assert_eq!(
+            known.of_connection(index).link,
+            cell.of_connection(index).link
+        );
         assert_eq!(arm.session(known, index), arm.session(cell, index));
         assert_eq!(known.user(index), cell.user(index));
     }
@@ -197,7 +223,11 @@ fn what_is_written_is_read_as_the_same() {
         let (one, other) = (&study.measures[0].experiment, &read.measures[0].experiment);
         assert_eq!(one.cells, other.cells);
         for index in 0..100 {
-            assert_eq!(one.cells[0].draw(index), other.cells[0].draw(index), "{text}");
+            assert_eq!(
+                one.cells[0].draw(index),
+                other.cells[0].draw(index),
+                "{text}"
+            );
         }
         assert_eq!(written, read.to_toml());
     }
@@ -249,7 +279,11 @@ fn what_no_population_can_be() {
             "rtt = \"1ms\"\n[population.joint]\nrtt = [\"1ms\"]\n",
             "resumes = \"1%\"\n[population.joint]\nrtt = [\"1ms\"]\nresumes = [true]\n",
         ]
-        .map(|text| format!("{}\n    {}", text.trim_end().replace('\n', "; "), error(text)))
+        .map(|text| format!(
+            "{}\n    {}",
+            text.trim_end().replace('\n', "; "),
+            error(text)
+        ))
         .join("\n")
     );
 }
@@ -263,13 +297,15 @@ fn what_is_drawn_stands_nowhere_else() {
         let error = Study::parse(&text, Path::new("study.toml")).unwrap_err();
         error.to_string()
     };
-    insta::assert_snapshot!([
-        with("[link.a]\nrtt = \"10ms\"\n[[measure]]\nid = \"m\"\n"),
-        with("[link.a]\ndelay = \"10ms\"\n[[measure]]\nid = \"m\"\n"),
-        with("[link.a]\nforward = { delay = \"10ms\" }\n[[measure]]\nid = \"m\"\n"),
-        with("[[measure]]\nid = \"m\"\ndata = \"1KiB\"\n"),
-    ]
-    .join("\n"));
+    insta::assert_snapshot!(
+        [
+            with("[link.a]\nrtt = \"10ms\"\n[[measure]]\nid = \"m\"\n"),
+            with("[link.a]\ndelay = \"10ms\"\n[[measure]]\nid = \"m\"\n"),
+            with("[link.a]\nforward = { delay = \"10ms\" }\n[[measure]]\nid = \"m\"\n"),
+            with("[[measure]]\nid = \"m\"\ndata = \"1KiB\"\n"),
+        ]
+        .join("\n")
+    );
     // What isn't drawn makes a grid.
     let study = Study::parse(
         "[population]\nrtt = \"10ms\"\n[arm.one]\ntls = \"x25519/rsa-2048\"\n[link.a]\nloss = [\"0%\", \"1%\"]\n\
@@ -286,16 +322,27 @@ fn a_share_needs_a_population() {
     let error = Study::parse(text, Path::new("study.toml")).unwrap_err();
     insta::assert_snapshot!(error.to_string());
     insta::assert_snapshot!(
-        ["early_data=5%", "resume=0%/early_data=5%", "resume=101%", "resume=some"]
-            .map(|keys| format!("x25519/rsa-2048/{keys}").parse::<Arm>().unwrap_err().to_string())
-            .join("\n")
+        [
+            "early_data=5%",
+            "resume=0%/early_data=5%",
+            "resume=101%",
+            "resume=some"
+        ]
+        .map(|keys| format!("x25519/rsa-2048/{keys}")
+            .parse::<Arm>()
+            .unwrap_err()
+            .to_string())
+        .join("\n")
     );
 }
 
 #[test]
 fn a_file_that_has_changed_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
-    let (table, path) = (folder.path().join("users.csv"), folder.path().join("study.toml"));
+    let (table, path) = (
+        folder.path().join("users.csv"),
+        folder.path().join("study.toml"),
+    );
     std::fs::write(&table, "rtt_ms,class,weight\n10,near,1\n20,far,2\n").unwrap();
     let text = format!("[population]\njoint = \"users.csv\"\n{REST}");
     let study = Study::parse(&text, &path).unwrap();
@@ -313,14 +360,18 @@ fn a_file_that_has_changed_is_noticed() {
 #[test]
 fn a_profile_is_what_a_population_begins_with() {
     let folder = tempfile::tempdir().unwrap();
-    let profile = "[profile]\nconnections = 100\n[population.joint]\ndata_bytes = [1000]\nresumes = [true]\n";
+    let profile =
+        "[profile]\nconnections = 100\n[population.joint]\ndata_bytes = [1000]\nresumes = [true]\n";
     std::fs::write(folder.path().join("profile.toml"), profile).unwrap();
     let text = format!("[population]\nprofile = \"profile.toml\"\nrtt = \"40ms\"\n{REST}");
     let study = Study::parse(&text, &folder.path().join("study.toml")).unwrap();
     let experiment = &study.measures[0].experiment;
     let of = experiment.cells[0].of_connection(3);
     assert_eq!((of.data, of.link.rtt().as_millis()), (Bytes(1000), 40));
-    assert_eq!(experiment.arms[0].session(&experiment.cells[0], 3), Resumption::Ticket);
+    assert_eq!(
+        experiment.arms[0].session(&experiment.cells[0], 3),
+        Resumption::Ticket
+    );
 }
 
 proptest! {

@@ -2,7 +2,7 @@
 
 use lastbyte_link::Probability;
 
-use super::{ByClass, Draw, Listed, Population};
+use super::{ByClass, Draw, Joint, Listed, Population};
 use crate::study::Parameter;
 
 impl Population {
@@ -32,23 +32,29 @@ impl Population {
             }
             set("early_data", by_class(&shares.early_data));
         }
-        match &self.joint {
-            Some(joint) => match joint.path() {
-                Some(path) => {
-                    set("joint", format!("{:?}", path.display().to_string()));
-                    text
-                }
-                None => {
-                    text += "[population.joint]\n";
-                    for (name, cells) in joint.to_toml() {
-                        text += &format!("{name} = {cells}\n");
-                    }
-                    text
-                }
-            },
-            None => text,
+        if let Some(share) = self.rtt_share {
+            set("rtt_share", format!("\"{share}\""));
         }
+        let joint: Vec<_> = self.joint.iter().map(joint).collect();
+        match &joint[..] {
+            [] => {}
+            [alone] => set("joint", alone.clone()),
+            all => set("joint", format!("[{}]", all.join(", "))),
+        }
+        text
     }
+}
+
+/// A table, or the file that has it.
+fn joint(joint: &Joint) -> String {
+    if let Some(path) = joint.path() {
+        return format!("{:?}", path.display().to_string());
+    }
+    let columns = joint.to_toml().into_iter();
+    let columns: Vec<_> = columns
+        .map(|(name, cells)| format!("{name} = {cells}"))
+        .collect();
+    format!("{{ {} }}", columns.join(", "))
 }
 
 impl Listed {

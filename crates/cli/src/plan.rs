@@ -1,0 +1,344 @@
+//! `lastbyte plan`.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use clap::{Args, ValueEnum};
+use lastbyte_link::{Probability, Seed};
+use lastbyte_pki::stand_in;
+
+use super::compare::{interrupt, prepare, try_sessions};
+use super::draft::Draft;
+use super::engine;
+use super::progress::Bar;
+use super::{Failure, print, style};
+use lastbyte::lab::{Ending, Engine, Shortcuts};
+use lastbyte::plan::{self, Amounts, Measured, Plan, Setting, Tale, usual_population};
+use lastbyte::report::planned::{self, Planned};
+use lastbyte::results::{Environment, Metric, Percentile};
+use lastbyte::study::{Arm, ArmChain, Cell, EngineChoice, Experiment, Population, Preset};
+
+/// What the web has in 2026: hybrid key exchange with a classical chain.
+const TODAY: &str = "X25519MLKEM768/ecdsa-p256";
+/// The group that a chain is planned with, where the user names none.
+const GROUP: &str = "X25519MLKEM768";
+/// The key that a chain is signed with of which only the size is known.
+const KEY: &str = "ml-dsa-44";
+const RESULTS: &str = "Results";
+const USERS: &str = "Users";
+const LEVERS: &str = "Levers";
+
+#[derive(Debug, Args)]
+pub(super) struct Command {
+    /// What is planned: an arm (GROUP/CHAIN[:BYTESB][/KEY=VALUE...]), a chain (ml-dsa-44), a PEM file, or the size
+    /// of a Certificate message (16KB)
+    #[arg(value_name = "CHAIN")]
+    planned: String,
+    /// What there is today: the same
+    #[arg(long, value_name = "CHAIN", default_value = TODAY)]
+    today: String,
+    /// Users as `lastbyte zeek -o` has them, or any file with [population]
+    #[arg(long, value_name = "FILE.toml", help_heading = USERS)]
+    profile: Option<PathBuf>,
+    /// RTTs of users: CSV or Parquet with rtt_ms, and with class, weight and others if they are known, as
+    /// `lastbyte rtt --population` writes it
+    #[arg(long, value_name = "FILE", help_heading = USERS)]
+    rtt: Option<PathBuf>,
+    /// Connections of one user
+    #[arg(long, value_name = "N", help_heading = USERS)]
+    connections_per_user: Option<NonZero<u32>>,
+    /// The server's initial window today, in segments: Linux's own
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = USERS)]
+    initcwnd: u32,
+    /// Connections that are drawn
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    connections: u32,
+    /// Where all randomness comes from
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// How long users wait for what: handshake, ttfb or ttlb
+    #[arg(long, value_name = "NAME", default_value = "ttfb")]
+    metric: Felt,
+    /// The initial window of the lever "window"
+    #[arg(long, value_name = "N", default_value_t = Amounts::default().initcwnd, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = LEVERS)]
+    try_initcwnd: u32,
+    /// The share that resumes of the lever "resumption"
+    #[arg(long, value_name = "SHARE", default_value_t = Amounts::default().resumes, help_heading = LEVERS)]
+    try_resumes: Probability,
+    /// What is left of each RTT with the lever "edge"
+    #[arg(long, value_name = "SHARE", default_value_t = Amounts::default().rtt_share, help_heading = LEVERS)]
+    try_rtt: Probability,
+    /// How it is told
+    #[arg(long, default_value = "text", help_heading = RESULTS)]
+    format: Format,
+    /// Write the page (FILE.html) or the JSON document (FILE.json)
+    #[arg(short, long, value_name = "FILE", help_heading = RESULTS)]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Felt {
+    Handshake,
+    Ttfb,
+    Ttlb,
+}
+
+impl From<Felt> for Metric {
+    fn from(felt: Felt) -> Metric {
+        match felt {
+            Felt::Handshake => Metric::Handshake,
+            Felt::Ttfb => Metric::Ttfb,
+            Felt::Ttlb => Metric::Ttlb,
+        }
+    }
+}
+
+/// The percentiles of differences that are told.
+fn percentiles() -> Vec<Percentile> {
+    let texts = ["p50", "p75", "p90", "p99"];
+    texts.iter().filter_map(|text| text.parse().ok()).collect()
+}
+
+impl Command {
+    pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
+        let (today, planned) = (arm(&self.today)?, arm(&self.planned)?);
+        if today.label == planned.label {
+            return Err(Failure::Usage(format!(
+                "what is planned is what there is today, {}: name another with --today",
+                today.label
+            )));
+        }
+        let page = self.output.as_deref().map(content).transpose()?;
+        let own = self.population_text();
+        let here = std::env::current_dir().map_err(Failure::run)?;
+        let (population, usual) = usual_population(&own, &here).map_err(Failure::usage)?;
+        let population = Population {
+            seed: Seed(self.seed),
+            ..population
+        };
+        let cell = Cell {
+            initcwnd: self.initcwnd,
+            population: Some(population.into()),
+            ..Cell::of(Preset::default())
+        };
+        let amounts = Amounts {
+            initcwnd: self.try_initcwnd,
+            resumes: self.try_resumes,
+            rtt_share: self.try_rtt,
+        };
+        let plan = Plan::new(today, planned, cell, amounts);
+
+        let draft = self.output.as_deref().map(Draft::new).transpose()?;
+        let interrupt = interrupt().map_err(Failure::run)?;
+        let engine = engine::choose(EngineChoice::Virtual)?
+            .engine
+            .set_up(arguments, Shortcuts::default())?;
+        let lab = Lab {
+            engine: engine.as_ref(),
+            interrupt: &interrupt,
+            connections: self.connections,
+            seed: Seed(self.seed),
+        };
+        let (metric, percentiles) = (self.metric.into(), percentiles());
+        let alone = lab.measure(&plan.alone())?;
+        let mut tale = Tale::new(&plan, metric, &percentiles, lab.seed, &alone)
+            .ok_or_else(|| Failure::Run("no connection completed".to_owned()))?;
+        let together = lab.measure(&plan.together(&tale.order()))?;
+        tale.add_together(&percentiles, lab.seed, &alone, &together);
+
+        let environment: &Environment = engine.environment();
+        let planned = Planned {
+            plan: &plan,
+            amounts,
+            tale: &tale,
+            percentiles: &percentiles,
+            usual: &usual,
+            sources: &self.sources(),
+            warnings: &self.warnings(),
+            environment,
+            command: &command(arguments),
+        };
+        if let (Some(draft), Some(content)) = (draft, page) {
+            let text = match content {
+                Content::Page => planned::page(&planned),
+                Content::Document => planned::json(&planned),
+            };
+            draft.write(|out| out.write_all(text.as_bytes()))?;
+        }
+        print(&match self.format {
+            Format::Text => planned::text(&planned, style()),
+            Format::Json => planned::json(&planned),
+        })
+    }
+
+    /// What stands in `[population]` of what the user gave.
+    fn population_text(&self) -> String {
+        let quoted = |path: &Path| format!("{:?}", path.display().to_string());
+        let mut text = String::new();
+        if let Some(profile) = &self.profile {
+            text += &format!("profile = {}\n", quoted(profile));
+        }
+        if let Some(rtt) = &self.rtt {
+            text += &format!("joint = {}\n", quoted(rtt));
+        }
+        if let Some(connections) = self.connections_per_user {
+            text += &format!("connections_per_user = {connections}\n");
+        }
+        text
+    }
+
+    fn sources(&self) -> Vec<String> {
+        let told = |what: &str, path: &Option<PathBuf>| {
+            let path = path.as_ref()?;
+            Some(format!("{what} {}", path.display()))
+        };
+        let all = [
+            told("the profile", &self.profile),
+            told("the RTTs in", &self.rtt),
+        ];
+        all.into_iter().flatten().collect()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        const FEW: u32 = 1000;
+        let few = (self.connections < FEW).then(|| {
+            format!(
+                "{} connections are few to tell of a population: give at least --connections {FEW}",
+                self.connections
+            )
+        });
+        few.into_iter().collect()
+    }
+}
+
+/// What is written into a file.
+#[derive(Clone, Copy)]
+enum Content {
+    Page,
+    Document,
+}
+
+fn content(path: &Path) -> Result<Content, Failure> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("html") => Ok(Content::Page),
+        Some("json") => Ok(Content::Document),
+        _ => Err(Failure::Usage(format!(
+            "can't write {path:?}: name it .html, for the page, or .json"
+        ))),
+    }
+}
+
+/// An arm, a chain, a PEM file or a size, as an arm.
+fn arm(text: &str) -> Result<Arm, Failure> {
+    let problem = match text.parse::<Arm>() {
+        Ok(arm) => return settled(arm),
+        Err(problem) => problem,
+    };
+    let tries = [format!("{GROUP}/{text}"), format!("{GROUP}/{KEY}:{text}")];
+    let arm = tries.iter().find_map(|text| text.parse::<Arm>().ok());
+    match arm {
+        Some(arm) => settled(arm),
+        // Of what begins with a group, that tells most.
+        None if text.contains('/') => Err(Failure::usage(problem)),
+        None => Err(Failure::Usage(format!(
+            "{text:?} is no arm, no chain, no PEM file and no size: write ml-dsa-44, chain.pem or 16KB, or an arm \
+             such as {GROUP}/{KEY}"
+        ))),
+    }
+}
+
+/// A chain of files without its key can't be shown by a server: one of the same size and kind stands in for it.
+fn settled(arm: Arm) -> Result<Arm, Failure> {
+    match &arm.chain {
+        ArmChain::Pem(files) => match stand_in(files).map_err(Failure::usage)? {
+            Some(spec) => {
+                let path = files.chain.display().to_string();
+                let label = arm.label.replace(&path, &spec.to_string());
+                label.parse().map_err(Failure::usage)
+            }
+            None => Ok(arm),
+        },
+        ArmChain::Made(_) => Ok(arm),
+    }
+}
+
+/// Measures settings.
+struct Lab<'a> {
+    engine: &'a dyn Engine,
+    interrupt: &'a AtomicBool,
+    connections: u32,
+    seed: Seed,
+}
+
+impl Lab<'_> {
+    /// The connections of each setting, in their order.
+    fn measure(&self, settings: &[Setting]) -> Result<Vec<Measured>, Failure> {
+        let mut measured = Vec::new();
+        for (cell, settings) in plan::by_cell(settings) {
+            measured.extend(self.measure_cell(cell, settings)?);
+        }
+        let place = |one: &Measured| settings.iter().position(|known| *known == one.setting);
+        measured.sort_by_key(place);
+        Ok(measured)
+    }
+
+    /// Those of one cell, each arm once.
+    fn measure_cell(&self, cell: Cell, settings: Vec<Setting>) -> Result<Vec<Measured>, Failure> {
+        let mut arms: Vec<Arm> = Vec::new();
+        for setting in &settings {
+            if !arms.iter().any(|arm| arm.label == setting.arm.label) {
+                arms.push(setting.arm.clone());
+            }
+        }
+        let experiment = Experiment {
+            seed: self.seed,
+            ..Experiment::new(arms, vec![cell], self.connections)
+        };
+        let bar = Bar::new();
+        let prepared = prepare(&experiment.arms, &bar)?;
+        try_sessions(&experiment)?;
+        let percentiles = percentiles();
+        let run = engine::measure(
+            self.engine,
+            &experiment,
+            &prepared,
+            &percentiles,
+            self.interrupt,
+            &bar,
+        )?;
+        if run.ending == Ending::Interrupted {
+            return Err(Failure::Interrupted);
+        }
+        let sample_of = |setting: &Setting| {
+            let mut arms = experiment.arms.iter();
+            let arm = arms.position(|arm| arm.label == setting.arm.label)?;
+            run.samples.iter().find(|sample| sample.arm == arm).cloned()
+        };
+        Ok(settings
+            .into_iter()
+            .filter_map(|setting| {
+                let sample = sample_of(&setting)?;
+                Some(Measured::new(setting, sample))
+            })
+            .collect())
+    }
+}
+
+/// The command as it was given.
+fn command(arguments: &[OsString]) -> String {
+    let words: Vec<_> = arguments
+        .iter()
+        .skip(1)
+        .map(|word| word.to_string_lossy())
+        .collect();
+    format!("lastbyte {}", words.join(" "))
+}

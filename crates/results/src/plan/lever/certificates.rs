@@ -1,0 +1,23 @@
+//! Fewer certificates on the wire.
+
+use super::{Lever, with_arm, with_key};
+use crate::study::ArmChain;
+
+pub(super) static LEVER: Lever = Lever {
+    name: "certificates",
+    doc: "no intermediate on the wire, for clients that have it: suppression of intermediates as \
+          draft-kampanakis-tls-scas-latest proposes, or a chain that ends in a root of the clients",
+    pull: |setting, _| match &setting.arm.chain {
+        ArmChain::Pem(_) => {
+            Err("the chain is the user's own: give one without intermediates".to_owned())
+        }
+        ArmChain::Made(spec) if spec.certificate_bytes.is_some() => {
+            Err("the chain has a size, and not certificates: name an algorithm alone".to_owned())
+        }
+        ArmChain::Made(spec) if spec.intermediates == 0 => {
+            Err("there is no intermediate".to_owned())
+        }
+        ArmChain::Made(_) => with_arm(setting, &with_key(&setting.arm.label, "intermediates", "0")),
+    },
+    words: |_| "no intermediate sent".to_owned(),
+};

@@ -1,0 +1,29 @@
+//! Compressed certificates.
+
+use lastbyte_sizes::StackName;
+
+use super::{Lever, with_arm, with_key};
+use crate::study::{ArmChain, Delivery};
+
+pub(super) static LEVER: Lever = Lever {
+    name: "compression",
+    doc: "certificates compressed with brotli (RFC 8879), by rustls on both sides; keys and signatures do not compress",
+    pull: |setting, _| match (&setting.arm.chain, &setting.arm.delivery) {
+        (ArmChain::Made(spec), _) if spec.certificate_bytes.is_some() => Err(
+            "the chain is padded, and padding says nothing of how real certificates compress"
+                .to_owned(),
+        ),
+        (_, Delivery::Full) => {
+            let text = with_key(&setting.arm.label, "delivery", "compressed");
+            match setting.arm.server_stack {
+                StackName::Rustls => with_arm(setting, &text),
+                _ => with_arm(setting, &with_key(&text, "stack", StackName::Rustls.name())),
+            }
+        }
+        _ => Err(format!(
+            "certificates come {} already",
+            setting.arm.delivery.name()
+        )),
+    },
+    words: |_| "brotli".to_owned(),
+};

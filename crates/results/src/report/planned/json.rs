@@ -1,0 +1,95 @@
+//! As JSON.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::super::waiting::{EstimateDocument, WaitingDocument, waiting_document};
+use super::Planned;
+use crate::results::Environment;
+
+/// The JSON Schema of the document.
+pub const SCHEMA: &str = include_str!("../../../schemas/plan-1.schema.json");
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    answer: Vec<String>,
+    today: &'a str,
+    planned: &'a str,
+    metric: &'static str,
+    connections: u32,
+    initcwnd: u32,
+    waiting: Vec<WaitingDocument<'a>>,
+    levers: Vec<GainDocument<'a>>,
+    together: Vec<GainDocument<'a>>,
+    unavailable: BTreeMap<&'static str, &'a str>,
+    sources: &'a [String],
+    taken_for_granted: Vec<UsualDocument>,
+    warnings: &'a [String],
+    command: &'a str,
+    environment: &'a Environment,
+}
+
+#[derive(Serialize)]
+struct GainDocument<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    amount: Option<String>,
+    gain_ms: Option<EstimateDocument>,
+    than_today: WaitingDocument<'a>,
+}
+
+#[derive(Serialize)]
+struct UsualDocument {
+    key: &'static str,
+    value: &'static str,
+    source: &'static str,
+}
+
+/// The whole plan as one JSON document, as [`SCHEMA`] has it. A number that can't be had is null.
+pub fn json(planned: &Planned<'_>) -> String {
+    let tale = planned.tale;
+    let document = Document {
+        schema: "lastbyte.plan/1",
+        answer: planned.answer(),
+        today: &planned.plan.today.arm.label,
+        planned: &planned.plan.planned.arm.label,
+        metric: tale.metric.name(),
+        connections: tale.connections,
+        initcwnd: planned.plan.today.cell.initcwnd,
+        waiting: tale.planned.iter().map(waiting_document).collect(),
+        levers: (tale.levers.iter())
+            .map(|(lever, gain)| GainDocument {
+                name: lever.name,
+                amount: Some(lever.words(&planned.amounts)),
+                gain_ms: gain.mean().map(EstimateDocument::from),
+                than_today: waiting_document(&gain.than_today),
+            })
+            .collect(),
+        together: (tale.together.iter())
+            .map(|gain| GainDocument {
+                name: &gain.name,
+                amount: None,
+                gain_ms: gain.mean().map(EstimateDocument::from),
+                than_today: waiting_document(&gain.than_today),
+            })
+            .collect(),
+        unavailable: (tale.unavailable.iter())
+            .map(|(lever, reason)| (lever.name, reason.as_str()))
+            .collect(),
+        sources: planned.sources,
+        taken_for_granted: (planned.usual.iter())
+            .map(|usual| UsualDocument {
+                key: usual.key,
+                value: usual.value,
+                source: usual.source,
+            })
+            .collect(),
+        warnings: planned.warnings,
+        command: planned.command,
+        environment: planned.environment,
+    };
+    // Serialising plain structures to memory cannot fail.
+    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+}

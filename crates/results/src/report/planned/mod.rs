@@ -1,0 +1,163 @@
+//! What a chain will cost the users of a site, told: in a terminal, as JSON, and as a page.
+
+mod json;
+mod page;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use self::json::{SCHEMA, json};
+pub use self::page::page;
+pub use self::text::text;
+
+use crate::plan::{Amounts, Gain, Plan, Tale, Usual};
+use crate::results::number::{interval, percent, without_negative_zero};
+use crate::results::{Environment, Estimate, Percent, Percentile, Slower, Step, Waiting};
+
+use super::text::metric;
+
+/// All that is told.
+#[derive(Clone, Debug)]
+pub struct Planned<'a> {
+    /// What was measured.
+    pub plan: &'a Plan,
+    /// How far levers were pulled.
+    pub amounts: Amounts,
+    /// What it tells.
+    pub tale: &'a Tale,
+    /// The percentiles of differences that are told.
+    pub percentiles: &'a [Percentile],
+    /// What was taken for granted.
+    pub usual: &'a [Usual],
+    /// Whose connections they are: the profile and tables that were given.
+    pub sources: &'a [String],
+    /// What to mind, in lines.
+    pub warnings: &'a [String],
+    /// Where it was measured.
+    pub environment: &'a Environment,
+    /// The command that gives the same.
+    pub command: &'a str,
+}
+
+/// The step that the answer is about: what people notice.
+const FELT: Step = Step::Milliseconds(20);
+
+impl Planned<'_> {
+    /// All connections, as planned.
+    fn all(&self) -> Option<&Waiting> {
+        self.tale.planned.first()
+    }
+
+    /// What it comes to, in sentences.
+    fn answer(&self) -> Vec<String> {
+        let Some(all) = self.all() else {
+            return vec!["No connection was measured.".to_owned()];
+        };
+        let what = metric(self.tale.metric);
+        let slower = slower(all, FELT);
+        let mut sentences = vec![format!(
+            "With {} in place of {}, {} of connections wait more than {FELT} longer for their {what}; {} \
+             wait at least a round trip longer.",
+            self.plan.planned.arm.label,
+            self.plan.today.arm.label,
+            share(slower.connections),
+            share(self::slower(all, Step::RoundTrips(1)).connections),
+        )];
+        sentences.push(match (all.mean, all.total()) {
+            (Some(mean), Some(total)) => format!(
+                "In the mean, each waits {} ms longer; a million connections together wait {} longer.",
+                estimate(mean),
+                hours(total.value / f64::from(all.connections.max(1)) * 1e6),
+            ),
+            _ => "How long they wait together is not known, since connections failed.".to_owned(),
+        });
+        let best = self.tale.levers.first();
+        let gain = best.and_then(|(lever, gain)| Some((lever, gain, gain.mean()?)));
+        sentences.push(match gain {
+            Some((lever, gain, mean)) if mean.interval.low.is_some_and(|low| low > 0.0) => format!(
+                "Of what could win it back, {} ({}) gains most: {} ms for each connection, which leaves {} \
+                 that wait more than {FELT} longer than today.",
+                lever.name,
+                lever.words(&self.amounts),
+                estimate(mean),
+                share(self::slower(&gain.than_today, FELT).connections),
+            ),
+            _ => "None of the levers gains anything that can be told from nothing.".to_owned(),
+        });
+        sentences
+    }
+
+    /// Levers alone, and then together.
+    fn gains(&self) -> impl Iterator<Item = (String, &Gain)> {
+        let alone = self.tale.levers.iter();
+        let alone = alone.map(|(lever, gain)| {
+            (
+                format!("{}: {}", lever.name, lever.words(&self.amounts)),
+                gain,
+            )
+        });
+        let together = self.tale.together.iter();
+        alone.chain(together.map(|gain| (gain.name.clone(), gain)))
+    }
+}
+
+fn slower(waiting: &Waiting, step: Step) -> Slower {
+    let mut all = waiting.slower.iter();
+    let nothing = Estimate {
+        value: 0.0,
+        interval: crate::results::Interval {
+            low: None,
+            high: None,
+        },
+    };
+    all.find(|slower| slower.step == step)
+        .copied()
+        .unwrap_or(Slower {
+            step,
+            connections: nothing,
+            users: nothing,
+        })
+}
+
+/// `12 % [11, 14]`.
+fn share(share: Estimate<f64>) -> String {
+    let share = share.map(|share| Percent(100.0 * share));
+    let digits = |share| percent(share).trim_end_matches(" %").to_owned();
+    format!(
+        "{} {}",
+        percent(share.value),
+        interval(&share.interval, digits)
+    )
+}
+
+/// `3.1 [2.9, 3.3]`, in milliseconds.
+fn estimate(time: Estimate<f64>) -> String {
+    format!(
+        "{} {}",
+        digits(time.value),
+        interval(&time.interval, digits)
+    )
+}
+
+fn known(time: Option<Estimate<f64>>) -> String {
+    time.map_or_else(|| "not known".to_owned(), estimate)
+}
+
+fn digits(ms: f64) -> String {
+    let decimals = match ms.abs() {
+        100.0.. => 0,
+        10.0.. => 1,
+        _ => 2,
+    };
+    without_negative_zero(format!("{ms:.decimals$}"))
+}
+
+/// Milliseconds as hours and minutes.
+fn hours(ms: f64) -> String {
+    let minutes = ms / 60_000.0;
+    match minutes.abs() {
+        120.0.. => format!("{:.1} hours", minutes / 60.0),
+        2.0.. => format!("{minutes:.1} minutes"),
+        _ => format!("{:.1} seconds", ms / 1e3),
+    }
+}

@@ -1,0 +1,191 @@
+//! As one page that needs nothing else.
+
+use maud::{Markup, PreEscaped, html};
+
+use super::super::chart::{Bar, Bars, Chart, Ink, Point, STYLE, Stroke};
+use super::super::waiting::{Waits, WaitsRow, both};
+use super::{FELT, Planned, known, share, slower};
+use crate::plan::Gain;
+use crate::results::{Estimate, Step, Waiting};
+
+const STYLE_OF_PAGE: &str = include_str!("../study/page.css");
+
+/// What stands beside the style of studies' pages.
+const OWN_STYLE: &str = "\
+td.bar { min-width: 12rem } td.bar div { height: .7rem; background: var(--agrees); border-radius: 2px }
+td.bar div.loss { background: var(--differs) }
+ul.granted { padding-left: 1.1rem; max-width: 60rem } ul.granted code { font-size: 12.5px }
+";
+
+/// The answer, the shares that wait, what would win it back, what was taken for granted and the command, as HTML
+/// in light and dark.
+pub fn page(planned: &Planned<'_>) -> String {
+    let page = html! {
+        (PreEscaped("<!doctype html>\n"))
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width";
+                meta name="color-scheme" content="light dark";
+                title { "How many of my users wait longer?" }
+                style { (PreEscaped(STYLE_OF_PAGE)) (PreEscaped(STYLE)) (PreEscaped(OWN_STYLE)) }
+            }
+            body {
+                h1 { "How many of my users wait longer?" }
+                @for sentence in planned.answer() { p.answer { (sentence) } }
+                @for warning in planned.warnings { p.warning { "warning: " (warning) } }
+                section {
+                    h2 { "Who waits, and how long" }
+                    p.caption {
+                        "Each connection is compared with itself: one link, one response and one luck, with "
+                        code { (planned.plan.planned.arm.label) } " and with "
+                        code { (planned.plan.today.arm.label) } ". Brackets are intervals of 95 %."
+                    }
+                    (shares(planned).html())
+                    @for waiting in &planned.tale.planned { (tables(planned, waiting)) }
+                }
+                section {
+                    h2 { "What would win it back" }
+                    p.caption {
+                        "Each lever alone, and then together, what gains most first. Measured, not added up."
+                    }
+                    (levers(planned))
+                    @for (lever, reason) in &planned.tale.unavailable {
+                        p.caption { (lever.name) " can't be pulled: " (reason) "." }
+                    }
+                }
+                section {
+                    h2 { "What this rests on" }
+                    ul.granted {
+                        @for source in planned.sources { li { (source) } }
+                        @for usual in planned.usual {
+                            li { "taken for granted: " code { (usual.key) " = " (usual.value) } ": " (usual.source) }
+                        }
+                        @for (lever, _) in &planned.plan.levers { li { (lever.name) ": " (lever.doc) } }
+                        li {
+                            (planned.tale.connections) " connections each; " (planned.plan.today.cell) "; engine "
+                            (planned.environment.engine) ", " (planned.environment.kernel)
+                        }
+                    }
+                    pre { (planned.command) }
+                }
+            }
+        }
+    };
+    page.into_string() + "\n"
+}
+
+/// The shares that wait longer by each step, of all and of each class.
+fn shares(planned: &Planned<'_>) -> Chart {
+    let of = |waiting: &Waiting| {
+        let bar = |step: &Step| {
+            let slower = slower(waiting, *step)
+                .connections
+                .map(|share| 100.0 * share);
+            (
+                step.to_string(),
+                vec![Bar {
+                    ink: Ink::new(0, Stroke::Solid),
+                    parts: vec![Some(point(slower))],
+                }],
+            )
+        };
+        let title = waiting
+            .class
+            .clone()
+            .unwrap_or_else(|| "all connections".to_owned());
+        Bars {
+            title,
+            x_title: "longer by more than",
+            y_title: "% of connections",
+            groups: Step::ALL.iter().map(bar).collect(),
+            marks: Vec::new(),
+            reach: vec![1.0],
+        }
+        .panel()
+    };
+    Chart {
+        title: "Who waits longer".to_owned(),
+        panels: planned.tale.planned.iter().map(of).collect(),
+        key: Vec::new(),
+    }
+}
+
+fn point(estimate: Estimate<f64>) -> Point {
+    Point {
+        value: estimate.value,
+        interval: Some((estimate.interval.low, estimate.interval.high)),
+    }
+}
+
+fn tables(planned: &Planned<'_>, waiting: &Waiting) -> Markup {
+    let arms = [(planned.plan.planned.name.clone(), waiting.clone())];
+    let class = waiting.class.as_deref();
+    let tables = both(
+        waiting.metric,
+        class,
+        &planned.plan.today.name,
+        &arms,
+        planned.percentiles,
+    );
+    html! {
+        @for Waits { title, titles, rows } in tables {
+            div.scroll {
+                table {
+                    thead { tr { th { (title) } @for title in titles { th { (title) } } } }
+                    tbody {
+                        @for WaitsRow { arm, fields } in rows {
+                            tr {
+                                th { (arm) }
+                                @for (value, interval) in fields { td { (value) " " (interval) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn levers(planned: &Planned<'_>) -> Markup {
+    let means = planned
+        .gains()
+        .filter_map(|(_, gain)| Some(gain.mean()?.value.abs()));
+    let most = means.fold(f64::MIN_POSITIVE, f64::max);
+    let bar = |gain: &Gain| {
+        let mean = gain.mean().map_or(0.0, |mean| mean.value);
+        let width = 100.0 * mean.abs() / most;
+        let class = if mean < 0.0 { "loss" } else { "" };
+        html! { div class=(class) style=(format!("width: {width:.1}%")) {} }
+    };
+    html! {
+        div.scroll {
+            table {
+                thead {
+                    tr {
+                        th { "lever" } th { "gains, mean ms" } th {}
+                        th { "wait > " (FELT) " longer than today, still" }
+                        th { "longer than today at p90, ms" }
+                    }
+                }
+                tbody {
+                    @for (name, gain) in planned.gains() {
+                        tr {
+                            th { (name) }
+                            td { (known(gain.mean())) }
+                            td.bar { (bar(gain)) }
+                            td { (share(slower(&gain.than_today, FELT).connections)) }
+                            td { (known(at_p90(&gain.than_today))) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn at_p90(waiting: &Waiting) -> Option<Estimate<f64>> {
+    let mut percentiles = waiting.percentiles.iter();
+    let found = percentiles.find(|(percentile, _)| percentile.per_mille() == 900);
+    found.and_then(|(_, estimate)| *estimate)
+}

@@ -1,0 +1,109 @@
+//! For a terminal.
+
+use super::super::layout::{Field, Line, Role, Style, set, wrap};
+use super::super::waiting::{Waits, WaitsRow, both};
+use super::{FELT, Planned, known, share, slower};
+
+/// The answer, how many wait and how long, what would win it back, and what was taken for granted: text of at
+/// most 100 columns.
+pub fn text(planned: &Planned<'_>, style: Style) -> String {
+    let mut out = String::new();
+    for sentence in planned.answer() {
+        out.push_str(&wrap(&sentence, 0));
+        out.push('\n');
+    }
+    out.push('\n');
+    let tables = planned.tale.planned.iter().flat_map(|waiting| {
+        let arms = [(planned.plan.planned.name.clone(), waiting.clone())];
+        let class = waiting.class.as_deref();
+        both(
+            waiting.metric,
+            class,
+            &planned.plan.today.name,
+            &arms,
+            planned.percentiles,
+        )
+    });
+    for Waits {
+        title,
+        titles,
+        rows,
+    } in tables
+    {
+        let mut lines = vec![Line::Text(Role::Heading, wrap(&title, 2))];
+        let titles = titles.into_iter().map(|title| Field::new(Role::Dim, title));
+        lines.push(Line::Fields(Field::new(Role::Normal, ""), titles.collect()));
+        for WaitsRow { fields, .. } in rows {
+            let (values, intervals): (Vec<_>, Vec<_>) = fields.into_iter().unzip();
+            let row = |role, texts: Vec<String>| {
+                let fields = texts.into_iter().map(|text| Field::new(role, text));
+                Line::Fields(Field::new(Role::Normal, ""), fields.collect())
+            };
+            lines.push(row(Role::Normal, values));
+            lines.push(row(Role::Dim, intervals));
+        }
+        out.push_str(&set(&lines, style));
+        out.push('\n');
+    }
+    out.push_str(&set(&gains(planned), style));
+    for (lever, reason) in &planned.tale.unavailable {
+        let line = format!("  {} can't be pulled: {reason}", lever.name);
+        out.push_str(&format!("{}\n", style.paint(Role::Dim, &wrap(&line, 4))));
+    }
+    out.push('\n');
+    out.push_str(&assumptions(planned, style));
+    for warning in planned.warnings {
+        let text = wrap(&format!("warning: {warning}"), 2);
+        let rest = text.strip_prefix("warning:").unwrap_or(&text);
+        out.push_str(&format!(
+            "{}{rest}\n",
+            style.paint(Role::Warning, "warning:")
+        ));
+    }
+    out
+}
+
+fn gains(planned: &Planned<'_>) -> Vec<Line> {
+    let titles = [
+        "gains, mean ms".to_owned(),
+        format!("still > {FELT} longer than today"),
+    ];
+    let titles = titles.map(|title| Field::new(Role::Dim, title));
+    let mut lines = vec![Line::Fields(
+        Field::new(Role::Heading, "what would win it back"),
+        titles.to_vec(),
+    )];
+    for (name, gain) in planned.gains() {
+        let fields = [
+            known(gain.mean()),
+            share(slower(&gain.than_today, FELT).connections),
+        ];
+        lines.push(Line::Fields(
+            Field::new(Role::Normal, format!("  {name}")),
+            fields.map(|text| Field::new(Role::Normal, text)).to_vec(),
+        ));
+    }
+    lines
+}
+
+fn assumptions(planned: &Planned<'_>, style: Style) -> String {
+    let mut out = String::new();
+    let mut tell = |line: String| {
+        out.push_str(&style.paint(Role::Dim, &wrap(&line, 2)));
+        out.push('\n');
+    };
+    for source in planned.sources {
+        tell(format!("from {source}"));
+    }
+    for usual in planned.usual {
+        tell(format!(
+            "taken for granted: {} = {}: {}",
+            usual.key, usual.value, usual.source
+        ));
+    }
+    tell(format!(
+        "{} connections each, in pairs, {}; intervals of 95 %",
+        planned.tale.connections, planned.plan.today.cell
+    ));
+    out
+}
