@@ -18,6 +18,7 @@ mod run;
 mod saved;
 mod stacks;
 mod validate;
+mod zeek;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -62,6 +63,8 @@ enum Command {
     /// Certificates through DNS (PQTLS-AD): publish, serve, fetch and check them
     #[command(subcommand)]
     Ad(ad::Command),
+    /// Read what Zeek saw of your own users: resumption, bytes and durations
+    Zeek(zeek::Zeek),
     /// Tell what each TLS stack can do
     Stacks(stacks::Stacks),
     /// Measure what handshakes cost this machine in CPU time
@@ -110,6 +113,7 @@ fn main() -> ExitCode {
         Command::Validate(validate) => validate.run(),
         Command::Chain(command) => command.run(),
         Command::Ad(command) => command.run(),
+        Command::Zeek(zeek) => zeek.run(),
         Command::Stacks(stacks) => stacks.run(),
         Command::Calibrate(calibrate) => calibrate.run(),
         Command::Kernel(command) => command.run(),

@@ -1,0 +1,132 @@
+//! `lastbyte zeek`.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use lastbyte_zeek::{
+    CdnList, DEFAULT_CDN_LIST, Names, Options, ParquetFolder, SCRIPT, SQL, Survey, sources, survey,
+};
+
+use super::{Failure, print};
+
+#[derive(Debug, Args)]
+pub(super) struct Zeek {
+    /// ssl.log and conn.log, or folders with them: TSV or JSON, also in gzip or zstd; - is standard input
+    #[arg(value_name = "LOG", required_unless_present_any = ["script", "sql", "cdn_list"])]
+    logs: Vec<PathBuf>,
+    /// Write what a study's population draws from (TOML)
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// How it is told
+    #[arg(long, value_name = "NAME", default_value = "text")]
+    format: Format,
+    /// Show the names of the N servers with most handshakes, and have names in Parquet
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    servers: usize,
+    /// What belongs to a CDN: names, suffixes and prefixes, one a line
+    #[arg(long, value_name = "FILE")]
+    cdn: Option<PathBuf>,
+    /// How many connections may wait for their other rows at once, 88 bytes each
+    #[arg(long, value_name = "N", default_value_t = lastbyte_zeek::JOIN_ROWS,
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    join_rows: u32,
+    /// Write connections as Parquet into an empty folder, without uids and names
+    #[arg(long, value_name = "FOLDER")]
+    parquet: Option<PathBuf>,
+    /// Print a script for Zeek that logs RTTs and sizes of handshakes
+    #[arg(long, exclusive = true)]
+    script: bool,
+    /// Print the SQL that counts the same in the Parquet
+    #[arg(long, exclusive = true)]
+    sql: bool,
+    /// Print the list that --cdn replaces
+    #[arg(long, exclusive = true)]
+    cdn_list: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+impl Zeek {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        for (asked, text) in [
+            (self.script, SCRIPT),
+            (self.sql, SQL),
+            (self.cdn_list, DEFAULT_CDN_LIST),
+        ] {
+            if asked {
+                return print(text);
+            }
+        }
+        let survey = self.survey()?;
+        if let Some(path) = &self.output {
+            write_profile(&survey, path)?;
+        }
+        print(&match self.format {
+            Format::Text => lastbyte_zeek::text(&survey, self.servers),
+            Format::Json => lastbyte_zeek::json(&survey, self.servers),
+        })
+    }
+
+    fn survey(&self) -> Result<Survey, Failure> {
+        let sources = sources(&self.logs)
+            .map_err(|(path, error)| Failure::Usage(format!("{}: {error}", path.display())))?;
+        let options = Options {
+            cdn: self.cdn_list()?,
+            join_rows: self.join_rows,
+            names: match self.servers {
+                0 => Names::LeftOut,
+                _ => Names::Kept,
+            },
+        };
+        let failed = |folder: &Path, error| Failure::Run(format!("{}: {error}", folder.display()));
+        let survey = match &self.parquet {
+            None => survey(&sources, options, None).map_err(Failure::run)?,
+            Some(folder) => {
+                let mut parquet = ParquetFolder::new(folder, options.names)
+                    .map_err(|error| Failure::Usage(format!("{}: {error}", folder.display())))?;
+                let survey = survey(&sources, options, Some(&mut parquet))
+                    .map_err(|error| failed(folder, error))?;
+                parquet.finish().map_err(|error| failed(folder, error))?;
+                survey
+            }
+        };
+        match survey.ssl.rows + survey.conn.rows + survey.ours.rows {
+            0 => Err(Failure::Run(nothing(&survey))),
+            _ => Ok(survey),
+        }
+    }
+
+    fn cdn_list(&self) -> Result<CdnList, Failure> {
+        let Some(path) = &self.cdn else {
+            return DEFAULT_CDN_LIST.parse().map_err(Failure::run);
+        };
+        let text = fs::read_to_string(path);
+        let text = text.map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
+        let list = text.parse();
+        list.map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
+    }
+}
+
+/// Why there is nothing to tell.
+fn nothing(survey: &Survey) -> String {
+    let why = survey.examples.first().or(survey.told.first());
+    match why {
+        Some(why) => format!("no row of ssl.log or conn.log could be read: {why}"),
+        None => "no row of ssl.log or conn.log could be read: there is no file to read".to_owned(),
+    }
+}
+
+fn write_profile(survey: &Survey, path: &Path) -> Result<(), Failure> {
+    let profile = survey.profile().map_err(Failure::run)?;
+    for warning in survey.warnings() {
+        let _ = writeln!(io::stderr(), "lastbyte: warning: {warning}");
+    }
+    lastbyte_files::write(path, profile.as_bytes())
+        .map_err(|error| Failure::Run(format!("{}: {error}", path.display())))
+}

@@ -1,0 +1,176 @@
+//! Files, however they are compressed.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::bufread::MultiGzDecoder;
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+/// What zstd's frames that hold no content begin with, but for the last four bits of the first byte.
+const SKIPPABLE: &[u8] = &[0x50, 0x2a, 0x4d, 0x18];
+/// What is read of a file at once.
+const AT_ONCE: usize = 64 << 10;
+
+/// A place that logs come from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// A file, by its path.
+    File(PathBuf),
+    /// What is piped in.
+    Stdin,
+}
+
+impl Source {
+    /// Whether it can be read once more.
+    pub(crate) fn is_lasting(&self) -> bool {
+        match self {
+            Source::File(path) => path.is_file(),
+            Source::Stdin => false,
+        }
+    }
+
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Source::File(path) => path.display().to_string(),
+            Source::Stdin => "standard input".to_owned(),
+        }
+    }
+
+    pub(crate) fn open(&self) -> io::Result<Box<dyn Read>> {
+        match self {
+            Source::File(path) => decompress(File::open(path)?),
+            Source::Stdin => decompress(io::stdin()),
+        }
+    }
+}
+
+/// The files that are named, and those in folders that are named and end as logs do, in order.
+///
+/// # Errors
+///
+/// When there is no such file or folder, or a folder can't be read: with its path.
+pub fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, (PathBuf, io::Error)> {
+    let mut found = Vec::new();
+    for path in paths {
+        if path == Path::new("-") {
+            found.push(Source::Stdin);
+        } else if path.is_dir() {
+            walk(path, &mut found).map_err(|error| (path.clone(), error))?;
+        } else {
+            path.metadata().map_err(|error| (path.clone(), error))?;
+            found.push(Source::File(path.clone()));
+        }
+    }
+    Ok(found)
+}
+
+fn walk(folder: &Path, found: &mut Vec<Source>) -> io::Result<()> {
+    let entries: Result<Vec<_>, _> = folder.read_dir()?.collect();
+    let mut entries = entries?;
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let path = entry.path();
+        // Links to folders lead to what is read anyway.
+        if entry.file_type()?.is_dir() {
+            walk(&path, found)?;
+        } else if is_log(&path) && path.is_file() {
+            found.push(Source::File(path));
+        }
+    }
+    Ok(())
+}
+
+fn is_log(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    [".log", ".log.gz", ".log.zst"]
+        .iter()
+        .any(|end| name.ends_with(end))
+}
+
+/// Tells how `input` is compressed by how it begins, and reads it to its end, over the ends of what was
+/// compressed separately and concatenated.
+pub(crate) fn decompress(input: impl Read + 'static) -> io::Result<Box<dyn Read>> {
+    let mut input = BufReader::with_capacity(AT_ONCE, input);
+    // A pipe may give less than a file, but nothing that is compressed begins with less.
+    let start = input.fill_buf()?;
+    Ok(match start {
+        start if start.starts_with(GZIP) => Box::new(MultiGzDecoder::new(input)),
+        start if is_zstd(start) => Box::new(Zstd::new(input)),
+        _ => Box::new(input),
+    })
+}
+
+fn is_zstd(start: &[u8]) -> bool {
+    start.starts_with(ZSTD) || skippable(start).is_some()
+}
+
+fn skippable(start: &[u8]) -> Option<()> {
+    let (first, rest) = start.split_first()?;
+    (first & 0xf0 == 0x50 && rest.starts_with(SKIPPABLE.get(1..)?)).then_some(())
+}
+
+/// Frames of zstd, one after the other.
+struct Zstd<R> {
+    input: R,
+    frame: FrameDecoder,
+    place: Place,
+}
+
+enum Place {
+    Between,
+    Inside,
+}
+
+impl<R: BufRead> Zstd<R> {
+    fn new(input: R) -> Self {
+        Zstd {
+            input,
+            frame: FrameDecoder::new(),
+            place: Place::Between,
+        }
+    }
+
+    /// Begins the next frame, or leaves out one that holds no content.
+    fn begin(&mut self) -> io::Result<()> {
+        match self.frame.init(&mut self.input) {
+            Ok(()) => self.place = Place::Inside,
+            Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                length,
+                ..
+            })) => {
+                let mut skipped = (&mut self.input).take(length.into());
+                if io::copy(&mut skipped, &mut io::sink())? < u64::from(length) {
+                    return Err(ErrorKind::UnexpectedEof.into());
+                }
+            }
+            Err(error) => return Err(invalid(&error)),
+        }
+        Ok(())
+    }
+}
+
+impl<R: BufRead> Read for Zstd<R> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.place {
+                Place::Between if self.input.fill_buf()?.is_empty() => return Ok(0),
+                Place::Between => self.begin()?,
+                Place::Inside if self.frame.can_collect() > 0 => return self.frame.read(room),
+                Place::Inside if self.frame.is_finished() => self.place = Place::Between,
+                Place::Inside => {
+                    let one = BlockDecodingStrategy::UptoBlocks(1);
+                    let decoded = self.frame.decode_blocks(&mut self.input, one);
+                    decoded.map_err(|error| invalid(&error))?;
+                }
+            }
+        }
+    }
+}
+
+fn invalid(error: &impl std::fmt::Display) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, error.to_string())
+}

@@ -1,0 +1,361 @@
+//! Rows of one connection, found together by uid in memory of one size.
+//!
+//! A connection waits from the first of its rows until the table is full and it is the one that came first.
+//! Until then a further row of it is known: as what completes it, or as one that repeats.
+
+use std::num::NonZeroI64;
+
+use crate::amount::{Amount, Large, Small};
+use crate::cdn::Class;
+use crate::row::{Conn, Ours, State, Transport, Uid};
+use crate::servers::Server;
+use crate::version::Version;
+
+/// What is known of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Connection {
+    pub(crate) uid: Uid,
+    pub(crate) ssl: Option<SslPart>,
+    pub(crate) conn: Option<ConnPart>,
+    pub(crate) ours: Option<OursPart>,
+}
+
+/// What is kept of a row of `ssl.log`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SslPart {
+    /// In memory, 1970 is no time.
+    pub(crate) time: Option<NonZeroI64>,
+    pub(crate) server: Server,
+    pub(crate) version: Version,
+    pub(crate) class: Class,
+    pub(crate) resumed: bool,
+    pub(crate) established: bool,
+    pub(crate) history: History,
+}
+
+/// What is asked of `ssl_history`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum History {
+    /// The log has none.
+    Absent,
+    /// No ServerHello.
+    NoServerHello,
+    /// Hellos alone, as Zeek writes of QUIC.
+    HellosOnly,
+    More,
+}
+
+impl History {
+    pub(crate) fn parse(history: Option<&[u8]>) -> History {
+        let Some(history) = history else {
+            return History::Absent;
+        };
+        let is_hello = |letter: &u8| b"Ccjs^".contains(letter);
+        match history.contains(&b's') {
+            false => History::NoServerHello,
+            true if history.iter().all(is_hello) => History::HellosOnly,
+            true => History::More,
+        }
+    }
+}
+
+/// What is kept of a row of `conn.log`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ConnPart {
+    pub(crate) transport: Transport,
+    pub(crate) state: State,
+    /// Whether bytes are missing.
+    pub(crate) gaps: bool,
+    /// Microseconds.
+    pub(crate) duration: Option<Large>,
+    pub(crate) sent: Option<Large>,
+    pub(crate) received: Option<Large>,
+}
+
+impl ConnPart {
+    pub(crate) fn new(row: &Conn) -> Self {
+        ConnPart {
+            transport: row.transport,
+            state: row.state,
+            gaps: row.missed.is_some_and(|missed| missed > 0),
+            duration: row.duration.and_then(Amount::new),
+            sent: row.sent.and_then(Amount::new),
+            received: row.received.and_then(Amount::new),
+        }
+    }
+}
+
+/// What is kept of a row of our script's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OursPart {
+    pub(crate) client_bytes: Option<Small>,
+    pub(crate) server_bytes: Option<Small>,
+    /// Microseconds.
+    pub(crate) rtt: Option<Small>,
+}
+
+impl OursPart {
+    pub(crate) fn new(row: &Ours) -> Self {
+        OursPart {
+            client_bytes: row.client_bytes.and_then(Amount::new),
+            server_bytes: row.server_bytes.and_then(Amount::new),
+            rtt: row.rtt.and_then(Amount::new),
+        }
+    }
+}
+
+/// One of its parts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Part {
+    Ssl(SslPart),
+    Conn(ConnPart),
+    Ours(OursPart),
+}
+
+/// What became of a part.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Joined {
+    /// It has its place.
+    Kept,
+    /// It has, and this one had to go for it.
+    InPlaceOf(Connection),
+    /// The connection has one already.
+    Repeats,
+    /// It was not to wait, and nothing waited for it.
+    Alone,
+}
+
+/// Whether a part begins a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waits {
+    Yes,
+    No,
+}
+
+/// Connections in the order in which they came, found by uid.
+pub(crate) struct Table {
+    most: usize,
+    /// A ring, once it is full.
+    connections: Vec<Connection>,
+    oldest: usize,
+    /// Places in the ring, each plus one, where their uids have them or after it; 0 for none. At least twice as
+    /// many as connections.
+    index: Vec<u32>,
+}
+
+impl Table {
+    /// Holds as many as `most` connections, at least one.
+    pub(crate) fn new(most: u32) -> Self {
+        Table {
+            most: most.max(1) as usize,
+            connections: Vec::new(),
+            oldest: 0,
+            index: vec![0; 1 << 10],
+        }
+    }
+
+    pub(crate) fn join(&mut self, uid: Uid, part: Part, waits: Waits) -> Joined {
+        if let Some(place) = self.find(uid) {
+            return match self.connections.get_mut(place) {
+                Some(connection) => connection.add(part),
+                None => Joined::Alone,
+            };
+        }
+        if waits == Waits::No {
+            return Joined::Alone;
+        }
+        let mut connection = Connection {
+            uid,
+            ssl: None,
+            conn: None,
+            ours: None,
+        };
+        connection.add(part);
+        if self.connections.len() < self.most {
+            self.grow();
+            self.connections.push(connection);
+            self.enter(uid, self.connections.len() - 1);
+            return Joined::Kept;
+        }
+        let place = self.oldest;
+        self.oldest = (place + 1) % self.most;
+        let Some(before) = self.connections.get(place).copied() else {
+            return Joined::Alone;
+        };
+        self.leave(before.uid);
+        if let Some(kept) = self.connections.get_mut(place) {
+            *kept = connection;
+        }
+        self.enter(uid, place);
+        Joined::InPlaceOf(before)
+    }
+
+    /// All that are left, in the order in which they came.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Connection> {
+        self.index = vec![0; 1 << 10];
+        let mut connections = std::mem::take(&mut self.connections);
+        connections.rotate_left(std::mem::take(&mut self.oldest));
+        connections.into_iter()
+    }
+
+    fn mask(&self) -> usize {
+        self.index.len() - 1
+    }
+
+    fn home(&self, uid: Uid) -> usize {
+        // The low bits of a digest are as good as any.
+        uid.0 as usize & self.mask()
+    }
+
+    fn slot(&self, at: usize) -> Option<usize> {
+        let place = *self.index.get(at & self.mask())?;
+        (place as usize).checked_sub(1)
+    }
+
+    fn find(&self, uid: Uid) -> Option<usize> {
+        let mut at = self.home(uid);
+        while let Some(place) = self.slot(at) {
+            if (self.connections.get(place)?).uid == uid {
+                return Some(place);
+            }
+            at += 1;
+        }
+        None
+    }
+
+    fn enter(&mut self, uid: Uid, place: usize) {
+        let mut at = self.home(uid);
+        while self.slot(at).is_some() {
+            at += 1;
+        }
+        self.set(at, place as u32 + 1);
+    }
+
+    fn set(&mut self, at: usize, value: u32) {
+        let at = at & self.mask();
+        if let Some(slot) = self.index.get_mut(at) {
+            *slot = value;
+        }
+    }
+
+    /// Takes a uid out, and moves those after it that would not be found any more.
+    fn leave(&mut self, uid: Uid) {
+        let uid_at = |table: &Self, place: usize| table.connections.get(place).map(|c| c.uid);
+        let mut hole = self.home(uid);
+        while let Some(place) = self.slot(hole) {
+            if uid_at(self, place) == Some(uid) {
+                break;
+            }
+            hole += 1;
+        }
+        let mut at = hole + 1;
+        while let Some(place) = self.slot(at) {
+            if let Some(other) = uid_at(self, place) {
+                // How far each is from where it belongs, around the end.
+                let far = |from: usize| at.wrapping_sub(from) & self.mask();
+                if far(self.home(other)) >= far(hole) {
+                    self.set(hole, place as u32 + 1);
+                    hole = at;
+                }
+            }
+            at += 1;
+        }
+        self.set(hole, 0);
+    }
+
+    fn grow(&mut self) {
+        if (self.connections.len() + 1) * 2 <= self.index.len() {
+            return;
+        }
+        self.index = vec![0; self.index.len() * 2];
+        for place in 0..self.connections.len() {
+            if let Some(uid) = self.connections.get(place).map(|c| c.uid) {
+                self.enter(uid, place);
+            }
+        }
+    }
+}
+
+impl Connection {
+    fn add(&mut self, part: Part) -> Joined {
+        let is_new = match part {
+            Part::Ssl(part) => put(&mut self.ssl, part),
+            Part::Conn(part) => put(&mut self.conn, part),
+            Part::Ours(part) => put(&mut self.ours, part),
+        };
+        is_new.map_or(Joined::Repeats, |()| Joined::Kept)
+    }
+}
+
+/// The first counts.
+fn put<T>(place: &mut Option<T>, part: T) -> Option<()> {
+    match place {
+        Some(_) => None,
+        None => {
+            *place = Some(part);
+            Some(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    fn ours(bytes: u32) -> Part {
+        Part::Ours(OursPart {
+            client_bytes: Amount::new(bytes.into()),
+            server_bytes: None,
+            rtt: None,
+        })
+    }
+
+    proptest! {
+        /// As a queue does that is searched from end to end.
+        #[test]
+        fn as_a_queue_does(most in 1u32..600, uids in prop::collection::vec(prop_oneof![0u64..400, (0u64..200).prop_map(|uid| uid << 40)], 0..3000)) {
+            let mut table = Table::new(most);
+            let mut queue: VecDeque<u64> = VecDeque::new();
+            for (number, uid) in (0..).zip(uids) {
+                let expected = match queue.contains(&uid) {
+                    true => None,
+                    false => {
+                        queue.push_back(uid);
+                        Some((queue.len() > most as usize).then(|| queue.pop_front().unwrap()))
+                    }
+                };
+                let found = match table.join(Uid(uid), ours(number), Waits::Yes) {
+                    Joined::Repeats => None,
+                    Joined::Kept => Some(None),
+                    Joined::InPlaceOf(before) => Some(Some(before.uid.0)),
+                    Joined::Alone => panic!(),
+                };
+                prop_assert_eq!(found, expected);
+            }
+            let left: Vec<u64> = table.drain().map(|connection| connection.uid.0).collect();
+            prop_assert_eq!(left, Vec::from(queue));
+        }
+    }
+
+    #[test]
+    fn a_connection_is_small() {
+        assert!(size_of::<Connection>() <= 80, "{}", size_of::<Connection>());
+    }
+
+    #[test]
+    fn histories() {
+        for (history, expected) in [
+            (None, History::Absent),
+            (Some(&b""[..]), History::NoServerHello),
+            (Some(b"Cl"), History::NoServerHello),
+            (Some(b"Cs"), History::HellosOnly),
+            (Some(b"CCs"), History::HellosOnly),
+            (Some(b"CsiI"), History::More),
+        ] {
+            assert_eq!(History::parse(history), expected, "{history:?}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Why a line could not be read.
+
+use std::fmt;
+
+/// What is wrong with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// Its file has said nothing about its fields.
+    NoHeader,
+    /// It needs a column that its file has not.
+    NoColumn(&'static str),
+    /// It has more or fewer columns than its header.
+    Columns,
+    /// The separator that its header says is more than one byte.
+    Separator,
+    /// A field holds what it can't.
+    Field(&'static str),
+    /// It is no JSON, or no object of it.
+    Json,
+    /// It has more bytes than are kept of a file.
+    TooLong,
+    /// The file breaks off in it.
+    BrokenOff,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::NoHeader => out.write_str("no #fields before it"),
+            Reason::NoColumn(column) => write!(out, "its log has no column {column}"),
+            Reason::Columns => out.write_str("not as many columns as #fields has"),
+            Reason::Separator => out.write_str("its log has a #separator of more than one byte"),
+            Reason::Field(field) => write!(out, "{field} is not what it should be"),
+            Reason::Json => out.write_str("neither JSON nor complete"),
+            Reason::TooLong => out.write_str("longer than 256 KiB"),
+            Reason::BrokenOff => out.write_str("the file breaks off in it"),
+        }
+    }
+}

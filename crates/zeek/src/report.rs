@@ -1,0 +1,54 @@
+//! What is told of a survey.
+
+mod json;
+mod text;
+
+pub use json::{SCHEMA, json};
+pub use text::text;
+
+use crate::survey::Survey;
+
+/// Resumed shares of servers with enough handshakes, from the least.
+struct ByServer {
+    /// Servers that are told apart.
+    known: u64,
+    shares: Vec<f64>,
+}
+
+/// A server with fewer handshakes has no share to speak of.
+const ENOUGH: u64 = 20;
+
+impl ByServer {
+    fn new(survey: &Survey) -> Self {
+        let entries = survey.servers.entries();
+        let enough = entries.iter().filter(|entry| entry.handshakes >= ENOUGH);
+        let shares = enough.map(|entry| entry.resumed as f64 / entry.handshakes as f64);
+        let mut shares: Vec<f64> = shares.collect();
+        shares.sort_unstable_by(f64::total_cmp);
+        ByServer {
+            known: entries.len() as u64,
+            shares,
+        }
+    }
+
+    /// A percentile, nearest rank.
+    fn share(&self, percent: usize) -> Option<f64> {
+        let rank = (self.shares.len() * percent).div_ceil(100);
+        self.shares.get(rank.checked_sub(1)?).copied()
+    }
+}
+
+/// The servers with most handshakes, for those who ask for names.
+fn largest(survey: &Survey, count: usize) -> Vec<(&str, crate::share::Share)> {
+    let named = survey.servers.entries().iter().filter_map(|entry| {
+        let share = crate::share::Share {
+            part: entry.resumed,
+            of: entry.handshakes,
+        };
+        Some((entry.name.as_deref()?, share)).filter(|(_, share)| share.of > 0)
+    });
+    let mut named: Vec<_> = named.collect();
+    named.sort_by(|a, b| b.1.of.cmp(&a.1.of).then(a.0.cmp(b.0)));
+    named.truncate(count);
+    named
+}
