@@ -28,7 +28,7 @@ pub(super) struct Zeek {
     /// What belongs to a CDN: names, suffixes and prefixes, one a line
     #[arg(long, value_name = "FILE")]
     cdn: Option<PathBuf>,
-    /// How many connections may wait for their other rows at once, 88 bytes each
+    /// How many connections may wait for their other rows at once, 100 bytes each
     #[arg(long, value_name = "N", default_value_t = lastbyte_zeek::JOIN_ROWS,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
     join_rows: u32,

@@ -106,15 +106,31 @@ impl Connection {
         };
         let resumed = version.is_some() && luck.percent(if cdn { 60 } else { 35 });
         let rtt = luck.skewed(2_000);
-        let flight = 900 + luck.below(400) + if resumed { 0 } else { 2_000 + luck.below(3_000) };
+        let flight = 900
+            + luck.below(400)
+            + if resumed {
+                0
+            } else {
+                2_000 + luck.below(3_000)
+            };
         let established = version.is_some() && !quic && luck.percent(97);
         Connection {
             start,
             uid: uid(luck.next(), luck.next()),
-            client: format!("10.{}.{}.{}", luck.below(4), luck.below(256), luck.below(256)),
+            client: format!(
+                "10.{}.{}.{}",
+                luck.below(4),
+                luck.below(256),
+                luck.below(256)
+            ),
             port: 32_768 + luck.below(28_000),
             server: match cdn {
-                true => format!("104.{}.{}.{}", 16 + luck.below(16), luck.below(256), luck.below(256)),
+                true => format!(
+                    "104.{}.{}.{}",
+                    16 + luck.below(16),
+                    luck.below(256),
+                    luck.below(256)
+                ),
                 false => format!("198.51.{}.{}", site / 256, site % 256),
             },
             name: match cdn {
@@ -130,7 +146,9 @@ impl Connection {
             received: flight + 300 + luck.skewed(400),
             rtt,
             missed: if luck.percent(1) { 1460 } else { 0 },
-            state: ["SF", "SF", "SF", "SF", "SF", "SF", "RSTO", "S1", "RSTR", "SH"][luck.below(10) as usize],
+            state: [
+                "SF", "SF", "SF", "SF", "SF", "SF", "RSTO", "S1", "RSTR", "SH",
+            ][luck.below(10) as usize],
             server_handshake: flight,
         }
     }
@@ -187,7 +205,10 @@ fn ordered(
         let now = connection.start;
         waiting.push(Reverse((when(&connection), index)));
         kept.insert(index, connection);
-        while waiting.peek().is_some_and(|Reverse((time, _))| *time <= now) {
+        while waiting
+            .peek()
+            .is_some_and(|Reverse((time, _))| *time <= now)
+        {
             let Reverse((_, index)) = waiting.pop().unwrap();
             write(index, &kept.remove(&index).unwrap())?;
         }
@@ -199,7 +220,10 @@ fn ordered(
 }
 
 fn header(out: &mut impl Write, path: &str, fields: &str, types: &str) -> io::Result<()> {
-    writeln!(out, "#separator \\x09\n#set_separator\t,\n#empty_field\t(empty)\n#unset_field\t-")?;
+    writeln!(
+        out,
+        "#separator \\x09\n#set_separator\t,\n#empty_field\t(empty)\n#unset_field\t-"
+    )?;
     writeln!(out, "#path\t{path}\n#open\t2026-11-01-00-00-00")?;
     writeln!(out, "#fields\t{}", fields.replace(' ', "\t"))?;
     writeln!(out, "#types\t{}", types.replace(' ', "\t"))
@@ -219,11 +243,20 @@ fn ssl(mut out: impl Write, connections: u64, seed: u64, json: bool) -> io::Resu
         let (server, name, resumed, established) = (&c.server, &c.name, c.resumed, c.established);
         let history = c.history();
         if json {
-            write!(out, r#"{{"ts":{ts},"uid":"{uid}","id.orig_h":"{client}","id.orig_p":{port},"id.resp_h":"{server}","id.resp_p":443,"#)?;
+            write!(
+                out,
+                r#"{{"ts":{ts},"uid":"{uid}","id.orig_h":"{client}","id.orig_p":{port},"id.resp_h":"{server}","id.resp_p":443,"#
+            )?;
             if let Some(version) = c.version {
-                write!(out, r#""version":"{version}","cipher":"TLS_AES_128_GCM_SHA256","curve":"x25519","#)?;
+                write!(
+                    out,
+                    r#""version":"{version}","cipher":"TLS_AES_128_GCM_SHA256","curve":"x25519","#
+                )?;
             }
-            return writeln!(out, r#""server_name":"{name}","resumed":{resumed},"established":{established},"ssl_history":"{history}"}}"#);
+            return writeln!(
+                out,
+                r#""server_name":"{name}","resumed":{resumed},"established":{established},"ssl_history":"{history}"}}"#
+            );
         }
         let letter = |truth| if truth { 'T' } else { 'F' };
         let (version, cipher, curve) = match c.version {
@@ -237,7 +270,11 @@ fn ssl(mut out: impl Write, connections: u64, seed: u64, json: bool) -> io::Resu
             letter(established),
         )
     })?;
-    if json { Ok(()) } else { writeln!(out, "#close\t2026-11-02-00-00-00") }
+    if json {
+        Ok(())
+    } else {
+        writeln!(out, "#close\t2026-11-02-00-00-00")
+    }
 }
 
 fn conn(mut out: impl Write, connections: u64, seed: u64, json: bool) -> io::Result<()> {
@@ -254,23 +291,54 @@ fn conn(mut out: impl Write, connections: u64, seed: u64, json: bool) -> io::Res
         for _ in 0..2 {
             let ts = seconds(c.ended() - 30_000 + luck.below(10_000));
             let (uid, client, port) = (uid(luck.next(), luck.next()), &c.client, c.port);
-            let (duration, sent, received) = (luck.skewed(500), 30 + luck.below(30), 80 + luck.below(200));
+            let (duration, sent, received) =
+                (luck.skewed(500), 30 + luck.below(30), 80 + luck.below(200));
             let duration = seconds(duration);
             match json {
-                true => writeln!(out, r#"{{"ts":{ts},"uid":"{uid}","id.orig_h":"{client}","id.orig_p":{port},"id.resp_h":"10.0.0.53","id.resp_p":53,"proto":"udp","service":"dns","duration":{duration},"orig_bytes":{sent},"resp_bytes":{received},"conn_state":"SF","local_orig":true,"local_resp":true,"missed_bytes":0,"history":"Dd","orig_pkts":1,"orig_ip_bytes":{},"resp_pkts":1,"resp_ip_bytes":{},"ip_proto":17}}"#, sent + 28, received + 28)?,
-                false => writeln!(out, "{ts}\t{uid}\t{client}\t{port}\t10.0.0.53\t53\tudp\tdns\t{duration}\t{sent}\t{received}\tSF\tT\tT\t0\tDd\t1\t{}\t1\t{}\t-\t17", sent + 28, received + 28)?,
+                true => writeln!(
+                    out,
+                    r#"{{"ts":{ts},"uid":"{uid}","id.orig_h":"{client}","id.orig_p":{port},"id.resp_h":"10.0.0.53","id.resp_p":53,"proto":"udp","service":"dns","duration":{duration},"orig_bytes":{sent},"resp_bytes":{received},"conn_state":"SF","local_orig":true,"local_resp":true,"missed_bytes":0,"history":"Dd","orig_pkts":1,"orig_ip_bytes":{},"resp_pkts":1,"resp_ip_bytes":{},"ip_proto":17}}"#,
+                    sent + 28,
+                    received + 28
+                )?,
+                false => writeln!(
+                    out,
+                    "{ts}\t{uid}\t{client}\t{port}\t10.0.0.53\t53\tudp\tdns\t{duration}\t{sent}\t{received}\tSF\tT\tT\t0\tDd\t1\t{}\t1\t{}\t-\t17",
+                    sent + 28,
+                    received + 28
+                )?,
             }
         }
-        let (ts, uid, client, port, server) = (seconds(c.start), &c.uid, &c.client, c.port, &c.server);
-        let (proto, service, number) = if c.quic { ("udp", "quic,ssl", 17) } else { ("tcp", "ssl", 6) };
-        let (duration, sent, received, state, missed) = (seconds(c.duration), c.sent, c.received, c.state, c.missed);
+        let (ts, uid, client, port, server) =
+            (seconds(c.start), &c.uid, &c.client, c.port, &c.server);
+        let (proto, service, number) = if c.quic {
+            ("udp", "quic,ssl", 17)
+        } else {
+            ("tcp", "ssl", 6)
+        };
+        let (duration, sent, received, state, missed) =
+            (seconds(c.duration), c.sent, c.received, c.state, c.missed);
         let (to, from) = (sent / 1400 + 3, received / 1400 + 3);
         match json {
-            true => writeln!(out, r#"{{"ts":{ts},"uid":"{uid}","id.orig_h":"{client}","id.orig_p":{port},"id.resp_h":"{server}","id.resp_p":443,"proto":"{proto}","service":"{service}","duration":{duration},"orig_bytes":{sent},"resp_bytes":{received},"conn_state":"{state}","local_orig":true,"local_resp":false,"missed_bytes":{missed},"history":"ShADadFf","orig_pkts":{to},"orig_ip_bytes":{},"resp_pkts":{from},"resp_ip_bytes":{},"ip_proto":{number}}}"#, sent + 40 * to, received + 40 * from),
-            false => writeln!(out, "{ts}\t{uid}\t{client}\t{port}\t{server}\t443\t{proto}\t{service}\t{duration}\t{sent}\t{received}\t{state}\tT\tF\t{missed}\tShADadFf\t{to}\t{}\t{from}\t{}\t-\t{number}", sent + 40 * to, received + 40 * from),
+            true => writeln!(
+                out,
+                r#"{{"ts":{ts},"uid":"{uid}","id.orig_h":"{client}","id.orig_p":{port},"id.resp_h":"{server}","id.resp_p":443,"proto":"{proto}","service":"{service}","duration":{duration},"orig_bytes":{sent},"resp_bytes":{received},"conn_state":"{state}","local_orig":true,"local_resp":false,"missed_bytes":{missed},"history":"ShADadFf","orig_pkts":{to},"orig_ip_bytes":{},"resp_pkts":{from},"resp_ip_bytes":{},"ip_proto":{number}}}"#,
+                sent + 40 * to,
+                received + 40 * from
+            ),
+            false => writeln!(
+                out,
+                "{ts}\t{uid}\t{client}\t{port}\t{server}\t443\t{proto}\t{service}\t{duration}\t{sent}\t{received}\t{state}\tT\tF\t{missed}\tShADadFf\t{to}\t{}\t{from}\t{}\t-\t{number}",
+                sent + 40 * to,
+                received + 40 * from
+            ),
         }
     })?;
-    if json { Ok(()) } else { writeln!(out, "#close\t2026-11-02-00-00-00") }
+    if json {
+        Ok(())
+    } else {
+        writeln!(out, "#close\t2026-11-02-00-00-00")
+    }
 }
 
 fn lastbyte(mut out: impl Write, connections: u64, seed: u64, json: bool) -> io::Result<()> {
@@ -286,12 +354,24 @@ fn lastbyte(mut out: impl Write, connections: u64, seed: u64, json: bool) -> io:
         if !c.established {
             return Ok(());
         }
-        let (ts, uid, bytes, rtt) = (seconds(c.settled()), &c.uid, c.server_handshake, seconds(c.rtt));
+        let (ts, uid, bytes, rtt) = (
+            seconds(c.settled()),
+            &c.uid,
+            c.server_handshake,
+            seconds(c.rtt),
+        );
         match (json, c.version) {
-            (true, _) => writeln!(out, r#"{{"ts":{ts},"uid":"{uid}","client_handshake_bytes":58,"server_handshake_bytes":{bytes},"tcp_rtt":{rtt}}}"#),
+            (true, _) => writeln!(
+                out,
+                r#"{{"ts":{ts},"uid":"{uid}","client_handshake_bytes":58,"server_handshake_bytes":{bytes},"tcp_rtt":{rtt}}}"#
+            ),
             (false, Some("TLSv13")) => writeln!(out, "{ts}\t{uid}\t58\t{bytes}\t{rtt}"),
             (false, _) => writeln!(out, "{ts}\t{uid}\t-\t-\t{rtt}"),
         }
     })?;
-    if json { Ok(()) } else { writeln!(out, "#close\t2026-11-02-00-00-00") }
+    if json {
+        Ok(())
+    } else {
+        writeln!(out, "#close\t2026-11-02-00-00-00")
+    }
 }

@@ -138,9 +138,17 @@ pub(crate) struct Table {
     /// A ring, once it is full.
     connections: Vec<Connection>,
     oldest: usize,
-    /// Places in the ring, each plus one, where their uids have them or after it; 0 for none. At least twice as
-    /// many as connections.
-    index: Vec<u32>,
+    /// At least twice as many as connections. Each is where its tag has it, or after that with none free between.
+    index: Vec<Slot>,
+}
+
+/// Where a connection is, without looking there: that would wait for memory.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    /// The lower half of its uid.
+    tag: u32,
+    /// Its place in the ring plus one; 0 for none.
+    place: u32,
 }
 
 impl Table {
@@ -150,7 +158,7 @@ impl Table {
             most: most.max(1) as usize,
             connections: Vec::new(),
             oldest: 0,
-            index: vec![0; 1 << 10],
+            index: vec![Slot::default(); 1 << 10],
         }
     }
 
@@ -182,7 +190,7 @@ impl Table {
         let Some(before) = self.connections.get(place).copied() else {
             return Joined::Alone;
         };
-        self.leave(before.uid);
+        self.leave(before.uid, place);
         if let Some(kept) = self.connections.get_mut(place) {
             *kept = connection;
         }
@@ -192,7 +200,7 @@ impl Table {
 
     /// All that are left, in the order in which they came.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Connection> {
-        self.index = vec![0; 1 << 10];
+        self.index = vec![Slot::default(); 1 << 10];
         let mut connections = std::mem::take(&mut self.connections);
         connections.rotate_left(std::mem::take(&mut self.oldest));
         connections.into_iter()
@@ -202,20 +210,17 @@ impl Table {
         self.index.len() - 1
     }
 
-    fn home(&self, uid: Uid) -> usize {
-        // The low bits of a digest are as good as any.
-        uid.0 as usize & self.mask()
-    }
-
-    fn slot(&self, at: usize) -> Option<usize> {
-        let place = *self.index.get(at & self.mask())?;
-        (place as usize).checked_sub(1)
+    /// What is at `at`, unless it is free.
+    fn slot(&self, at: usize) -> Option<Slot> {
+        let slot = *self.index.get(at & self.mask())?;
+        (slot.place > 0).then_some(slot)
     }
 
     fn find(&self, uid: Uid) -> Option<usize> {
-        let mut at = self.home(uid);
-        while let Some(place) = self.slot(at) {
-            if (self.connections.get(place)?).uid == uid {
+        let mut at = uid.tag() as usize;
+        while let Some(slot) = self.slot(at) {
+            let place = slot.place as usize - 1;
+            if slot.tag == uid.tag() && (self.connections.get(place)?).uid == uid {
                 return Some(place);
             }
             at += 1;
@@ -224,55 +229,65 @@ impl Table {
     }
 
     fn enter(&mut self, uid: Uid, place: usize) {
-        let mut at = self.home(uid);
+        self.put(Slot {
+            tag: uid.tag(),
+            place: place as u32 + 1,
+        });
+    }
+
+    fn put(&mut self, slot: Slot) {
+        let mut at = slot.tag as usize;
         while self.slot(at).is_some() {
             at += 1;
         }
-        self.set(at, place as u32 + 1);
+        self.set(at, slot);
     }
 
-    fn set(&mut self, at: usize, value: u32) {
+    fn set(&mut self, at: usize, slot: Slot) {
         let at = at & self.mask();
-        if let Some(slot) = self.index.get_mut(at) {
-            *slot = value;
+        if let Some(kept) = self.index.get_mut(at) {
+            *kept = slot;
         }
     }
 
-    /// Takes a uid out, and moves those after it that would not be found any more.
-    fn leave(&mut self, uid: Uid) {
-        let uid_at = |table: &Self, place: usize| table.connections.get(place).map(|c| c.uid);
-        let mut hole = self.home(uid);
-        while let Some(place) = self.slot(hole) {
-            if uid_at(self, place) == Some(uid) {
+    /// Takes a connection out, and moves those after it that would not be found any more.
+    fn leave(&mut self, uid: Uid, place: usize) {
+        let mut hole = uid.tag() as usize;
+        while let Some(slot) = self.slot(hole) {
+            if slot.place as usize == place + 1 {
                 break;
             }
             hole += 1;
         }
         let mut at = hole + 1;
-        while let Some(place) = self.slot(at) {
-            if let Some(other) = uid_at(self, place) {
-                // How far each is from where it belongs, around the end.
-                let far = |from: usize| at.wrapping_sub(from) & self.mask();
-                if far(self.home(other)) >= far(hole) {
-                    self.set(hole, place as u32 + 1);
-                    hole = at;
-                }
+        while let Some(slot) = self.slot(at) {
+            // How far each is from where it belongs, around the end.
+            let far = |from: usize| at.wrapping_sub(from) & self.mask();
+            if far(slot.tag as usize) >= far(hole) {
+                self.set(hole, slot);
+                hole = at;
             }
             at += 1;
         }
-        self.set(hole, 0);
+        self.set(hole, Slot::default());
     }
 
     fn grow(&mut self) {
         if (self.connections.len() + 1) * 2 <= self.index.len() {
             return;
         }
-        self.index = vec![0; self.index.len() * 2];
-        for place in 0..self.connections.len() {
-            if let Some(uid) = self.connections.get(place).map(|c| c.uid) {
-                self.enter(uid, place);
-            }
+        let larger = vec![Slot::default(); self.index.len() * 2];
+        let slots = std::mem::replace(&mut self.index, larger);
+        for slot in slots.into_iter().filter(|slot| slot.place > 0) {
+            self.put(slot);
         }
+    }
+}
+
+impl Uid {
+    /// The low bits of a digest are as good as any.
+    fn tag(self) -> u32 {
+        self.0 as u32
     }
 }
 

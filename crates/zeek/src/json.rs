@@ -182,10 +182,7 @@ enum Any<'a> {
     Else,
 }
 
-fn text<'a>(
-    field: &'a Option<Any<'_>>,
-    name: &'static str,
-) -> Result<Option<&'a str>, Reason> {
+fn text<'a>(field: &'a Option<Any<'_>>, name: &'static str) -> Result<Option<&'a str>, Reason> {
     match field {
         None => Ok(None),
         Some(Any::Text(text)) => Ok(Some(text)),
@@ -280,16 +277,18 @@ struct Time(Option<Micros>);
 
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        Ok(Time(match input.deserialize_any(AnyVisitor)? {
-            Any::Text(text) => time::parse(text.as_bytes()),
-            Any::Whole(number) => (i64::try_from(number).ok())
-                .and_then(|number| number.checked_mul(1_000_000))
-                .map(time::from_number),
-            Any::Fraction(number) if number.abs() < 9e12 => {
-                Some(time::from_number((number * 1e6).round() as i64))
+        Ok(Time(
+            match input.deserialize_any(AnyVisitor)? {
+                Any::Text(text) => time::parse(text.as_bytes()),
+                Any::Whole(number) => (i64::try_from(number).ok())
+                    .and_then(|number| number.checked_mul(1_000_000))
+                    .map(time::from_number),
+                Any::Fraction(number) if number.abs() < 9e12 => {
+                    Some(time::from_number((number * 1e6).round() as i64))
+                }
+                _ => None,
             }
-            _ => None,
-        }
-        .filter(|micros| time::is_plausible(*micros))))
+            .filter(|micros| time::is_plausible(*micros)),
+        ))
     }
 }

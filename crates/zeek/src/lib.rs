@@ -17,13 +17,13 @@
 
 mod amount;
 mod cdn;
+mod columns;
 mod handshake;
 mod input;
 mod join;
 mod json;
 mod lines;
 mod log;
-mod parquet;
 mod profile;
 mod reason;
 mod report;
@@ -40,8 +40,8 @@ mod tsv;
 mod version;
 
 pub use cdn::{CdnError, CdnList, Class, DEFAULT as DEFAULT_CDN_LIST};
+pub use columns::{ParquetFolder, SQL};
 pub use input::{Source, sources};
-pub use parquet::{ParquetFolder, SQL};
 pub use profile::{FEWEST, NoProfile};
 pub use report::{SCHEMA, json, text};
 pub use servers::Names;

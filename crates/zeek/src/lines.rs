@@ -148,7 +148,11 @@ mod tests {
         loop {
             match lines.next() {
                 Piece::Lines(piece) => {
-                    read.extend(piece.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec));
+                    read.extend(
+                        piece
+                            .split_inclusive(|byte| *byte == b'\n')
+                            .map(<[u8]>::to_vec),
+                    );
                 }
                 Piece::TooLong => too_long += 1,
                 Piece::Broken(_, rest) => return (read, too_long, Some(rest)),

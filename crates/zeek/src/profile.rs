@@ -46,7 +46,9 @@ impl Default for Joint {
 
 /// Whether a profile can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no connection can be used for a profile: that needs handshakes in ssl.log that are joined with whole connections in conn.log")]
+#[error(
+    "no connection can be used for a profile: that needs handshakes in ssl.log that are joined with whole connections in conn.log"
+)]
 pub struct NoProfile;
 
 /// One row of the table.
@@ -143,7 +145,9 @@ impl Joint {
             writeln!(out, "from = \"{from}\"\nto = \"{to}\"")?;
         }
         writeln!(out, "\n[population.joint]")?;
-        column(out, "class", rows, |row| format!("\"{}\"", row.class.name()))?;
+        column(out, "class", rows, |row| {
+            format!("\"{}\"", row.class.name())
+        })?;
         let resumes = |row: &Row| (row.handshake == Handshake::Resumed).to_string();
         column(out, "resumes", rows, resumes)?;
         column(out, "response", rows, |row| row.bytes.max(1).to_string())?;
@@ -168,7 +172,8 @@ impl Joint {
                 for from in (0..BYTES).step_by(per_row) {
                     let fine: Vec<u64> = (from..from + per_row)
                         .map(|bytes| {
-                            let places = rtts.clone().map(|rtt| place(class, handshake, rtt, bytes));
+                            let places =
+                                rtts.clone().map(|rtt| place(class, handshake, rtt, bytes));
                             places.filter_map(|at| self.counts.get(at)).sum()
                         })
                         .collect();
@@ -291,21 +296,39 @@ mod tests {
         assert_eq!(joint.to_toml(None), Err(NoProfile));
         for (bytes, count) in [(0, 1), (1000, 40), (1024, 20), (1030, 30)] {
             for second in 0..count {
-                joint.add(Class::Cdn, Handshake::Resumed, bytes, None, time(1_541_001_600 + second));
+                joint.add(
+                    Class::Cdn,
+                    Handshake::Resumed,
+                    bytes,
+                    None,
+                    time(1_541_001_600 + second),
+                );
             }
         }
         joint.add(Class::Other, Handshake::Full, u64::MAX, Some(20_000), None);
         let toml = joint.to_toml(Some("A remark.")).unwrap();
-        assert!(toml.contains("\n# A remark.\n# Warning: 92 connections are too few"), "{toml}");
+        assert!(
+            toml.contains("\n# A remark.\n# Warning: 92 connections are too few"),
+            "{toml}"
+        );
         let document: toml::Table = toml.parse().unwrap();
         assert_eq!(document["profile"]["connections"].as_integer(), Some(92));
-        assert_eq!(document["profile"]["from"].as_str(), Some("2018-10-31T16:00:00Z"));
-        assert_eq!(document["profile"]["to"].as_str(), Some("2018-10-31T16:00:39Z"));
+        assert_eq!(
+            document["profile"]["from"].as_str(),
+            Some("2018-10-31T16:00:00Z")
+        );
+        assert_eq!(
+            document["profile"]["to"].as_str(),
+            Some("2018-10-31T16:00:39Z")
+        );
         let joint = document["population"]["joint"].as_table().unwrap();
         assert!(!joint.contains_key("rtt"));
         let numbers = |name: &str| -> Vec<i64> {
             let values = joint[name].as_array().unwrap();
-            values.iter().map(|value| value.as_integer().unwrap()).collect()
+            values
+                .iter()
+                .map(|value| value.as_integer().unwrap())
+                .collect()
         };
         assert_eq!(numbers("weight"), [1, 40, 50, 1]);
         assert_eq!(numbers("response")[..3], [1, 999, 1039]);
@@ -315,13 +338,22 @@ mod tests {
     fn the_rtt_where_it_is_known() {
         let mut joint = Joint::default();
         for index in 0..FEWEST {
-            joint.add(Class::Cdn, Handshake::Full, 5000, Some(10_000 + index % 2), None);
+            joint.add(
+                Class::Cdn,
+                Handshake::Full,
+                5000,
+                Some(10_000 + index % 2),
+                None,
+            );
             joint.add(Class::Cdn, Handshake::Full, 5000, Some(100_000), None);
             joint.add(Class::Cdn, Handshake::Full, 5000, None, None);
         }
         let toml = joint.to_toml(None).unwrap();
         assert!(toml.contains("connections = 600\n"), "{toml}");
         assert!(toml.contains("rtt = [\"10.0 ms\", \"100 ms\"]\n"), "{toml}");
-        assert!(!toml.contains("Warning") && !toml.contains("from"), "{toml}");
+        assert!(
+            !toml.contains("Warning") && !toml.contains("from"),
+            "{toml}"
+        );
     }
 }

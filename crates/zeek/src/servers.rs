@@ -108,7 +108,9 @@ impl Servers {
 fn readable(name: &[u8]) -> Box<str> {
     let name = unescape(name.get(..LONGEST).unwrap_or(name));
     let name = String::from_utf8_lossy(&name);
-    let name = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    let name = name
+        .chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c });
     name.collect()
 }
 

@@ -6,10 +6,10 @@ use std::io;
 use std::num::NonZeroI64;
 
 use crate::cdn::{CdnList, Class};
+use crate::columns::ParquetFolder;
 use crate::input::Source;
 use crate::join::{ConnPart, History, Joined, OursPart, Part, SslPart, Table, Waits};
 use crate::log::{Left, Log, Said};
-use crate::parquet::ParquetFolder;
 use crate::reason::Reason;
 use crate::row::{Conn, Kind, Ours, Row, Ssl};
 use crate::servers::{Names, Servers};
@@ -21,7 +21,7 @@ use crate::time::Micros;
 pub struct Options {
     /// What is a CDN.
     pub cdn: CdnList,
-    /// How many connections may wait for their other rows at once: 88 bytes each.
+    /// How many connections may wait for their other rows at once: 100 bytes each.
     pub join_rows: u32,
     /// Whether names of servers may be shown.
     pub names: Names,

@@ -2,7 +2,7 @@
 
 use crate::cdn::Class;
 use crate::handshake::Handshake;
-use crate::join::{Connection, ConnPart, History, SslPart};
+use crate::join::{ConnPart, Connection, History, SslPart};
 use crate::profile::Joint;
 use crate::row::Transport;
 use crate::servers::Servers;
@@ -169,9 +169,12 @@ impl Tally {
             (true, Some(received)) => {
                 let received = received.get();
                 amounts.received.add(received);
-                conn.sent.iter().for_each(|sent| amounts.sent.add(sent.get()));
+                conn.sent
+                    .iter()
+                    .for_each(|sent| amounts.sent.add(sent.get()));
                 (conn.duration.iter()).for_each(|duration| amounts.duration.add(duration.get()));
-                self.joint.add(ssl.class, handshake, received, rtt, ssl.time);
+                self.joint
+                    .add(ssl.class, handshake, received, rtt, ssl.time);
             }
             _ if !conn.state.is_whole() => self.unusable.state += 1,
             _ if conn.gaps => self.unusable.missed_bytes += 1,
@@ -221,8 +224,7 @@ pub(crate) fn verdict(ssl: &SslPart, conn: Option<&ConnPart>) -> Verdict {
     Verdict {
         carrier,
         handshake: counts.then_some(handshake),
-        usable: conn.is_some_and(|conn| {
-            conn.state.is_whole() && !conn.gaps && conn.received.is_some()
-        }),
+        usable: conn
+            .is_some_and(|conn| conn.state.is_whole() && !conn.gaps && conn.received.is_some()),
     }
 }

@@ -89,7 +89,16 @@ mod tests {
         assert_eq!(parse(b"1541001600123"), Some(1_541_001_600_123_000));
         assert_eq!(span(b"0.000001"), Some(1));
         assert_eq!(span(b"3"), Some(3_000_000));
-        for text in ["", "-", ".", "-1.0", "XXXXXXXXXX.XXXXXX", "1e9", "0.0", "99999999999999999999"] {
+        for text in [
+            "",
+            "-",
+            ".",
+            "-1.0",
+            "XXXXXXXXXX.XXXXXX",
+            "1e9",
+            "0.0",
+            "99999999999999999999",
+        ] {
             assert_eq!(parse(text.as_bytes()), None, "{text}");
         }
         assert_eq!(rfc3339(1_541_001_600_123_456), "2018-10-31T16:00:00Z");

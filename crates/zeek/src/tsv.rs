@@ -120,7 +120,9 @@ impl Header {
         let mut has = [false; FIELDS.len()];
         let names: Vec<&[u8]> = names.collect();
         let columns = names.iter().map(|name| {
-            let found = FIELDS.iter().position(|(field, _)| field.as_bytes() == *name);
+            let found = FIELDS
+                .iter()
+                .position(|(field, _)| field.as_bytes() == *name);
             // Of two columns with one name, the first counts.
             match found.and_then(|at| Some((at, has.get_mut(at)?))) {
                 Some((at, present)) if !*present => {
@@ -133,7 +135,9 @@ impl Header {
         let columns = columns.collect();
         self.columns = columns;
         self.present = has;
-        let names = names.iter().filter_map(|name| std::str::from_utf8(name).ok());
+        let names = names
+            .iter()
+            .filter_map(|name| std::str::from_utf8(name).ok());
         self.content = match kind(names) {
             None => Content::Other,
             Some(kind) => match (needed(kind).iter()).find(|field| !self.has(**field)) {

@@ -25,3 +25,4 @@ mod scripts;
 mod usage;
 mod validate;
 mod virtual_engine;
+mod zeek;

@@ -102,7 +102,7 @@ fn imports(room: &Room, rooms: &[Room]) -> BTreeMap<String, PathBuf> {
 #[test]
 fn rooms_use_what_architecture_says() {
     let rooms = rooms();
-    assert_eq!(rooms.len(), 17);
+    assert_eq!(rooms.len(), 18);
     let names: BTreeSet<&str> = rooms.iter().map(|room| short(&room.name)).collect();
     for (floor, room) in rooms.iter().enumerate().skip(1) {
         let imports = imports(room, &rooms);
@@ -163,9 +163,14 @@ fn dependencies(of: &str) -> BTreeSet<String> {
 #[test]
 fn results_need_no_c_and_no_laboratory() {
     let others = dependencies("lastbyte");
-    for name in ["lastbyte-results", "lastbyte-flights", "lastbyte-sizes"] {
+    for (name, with) in [
+        ("lastbyte-results", "lastbyte-link"),
+        ("lastbyte-flights", "lastbyte-link"),
+        ("lastbyte-sizes", "lastbyte-link"),
+        ("lastbyte-zeek", "lastbyte-files"),
+    ] {
         let needed = dependencies(name);
-        assert!(needed.contains("lastbyte-link"), "{name} needs {needed:?}");
+        assert!(needed.contains(with), "{name} needs {needed:?}");
         for not in ["openssl-sys", "nix", "lastbyte-tls", "netlink-sys"] {
             assert!(others.contains(not), "lastbyte does not need {not}");
             assert!(!needed.contains(not), "{name} needs {not}");

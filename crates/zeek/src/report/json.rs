@@ -231,14 +231,18 @@ impl<'a> Document<'a> {
 
 fn of_classes<T>(document: impl Fn(Class) -> T) -> BTreeMap<&'static str, T> {
     let classes = Class::ALL.into_iter();
-    classes.map(|class| (class.name(), document(class))).collect()
+    classes
+        .map(|class| (class.name(), document(class)))
+        .collect()
 }
 
 fn of_handshakes<'a>(
     sketch: impl Fn(Handshake) -> &'a Sketch,
 ) -> BTreeMap<&'static str, Percentiles> {
     let kinds = Handshake::ALL.into_iter();
-    kinds.map(|kind| (kind.name(), sketch(kind).into())).collect()
+    kinds
+        .map(|kind| (kind.name(), sketch(kind).into()))
+        .collect()
 }
 
 fn of_kinds<'a>(

@@ -29,7 +29,14 @@ macro_rules! say {
 
 fn resumption(out: &mut String, survey: &Survey) {
     let tally = &survey.tally;
-    say!(out, "{:<24}{:>9}   {:<18}{:>14}", "Resumed", "share", "95 %", "handshakes");
+    say!(
+        out,
+        "{:<24}{:>9}   {:<18}{:>14}",
+        "Resumed",
+        "share",
+        "95 %",
+        "handshakes"
+    );
     for version in Version::ALL {
         let counts = tally.of_version(version);
         if counts.resumed.of > 0 {
@@ -59,12 +66,20 @@ fn share(out: &mut String, name: &str, share: Share) {
         ),
         None => ("-".to_owned(), String::new()),
     };
-    say!(out, "  {name:<22}{value:>9}   {interval:<18}{:>14}", share.of);
+    say!(
+        out,
+        "  {name:<22}{value:>9}   {interval:<18}{:>14}",
+        share.of
+    );
 }
 
 fn by_server(out: &mut String, survey: &Survey, count: usize) {
     let servers = ByServer::new(survey);
-    let percent = |at| servers.share(at).map(|share| format!("{:.0} %", share * 100.0));
+    let percent = |at| {
+        servers
+            .share(at)
+            .map(|share| format!("{:.0} %", share * 100.0))
+    };
     if let (Some(low), Some(middle), Some(high)) = (percent(25), percent(50), percent(75)) {
         say!(
             out,
@@ -83,19 +98,33 @@ fn amounts(out: &mut String, survey: &Survey) {
     say!(
         out,
         "\n{:<24}{:>12}{:>12}{:>12}{:>14}",
-        "Bytes per connection", "p25", "p50", "p75", "connections"
+        "Bytes per connection",
+        "p25",
+        "p50",
+        "p75",
+        "connections"
     );
     for class in Class::ALL {
         for kind in Handshake::ALL {
             let sketch = &tally.amounts(class, kind).received;
-            row(out, &format!("{}, {}", name(class), kind.name()), sketch, |bytes| bytes.to_string());
+            row(
+                out,
+                &format!("{}, {}", name(class), kind.name()),
+                sketch,
+                |bytes| bytes.to_string(),
+            );
         }
     }
     say!(out, "{:<24}", "Duration");
     for class in Class::ALL {
         for kind in Handshake::ALL {
             let sketch = &tally.amounts(class, kind).duration;
-            row(out, &format!("{}, {}", name(class), kind.name()), sketch, seconds);
+            row(
+                out,
+                &format!("{}, {}", name(class), kind.name()),
+                sketch,
+                seconds,
+            );
         }
     }
     if survey.ours.rows > 0 {
@@ -103,7 +132,9 @@ fn amounts(out: &mut String, survey: &Survey) {
         row(out, "all", &tally.rtt, seconds);
         say!(out, "{:<24}", "Server's handshake, bytes");
         for kind in Handshake::ALL {
-            row(out, kind.name(), tally.handshake_bytes(kind), |bytes| bytes.to_string());
+            row(out, kind.name(), tally.handshake_bytes(kind), |bytes| {
+                bytes.to_string()
+            });
         }
     }
 }
@@ -171,7 +202,11 @@ fn joining(out: &mut String, survey: &Survey) {
 
 fn trouble(out: &mut String, survey: &Survey) {
     if survey.all_unreadable() > 0 {
-        say!(out, "\nLines that could not be read: {}. The first:", survey.all_unreadable());
+        say!(
+            out,
+            "\nLines that could not be read: {}. The first:",
+            survey.all_unreadable()
+        );
         for example in &survey.examples {
             say!(out, "  {example}");
         }

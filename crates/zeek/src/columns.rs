@@ -202,11 +202,7 @@ fn columns(names: Names) -> Vec<Column> {
     columns.collect()
 }
 
-fn values<'a>(
-    connection: &Connection,
-    ssl: &SslPart,
-    name: Option<&'a str>,
-) -> [Value<'a>; 17] {
+fn values<'a>(connection: &Connection, ssl: &SslPart, name: Option<&'a str>) -> [Value<'a>; 17] {
     let conn = connection.conn.as_ref();
     let ours = connection.ours.as_ref();
     let verdict = verdict(ssl, conn);
@@ -224,11 +220,23 @@ fn values<'a>(
         Value::Truth(verdict.usable),
         Value::Text(conn.and_then(|conn| conn.state.name())),
         Value::Whole(conn.and_then(|conn| conn.sent).map(|amount| amount.get())),
-        Value::Whole(conn.and_then(|conn| conn.received).map(|amount| amount.get())),
-        Value::Whole(conn.and_then(|conn| conn.duration).map(|amount| amount.get())),
+        Value::Whole(
+            conn.and_then(|conn| conn.received)
+                .map(|amount| amount.get()),
+        ),
+        Value::Whole(
+            conn.and_then(|conn| conn.duration)
+                .map(|amount| amount.get()),
+        ),
         Value::Whole(ours.and_then(|ours| ours.rtt).map(|amount| amount.get())),
-        Value::Whole(ours.and_then(|ours| ours.client_bytes).map(|amount| amount.get())),
-        Value::Whole(ours.and_then(|ours| ours.server_bytes).map(|amount| amount.get())),
+        Value::Whole(
+            ours.and_then(|ours| ours.client_bytes)
+                .map(|amount| amount.get()),
+        ),
+        Value::Whole(
+            ours.and_then(|ours| ours.server_bytes)
+                .map(|amount| amount.get()),
+        ),
         Value::Text(name),
     ]
 }
