@@ -30,7 +30,7 @@ pub(super) struct Zeek {
     cdn: Option<PathBuf>,
     /// How many connections may wait for their other rows at once, 100 bytes each
     #[arg(long, value_name = "N", default_value_t = lastbyte_zeek::JOIN_ROWS,
-          value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+          value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     join_rows: u32,
     /// Write connections as Parquet into an empty folder, without uids and names
     #[arg(long, value_name = "FOLDER")]

@@ -138,8 +138,9 @@ pub(crate) struct Table {
     /// A ring, once it is full.
     connections: Vec<Connection>,
     oldest: usize,
-    /// At least twice as many as connections. Each is where its tag has it, or after that with none free between.
-    index: Vec<Slot>,
+    /// Slots, at least twice as many as connections. Each is where its tag has it, or after that with none free
+    /// between. As bare zeros, those that are not used take no memory.
+    index: Vec<u64>,
 }
 
 /// Where a connection is, without looking there: that would wait for memory.
@@ -158,7 +159,7 @@ impl Table {
             most: most.max(1) as usize,
             connections: Vec::new(),
             oldest: 0,
-            index: vec![Slot::default(); 1 << 10],
+            index: vec![0; (most.max(1) as usize * 2).next_power_of_two()],
         }
     }
 
@@ -180,7 +181,6 @@ impl Table {
         };
         connection.add(part);
         if self.connections.len() < self.most {
-            self.grow();
             self.connections.push(connection);
             self.enter(uid, self.connections.len() - 1);
             return Joined::Kept;
@@ -200,7 +200,7 @@ impl Table {
 
     /// All that are left, in the order in which they came.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Connection> {
-        self.index = vec![Slot::default(); 1 << 10];
+        self.index.fill(0);
         let mut connections = std::mem::take(&mut self.connections);
         connections.rotate_left(std::mem::take(&mut self.oldest));
         connections.into_iter()
@@ -213,7 +213,10 @@ impl Table {
     /// What is at `at`, unless it is free.
     fn slot(&self, at: usize) -> Option<Slot> {
         let slot = *self.index.get(at & self.mask())?;
-        (slot.place > 0).then_some(slot)
+        (slot > 0).then_some(Slot {
+            tag: (slot >> 32) as u32,
+            place: slot as u32,
+        })
     }
 
     fn find(&self, uid: Uid) -> Option<usize> {
@@ -229,13 +232,10 @@ impl Table {
     }
 
     fn enter(&mut self, uid: Uid, place: usize) {
-        self.put(Slot {
+        let slot = Slot {
             tag: uid.tag(),
             place: place as u32 + 1,
-        });
-    }
-
-    fn put(&mut self, slot: Slot) {
+        };
         let mut at = slot.tag as usize;
         while self.slot(at).is_some() {
             at += 1;
@@ -246,7 +246,7 @@ impl Table {
     fn set(&mut self, at: usize, slot: Slot) {
         let at = at & self.mask();
         if let Some(kept) = self.index.get_mut(at) {
-            *kept = slot;
+            *kept = u64::from(slot.tag) << 32 | u64::from(slot.place);
         }
     }
 
@@ -270,17 +270,6 @@ impl Table {
             at += 1;
         }
         self.set(hole, Slot::default());
-    }
-
-    fn grow(&mut self) {
-        if (self.connections.len() + 1) * 2 <= self.index.len() {
-            return;
-        }
-        let larger = vec![Slot::default(); self.index.len() * 2];
-        let slots = std::mem::replace(&mut self.index, larger);
-        for slot in slots.into_iter().filter(|slot| slot.place > 0) {
-            self.put(slot);
-        }
     }
 }
 
