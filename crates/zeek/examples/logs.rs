@@ -91,9 +91,9 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(index: u64, seed: u64) -> Self {
+    fn new(index: u64, begin: u64, seed: u64) -> Self {
         let mut luck = Luck(seed ^ index.wrapping_mul(0xd6e8_feb8_6659_fd93));
-        let start = BEGIN + index * APART + luck.below(APART);
+        let start = begin + index * APART + luck.below(APART);
         let cdn = luck.percent(60);
         let site = luck.below(50) * luck.below(50);
         let quic = luck.percent(if cdn { 30 } else { 5 });
@@ -198,10 +198,12 @@ fn ordered(
     when: fn(&Connection) -> u64,
     mut write: impl FnMut(u64, &Connection) -> io::Result<()>,
 ) -> io::Result<()> {
+    // Those of seed 2 come after those of seed 1.
+    let begin = BEGIN + seed.wrapping_sub(1) % 1000 * connections * APART;
     let mut waiting = BinaryHeap::new();
     let mut kept = std::collections::HashMap::new();
     for index in 0..connections {
-        let connection = Connection::new(index, seed);
+        let connection = Connection::new(index, begin, seed);
         let now = connection.start;
         waiting.push(Reverse((when(&connection), index)));
         kept.insert(index, connection);
