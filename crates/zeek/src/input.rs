@@ -8,6 +8,8 @@ use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
+use crate::ahead::ahead;
+
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 /// What zstd's frames that hold no content begin with, but for the last four bits of the first byte.
@@ -40,7 +42,16 @@ impl Source {
         }
     }
 
+    /// To be read to its end.
     pub(crate) fn open(&self) -> io::Result<Box<dyn Read>> {
+        Ok(match self.peek()? {
+            (input, Packed::Yes) => Box::new(ahead(input)),
+            (input, Packed::No) => input,
+        })
+    }
+
+    /// To see how it begins.
+    pub(crate) fn peek(&self) -> io::Result<(Box<dyn Read + Send>, Packed)> {
         match self {
             Source::File(path) => decompress(File::open(path)?),
             Source::Stdin => decompress(io::stdin()),
@@ -91,16 +102,25 @@ fn is_log(path: &Path) -> bool {
         .any(|end| name.ends_with(end))
 }
 
+/// Whether something is compressed, so that reading it is work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packed {
+    Yes,
+    No,
+}
+
 /// Tells how `input` is compressed by how it begins, and reads it to its end, over the ends of what was
 /// compressed separately and concatenated.
-pub(crate) fn decompress(input: impl Read + 'static) -> io::Result<Box<dyn Read>> {
+pub(crate) fn decompress(
+    input: impl Read + Send + 'static,
+) -> io::Result<(Box<dyn Read + Send>, Packed)> {
     let mut input = BufReader::with_capacity(AT_ONCE, input);
     // A pipe may give less than a file, but nothing that is compressed begins with less.
     let start = input.fill_buf()?;
     Ok(match start {
-        start if start.starts_with(GZIP) => Box::new(MultiGzDecoder::new(input)),
-        start if is_zstd(start) => Box::new(Zstd::new(input)),
-        _ => Box::new(input),
+        start if start.starts_with(GZIP) => (Box::new(MultiGzDecoder::new(input)), Packed::Yes),
+        start if is_zstd(start) => (Box::new(Zstd::new(input)), Packed::Yes),
+        _ => (Box::new(input), Packed::No),
     })
 }
 

@@ -15,6 +15,7 @@
 //!   `RSTO`, `RSTR`), and of which Zeek missed nothing. Bytes are those of a connection: handshake, records
 //!   and all its responses.
 
+mod ahead;
 mod amount;
 mod cdn;
 mod columns;

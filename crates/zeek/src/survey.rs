@@ -357,7 +357,7 @@ fn begin(source: &Source) -> io::Result<(Option<Micros>, Option<Log>)> {
     if !source.is_lasting() {
         return Ok((None, Some(Log::new(source.open()?))));
     }
-    let mut log = Log::new(source.open()?);
+    let mut log = Log::new(source.peek()?.0);
     let mut first = None;
     log.read(|said| {
         if let Said::Row(row) = said {
@@ -374,7 +374,7 @@ pub fn survey_bytes(bytes: &[u8], options: Options) -> Survey {
     let mut file = File {
         name: "memory".to_owned(),
         source: Source::Stdin,
-        log: input.ok().map(Log::new),
+        log: input.ok().map(|(input, _)| Log::new(input)),
         used: false,
         unknown: 0,
         pieces: 0,
