@@ -304,7 +304,7 @@ fn put<T>(place: &mut Option<T>, part: T) -> Option<()> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
     use proptest::prelude::*;
     use std::collections::VecDeque;

@@ -163,11 +163,12 @@ impl Joint {
         let mut rows = Vec::new();
         for (class, handshake) in kinds() {
             // Without RTTs, all of them are one.
-            let rtts = match with_rtt {
-                true => (1..RTTS).map(|rtt| rtt..rtt + 1).collect(),
-                false => vec![0..RTTS],
+            let (first, width) = match with_rtt {
+                true => (1, 1),
+                false => (0, RTTS),
             };
-            for rtts in rtts {
+            for from in (first..RTTS).step_by(width) {
+                let rtts = from..from + width;
                 let mean = rtts.clone().next_back().and_then(|rtt| self.mean_rtt(rtt));
                 for from in (0..BYTES).step_by(per_row) {
                     let fine: Vec<u64> = (from..from + per_row)
@@ -258,7 +259,7 @@ fn fine(bytes: u64) -> usize {
         return BYTES - 1;
     }
     let above = bytes - (1 << octave);
-    octave * FINE + (u128::from(above) * FINE as u128 >> octave) as usize
+    octave * FINE + ((u128::from(above) * FINE as u128) >> octave) as usize
 }
 
 fn middle(fine: usize) -> u64 {
