@@ -152,7 +152,7 @@ impl Joint {
         column(out, "resumes", rows, resumes)?;
         column(out, "response", rows, |row| row.bytes.max(1).to_string())?;
         if with_rtt {
-            let rtt = |row: &Row| format!("\"{} ms\"", milliseconds(row.rtt.unwrap_or(0.0)));
+            let rtt = |row: &Row| format!("\"{}ms\"", milliseconds(row.rtt.unwrap_or(0.0)));
             column(out, "rtt", rows, rtt)?;
         }
         column(out, "weight", rows, |row| row.weight.to_string())
@@ -351,7 +351,7 @@ mod tests {
         }
         let toml = joint.to_toml(None).unwrap();
         assert!(toml.contains("connections = 600\n"), "{toml}");
-        assert!(toml.contains("rtt = [\"10.0 ms\", \"100 ms\"]\n"), "{toml}");
+        assert!(toml.contains("rtt = [\"10.0ms\", \"100ms\"]\n"), "{toml}");
         assert!(
             !toml.contains("Warning") && !toml.contains("from"),
             "{toml}"
