@@ -295,9 +295,18 @@ pub(super) fn prepare<'a>(
     bar: &Bar,
 ) -> Result<Vec<PreparedArm>, Failure> {
     let store = Store::open(Store::default_dir().map_err(Failure::usage)?);
+    prepare_in(&store, arms, bar)
+}
+
+/// The same with chains of this store.
+pub(super) fn prepare_in<'a>(
+    store: &Store,
+    arms: impl IntoIterator<Item = &'a Arm>,
+    bar: &Bar,
+) -> Result<Vec<PreparedArm>, Failure> {
     let prepare = |arm: &Arm| {
         bar.say(format!("chain of {}", arm.label));
-        Ok(PreparedArm::new(arm.clone(), &store)?.tried()?)
+        Ok(PreparedArm::new(arm.clone(), store)?.tried()?)
     };
     arms.into_iter().map(prepare).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use lastbyte_pki::Store;
@@ -71,14 +72,27 @@ pub(super) fn choose(choice: EngineChoice) -> Result<Chosen, Failure> {
 impl Carrier {
     /// The engine, for a program with these arguments.
     pub(super) fn set_up(
-        self,
+        &self,
         arguments: &[OsString],
         shortcuts: Shortcuts,
+    ) -> Result<Box<dyn Engine>, Failure> {
+        let store = Store::default_dir().map_err(Failure::usage)?;
+        self.set_up_with(arguments, shortcuts, &store)
+    }
+
+    /// The same for arms whose chains are in this folder.
+    pub(super) fn set_up_with(
+        &self,
+        arguments: &[OsString],
+        shortcuts: Shortcuts,
+        store: &Path,
     ) -> Result<Box<dyn Engine>, Failure> {
         match self {
             Carrier::Live => Ok(Box::new(LiveEngine::new(lab::environment(arguments)))),
             Carrier::Virtual(kernel) => {
-                let engine = virtual_engine(kernel, arguments)?;
+                let store = std::path::absolute(store).map_err(Failure::usage)?;
+                let engine = virtual_engine(kernel.clone(), arguments)?;
+                let engine = engine.with_store(store);
                 Ok(Box::new(engine.with_shortcuts(shortcuts)))
             }
         }

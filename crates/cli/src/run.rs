@@ -1,5 +1,7 @@
 //! `lastbyte run`.
 
+mod search;
+
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::{Display, Write as _};
@@ -10,6 +12,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use self::search::Searching;
 use super::compare::{interrupt, prepare, try_sessions};
 use super::engine::{Carrier, Chosen, choose};
 use super::progress::Bar;
@@ -53,8 +56,10 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
         let study = Study::load(&self.study).map_err(Failure::usage)?;
-        let engine = self.engine(&study, arguments)?;
+        let carrier = self.carrier(&study)?;
+        let engine = carrier.set_up(arguments, self.shortcuts)?;
         engine.check(&study).map_err(Failure::Usage)?;
+        search::check(engine.as_ref(), &study)?;
         let blocks = self.shard.blocks(&study, engine.block_size(&study));
         if self.dry_run {
             return plan(&study, engine.as_ref(), &blocks);
@@ -67,7 +72,14 @@ impl Run {
         // What can't be leaves no folder behind.
         let arms = prepare_all(&study)?;
         let folder = begun.map_or_else(take_folder, Ok)?;
-        let measured = self.measure(&study, engine.as_ref(), &arms, &blocks, &folder)?;
+        let interrupt = interrupt().map_err(Failure::run)?;
+        let work = Work {
+            study: &study,
+            engine: engine.as_ref(),
+            arms: &arms,
+            interrupt: &interrupt,
+        };
+        let measured = self.measure(&work, &blocks, &folder, &folder)?;
         let all = study.size(engine.block_size(&study)).blocks;
         // Without the other shards' looks, nobody knows which cells end early.
         if self.shard != Shard::WHOLE && measured < all {
@@ -79,13 +91,21 @@ impl Run {
                 self.resume_command(&folder, Shard::WHOLE),
             ));
         }
+        let searching = Searching {
+            run: &self,
+            carrier: &carrier,
+            arguments,
+            interrupt: &interrupt,
+        };
+        let searched = searching.search_all(&study, &folder)?;
         folder
             .merge(&study)
             .map_err(|error| self.stopped(&folder, error))?;
-        self.report(&folder, engine.as_ref())
+        self.report(&folder, engine.as_ref())?;
+        search::report(&searched, &folder)
     }
 
-    fn engine(&self, study: &Study, arguments: &[OsString]) -> Result<Box<dyn Engine>, Failure> {
+    fn carrier(&self, study: &Study) -> Result<Carrier, Failure> {
         let choice = self.engine.unwrap_or(study.engine);
         let Chosen { engine, reason } = choose(choice)?;
         if choice == EngineChoice::Auto {
@@ -95,7 +115,7 @@ impl Run {
             // Before anything else: it needs a process with one thread.
             lab::acquire()?;
         }
-        engine.set_up(arguments, self.shortcuts)
+        Ok(engine)
     }
 
     fn take_folder(&self, study: &Study, engine: &dyn Engine) -> Result<Folder, Failure> {
@@ -111,16 +131,21 @@ impl Run {
         Ok(Folder::take(&path, study, manifest, start)?)
     }
 
-    /// Measures those of `blocks` that are missing, and tells how many of all there are then.
+    /// Measures those of `blocks` that are missing, and tells how many of all there are then. `whole` is the
+    /// folder that the run goes on in.
     fn measure(
         &self,
-        study: &Study,
-        engine: &dyn Engine,
-        arms: &[PreparedArm],
+        work: &Work<'_>,
         blocks: &[BlockId],
         folder: &Folder,
+        whole: &Folder,
     ) -> Result<u64, Failure> {
-        let interrupt = interrupt().map_err(Failure::run)?;
+        let Work {
+            study,
+            engine,
+            arms,
+            interrupt,
+        } = *work;
         let bar = Bar::new();
         let finished = folder.finished(study, |part| bar.warn(&part.to_string()))?;
         let missing: Vec<_> = (blocks.iter().copied())
@@ -129,11 +154,11 @@ impl Run {
         if missing.is_empty() {
             return Ok(finished.len() as u64);
         }
-        let runner = runner(study, engine, arms, &interrupt, &bar);
+        let runner = runner(study, engine, arms, interrupt, &bar);
         let run = runner.run(&missing, folder);
         bar.finish();
         let run = run.map_err(|error| match error {
-            RunError::Folder(error) => self.stopped(folder, error),
+            RunError::Folder(error) => self.stopped(whole, error),
             error => error.into(),
         })?;
         let size = engine.block_size(study);
@@ -141,7 +166,7 @@ impl Run {
             true => missing.len().to_string(),
             false => format!("up to {}", missing.len()),
         };
-        self.verdict(&run, &asked, folder)?;
+        self.verdict(&run, &asked, whole)?;
         Ok((finished.len() + run.measured) as u64)
     }
 
@@ -219,6 +244,15 @@ impl Run {
     }
 }
 
+/// What blocks are measured with.
+#[derive(Clone, Copy)]
+struct Work<'a> {
+    study: &'a Study,
+    engine: &'a dyn Engine,
+    arms: &'a [PreparedArm],
+    interrupt: &'a AtomicBool,
+}
+
 /// What would be measured, and about how long it would take.
 fn plan(study: &Study, engine: &dyn Engine, blocks: &[BlockId]) -> Result<(), Failure> {
     let bar = Bar::new();
@@ -271,6 +305,7 @@ fn plan(study: &Study, engine: &dyn Engine, blocks: &[BlockId]) -> Result<(), Fa
         time(blocks),
         engine.environment().engine,
     );
+    text += &search::plan(study);
     print(&text)
 }
 

@@ -49,4 +49,4 @@
 pub mod kernel;
 pub mod lab;
 
-pub use lastbyte_results::{explain, plan, report, results, study, validate};
+pub use lastbyte_results::{explain, plan, report, results, search, study, validate};

@@ -9,6 +9,7 @@
 //! - [`validate`]: results against results, or against arithmetic.
 //! - [`explain`]: what an arm costs by arithmetic alone.
 //! - [`plan`]: what a chain costs the users of a site, and what would win it back.
+//! - [`search`]: edges, where a time steps as chains grow.
 //! - [`report`]: tables, documents, pages and charts.
 
 pub mod explain;
@@ -16,5 +17,6 @@ pub mod plan;
 pub mod report;
 pub mod results;
 pub mod row;
+pub mod search;
 pub mod study;
 pub mod validate;

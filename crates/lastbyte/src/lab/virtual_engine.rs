@@ -116,6 +116,12 @@ impl VirtualEngine {
         Self { shortcuts, ..self }
     }
 
+    /// Has arms' chains in this folder instead.
+    #[must_use]
+    pub fn with_store(self, store: PathBuf) -> Self {
+        Self { store, ..self }
+    }
+
     /// Gives each guest so much memory.
     #[must_use]
     pub fn with_memory(self, memory: Bytes) -> Self {

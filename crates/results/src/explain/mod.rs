@@ -9,7 +9,7 @@ mod wire;
 
 pub use cuts::Cut;
 pub use edges::{Edge, Edges};
-pub use wire::{Unknown, wire};
+pub use wire::{Unknown, wire, wire_with};
 
 use std::time::Duration;
 

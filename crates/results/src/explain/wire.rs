@@ -102,6 +102,19 @@ pub fn wire(arm: &Arm) -> Result<Wire, Unknown> {
     Ok(wire)
 }
 
+/// What an arm puts on the wire with a Certificate message of so many bytes, whatever chain would have that, and a
+/// CertificateVerify of so many, or the likeliest.
+///
+/// # Errors
+///
+/// As [`wire`].
+pub fn wire_with(arm: &Arm, certificate: usize, verify: Option<usize>) -> Result<Wire, Unknown> {
+    check(arm, certificate)?;
+    let own = wire(arm)?;
+    let likeliest = own.bytes(Message::CertificateVerify) as usize;
+    Ok(with(&own, certificate, verify.unwrap_or(likeliest)))
+}
+
 /// The same with so many bytes of Certificate and CertificateVerify.
 pub(super) fn with(wire: &Wire, certificate: usize, verify: usize) -> Wire {
     let mut wire = *wire;

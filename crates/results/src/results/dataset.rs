@@ -46,6 +46,11 @@ impl Dataset {
         })
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The samples in the order of the study. Of a run that has not come to its end, those with a
     /// finished block, as far as they go.
     ///

@@ -7,6 +7,8 @@
 //! parts/           one file for each finished block, while the run is under way
 //! rows.parquet     all rows, once every block is finished; the parts are gone then
 //! 00-MEASURE.json  the summary of each measure, the same document as that of `compare`
+//! search/          the rounds of each search, each a folder like this one
+//! search-ID.json   what each search found
 //! ```
 //!
 //! A file takes its name once it is complete and on the disk. Until then it is hidden, and nobody
@@ -413,6 +415,18 @@ impl Folder {
     ) -> Result<(), FolderError> {
         let name = format!("{}.json", measure_name(study, measure));
         self.write(&name, document.as_bytes())
+    }
+
+    /// Keeps the document of a search.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be written.
+    pub fn keep_search(&self, id: &str, document: &str) -> Result<(), FolderError> {
+        self.write(
+            &format!("search-{}.json", file_name(id)),
+            document.as_bytes(),
+        )
     }
 
     fn write(&self, name: &str, content: &[u8]) -> Result<(), FolderError> {

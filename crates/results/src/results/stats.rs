@@ -580,7 +580,7 @@ impl Span {
 
 /// Draws as many connections as there are, with replacement, into how often each was drawn. A
 /// function of the seed, the resample and a counter alone.
-fn draw(seed: Seed, resample: u64, counts: &mut [u32]) {
+pub(crate) fn draw(seed: Seed, resample: u64, counts: &mut [u32]) {
     let key = mix(seed.0 ^ mix(resample));
     let connections = counts.len() as u64;
     counts.fill(0);

@@ -81,6 +81,19 @@
 //! what = "slowdown"
 //! than = { data = "0KiB" }
 //! within = "..150"
+//!
+//! [[search]]                   # edges: sizes of chains at which a time steps
+//! id = "edges"
+//! arms = ["classical"]         # this, `links` and all keys of cells and of sampling but `cpu` as in [[measure]]
+//! metric = "ttfb"
+//! from = "2KB"                 # bytes of the Certificate message; where the chain is larger, from there
+//! to = "100KB"
+//! data = "1KiB"               # where there is no response, there is no first byte
+//! sizes = 25                   # how many are looked at first, evenly spread
+//! [[search.published]]         # edges that others found, of one server
+//! source = "Figure 3"
+//! edges = ["10KB", "40KB"]
+//! note = "WORDS"               # what else there is to say
 //! ```
 //!
 //! Where a key is absent, what is in its comment first holds; `id`, `tls`, `rtt`, a figure's
@@ -100,6 +113,10 @@
 //! `least` connections, after twice as many each time, and at last after `most`. So written, that is
 //! `connections = { until = "±2%", least = 200, most = 10000 }`.
 //!
+//! A search pads the chains of its arms. Between two neighbouring sizes whose medians differ by more than half an
+//! RTT, it halves the way until they are a byte apart. Where packets are lost or delayed at random, it stays with
+//! the sizes of the first look, of which there should be many, with many connections each, and fits steps to them.
+//!
 //! Where a grid won't do, a measure has *explicit cells*, in the order in which they are reported.
 //! Their `link` is a name, or a table with the keys of a link and the `name` that is reported:
 //!
@@ -116,6 +133,7 @@ mod drawn;
 mod error;
 mod grid;
 mod population;
+mod search;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -153,6 +171,7 @@ const TOP: &[&str] = &[
     "figure",
     "published",
     "claim",
+    "search",
 ];
 const SAMPLING: &[&str] = &[
     "connections",
@@ -208,6 +227,7 @@ impl Study {
             folder,
         };
         let measures = file.measures(&top)?;
+        let searches = file.searches(&top)?;
         let percentiles = percentiles.unwrap_or_else(|| Percentile::USUAL.to_vec());
         let known = Known {
             arms: &file.arms,
@@ -225,6 +245,7 @@ impl Study {
             published,
             claims,
             measures,
+            searches,
             percentiles,
             engine: engine.unwrap_or_default(),
             folder: file.folder,
@@ -250,6 +271,7 @@ impl Study {
             figures: Vec::new(),
             published: Vec::new(),
             claims: Vec::new(),
+            searches: Vec::new(),
             folder,
         }
     }
@@ -288,19 +310,11 @@ impl File {
     /// `most` is how many cells it may have.
     fn measure(&self, table: &Table, most: usize) -> Result<Measure, StudyError> {
         let id = table.require("id", "id = \"NAME\"")?.text()?.to_owned();
-        let arms = match table.get("arms") {
-            None => self.arms.clone(),
-            Some(arms) => arms.list(|arm| self.arm(arm))?,
-        };
+        let arms = self.arms_of(table)?;
         let cells = match table.get("cell") {
             Some(cells) => self.explicit_cells(table, &cells, most)?,
             None => {
-                let links = match table.get("links") {
-                    Some(links) => links.list(|link| self.link(link))?,
-                    None if !self.links.is_empty() => self.links.iter().collect(),
-                    None if self.drawn().draws(Parameter::RTT) => vec![&self.drawn_link],
-                    None => return Err(table.missing("links", "[link.NAME]")),
-                };
+                let links = self.links_of(table)?;
                 grid::cells(table, &links, &self.folder, most, self.drawn())?
             }
         };
@@ -343,6 +357,24 @@ impl File {
                 arm.name
             )))),
             None => Ok(()),
+        }
+    }
+
+    /// Those that a table names; all, if it names none.
+    fn arms_of(&self, table: &Table) -> Result<Vec<Arm>, StudyError> {
+        match table.get("arms") {
+            None => Ok(self.arms.clone()),
+            Some(arms) => arms.list(|arm| self.arm(arm)),
+        }
+    }
+
+    /// The same of links.
+    fn links_of(&self, table: &Table) -> Result<Vec<&NamedLink>, StudyError> {
+        match table.get("links") {
+            Some(links) => links.list(|link| self.link(link)),
+            None if !self.links.is_empty() => Ok(self.links.iter().collect()),
+            None if self.drawn().draws(Parameter::RTT) => Ok(vec![&self.drawn_link]),
+            None => Err(table.missing("links", "[link.NAME]")),
         }
     }
 

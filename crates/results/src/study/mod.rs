@@ -14,6 +14,7 @@ mod metric;
 mod parameter;
 mod population;
 mod question;
+pub(crate) mod search;
 mod settings;
 mod table_file;
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub use population::{
     Sessions, Shape, Shares, Weighted,
 };
 pub use question::{Bounds, Check, Claim, MessageSize, Published, Quantity, Question};
+pub use search::{PublishedEdges, Search};
 pub use settings::{Congestion, CpuTime, Emulation, EngineChoice, Gso, Preset};
 
 use std::path::PathBuf;
@@ -225,6 +227,8 @@ pub struct Study {
     pub published: Vec<Published>,
     /// Published statements to check, in the order of the file.
     pub claims: Vec<Claim>,
+    /// Where edges are searched, in the order of the file.
+    pub searches: Vec<Search>,
     /// Where relative paths in it begin.
     pub folder: PathBuf,
 }

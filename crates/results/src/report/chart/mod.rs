@@ -12,6 +12,7 @@ mod png;
 #[path = "no_png.rs"]
 mod png;
 mod scale;
+mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ pub(super) use bars::{Bar, Bars};
 pub(super) use cdf::{Cdf, Curve};
 pub(super) use lines::{Line, Lines, Point};
 pub(super) use png::Painter;
+pub(super) use steps::{StepLine, Steps};
 
 use maud::{Markup, PreEscaped, html};
 

@@ -7,7 +7,8 @@ use crate::results::{
     CellSummary, Dataset, Environment, Estimate, FolderError, Group, Measurements, Metric,
     Percentile, SampleKey, Summary, baseline, family, groups,
 };
-use crate::study::{Cell, Figure, Quantity, Question, Study};
+use crate::search::Searched;
+use crate::study::{Cell, Figure, Quantity, Question, Search, Study};
 use crate::validate::arithmetic;
 
 /// What came of a question, for one group and one percentile.
@@ -31,6 +32,8 @@ pub struct Findings {
     pub environment: Environment,
     /// One for each measure. What counts as a difference is chosen among all of them together.
     pub summaries: Vec<Summary>,
+    /// What its searches have measured.
+    pub searched: Vec<Searched>,
     /// Every connection's times.
     pub(super) times: Measurements,
     /// What flight arithmetic says, where it says anything, in the order of [`Metric::FROM_CONNECT`].
@@ -49,6 +52,7 @@ impl Findings {
             engine: data.manifest.engine.clone(),
             environment: data.manifest.environment.clone(),
             summaries: Vec::new(),
+            searched: Searched::read_all(data.path(), &data.study)?,
             times: Measurements::default(),
             arithmetic: BTreeMap::new(),
         };
@@ -106,7 +110,26 @@ impl Findings {
                 study.path.display()
             ));
         }
+        let asks = |study: &Study| -> Vec<_> {
+            let searches = study.searches.iter().cloned();
+            let unpublished = searches.map(|search| Search {
+                published: Vec::new(),
+                ..search
+            });
+            unpublished.collect()
+        };
+        if asks(&study) != asks(&self.study) {
+            return Err(format!(
+                "\"{}\" searches something else than what was run: name the study that was run",
+                study.path.display()
+            ));
+        }
+        let mut searched = self.searched;
+        for (searched, search) in searched.iter_mut().zip(&study.searches) {
+            searched.search.published.clone_from(&search.published);
+        }
         Ok(Findings {
+            searched,
             study: Study {
                 percentiles: self.study.percentiles.clone(),
                 ..study

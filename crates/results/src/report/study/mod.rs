@@ -20,6 +20,7 @@ pub use page::page;
 use self::figure::draw;
 use self::plan::Content;
 use crate::report::chart::Painter;
+use crate::report::search;
 use crate::study::Figure;
 
 /// A figure as files of its own.
@@ -39,15 +40,22 @@ pub struct FigureFiles {
 /// When there is no font to draw with, in one line with the hint.
 pub fn figures(findings: &Findings) -> Result<Vec<FigureFiles>, String> {
     let painter = Painter::find()?;
-    let mut files = Vec::new();
+    let mut charts = Vec::new();
+    for searched in &findings.searched {
+        let id = format!("search-{}", searched.search.id);
+        charts.push((id, search::chart(searched, &searched.found())));
+    }
     for figure in &described(findings) {
-        let chart = match draw(findings, figure).content {
-            Content::Chart(chart) if !chart.panels.is_empty() => chart,
-            Content::Chart(_) | Content::Table(_) => continue,
-        };
+        if let Content::Chart(chart) = draw(findings, figure).content {
+            charts.push((figure.id.clone(), chart));
+        }
+    }
+    charts.retain(|(_, chart)| !chart.panels.is_empty());
+    let mut files = Vec::new();
+    for (id, chart) in charts {
         let svg = chart.file();
         files.push(FigureFiles {
-            id: figure.id.clone(),
+            id,
             png: painter
                 .as_ref()
                 .map(|painter| painter.png(&svg))

@@ -11,7 +11,7 @@ use super::numbers::{published_table, quantity};
 use super::plan::Content;
 use super::verdict::{Agreement, CheckedClaim, Compared, Verdict, check_claims, compare};
 use crate::report::answer::answer;
-use crate::report::chart;
+use crate::report::{chart, search};
 use crate::results::{Summary, family};
 use crate::study::{Arm, Cell, Study};
 
@@ -43,6 +43,7 @@ pub fn page(findings: &Findings) -> String {
             body {
                 h1 { (study.name) }
                 (answers(findings, &claims, &published))
+                @for searched in &findings.searched { (search::section(searched)) }
                 @if let Some(first) = sections.next() { (first) }
                 (claims_section(findings, &claims))
                 @for section in sections { (section) }

@@ -131,6 +131,7 @@ fn slow_links() {
             }],
             published: Vec::new(),
             claims: Vec::new(),
+            searches: Vec::new(),
             folder: std::env::current_dir().unwrap().join("studies"),
         }
     );
@@ -1052,6 +1053,123 @@ fn errors_have_the_line_and_the_hint() {
     }
 }
 
+const SEARCH: &str = r#"
+[[search]]
+id = "edges"
+links = ["x"]
+from = "2KB"
+to = "50KB"
+data = "1KiB"
+initcwnd = [10, 20]
+connections = 16
+"#;
+
+#[test]
+fn a_search_pads_what_it_names() {
+    let study = study(&format!("{BASE}{SEARCH}"));
+    let [search] = &study.searches[..] else {
+        panic!("{:?}", study.searches)
+    };
+    assert_eq!((search.from, search.to, search.sizes), (2000, 50_000, 25));
+    assert_eq!(search.metric, Metric::Ttfb);
+    assert_eq!(search.experiment.cells.len(), 2);
+    let [rsa, ml_dsa] = &search.experiment.arms[..] else {
+        panic!()
+    };
+    let sizes = search.first_sizes(rsa);
+    assert_eq!((sizes.len(), sizes[0], sizes[24]), (25, 2162, 50_000));
+    // A chain that is larger begins with itself.
+    assert_eq!(search.first_sizes(ml_dsa)[0], 8562);
+    let padded = ml_dsa.padded(9000).unwrap();
+    assert_eq!(padded.label, "x25519/ml-dsa-44:9000B");
+    assert_eq!(padded.name, "b 9000B");
+    assert_eq!(padded.padded(9001), None);
+    assert_eq!(ml_dsa.padded(100), None);
+}
+
+#[test]
+fn searches_that_find_nothing_are_refused() {
+    for (good, bad, expected) in [
+        (
+            "from = \"2KB\"",
+            "",
+            r#"missing "from" in [[search]]: write from = "2KB""#,
+        ),
+        (
+            "from = \"2KB\"",
+            "from = '50KB'",
+            r#""to" can't be 50000B: use more than "from", which is 50000B"#,
+        ),
+        (
+            "to = \"50KB\"",
+            "to = '8KB'",
+            r#""to" can't be 8000B: the chain of arm "b" has 8562B without padding; use more, or leave that arm out"#,
+        ),
+        (
+            "to = \"50KB\"",
+            "to = '2MB'",
+            r#""to" can't be 2000000B: use 1B to 1MiB"#,
+        ),
+        (
+            "to = \"50KB\"",
+            "to = 50000",
+            "missing unit in size \"50000\": did you mean \"50000KiB\"?",
+        ),
+        (
+            "data = \"1KiB\"",
+            "",
+            "there is no ttfb without a response: add data = \"1KiB\"",
+        ),
+        (
+            "data = \"1KiB\"",
+            "data = '1KiB'\nsizes = 1",
+            "\"sizes\" can't be 1: use 2 to 1000",
+        ),
+        (
+            "links = [\"x\"]",
+            "links = ['x']\ncpu = 'calibrated'",
+            "\"cpu\" is none in [[search]]: an edge is a matter of bytes; measure the time of computing in a [[measure]]",
+        ),
+        (
+            "connections = 16",
+            "connections = 'until ±2%'",
+            "\"connections\" of a search is a number: so many for each size",
+        ),
+        (
+            "rtt = \"10ms\"",
+            "rtt = '10ms'\nloss = '1%'",
+            "16 connections of each size tell no step from luck where packets are lost or delayed at random: use 50 or more",
+        ),
+        (
+            "rtt = \"10ms\"",
+            "rtt = '0ms'",
+            "without an RTT nothing steps: give links one",
+        ),
+        (
+            "x25519/ml-dsa-44",
+            "x25519/ml-dsa-44:9000B",
+            "arm \"b\" can't grow: its chain is padded already; name one whose chain is made, without :BYTESB",
+        ),
+        (
+            "x25519/ml-dsa-44",
+            "x25519/./chain.pem",
+            "arm \"b\" can't grow: its chain is a file, which is sent as it is; name one whose chain is made, without :BYTESB",
+        ),
+        (
+            "connections = 16",
+            "[[search]]\nid = 'edges'\nfrom='2KB'\nto='9KB'\ndata='1KiB'",
+            r#"search "edges" is there twice: give each a name of its own"#,
+        ),
+    ] {
+        let whole = format!("{BASE}{SEARCH}");
+        let text = whole.replacen(good, bad, 1);
+        assert_ne!(text, whole, "{good}");
+        let error = parse(&text).expect_err(expected).to_string();
+        let (_, problem) = error.split_once(": ").unwrap();
+        assert_eq!(problem, expected, "{bad}");
+    }
+}
+
 #[test]
 fn errors_of_what_is_not_there_at_all() {
     let error = |text: &str| parse(text).unwrap_err().to_string();
@@ -1406,6 +1524,7 @@ fn any_study() -> impl Strategy<Value = Study> {
             figures: Vec::new(),
             published: Vec::new(),
             claims: Vec::new(),
+            searches: Vec::new(),
             folder: "/some where/\"else\"".into(),
         })
 }
