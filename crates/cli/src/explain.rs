@@ -1,7 +1,11 @@
 //! `lastbyte explain`.
 
+use std::io::Write;
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
 
+use super::draft::Draft;
 use super::options::Network;
 use super::{Failure, print, style};
 use lastbyte::explain::{check, explain};
@@ -18,6 +22,9 @@ pub(super) struct Explain {
     /// How it is told
     #[arg(long, value_name = "NAME", default_value = "text")]
     format: Format,
+    /// Draw the flights of each arm, on the first of the networks, into this file besides
+    #[arg(long, value_name = "FILE.svg")]
+    svg: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -34,6 +41,10 @@ impl Explain {
         let explained: Vec<_> = explained
             .collect::<Result<_, _>>()
             .map_err(Failure::usage)?;
+        if let Some(path) = &self.svg {
+            let drawing = report::explanation_svg(&explained);
+            Draft::new(path)?.write(|out| out.write_all(drawing.as_bytes()))?;
+        }
         print(&match self.format {
             Format::Text => report::explanation(&explained, style()),
             Format::Json => report::explanation_json(&explained),

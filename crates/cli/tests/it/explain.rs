@@ -30,6 +30,7 @@ fn programs_can_read_it() {
     let ended = run(&mut lastbyte(command));
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_fits_schema(&document);
     let arm = &document["arms"][0];
     assert_eq!(arm["arm"], ARM);
     assert_eq!(arm["messages"]["certificate_bytes"], 11_620);
@@ -37,6 +38,85 @@ fn programs_can_read_it() {
     assert_eq!(window["server_flights"], 2);
     assert_eq!(window["excess"]["certificate_distance"], 1857);
     assert!(arm["times"][0]["ttfb_ns"].is_null());
+}
+
+fn assert_fits_schema(document: &Value) {
+    let schema = serde_json::from_str(lastbyte::report::EXPLANATION_SCHEMA).unwrap();
+    let schema = jsonschema::draft202012::new(&schema).unwrap();
+    let errors: Vec<_> = schema
+        .iter_errors(document)
+        .map(|error| error.to_string())
+        .collect();
+    assert!(errors.is_empty(), "{errors:?}: {document:#}");
+}
+
+/// SecP256r1MLKEM768 leaves 4 bytes less than nothing: its hello of 1449 takes two segments with what stands before.
+#[test]
+fn a_client_hello_has_an_edge_of_its_own() {
+    let command = ["explain", ARM, "x25519/ecdsa-p256", "--format", "json"];
+    let ended = run(&mut lastbyte(command));
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_fits_schema(&document);
+    let hello = |arm: usize| {
+        let arm = &document["arms"][arm];
+        let bytes = arm["client_hello_wire_bytes"].as_u64().unwrap();
+        (bytes, arm["windows"][0]["client_hello"].clone())
+    };
+    let (bytes, large) = hello(0);
+    assert_eq!(large["segments"], 2);
+    assert_eq!(large["excess"], bytes - 1448);
+    assert_eq!(large["room"], 2 * 1448 - bytes);
+    let (bytes, small) = hello(1);
+    assert_eq!(small["segments"], 1);
+    assert_eq!(small["room"], 1448 - bytes);
+    assert!(small["excess"].is_null());
+}
+
+/// A time that would be wrong is none.
+#[test]
+fn a_queue_that_overflows_is_told() {
+    let command = ["explain", ARM, "--initcwnd", "32", "--queue", "10"];
+    let ended = run(&mut lastbyte(command));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("not known"), "{}", ended.stdout);
+    assert!(
+        ended
+            .stdout
+            .contains("more segments than the link's queue holds"),
+        "{}",
+        ended.stdout
+    );
+    let ended = run(lastbyte(command).args(["--format", "json"]));
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_fits_schema(&document);
+    assert_eq!(document["arms"][0]["times"][0]["overflows"], true);
+    assert!(document["arms"][0]["times"][0]["ttfb_ns"].is_null());
+}
+
+#[test]
+fn flights_are_drawn() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let file = crate::common::at(&folder, "flights.svg");
+    let ended = run(lastbyte(["explain", ARM, "x25519/ecdsa-p256", "--svg"]).arg(&file));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for part in [
+        "client →    ■ 1 segment",
+        "← server  ■■■■■■■■■■ 10 segments, 14480 B",
+        "ServerHello ends in segment 1, Certificate in 9",
+        "CertVerify ends in segment 12",
+        "* first byte",
+    ] {
+        assert!(ended.stdout.contains(part), "{part:?}: {}", ended.stdout);
+    }
+    let drawing = std::fs::read_to_string(&file).unwrap();
+    for part in [
+        "10 segments, 14480 B",
+        "x25519/ecdsa-p256",
+        "Certificate in 9",
+        "last byte",
+    ] {
+        assert!(drawing.contains(part), "{part:?}: {drawing}");
+    }
 }
 
 #[test]

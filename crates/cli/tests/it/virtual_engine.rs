@@ -1115,3 +1115,70 @@ data = ["0KiB", "20KiB"]
     assert_eq!(again.len(), 160);
     assert_eq!(again, measured);
 }
+
+/// Two arms, a window of 10 and two links: each has its first edge where the segments of the window are full.
+#[test]
+fn a_search_finds_edges_to_the_byte() {
+    let place = Place::new(
+        r#"
+connections = 16
+[arm.ecdsa]
+tls = "X25519MLKEM768/ecdsa-p256"
+[arm.ml-dsa]
+tls = "X25519MLKEM768/ml-dsa-44"
+[link.clean]
+rtt = ["35ms", "100ms"]
+[[measure]]
+id = "m"
+arms = ["ecdsa"]
+connections = 2
+[[search]]
+id = "edges"
+links = ["clean"]
+from = "9KB"
+to = "15KB"
+sizes = 4
+data = "1KiB"
+"#,
+    );
+    let ended = succeed(&mut place.run("results"));
+    assert!(
+        ended
+            .stdout
+            .contains("4 edges without loss, 4 of them exactly"),
+        "{}",
+        ended.stdout
+    );
+    let text = fs::read_to_string(place.path("results/search-edges.json")).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let schema = serde_json::from_str(lastbyte::report::SEARCH_SCHEMA).unwrap();
+    let schema = jsonschema::draft202012::new(&schema).unwrap();
+    let errors: Vec<_> = schema
+        .iter_errors(&document)
+        .map(|error| error.to_string())
+        .collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    for found in document["found"].as_array().unwrap() {
+        let [edge] = &found["edges"].as_array().unwrap()[..] else {
+            panic!("{found:#}")
+        };
+        assert_eq!(edge["most_wire_bytes_below"], 14_480, "{edge:#}");
+        assert_eq!(edge["fewest_wire_bytes_above"], 14_481, "{edge:#}");
+        assert_eq!(edge["from_arithmetic_bytes"], 0, "{edge:#}");
+    }
+    // What rounds made is gone but their rows, and a finished run has nothing more to search.
+    assert!(!place.path("results/search/edges/.chains").exists());
+    let again = succeed(place.run("results").arg("--resume"));
+    assert!(again.stdout.contains("is complete"), "{}", again.stdout);
+    // A round that is lost is measured again, and comes to the same.
+    fs::remove_file(place.path("results/rows.parquet")).unwrap();
+    fs::remove_dir_all(place.path("results/search/edges/002")).unwrap();
+    succeed(place.run("results").arg("--resume"));
+    assert_eq!(
+        fs::read_to_string(place.path("results/search-edges.json")).unwrap(),
+        text
+    );
+    succeed(lastbyte(["report"]).arg(place.path("results")));
+    let page = fs::read_to_string(place.path("results/report.html")).unwrap();
+    assert!(page.contains("Edges of the first byte: edges"), "{page}");
+}

@@ -2,12 +2,14 @@
 //! to cut. Nothing is made, sent or measured, so it takes milliseconds.
 
 mod cuts;
+mod drawing;
 mod edges;
 #[cfg(test)]
 mod tests;
 mod wire;
 
 pub use cuts::Cut;
+pub use drawing::Step;
 pub use edges::{Edge, Edges};
 pub use wire::{Unknown, wire, wire_with};
 
@@ -43,12 +45,36 @@ pub struct Explanation {
 pub struct Window {
     /// The windows and hosts, without data, over a link of its own.
     pub cell: Cell,
+    /// The client's first flight.
+    pub client_hello: HelloEdge,
     /// The server's flights.
     pub flights: Vec<ServerFlight>,
     /// How far it is to one flight more, and to one less.
     pub edges: Edges,
     /// The server's flights where the signature is as long as it can be.
     pub most_flights: usize,
+}
+
+/// How far a ClientHello is from taking a segment more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HelloEdge {
+    /// Segments that it takes.
+    pub segments: usize,
+    /// Bytes that still fit the last of them.
+    pub room: usize,
+    /// Bytes of which there would have to be fewer for one segment less; none if it takes one.
+    pub excess: Option<usize>,
+}
+
+impl HelloEdge {
+    fn new(bytes: usize, mss: usize) -> HelloEdge {
+        let segments = bytes.div_ceil(mss.max(1));
+        HelloEdge {
+            segments,
+            room: segments * mss - bytes,
+            excess: (segments > 1).then(|| bytes - (segments - 1) * mss),
+        }
+    }
 }
 
 /// What a server sends of a handshake before it must wait.
@@ -159,7 +185,9 @@ impl Window {
         let certificate = wire.bytes(Message::Certificate) as usize;
         let verify = framing::certificate_verify(signature.longest_signature_bytes());
         let longest = self::wire::with(wire, certificate, verify);
+        let hello = wire.client_hello_wire_bytes as usize;
         Window {
+            client_hello: HelloEdge::new(hello, cell.hosts.mss()),
             flights: server_flights(wire, &walk(arm, wire, &cell), cell.hosts.mss()),
             edges: Edges::new(arm, wire, &cell),
             most_flights: flights(arm, &longest, &cell),

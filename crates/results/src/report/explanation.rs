@@ -1,4 +1,8 @@
-//! What arithmetic says of arms, as text and as JSON.
+//! What arithmetic says of arms, as text, as JSON and drawn.
+
+mod drawing;
+
+pub use drawing::svg as explanation_svg;
 
 use std::time::Duration;
 
@@ -6,8 +10,9 @@ use lastbyte_sizes::Message;
 use serde_json::{Value, json};
 
 use super::layout::{Field, Line, Role, Style, set, wrap};
-use crate::explain::{Edge, Explanation, SERVER_MESSAGES, Window, message_on_wire};
+use crate::explain::{Edge, Explanation, HelloEdge, SERVER_MESSAGES, Window, message_on_wire};
 use crate::results::number::milliseconds;
+use crate::results::overflows;
 use crate::study::{Cell, distinctions};
 
 /// What arithmetic says, for people.
@@ -31,6 +36,7 @@ fn arm(explained: &Explanation, style: Style) -> String {
         parts.push(set(&cuts(explained, &windows), style));
     }
     parts.push(set(&times(explained), style));
+    parts.push(drawing::text(explained));
     parts.join("\n")
 }
 
@@ -143,7 +149,23 @@ fn edges(explained: &Explanation, windows: &[String]) -> Vec<Line> {
             },
         )
     };
+    let hello = |window: &Window| {
+        let HelloEdge {
+            segments,
+            room,
+            excess,
+        } = window.client_hello;
+        match excess {
+            Some(excess) => format!("{segments}, -{excess} for {}", segments - 1),
+            None => format!("{segments} (+{room})"),
+        }
+    };
     let mut lines = vec![
+        title("client, ClientHello", &[], windows),
+        of("bytes on the wire", &|_| {
+            explained.wire.client_hello_wire_bytes.to_string()
+        }),
+        of("segments, and bytes to the next edge", &hello),
         title("server, ServerHello to Finished", &[], windows),
         of("bytes on the wire", &|_| {
             explained.wire.server_flight_wire_bytes.to_string()
@@ -196,6 +218,9 @@ fn cuts(explained: &Explanation, windows: &[String]) -> Vec<Line> {
     lines
 }
 
+const OVERFLOW: &str =
+    "a flight has more segments than the link's queue holds: some may be lost; measure it";
+
 /// When what happens in each cell.
 fn times(explained: &Explanation) -> Vec<Line> {
     let mut lines = vec![title(
@@ -204,6 +229,12 @@ fn times(explained: &Explanation) -> Vec<Line> {
         &[],
     )];
     for (cell, times) in &explained.times {
+        if overflows(times, cell) {
+            let cells = ["not known", "", ""].map(str::to_owned);
+            lines.push(row(cell.to_string(), cells));
+            lines.push(Line::Text(Role::Warning, format!("    {OVERFLOW}")));
+            continue;
+        }
         let first = times.ttfb.map_or_else(|| "-".to_owned(), milliseconds);
         let cells = [
             milliseconds(times.handshake),
@@ -215,10 +246,16 @@ fn times(explained: &Explanation) -> Vec<Line> {
     lines
 }
 
-/// What arithmetic says, for programs. Times are in nanoseconds, all else in bytes, segments and flights.
+/// The JSON Schema of [`explanation_json`].
+pub const EXPLANATION_SCHEMA: &str = include_str!("../../schemas/explain-1.schema.json");
+
+/// What arithmetic says, for programs, as [`EXPLANATION_SCHEMA`] has it. Times are in nanoseconds, all else in bytes, segments and flights.
 pub fn explanation_json(explained: &[Explanation]) -> String {
     let arms: Vec<Value> = explained.iter().map(document).collect();
-    format!("{:#}\n", json!({ "arms": arms }))
+    format!(
+        "{:#}\n",
+        json!({ "schema": "lastbyte.explain/1", "arms": arms })
+    )
 }
 
 fn document(explained: &Explanation) -> Value {
@@ -234,6 +271,11 @@ fn document(explained: &Explanation) -> Value {
             "initcwnd": window.cell.initcwnd,
             "client_initcwnd": window.cell.client_initcwnd,
             "mss": window.cell.hosts.mss(),
+            "client_hello": {
+                "segments": window.client_hello.segments,
+                "room": window.client_hello.room,
+                "excess": window.client_hello.excess,
+            },
             "server_flights": window.edges.flights,
             "server_flights_most": window.most_flights,
             "flights": window.flights.iter().map(|flight| json!({
@@ -258,12 +300,16 @@ fn document(explained: &Explanation) -> Value {
     });
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let times = explained.times.iter().map(|(cell, times)| {
+        // A time that a full queue would change is none.
+        let known = !overflows(times, cell);
+        let known = |time: Duration| known.then(|| nanoseconds(time));
         json!({
             "cell": cell.to_string(),
+            "overflows": overflows(times, cell),
             "connect_ns": nanoseconds(times.connect),
-            "handshake_ns": nanoseconds(times.handshake),
-            "ttfb_ns": times.ttfb.map(nanoseconds),
-            "ttlb_ns": nanoseconds(times.ttlb),
+            "handshake_ns": known(times.handshake),
+            "ttfb_ns": times.ttfb.and_then(known),
+            "ttlb_ns": known(times.ttlb),
         })
     });
     json!({

@@ -24,7 +24,7 @@ pub mod validation;
 mod waiting;
 
 pub use self::csv::csv;
-pub use explanation::{explanation, explanation_json};
+pub use explanation::{EXPLANATION_SCHEMA, explanation, explanation_json, explanation_svg};
 pub use json::{SCHEMA, json};
 pub use junit::{Samples, junit};
 pub use layout::Style;

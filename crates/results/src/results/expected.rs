@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lastbyte_flights::{Compute, Exchange, Path, Records, Request, Timeline, timeline};
 
+use lastbyte_link::Side;
 use lastbyte_sizes::{Message, framing};
 
 use super::{EarlyData, Wire};
@@ -69,6 +70,18 @@ pub fn expected(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Comp
         buffers: cell.hosts.buffers.sizes(),
     };
     timeline(&exchange, &path)
+}
+
+/// Whether a flight of this connection has more segments than its way holds, so that some are lost: arithmetic
+/// has no queue that could overflow.
+pub fn overflows(timeline: &Timeline, cell: &Cell) -> bool {
+    timeline.flights.iter().any(|flight| {
+        let queue = match flight.sender {
+            Side::Client => cell.link.forward.queue,
+            Side::Server => cell.link.backward.queue,
+        };
+        flight.segments > queue
+    })
 }
 
 /// A response on the wire.

@@ -37,7 +37,7 @@ pub use check::{check, check_wire};
 pub use costs::{CpuCosts, CpuCostsError, Flights, Picoseconds, RecordCost};
 pub use dataset::{Dataset, Samples};
 pub use environment::{Environment, Host};
-pub use expected::{expected, expected_duration};
+pub use expected::{expected, expected_duration, overflows};
 pub use folder::{Folder, FolderError, Manifest, Start, file_name};
 pub use lastbyte_sizes::Outcome as DeliveryOutcome;
 pub use look::{Fault, Imprecision, Look, look};

@@ -4,13 +4,13 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lastbyte_flights::{Compute, Flight, Timeline};
-use lastbyte_link::{Bytes, Side};
+use lastbyte_flights::{Compute, Timeline};
+use lastbyte_link::Bytes;
 
 use super::Connections;
 use crate::results::{
     CpuCosts, Dataset, FolderError, Metric, Outcome, Row, Sample, Saved, SavedError, Validity,
-    Wire, expected,
+    Wire, expected, overflows,
 };
 use crate::study::{Arm, Cell, CpuTime, Delivery, Experiment, RecordSize};
 
@@ -338,24 +338,17 @@ impl SampleTimes {
         let compute = self.cpu_costs.map_or_else(Compute::default, |costs| {
             costs.compute(cell, self.record_size)
         });
+        let timeline = expected(&self.wire?, cell, self.record_size, compute);
+        if overflows(&timeline, cell) {
+            return None;
+        }
         let Timeline {
             connect,
             handshake,
             ttfb,
             ttlb,
-            flights,
-        } = expected(&self.wire?, cell, self.record_size, compute);
-        // It has no queue that could overflow.
-        let overflows = |flight: &Flight| {
-            let queue = match flight.sender {
-                Side::Client => cell.link.forward.queue,
-                Side::Server => cell.link.backward.queue,
-            };
-            flight.segments > queue
-        };
-        if flights.iter().any(overflows) {
-            return None;
-        }
+            ..
+        } = timeline;
         Some(SampleTimes {
             nature: Nature::Computed,
             computing: self.computed(),

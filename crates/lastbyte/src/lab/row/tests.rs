@@ -63,6 +63,8 @@ fn every_algorithm_group_and_number_of_intermediates() {
         // Signatures of SLH-DSA's small sets take up to seconds, those of its others up to a tenth of one.
         let is_small = key.name().starts_with("slh-dsa") && key.name().ends_with('s');
         let (groups, intermediates) = match key.provided() {
+            // FN-DSA is quick.
+            Some(_) if key.name().starts_with("fn-dsa") => (&Group::ALL[..], 0..=3),
             Some(_) if is_small => (&[Group::X25519MlKem768][..], 1..=1),
             Some(_) => (&[Group::X25519, Group::Secp384r1MlKem1024][..], 1..=2),
             None => (&Group::ALL[..], 0..=3),

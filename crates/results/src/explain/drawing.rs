@@ -1,0 +1,76 @@
+//! A connection as a drawing has it: what leaves when, in how many segments.
+
+use std::time::Duration;
+
+use lastbyte_flights::Flight;
+use lastbyte_link::Side;
+use lastbyte_sizes::Message;
+
+use super::{Explanation, server_flights};
+
+/// A flight, and what it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// When it leaves, in how many segments.
+    pub flight: Flight,
+    /// When its first segment is there, on a link without a rate.
+    pub arrives: Duration,
+    /// What it is.
+    pub what: String,
+}
+
+impl Explanation {
+    /// The flights in one of the cells, in the order in which they begin; none if there is no such cell.
+    pub fn steps(&self, cell: usize) -> Vec<Step> {
+        let Some((cell, timeline)) = self.times.get(cell) else {
+            return Vec::new();
+        };
+        let mut handshake = server_flights(&self.wire, timeline, cell.hosts.mss()).into_iter();
+        let mut writes = 0;
+        let mut last = None;
+        let step = |flight: &Flight| {
+            let is_new = last.replace(flight.sender) != Some(flight.sender);
+            if flight.sender == Side::Client && is_new {
+                writes += 1;
+            }
+            let is_handshake = flight.start < timeline.handshake;
+            let what = match flight.sender {
+                Side::Client if !is_handshake => "Finished, request".to_owned(),
+                Side::Client if writes > 1 => "second ClientHello".to_owned(),
+                Side::Client => "ClientHello".to_owned(),
+                Side::Server if is_handshake => handshake
+                    .next()
+                    .map_or_else(String::new, |flight| ends(&flight.messages)),
+                Side::Server => "response".to_owned(),
+            };
+            let way = match flight.sender {
+                Side::Client => &cell.link.forward,
+                Side::Server => &cell.link.backward,
+            };
+            Step {
+                flight: flight.clone(),
+                arrives: flight.start + way.delay,
+                what,
+            }
+        };
+        timeline.flights.iter().map(step).collect()
+    }
+}
+
+/// `ServerHello ends in segment 1, Certificate in 9`; EncryptedExtensions are small.
+fn ends(messages: &[(Message, usize)]) -> String {
+    let told = messages
+        .iter()
+        .filter(|(message, _)| *message != Message::EncryptedExtensions);
+    let words: Vec<String> = told
+        .enumerate()
+        .map(|(index, (message, segment))| match index {
+            0 => format!("{} ends in segment {segment}", message.title()),
+            _ => format!("{} in {segment}", message.title()),
+        })
+        .collect();
+    match words.is_empty() {
+        true => "more of the Certificate".to_owned(),
+        false => words.join(", "),
+    }
+}
