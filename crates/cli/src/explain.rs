@@ -22,7 +22,7 @@ pub(super) struct Explain {
     /// How it is told
     #[arg(long, value_name = "NAME", default_value = "text")]
     format: Format,
-    /// Draw the flights of each arm, on the first of the networks, into this file besides
+    /// Draw the flights of each arm, on the first of the networks with a response, into this file besides
     #[arg(long, value_name = "FILE.svg")]
     svg: Option<PathBuf>,
 }

@@ -20,6 +20,15 @@ pub struct Step {
 }
 
 impl Explanation {
+    /// The cell that is drawn: the first with a response, else the first.
+    pub fn drawn(&self) -> usize {
+        let has_response = self
+            .times
+            .iter()
+            .position(|(_, times)| times.ttfb.is_some());
+        has_response.unwrap_or(0)
+    }
+
     /// The flights in one of the cells, in the order in which they begin; none if there is no such cell.
     pub fn steps(&self, cell: usize) -> Vec<Step> {
         let Some((cell, timeline)) = self.times.get(cell) else {
@@ -35,6 +44,7 @@ impl Explanation {
             }
             let is_handshake = flight.start < timeline.handshake;
             let what = match flight.sender {
+                Side::Client if !is_handshake && cell.work().requests == 0 => "Finished".to_owned(),
                 Side::Client if !is_handshake => "Finished, request".to_owned(),
                 Side::Client if writes > 1 => "second ClientHello".to_owned(),
                 Side::Client => "ClientHello".to_owned(),

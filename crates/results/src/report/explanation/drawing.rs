@@ -8,10 +8,10 @@ use crate::report::svg::Svg;
 use crate::results::number::milliseconds;
 use crate::study::Cell;
 
-/// A ladder of the first cell in the terminal, a line for each flight, a square for each segment.
+/// A ladder of one cell in the terminal, a line for each flight, a square for each segment.
 pub(super) fn text(explained: &Explanation) -> String {
     const SQUARES: u32 = 32;
-    let Some((cell, timeline)) = explained.times.first() else {
+    let Some((cell, timeline)) = explained.times.get(explained.drawn()) else {
         return String::new();
     };
     let mut lines = vec![format!("  flights: {cell}")];
@@ -23,7 +23,7 @@ pub(super) fn text(explained: &Explanation) -> String {
     ));
     let marks = marks(timeline);
     let mut marks = marks.iter().peekable();
-    for step in explained.steps(0) {
+    for step in explained.steps(explained.drawn()) {
         while let Some((name, at)) = marks.next_if(|(_, at)| *at <= step.flight.start) {
             lines.push(line(milliseconds(*at), "client    ", &format!("* {name}")));
         }
@@ -81,11 +81,11 @@ text { font: 12px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', s
 .square { fill: #0072b2 } .dot { fill: #1f2328 }
 ";
 
-/// The ladders of the first cell of each arm beside each other, on one scale of time.
+/// The ladders of one cell of each arm beside each other, on one scale of time.
 pub fn svg(explained: &[Explanation]) -> String {
     let drawn = explained
         .iter()
-        .filter_map(|arm| Some((arm, arm.times.first()?)));
+        .filter_map(|arm| Some((arm, arm.times.get(arm.drawn())?)));
     let drawn: Vec<_> = drawn.collect();
     let last = drawn.iter().map(|(_, (_, timeline))| timeline.ttlb).max();
     let scale = DOWN / last.map_or(1.0, |last| last.as_secs_f64()).max(1e-9);
@@ -125,7 +125,7 @@ fn ladder(svg: &mut Svg, arm: &Explanation, cell: &Cell, timeline: &Timeline, sc
     svg.line("tcp", [CLIENT, y(zero)], [SERVER, y(forward)]);
     svg.line("tcp", [SERVER, y(forward)], [CLIENT, y(forward + backward)]);
     let mut lowest = 0.0;
-    for step in arm.steps(0) {
+    for step in arm.steps(arm.drawn()) {
         let (from, to) = match step.flight.sender {
             Side::Client => (CLIENT, SERVER),
             Side::Server => (SERVER, CLIENT),
