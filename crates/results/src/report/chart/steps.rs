@@ -40,7 +40,7 @@ impl Steps<'_> {
         for (at, name) in self.marks.iter().filter(|(at, _)| x.holds(*at)) {
             let place = x.place(*at);
             svg.line("mark", [place, TOP], [place, bottom]);
-            svg.text("dim", place + 3.0, bottom - 4.0, name);
+            svg.text("dim", place + 3.0, bottom - 6.0, name);
         }
         for line in &self.lines {
             let colour = format!("fill c{}", line.ink.colour);

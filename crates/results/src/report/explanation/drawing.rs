@@ -68,7 +68,7 @@ fn marks(timeline: &Timeline) -> Vec<(&'static str, std::time::Duration)> {
     marks
 }
 
-const COLUMN: f64 = 520.0;
+const COLUMN: f64 = 760.0;
 const TOP: f64 = 78.0;
 const DOWN: f64 = 520.0;
 const CLIENT: f64 = 110.0;

@@ -50,7 +50,7 @@ pub(in super::super) fn chart(searched: &Searched, found: &[Found]) -> Chart {
     }
 }
 
-const READING: &str = "Lines are medians; a band is where an edge is, a dot on the axis where arithmetic has it. \
+const READING: &str = "Lines are medians; a band is where an edge is, a dot on the axis where arithmetic has it, a dotted line where others published one. \
      Sizes are of the Certificate message; on the wire are all of the server’s messages from ServerHello to Finished.";
 
 fn title(search: &Search) -> String {
@@ -115,12 +115,7 @@ fn panel(searched: &Searched, found: &[Found], cell: usize, title: String) -> Pa
         y_title: "median, ms",
         lines: lines.collect(),
         marks: published
-            .map(|edge| {
-                (
-                    kilobytes(*edge),
-                    format!("{} KB published", kilobytes(*edge)),
-                )
-            })
+            .map(|edge| (kilobytes(*edge), format!("{} KB", kilobytes(*edge))))
             .collect(),
     }
     .panel()
