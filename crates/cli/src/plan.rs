@@ -135,7 +135,12 @@ impl Command {
             resumes: self.try_resumes,
             rtt_share: self.try_rtt,
         };
-        let plan = Plan::new(today, planned, cell, amounts);
+        let mut plan = Plan::new(today, planned, cell, amounts);
+        plan.leave_out(|setting| {
+            try_sessions(&alone(setting))
+                .err()
+                .and_then(|failure| failure.message().map(str::to_owned))
+        });
 
         let draft = self.output.as_deref().map(Draft::new).transpose()?;
         let interrupt = interrupt().map_err(Failure::run)?;
@@ -269,6 +274,11 @@ fn settled(arm: Arm) -> Result<Arm, Failure> {
         },
         ArmChain::Made(_) => Ok(arm),
     }
+}
+
+/// An experiment of nothing but a setting.
+fn alone(setting: &Setting) -> Experiment {
+    Experiment::new(vec![setting.arm.clone()], vec![setting.cell.clone()], 1)
 }
 
 /// Measures settings.

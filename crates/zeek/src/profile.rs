@@ -150,7 +150,7 @@ impl Joint {
         })?;
         let resumes = |row: &Row| (row.handshake == Handshake::Resumed).to_string();
         column(out, "resumes", rows, resumes)?;
-        column(out, "response", rows, |row| row.bytes.max(1).to_string())?;
+        column(out, "data_bytes", rows, |row| row.bytes.max(1).to_string())?;
         if with_rtt {
             let rtt = |row: &Row| format!("\"{}ms\"", milliseconds(row.rtt.unwrap_or(0.0)));
             column(out, "rtt", rows, rtt)?;
@@ -332,7 +332,7 @@ mod tests {
                 .collect()
         };
         assert_eq!(numbers("weight"), [1, 40, 50, 1]);
-        assert_eq!(numbers("response")[..3], [1, 999, 1039]);
+        assert_eq!(numbers("data_bytes")[..3], [1, 999, 1039]);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lastbyte_link::{Bytes, Distribution};
+use lastbyte_sizes::Resumption;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tempfile::TempDir;
@@ -429,6 +430,15 @@ fn check_draws(experiment: &Experiment) -> Result<(), String> {
         return Err(format!(
             "arm {:?} begins in several ways, which cpu = \"calibrated\" has no costs for: \
              leave cpu out, or give the arm resume=",
+            arm.name
+        ));
+    }
+    let mut arms = experiment.arms.iter();
+    let asking = arms
+        .find(|arm| arm.delivery.asks_dns() && arm.possible_sessions(cell) != [Resumption::Full]);
+    if let Some(arm) = asking {
+        return Err(format!(
+            "arm {:?} has certificates from DNS, of which a resumed session has none: give it resume=no",
             arm.name
         ));
     }

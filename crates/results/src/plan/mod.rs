@@ -85,6 +85,19 @@ impl Plan {
         plan
     }
 
+    /// Leaves out levers of which `problem` knows one.
+    pub fn leave_out(&mut self, problem: impl Fn(&Setting) -> Option<String>) {
+        let unavailable = &mut self.unavailable;
+        self.levers
+            .retain(|(lever, setting)| match problem(setting) {
+                None => true,
+                Some(reason) => {
+                    unavailable.push((lever, reason));
+                    false
+                }
+            });
+    }
+
     /// What is to be measured first: today, as planned, and each lever alone.
     pub fn alone(&self) -> Vec<Setting> {
         let levers = self.levers.iter().map(|(_, setting)| setting.clone());

@@ -23,7 +23,7 @@ pub(super) use self::distribution::number;
 pub use self::distribution::{Distribution, Shape, Weighted};
 pub use self::joint::Joint;
 pub use self::session::{ByClass, Sessions, Shares};
-use super::{Arm, Cell, Parameter};
+use super::{Arm, Cell, Delivery, Parameter};
 
 /// What the surroundings of connections are drawn from.
 #[derive(Clone, Debug)]
@@ -334,6 +334,11 @@ impl Arm {
             _ => Cow::Owned(Arm {
                 resumption: session,
                 sessions: Sessions::Fixed,
+                // A session that is resumed has no certificates to deliver.
+                delivery: match session {
+                    Resumption::Full => self.delivery.clone(),
+                    Resumption::Ticket | Resumption::EarlyData => Delivery::Full,
+                },
                 ..self.clone()
             }),
         }

@@ -13,6 +13,9 @@ pub(super) static LEVER: Lever = Lever {
             "the chain is padded, and padding says nothing of how real certificates compress"
                 .to_owned(),
         ),
+        (_, Delivery::Full) if setting.arm.client_stack != setting.arm.server_stack => {
+            Err("the two sides have different stacks".to_owned())
+        }
         (_, Delivery::Full) => {
             let text = with_key(&setting.arm.label, "delivery", "compressed");
             match setting.arm.server_stack {
