@@ -13,6 +13,7 @@ mod kernel;
 mod link;
 mod options;
 mod peers;
+mod plan;
 mod population;
 mod privileges;
 mod regression;

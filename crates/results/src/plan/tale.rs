@@ -58,6 +58,10 @@ impl Tale {
         alone: &[Measured],
     ) -> Option<Tale> {
         let (today, planned) = (alone.first()?, alone.get(1)?);
+        // One for each setting.
+        if alone.len() != 2 + plan.levers.len() {
+            return None;
+        }
         let compared = waiting(metric, side(today), side(planned), percentiles, seed);
         let mut levers = Vec::new();
         for ((lever, setting), measured) in plan.levers.iter().zip(alone.get(2..)?) {

@@ -53,12 +53,18 @@ pub(super) fn waits(cell: &CellSummary, percentiles: &[Percentile]) -> Vec<Waits
                 found.map(|waiting| (arm.label.clone(), waiting.clone()))
             };
             let arms: Vec<(String, Waiting)> = cell.arms.iter().filter_map(of).collect();
-            both(*metric, class.as_deref(), baseline, &arms, percentiles)
+            both(
+                *metric,
+                class.as_deref(),
+                &format!("with {baseline}"),
+                &arms,
+                percentiles,
+            )
         })
         .collect()
 }
 
-/// Those of one metric and one class.
+/// Those of one metric and one class; `baseline` is what they are compared with, as in "longer than with rsa".
 pub(super) fn both(
     metric: Metric,
     class: Option<&str>,
@@ -87,7 +93,7 @@ pub(super) fn both(
     let titles: Vec<String> = Step::ALL.iter().map(Step::to_string).collect();
     let mut tables = vec![Waits {
         title: format!(
-            "{what}: connections{of_class} ({connections}) that wait longer than with {baseline}, by more than"
+            "{what}: connections{of_class} ({connections}) that wait longer than {baseline}, by more than"
         ),
         titles: titles.clone(),
         rows: shares(|slower| slower.connections),

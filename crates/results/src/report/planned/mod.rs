@@ -15,6 +15,7 @@ use crate::results::number::{interval, percent, without_negative_zero};
 use crate::results::{Environment, Estimate, Percent, Percentile, Slower, Step, Waiting};
 
 use super::text::metric;
+use super::waiting::{Waits, both};
 
 /// All that is told.
 #[derive(Clone, Debug)]
@@ -46,6 +47,25 @@ impl Planned<'_> {
     /// All connections, as planned.
     fn all(&self) -> Option<&Waiting> {
         self.tale.planned.first()
+    }
+
+    /// Who waits, and how long: all connections, and then each class.
+    fn waits(&self) -> Vec<Waits> {
+        let named = |waiting: &Waiting| match &waiting.class {
+            None => ("all".to_owned(), waiting.clone()),
+            Some(class) => (
+                format!("{class} ({})", waiting.connections),
+                waiting.clone(),
+            ),
+        };
+        let rows: Vec<_> = self.tale.planned.iter().map(named).collect();
+        both(
+            self.tale.metric,
+            None,
+            &self.plan.today.name,
+            &rows,
+            self.percentiles,
+        )
     }
 
     /// What it comes to, in sentences.

@@ -3,7 +3,7 @@
 use maud::{Markup, PreEscaped, html};
 
 use super::super::chart::{Bar, Bars, Chart, Ink, Point, STYLE, Stroke};
-use super::super::waiting::{Waits, WaitsRow, both};
+use super::super::waiting::{Waits, WaitsRow};
 use super::{FELT, Planned, known, share, slower};
 use crate::plan::Gain;
 use crate::results::{Estimate, Step, Waiting};
@@ -14,6 +14,7 @@ const STYLE_OF_PAGE: &str = include_str!("../study/page.css");
 const OWN_STYLE: &str = "\
 td.bar { min-width: 12rem } td.bar div { height: .7rem; background: var(--agrees); border-radius: 2px }
 td.bar div.loss { background: var(--differs) }
+table caption { text-align: left; opacity: .85; padding: .3rem 0 }
 ul.granted { padding-left: 1.1rem; max-width: 60rem } ul.granted code { font-size: 12.5px }
 ";
 
@@ -42,7 +43,7 @@ pub fn page(planned: &Planned<'_>) -> String {
                         code { (planned.plan.today.arm.label) } ". Brackets are intervals of 95 %."
                     }
                     (shares(planned).html())
-                    @for waiting in &planned.tale.planned { (tables(planned, waiting)) }
+                    (tables(planned))
                 }
                 section {
                     h2 { "What would win it back" }
@@ -118,21 +119,13 @@ fn point(estimate: Estimate<f64>) -> Point {
     }
 }
 
-fn tables(planned: &Planned<'_>, waiting: &Waiting) -> Markup {
-    let arms = [(planned.plan.planned.name.clone(), waiting.clone())];
-    let class = waiting.class.as_deref();
-    let tables = both(
-        waiting.metric,
-        class,
-        &planned.plan.today.name,
-        &arms,
-        planned.percentiles,
-    );
+fn tables(planned: &Planned<'_>) -> Markup {
     html! {
-        @for Waits { title, titles, rows } in tables {
+        @for Waits { title, titles, rows } in planned.waits() {
             div.scroll {
                 table {
-                    thead { tr { th { (title) } @for title in titles { th { (title) } } } }
+                    caption { (title) }
+                    thead { tr { th {} @for title in titles { th { (title) } } } }
                     tbody {
                         @for WaitsRow { arm, fields } in rows {
                             tr {

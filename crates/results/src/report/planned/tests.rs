@@ -1,1 +1,108 @@
+#![allow(clippy::unwrap_used)]
 
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lastbyte_link::Seed;
+
+use super::*;
+use crate::plan::{Measured, Setting, usual_population};
+use crate::report::Style;
+use crate::report::tests::environment;
+use crate::results::{Metric, fixtures};
+use crate::study::Cell;
+
+/// A made-up plan, told.
+fn told(tell: impl Fn(&Planned<'_>) -> String) -> String {
+    let own =
+        "rtt = \"40ms\"\nconnections_per_user = 2\nclass = { values = [\"near\", \"far\"] }\n";
+    let (population, usual) = usual_population(own, Path::new("/nowhere")).unwrap();
+    let cell = Cell {
+        population: Some(Arc::new(population)),
+        ..Cell::default()
+    };
+    let arm = |text: &str| text.parse().unwrap();
+    let amounts = Amounts::default();
+    let plan = Plan::new(
+        arm("X25519MLKEM768/ecdsa-p256"),
+        arm("X25519MLKEM768/ml-dsa-65:16000B"),
+        cell,
+        amounts,
+    );
+    let measured = |settings: &[Setting]| -> Vec<Measured> {
+        let experiment =
+            fixtures::experiment(&[fixtures::CLASSICAL], vec![fixtures::cell("0%", "1B")], 1);
+        let row = fixtures::samples(&experiment).remove(0).rows.remove(0);
+        let of = |setting: &Setting| {
+            let rows = (0..200).map(|index| {
+                let mut row = row.clone();
+                row.index = index;
+                let ms = match setting.name.as_str() {
+                    "today" => 120,
+                    "planned" if index % 4 > 0 => 160,
+                    "resumption" if index % 3 == 0 => 160,
+                    _ => 120,
+                };
+                row.times.ttfb = Some(Duration::from_millis(ms + u64::from(index % 7)));
+                row
+            });
+            Measured {
+                setting: setting.clone(),
+                rows: rows.collect(),
+            }
+        };
+        settings.iter().map(of).collect()
+    };
+    let percentiles: Vec<Percentile> = ["p50", "p90"].map(|text| text.parse().unwrap()).into();
+    let alone = measured(&plan.alone());
+    let mut tale = Tale::new(&plan, Metric::Ttfb, &percentiles, Seed(1), &alone).unwrap();
+    let together = measured(&plan.together(&tale.order()));
+    tale.add_together(&percentiles, Seed(1), &alone, &together);
+    tell(&Planned {
+        plan: &plan,
+        amounts,
+        tale: &tale,
+        percentiles: &percentiles,
+        usual: &usual,
+        sources: &["the profile profile.toml".to_owned()],
+        warnings: &["few <connections>".to_owned()],
+        environment: &environment(),
+        command: "lastbyte plan 16000B",
+    })
+}
+
+#[test]
+fn in_a_terminal() {
+    let text = told(|planned| super::text(planned, Style::Plain));
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 100),
+        "{text}"
+    );
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_document_that_has_its_schema() {
+    let document: serde_json::Value = serde_json::from_str(&told(json)).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(SCHEMA).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> = validator
+        .iter_errors(&document)
+        .map(|error| error.to_string())
+        .collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    assert_eq!(document["waiting"].as_array().unwrap().len(), 3);
+    assert_eq!(document["waiting"][0]["users"], 100);
+}
+
+#[test]
+fn a_page_that_needs_nothing_else() {
+    let page = told(super::page);
+    assert!(page.contains("few &lt;connections&gt;"));
+    assert!(
+        !page.contains("src=") && !page.contains("href="),
+        "it refers to elsewhere"
+    );
+    insta::assert_snapshot!(page);
+}

@@ -1,7 +1,7 @@
 //! For a terminal.
 
 use super::super::layout::{Field, Line, Role, Style, set, wrap};
-use super::super::waiting::{Waits, WaitsRow, both};
+use super::super::waiting::{Waits, WaitsRow};
 use super::{FELT, Planned, known, share, slower};
 
 /// The answer, how many wait and how long, what would win it back, and what was taken for granted: text of at
@@ -13,34 +13,23 @@ pub fn text(planned: &Planned<'_>, style: Style) -> String {
         out.push('\n');
     }
     out.push('\n');
-    let tables = planned.tale.planned.iter().flat_map(|waiting| {
-        let arms = [(planned.plan.planned.name.clone(), waiting.clone())];
-        let class = waiting.class.as_deref();
-        both(
-            waiting.metric,
-            class,
-            &planned.plan.today.name,
-            &arms,
-            planned.percentiles,
-        )
-    });
     for Waits {
         title,
         titles,
         rows,
-    } in tables
+    } in planned.waits()
     {
         let mut lines = vec![Line::Text(Role::Heading, wrap(&title, 2))];
         let titles = titles.into_iter().map(|title| Field::new(Role::Dim, title));
         lines.push(Line::Fields(Field::new(Role::Normal, ""), titles.collect()));
-        for WaitsRow { fields, .. } in rows {
+        for WaitsRow { arm, fields } in rows {
             let (values, intervals): (Vec<_>, Vec<_>) = fields.into_iter().unzip();
-            let row = |role, texts: Vec<String>| {
+            let row = |name: String, role, texts: Vec<String>| {
                 let fields = texts.into_iter().map(|text| Field::new(role, text));
-                Line::Fields(Field::new(Role::Normal, ""), fields.collect())
+                Line::Fields(Field::new(Role::Normal, name), fields.collect())
             };
-            lines.push(row(Role::Normal, values));
-            lines.push(row(Role::Dim, intervals));
+            lines.push(row(format!("  {arm}"), Role::Normal, values));
+            lines.push(row(String::new(), Role::Dim, intervals));
         }
         out.push_str(&set(&lines, style));
         out.push('\n');

@@ -51,22 +51,30 @@ struct Files<'a> {
     folder: &'a Path,
     /// Where the study itself is.
     beside: &'a Path,
-    /// How a file is named that names others, and its folder.
-    within: Option<(String, PathBuf)>,
+    /// Whether it is a file that is read.
+    within: Within,
     kept: Vec<KeptFile>,
+}
+
+/// What is being read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Within {
+    Study,
+    Profile,
 }
 
 impl Files<'_> {
     /// A file that is named so. What results have kept of it goes before.
     fn read(&mut self, field: &Field) -> Result<(PathBuf, Arc<[u8]>), StudyError> {
+        if self.within == Within::Profile {
+            return Err(field.error(StudyProblem::Value(
+                "a profile can't name another file: put its columns into the profile".to_owned(),
+            )));
+        }
         let named = field.text()?;
-        let (prefix, folder) = match &self.within {
-            Some((name, folder)) => (format!("{name}\n"), folder.as_path()),
-            None => (String::new(), self.folder),
-        };
-        let name = hex::encode(Sha256::digest(format!("{prefix}{named}")));
+        let name = hex::encode(Sha256::digest(named));
         let kept = self.beside.join(KeptFile::FOLDER).join(&name);
-        let path = folder.join(named);
+        let path = self.folder.join(named);
         let read = fs::read(&kept).or_else(|_| fs::read(&path));
         let content: Arc<[u8]> = read
             .map_err(|error| {
@@ -127,7 +135,7 @@ pub(super) fn population(
     let mut files = Files {
         folder,
         beside,
-        within: None,
+        within: Within::Study,
         kept: Vec::new(),
     };
     let mut population = Population::empty(Seed(1));
@@ -148,29 +156,15 @@ pub(super) fn population(
         let within = top
             .require("population", HEADER)?
             .table(HEADER.to_owned(), &keys())?;
-        if let Some(again) = within.get("profile") {
-            return Err(again.error(StudyProblem::Value(
-                "a profile can't name another profile: put the keys of both into one".to_owned(),
-            )));
-        }
-        let beside = path.parent().unwrap_or(Path::new("")).to_owned();
-        files.within = Some((profile.text()?.to_owned(), beside));
+        files.within = Within::Profile;
         set(&mut population, &within, &mut files)?;
-        files.within = None;
+        files.within = Within::Study;
     }
     set(&mut population, &table, &mut files)?;
     check(&population, &field)?;
-    let digest = files.digest();
+    // What was said when it was written holds for files that stand in it now.
     let told = table.read("digest", Field::text)?;
-    if let (Some(told), Some(digest)) = (told, &digest)
-        && told != digest
-    {
-        return Err(field.error(StudyProblem::Value(
-            "the files that the population was drawn from have changed since: measure again, or put them back"
-                .to_owned(),
-        )));
-    }
-    population.digest = digest.or(told.map(str::to_owned));
+    population.digest = told.map(str::to_owned).or_else(|| files.digest());
     population.files = files.kept;
     Ok(Some(population))
 }
@@ -195,15 +189,7 @@ fn set(population: &mut Population, table: &Table, files: &mut Files) -> Result<
             false => vec![field],
         };
         for field in tables {
-            let joint = match field.is_text() {
-                true => {
-                    let (path, content) = files.read(&field)?;
-                    Joint::load(&path, &content).map_err(|problem| format!("{path:?}: {problem}"))
-                }
-                false => Joint::new(columns(&field)?, None).map_err(|problem| problem.to_string()),
-            };
-            let joint = joint.map_err(|problem| field.error(StudyProblem::Value(problem)))?;
-            population.joint.push(joint);
+            population.joint.push(joint(&field, files)?);
         }
     }
     if let Some(share) = table.read("rtt_share", share)? {
@@ -240,6 +226,33 @@ fn set(population: &mut Population, table: &Table, files: &mut Files) -> Result<
         shares.early_data = early_data.unwrap_or(shares.early_data.clone());
     }
     Ok(())
+}
+
+/// A table, or the file that has it: `"users.csv"`, or with what must be in it, `{ file = "users.csv", sha256 = "..." }`.
+fn joint(field: &Field, files: &mut Files) -> Result<Joint, StudyError> {
+    let load = |file: &Field, files: &mut Files| {
+        let (path, content) = files.read(file)?;
+        Joint::load(file.text()?, &content)
+            .map_err(|problem| field.error(StudyProblem::Value(format!("{path:?}: {problem}"))))
+    };
+    if field.is_text() {
+        return load(field, files);
+    }
+    if let Ok(table) = field.table("joint".to_owned(), &["file", "sha256"])
+        && let Some(file) = table.get("file")
+    {
+        let joint = load(&file, files)?;
+        let told = table.read("sha256", Field::text)?;
+        return match joint.file().filter(|file| told.is_none_or(|told| told == file.sha256)) {
+            Some(_) => Ok(joint),
+            None => Err(file.error(StudyProblem::Value(
+                "the file has changed since the population was drawn from it: measure again, or put it back"
+                    .to_owned(),
+            ))),
+        };
+    }
+    Joint::new(columns(field)?, None)
+        .map_err(|problem| field.error(StudyProblem::Value(problem.to_string())))
 }
 
 /// Whether a population says everything once, and something at all.

@@ -1,7 +1,8 @@
 //! A table whose rows are drawn whole: what goes together stays together.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
 
 use super::distribution::{DistributionProblem, index_at, sums};
 use crate::study::Parameter;
@@ -16,7 +17,16 @@ pub struct Joint {
     /// Sums of weights up to each row.
     sums: Vec<f64>,
     /// The file that has it, if it is not in the study.
-    path: Option<PathBuf>,
+    file: Option<TableFile>,
+}
+
+/// A file that has a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableFile {
+    /// As the study names it.
+    pub name: String,
+    /// SHA-256 of what is in it, in hex.
+    pub sha256: String,
 }
 
 /// One row of it.
@@ -102,7 +112,7 @@ impl Joint {
     /// When it can't be drawn from.
     pub fn new(
         table: Vec<(String, Vec<String>)>,
-        path: Option<PathBuf>,
+        file: Option<TableFile>,
     ) -> Result<Joint, JointProblem> {
         let rows = table.first().map_or(0, |(_, cells)| cells.len());
         let mut joint = Joint {
@@ -111,7 +121,7 @@ impl Joint {
             resumes: None,
             weights: None,
             sums: Vec::new(),
-            path,
+            file,
         };
         for (name, cells) in table {
             if cells.len() != rows {
@@ -205,17 +215,21 @@ impl Joint {
         Ok(())
     }
 
-    /// A table in a file: CSV, or Parquet.
+    /// A table in a file that the study names so: CSV, or Parquet.
     ///
     /// # Errors
     ///
     /// When it can't be read, or can't be drawn from.
-    pub fn load(path: &Path, content: &[u8]) -> Result<Joint, JointProblem> {
+    pub fn load(name: &str, content: &[u8]) -> Result<Joint, JointProblem> {
         let table = match content.starts_with(b"PAR1") {
             true => super::super::table_file::parquet(content),
             false => super::super::table_file::csv(content),
         };
-        Joint::new(table.map_err(JointProblem::File)?, Some(path.to_owned()))
+        let file = TableFile {
+            name: name.to_owned(),
+            sha256: hex::encode(Sha256::digest(content)),
+        };
+        Joint::new(table.map_err(JointProblem::File)?, Some(file))
     }
 
     /// The parameters that it has columns of.
@@ -237,8 +251,8 @@ impl Joint {
     }
 
     /// The file that has it, if it is not in the study.
-    pub fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
+    pub fn file(&self) -> Option<&TableFile> {
+        self.file.as_ref()
     }
 
     /// The row at a place from 0 to 1.

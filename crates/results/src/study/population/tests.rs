@@ -354,7 +354,7 @@ fn a_file_that_has_changed_is_noticed() {
     );
     std::fs::write(&table, "rtt_ms,class,weight\n10,near,1\n21,far,2\n").unwrap();
     let error = Study::parse(&written, &path).unwrap_err().to_string();
-    assert!(error.contains("have changed since"), "{error}");
+    assert!(error.contains("has changed since"), "{error}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use lastbyte_link::Probability;
 
+use super::joint::TableFile;
 use super::{ByClass, Draw, Joint, Listed, Population};
 use crate::study::Parameter;
 
@@ -47,8 +48,8 @@ impl Population {
 
 /// A table, or the file that has it.
 fn joint(joint: &Joint) -> String {
-    if let Some(path) = joint.path() {
-        return format!("{:?}", path.display().to_string());
+    if let Some(TableFile { name, sha256 }) = joint.file() {
+        return format!("{{ file = {name:?}, sha256 = {sha256:?} }}");
     }
     let columns = joint.to_toml().into_iter();
     let columns: Vec<_> = columns

@@ -1,0 +1,206 @@
+//! `lastbyte plan`: from a user's chain and logs to what would win it back, measured in the virtual kernel.
+use std::fs;
+use std::process::Command;
+
+use crate::common::{Ended, at, run};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The program with the user's own cache, which has the kernel.
+fn lastbyte(folder: &TempDir, arguments: &[&str]) -> Ended {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lastbyte"));
+    run(command.args(arguments).current_dir(folder.path()))
+}
+
+fn document(ended: &Ended) -> Value {
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let schema: Value = serde_json::from_str(lastbyte::report::planned::SCHEMA).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> = validator
+        .iter_errors(&document)
+        .map(|error| error.to_string())
+        .collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    document
+}
+
+/// Logs of so many connections, of which each third resumed.
+fn logs(folder: &TempDir, connections: u32) {
+    let head = "#separator \\x09\n#unset_field\t-\n";
+    let mut ssl = format!(
+        "{head}#fields\tts\tuid\tversion\tserver_name\tresumed\testablished\tssl_history\n"
+    );
+    let mut conn = format!(
+        "{head}#fields\tts\tuid\tproto\tservice\tduration\torig_bytes\tresp_bytes\tconn_state\tmissed_bytes\n"
+    );
+    for at in 0..connections {
+        let (time, resumed) = (1_790_000_000 + at, if at % 3 == 0 { 'T' } else { 'F' });
+        ssl += &format!("{time}.0\tC{at}\tTLSv13\ta.example\t{resumed}\tT\tCsiI\n");
+        conn += &format!(
+            "{time}.0\tC{at}\ttcp\tssl\t0.5\t600\t{}\tSF\t0\n",
+            5000 + at % 50 * 400
+        );
+    }
+    fs::write(at(folder, "ssl.log"), ssl).unwrap();
+    fs::write(at(folder, "conn.log"), conn).unwrap();
+}
+
+#[test]
+fn from_ones_own_logs_and_chain_to_levers() {
+    let folder = TempDir::new().unwrap();
+    logs(&folder, 1200);
+    let ended = lastbyte(
+        &folder,
+        &["zeek", "ssl.log", "conn.log", "-o", "profile.toml"],
+    );
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    fs::write(
+        at(&folder, "rtt.csv"),
+        "class,rtt_ms,weight\nnear,10,3\nfar,100,1\n",
+    )
+    .unwrap();
+    // A chain whose key is elsewhere.
+    let ended = lastbyte(
+        &folder,
+        &["chain", "new", "ml-dsa-65/intermediates=2", "-o", "site"],
+    );
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    fs::rename(at(&folder, "site/chain.pem"), at(&folder, "chain.pem")).unwrap();
+
+    let plan = [
+        "plan",
+        "chain.pem",
+        "--profile",
+        "profile.toml",
+        "--rtt",
+        "rtt.csv",
+        "-n",
+        "120",
+    ];
+    let told = lastbyte(
+        &folder,
+        &[&plan[..], &["--format", "json", "-o", "plan.html"]].concat(),
+    );
+    let document = document(&told);
+    assert_eq!(document["connections"], 120);
+    assert_eq!(document["sources"].as_array().unwrap().len(), 2);
+    let granted: Vec<&Value> = document["taken_for_granted"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .collect();
+    let keys: Vec<&str> = granted
+        .iter()
+        .filter_map(|usual| usual["key"].as_str())
+        .collect();
+    assert_eq!(keys, ["rate", "loss"]);
+    let classes: Vec<&Value> = document["waiting"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|waiting| &waiting["class"])
+        .collect();
+    assert_eq!(
+        classes,
+        [&Value::Null, &Value::from("far"), &Value::from("near")]
+    );
+    // The stand-in has the chain's own size.
+    let planned = document["planned"].as_str().unwrap();
+    assert!(
+        planned.starts_with("X25519MLKEM768/ml-dsa-65:"),
+        "{planned}"
+    );
+    let shown = lastbyte(&folder, &["explain", planned, "--format", "json"]);
+    let explained: Value = serde_json::from_str(&shown.stdout).unwrap();
+    let size = planned.split([':', 'B']).nth(1).unwrap();
+    assert!(explained.to_string().contains(size), "{planned}");
+    // 20 KB of handshake cross a window of 10 segments and not one of 32.
+    let gain = |name: &str| {
+        let levers = document["levers"].as_array().unwrap();
+        let lever = levers.iter().find(|lever| lever["name"] == name).unwrap();
+        lever["gain_ms"]["value"].as_f64().unwrap()
+    };
+    assert!(gain("window") > 5.0, "{}", gain("window"));
+    assert!(gain("edge") > 5.0);
+    assert!(
+        fs::read_to_string(at(&folder, "plan.html"))
+            .unwrap()
+            .contains("What would win it back")
+    );
+    // The same question has the same answer.
+    let again = lastbyte(&folder, &[&plan[..], &["--format", "json"]].concat());
+    let again: Value = serde_json::from_str(&again.stdout).unwrap();
+    for key in ["answer", "waiting", "levers", "together"] {
+        assert_eq!(again[key], document[key], "{key}");
+    }
+}
+
+/// Swapped, what one loses is what the other gains.
+#[test]
+fn swapped_arms_swap_the_sign() {
+    let folder = TempDir::new().unwrap();
+    let mean = |planned: &str, today: &str| {
+        let ended = lastbyte(
+            &folder,
+            &[
+                "plan", planned, "--today", today, "-n", "60", "--format", "json",
+            ],
+        );
+        document(&ended)["waiting"][0]["longer_ms"]["mean"]["value"]
+            .as_f64()
+            .unwrap()
+    };
+    let there = mean("x25519/rsa-2048", "X25519MLKEM768/ml-dsa-65");
+    let back = mean("X25519MLKEM768/ml-dsa-65", "x25519/rsa-2048");
+    assert!(back > 1.0, "{back}");
+    assert!((there + back).abs() < 1e-6, "{there} and {back}");
+}
+
+#[test]
+fn what_can_not_be_planned() {
+    let folder = TempDir::new().unwrap();
+    fs::write(at(&folder, "empty.toml"), "").unwrap();
+    fs::write(at(&folder, "holes.csv"), "rtt_ms,weight\n10,1\n,1\n").unwrap();
+    fs::write(at(&folder, "none.csv"), "rtt_ms,weight\n").unwrap();
+    fs::write(at(&folder, "no.pem"), "nothing\n").unwrap();
+    for (arguments, problem) in [
+        (
+            &["ml-dsa-45"][..],
+            "is no arm, no chain, no PEM file and no size",
+        ),
+        (&["X25519MLKEM769/ml-dsa-44"], "X25519MLKEM769"),
+        (&["no.pem"], "is not PEM"),
+        (&["missing.pem"], "can't be read"),
+        (
+            &["ml-dsa-44", "--today", "ml-dsa-44"],
+            "is what there is today",
+        ),
+        (&["ml-dsa-44", "--profile", "missing.toml"], "can't read"),
+        (
+            &["ml-dsa-44", "--profile", "empty.toml"],
+            "missing \"population\"",
+        ),
+        (
+            &["ml-dsa-44", "--rtt", "holes.csv"],
+            "row 2: there is nothing",
+        ),
+        (&["ml-dsa-44", "--rtt", "none.csv"], "drawn from nothing"),
+        (&["ml-dsa-44", "-o", "plan.txt"], "name it .html"),
+        (&["ml-dsa-44", "--try-resumes", "94"], "94%"),
+    ] {
+        let ended = lastbyte(&folder, &[&["plan"], arguments].concat());
+        assert_eq!(
+            ended.code,
+            Some(2),
+            "{arguments:?} {}{}",
+            ended.stdout,
+            ended.stderr
+        );
+        assert!(
+            ended.stderr.contains(problem),
+            "{arguments:?} {}",
+            ended.stderr
+        );
+    }
+}
