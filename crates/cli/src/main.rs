@@ -14,6 +14,7 @@ mod plan;
 mod progress;
 mod published;
 mod report;
+mod rtt;
 mod run;
 mod saved;
 mod stacks;
@@ -51,6 +52,8 @@ enum Command {
     Explain(explain::Explain),
     /// Tell how many of your users will wait longer for a chain, and what would win it back
     Plan(plan::Command),
+    /// Tell the first byte by region, with an edge and without, by arithmetic over tables of RTTs
+    Rtt(Box<rtt::Rtt>),
     /// Measure a study, block by block, into a folder
     Run(run::Run),
     /// Make one page of a run, with figures
@@ -108,6 +111,7 @@ fn main() -> ExitCode {
         Command::Compare(compare) => compare.run(&arguments),
         Command::Explain(explain) => explain.run(),
         Command::Plan(plan) => plan.run(&arguments),
+        Command::Rtt(rtt) => rtt.run(),
         Command::Run(run) => run.run(&arguments),
         Command::Report(report) => report.run(),
         Command::Validate(validate) => validate.run(),

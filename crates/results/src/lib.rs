@@ -10,9 +10,11 @@
 //! - [`explain`]: what an arm costs by arithmetic alone.
 //! - [`plan`]: what a chain costs the users of a site, and what would win it back.
 //! - [`search`]: edges, where a time steps as chains grow.
+//! - [`geography`]: what distances between users, edges and origins make of an arm's times.
 //! - [`report`]: tables, documents, pages and charts.
 
 pub mod explain;
+pub mod geography;
 pub mod plan;
 pub mod report;
 pub mod results;

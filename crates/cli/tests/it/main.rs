@@ -21,6 +21,7 @@ mod relations;
 mod report;
 mod rooms;
 mod rows;
+mod rtt;
 mod run;
 mod scripts;
 mod usage;

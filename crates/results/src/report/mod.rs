@@ -5,6 +5,7 @@ mod chart;
 mod csv;
 mod escape;
 mod explanation;
+pub mod geography;
 mod json;
 mod junit;
 mod layout;

@@ -95,6 +95,14 @@ impl Svg {
         ));
     }
 
+    /// A ring that tells its name to who points at it.
+    pub(super) fn named_ring(&mut self, class: &str, [x, y]: [f64; 2], radius: f64, name: &str) {
+        self.0.push_str(&format!(
+            "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius:.1}\"><title>{}</title></circle>\n",
+            xml(name)
+        ));
+    }
+
     /// The elements of a [`Svg::fragment`].
     pub(super) fn body(self) -> String {
         self.0

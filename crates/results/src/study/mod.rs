@@ -16,7 +16,7 @@ mod population;
 mod question;
 pub(crate) mod search;
 mod settings;
-mod table_file;
+pub(crate) mod table_file;
 #[cfg(test)]
 mod tests;
 

@@ -8,12 +8,31 @@ use parquet::record::Field;
 /// Columns with their names; all are equally long.
 pub(super) type Columns = Vec<(String, Vec<String>)>;
 
+/// Rows of a file, each with the line that it begins in.
+pub(crate) type Rows = Vec<(u64, Vec<String>)>;
+
 /// Reads CSV, whose first line names the columns.
 ///
 /// # Errors
 ///
 /// Where it is none, in one line.
 pub(super) fn csv(content: &[u8]) -> Result<Columns, String> {
+    let (names, rows) = rows(content)?;
+    let mut columns: Columns = names.into_iter().map(|name| (name, Vec::new())).collect();
+    for (_, row) in rows {
+        for ((_, cells), cell) in columns.iter_mut().zip(row) {
+            cells.push(cell);
+        }
+    }
+    Ok(columns)
+}
+
+/// Reads CSV row by row: the names of its columns, and what stands below them.
+///
+/// # Errors
+///
+/// Where it is none, in one line.
+pub(crate) fn rows(content: &[u8]) -> Result<(Vec<String>, Rows), String> {
     let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
     let mut reader = ::csv::ReaderBuilder::new()
         .trim(::csv::Trim::All)
@@ -25,27 +44,33 @@ pub(super) fn csv(content: &[u8]) -> Result<Columns, String> {
             expected_len,
             len,
         } => {
-            let line = pos.as_ref().map_or(0, ::csv::Position::line);
+            let line = line(content, pos.as_ref());
             format!("line {line} has {len} cells, the first line names {expected_len} columns")
         }
         ::csv::ErrorKind::Utf8 { pos, .. } => {
-            let line = pos.as_ref().map_or(0, ::csv::Position::line);
+            let line = line(content, pos.as_ref());
             format!("line {line} is no UTF-8: it may be another kind of file")
         }
         _ => error.to_string().replace('\n', " "),
     };
-    let names = reader.headers().map_err(in_line)?;
-    let mut columns: Columns = names
-        .iter()
-        .map(|name| (name.to_owned(), Vec::new()))
-        .collect();
+    let cells = |record: &::csv::StringRecord| record.iter().map(str::to_owned).collect();
+    let names = cells(reader.headers().map_err(in_line)?);
+    let mut rows = Rows::new();
     for record in reader.records() {
         let record = record.map_err(in_line)?;
-        for ((_, cells), cell) in columns.iter_mut().zip(&record) {
-            cells.push(cell.to_owned());
-        }
+        rows.push((line(content, record.position()), cells(&record)));
     }
-    Ok(columns)
+    Ok((names, rows))
+}
+
+/// The line of what is read from a position on, which may be before lines that say nothing.
+fn line(content: &[u8], position: Option<&::csv::Position>) -> u64 {
+    let Some(position) = position else { return 0 };
+    let at = usize::try_from(position.byte()).unwrap_or(usize::MAX);
+    let rest = content.get(at..).unwrap_or_default();
+    let says_nothing = |line: &&[u8]| matches!(line, [] | [b'\r'] | [b'#', ..]);
+    let lines = rest.split(|byte| *byte == b'\n');
+    position.line() + lines.take_while(says_nothing).count() as u64
 }
 
 /// Reads Parquet; what is null is an empty text.

@@ -11,7 +11,7 @@ mod png;
 #[cfg(not(feature = "png"))]
 #[path = "no_png.rs"]
 mod png;
-mod scale;
+pub(super) mod scale;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -264,7 +264,7 @@ fn text_width(text: &str) -> f64 {
 }
 
 /// Colours for light ground, where there are no variables.
-const LIGHT: &str = "\
+pub(super) const LIGHT: &str = "\
 text { font-family: system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif; fill: #1a1a1a }
 .ground { fill: #ffffff }
 ";

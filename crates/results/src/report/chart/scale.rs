@@ -4,7 +4,7 @@ use super::super::ticks::{self, round_step};
 
 /// An axis from `low` to `high`, `from` one pixel `to` another.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scale {
+pub(in super::super) struct Scale {
     low: f64,
     high: f64,
     from: f64,
@@ -20,7 +20,11 @@ pub(super) enum Growth {
 
 impl Scale {
     /// One that reaches round numbers and holds zero.
-    pub(super) fn from_zero(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Scale {
+    pub(in super::super) fn from_zero(
+        values: impl Iterator<Item = f64>,
+        from: f64,
+        to: f64,
+    ) -> Scale {
         let (low, high) = values
             .filter(|value| value.is_finite())
             .fold((0.0_f64, 0.0_f64), |(low, high), value| {
@@ -69,7 +73,7 @@ impl Scale {
     }
 
     /// Where a value is; one beyond the ends is at the end.
-    pub(super) fn place(&self, value: f64) -> f64 {
+    pub(in super::super) fn place(&self, value: f64) -> f64 {
         let share = match self.growth {
             Growth::Linear => (value - self.low) / (self.high - self.low),
             Growth::Logarithmic => (value / self.low).ln() / (self.high / self.low).ln(),
@@ -83,7 +87,7 @@ impl Scale {
     }
 
     /// Round numbers with their places.
-    pub(super) fn ticks(&self) -> Vec<(f64, String)> {
+    pub(in super::super) fn ticks(&self) -> Vec<(f64, String)> {
         let values = match self.growth {
             Growth::Linear => ticks::linear(self.low, self.high),
             Growth::Logarithmic => ticks::logarithmic(self.low, self.high),
