@@ -394,13 +394,14 @@ pub(super) fn aggregate(mut times: Vec<(Duration, f64)>) -> Aggregate {
         .sum();
     let not_exceeded = |share: f64| {
         let mut before = 0.0;
-        let mut found = times.iter().find(|(_, weight)| {
+        let found = times.iter().find(|(_, weight)| {
             before += weight;
             before >= share * total
         });
+        // A sum of shares may miss the whole by a little.
         found
-            .get_or_insert(times.last().unwrap_or(&(Duration::ZERO, 0.0)))
-            .0
+            .or(times.last())
+            .map_or(Duration::ZERO, |(time, _)| *time)
     };
     Aggregate {
         mean: Duration::try_from_secs_f64(sum).unwrap_or_default(),

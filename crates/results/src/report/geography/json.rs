@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::geography::{Aggregate, Geography, Known, RegionTimes, RttTable, Setting};
 
-/// What [`json`] and [`table_json`] write, as JSON Schema.
+/// What [`json()`] and [`table_json`] write, as JSON Schema.
 pub const SCHEMA: &str = include_str!("../../../schemas/rtt-1.schema.json");
 
 /// The answer, as [`SCHEMA`] has it.

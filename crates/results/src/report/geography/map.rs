@@ -42,6 +42,10 @@ pub fn map(geography: &Geography, setting: &Setting) -> Option<String> {
     svg.rect("ground", [0.0, 0.0], [WIDTH, total]);
     svg.text("title", 12.0, 20.0, &label);
     svg.text("end dim", WIDTH - 12.0, 20.0, "outline: Natural Earth");
+    svg.raw(&format!(
+        "<defs><g id=\"land\">\n{}</g></defs>\n",
+        outline()
+    ));
     for (number, panel) in panels.iter().enumerate() {
         panel.draw(
             &mut svg,
@@ -54,6 +58,7 @@ pub fn map(geography: &Geography, setting: &Setting) -> Option<String> {
 
 fn own_style() -> String {
     let mut style = "svg .land { fill: #e4e4e0; stroke: #ffffff; stroke-width: .5 }\n\
+                     svg .sea { fill: #ffffff }\n\
                      svg .place { stroke: #ffffff; stroke-width: 1 }\n"
         .to_owned();
     for (step, colour) in STEPS.iter().enumerate() {
@@ -139,15 +144,13 @@ impl Panel {
         svg.text("title", 12.0, top + 14.0, &self.title);
         let north = project(NORTH, 0.0)[1];
         let place = |latitude: f64, longitude: f64| {
-            let [x, y] = project(latitude.clamp(SOUTH, NORTH), longitude);
+            let [x, y] = project(within(latitude), longitude);
             [x, top + TITLE + y - north]
         };
-        for ring in land() {
-            svg.area(
-                "land",
-                ring.map(|[longitude, latitude]| place(latitude, longitude)),
-            );
-        }
+        svg.raw(&format!(
+            "<use href=\"#land\" transform=\"translate(0 {:.1})\"/>\n",
+            top + TITLE - north
+        ));
         let most = (self.points.iter()).fold(0.0, |most: f64, point| most.max(point.2));
         let step = step(most);
         for (name, at, difference, radius) in &self.points {
@@ -204,15 +207,32 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// The rings of the outline, as longitude and latitude.
-pub(super) fn land() -> impl Iterator<Item = impl Iterator<Item = [f64; 2]>> {
-    let rings = LAND.lines().filter(|line| !line.starts_with('#'));
-    rings.map(|ring| {
-        ring.split(' ').filter_map(|point| {
+/// All land, which every panel shows.
+fn outline() -> String {
+    let mut svg = Svg::fragment();
+    for (kind, ring) in rings() {
+        let ring = ring.map(|[longitude, latitude]| project(within(latitude), longitude));
+        svg.area(kind, ring);
+    }
+    svg.body()
+}
+
+/// The nearest latitude that is shown.
+fn within(latitude: f64) -> f64 {
+    latitude.clamp(SOUTH, NORTH)
+}
+
+/// The rings of the outline, as longitude and latitude: each is `land`, or a `sea` in what comes before.
+pub(super) fn rings() -> impl Iterator<Item = (&'static str, impl Iterator<Item = [f64; 2]>)> {
+    let rings = LAND.lines().filter_map(|line| line.split_once(' '));
+    let rings = rings.filter(|(kind, _)| *kind != "#");
+    rings.map(|(kind, points)| {
+        let points = points.split(' ').filter_map(|point| {
             let (longitude, latitude) = point.split_once(',')?;
             let degrees = |tenths: &str| Some(tenths.parse::<f64>().ok()? / 10.0);
             Some([degrees(longitude)?, degrees(latitude)?])
-        })
+        });
+        (kind, points)
     })
 }
 
