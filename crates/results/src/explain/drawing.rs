@@ -58,7 +58,7 @@ impl Explanation {
                 Side::Server => &cell.link.backward,
             };
             Step {
-                flight: flight.clone(),
+                flight: *flight,
                 arrives: flight.start + way.delay,
                 what,
             }

@@ -239,7 +239,7 @@ fn a_study_can_draw_the_regions() {
         csv,
         "class,rtt,weight\n\"Korea, South\",10.5ms,3\nPoland,30ms,1\n"
     );
-    let joint = Joint::load(std::path::Path::new("regions.csv"), csv.as_bytes()).unwrap();
+    let joint = Joint::load("regions.csv", csv.as_bytes()).unwrap();
     assert_eq!(joint.classes(), ["Korea, South", "Poland"]);
 }
 

@@ -36,13 +36,9 @@ pub(super) fn waits(cell: &CellSummary, percentiles: &[Percentile]) -> Vec<Waits
         }
     }
     // Classes are told of the metric that users feel.
-    let felt = kinds
-        .iter()
-        .map(|(metric, _)| *metric)
-        .filter(|metric| *metric == Metric::Ttfb);
-    let felt = felt
-        .last()
-        .or_else(|| kinds.last().map(|(metric, _)| *metric));
+    let is_felt = |metric: &Metric| *metric == Metric::Ttfb;
+    let mut metrics = kinds.iter().map(|(metric, _)| *metric);
+    let felt = metrics.clone().find(is_felt).or(metrics.next_back());
     kinds.retain(|(metric, class)| class.is_none() || Some(*metric) == felt);
     kinds
         .iter()

@@ -291,8 +291,8 @@ fn check(population: &Population, field: &Field) -> Result<(), StudyError> {
         // Those of the last table that has some.
         None => {
             let tables = population.joint.iter().map(Joint::classes);
-            let some = tables.filter(|classes| !classes.is_empty());
-            some.last().unwrap_or_default()
+            let mut some = tables.filter(|classes| !classes.is_empty());
+            some.next_back().unwrap_or_default()
         }
     };
     for share in population

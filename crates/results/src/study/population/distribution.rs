@@ -20,12 +20,13 @@ pub enum Distribution {
     Number {
         /// How.
         shape: Shape,
-        /// In the unit of [`number`].
+        /// In nanoseconds, bytes, bits per second, a count, or a fraction.
         bounds: (f64, f64),
     },
 }
 
-/// How a number is distributed. Numbers are in the unit of [`number`].
+/// How a number is distributed. Numbers are nanoseconds, bytes, bits per
+/// second, counts, or fractions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
     /// Evenly between these.
