@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::text;
-use crate::results::number::{interval, percent, without_negative_zero};
-use crate::results::{CellSummary, Estimate, Metric, Percent, Percentile, Slower, Step, Waiting};
+use crate::results::number::{interval, share, without_negative_zero};
+use crate::results::{CellSummary, Estimate, Metric, Percentile, Slower, Step, Waiting};
 
 /// A table of how much longer connections wait, of one metric and one class.
 pub(super) struct Waits {
@@ -81,7 +81,7 @@ pub(super) fn both(
                 fields: waiting
                     .slower
                     .iter()
-                    .map(|slower| shown_share(of(slower)))
+                    .map(|slower| share(of(slower)))
                     .collect(),
             })
             .collect()
@@ -125,13 +125,6 @@ pub(super) fn both(
             .collect(),
     });
     tables
-}
-
-/// `12 %` and `[11, 14]`.
-fn shown_share(share: Estimate<f64>) -> (String, String) {
-    let share = share.map(|share| Percent(100.0 * share));
-    let digits = |share| percent(share).trim_end_matches(" %").to_owned();
-    (percent(share.value), interval(&share.interval, digits))
 }
 
 /// `+3.1` and `[2.9, 3.3]`.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Interval, Percent};
+use super::{Estimate, Interval, Percent};
 
 /// `70.4 ms`, `2208.3 ms`, `0.412 ms`: to a tenth of a millisecond, or three digits.
 pub(crate) fn milliseconds(duration: Duration) -> String {
@@ -28,6 +28,22 @@ pub(crate) fn percent(Percent(value): Percent) -> String {
         _ => 2,
     };
     format!("{} %", without_negative_zero(format!("{value:.decimals$}")))
+}
+
+/// A share from 0 to 1 with its interval: `11.4 %` and `[11.2, 11.6]`.
+pub(crate) fn share(share: Estimate<f64>) -> (String, String) {
+    let digits = |share: f64| {
+        let percent = 100.0 * share;
+        let decimals = match percent {
+            0.095.. => 1,
+            _ => 2,
+        };
+        format!("{percent:.decimals$}")
+    };
+    (
+        format!("{} %", digits(share.value)),
+        interval(&share.interval, digits),
+    )
 }
 
 /// A number of percent for a column: `128`, `14.5`, `-0.04`.

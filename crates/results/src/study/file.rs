@@ -42,21 +42,6 @@
 //! writes = "whole"             # whole | sizes of a server's writes, the last of which repeats
 //! data = ["0KiB", "50KiB"]     # 0KiB
 //!
-//! [population]                 # what each connection draws, in place of a grid; none, without it
-//! profile = "profile.toml"     # begins with what stands in [population] there
-//! connections_per_user = 1     # they share what is drawn of the link
-//! rtt = { median = "30ms", p95 = "120ms" } # of a log-normal distribution; or `mean` (exponential), `uniform` =
-//!                              # ["5ms", "60ms"], `percentiles` = { p5 = "8ms", p50 = "30ms" }, `values` with
-//!                              # `weights`; `least` and `most` bound numbers. Also rate, loss, jitter, queue,
-//!                              # requests, think, upload and data; a value alone is one for all
-//! rtt_share = "100%"           # what is left of each RTT, as with an edge nearer by
-//! class = "cdn"                # or `values` with `weights`: what connections are sorted by
-//! resumes = "94%"              # the share that resumes; or one by class: { cdn = "94%", other = "46%" }
-//! early_data = "0%"            # the share of these that sends early data
-//! joint = "users.csv"          # rows drawn whole, with columns as the keys here (bare numbers as rtt_ms,
-//!                              # data_bytes, rate_bps, loss_percent), class, resumes and weight: CSV, Parquet, or
-//!                              # a table [population.joint]; or a list of them
-//!
 //! [[figure]]
 //! id = "fig10"
 //! measure = "growth"
@@ -143,6 +128,29 @@
 //! link = { name = "lte-m", rtt = "180ms", rate = "1mbit" }
 //! initcwnd = 20
 //! ```
+//!
+//! What `[population]` names each connection draws, in every arm and cell alike; what it does not name is a grid as
+//! above. A value alone is one for all; numbers are drawn as below, or with `least` and `most` as bounds:
+//!
+//! ```toml
+//! [population]
+//! connections_per_user = 5     # 1; they share what is drawn of the link
+//! rtt = { median = "30ms", p95 = "120ms" }        # a log-normal distribution
+//! rate = { values = ["10mbit", "100mbit"], weights = [1, 3] }
+//! loss = { uniform = ["0%", "2%"] }
+//! jitter = { mean = "1ms", most = "5ms" }         # an exponential one
+//! data = { percentiles = { p5 = "1KiB", p50 = "20KiB", p95 = "300KiB" } }
+//! requests = 2                 # queue, think and upload, too
+//! rtt_share = "50%"            # 100%: what is left of each RTT, as with an edge nearer by
+//! class = { values = ["cdn", "other"] }           # what connections are sorted by
+//! resumes = { cdn = "94%", other = "46%" }        # 0%; the share that resumes, or one for each class
+//! early_data = "10%"           # 0%; the share of these that sends early data
+//! ```
+//!
+//! `joint = "users.csv"`, or a list of such files, has rows that are drawn whole: CSV or Parquet with columns named as the
+//! keys here (bare numbers as `rtt_ms`, `data_bytes`, `rate_bps` or `loss_percent`), `class`, `resumes` and `weight`;
+//! `[population.joint]` is such a table in the study. `profile = "profile.toml"` begins with what stands in
+//! `[population]` there.
 
 mod drawn;
 mod error;

@@ -11,8 +11,8 @@ pub use self::page::page;
 pub use self::text::text;
 
 use crate::plan::{Amounts, Gain, Plan, Tale, Usual};
-use crate::results::number::{interval, percent, without_negative_zero};
-use crate::results::{Environment, Estimate, Percent, Percentile, Slower, Step, Waiting};
+use crate::results::number::{self, interval, without_negative_zero};
+use crate::results::{Environment, Estimate, Percentile, Slower, Step, Waiting};
 
 use super::text::metric;
 use super::waiting::{Waits, both};
@@ -139,15 +139,10 @@ fn slower(waiting: &Waiting, step: Step) -> Slower {
         })
 }
 
-/// `12 % [11, 14]`.
+/// `11.4 % [11.2, 11.6]`.
 fn share(share: Estimate<f64>) -> String {
-    let share = share.map(|share| Percent(100.0 * share));
-    let digits = |share| percent(share).trim_end_matches(" %").to_owned();
-    format!(
-        "{} {}",
-        percent(share.value),
-        interval(&share.interval, digits)
-    )
+    let (share, interval) = number::share(share);
+    format!("{share} {interval}")
 }
 
 /// `3.1 [2.9, 3.3]`, in milliseconds.

@@ -423,7 +423,7 @@ fn the_documentation_is_a_study() {
         .step_by(2)
         .map(|lines| lines.join("\n"))
         .collect();
-    let [whole, cells] = &blocks[..] else {
+    let [whole, cells, population] = &blocks[..] else {
         panic!("{blocks:?}");
     };
     assert_eq!(study(whole).size(1000).cells, 4);
@@ -434,6 +434,14 @@ fn the_documentation_is_a_study() {
             .cells,
         3
     );
+    let rest = "[arm.one]\ntls = \"x25519/rsa-2048\"\n[[measure]]\nid = \"users\"\n";
+    let users = study(&format!("{population}\n{rest}"));
+    let cell = &users.measures[0].experiment.cells[0];
+    let drawn = cell
+        .population
+        .iter()
+        .flat_map(|population| population.drawn());
+    assert_eq!(drawn.count(), 6);
 }
 
 /// Or a figure would draw one value for all, and a pool would throw them together.
