@@ -221,7 +221,11 @@ impl Command {
                 self.connections
             )
         });
-        few.into_iter().collect()
+        let example = (self.profile.is_none() && self.rtt.is_none()).then(|| {
+            "neither a profile nor RTTs were given: this is an example population, and not your users"
+                .to_owned()
+        });
+        few.into_iter().chain(example).collect()
     }
 }
 

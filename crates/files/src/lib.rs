@@ -23,7 +23,14 @@ impl Draft {
     ///
     /// If the folder can't be written to.
     pub fn new(path: &Path) -> io::Result<Draft> {
-        let earlier = path.metadata().ok().filter(|earlier| earlier.is_file());
+        let earlier = path.metadata().ok();
+        // Its name would be taken from a device or a pipe.
+        if earlier.as_ref().is_some_and(|earlier| !earlier.is_file()) {
+            return Err(io::Error::new(
+                ErrorKind::InvalidInput,
+                "it is no regular file: name another",
+            ));
+        }
         let file = tempfile::Builder::new()
             .prefix(".lastbyte-")
             // Less the umask.

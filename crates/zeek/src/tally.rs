@@ -163,7 +163,13 @@ impl Tally {
         if let Some(bytes) = ours.and_then(|ours| ours.server_bytes) {
             self.handshake_bytes[handshake as usize].add(bytes.get());
         }
-        let Some(conn) = &connection.conn else { return };
+        let Some(conn) = &connection.conn else {
+            return;
+        };
+        // What a connection over TCP would have been is not known of it.
+        if verdict.carrier == Carrier::Quic {
+            return;
+        }
         let amounts = &mut self.amounts[ssl.class as usize][handshake as usize];
         match (verdict.usable, conn.received) {
             (true, Some(received)) => {

@@ -36,7 +36,8 @@ pub const USUAL: [Usual; 5] = [
     Usual {
         key: "data",
         value: "{ median = \"20KiB\", p95 = \"300KiB\", most = \"2MiB\" }",
-        source: "stated, not measured: the first response of a connection. A profile of `lastbyte zeek` has yours",
+        source: "stated, not measured: the first response of a connection. A profile of lastbyte zeek has all that a server sent on one, \
+                 its handshake included",
     },
     Usual {
         key: "resumes",

@@ -257,11 +257,19 @@ pub(super) fn resample(
     }
 }
 
-/// A share of some that know nothing of each other, with its interval of 95 % (Wilson 1927).
+/// A share of some that know nothing of each other, with its interval of 95 %.
 pub(super) fn share(of: usize, all: usize) -> Estimate<f64> {
+    match all {
+        0 => share_of(0.0, 0.0),
+        _ => share_of(of as f64 / all as f64, all as f64),
+    }
+}
+
+/// A share of so many that know nothing of each other, with its interval of 95 % (Wilson 1927).
+pub(super) fn share_of(share: f64, n: f64) -> Estimate<f64> {
     /// The normal distribution's 97.5th percentile.
     const Z: f64 = 1.959_963_984_540_054;
-    if all == 0 {
+    if n <= 0.0 {
         return Estimate {
             value: 0.0,
             interval: Interval {
@@ -270,23 +278,14 @@ pub(super) fn share(of: usize, all: usize) -> Estimate<f64> {
             },
         };
     }
-    let n = all as f64;
-    let share = of as f64 / n;
     let middle = (share + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
     let half = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt() / (1.0 + Z * Z / n);
+    let (low, high) = ((middle - half).max(0.0), (middle + half).min(1.0));
     Estimate {
         value: share,
         interval: Interval {
-            low: Some(if of == 0 {
-                0.0
-            } else {
-                (middle - half).max(0.0)
-            }),
-            high: Some(if of == all {
-                1.0
-            } else {
-                (middle + half).min(1.0)
-            }),
+            low: Some(if share <= 0.0 { 0.0 } else { low }),
+            high: Some(if share >= 1.0 { 1.0 } else { high }),
         },
     }
 }

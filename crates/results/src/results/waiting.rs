@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lastbyte_link::Seed;
 
-use super::stats::{self, Estimate};
+use super::stats::{self, Estimate, Interval};
 use super::{Metric, Percentile, Row};
 use crate::study::Cell;
 
@@ -181,7 +181,11 @@ impl Group {
                             (pair.user, f64::from(u8::from(is_passed)))
                         })
                         .collect();
-                    widened(stats::resample(&passed, &[], seed).mean, users.len())
+                    widened(
+                        stats::resample(&passed, &[], seed).mean,
+                        users.len(),
+                        self.pairs.len(),
+                    )
                 }
             };
             Slower {
@@ -203,19 +207,27 @@ impl Group {
     }
 }
 
-/// A share by resampling; where all or none of so many users have it, what else could as well have been.
-fn widened(share: Option<Estimate<f64>>, users: usize) -> Estimate<f64> {
+/// A share by resampling users, with the interval (Wilson's) of as many connections that know nothing of each other as
+/// would spread as far: no fewer than there are users, and no more than there are connections.
+fn widened(share: Option<Estimate<f64>>, users: usize, connections: usize) -> Estimate<f64> {
+    /// From one end of an interval of 95 % to the other, in standard deviations.
+    const SPREAD: f64 = 2.0 * 1.959_963_984_540_054;
+    let (least, most) = (users as f64, connections.max(users) as f64);
     let Some(share) = share else {
-        return stats::share(0, 0);
+        return stats::share_of(0.0, 0.0);
     };
-    let at_edge = match share.value {
-        value if value <= 0.0 => stats::share(0, users),
-        value if value >= 1.0 => stats::share(users, users),
-        _ => return share,
+    let Interval {
+        low: Some(low),
+        high: Some(high),
+    } = share.interval
+    else {
+        return stats::share_of(share.value, least);
     };
-    Estimate {
-        value: share.value,
-        interval: at_edge.interval,
+    let deviation = (high - low) / SPREAD;
+    let alike = share.value * (1.0 - share.value) / deviation.powi(2);
+    match alike.is_finite() {
+        true => stats::share_of(share.value, alike.clamp(least, most)),
+        false => stats::share_of(share.value, least),
     }
 }
 

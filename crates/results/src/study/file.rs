@@ -139,8 +139,9 @@
 //! rate = { values = ["10mbit", "100mbit"], weights = [1, 3] }
 //! loss = { uniform = ["0%", "2%"] }
 //! jitter = { mean = "1ms", most = "5ms" }         # an exponential one
-//! data = { percentiles = { p5 = "1KiB", p50 = "20KiB", p95 = "300KiB" } }
+//! data = { percentiles = { p0 = "1KiB", p50 = "20KiB", p100 = "2MiB" } }
 //! requests = 2                 # queue, think and upload, too
+//! resumes_least = "60%"        # whatever says who resumes, so many do
 //! rtt_share = "50%"            # 100%: what is left of each RTT, as with an edge nearer by
 //! class = { values = ["cdn", "other"] }           # what connections are sorted by
 //! resumes = { cdn = "94%", other = "46%" }        # 0%; the share that resumes, or one for each class
@@ -174,6 +175,7 @@ use self::drawn::Known;
 use self::grid::{Drawn, GRID, LINK, NamedLink};
 use self::table::{Field, Source, Table};
 use self::write::key;
+pub(super) use self::write::quoted;
 use super::{
     Arm, ArmChain, Cell, Connections, EngineChoice, Experiment, Measure, NoPercentile, Parameter,
     Percentile, Population, Sessions, Study, UnknownName, Until,

@@ -41,6 +41,8 @@ pub struct Population {
     pub joint: Vec<Joint>,
     /// What is left of each RTT that is drawn, as with an edge nearer by; all, if nothing is said.
     pub rtt_share: Option<Probability>,
+    /// So many resume at least: who would not, does so then.
+    pub resumes_least: Option<Probability>,
     /// The share of connections that resume, if it is drawn alone.
     pub shares: Option<Shares>,
     /// Draws that are known already, in place of all else.
@@ -120,6 +122,7 @@ impl Population {
             class: None,
             joint: Vec::new(),
             rtt_share: None,
+            resumes_least: None,
             shares: None,
             listed: None,
             files: Vec::new(),
@@ -165,19 +168,41 @@ impl Population {
                 *value = text.map_or_else(|| value.clone(), Arc::from);
             }
         }
-        draw.session = match (resumes, &self.shares) {
-            (Some(resumes), shares) => {
-                let early = (shares.as_ref()).map(|shares| shares.early_data.of(&draw.class));
-                Some(self.session_of(resumes, early.unwrap_or_default(), index))
-            }
-            (None, Some(shares)) => Some(self.drawn_session(
-                shares.resumes.of(&draw.class),
-                shares.early_data.of(&draw.class),
-                index,
-            )),
-            (None, None) => None,
-        };
+        let early_data = (self.shares.as_ref()).map_or(Probability::ZERO, |shares| {
+            shares.early_data.of(&draw.class)
+        });
+        let resumes = self.resumes(resumes, &draw.class, index);
+        draw.session = resumes.map(|resumes| self.session_of(resumes, early_data, index));
         draw
+    }
+
+    /// Whether connection `index` resumes, if anything says so; `column` is what a joint table says. Whoever resumes
+    /// does so if more do.
+    fn resumes(&self, column: Option<bool>, class: &Option<Arc<str>>, index: u32) -> Option<bool> {
+        let place = self.place("resumes", index);
+        let least = self.resumes_least.map(Probability::fraction);
+        match (column, &self.shares) {
+            (Some(resumes), _) => {
+                // Of those that don't, as many as are missing.
+                let shares = self.joint.iter().filter_map(Joint::resumed_share);
+                let share = shares.fold(0.0, |_, share| share);
+                let missing = least.map_or(0.0, |least| (least - share) / (1.0 - share));
+                Some(resumes || place < missing)
+            }
+            (None, Some(shares)) => {
+                let share = shares.resumes.of(class).fraction();
+                Some(place < share.max(least.unwrap_or_default()))
+            }
+            (None, None) => least.map(|least| place < least),
+        }
+    }
+
+    /// The largest share that resumes of any class; `None` if nothing says so.
+    pub fn most_that_resume(&self) -> Option<f64> {
+        let columns = self.joint.iter().filter_map(Joint::resumed_share);
+        let shares = self.shares.iter().map(|shares| shares.resumes.most());
+        let least = self.resumes_least.iter().map(|least| least.fraction());
+        columns.chain(shares).chain(least).reduce(f64::max)
     }
 
     /// Whether it draws this parameter.
@@ -200,6 +225,7 @@ impl Population {
         let listed = self.listed.as_ref().and_then(|listed| listed.draws.first());
         joint.any(Joint::draws_sessions)
             || self.shares.is_some()
+            || self.resumes_least.is_some()
             || listed.is_some_and(|draw| draw.session.is_some())
     }
 

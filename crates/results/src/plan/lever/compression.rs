@@ -13,16 +13,16 @@ pub(super) static LEVER: Lever = Lever {
             "the chain is padded, and padding says nothing of how real certificates compress"
                 .to_owned(),
         ),
-        (_, Delivery::Full) if setting.arm.client_stack != setting.arm.server_stack => {
-            Err("the two sides have different stacks".to_owned())
-        }
-        (_, Delivery::Full) => {
-            let text = with_key(&setting.arm.label, "delivery", "compressed");
-            match setting.arm.server_stack {
-                StackName::Rustls => with_arm(setting, &text),
-                _ => with_arm(setting, &with_key(&text, "stack", StackName::Rustls.name())),
+        (_, Delivery::Full) => match (setting.arm.client_stack, setting.arm.server_stack) {
+            (StackName::Rustls, StackName::Rustls) => with_arm(
+                setting,
+                &with_key(&setting.arm.label, "delivery", "compressed"),
+            ),
+            // Or the difference would be that of the stacks, too.
+            _ => {
+                Err("only rustls compresses: give both chains as arms with stack=rustls".to_owned())
             }
-        }
+        },
         _ => Err(format!(
             "certificates come {} already",
             setting.arm.delivery.name()

@@ -53,10 +53,7 @@ impl Planned<'_> {
     fn waits(&self) -> Vec<Waits> {
         let named = |waiting: &Waiting| match &waiting.class {
             None => ("all".to_owned(), waiting.clone()),
-            Some(class) => (
-                format!("{class} ({})", waiting.connections),
-                waiting.clone(),
-            ),
+            Some(class) => (class.clone(), waiting.clone()),
         };
         let rows: Vec<_> = self.tale.planned.iter().map(named).collect();
         both(

@@ -29,6 +29,7 @@ const KEYS: &[&str] = &[
     "early_data",
     "joint",
     "rtt_share",
+    "resumes_least",
     "drawn",
     "digest",
 ];
@@ -191,6 +192,9 @@ fn set(population: &mut Population, table: &Table, files: &mut Files) -> Result<
         for field in tables {
             population.joint.push(joint(&field, files)?);
         }
+    }
+    if let Some(share) = table.read("resumes_least", share)? {
+        population.resumes_least = Some(share);
     }
     if let Some(share) = table.read("rtt_share", share)? {
         population.rtt_share = Some(share);
@@ -428,6 +432,15 @@ fn percentiles(
         [(left, low), (right, high)] => left == right || low > high,
         _ => false,
     });
+    let ends = (
+        points.first().map(|(percent, _)| *percent),
+        points.last().map(|(percent, _)| *percent),
+    );
+    if ends != (Some(0.0), Some(100.0)) {
+        return Err(field.error(StudyProblem::Value(
+            "\"percentiles\" must say where the numbers end: add p0 and p100".to_owned(),
+        )));
+    }
     match falls {
         true => Err(field.error(StudyProblem::Value(
             "a higher percentile can't be a lower value, nor be there twice".to_owned(),

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use lastbyte_link::{Bytes, Loss, Rate, format_duration};
 
+use super::super::file::quoted;
 use super::super::parameter::{Reading, Value};
 use super::super::{Cell, Parameter};
 
@@ -268,11 +269,7 @@ fn between(points: &[(f64, f64)], at: f64) -> f64 {
 impl fmt::Display for Weighted {
     /// As a study would say it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let values: Vec<_> = self
-            .values
-            .iter()
-            .map(|value| format!("{value:?}"))
-            .collect();
+        let values: Vec<_> = self.values.iter().map(quoted).collect();
         let weights: Vec<_> = self.weights.iter().map(f64::to_string).collect();
         let (values, weights) = (values.join(", "), weights.join(", "));
         f.write_str(&format!("{{ values = [{values}], weights = [{weights}] }}"))

@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::distribution::{DistributionProblem, index_at, sums};
 use crate::study::Parameter;
+use crate::study::file::quoted;
 
 /// A table whose rows are drawn whole.
 #[derive(Clone, Debug)]
@@ -242,6 +243,20 @@ impl Joint {
         self.resumes.is_some()
     }
 
+    /// The share of rows that resume, by weight, if it says which do.
+    pub fn resumed_share(&self) -> Option<f64> {
+        let resumes = self.resumes.as_ref()?;
+        let before = [0.0].into_iter().chain(self.sums.iter().copied());
+        let weights = self
+            .sums
+            .iter()
+            .zip(before)
+            .map(|(sum, before)| sum - before);
+        let resumed = resumes.iter().zip(weights).filter(|(resumes, _)| **resumes);
+        let resumed: f64 = resumed.map(|(_, weight)| weight).sum();
+        Some(resumed / self.sums.last()?)
+    }
+
     /// The classes that its rows have, each once.
     pub fn classes(&self) -> Vec<&str> {
         let mut classes: Vec<&str> = self.class.iter().flatten().map(|class| &**class).collect();
@@ -278,7 +293,7 @@ impl Joint {
     /// Its columns as a study would say them.
     pub(super) fn to_toml(&self) -> Vec<(&'static str, String)> {
         let texts = |cells: &[Arc<str>]| -> String {
-            let cells: Vec<_> = cells.iter().map(|cell| format!("{cell:?}")).collect();
+            let cells: Vec<_> = cells.iter().map(quoted).collect();
             format!("[{}]", cells.join(", "))
         };
         let mut columns: Vec<_> = (self.columns.iter())

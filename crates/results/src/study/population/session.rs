@@ -63,7 +63,7 @@ impl ByClass {
     }
 
     /// The largest that there is.
-    fn most(&self) -> f64 {
+    pub(super) fn most(&self) -> f64 {
         match self {
             ByClass::All(share) => share.fraction(),
             ByClass::Each(classes) => {
@@ -123,11 +123,7 @@ impl Sessions {
         let (resumes, early_data) = match self {
             Sessions::Population if population.draws_sessions() => {
                 let shares = population.shares.clone().unwrap_or_default();
-                let mut joint = population.joint.iter();
-                let resumes = match joint.any(|joint| joint.draws_sessions()) {
-                    true => 1.0,
-                    false => shares.resumes.most(),
-                };
+                let resumes = population.most_that_resume().unwrap_or_default();
                 (resumes, shares.early_data.most())
             }
             Sessions::Population | Sessions::Fixed => return vec![usual],

@@ -212,7 +212,7 @@ fn what_is_listed_is_what_would_be_drawn() {
 fn what_is_written_is_read_as_the_same() {
     for text in [
         "rtt = { median = \"30ms\", p95 = \"120ms\", most = \"1s\" }\nrate = { values = [\"10mbit\", \"unlimited\"] }\n",
-        "rtt = { percentiles = { p0 = \"1ms\", p50 = \"20ms\", \"p99.9\" = \"1s\" } }\nloss = { uniform = [\"0%\", \"2%\"] }\n",
+        "rtt = { percentiles = { p0 = \"1ms\", p50 = \"20ms\", \"p99.9\" = \"1s\", p100 = \"2s\" } }\nloss = { uniform = [\"0%\", \"2%\"] }\n",
         "rtt = { mean = \"30ms\" }\nresumes = { a = \"94%\", b = \"46%\" }\nclass = { values = [\"a\", \"b\"], weights = [0.5, 2] }\n",
         "early_data = \"10%\"\n[population.joint]\nrtt = [\"1ms\", \"2ms\"]\nresumes = [true, false]\nclass = [\"x\", \"y\"]\n",
     ] {
@@ -250,6 +250,7 @@ fn what_no_population_can_be() {
             "rtt = { median = \"30ms\", mean = \"20ms\" }\n",
             "rtt = { uniform = [\"30ms\"] }\n",
             "rtt = { percentiles = { p50 = \"30ms\", p10 = \"40ms\" } }\n",
+            "rtt = { percentiles = { p5 = \"8ms\", p50 = \"30ms\" } }\n",
             "rtt = { percentiles = { q50 = \"30ms\" } }\n",
             "rtt = { mean = \"30ms\", least = \"2ms\", most = \"1ms\" }\n",
             "rtt = { mean = 30 }\n",

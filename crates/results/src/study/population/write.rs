@@ -5,6 +5,7 @@ use lastbyte_link::Probability;
 use super::joint::TableFile;
 use super::{ByClass, Draw, Joint, Listed, Population};
 use crate::study::Parameter;
+use crate::study::file::quoted;
 
 impl Population {
     /// `[population]` and the tables in it, as [`crate::study::Study::parse`] reads them.
@@ -33,6 +34,9 @@ impl Population {
             }
             set("early_data", by_class(&shares.early_data));
         }
+        if let Some(share) = self.resumes_least {
+            set("resumes_least", format!("\"{share}\""));
+        }
         if let Some(share) = self.rtt_share {
             set("rtt_share", format!("\"{share}\""));
         }
@@ -49,7 +53,7 @@ impl Population {
 /// A table, or the file that has it.
 fn joint(joint: &Joint) -> String {
     if let Some(TableFile { name, sha256 }) = joint.file() {
-        return format!("{{ file = {name:?}, sha256 = {sha256:?} }}");
+        return format!("{{ file = {}, sha256 = {} }}", quoted(name), quoted(sha256));
     }
     let columns = joint.to_toml().into_iter();
     let columns: Vec<_> = columns
@@ -70,7 +74,7 @@ impl Listed {
             draws.iter().map(|draw| draw.user.to_string()).collect(),
         );
         if draws.iter().any(|draw| draw.class.is_some()) {
-            let class = |draw: &Draw| format!("{:?}", draw.class.as_deref().unwrap_or_default());
+            let class = |draw: &Draw| quoted(draw.class.as_deref().unwrap_or_default());
             set("class", draws.iter().map(class).collect());
         }
         if draws.iter().all(|draw| draw.session.is_some()) {
@@ -91,7 +95,7 @@ impl Listed {
                 let mut values = draw.values.iter();
                 let value =
                     values.find_map(|(known, value)| (*known == parameter).then_some(value));
-                format!("{:?}", value.map(|value| &**value).unwrap_or_default())
+                quoted(value.map(|value| &**value).unwrap_or_default())
             };
             set(parameter.name(), draws.iter().map(value).collect());
         }
@@ -106,7 +110,7 @@ fn by_class(share: &ByClass) -> String {
         ByClass::Each(classes) => {
             let classes: Vec<_> = classes
                 .iter()
-                .map(|(name, share)| format!("{name:?} = {}", percent(share)))
+                .map(|(name, share)| format!("{} = {}", quoted(name), percent(share)))
                 .collect();
             format!("{{ {} }}", classes.join(", "))
         }
