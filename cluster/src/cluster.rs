@@ -52,8 +52,7 @@ impl Scheduler {
         let cluster = BallistaCluster::new_from_config(&config).await?;
         let scheduler =
             create_scheduler::<LogicalPlanNode, PhysicalPlanNode>(cluster, config).await?;
-        println!("{bound}");
-        io::stdout().flush()?;
+        writeln!(io::stdout(), "{bound}")?;
         start_grpc_service_with_listener(listener, scheduler).await?;
         Ok(())
     }
@@ -87,6 +86,7 @@ impl Executor {
         let (host, port) = host_and_port(&self.scheduler)?;
         start_executor_process(Arc::new(ExecutorProcessConfig {
             bind_host: self.bind.ip().to_string(),
+            external_host: self.host(),
             port: self.port()?,
             // It asks for work, and listens to no one who would give it orders.
             grpc_port: 0,
@@ -100,6 +100,12 @@ impl Executor {
         }))
         .await?;
         Ok(())
+    }
+
+    /// Where it has no address of its own, the scheduler tells others where it is heard from.
+    fn host(&self) -> Option<String> {
+        let address = self.bind.ip();
+        (!address.is_unspecified()).then(|| address.to_string())
     }
 
     /// Ballista binds it by itself, and tells others the number that it is given.

@@ -1,6 +1,7 @@
 //! `lastbyte-sql count`.
 
 use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use ballista_core::extension::SessionStateExt;
@@ -33,7 +34,7 @@ impl Count {
             .await?;
         context.register_table("connections", connections.into_view())?;
         let counts = Counts::of(&context).await?;
-        println!("{}", serde_json::to_string_pretty(&counts)?);
+        writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&counts)?)?;
         match &self.same_as {
             None => Ok(()),
             Some(document) => compare(counts, document),
