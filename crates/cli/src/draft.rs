@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::Failure;
@@ -31,6 +32,23 @@ impl<'a> Draft<'a> {
         match lastbyte_files::Draft::new(path) {
             Ok(draft) => Ok(Self { path, draft }),
             Err(error) => Err(cannot_write(path, error)),
+        }
+    }
+
+    /// The same, of what must not take the place of what was read or is written besides.
+    pub(super) fn beside(path: &'a Path, others: &[&Path]) -> Result<Self, Failure> {
+        let id = |path: &Path| {
+            let found = path.metadata().ok()?;
+            Some((found.dev(), found.ino()))
+        };
+        let is_other =
+            |other: &&&Path| **other == path || id(path).is_some_and(|own| id(other) == Some(own));
+        match others.iter().find(is_other) {
+            Some(other) => Err(cannot_write(
+                path,
+                format!("it is \"{}\", which is used besides", other.display()),
+            )),
+            None => Draft::new(path),
         }
     }
 

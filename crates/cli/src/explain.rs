@@ -43,6 +43,11 @@ impl Explain {
             .map_err(Failure::usage)?;
         if let Some(path) = &self.svg {
             let drawing = report::explanation_svg(&explained);
+            if path.extension().is_none_or(|extension| extension != "svg") {
+                return Err(Failure::Usage(format!(
+                    "can't write {path:?}: name it .svg"
+                )));
+            }
             Draft::new(path)?.write(|out| out.write_all(drawing.as_bytes()))?;
         }
         print(&match self.format {

@@ -111,6 +111,11 @@ fn percentiles() -> Vec<Percentile> {
 impl Command {
     pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
         let (today, planned) = (arm(&self.today)?, arm(&self.planned)?);
+        let stand_ins = [(&self.today, &today), (&self.planned, &planned)];
+        let stand_ins = stand_ins
+            .into_iter()
+            .filter_map(|(text, arm)| stand_in_of(text, arm));
+        let stand_ins: Vec<String> = stand_ins.collect();
         if today.label == planned.label {
             return Err(Failure::Usage(format!(
                 "what is planned is what there is today, {}: name another with --today",
@@ -142,7 +147,7 @@ impl Command {
                 .and_then(|failure| failure.message().map(str::to_owned))
         });
 
-        let draft = self.output.as_deref().map(Draft::new).transpose()?;
+        let draft = self.draft()?;
         let interrupt = interrupt().map_err(Failure::run)?;
         let engine = engine::choose(EngineChoice::Virtual)?
             .engine
@@ -156,7 +161,12 @@ impl Command {
         let (metric, percentiles) = (self.metric.into(), percentiles());
         let alone = lab.measure(&plan.alone())?;
         let mut tale = Tale::new(&plan, metric, &percentiles, lab.seed, &alone)
-            .ok_or_else(|| Failure::Run("no connection completed".to_owned()))?;
+            .filter(|tale| tale.planned.first().is_some_and(|all| all.connections > 0))
+            .ok_or_else(|| {
+                Failure::Run(format!(
+                    "no connection has come to its {metric}: ask for data, shorter RTTs, or another --metric"
+                ))
+            })?;
         let together = lab.measure(&plan.together(&tale.order()))?;
         tale.add_together(&percentiles, lab.seed, &alone, &together);
 
@@ -167,7 +177,7 @@ impl Command {
             tale: &tale,
             percentiles: &percentiles,
             usual: &usual,
-            sources: &self.sources(),
+            sources: &[self.sources(), stand_ins].concat(),
             warnings: &self.warnings(),
             environment,
             command: &command(arguments),
@@ -183,6 +193,18 @@ impl Command {
             Format::Text => planned::text(&planned, style()),
             Format::Json => planned::json(&planned),
         })
+    }
+
+    /// The file that is written, which must not be one that was read.
+    fn draft(&self) -> Result<Option<Draft<'_>>, Failure> {
+        let chains = [&self.planned, &self.today].map(Path::new);
+        let tables = [&self.profile, &self.rtt]
+            .into_iter()
+            .flatten()
+            .map(PathBuf::as_path);
+        let inputs: Vec<&Path> = chains.into_iter().chain(tables).collect();
+        let output = self.output.as_deref();
+        output.map(|path| Draft::beside(path, &inputs)).transpose()
     }
 
     /// What stands in `[population]` of what the user gave.
@@ -263,6 +285,20 @@ fn arm(text: &str) -> Result<Arm, Failure> {
              such as {GROUP}/{KEY}"
         ))),
     }
+}
+
+/// What is told of a chain that stands in for another one.
+fn stand_in_of(text: &str, arm: &Arm) -> Option<String> {
+    let asked = [text.to_owned(), format!("{GROUP}/{text}")];
+    let asked = asked.iter().find_map(|text| text.parse::<Arm>().ok())?;
+    let was_file = matches!(asked.chain, ArmChain::Pem(_));
+    let is_made = matches!(arm.chain, ArmChain::Made(_));
+    (was_file && is_made).then(|| {
+        format!(
+            "{text}, whose private key is not there: {} of its kind and size stands in for it",
+            arm.label
+        )
+    })
 }
 
 /// A chain of files without its key can't be shown by a server: one of the same size and kind stands in for it.

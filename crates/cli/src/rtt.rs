@@ -130,24 +130,47 @@ impl Rtt {
         let has_arms = !question.arms.is_empty();
         let geography = users.and_then(|users| Geography::new(question, &users, &table));
         let geography = geography.map_err(Failure::usage)?;
+        let map = match &self.map {
+            None => None,
+            Some(_) => {
+                let map = report::map(&geography, only(&geography, "--map")?);
+                Some(map.ok_or_else(|| {
+                    Failure::Usage("no region has a place on a map: give lat and lon".to_owned())
+                })?)
+            }
+        };
         if let Some(path) = &self.svg {
-            write(path, &report::dots(&geography))?;
+            self.write(path, &report::dots(&geography))?;
         }
-        if let Some(path) = &self.map {
-            let map = report::map(&geography, only(&geography, "--map")?);
-            let map = map.ok_or_else(|| {
-                Failure::Usage("no region has a place on a map: give lat and lon".to_owned())
-            })?;
-            write(path, &map)?;
+        if let Some((path, map)) = self.map.as_ref().zip(map) {
+            self.write(path, &map)?;
         }
         if let Some(path) = &self.population {
-            write(path, &only(&geography, "--population")?.joint_csv())?;
+            self.write(path, &only(&geography, "--population")?.joint_csv())?;
         }
         match self.format {
             Format::Json => print(&report::json(&geography, &table)),
             Format::Text if !has_arms && self.population.is_some() => Ok(()),
             Format::Text => print(&report::text(&geography, &table, style())),
         }
+    }
+
+    /// Writes one of the outputs, which must be neither an input nor another output.
+    fn write(&self, path: &Path, content: &str) -> Result<(), Failure> {
+        let outputs = [&self.svg, &self.map, &self.population];
+        let outputs = outputs.into_iter().flatten().filter(|other| *other != path);
+        let inputs = [&self.table, &self.users].into_iter().flatten();
+        let others: Vec<&Path> = inputs.chain(outputs).map(PathBuf::as_path).collect();
+        let named = [&self.svg, &self.map, &self.population]
+            .into_iter()
+            .flatten();
+        if named.filter(|other| *other == path).count() > 1 {
+            return Err(Failure::Usage(format!(
+                "\"{}\" is named for two outputs: name another",
+                path.display()
+            )));
+        }
+        Draft::beside(path, &others)?.write(|out| out.write_all(content.as_bytes()))
     }
 
     fn question(&self) -> Result<Question, Failure> {
@@ -207,10 +230,6 @@ fn only<'a>(geography: &'a Geography, option: &str) -> Result<&'a Setting, Failu
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     fs::read(path)
         .map_err(|error| Failure::Usage(format!("can't read \"{}\": {error}", path.display())))
-}
-
-fn write(path: &Path, content: &str) -> Result<(), Failure> {
-    Draft::new(path)?.write(|out| out.write_all(content.as_bytes()))
 }
 
 fn rtt(text: &str) -> Result<Duration, String> {

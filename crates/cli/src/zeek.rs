@@ -9,6 +9,7 @@ use lastbyte_zeek::{
     CdnList, DEFAULT_CDN_LIST, Names, Options, ParquetFolder, SCRIPT, SQL, Survey, sources, survey,
 };
 
+use super::draft::Draft;
 use super::{Failure, print};
 
 #[derive(Debug, Args)]
@@ -63,14 +64,32 @@ impl Zeek {
                 return print(text);
             }
         }
+        let inputs = self.inputs();
+        let inputs: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
+        let output = self.output.as_deref();
+        let draft = output
+            .map(|path| Draft::beside(path, &inputs))
+            .transpose()?;
         let survey = self.survey()?;
-        if let Some(path) = &self.output {
-            write_profile(&survey, path)?;
+        if let Some(draft) = draft {
+            write_profile(&survey, draft)?;
         }
         print(&match self.format {
             Format::Text => lastbyte_zeek::text(&survey, self.servers),
             Format::Json => lastbyte_zeek::json(&survey, self.servers),
         })
+    }
+
+    /// All files that are read, those of folders included.
+    fn inputs(&self) -> Vec<PathBuf> {
+        let within = |path: &PathBuf| {
+            let entries = fs::read_dir(path).into_iter().flatten().flatten();
+            entries.map(|entry| entry.path()).collect::<Vec<_>>()
+        };
+        let folders = self.logs.iter().chain(&self.cdn);
+        folders
+            .flat_map(|path| [vec![path.clone()], within(path)].concat())
+            .collect()
     }
 
     fn survey(&self) -> Result<Survey, Failure> {
@@ -97,7 +116,7 @@ impl Zeek {
             }
         };
         match survey.ssl.rows + survey.conn.rows + survey.ours.rows {
-            0 => Err(Failure::Run(nothing(&survey))),
+            0 => Err(Failure::Usage(nothing(&survey))),
             _ => Ok(survey),
         }
     }
@@ -122,11 +141,10 @@ fn nothing(survey: &Survey) -> String {
     }
 }
 
-fn write_profile(survey: &Survey, path: &Path) -> Result<(), Failure> {
-    let profile = survey.profile().map_err(Failure::run)?;
+fn write_profile(survey: &Survey, draft: Draft<'_>) -> Result<(), Failure> {
+    let profile = survey.profile().map_err(Failure::usage)?;
     for warning in survey.warnings() {
         let _ = writeln!(io::stderr(), "lastbyte: warning: {warning}");
     }
-    lastbyte_files::write(path, profile.as_bytes())
-        .map_err(|error| Failure::Run(format!("{}: {error}", path.display())))
+    draft.write(|out| out.write_all(profile.as_bytes()))
 }

@@ -39,7 +39,7 @@ pub fn load_client_pem(files: &PemFiles) -> Result<Chain, PkiError> {
 }
 
 /// A chain that can be made, in place of one of files whose private key is nowhere: its end-entity's key is of the
-/// same kind, it has as many certificates, and its Certificate message is as long. `None` if there is a key, so
+/// same kind, it has as many certificates (4 at most), and its Certificate message is as long, or as short as can be made. `None` if there is a key, so
 /// that the chain itself can be had.
 ///
 /// # Errors
@@ -71,12 +71,18 @@ pub fn stand_in(files: &PemFiles) -> Result<Option<ChainSpec>, PkiError> {
         .map(|certificate| certificate.to_der().map(|der| der.len()))
         .collect::<Result<Vec<_>, _>>()?;
     let ca = issuers.first().and_then(kind).unwrap_or(leaf);
-    Ok(Some(ChainSpec {
+    let intermediates = u8::try_from(issuers.len()).unwrap_or(u8::MAX);
+    let spec = ChainSpec {
         ca,
         root_key: ca,
-        intermediates: u8::try_from(issuers.len()).unwrap_or(u8::MAX),
-        certificate_bytes: Some(framing::certificate_message(lengths)),
+        intermediates: intermediates.min(ChainSpec::MAX_INTERMEDIATES),
         ..ChainSpec::new(leaf)
+    };
+    let bytes = framing::certificate_message(lengths);
+    Ok(Some(ChainSpec {
+        // Certificates can be leaner than those that are made.
+        certificate_bytes: (bytes >= spec.unpadded_bytes()).then_some(bytes),
+        ..spec
     }))
 }
 

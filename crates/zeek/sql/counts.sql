@@ -34,6 +34,6 @@ ORDER BY class, quic;
 -- bytes_per_connection
 SELECT class, handshake, count(*) AS connections
 FROM connections
-WHERE handshake IS NOT NULL AND usable
+WHERE handshake IS NOT NULL AND usable AND NOT quic
 GROUP BY class, handshake
 ORDER BY class, handshake;

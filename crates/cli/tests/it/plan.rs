@@ -84,7 +84,8 @@ fn from_ones_own_logs_and_chain_to_levers() {
     );
     let document = document(&told);
     assert_eq!(document["connections"], 120);
-    assert_eq!(document["sources"].as_array().unwrap().len(), 2);
+    // The third is what stands in for the chain.
+    assert_eq!(document["sources"].as_array().unwrap().len(), 3);
     let granted: Vec<&Value> = document["taken_for_granted"]
         .as_array()
         .unwrap()
@@ -134,6 +135,57 @@ fn from_ones_own_logs_and_chain_to_levers() {
     for key in ["answer", "waiting", "levers", "together"] {
         assert_eq!(again[key], document[key], "{key}");
     }
+}
+
+#[test]
+fn no_output_takes_the_place_of_an_input() {
+    let folder = TempDir::new().unwrap();
+    logs(&folder, 400);
+    fs::write(at(&folder, "rtt.csv"), "rtt_ms\n10\n").unwrap();
+    fs::write(at(&folder, "users.csv"), "region,edge_rtt\nEast US,10\n").unwrap();
+    fs::copy(at(&folder, "rtt.csv"), at(&folder, "rtt.html")).unwrap();
+    let rtt = [
+        "rtt",
+        "x25519/rsa-2048",
+        "--users",
+        "users.csv",
+        "--origin",
+        "East US",
+        "--within",
+        "1ms",
+    ];
+    for arguments in [
+        &["zeek", "ssl.log", "conn.log", "-o", "ssl.log"][..],
+        &["zeek", ".", "-o", "conn.log"],
+        &["plan", "ml-dsa-44", "--rtt", "rtt.html", "-o", "rtt.html"],
+        &[&rtt[..], &["--svg", "users.csv"]].concat(),
+        &[&rtt[..], &["--svg", "a.svg", "--population", "a.svg"]].concat(),
+        &["explain", "x25519/rsa-2048", "--svg", "rtt.csv"],
+        &["zeek", "ssl.log", "conn.log", "-o", "/dev/full"],
+    ] {
+        let before: Vec<_> = ["ssl.log", "conn.log", "rtt.html", "users.csv", "rtt.csv"]
+            .map(|name| fs::read(at(&folder, name)).unwrap())
+            .into();
+        let ended = lastbyte(&folder, arguments);
+        assert_eq!(
+            ended.code,
+            Some(2),
+            "{arguments:?} {}{}",
+            ended.stdout,
+            ended.stderr
+        );
+        assert_eq!(
+            ended.stderr.trim_end().lines().count(),
+            1,
+            "{}",
+            ended.stderr
+        );
+        let after: Vec<_> = ["ssl.log", "conn.log", "rtt.html", "users.csv", "rtt.csv"]
+            .map(|name| fs::read(at(&folder, name)).unwrap())
+            .into();
+        assert_eq!(before, after, "{arguments:?}");
+    }
+    assert!(!fs::metadata("/dev/full").unwrap().is_file());
 }
 
 /// Swapped, what one loses is what the other gains.

@@ -216,7 +216,7 @@ fn too_little_to_say_anything() {
     fs::remove_file(at(&folder, "conn.log")).unwrap();
     fs::remove_file(&profile).unwrap();
     let ended = run(lastbyte(["zeek", "-o"]).arg(&profile).arg(folder.path()));
-    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(
         ended
             .stderr
@@ -242,7 +242,7 @@ fn what_can_not_be_read_is_told_in_one_line() {
         ),
         (
             vec![garbage],
-            1,
+            2,
             "no row of ssl.log or conn.log could be read: ",
         ),
         (

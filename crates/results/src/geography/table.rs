@@ -114,6 +114,7 @@ impl RttTable {
         let to = name(cell(pairs.to), "a place")?;
         for (name, names) in [(&from, &mut self.from), (&to, &mut self.to)] {
             if !names.contains(name) {
+                check_room(names)?;
                 names.push(name.clone());
             }
         }
@@ -126,6 +127,7 @@ impl RttTable {
             if self.to.contains(&name) {
                 return Err(format!("two columns are {name:?}: leave one out"));
             }
+            check_room(&self.to)?;
             self.to.push(name);
         }
         Ok(())
@@ -139,6 +141,7 @@ impl RttTable {
         if self.from.contains(&from) {
             return Err(format!("two lines are of {from:?}: leave one out"));
         }
+        check_room(&self.from)?;
         self.from.push(from.clone());
         for (to, cell) in self.to.clone().into_iter().zip(cells) {
             self.add(line, from.clone(), to, cell, Unit::Milliseconds)?;
@@ -310,5 +313,17 @@ impl Pairs {
                     .to_owned(),
             ),
         }
+    }
+}
+
+/// Whether there is room for one more place.
+fn check_room(places: &[String]) -> Result<(), String> {
+    /// More than all datacentres of the world; a table has room for each with each.
+    const MOST_PLACES: usize = 2000;
+    match places.len() < MOST_PLACES {
+        true => Ok(()),
+        false => Err(format!(
+            "there are more than {MOST_PLACES} places: group those that are close together"
+        )),
     }
 }

@@ -57,8 +57,8 @@ pub fn map(geography: &Geography, setting: &Setting) -> Option<String> {
 }
 
 fn own_style() -> String {
-    let mut style = "svg .land { fill: #e4e4e0; stroke: #ffffff; stroke-width: .5 }\n\
-                     svg .sea { fill: #ffffff }\n\
+    let mut style = ".land { fill: #e4e4e0; stroke: #ffffff; stroke-width: .5 }\n\
+                     .sea { fill: #ffffff }\n\
                      svg .place { stroke: #ffffff; stroke-width: 1 }\n"
         .to_owned();
     for (step, colour) in STEPS.iter().enumerate() {

@@ -14,7 +14,6 @@ const STYLE_OF_PAGE: &str = include_str!("../study/page.css");
 const OWN_STYLE: &str = "\
 td.bar { min-width: 12rem } td.bar div { height: .7rem; background: var(--agrees); border-radius: 2px }
 td.bar div.loss { background: var(--differs) }
-table caption { text-align: left; opacity: .85; padding: .3rem 0 }
 table.levers th { white-space: normal; min-width: 6rem }
 ul.granted { padding-left: 1.1rem; max-width: 60rem } ul.granted code { font-size: 12.5px }
 ";

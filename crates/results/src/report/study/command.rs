@@ -31,10 +31,11 @@ pub(super) fn commands(
     Some(commands)
 }
 
-/// Links that are alike in both directions.
+/// Links that are alike in both directions, and of which nothing is drawn.
 fn can_be_said(cell: &Cell) -> bool {
     let Link { forward, backward } = &cell.link;
-    *forward == Direction { ..backward.clone() }
+    cell.population.is_none()
+        && *forward == Direction { ..backward.clone() }
         && matches!(
             forward.distribution,
             Distribution::Uniform

@@ -11,6 +11,7 @@ use super::numbers::{published_table, quantity};
 use super::plan::Content;
 use super::verdict::{Agreement, CheckedClaim, Compared, Verdict, check_claims, compare};
 use crate::report::answer::answer;
+use crate::report::waiting::{Waits, WaitsRow, waits};
 use crate::report::{chart, search};
 use crate::results::{Summary, family};
 use crate::study::{Arm, Cell, Study};
@@ -44,6 +45,7 @@ pub fn page(findings: &Findings) -> String {
                 h1 { (study.name) }
                 (answers(findings, &claims, &published))
                 @for searched in &findings.searched { (search::section(searched)) }
+                (waiting(findings))
                 @if let Some(first) = sections.next() { (first) }
                 (claims_section(findings, &claims))
                 @for section in sections { (section) }
@@ -123,6 +125,44 @@ fn sentences(findings: &Findings) -> Vec<Markup> {
         }
     }
     sentences
+}
+
+/// How much longer the connections of populations wait.
+fn waiting(findings: &Findings) -> Markup {
+    let measures = findings.study.measures.iter().zip(&findings.summaries);
+    let cells = measures.flat_map(|(measure, summary)| {
+        let of_population = summary
+            .cells
+            .iter()
+            .filter(|cell| cell.cell.population.is_some());
+        of_population.map(move |cell| (measure, cell, &summary.percentiles))
+    });
+    html! {
+        @for (measure, cell, percentiles) in cells {
+            section {
+                h2 { "Who waits longer: " (measure.id) }
+                p.caption {
+                    (cell.cell) ". Each connection is compared with itself; brackets are intervals of 95 %."
+                }
+                @for Waits { title, titles, rows } in waits(cell, percentiles) {
+                    div.scroll {
+                        table {
+                            caption { (title) }
+                            thead { tr { th {} @for title in titles { th { (title) } } } }
+                            tbody {
+                                @for WaitsRow { arm, fields } in rows {
+                                    tr {
+                                        th { (arm) }
+                                        @for (value, interval) in fields { td { (value) " " (interval) } }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 fn section(findings: &Findings, drawn: &Drawn, published: &[Compared]) -> Markup {

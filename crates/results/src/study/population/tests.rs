@@ -233,6 +233,65 @@ fn what_is_written_is_read_as_the_same() {
     }
 }
 
+/// In TOML, what Rust shows in braces is no text.
+#[test]
+fn any_name_is_written_as_it_is_read() {
+    for class in [
+        "Que\u{301}bec",
+        "Iran\u{200c}ian",
+        "\u{1b}[31m",
+        "a\"b\\c",
+        "\u{202e}x",
+    ] {
+        let joint = Joint::new(
+            vec![
+                ("rtt_ms".to_owned(), vec!["5".to_owned()]),
+                ("class".to_owned(), vec![class.to_owned()]),
+            ],
+            None,
+        );
+        let population = Population {
+            joint: vec![joint.unwrap()],
+            ..Population::empty(Seed(1))
+        };
+        let arm: Arm = "x25519/rsa-2048".parse().unwrap();
+        for text in [
+            population.to_toml(),
+            population.listed(&arm, 0..2).to_toml(),
+        ] {
+            let text = text.strip_prefix("[population]\n").unwrap();
+            let read = Population::parse(text, Path::new("study.toml"));
+            let read = read.unwrap_or_else(|error| panic!("{text}{error}"));
+            assert_eq!(read.draw(1).class.as_deref(), Some(class));
+        }
+    }
+}
+
+#[test]
+fn as_many_resume_as_are_asked_for_and_those_that_did() {
+    let table =
+        "[population.joint]\nrtt = [\"1ms\", \"2ms\"]\nresumes = [true, false]\nweight = [3, 2]\n";
+    for own in [
+        table,
+        "rtt = \"1ms\"\nresumes = \"60%\"\n",
+        "rtt = \"1ms\"\n",
+    ] {
+        let arm: Arm = "x25519/rsa-2048".parse().unwrap();
+        let sessions = |least: &str| -> Vec<bool> {
+            let cell = cell(&format!("{least}{own}"));
+            (0..4000)
+                .map(|index| arm.session(&cell, index) != Resumption::Full)
+                .collect()
+        };
+        let (few, many) = (sessions(""), sessions("resumes_least = \"90%\"\n"));
+        assert!(few.iter().zip(&many).all(|(few, many)| !few || *many));
+        let share = many.iter().filter(|resumes| **resumes).count() as f64 / 4000.0;
+        assert!((0.885..0.915).contains(&share), "{own}{share}");
+        // Fewer than there are, is none less.
+        assert_eq!(few, sessions("resumes_least = \"0%\"\n"));
+    }
+}
+
 #[test]
 fn what_no_population_can_be() {
     insta::assert_snapshot!(
@@ -249,7 +308,7 @@ fn what_no_population_can_be() {
             "rtt = { median = \"30ms\", p95 = \"20ms\" }\n",
             "rtt = { median = \"30ms\", mean = \"20ms\" }\n",
             "rtt = { uniform = [\"30ms\"] }\n",
-            "rtt = { percentiles = { p50 = \"30ms\", p10 = \"40ms\" } }\n",
+            "rtt = { percentiles = { p0 = \"0ms\", p50 = \"30ms\", p100 = \"20ms\" } }\n",
             "rtt = { percentiles = { p5 = \"8ms\", p50 = \"30ms\" } }\n",
             "rtt = { percentiles = { q50 = \"30ms\" } }\n",
             "rtt = { mean = \"30ms\", least = \"2ms\", most = \"1ms\" }\n",
