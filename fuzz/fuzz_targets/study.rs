@@ -16,12 +16,13 @@ fuzz_target!(|text: &str| {
         Ok(study) => {
             let text = study.to_toml();
             let again = Study::parse(&text, path).unwrap();
-            // What is drawn and claimed is no part of it.
+            // What is drawn, claimed and searched is no part of it.
             let measured = Study {
                 text,
                 figures: Vec::new(),
                 published: Vec::new(),
                 claims: Vec::new(),
+                searches: Vec::new(),
                 ..study
             };
             assert_eq!(again, measured);
