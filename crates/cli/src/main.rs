@@ -1,6 +1,7 @@
 //! The `lastbyte` program: its command line.
 
 mod ad;
+mod asked;
 mod calibrate;
 mod chain;
 mod compare;

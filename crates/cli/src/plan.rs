@@ -8,25 +8,23 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
 use lastbyte_link::{Probability, Seed};
-use lastbyte_pki::stand_in;
 
+use super::asked::{self, Content};
 use super::compare::{interrupt, prepare, try_sessions};
 use super::draft::Draft;
 use super::engine;
 use super::progress::Bar;
 use super::{Failure, print, style};
 use lastbyte::lab::{Ending, Engine, Shortcuts};
-use lastbyte::plan::{self, Amounts, Measured, Plan, Setting, Tale, usual_population};
+use lastbyte::plan::{self, Amounts, Measured, Plan, Setting, Tale, usual_path, usual_population};
 use lastbyte::report::planned::{self, Planned};
 use lastbyte::results::{Environment, Metric, Percentile};
-use lastbyte::study::{Arm, ArmChain, Cell, EngineChoice, Experiment, Population, Preset};
+use lastbyte::study::{
+    Arm, Cell, EngineChoice, Experiment, Population, Preset, StudyError, quoted,
+};
 
 /// What the web has in 2026: hybrid key exchange with a classical chain.
 const TODAY: &str = "X25519MLKEM768/ecdsa-p256";
-/// The group that a chain is planned with, where the user names none.
-const GROUP: &str = "X25519MLKEM768";
-/// The key that a chain is signed with of which only the size is known.
-const KEY: &str = "ml-dsa-44";
 const RESULTS: &str = "Results";
 const USERS: &str = "Users";
 const LEVERS: &str = "Levers";
@@ -110,11 +108,11 @@ fn percentiles() -> Vec<Percentile> {
 
 impl Command {
     pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
-        let (today, planned) = (arm(&self.today)?, arm(&self.planned)?);
+        let (today, planned) = (asked::arm(&self.today)?, asked::arm(&self.planned)?);
         let stand_ins = [(&self.today, &today), (&self.planned, &planned)];
         let stand_ins = stand_ins
             .into_iter()
-            .filter_map(|(text, arm)| stand_in_of(text, arm));
+            .filter_map(|(text, arm)| asked::stand_in_of(text, arm));
         let stand_ins: Vec<String> = stand_ins.collect();
         if today.label == planned.label {
             return Err(Failure::Usage(format!(
@@ -122,10 +120,16 @@ impl Command {
                 today.label
             )));
         }
-        let page = self.output.as_deref().map(content).transpose()?;
+        let page = self.output.as_deref().map(asked::content).transpose()?;
         let own = self.population_text();
         let here = std::env::current_dir().map_err(Failure::run)?;
-        let (population, usual) = usual_population(&own, &here).map_err(Failure::usage)?;
+        let (population, usual) = usual_population(&own, &here).map_err(|error| match error {
+            // A file that nobody has: what options say, as a study would say it.
+            StudyError::Wrong { path, problem, .. } if path == usual_path(&here) => {
+                Failure::usage(problem)
+            }
+            error => Failure::usage(error),
+        })?;
         let population = Population {
             seed: Seed(self.seed),
             ..population
@@ -173,14 +177,13 @@ impl Command {
         let environment: &Environment = engine.environment();
         let planned = Planned {
             plan: &plan,
-            amounts,
             tale: &tale,
             percentiles: &percentiles,
             usual: &usual,
             sources: &[self.sources(), stand_ins].concat(),
-            warnings: &self.warnings(),
+            warnings: &self.warnings(&plan),
             environment,
-            command: &command(arguments),
+            command: &asked::command(arguments),
         };
         if let (Some(draft), Some(content)) = (draft, page) {
             let text = match content {
@@ -209,13 +212,12 @@ impl Command {
 
     /// What stands in `[population]` of what the user gave.
     fn population_text(&self) -> String {
-        let quoted = |path: &Path| format!("{:?}", path.display().to_string());
         let mut text = String::new();
         if let Some(profile) = &self.profile {
-            text += &format!("profile = {}\n", quoted(profile));
+            text += &format!("profile = {}\n", quoted(profile.display()));
         }
         if let Some(rtt) = &self.rtt {
-            text += &format!("joint = {}\n", quoted(rtt));
+            text += &format!("joint = {}\n", quoted(rtt.display()));
         }
         if let Some(connections) = self.connections_per_user {
             text += &format!("connections_per_user = {connections}\n");
@@ -235,7 +237,7 @@ impl Command {
         all.into_iter().flatten().collect()
     }
 
-    fn warnings(&self) -> Vec<String> {
+    fn warnings(&self, plan: &Plan) -> Vec<String> {
         const FEW: u32 = 1000;
         let few = (self.connections < FEW).then(|| {
             format!(
@@ -247,72 +249,13 @@ impl Command {
             "neither a profile nor RTTs were given: this is an example population, and not your users"
                 .to_owned()
         });
-        few.into_iter().chain(example).collect()
-    }
-}
-
-/// What is written into a file.
-#[derive(Clone, Copy)]
-enum Content {
-    Page,
-    Document,
-}
-
-fn content(path: &Path) -> Result<Content, Failure> {
-    match path.extension().and_then(|extension| extension.to_str()) {
-        Some("html") => Ok(Content::Page),
-        Some("json") => Ok(Content::Document),
-        _ => Err(Failure::Usage(format!(
-            "can't write {path:?}: name it .html, for the page, or .json"
-        ))),
-    }
-}
-
-/// An arm, a chain, a PEM file or a size, as an arm.
-fn arm(text: &str) -> Result<Arm, Failure> {
-    let problem = match text.parse::<Arm>() {
-        Ok(arm) => return settled(arm),
-        Err(problem) => problem,
-    };
-    let tries = [format!("{GROUP}/{text}"), format!("{GROUP}/{KEY}:{text}")];
-    let arm = tries.iter().find_map(|text| text.parse::<Arm>().ok());
-    match arm {
-        Some(arm) => settled(arm),
-        // Of what begins with a group, that tells most.
-        None if text.contains('/') => Err(Failure::usage(problem)),
-        None => Err(Failure::Usage(format!(
-            "{text:?} is no arm, no chain, no PEM file and no size: write ml-dsa-44, chain.pem or 16KB, or an arm \
-             such as {GROUP}/{KEY}"
-        ))),
-    }
-}
-
-/// What is told of a chain that stands in for another one.
-fn stand_in_of(text: &str, arm: &Arm) -> Option<String> {
-    let asked = [text.to_owned(), format!("{GROUP}/{text}")];
-    let asked = asked.iter().find_map(|text| text.parse::<Arm>().ok())?;
-    let was_file = matches!(asked.chain, ArmChain::Pem(_));
-    let is_made = matches!(arm.chain, ArmChain::Made(_));
-    (was_file && is_made).then(|| {
-        format!(
-            "{text}, whose private key is not there: {} of its kind and size stands in for it",
-            arm.label
-        )
-    })
-}
-
-/// A chain of files without its key can't be shown by a server: one of the same size and kind stands in for it.
-fn settled(arm: Arm) -> Result<Arm, Failure> {
-    match &arm.chain {
-        ArmChain::Pem(files) => match stand_in(files).map_err(Failure::usage)? {
-            Some(spec) => {
-                let path = files.chain.display().to_string();
-                let label = arm.label.replace(&path, &spec.to_string());
-                label.parse().map_err(Failure::usage)
-            }
-            None => Ok(arm),
-        },
-        ArmChain::Made(_) => Ok(arm),
+        let population = plan.today.cell.population.as_deref();
+        let tables = population.map_or(&[][..], |population| &population.joint);
+        let sorted = tables.iter().filter(|table| !table.classes().is_empty());
+        let twice = (sorted.count() > 1).then(|| {
+            "the profile and the RTTs both have classes: connections are told by those of the RTTs".to_owned()
+        });
+        few.into_iter().chain(example).chain(twice).collect()
     }
 }
 
@@ -381,14 +324,4 @@ impl Lab<'_> {
             })
             .collect())
     }
-}
-
-/// The command as it was given.
-fn command(arguments: &[OsString]) -> String {
-    let words: Vec<_> = arguments
-        .iter()
-        .skip(1)
-        .map(|word| word.to_string_lossy())
-        .collect();
-    format!("lastbyte {}", words.join(" "))
 }

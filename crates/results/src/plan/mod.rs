@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub use self::lever::{Amounts, Lever};
 pub use self::tale::{Gain, Tale};
-pub use self::usual::{USUAL, Usual, population as usual_population};
+pub use self::usual::{USUAL, Usual, path as usual_path, population as usual_population};
 use crate::results::{Row, Sample};
 use crate::study::{Arm, Cell, Population};
 
@@ -37,7 +37,8 @@ pub struct Plan {
     pub levers: Vec<(&'static Lever, Setting)>,
     /// Levers that can't be pulled, with the reason.
     pub unavailable: Vec<(&'static Lever, String)>,
-    amounts: Amounts,
+    /// How far levers are pulled.
+    pub amounts: Amounts,
 }
 
 /// The connections of a setting.

@@ -16,8 +16,6 @@ pub struct Tale {
     pub levers: Vec<(&'static Lever, Gain)>,
     /// Levers together, each with one more than the one before.
     pub together: Vec<Gain>,
-    /// Levers that can't be pulled, with the reason.
-    pub unavailable: Vec<(&'static Lever, String)>,
     /// Connections of each setting.
     pub connections: u32,
 }
@@ -36,15 +34,7 @@ pub struct Gain {
 impl Gain {
     /// The mean gain of a connection, in milliseconds; above zero for a gain.
     pub fn mean(&self) -> Option<Estimate<f64>> {
-        let mean = self.than_planned.mean?;
-        let negative = |end: Option<f64>| end.map(|end| -end);
-        Some(Estimate {
-            value: -mean.value,
-            interval: crate::results::Interval {
-                low: negative(mean.interval.high),
-                high: negative(mean.interval.low),
-            },
-        })
+        self.than_planned.mean.map(Estimate::negated)
     }
 }
 
@@ -80,7 +70,6 @@ impl Tale {
             planned: compared,
             levers,
             together: Vec::new(),
-            unavailable: plan.unavailable.clone(),
         })
     }
 

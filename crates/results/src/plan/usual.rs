@@ -1,6 +1,6 @@
 //! What a plan takes for granted where the user says nothing, with source and year.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::study::{Population, StudyError};
 
@@ -37,7 +37,7 @@ pub const USUAL: [Usual; 5] = [
         key: "data",
         value: "{ median = \"20KiB\", p95 = \"300KiB\", most = \"2MiB\" }",
         source: "stated, not measured: the first response of a connection. A profile of lastbyte zeek has all that a server sent on one, \
-                 its handshake included",
+                 without its handshake where Zeek ran with lastbyte zeek --script",
     },
     Usual {
         key: "resumes",
@@ -75,5 +75,10 @@ pub fn population(own: &str, folder: &Path) -> Result<(Population, Vec<Usual>), 
 }
 
 fn read(own: &str, folder: &Path) -> Result<Population, StudyError> {
-    Population::parse(own, &folder.join("population"))
+    Population::parse(own, &path(folder))
+}
+
+/// What a problem with `own` itself names for its file.
+pub fn path(folder: &Path) -> PathBuf {
+    folder.join("population")
 }

@@ -3,6 +3,7 @@
 mod answer;
 mod chart;
 mod csv;
+mod document;
 mod escape;
 mod explanation;
 pub mod geography;

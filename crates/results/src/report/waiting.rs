@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use maud::{Markup, html};
 use serde::Serialize;
 
 use super::text;
-use crate::results::number::{interval, share, without_negative_zero};
+use crate::results::number::{difference_digits, interval, share};
 use crate::results::{CellSummary, Estimate, Metric, Percentile, Slower, Step, Waiting};
 
 /// A table of how much longer connections wait, of one metric and one class.
@@ -132,19 +133,33 @@ fn shown_time(time: Option<Estimate<f64>>) -> (String, String) {
     let Some(time) = time else {
         return ("never".to_owned(), String::new());
     };
-    let digits = |ms: f64| {
-        let decimals = match ms.abs() {
-            100.0.. => 0,
-            10.0.. => 1,
-            _ => 2,
-        };
-        without_negative_zero(format!("{ms:.decimals$}"))
-    };
     let sign = if time.value > 0.0 { "+" } else { "" };
     (
-        format!("{sign}{}", digits(time.value)),
-        interval(&time.interval, digits),
+        format!("{sign}{}", difference_digits(time.value)),
+        interval(&time.interval, difference_digits),
     )
+}
+
+/// The tables of a page.
+pub(super) fn tables(waits: &[Waits]) -> Markup {
+    html! {
+        @for Waits { title, titles, rows } in waits {
+            div.scroll {
+                table {
+                    caption { (title) }
+                    thead { tr { th {} @for title in titles { th { (title) } } } }
+                    tbody {
+                        @for WaitsRow { arm, fields } in rows {
+                            tr {
+                                th { (arm) }
+                                @for (value, interval) in fields { td { (value) " " (interval) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// How much longer connections wait, in a document.

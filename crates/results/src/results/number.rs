@@ -20,6 +20,16 @@ pub(crate) fn millisecond_digits(duration: Duration) -> String {
     format!("{value:.decimals$}")
 }
 
+/// A difference in milliseconds, of three digits where it is large: `128`, `14.5`, `-0.04`.
+pub(crate) fn difference_digits(ms: f64) -> String {
+    let decimals = match ms.abs() {
+        100.0.. => 0,
+        10.0.. => 1,
+        _ => 2,
+    };
+    without_negative_zero(format!("{ms:.decimals$}"))
+}
+
 /// `50 %`, `14 %`, `1.9 %`, `0.04 %`: two digits.
 pub(crate) fn percent(Percent(value): Percent) -> String {
     let decimals = match value.abs() {
@@ -63,7 +73,7 @@ pub(crate) fn interval<T: Copy>(interval: &Interval<T>, digits: impl Fn(T) -> St
     format!("[{low}, {high}]")
 }
 
-pub(crate) fn without_negative_zero(number: String) -> String {
+fn without_negative_zero(number: String) -> String {
     match number.strip_prefix('-') {
         Some(zero) if zero.bytes().all(|byte| matches!(byte, b'0' | b'.')) => zero.to_owned(),
         _ => number,

@@ -63,6 +63,21 @@ impl<T: Copy> Estimate<T> {
     }
 }
 
+impl Estimate<f64> {
+    /// The number and its interval with the other sign.
+    #[must_use]
+    pub fn negated(self) -> Self {
+        let negative = |end: Option<f64>| end.map(|end| -end);
+        Estimate {
+            value: -self.value,
+            interval: Interval {
+                low: negative(self.interval.high),
+                high: negative(self.interval.low),
+            },
+        }
+    }
+}
+
 /// 100 x (arm - baseline) / baseline.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Percent(pub f64);
@@ -154,6 +169,13 @@ struct Replicates {
 }
 
 impl Replicates {
+    /// `None` where it leans on what is infinite.
+    fn estimate(&self, level: Level) -> Option<Estimate<f64>> {
+        let ends = [self.has_low(level), self.has_high(level)];
+        let resampled = self.resampled.clone();
+        estimate(self.measured.value(), resampled, level, ends)
+    }
+
     /// Whether so many connections are unlikely to be all on the upper side of the true percentile.
     /// Else the lower end of an interval may lie below all that was seen, which no resample shows.
     fn has_low(&self, level: Level) -> bool {
@@ -175,6 +197,23 @@ impl Replicates {
         } = level.low();
         (f64::from(per_mille) / 1000.0).powi(connections) <= numerator as f64 / denominator as f64
     }
+}
+
+/// A number with the interval of its resamples; `ends` tells which of the two, the lower and the upper, is known.
+fn estimate(
+    value: f64,
+    mut resampled: Vec<f64>,
+    level: Level,
+    [has_low, has_high]: [bool; 2],
+) -> Option<Estimate<f64>> {
+    let mut end = |share| quantile(&mut resampled, share).and_then(finite);
+    Some(Estimate {
+        value: finite(value)?,
+        interval: Interval {
+            low: end(level.low()).filter(|_| has_low),
+            high: end(level.high()).filter(|_| has_high),
+        },
+    })
 }
 
 /// Percentiles and the mean of some numbers.
@@ -209,51 +248,20 @@ pub(super) fn resample(
         }
         sum / total as f64
     };
-    let measured = ranking.spans(&ones, percentiles);
-    let mut of_percentiles = vec![Vec::new(); percentiles.len()];
+    let mut known = Percentiles::measured(&ranking, percentiles);
     let mut of_mean = Vec::new();
     let mut counts = ones.clone();
     for resample in 0..RESAMPLES {
         draw(seed, resample, &mut counts);
-        for (values, span) in of_percentiles
-            .iter_mut()
-            .zip(ranking.spans(&counts, percentiles))
-        {
-            values.push(span.value());
-        }
+        known.push(&ranking, &counts, percentiles);
         of_mean.push(mean_of(&counts));
     }
-    let estimate = |value: f64, mut resampled: Vec<f64>, has_low: bool, has_high: bool| {
-        Some(Estimate {
-            value: finite(value)?,
-            interval: Interval {
-                low: quantile(&mut resampled, level.low())
-                    .filter(|_| has_low)
-                    .and_then(finite),
-                high: quantile(&mut resampled, level.high())
-                    .filter(|_| has_high)
-                    .and_then(finite),
-            },
-        })
-    };
-    let known = percentiles.iter().zip(measured).zip(of_percentiles);
+    let has_ends = units.len() > 1;
     Resampled {
-        percentiles: known
-            .map(|((percentile, span), resampled)| {
-                let replicates = Replicates {
-                    percentile: *percentile,
-                    connections: units.len(),
-                    measured: span,
-                    resampled: Vec::new(),
-                };
-                let ends = (replicates.has_low(level), replicates.has_high(level));
-                (
-                    *percentile,
-                    estimate(span.value(), resampled, ends.0, ends.1),
-                )
-            })
+        percentiles: (known.0.iter())
+            .map(|replicates| (replicates.percentile, replicates.estimate(level)))
             .collect(),
-        mean: estimate(mean_of(&ones), of_mean, units.len() > 1, units.len() > 1),
+        mean: estimate(mean_of(&ones), of_mean, level, [has_ends; 2]),
     }
 }
 
@@ -265,10 +273,12 @@ pub(super) fn share(of: usize, all: usize) -> Estimate<f64> {
     }
 }
 
+/// The normal distribution's 97.5th percentile: from the middle to an end of an interval of 95 %, in standard
+/// deviations.
+pub(super) const Z: f64 = 1.959_963_984_540_054;
+
 /// A share of so many that know nothing of each other, with its interval of 95 % (Wilson 1927).
 pub(super) fn share_of(share: f64, n: f64) -> Estimate<f64> {
-    /// The normal distribution's 97.5th percentile.
-    const Z: f64 = 1.959_963_984_540_054;
     if n <= 0.0 {
         return Estimate {
             value: 0.0,
@@ -306,50 +316,44 @@ pub fn percentiles(series: &[Series], percentiles: &[Percentile], seed: Seed) ->
         .collect();
 
     let mut counts = vec![1; indices.len()];
-    let mut all: Vec<Percentiles> = rankings
-        .iter()
-        .map(|ranking| {
-            let spans = ranking.spans(&counts, percentiles);
-            let replicates = percentiles
-                .iter()
-                .zip(spans)
-                .map(|(percentile, span)| Replicates {
-                    percentile: *percentile,
-                    connections: indices.len(),
-                    measured: span,
-                    resampled: Vec::new(),
-                });
-            Percentiles(replicates.collect())
-        })
+    let mut all: Vec<Percentiles> = (rankings.iter())
+        .map(|ranking| Percentiles::measured(ranking, percentiles))
         .collect();
     for resample in 0..RESAMPLES {
         draw(seed, resample, &mut counts);
         for (ranking, known) in rankings.iter().zip(&mut all) {
-            let spans = ranking.spans(&counts, percentiles);
-            for (replicates, span) in known.0.iter_mut().zip(spans) {
-                replicates.resampled.push(span.value());
-            }
+            known.push(ranking, &counts, percentiles);
         }
     }
     all
 }
 
 impl Percentiles {
+    /// Those of all connections, not resampled yet.
+    fn measured(ranking: &Ranking, percentiles: &[Percentile]) -> Percentiles {
+        let counts = vec![1; ranking.connections];
+        let spans = ranking.spans(&counts, percentiles);
+        let replicates = |(percentile, span): (&Percentile, Span)| Replicates {
+            percentile: *percentile,
+            connections: ranking.connections,
+            measured: span,
+            resampled: Vec::new(),
+        };
+        Percentiles(percentiles.iter().zip(spans).map(replicates).collect())
+    }
+
+    /// One resample more.
+    fn push(&mut self, ranking: &Ranking, counts: &[u32], percentiles: &[Percentile]) {
+        let spans = ranking.spans(counts, percentiles);
+        for (replicates, span) in self.0.iter_mut().zip(spans) {
+            replicates.resampled.push(span.value());
+        }
+    }
+
     /// `None` when it leans on a connection that failed, or there is no connection.
     pub fn estimate(&self, percentile: Percentile, level: Level) -> Option<Estimate<Duration>> {
-        let replicates = self.get(percentile)?;
-        let mut resampled = replicates.resampled.clone();
-        Some(Estimate {
-            value: duration(replicates.measured.value())?,
-            interval: Interval {
-                low: quantile(&mut resampled, level.low())
-                    .filter(|_| replicates.has_low(level))
-                    .and_then(duration),
-                high: quantile(&mut resampled, level.high())
-                    .filter(|_| replicates.has_high(level))
-                    .and_then(duration),
-            },
-        })
+        let nanos = self.get(percentile)?.estimate(level)?;
+        Some(nanos.map(|nanos| Duration::from_nanos(nanos.round() as u64)))
     }
 
     /// Whether even the lower end of its interval leans on connections that failed.
@@ -447,6 +451,8 @@ pub fn combine<const N: usize>(
 /// counts of a resample.
 struct Ranking {
     order: Vec<(f64, usize)>,
+    /// How many connections there are.
+    connections: usize,
     /// Whether each index is there once.
     is_whole: bool,
 }
@@ -470,7 +476,11 @@ impl Ranking {
             seen[*place] = true;
         }
         let is_whole = order.len() == indices.len() && seen.iter().all(|seen| *seen);
-        Ranking { order, is_whole }
+        Ranking {
+            order,
+            connections: indices.len(),
+            is_whole,
+        }
     }
 
     /// Percentiles of the resample that has each connection as often as `counts` says.
@@ -605,6 +615,11 @@ fn quantile(values: &mut [f64], share: Share) -> Option<f64> {
         fraction: position.fraction,
     };
     Some(span.value())
+}
+
+/// As many as that.
+pub(super) fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 fn finite(value: f64) -> Option<f64> {

@@ -13,7 +13,7 @@ use lastbyte_link::{Bytes, Seed};
 use lastbyte_sizes::Message;
 
 use super::expected::linux_buffers_matter;
-use super::stats::{self, Level, Percentiles, Series};
+use super::stats::{self, Level, Percentiles, Series, count};
 use super::summary::{
     Absent, ArmSummary, CellSummary, MetricSummary, Role, ServerFlights, Summary, Typical,
     WireSummary,
@@ -351,8 +351,4 @@ impl Typical {
             most: *numbers.last()?,
         })
     }
-}
-
-fn count(connections: usize) -> u32 {
-    u32::try_from(connections).unwrap_or(u32::MAX)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lastbyte_link::Seed;
 
-use super::stats::{self, Estimate, Interval};
+use super::stats::{self, Estimate, Interval, count};
 use super::{Metric, Percentile, Row};
 use crate::study::Cell;
 
@@ -163,14 +163,14 @@ impl Group {
             .map(|pair| (pair.user, pair.difference / 1e6))
             .collect();
         let resampled = stats::resample(&differences, percentiles, seed);
-        let count = |pairs: &[Pair], step: Step| {
+        let passed = |pairs: &[Pair], step: Step| {
             let passed = pairs
                 .iter()
                 .filter(|pair| step.is_passed(pair.difference, pair.rtt));
             passed.count()
         };
         let slower = Step::ALL.map(|step| {
-            let of_users = stats::share(count(&users, step), users.len());
+            let of_users = stats::share(passed(&users, step), users.len());
             let of_connections = match users.len() == self.pairs.len() {
                 true => of_users,
                 // The connections of one user fare alike.
@@ -197,9 +197,9 @@ impl Group {
         Waiting {
             metric,
             class,
-            connections: count_of(self.pairs.len()),
+            connections: count(self.pairs.len()),
             failed: self.failed,
-            users: count_of(users.len()),
+            users: count(users.len()),
             slower: slower.to_vec(),
             percentiles: resampled.percentiles,
             mean: resampled.mean,
@@ -210,8 +210,6 @@ impl Group {
 /// A share by resampling users, with the interval (Wilson's) of as many connections that know nothing of each other as
 /// would spread as far: no fewer than there are users, and no more than there are connections.
 fn widened(share: Option<Estimate<f64>>, users: usize, connections: usize) -> Estimate<f64> {
-    /// From one end of an interval of 95 % to the other, in standard deviations.
-    const SPREAD: f64 = 2.0 * 1.959_963_984_540_054;
     let (least, most) = (users as f64, connections.max(users) as f64);
     let Some(share) = share else {
         return stats::share_of(0.0, 0.0);
@@ -223,7 +221,7 @@ fn widened(share: Option<Estimate<f64>>, users: usize, connections: usize) -> Es
     else {
         return stats::share_of(share.value, least);
     };
-    let deviation = (high - low) / SPREAD;
+    let deviation = (high - low) / (2.0 * stats::Z);
     let alike = share.value * (1.0 - share.value) / deviation.powi(2);
     match alike.is_finite() {
         true => stats::share_of(share.value, alike.clamp(least, most)),
@@ -250,10 +248,6 @@ fn by_user(pairs: &[Pair]) -> Vec<Pair> {
         }
     }
     users
-}
-
-fn count_of(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 impl Waiting {

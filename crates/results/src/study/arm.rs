@@ -122,6 +122,21 @@ impl FromStr for Arm {
     }
 }
 
+impl Arm {
+    /// The same arm with a key said otherwise.
+    ///
+    /// # Errors
+    ///
+    /// Why it can't have that, in one line.
+    pub fn with(&self, key: &str, value: &str) -> Result<Arm, String> {
+        let is_key = |segment: &&str| segment.split_once('=').is_some_and(|(name, _)| name == key);
+        let kept = self.label.split('/').filter(|segment| !is_key(segment));
+        let kept: Vec<&str> = kept.collect();
+        let arm = format!("{}/{key}={value}", kept.join("/")).parse();
+        arm.map_err(|error: ArmError| error.problem.to_string())
+    }
+}
+
 impl fmt::Display for Arm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.label)

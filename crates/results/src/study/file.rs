@@ -175,7 +175,7 @@ use self::drawn::Known;
 use self::grid::{Drawn, GRID, LINK, NamedLink};
 use self::table::{Field, Source, Table};
 use self::write::key;
-pub(super) use self::write::quoted;
+pub use self::write::quoted;
 use super::{
     Arm, ArmChain, Cell, Connections, EngineChoice, Experiment, Measure, NoPercentile, Parameter,
     Percentile, Population, Sessions, Study, UnknownName, Until,

@@ -28,7 +28,7 @@ pub(crate) use delivery::Certificates;
 pub use delivery::{Compressed, Delivery, DnsCache, EndEntity, PqtlsAd, check_comparison};
 pub use distribution::{DistributionError, load_distribution};
 pub use figure::{Beside, Figure, Plot};
-pub use file::{StudyError, StudyProblem};
+pub use file::{StudyError, StudyProblem, quoted};
 pub use hosts::{Buffers, Hosts, Mtu, Timestamps, Tso, Writes};
 pub use lastbyte_link::UnknownName;
 pub use metric::{Metric, NoPercentile, Percentile};

@@ -1,6 +1,6 @@
 //! Fewer certificates on the wire.
 
-use super::{Lever, with_arm, with_key};
+use super::{Lever, with};
 use crate::study::ArmChain;
 
 pub(super) static LEVER: Lever = Lever {
@@ -17,7 +17,7 @@ pub(super) static LEVER: Lever = Lever {
         ArmChain::Made(spec) if spec.intermediates == 0 => {
             Err("there is no intermediate".to_owned())
         }
-        ArmChain::Made(_) => with_arm(setting, &with_key(&setting.arm.label, "intermediates", "0")),
+        ArmChain::Made(_) => with(setting, "intermediates", "0"),
     },
     words: |_| "no intermediate sent".to_owned(),
 };

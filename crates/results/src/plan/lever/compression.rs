@@ -2,7 +2,7 @@
 
 use lastbyte_sizes::StackName;
 
-use super::{Lever, with_arm, with_key};
+use super::{Lever, with};
 use crate::study::{ArmChain, Delivery};
 
 pub(super) static LEVER: Lever = Lever {
@@ -14,10 +14,7 @@ pub(super) static LEVER: Lever = Lever {
                 .to_owned(),
         ),
         (_, Delivery::Full) => match (setting.arm.client_stack, setting.arm.server_stack) {
-            (StackName::Rustls, StackName::Rustls) => with_arm(
-                setting,
-                &with_key(&setting.arm.label, "delivery", "compressed"),
-            ),
+            (StackName::Rustls, StackName::Rustls) => with(setting, "delivery", "compressed"),
             // Or the difference would be that of the stacks, too.
             _ => {
                 Err("only rustls compresses: give both chains as arms with stack=rustls".to_owned())

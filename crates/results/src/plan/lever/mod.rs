@@ -88,23 +88,10 @@ impl std::fmt::Debug for Lever {
     }
 }
 
-/// The setting with its arm under another text.
-fn with_arm(setting: &Setting, text: &str) -> Result<Setting, String> {
-    let arm = text
-        .parse()
-        .map_err(|error: crate::study::ArmError| error.problem.to_string())?;
+/// The setting with a key of its arm said otherwise.
+fn with(setting: &Setting, key: &str, value: &str) -> Result<Setting, String> {
     Ok(Setting {
-        arm,
+        arm: setting.arm.with(key, value)?,
         ..setting.clone()
     })
-}
-
-/// The text of an arm with a key said otherwise.
-fn with_key(label: &str, key: &str, value: &str) -> String {
-    let is_key = |segment: &&str| segment.split_once('=').is_some_and(|(name, _)| name == key);
-    let kept: Vec<&str> = label
-        .split('/')
-        .filter(|segment| !is_key(segment))
-        .collect();
-    format!("{}/{key}={value}", kept.join("/"))
 }

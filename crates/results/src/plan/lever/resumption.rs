@@ -1,6 +1,6 @@
 //! More connections that resume.
 
-use super::{Lever, with_arm, with_key};
+use super::{Lever, with};
 use crate::study::Sessions;
 
 pub(super) static LEVER: Lever = Lever {
@@ -15,10 +15,7 @@ pub(super) static LEVER: Lever = Lever {
                 Err("all connections of the arm begin in one way: leave its resume= out".to_owned())
             }
             Sessions::Share { resumes, .. } if resumes >= target => already(resumes.fraction()),
-            Sessions::Share { .. } => with_arm(
-                setting,
-                &with_key(&setting.arm.label, "resume", &target.to_string()),
-            ),
+            Sessions::Share { .. } => with(setting, "resume", &target.to_string()),
             Sessions::Population => {
                 let population = setting.cell.population.as_ref();
                 let most = population.and_then(|population| population.most_that_resume());

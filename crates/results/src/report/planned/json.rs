@@ -62,7 +62,7 @@ pub fn json(planned: &Planned<'_>) -> String {
         levers: (tale.levers.iter())
             .map(|(lever, gain)| GainDocument {
                 name: lever.name,
-                amount: Some(lever.words(&planned.amounts)),
+                amount: Some(lever.words(&planned.plan.amounts)),
                 gain_ms: gain.mean().map(EstimateDocument::from),
                 than_today: waiting_document(&gain.than_today),
             })
@@ -75,7 +75,7 @@ pub fn json(planned: &Planned<'_>) -> String {
                 than_today: waiting_document(&gain.than_today),
             })
             .collect(),
-        unavailable: (tale.unavailable.iter())
+        unavailable: (planned.plan.unavailable.iter())
             .map(|(lever, reason)| (lever.name, reason.as_str()))
             .collect(),
         sources: planned.sources,

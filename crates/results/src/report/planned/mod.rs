@@ -10,8 +10,8 @@ pub use self::json::{SCHEMA, json};
 pub use self::page::page;
 pub use self::text::text;
 
-use crate::plan::{Amounts, Gain, Plan, Tale, Usual};
-use crate::results::number::{self, interval, without_negative_zero};
+use crate::plan::{Gain, Plan, Tale, Usual};
+use crate::results::number::{self, difference_digits, interval};
 use crate::results::{Environment, Estimate, Percentile, Slower, Step, Waiting};
 
 use super::text::metric;
@@ -22,8 +22,6 @@ use super::waiting::{Waits, both};
 pub struct Planned<'a> {
     /// What was measured.
     pub plan: &'a Plan,
-    /// How far levers were pulled.
-    pub amounts: Amounts,
     /// What it tells.
     pub tale: &'a Tale,
     /// The percentiles of differences that are told.
@@ -81,11 +79,17 @@ impl Planned<'_> {
             share(self::slower(all, Step::RoundTrips(1)).connections),
         )];
         sentences.push(match (all.mean, all.total()) {
-            (Some(mean), Some(total)) => format!(
-                "In the mean, each waits {} ms longer; a million connections together wait {} longer.",
-                estimate(mean),
-                hours(total.value / f64::from(all.connections.max(1)) * 1e6),
-            ),
+            (Some(mean), Some(total)) => {
+                let (mean, total, longer) = match mean.value < 0.0 {
+                    true => (mean.negated(), total.negated(), "less"),
+                    false => (mean, total, "longer"),
+                };
+                format!(
+                    "In the mean, each waits {} ms {longer}; a million connections together wait {} {longer}.",
+                    estimate(mean),
+                    hours(total.value / f64::from(all.connections.max(1)) * 1e6),
+                )
+            }
             _ => "How long they wait together is not known, since connections failed.".to_owned(),
         });
         let best = self.tale.levers.first();
@@ -95,7 +99,7 @@ impl Planned<'_> {
                 "Of what could win it back, {} ({}) gains most: {} ms for each connection, which leaves {} \
                  that wait more than {FELT} longer than today.",
                 lever.name,
-                lever.words(&self.amounts),
+                lever.words(&self.plan.amounts),
                 estimate(mean),
                 share(self::slower(&gain.than_today, FELT).connections),
             ),
@@ -109,7 +113,7 @@ impl Planned<'_> {
         let alone = self.tale.levers.iter();
         let alone = alone.map(|(lever, gain)| {
             (
-                format!("{}: {}", lever.name, lever.words(&self.amounts)),
+                format!("{}: {}", lever.name, lever.words(&self.plan.amounts)),
                 gain,
             )
         });
@@ -146,22 +150,13 @@ fn share(share: Estimate<f64>) -> String {
 fn estimate(time: Estimate<f64>) -> String {
     format!(
         "{} {}",
-        digits(time.value),
-        interval(&time.interval, digits)
+        difference_digits(time.value),
+        interval(&time.interval, difference_digits)
     )
 }
 
 fn known(time: Option<Estimate<f64>>) -> String {
     time.map_or_else(|| "not known".to_owned(), estimate)
-}
-
-fn digits(ms: f64) -> String {
-    let decimals = match ms.abs() {
-        100.0.. => 0,
-        10.0.. => 1,
-        _ => 2,
-    };
-    without_negative_zero(format!("{ms:.decimals$}"))
 }
 
 /// Milliseconds as hours and minutes.

@@ -1,13 +1,15 @@
 //! As one page that needs nothing else.
 
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 
 use super::super::chart::{Bar, Bars, Chart, Ink, Point, STYLE, Stroke};
-use super::super::waiting::{Waits, WaitsRow};
+use super::super::document::document;
+use super::super::waiting::tables;
 use super::{FELT, Planned, known, share, slower};
 use crate::plan::Gain;
 use crate::results::{Estimate, Step, Waiting};
 
+const TITLE: &str = "How many of my users wait longer?";
 const STYLE_OF_PAGE: &str = include_str!("../study/page.css");
 
 /// What stands beside the style of studies' pages.
@@ -21,59 +23,47 @@ ul.granted { padding-left: 1.1rem; max-width: 60rem } ul.granted code { font-siz
 /// The answer, the shares that wait, what would win it back, what was taken for granted and the command, as HTML
 /// in light and dark.
 pub fn page(planned: &Planned<'_>) -> String {
-    let page = html! {
-        (PreEscaped("<!doctype html>\n"))
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width";
-                meta name="color-scheme" content="light dark";
-                title { "How many of my users wait longer?" }
-                style { (PreEscaped(STYLE_OF_PAGE)) (PreEscaped(STYLE)) (PreEscaped(OWN_STYLE)) }
+    let body = html! {
+        h1 { (TITLE) }
+        @for sentence in planned.answer() { p.answer { (sentence) } }
+        @for warning in planned.warnings { p.warning { "warning: " (warning) } }
+        section {
+            h2 { "Who waits, and how long" }
+            p.caption {
+                "Each connection is compared with itself: one link, one response and one luck, with "
+                code { (planned.plan.planned.arm.label) } " and with "
+                code { (planned.plan.today.arm.label) } ". Brackets are intervals of 95 %."
             }
-            body {
-                h1 { "How many of my users wait longer?" }
-                @for sentence in planned.answer() { p.answer { (sentence) } }
-                @for warning in planned.warnings { p.warning { "warning: " (warning) } }
-                section {
-                    h2 { "Who waits, and how long" }
-                    p.caption {
-                        "Each connection is compared with itself: one link, one response and one luck, with "
-                        code { (planned.plan.planned.arm.label) } " and with "
-                        code { (planned.plan.today.arm.label) } ". Brackets are intervals of 95 %."
-                    }
-                    (shares(planned).html())
-                    (tables(planned))
-                }
-                section {
-                    h2 { "What would win it back" }
-                    p.caption {
-                        "Each lever alone, and then together, what gains most first. Measured, not added up."
-                    }
-                    (levers(planned))
-                    @for (lever, reason) in &planned.tale.unavailable {
-                        p.caption { (lever.name) " can't be pulled: " (reason) "." }
-                    }
-                }
-                section {
-                    h2 { "What this rests on" }
-                    ul.granted {
-                        @for source in planned.sources { li { (source) } }
-                        @for usual in planned.usual {
-                            li { "taken for granted: " code { (usual.key) " = " (usual.value) } ": " (usual.source) }
-                        }
-                        @for (lever, _) in &planned.plan.levers { li { (lever.name) ": " (lever.doc) } }
-                        li {
-                            (planned.tale.connections) " connections each; " (planned.plan.today.cell) "; engine "
-                            (planned.environment.engine) ", " (planned.environment.kernel)
-                        }
-                    }
-                    pre { (planned.command) }
-                }
+            (shares(planned).html())
+            (tables(&planned.waits()))
+        }
+        section {
+            h2 { "What would win it back" }
+            p.caption {
+                "Each lever alone, and then together, what gains most first. Measured, not added up."
+            }
+            (levers(planned))
+            @for (lever, reason) in &planned.plan.unavailable {
+                p.caption { (lever.name) " can't be pulled: " (reason) "." }
             }
         }
+        section {
+            h2 { "What this rests on" }
+            ul.granted {
+                @for source in planned.sources { li { (source) } }
+                @for usual in planned.usual {
+                    li { "taken for granted: " code { (usual.key) " = " (usual.value) } ": " (usual.source) }
+                }
+                @for (lever, _) in &planned.plan.levers { li { (lever.name) ": " (lever.doc) } }
+                li {
+                    (planned.tale.connections) " connections each; " (planned.plan.today.cell) "; engine "
+                    (planned.environment.engine) ", " (planned.environment.kernel)
+                }
+            }
+            pre { (planned.command) }
+        }
     };
-    page.into_string() + "\n"
+    document(TITLE, &[STYLE_OF_PAGE, STYLE, OWN_STYLE], &body)
 }
 
 /// The shares that wait longer by each step, of all and of each class.
@@ -116,27 +106,6 @@ fn point(estimate: Estimate<f64>) -> Point {
     Point {
         value: estimate.value,
         interval: Some((estimate.interval.low, estimate.interval.high)),
-    }
-}
-
-fn tables(planned: &Planned<'_>) -> Markup {
-    html! {
-        @for Waits { title, titles, rows } in planned.waits() {
-            div.scroll {
-                table {
-                    caption { (title) }
-                    thead { tr { th {} @for title in titles { th { (title) } } } }
-                    tbody {
-                        @for WaitsRow { arm, fields } in rows {
-                            tr {
-                                th { (arm) }
-                                @for (value, interval) in fields { td { (value) " " (interval) } }
-                            }
-                        }
-                    }
-                }
-            }
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lastbyte_link::Seed;
 
 use super::*;
-use crate::plan::{Measured, Setting, usual_population};
+use crate::plan::{Amounts, Measured, Setting, usual_population};
 use crate::report::Style;
 use crate::report::tests::environment;
 use crate::results::{Metric, fixtures};
@@ -23,12 +23,11 @@ fn told(tell: impl Fn(&Planned<'_>) -> String) -> String {
         ..Cell::default()
     };
     let arm = |text: &str| text.parse().unwrap();
-    let amounts = Amounts::default();
     let plan = Plan::new(
         arm("X25519MLKEM768/ecdsa-p256"),
         arm("X25519MLKEM768/ml-dsa-65:16000B"),
         cell,
-        amounts,
+        Amounts::default(),
     );
     let measured = |settings: &[Setting]| -> Vec<Measured> {
         let experiment =
@@ -61,7 +60,6 @@ fn told(tell: impl Fn(&Planned<'_>) -> String) -> String {
     tale.add_together(&percentiles, Seed(1), &alone, &together);
     tell(&Planned {
         plan: &plan,
-        amounts,
         tale: &tale,
         percentiles: &percentiles,
         usual: &usual,

@@ -35,7 +35,7 @@ pub fn text(planned: &Planned<'_>, style: Style) -> String {
         out.push('\n');
     }
     out.push_str(&set(&gains(planned), style));
-    for (lever, reason) in &planned.tale.unavailable {
+    for (lever, reason) in &planned.plan.unavailable {
         let line = format!("  {} can't be pulled: {reason}", lever.name);
         out.push_str(&format!("{}\n", style.paint(Role::Dim, &wrap(&line, 4))));
     }

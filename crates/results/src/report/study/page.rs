@@ -11,7 +11,8 @@ use super::numbers::{published_table, quantity};
 use super::plan::Content;
 use super::verdict::{Agreement, CheckedClaim, Compared, Verdict, check_claims, compare};
 use crate::report::answer::answer;
-use crate::report::waiting::{Waits, WaitsRow, waits};
+use crate::report::document::document;
+use crate::report::waiting::{tables, waits};
 use crate::report::{chart, search};
 use crate::results::{Summary, family};
 use crate::study::{Arm, Cell, Study};
@@ -31,33 +32,25 @@ pub fn page(findings: &Findings) -> String {
     let claims = check_claims(findings);
     let published = compare(findings);
     let mut sections = (drawn.iter()).map(|drawn| section(findings, drawn, &published));
-    let page = html! {
-        (PreEscaped("<!doctype html>\n"))
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (study.name) }
-                style { (PreEscaped(chart::STYLE)) (PreEscaped(include_str!("page.css"))) }
-            }
-            body {
-                h1 { (study.name) }
-                (answers(findings, &claims, &published))
-                @for searched in &findings.searched { (search::section(searched)) }
-                (waiting(findings))
-                @if let Some(first) = sections.next() { (first) }
-                (claims_section(findings, &claims))
-                @for section in sections { (section) }
-                (loose_numbers(findings, &published))
-                (warnings(&findings.summaries))
-                (details(findings))
-                (origin(findings))
-                script { (PreEscaped(include_str!("copy.js"))) }
-            }
-        }
+    let body = html! {
+        h1 { (study.name) }
+        (answers(findings, &claims, &published))
+        @for searched in &findings.searched { (search::section(searched)) }
+        (waiting(findings))
+        @if let Some(first) = sections.next() { (first) }
+        (claims_section(findings, &claims))
+        @for section in sections { (section) }
+        (loose_numbers(findings, &published))
+        (warnings(&findings.summaries))
+        (details(findings))
+        (origin(findings))
+        script { (PreEscaped(include_str!("copy.js"))) }
     };
-    page.into_string() + "\n"
+    document(
+        &study.name,
+        &[chart::STYLE, include_str!("page.css")],
+        &body,
+    )
 }
 
 /// What it comes to, in plain words.
@@ -144,22 +137,7 @@ fn waiting(findings: &Findings) -> Markup {
                 p.caption {
                     (cell.cell) ". Each connection is compared with itself; brackets are intervals of 95 %."
                 }
-                @for Waits { title, titles, rows } in waits(cell, percentiles) {
-                    div.scroll {
-                        table {
-                            caption { (title) }
-                            thead { tr { th {} @for title in titles { th { (title) } } } }
-                            tbody {
-                                @for WaitsRow { arm, fields } in rows {
-                                    tr {
-                                        th { (arm) }
-                                        @for (value, interval) in fields { td { (value) " " (interval) } }
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
+                (tables(&waits(cell, percentiles)))
             }
         }
     }

@@ -5,6 +5,7 @@ use maud::{Markup, PreEscaped, html};
 use super::{
     DISTANCE, VERDICT, answer, cell_name, cells, connections, difference, distance, legend, metric,
 };
+use crate::report::document::document;
 use crate::report::qq::{Mark, QqPlot, STYLE};
 use crate::validate::{Comparison, MetricComparison, SampleComparison, Validation, Verdict};
 
@@ -14,29 +15,17 @@ const POINTS: u32 = 100;
 /// The differences of each sample with a Q-Q plot of each metric, as HTML in light and dark.
 pub fn page(validation: &Validation) -> String {
     let [a, b] = &validation.names;
-    let page = html! {
-        (PreEscaped("<!doctype html>\n"))
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width";
-                meta name="color-scheme" content="light dark";
-                title { (a) " and " (b) }
-                style { (PreEscaped(PAGE)) (PreEscaped(STYLE)) }
-            }
-            body {
-                h1 { (a) " and " (b) }
-                p.answer { (answer(validation).join(" ")) }
-                p.legend { (legend(validation).join(" ")) }
-                @for warning in &validation.warnings { p.warning { "warning: " (warning) } }
-                @for samples in cells(validation) {
-                    h2 { (cell_name(samples)) }
-                    @for sample in samples { (section(sample)) }
-                }
-            }
+    let body = html! {
+        h1 { (a) " and " (b) }
+        p.answer { (answer(validation).join(" ")) }
+        p.legend { (legend(validation).join(" ")) }
+        @for warning in &validation.warnings { p.warning { "warning: " (warning) } }
+        @for samples in cells(validation) {
+            h2 { (cell_name(samples)) }
+            @for sample in samples { (section(sample)) }
         }
     };
-    page.into_string() + "\n"
+    document(&format!("{a} and {b}"), &[PAGE, STYLE], &body)
 }
 
 const PAGE: &str = "\

@@ -187,7 +187,7 @@ pub(super) fn key(name: &str) -> String {
 }
 
 /// A basic string of TOML.
-pub(in crate::study) fn quoted(text: impl Display) -> String {
+pub fn quoted(text: impl Display) -> String {
     let escaped = text
         .to_string()
         .chars()

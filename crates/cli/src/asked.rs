@@ -1,0 +1,95 @@
+//! What commands are asked about a chain: an arm, an algorithm, a file or a size; and where the answer is written.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use lastbyte_pki::stand_in;
+
+use super::Failure;
+use lastbyte::study::{Arm, ArmChain};
+
+/// The group that a chain is measured with, where the user names none.
+const GROUP: &str = "X25519MLKEM768";
+/// The key that a chain is signed with of which only the size is known.
+const KEY: &str = "ml-dsa-44";
+
+/// What is written into a file.
+#[derive(Clone, Copy)]
+pub(super) enum Content {
+    Page,
+    Document,
+}
+
+pub(super) fn content(path: &Path) -> Result<Content, Failure> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("html") => Ok(Content::Page),
+        Some("json") => Ok(Content::Document),
+        _ => Err(Failure::Usage(format!(
+            "can't write {path:?}: name it .html, for the page, or .json"
+        ))),
+    }
+}
+
+/// An arm, a chain, a PEM file or a size, as an arm.
+pub(super) fn arm(text: &str) -> Result<Arm, Failure> {
+    let problem = match text.parse::<Arm>() {
+        Ok(arm) => return settled(arm),
+        Err(problem) => problem,
+    };
+    let tries = [format!("{GROUP}/{text}"), format!("{GROUP}/{KEY}:{text}")];
+    let arm = tries.iter().find_map(|text| text.parse::<Arm>().ok());
+    match arm {
+        Some(arm) => settled(arm),
+        // Of what begins with a group, that tells most.
+        None if text.contains('/') => Err(Failure::usage(problem)),
+        None if text.starts_with(|first: char| first.is_ascii_digit()) => {
+            Err(Failure::Usage(format!(
+                "{text:?} is no size of a Certificate message: write bytes with their unit, from a few hundred bytes to 64KB, \
+             such as 16KB"
+            )))
+        }
+        None => Err(Failure::Usage(format!(
+            "{text:?} is no arm, no chain, no PEM file and no size: write ml-dsa-44, chain.pem or 16KB, or an arm \
+             such as {GROUP}/{KEY}"
+        ))),
+    }
+}
+
+/// What is told of a chain that stands in for another one.
+pub(super) fn stand_in_of(text: &str, arm: &Arm) -> Option<String> {
+    let asked = [text.to_owned(), format!("{GROUP}/{text}")];
+    let asked = asked.iter().find_map(|text| text.parse::<Arm>().ok())?;
+    let was_file = matches!(asked.chain, ArmChain::Pem(_));
+    let is_made = matches!(arm.chain, ArmChain::Made(_));
+    (was_file && is_made).then(|| {
+        format!(
+            "{text}, whose private key is not there: {} of its kind and size stands in for it",
+            arm.label
+        )
+    })
+}
+
+/// A chain of files without its key can't be shown by a server: one of the same size and kind stands in for it.
+fn settled(arm: Arm) -> Result<Arm, Failure> {
+    match &arm.chain {
+        ArmChain::Pem(files) => match stand_in(files).map_err(Failure::usage)? {
+            Some(spec) => {
+                let path = files.chain.display().to_string();
+                let label = arm.label.replace(&path, &spec.to_string());
+                label.parse().map_err(Failure::usage)
+            }
+            None => Ok(arm),
+        },
+        ArmChain::Made(_) => Ok(arm),
+    }
+}
+
+/// The command as it was given.
+pub(super) fn command(arguments: &[OsString]) -> String {
+    let words: Vec<_> = arguments
+        .iter()
+        .skip(1)
+        .map(|word| word.to_string_lossy())
+        .collect();
+    format!("lastbyte {}", words.join(" "))
+}
