@@ -221,12 +221,8 @@ impl Population {
 
     /// Whether it says which connections resume.
     pub fn draws_sessions(&self) -> bool {
-        let mut joint = self.joint.iter();
         let listed = self.listed.as_ref().and_then(|listed| listed.draws.first());
-        joint.any(Joint::draws_sessions)
-            || self.shares.is_some()
-            || self.resumes_least.is_some()
-            || listed.is_some_and(|draw| draw.session.is_some())
+        self.most_that_resume().is_some() || listed.is_some_and(|draw| draw.session.is_some())
     }
 
     /// The same draws of connections `range`, as they are for `arm`, in so many words.

@@ -282,13 +282,17 @@ fn check(population: &Population, field: &Field) -> Result<(), StudyError> {
             );
         }
         let shares = population.shares.as_ref();
-        if joint.draws_sessions()
+        if joint.resumed_share().is_some()
             && shares.is_some_and(|shares| shares.resumes != ByClass::default())
         {
             return problem(
                 "\"resumes\" is a share and a column of the joint table: leave one out".to_owned(),
             );
         }
+    }
+    let said = population.joint.iter().filter_map(Joint::resumed_share);
+    if said.count() > 1 {
+        return problem("\"resumes\" is a column of two tables: leave one out".to_owned());
     }
     let classes: Vec<&str> = match &population.class {
         Some(class) => class.values().iter().map(|class| &**class).collect(),

@@ -82,6 +82,9 @@ pub enum DistributionProblem {
     /// All weights are zero.
     #[error("the weights sum to zero: give at least one value a weight above 0")]
     NoWeight,
+    /// Their sum is no number any more.
+    #[error("the weights sum to more than a number can hold: make them smaller")]
+    TooMuchWeight,
     /// A parameter that has no numbers between two values.
     #[error(
         "{0} has no numbers to draw between: list values, as {{ values = [...], weights = [...] }}"
@@ -148,9 +151,10 @@ pub(super) fn sums(weights: &[f64]) -> Result<Vec<f64>, DistributionProblem> {
             sum
         })
         .collect();
-    match sum > 0.0 && sum.is_finite() {
-        true => Ok(sums),
-        false => Err(DistributionProblem::NoWeight),
+    match sum {
+        0.0 => Err(DistributionProblem::NoWeight),
+        _ if sum.is_infinite() => Err(DistributionProblem::TooMuchWeight),
+        _ => Ok(sums),
     }
 }
 

@@ -14,6 +14,8 @@ pub struct Joint {
     columns: Vec<(Parameter, Vec<Arc<str>>)>,
     class: Option<Vec<Arc<str>>>,
     resumes: Option<Vec<bool>>,
+    /// The share of rows that resume, by weight, if it says which do: known at each draw.
+    resumed_share: Option<f64>,
     weights: Option<Vec<f64>>,
     /// Sums of weights up to each row.
     sums: Vec<f64>,
@@ -120,6 +122,7 @@ impl Joint {
             columns: Vec::new(),
             class: None,
             resumes: None,
+            resumed_share: None,
             weights: None,
             sums: Vec::new(),
             file,
@@ -141,6 +144,8 @@ impl Joint {
             Some(weights) => sums(weights)?,
             None => sums(&vec![1.0; rows])?,
         };
+        joint.resumed_share =
+            (joint.resumes.as_ref()).and_then(|resumes| share(resumes, &joint.sums));
         Ok(joint)
     }
 
@@ -238,23 +243,9 @@ impl Joint {
         self.columns.iter().map(|(parameter, _)| *parameter)
     }
 
-    /// Whether it says which connections resume.
-    pub fn draws_sessions(&self) -> bool {
-        self.resumes.is_some()
-    }
-
-    /// The share of rows that resume, by weight, if it says which do.
+    /// The share of rows that resume, by weight; `None` if it does not say which do.
     pub fn resumed_share(&self) -> Option<f64> {
-        let resumes = self.resumes.as_ref()?;
-        let before = [0.0].into_iter().chain(self.sums.iter().copied());
-        let weights = self
-            .sums
-            .iter()
-            .zip(before)
-            .map(|(sum, before)| sum - before);
-        let resumed = resumes.iter().zip(weights).filter(|(resumes, _)| **resumes);
-        let resumed: f64 = resumed.map(|(_, weight)| weight).sum();
-        Some(resumed / self.sums.last()?)
+        self.resumed_share
     }
 
     /// The classes that its rows have, each once.
@@ -311,6 +302,15 @@ impl Joint {
         }
         columns
     }
+}
+
+/// The share of rows that are marked, by weight; `sums` are those of weights up to each row.
+fn share(marked: &[bool], sums: &[f64]) -> Option<f64> {
+    let before = [0.0].into_iter().chain(sums.iter().copied());
+    let weights = sums.iter().zip(before).map(|(sum, before)| sum - before);
+    let marked = marked.iter().zip(weights).filter(|(marked, _)| **marked);
+    let weight: f64 = marked.map(|(_, weight)| weight).sum();
+    Some(weight / sums.last()?)
 }
 
 fn meaning(name: &str) -> Result<Meaning, JointProblem> {
