@@ -72,8 +72,10 @@ impl Zeek {
             .transpose()?;
         let survey = self.survey()?;
         if let Some(draft) = draft {
-            write_profile(&survey, draft)?;
+            let profile = survey.profile().map_err(Failure::usage)?;
+            draft.write(|out| out.write_all(profile.as_bytes()))?;
         }
+        warn(&survey);
         print(&match self.format {
             Format::Text => lastbyte_zeek::text(&survey, self.servers),
             Format::Json => lastbyte_zeek::json(&survey, self.servers),
@@ -134,17 +136,18 @@ impl Zeek {
 
 /// Why there is nothing to tell.
 fn nothing(survey: &Survey) -> String {
-    let why = survey.examples.first().or(survey.told.first());
+    let why = (survey.examples.first())
+        .or(survey.broken.first())
+        .or(survey.told.first());
     match why {
         Some(why) => format!("no row of ssl.log or conn.log could be read: {why}"),
         None => "no row of ssl.log or conn.log could be read: there is no file to read".to_owned(),
     }
 }
 
-fn write_profile(survey: &Survey, draft: Draft<'_>) -> Result<(), Failure> {
-    let profile = survey.profile().map_err(Failure::usage)?;
-    for warning in survey.warnings() {
+/// What has to be known of the numbers.
+fn warn(survey: &Survey) {
+    for warning in survey.broken.iter().cloned().chain(survey.warnings()) {
         let _ = writeln!(io::stderr(), "lastbyte: warning: {warning}");
     }
-    draft.write(|out| out.write_all(profile.as_bytes()))
 }

@@ -4,8 +4,9 @@ use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-/// Pieces that go around between the two, and how large they are.
-const PIECES: usize = 3;
+/// Pieces that go around between the two, twice what [`Lines`](crate::lines::Lines) takes at once, so that neither waits for the
+/// other; and how large they are.
+const PIECES: usize = 8;
 const SIZE: usize = 64 << 10;
 
 /// What a thread reads.

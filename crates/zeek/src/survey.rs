@@ -63,8 +63,10 @@ pub struct Survey {
     pub files: [u64; 2],
     /// The first lines that could not be read, as `file:line: reason`.
     pub examples: Vec<String>,
-    /// Files that are no logs that are read here, or that break off, and why.
+    /// Files that are no logs that are read here, and why.
     pub told: Vec<String>,
+    /// Files that could not be read, or not to their end, and why.
+    pub broken: Vec<String>,
     /// What was counted.
     pub tally: Tally,
     pub(crate) servers: Servers,
@@ -77,7 +79,7 @@ pub struct Survey {
 ///
 /// # Errors
 ///
-/// When Parquet can't be written. Of a file that can't be read, [`Survey::told`] tells.
+/// When Parquet can't be written. Of a file that can't be read, [`Survey::broken`] tells.
 pub fn survey(
     sources: &[Source],
     options: Options,
@@ -129,6 +131,7 @@ impl<'p> Reading<'p> {
                 files: [0; 2],
                 examples: Vec::new(),
                 told: Vec::new(),
+                broken: Vec::new(),
                 tally: Tally::default(),
             },
         }
@@ -152,7 +155,7 @@ impl<'p> Reading<'p> {
                         pieces: 0,
                     });
                 }
-                Err(error) => self.survey.told.push(format!("{name}: {error}")),
+                Err(error) => self.survey.broken.push(format!("{name}: {error}")),
             }
         }
         while let Some(Reverse((_, _, index))) = behind.pop() {
@@ -183,7 +186,7 @@ impl<'p> Reading<'p> {
             None => match file.source.open() {
                 Ok(input) => file.log.insert(Log::new(input)),
                 Err(error) => {
-                    self.survey.told.push(format!("{}: {error}", file.name));
+                    self.survey.broken.push(format!("{}: {error}", file.name));
                     return Left::Nothing;
                 }
             },
@@ -206,7 +209,7 @@ impl<'p> Reading<'p> {
             }
             Said::BrokenOff(line, error) => {
                 let told = format!("{name}: breaks off after line {line}: {error}");
-                self.survey.told.push(told);
+                self.survey.broken.push(told);
             }
         })
     }

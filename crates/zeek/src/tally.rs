@@ -160,7 +160,8 @@ impl Tally {
         if let Some(rtt) = rtt {
             self.rtt.add(rtt);
         }
-        if let Some(bytes) = ours.and_then(|ours| ours.server_bytes) {
+        let of_handshake = ours.and_then(|ours| ours.server_bytes);
+        if let Some(bytes) = of_handshake {
             self.handshake_bytes[handshake as usize].add(bytes.get());
         }
         let Some(conn) = &connection.conn else {
@@ -179,8 +180,9 @@ impl Tally {
                     .iter()
                     .for_each(|sent| amounts.sent.add(sent.get()));
                 (conn.duration.iter()).for_each(|duration| amounts.duration.add(duration.get()));
-                self.joint
-                    .add(ssl.class, handshake, received, rtt, ssl.time);
+                // A population that draws it has a handshake of its own.
+                let data = received.saturating_sub(of_handshake.map_or(0, |bytes| bytes.get()));
+                self.joint.add(ssl.class, handshake, data, rtt, ssl.time);
             }
             _ if !conn.state.is_whole() => self.unusable.state += 1,
             _ if conn.gaps => self.unusable.missed_bytes += 1,

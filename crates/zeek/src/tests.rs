@@ -392,9 +392,9 @@ fn files_that_break_off() {
         );
         assert!(survey.ssl.unreadable <= 1);
         assert!(
-            survey.told[0].starts_with("memory: breaks off after line "),
+            survey.broken[0].starts_with("memory: breaks off after line "),
             "{:?}",
-            survey.told
+            survey.broken
         );
     }
     // As a file that is still written ends.

@@ -54,7 +54,7 @@ struct Document<'a> {
 struct FilesDocument<'a> {
     read: u64,
     used: u64,
-    problems: &'a [String],
+    problems: Vec<&'a String>,
 }
 
 #[derive(Serialize)]
@@ -183,7 +183,7 @@ impl<'a> Document<'a> {
             files: FilesDocument {
                 read: survey.files[0],
                 used: survey.files[1],
-                problems: &survey.told,
+                problems: survey.broken.iter().chain(&survey.told).collect(),
             },
             ssl: SslDocument {
                 lines: survey.ssl.into(),

@@ -214,7 +214,4 @@ fn trouble(out: &mut String, survey: &Survey) {
     for told in &survey.told {
         say!(out, "{told}");
     }
-    for warning in survey.warnings() {
-        say!(out, "Warning: {warning}");
-    }
 }
