@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
-use crate::results::number::{milliseconds, percent};
-use crate::results::{ArmSummary, CellSummary, Metric, Percent, Percentile, Summary, Validity};
+use crate::results::number::{difference_digits, milliseconds, percent, share};
+use crate::results::{
+    ArmSummary, CellSummary, Metric, Percent, Percentile, Step, Summary, Validity,
+};
 
 /// How far from a whole number of round trips an increase may be and still be called one.
 const ROUND_TRIP_TOLERANCE: f64 = 0.1;
+
+/// How much longer a wait is that people notice.
+pub(super) const FELT: Step = Step::Milliseconds(20);
 
 /// The least increase that is reported as anything but zero, in percent.
 const LEAST: f64 = 0.005;
@@ -31,15 +36,39 @@ pub(super) fn answer(summary: &Summary) -> Vec<String> {
         Percentile::MEDIAN => ("At the median".to_owned(), "median".to_owned()),
         other => (format!("At {other}"), other.to_string()),
     };
-    labels
-        .into_iter()
-        .map(|label| match sentence(label) {
-            Some(sentence) => format!("{at}, {label} {sentence}."),
-            None => {
-                format!("Nothing can be said about {label}: there is no valid {known} to go by.")
-            }
-        })
-        .collect()
+    let of_arms = labels.into_iter().map(|label| match sentence(label) {
+        Some(sentence) => format!("{at}, {label} {sentence}."),
+        None => {
+            format!("Nothing can be said about {label}: there is no valid {known} to go by.")
+        }
+    });
+    waits(summary).into_iter().chain(of_arms).collect()
+}
+
+/// How many wait, where populations are measured: one sentence for each arm that is compared.
+fn waits(summary: &Summary) -> Vec<String> {
+    let of_cell = |cell: &CellSummary| -> Vec<String> {
+        let arms = cell.arms.iter();
+        let valid = arms.filter(|arm| arm.validity == Validity::Valid);
+        let told = valid.filter_map(|arm| {
+            let all = arm.waiting.iter().filter(|waiting| waiting.class.is_none());
+            let felt = all.clone().find(|waiting| waiting.metric == Metric::Ttfb);
+            let waiting = felt.or(all.last())?;
+            let slower = waiting.slower.iter().find(|slower| slower.step == FELT)?;
+            let (slower, interval) = share(slower.connections);
+            let mean = waiting.mean.map_or(String::new(), |mean| {
+                let digits = difference_digits(mean.value);
+                format!("; in the mean it takes {digits} ms longer")
+            });
+            let what = super::text::metric(waiting.metric);
+            let (label, place) = (&arm.label, cell.place());
+            Some(format!(
+                "With {label}, {slower} {interval} of connections wait more than {FELT} longer for the {what}{mean}{place}."
+            ))
+        });
+        told.collect()
+    };
+    summary.cells.iter().flat_map(of_cell).collect()
 }
 
 fn representative(percentiles: &[Percentile]) -> Option<Percentile> {

@@ -14,6 +14,7 @@ use crate::plan::{Gain, Plan, Tale, Usual};
 use crate::results::number::{self, difference_digits, interval};
 use crate::results::{Environment, Estimate, Percentile, Slower, Step, Waiting};
 
+use super::answer::FELT;
 use super::text::metric;
 use super::waiting::{Waits, both};
 
@@ -37,9 +38,6 @@ pub struct Planned<'a> {
     /// The command that gives the same.
     pub command: &'a str,
 }
-
-/// The step that the answer is about: what people notice.
-const FELT: Step = Step::Milliseconds(20);
 
 impl Planned<'_> {
     /// All connections, as planned.
