@@ -14,6 +14,7 @@ mod options;
 mod plan;
 mod progress;
 mod published;
+mod reduce;
 mod report;
 mod rtt;
 mod run;
@@ -53,6 +54,8 @@ enum Command {
     Explain(explain::Explain),
     /// Tell how many of your users will wait longer for a chain, and what would win it back
     Plan(plan::Command),
+    /// Compare every way to send less of a chain: bytes, times, CPU, and what clients must hold
+    Reduce(Box<reduce::Command>),
     /// Tell the first byte by region, with an edge and without, by arithmetic over tables of RTTs
     Rtt(Box<rtt::Rtt>),
     /// Measure a study, block by block, into a folder
@@ -112,6 +115,7 @@ fn main() -> ExitCode {
         Command::Compare(compare) => compare.run(&arguments),
         Command::Explain(explain) => explain.run(),
         Command::Plan(plan) => plan.run(&arguments),
+        Command::Reduce(reduce) => reduce.run(&arguments),
         Command::Rtt(rtt) => rtt.run(),
         Command::Run(run) => run.run(&arguments),
         Command::Report(report) => report.run(),

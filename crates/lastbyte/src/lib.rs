@@ -49,4 +49,6 @@
 pub mod kernel;
 pub mod lab;
 
-pub use lastbyte_results::{explain, geography, plan, report, results, search, study, validate};
+pub use lastbyte_results::{
+    explain, geography, plan, reduce, report, results, search, study, validate,
+};

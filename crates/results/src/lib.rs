@@ -16,6 +16,7 @@
 pub mod explain;
 pub mod geography;
 pub mod plan;
+pub mod reduce;
 pub mod report;
 pub mod results;
 pub mod row;

@@ -77,7 +77,7 @@ impl Plan {
             unavailable: Vec::new(),
             amounts,
         };
-        for lever in Lever::ALL {
+        for lever in Lever::all() {
             match lever.pull(&plan.planned, &plan.amounts) {
                 Ok(pulled) => plan.levers.push((lever, pulled)),
                 Err(reason) => plan.unavailable.push((lever, reason)),

@@ -28,7 +28,7 @@ fn plan() -> Plan {
 }
 
 fn lever(name: &str) -> &'static Lever {
-    Lever::ALL
+    Lever::all()
         .into_iter()
         .find(|lever| lever.name == name)
         .unwrap()

@@ -14,6 +14,7 @@ mod markdown;
 mod messages;
 pub mod planned;
 mod qq;
+pub mod reduced;
 mod search;
 pub mod study;
 mod svg;

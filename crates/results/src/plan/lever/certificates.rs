@@ -1,23 +1,25 @@
 //! Fewer certificates on the wire.
 
-use super::{Lever, with};
+use super::{Kind, Lever, with};
 use crate::study::ArmChain;
 
-pub(super) static LEVER: Lever = Lever {
+pub(super) const LEVER: Lever = Lever {
     name: "certificates",
     doc: "no intermediate on the wire, for clients that have it: suppression of intermediates as \
           draft-kampanakis-tls-scas-latest proposes, or a chain that ends in a root of the clients",
-    pull: |setting, _| match &setting.arm.chain {
-        ArmChain::Pem(_) => {
-            Err("the chain is the user's own: give one without intermediates".to_owned())
-        }
-        ArmChain::Made(spec) if spec.certificate_bytes.is_some() => {
-            Err("the chain has a size, and not certificates: name an algorithm alone".to_owned())
-        }
-        ArmChain::Made(spec) if spec.intermediates == 0 => {
-            Err("there is no intermediate".to_owned())
-        }
-        ArmChain::Made(_) => with(setting, "intermediates", "0"),
+    kind: Kind::Own {
+        pull: |setting, _| match &setting.arm.chain {
+            ArmChain::Pem(_) => {
+                Err("the chain is the user's own: give one without intermediates".to_owned())
+            }
+            ArmChain::Made(spec) if spec.certificate_bytes.is_some() => Err(
+                "the chain has a size, and not certificates: name an algorithm alone".to_owned(),
+            ),
+            ArmChain::Made(spec) if spec.intermediates == 0 => {
+                Err("there is no intermediate".to_owned())
+            }
+            ArmChain::Made(_) => with(setting, "intermediates", "0"),
+        },
+        words: |_| "no intermediate sent".to_owned(),
     },
-    words: |_| "no intermediate sent".to_owned(),
 };

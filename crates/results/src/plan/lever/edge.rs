@@ -2,19 +2,22 @@
 
 use lastbyte_link::Probability;
 
-use super::Lever;
+use super::{Kind, Lever};
 
-pub(super) static LEVER: Lever = Lever {
+pub(super) const LEVER: Lever = Lever {
     name: "edge",
     doc: "an edge nearer to each user, so that each round trip is shorter; what it takes between edge and origin \
           is not in it (see lastbyte rtt)",
-    pull: |setting, amounts| {
-        let share = amounts.rtt_share;
-        let nearer = setting.drawing(|population| {
-            let known = population.rtt_share.unwrap_or(Probability::ONE);
-            population.rtt_share = Probability::from_fraction(known.fraction() * share.fraction());
-        });
-        nearer.ok_or_else(|| "no RTT is drawn".to_owned())
+    kind: Kind::Own {
+        pull: |setting, amounts| {
+            let share = amounts.rtt_share;
+            let nearer = setting.drawing(|population| {
+                let known = population.rtt_share.unwrap_or(Probability::ONE);
+                population.rtt_share =
+                    Probability::from_fraction(known.fraction() * share.fraction());
+            });
+            nearer.ok_or_else(|| "no RTT is drawn".to_owned())
+        },
+        words: |amounts| format!("{} of each RTT", amounts.rtt_share),
     },
-    words: |amounts| format!("{} of each RTT", amounts.rtt_share),
 };

@@ -1,14 +1,18 @@
-//! What can be done about a chain that is too long. A lever is a file here and a line of [`Lever::ALL`].
+//! What can be done about a chain that is too long: all ways to send less of it, and what else there is, of which each is
+//! a file here and a line of [`OWN`].
 
 mod certificates;
-mod compression;
 mod edge;
 mod resumption;
 mod window;
 
+use std::sync::LazyLock;
+
 use lastbyte_link::Probability;
+use lastbyte_sizes::Resumption;
 
 use super::Setting;
+use crate::reduce::{Reduction, Subject};
 
 /// Something that can be done.
 pub struct Lever {
@@ -16,11 +20,35 @@ pub struct Lever {
     pub name: &'static str,
     /// What it is, with what it is based on.
     pub doc: &'static str,
-    /// The setting with it pulled, or why that can't be.
-    pull: fn(&Setting, &Amounts) -> Result<Setting, String>,
-    /// How far it is pulled, in words.
-    words: fn(&Amounts) -> String,
+    kind: Kind,
 }
+
+/// How a lever is pulled.
+enum Kind {
+    /// In a way of its own.
+    Own {
+        /// The setting with it pulled, or why that can't be.
+        pull: fn(&Setting, &Amounts) -> Result<Setting, String>,
+        /// How far it is pulled, in words.
+        words: fn(&Amounts) -> String,
+    },
+    /// The chain comes another way.
+    Reduction(&'static Reduction),
+}
+
+/// Those that are no way to send less of a chain.
+const OWN: [Lever; 4] = [
+    window::LEVER,
+    certificates::LEVER,
+    resumption::LEVER,
+    edge::LEVER,
+];
+
+static ALL: LazyLock<Vec<Lever>> = LazyLock::new(|| {
+    let ways = Reduction::ALL.into_iter();
+    let ways = ways.filter(|way| way.subject == Subject::Chain);
+    OWN.into_iter().chain(ways.map(Lever::of)).collect()
+});
 
 /// How far levers are pulled.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,13 +74,17 @@ impl Default for Amounts {
 
 impl Lever {
     /// All that there are.
-    pub const ALL: [&'static Lever; 5] = [
-        &window::LEVER,
-        &certificates::LEVER,
-        &compression::LEVER,
-        &resumption::LEVER,
-        &edge::LEVER,
-    ];
+    pub fn all() -> &'static [Lever] {
+        &ALL
+    }
+
+    fn of(way: &'static Reduction) -> Lever {
+        Lever {
+            name: way.name,
+            doc: way.doc,
+            kind: Kind::Reduction(way),
+        }
+    }
 
     /// A setting with it pulled.
     ///
@@ -60,7 +92,10 @@ impl Lever {
     ///
     /// Why that can't be, in one line.
     pub fn pull(&self, setting: &Setting, amounts: &Amounts) -> Result<Setting, String> {
-        let pulled = (self.pull)(setting, amounts)?;
+        let pulled = match self.kind {
+            Kind::Own { pull, .. } => pull(setting, amounts)?,
+            Kind::Reduction(way) => reduced(way, setting)?,
+        };
         match pulled == *setting {
             true => Err("it is so already".to_owned()),
             false => Ok(Setting {
@@ -72,7 +107,10 @@ impl Lever {
 
     /// How far it is pulled, in words.
     pub fn words(&self, amounts: &Amounts) -> String {
-        (self.words)(amounts)
+        match self.kind {
+            Kind::Own { words, .. } => words(amounts),
+            Kind::Reduction(way) => way.words.to_owned(),
+        }
     }
 }
 
@@ -86,6 +124,27 @@ impl std::fmt::Debug for Lever {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name)
     }
+}
+
+/// The setting with a chain that comes another way.
+fn reduced(way: &Reduction, setting: &Setting) -> Result<Setting, String> {
+    let whole = way.whole(&setting.arm)?;
+    // Or the difference would be that of the stacks, too.
+    if whole.label != setting.arm.label {
+        return Err(format!(
+            "only {} does that: give both chains as arms with stack={}",
+            whole.server_stack, whole.server_stack
+        ));
+    }
+    let arm = way.apply(&whole)?;
+    // The laboratory's DNS servers are asked on each connection, or on none.
+    if arm.delivery.asks_dns() && arm.possible_sessions(&setting.cell) != [Resumption::Full] {
+        return Err("connections resume: give arms resume=no".to_owned());
+    }
+    Ok(Setting {
+        arm,
+        ..setting.clone()
+    })
 }
 
 /// The setting with a key of its arm said otherwise.

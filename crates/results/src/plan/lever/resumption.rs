@@ -1,32 +1,34 @@
 //! More connections that resume.
 
-use super::{Lever, with};
+use super::{Kind, Lever, with};
 use crate::study::Sessions;
 
-pub(super) static LEVER: Lever = Lever {
+pub(super) const LEVER: Lever = Lever {
     name: "resumption",
     doc: "more connections that resume a session, and so need no certificates: a review of arXiv 2604.24869 tells of \
           94 % of TLS 1.3 connections at CDNs, and of 46 % elsewhere (secondary source, 2026)",
-    pull: |setting, amounts| {
-        let target = amounts.resumes;
-        let already = |share: f64| Err(format!("{:.0} % resume already", 100.0 * share));
-        match setting.arm.sessions {
-            Sessions::Fixed => {
-                Err("all connections of the arm begin in one way: leave its resume= out".to_owned())
-            }
-            Sessions::Share { resumes, .. } if resumes >= target => already(resumes.fraction()),
-            Sessions::Share { .. } => with(setting, "resume", &target.to_string()),
-            Sessions::Population => {
-                let population = setting.cell.population.as_ref();
-                let most = population.and_then(|population| population.most_that_resume());
-                match most.filter(|most| *most >= target.fraction()) {
-                    Some(most) => already(most),
-                    None => setting
-                        .drawing(|population| population.resumes_least = Some(target))
-                        .ok_or_else(|| "nothing is drawn".to_owned()),
+    kind: Kind::Own {
+        pull: |setting, amounts| {
+            let target = amounts.resumes;
+            let already = |share: f64| Err(format!("{:.0} % resume already", 100.0 * share));
+            match setting.arm.sessions {
+                Sessions::Fixed => Err(
+                    "all connections of the arm begin in one way: leave its resume= out".to_owned(),
+                ),
+                Sessions::Share { resumes, .. } if resumes >= target => already(resumes.fraction()),
+                Sessions::Share { .. } => with(setting, "resume", &target.to_string()),
+                Sessions::Population => {
+                    let population = setting.cell.population.as_ref();
+                    let most = population.and_then(|population| population.most_that_resume());
+                    match most.filter(|most| *most >= target.fraction()) {
+                        Some(most) => already(most),
+                        None => setting
+                            .drawing(|population| population.resumes_least = Some(target))
+                            .ok_or_else(|| "nothing is drawn".to_owned()),
+                    }
                 }
             }
-        }
+        },
+        words: |amounts| format!("{} resume", amounts.resumes),
     },
-    words: |amounts| format!("{} resume", amounts.resumes),
 };

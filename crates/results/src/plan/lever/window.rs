@@ -1,22 +1,24 @@
 //! A larger initial window at the server.
 
-use super::Lever;
+use super::{Kind, Lever};
 use crate::plan::Setting;
 
-pub(super) static LEVER: Lever = Lever {
+pub(super) const LEVER: Lever = Lever {
     name: "window",
     doc: "a larger initial congestion window at the server: RFC 6928 has 10 segments; of CDNs, Akamai had 32, \
           CloudFront 25, Fastly and Cloudflare 10 (CDN Planet, February 2017; nothing newer is published)",
-    pull: |setting, amounts| {
-        let mut setting = Setting { ..setting.clone() };
-        if setting.cell.initcwnd >= amounts.initcwnd {
-            return Err(format!(
-                "the window has {} segments already",
-                setting.cell.initcwnd
-            ));
-        }
-        setting.cell.initcwnd = amounts.initcwnd;
-        Ok(setting)
+    kind: Kind::Own {
+        pull: |setting, amounts| {
+            let mut setting = Setting { ..setting.clone() };
+            if setting.cell.initcwnd >= amounts.initcwnd {
+                return Err(format!(
+                    "the window has {} segments already",
+                    setting.cell.initcwnd
+                ));
+            }
+            setting.cell.initcwnd = amounts.initcwnd;
+            Ok(setting)
+        },
+        words: |amounts| format!("initcwnd {}", amounts.initcwnd),
     },
-    words: |amounts| format!("initcwnd {}", amounts.initcwnd),
 };

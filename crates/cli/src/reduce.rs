@@ -1,0 +1,151 @@
+//! `lastbyte reduce`.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use lastbyte::lab::calibration::{Calibration, Spread};
+use lastbyte::lab::{Ending, PreparedArm, Shortcuts};
+use lastbyte::reduce::{Cpu, Reduce, Table};
+use lastbyte::report::reduced::{self, Reduced};
+use lastbyte::results::{Percentile, Summary};
+use lastbyte::study::EngineChoice;
+
+use super::asked::{self, Content};
+use super::compare::{interrupt, prepare};
+use super::draft::Draft;
+use super::options::{Network, Sampling};
+use super::progress::Bar;
+use super::{Failure, engine, print, style};
+
+#[derive(Debug, Args)]
+pub(super) struct Command {
+    /// The chain, as it is sent whole: an arm (GROUP/CHAIN[:BYTESB][/KEY=VALUE...]), a chain (ml-dsa-44), a PEM file,
+    /// or the size of a Certificate message (16KB)
+    #[arg(value_name = "CHAIN")]
+    chain: String,
+    #[command(flatten, next_help_heading = "Network")]
+    network: Network,
+    #[command(flatten, next_help_heading = "Sampling")]
+    sampling: Sampling,
+    /// Handshakes in memory that CPU times are the median of; 0 leaves them out
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=10_000), help_heading = "Results")]
+    handshakes: u32,
+    /// How it is told
+    #[arg(long, default_value = "text", help_heading = "Results")]
+    format: Format,
+    /// Write the page (FILE.html) or the JSON document (FILE.json)
+    #[arg(short, long, value_name = "FILE", help_heading = "Results")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+/// What is told of each metric.
+fn percentiles() -> Vec<Percentile> {
+    let texts = ["p50", "p75", "p90"];
+    texts.iter().filter_map(|text| text.parse().ok()).collect()
+}
+
+impl Command {
+    pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
+        let whole = asked::arm(&self.chain)?;
+        let stand_in = asked::stand_in_of(&self.chain, &whole);
+        let page = self.output.as_deref().map(asked::content).transpose()?;
+        let inputs = [Path::new(&self.chain)];
+        let output = self.output.as_deref();
+        let draft = output
+            .map(|path| Draft::beside(path, &inputs))
+            .transpose()?;
+        let bar = Bar::new();
+        let mut reduce = Reduce::new(&whole);
+        reduce.leave_out(|arm| {
+            let failure = prepare([arm], &bar).err()?;
+            failure.message().map(str::to_owned)
+        });
+        let experiment = self
+            .network
+            .experiment(reduce.arms(), &self.sampling)
+            .map_err(Failure::Usage)?;
+        let prepared = prepare(&experiment.arms, &bar)?;
+        let cpu = self.cpu(&prepared)?;
+        let interrupt = interrupt().map_err(Failure::run)?;
+        let engine = engine::choose(EngineChoice::Virtual)?
+            .engine
+            .set_up(arguments, Shortcuts::default())?;
+        let percentiles = percentiles();
+        let run = engine::measure(
+            engine.as_ref(),
+            &experiment,
+            &prepared,
+            &percentiles,
+            &interrupt,
+            &bar,
+        )?;
+        if run.ending == Ending::Interrupted {
+            return Err(Failure::Interrupted);
+        }
+        let summary = Summary::new(&experiment, &run.samples, &percentiles);
+        let tables = summary
+            .cells
+            .iter()
+            .map(|cell| Table::new(&reduce, cell, |arm| cpu.get(&arm.label).copied()));
+        let warnings = summary.warnings.iter().map(ToString::to_string);
+        let reduced = Reduced {
+            reduce: &reduce,
+            tables: &tables.collect::<Vec<_>>(),
+            percentiles: &percentiles,
+            warnings: &stand_in.into_iter().chain(warnings).collect::<Vec<_>>(),
+            environment: engine.environment(),
+            command: &asked::command(arguments),
+        };
+        if let (Some(draft), Some(content)) = (draft, page) {
+            let text = match content {
+                Content::Page => reduced::page(&reduced),
+                Content::Document => reduced::json(&reduced),
+            };
+            draft.write(|out| out.write_all(text.as_bytes()))?;
+        }
+        print(&match self.format {
+            Format::Text => reduced::text(&reduced, style()),
+            Format::Json => reduced::json(&reduced),
+        })
+    }
+
+    /// CPU time of a handshake of each arm, by its label.
+    fn cpu(&self, arms: &[PreparedArm]) -> Result<HashMap<String, Cpu>, Failure> {
+        if self.handshakes == 0 {
+            return Ok(HashMap::new());
+        }
+        let measured = arms.iter().map(|arm| {
+            let measured = Calibration::measure(arm, self.handshakes)?;
+            let sum = |steps: &[Spread]| {
+                steps
+                    .iter()
+                    .map(|step| Duration::from_nanos(step.p50_ns))
+                    .sum()
+            };
+            let cpu = Cpu {
+                client: sum(&[
+                    measured.client_setup,
+                    measured.client_hello,
+                    measured.client_finish,
+                ]),
+                server: sum(&[
+                    measured.server_setup,
+                    measured.server_flight,
+                    measured.server_finish,
+                ]),
+            };
+            Ok((arm.arm.label.clone(), cpu))
+        });
+        measured.collect()
+    }
+}

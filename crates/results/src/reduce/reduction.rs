@@ -1,0 +1,114 @@
+//! Ways to send less. One is a file here and a line of [`Reduction::ALL`].
+
+mod compressed;
+mod pqtls_ad;
+mod resumption;
+
+use crate::study::{Arm, Delivery};
+
+/// A way to send less than a whole chain.
+pub struct Reduction {
+    /// In a word or two.
+    pub name: &'static str,
+    /// What it is, with its source.
+    pub doc: &'static str,
+    /// How it is done here, in a few words.
+    pub words: &'static str,
+    /// What it does it to.
+    pub subject: Subject,
+    /// What clients must have before they connect, if anything.
+    pub holds: Option<Holds>,
+    /// What happens to clients that lack it.
+    pub stale: &'static str,
+    /// Who has it today, with the date of that.
+    pub support: &'static str,
+    /// The arm that sends the whole chain with which it is compared.
+    whole: fn(&Arm) -> Result<Arm, String>,
+    /// The arm that sends less than that.
+    apply: fn(&Arm) -> Result<Arm, String>,
+    /// The same where clients lack what they should have.
+    lacking: Option<fn(&Arm) -> Result<Arm, String>>,
+}
+
+/// What a way to send less changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// How a chain comes.
+    Chain,
+    /// Which connections need a chain.
+    Session,
+}
+
+/// What clients must have before they connect.
+#[derive(Clone, Copy)]
+pub struct Holds {
+    /// In words.
+    pub what: &'static str,
+    /// How old it may be, in words.
+    pub age: &'static str,
+    /// How much it is, for a chain of this arm; `None` where that is not known.
+    pub bytes: fn(&Arm) -> Option<u64>,
+}
+
+impl Reduction {
+    /// All that there are.
+    pub const ALL: [&'static Reduction; 5] = [
+        &compressed::REDUCTION,
+        &pqtls_ad::REDUCTION,
+        &pqtls_ad::RAW_KEY,
+        &resumption::REDUCTION,
+        &resumption::EARLY_DATA,
+    ];
+
+    /// The whole chain on the stacks that it needs.
+    ///
+    /// # Errors
+    ///
+    /// Why it can't be had for this chain, in one line.
+    pub fn whole(&self, arm: &Arm) -> Result<Arm, String> {
+        match arm.delivery {
+            Delivery::Full => (self.whole)(arm),
+            _ => Err(format!("certificates come {} already", arm.delivery.name())),
+        }
+    }
+
+    /// The same chain, sent so.
+    ///
+    /// # Errors
+    ///
+    /// Why it can't be had for this chain, in one line.
+    pub fn apply(&self, whole: &Arm) -> Result<Arm, String> {
+        (self.apply)(whole)
+    }
+
+    /// The same, with clients that lack what they should have, if there is such a thing.
+    ///
+    /// # Errors
+    ///
+    /// Why it can't be had for this chain, in one line.
+    pub fn stale(&self, whole: &Arm) -> Result<Option<Arm>, String> {
+        self.lacking.map(|lacking| lacking(whole)).transpose()
+    }
+}
+
+impl PartialEq for Reduction {
+    fn eq(&self, other: &Reduction) -> bool {
+        self.name == other.name
+    }
+}
+
+impl std::fmt::Debug for Reduction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// For what any stack can do.
+fn as_it_is(arm: &Arm) -> Result<Arm, String> {
+    Ok(arm.clone())
+}
+
+/// For what rustls alone can do: both arms run on it.
+fn on_rustls(arm: &Arm) -> Result<Arm, String> {
+    arm.with("stack", "rustls")
+}

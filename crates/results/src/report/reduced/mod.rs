@@ -1,0 +1,185 @@
+//! Ways to send less than a whole chain, side by side: for a terminal, as JSON and as a page.
+
+mod json;
+mod page;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use self::json::{SCHEMA, json};
+pub use self::page::page;
+pub use self::text::text;
+
+use std::time::Duration;
+
+use lastbyte_sizes::Message;
+
+use crate::reduce::{Clients, Ranked, Reduce, Table};
+use crate::results::number::{millisecond_digits, percent_digits};
+use crate::results::{Environment, Metric, Percent, Percentile};
+
+/// All that is told.
+#[derive(Clone, Debug)]
+pub struct Reduced<'a> {
+    /// What was measured.
+    pub reduce: &'a Reduce,
+    /// What came of it, cell by cell.
+    pub tables: &'a [Table<'a>],
+    /// The percentiles that are told.
+    pub percentiles: &'a [Percentile],
+    /// What to mind, in lines.
+    pub warnings: &'a [String],
+    /// Where it was measured.
+    pub environment: &'a Environment,
+    /// The command that gives the same.
+    pub command: &'a str,
+}
+
+/// What "fits up to" means.
+const FITS: &str = "fits up to: the largest Certificate message of a whole chain that would still fit the server's first \
+                    flight if it came so, all its parts grown alike; ×: that, as a multiple of what fits whole";
+
+impl Reduced<'_> {
+    /// What it comes to, in a sentence for each cell.
+    fn answer(&self) -> Vec<String> {
+        self.tables
+            .iter()
+            .filter_map(|table| self.of_cell(table))
+            .collect()
+    }
+
+    fn of_cell(&self, table: &Table<'_>) -> Option<String> {
+        let is_ready = |ranked: &&Ranked<'_>| ranked.clients == Clients::Ready;
+        let mut ready = table.ranked.iter().filter(is_ready);
+        let own = ready.clone().find(|ranked| ranked.way.is_none())?;
+        let best = ready.find(|ranked| ranked.way.is_some())?;
+        let [before, after] = [best.whole, best.summary].map(|arm| median(arm, table.metric));
+        let place = match self.tables.len() {
+            1 => String::new(),
+            _ => format!("{}: ", table.cell),
+        };
+        let metric = super::text::metric(table.metric);
+        let (before, after) = (before?, after?);
+        Some(match after < before {
+            true => format!(
+                "{place}{} brings the {metric} soonest: {} ms at the median, where {} takes {} ms whole.",
+                name(best),
+                millisecond_digits(after),
+                own.arm.label,
+                millisecond_digits(before),
+            ),
+            false => format!(
+                "{place}nothing brings the {metric} of {} sooner.",
+                own.arm.label
+            ),
+        })
+    }
+}
+
+fn median(arm: &crate::results::ArmSummary, metric: Metric) -> Option<Duration> {
+    let measured = arm.metric(metric).percentiles.get(&Percentile::MEDIAN)?;
+    measured.ok().map(|estimate| estimate.value)
+}
+
+/// What a row is called.
+fn name(ranked: &Ranked<'_>) -> String {
+    match (ranked.way, ranked.clients) {
+        (None, _) => "whole chain".to_owned(),
+        (Some(way), Clients::Ready) => way.reduction.name.to_owned(),
+        (Some(way), Clients::Stale) => format!("{}, stale clients", way.reduction.name),
+    }
+}
+
+/// A column of the table.
+struct Column {
+    title: String,
+    /// What a row has in it.
+    cell: Box<dyn Fn(&Ranked<'_>) -> Option<String>>,
+}
+
+impl Column {
+    fn new(title: &str, cell: impl Fn(&Ranked<'_>) -> Option<String> + 'static) -> Column {
+        Column {
+            title: title.to_owned(),
+            cell: Box::new(cell),
+        }
+    }
+
+    /// A number that is not there is a dash.
+    fn of(&self, ranked: &Ranked<'_>) -> String {
+        (self.cell)(ranked).unwrap_or_else(|| "-".to_owned())
+    }
+}
+
+/// What is sent, what it costs to compute, and what fits.
+fn sizes() -> Vec<Column> {
+    vec![
+        Column::new("Certificate, B", |ranked| {
+            let wire = ranked.summary.wire.as_ref()?;
+            Some(wire.bytes(Message::Certificate).median.to_string())
+        }),
+        Column::new("server, B", |ranked| {
+            Some(
+                ranked
+                    .summary
+                    .wire
+                    .as_ref()?
+                    .server_wire_bytes
+                    .median
+                    .to_string(),
+            )
+        }),
+        Column::new("flights", |ranked| {
+            let flights = ranked.summary.wire.as_ref()?.server_flights?;
+            Some(flights.flights.to_string())
+        }),
+        Column::new("fits up to, B", |ranked| {
+            Some(ranked.supportable?.to_string())
+        }),
+        Column::new("×", |ranked| Some(format!("{:.2}", ranked.multiple?))),
+        Column::new("CPU, µs", |ranked| {
+            let micros = |time: Duration| format!("{:.0}", time.as_secs_f64() * 1e6);
+            let cpu = ranked.cpu?;
+            Some(format!("{} / {}", micros(cpu.client), micros(cpu.server)))
+        }),
+    ]
+}
+
+/// When what happens: a column for each metric but the TCP handshake, which is the same for all.
+fn times(table: &Table<'_>, percentiles: &[Percentile]) -> Vec<Column> {
+    let names: Vec<_> = percentiles.iter().map(Percentile::to_string).collect();
+    let metrics = table.cell.metrics().iter();
+    let metrics = metrics.filter(|metric| **metric != Metric::Connect);
+    let of = |metric: &Metric| {
+        let (metric, percentiles) = (*metric, percentiles.to_vec());
+        let title = format!("{} {}, ms", metric.name(), names.join(" / "));
+        Column::new(&title, move |ranked| {
+            let known = &ranked.summary.metric(metric).percentiles;
+            let time = |percentile| match known.get(percentile) {
+                Some(Ok(time)) => millisecond_digits(time.value),
+                Some(Err(_)) | None => "-".to_owned(),
+            };
+            let mut times: Vec<_> = percentiles.iter().map(time).collect();
+            // Where all are the same, one says it.
+            if times.iter().all(|time| times.first() == Some(time)) {
+                times.truncate(1);
+            }
+            Some(times.join(" / "))
+        })
+    };
+    let gain = Column::new("than whole", |ranked| {
+        Some(format!("{} %", percent_digits(gain(ranked)?)))
+    });
+    metrics.map(of).chain([gain]).collect()
+}
+
+/// How much longer the median of what matters is than that of the whole chain on the same stacks.
+fn gain(ranked: &Ranked<'_>) -> Option<Percent> {
+    let metric = match median(ranked.whole, Metric::Ttfb) {
+        Some(_) => Metric::Ttfb,
+        None => Metric::Handshake,
+    };
+    let [before, after] = [ranked.whole, ranked.summary].map(|arm| median(arm, metric));
+    let (before, after) = (before?.as_secs_f64(), after?.as_secs_f64());
+    (before > 0.0).then(|| Percent(100.0 * (after - before) / before))
+}
