@@ -124,6 +124,8 @@ impl IpPacket<'_> {
 pub struct KeyMaker {
     client: Sender,
     server: Sender,
+    /// What attempts are counted from.
+    first_attempt: u32,
 }
 
 impl KeyMaker {
@@ -131,6 +133,18 @@ impl KeyMaker {
     #[must_use]
     pub fn new() -> KeyMaker {
         KeyMaker::default()
+    }
+
+    /// For another connection over the same link, of which no packet was seen yet: `number` is 1 for the one after
+    /// the first. It has luck of its own, as if its packets were sent again.
+    #[must_use]
+    pub fn of_later_connection(number: u8) -> KeyMaker {
+        /// More often than any packet is sent.
+        const ATTEMPTS: u32 = 1 << 16;
+        KeyMaker {
+            first_attempt: ATTEMPTS * u32::from(number),
+            ..KeyMaker::default()
+        }
     }
 
     /// The key of an IPv4 packet; `None` when [`TcpPacket::parse`] can't read it.
@@ -151,6 +165,7 @@ impl KeyMaker {
 
     /// The key of a packet that is parsed already.
     pub fn key_of(&mut self, toward: Side, packet: &TcpPacket) -> PacketKey {
+        let first_attempt = self.first_attempt;
         let (sender, receiver) = match toward {
             Side::Server => (&mut self.client, &mut self.server),
             Side::Client => (&mut self.server, &mut self.client),
@@ -163,7 +178,10 @@ impl KeyMaker {
             let initial = *receiver.initial.get_or_insert(first);
             let acknowledgement = packet.acknowledgement.wrapping_sub(initial);
             let attempt = sender.acknowledgements.attempt(acknowledgement, 1);
-            return PacketKey::acknowledgement(acknowledgement, attempt);
+            return PacketKey::acknowledgement(
+                acknowledgement,
+                first_attempt.saturating_add(attempt),
+            );
         }
         if packet.flags & TcpPacket::SYN != 0 {
             sender.initial = Some(packet.sequence);
@@ -175,7 +193,11 @@ impl KeyMaker {
         let attempt = sender
             .segments
             .attempt(sequence, u32::from(packet.payload_length).max(1));
-        PacketKey::segment(packet.flags, sequence, attempt)
+        PacketKey::segment(
+            packet.flags,
+            sequence,
+            first_attempt.saturating_add(attempt),
+        )
     }
 }
 

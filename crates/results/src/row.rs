@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use lastbyte_sizes::{CertificateCompression, Message, MessageSizes, Outcome as DeliveryOutcome};
+use lastbyte_link::named;
+use lastbyte_sizes::{
+    ABRIDGED, CertificateCompression, Message, MessageSizes, Outcome as DeliveryOutcome,
+};
 
 /// One connection.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,6 +125,45 @@ pub struct Wire {
     pub early_data: EarlyData,
     /// What the hellos said of certificates from DNS.
     pub hello_digest: HelloDigest,
+    /// What was said of intermediates that the client has.
+    pub signal: ChainSignal,
+    /// The connection before this one, if that failed so that the client tried once more.
+    pub failed: Option<FailedAttempt>,
+}
+
+/// What a client said of intermediates that it has, and the server of that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChainSignal {
+    /// Nothing.
+    #[default]
+    None,
+    /// The client said by a flag that it has them.
+    TlsFlags,
+    /// The client named anchors, none of which the server has a path for.
+    TrustAnchors,
+    /// The client named anchors, and the server sent the path of one.
+    Anchored,
+}
+
+named!(ChainSignal, {
+    None => "none",
+    TlsFlags => "tls-flags",
+    TrustAnchors => "trust-anchors",
+    Anchored => "anchored",
+});
+
+/// What a connection had on the wire whose client gave up in the handshake and tried once more. In bytes with record
+/// framing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FailedAttempt {
+    /// The client's first flight.
+    pub client_hello_wire_bytes: u32,
+    /// All that the server sent of its handshake.
+    pub server_flight_wire_bytes: u32,
+    /// What of that the client needed to know better: up to the end of the Certificate message.
+    pub certificate_wire_bytes: u32,
+    /// What the client said of that: its alert.
+    pub alert_wire_bytes: u32,
 }
 
 impl Wire {
@@ -157,8 +199,14 @@ pub struct Compression {
 }
 
 impl Compression {
-    /// IANA's name of the algorithm, else its code point.
+    /// What abridged certificates are called among algorithms.
+    pub(crate) const ABRIDGED: &str = "abridged";
+
+    /// IANA's name of the algorithm or our own, else its code point.
     pub fn algorithm_name(self) -> String {
+        if self.algorithm == ABRIDGED {
+            return Compression::ABRIDGED.to_owned();
+        }
         let known = CertificateCompression::of_code_point(self.algorithm);
         known.map_or_else(|| self.algorithm.to_string(), |known| known.to_string())
     }

@@ -22,6 +22,10 @@ named!(CertificateCompression, {
     Zstd => "zstd",
 });
 
+/// The number of abridged certificates in a ClientHello and a CompressedCertificate. The draft has none yet
+/// (draft-ietf-tls-cert-abridge-02), so it is one of those for private use (RFC 8879, 7.3), of our own choice.
+pub const ABRIDGED: u16 = 0xab02;
+
 impl CertificateCompression {
     /// The value in that registry.
     pub fn code_point(self) -> u16 {

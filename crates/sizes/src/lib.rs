@@ -26,6 +26,7 @@ mod compression;
 mod config;
 mod delivery;
 pub mod der;
+mod elision;
 pub mod framing;
 mod group;
 mod message;
@@ -38,14 +39,22 @@ mod size;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod trust_anchors;
 
 pub use algorithm::{KeyAlgorithm, SlhDsa, UnknownAlgorithm};
-pub use compression::{CertificateCompression, Compressions, UnknownCompression};
+pub use compression::{ABRIDGED, CertificateCompression, Compressions, UnknownCompression};
 pub use config::{Resumption, StackName, UnknownStack};
 pub use delivery::{Outcome, Part, UnknownPart};
+pub use elision::{
+    ElidedHandshake, Elision, Fallback, Held, SentPath, Signal, available_anchors, tls_flags,
+};
 pub use group::{Group, UnknownGroup};
 pub use message::{Message, MessageSizes, MessageType};
 pub use role::ChainRole;
 pub use signature::{FN_DSA, SLH_DSA, TlsSignature, signatures};
 pub use size::{AlgorithmSizes, message_bytes, padding, sizes};
 pub use spec::{ChainError, ChainSpec, PaddedCertificate, PemFiles, RootDelivery};
+pub use trust_anchors::{
+    TRUST_ANCHORS, TrustAnchorId, TrustAnchorIdError, parse_trust_anchor_list, trust_anchor_list,
+    trust_anchors_bytes,
+};

@@ -13,6 +13,16 @@ impl ChainSpec {
         message_bytes(self, &Padding::default())
     }
 
+    /// Bytes of the DER of each certificate as it is sent, with the padding that was asked for: the end-entity's
+    /// first.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`padding`].
+    pub fn certificate_lengths(&self) -> Result<Vec<usize>, ChainError> {
+        Ok(certificate_lengths(self, &padding(self)?))
+    }
+
     /// Checks that such a chain can be made, without making it.
     ///
     /// # Errors
@@ -85,7 +95,11 @@ pub fn sizes() -> Vec<AlgorithmSizes> {
 
 /// Bytes of the Certificate message that carries a chain with this padding.
 pub fn message_bytes(spec: &ChainSpec, padding: &Padding) -> usize {
-    let intermediates = 1..=usize::from(spec.intermediates);
+    framing::certificate_message(certificate_lengths(spec, padding))
+}
+
+fn certificate_lengths(spec: &ChainSpec, padding: &Padding) -> Vec<usize> {
+    let intermediates = (1..=usize::from(spec.intermediates)).rev();
     let root = match spec.root {
         RootDelivery::Omitted => None,
         RootDelivery::Sent => Some(0),
@@ -93,7 +107,10 @@ pub fn message_bytes(spec: &ChainSpec, padding: &Padding) -> usize {
     let authorities = intermediates
         .chain(root)
         .map(|level| ca_bytes(spec, padding, level));
-    framing::certificate_message(authorities.chain([end_entity_bytes(spec, padding)]))
+    [end_entity_bytes(spec, padding)]
+        .into_iter()
+        .chain(authorities)
+        .collect()
 }
 
 /// The padding that gives the Certificate message the size asked for. What the extension holds is zeros.

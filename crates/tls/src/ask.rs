@@ -90,7 +90,10 @@ impl Ask {
     pub(crate) fn compressions(&self) -> &[CertificateCompression] {
         match &self.delivery {
             Delivery::Compressed(compressions) => compressions.of(self.side),
-            Delivery::Full | Delivery::PqtlsAd(_) => &[],
+            Delivery::Full
+            | Delivery::Abridged { .. }
+            | Delivery::Elided(_)
+            | Delivery::PqtlsAd(_) => &[],
         }
     }
 
@@ -100,19 +103,24 @@ impl Ask {
         stack: StackName,
         reason: &str,
     ) -> Result<(), TlsError> {
-        match self.compressions() {
-            [] => Ok(()),
-            _ => {
-                let what = format!("compress certificates: {reason}");
-                Err(cannot(stack, what, "use stack=rustls"))
-            }
-        }
+        let what = match (&self.delivery, self.compressions()) {
+            (Delivery::Abridged { .. }, _) => "abridge",
+            (_, []) => return Ok(()),
+            (_, _) => "compress",
+        };
+        let what = format!("{what} certificates: {reason}");
+        Err(cannot(stack, what, "use stack=rustls"))
     }
 
     /// That `stack`, which has no custom extensions, is not asked to leave anything out.
     pub(crate) fn check_delivery(&self, stack: StackName) -> Result<(), TlsError> {
         match self.delivery {
-            Delivery::Full | Delivery::Compressed(_) => Ok(()),
+            Delivery::Full | Delivery::Compressed(_) | Delivery::Abridged { .. } => Ok(()),
+            Delivery::Elided(_) => Err(cannot(
+                stack,
+                "leave out intermediates that the client has: it has no custom extensions",
+                "use stack=openssl",
+            )),
             Delivery::PqtlsAd(_) => Err(cannot(
                 stack,
                 "leave out what DNS delivers: it has no custom extensions",

@@ -2,9 +2,10 @@
 
 use lastbyte_link::named;
 use lastbyte_pki::KeyAlgorithm;
-use lastbyte_sizes::framing;
+use lastbyte_sizes::{Elision, framing};
 use pqtlsad::openssl::EndEntity;
 
+use crate::abridged::Listing;
 use crate::ask::{Ask, Material};
 use crate::observer::Side;
 use crate::stacks::{implementation, version};
@@ -49,6 +50,10 @@ pub enum Feature {
     CertificateListLimit,
     /// Certificates are compressed (RFC 8879).
     CertificateCompression,
+    /// Certificates that both ends know beforehand are abridged.
+    Abridged,
+    /// Intermediates that the client has are left out.
+    Elision,
     /// What DNS delivers is left out of the handshake.
     PqtlsAd,
 }
@@ -61,6 +66,8 @@ named!(Feature, {
     HelloRetryRequest => "HelloRetryRequest",
     CertificateListLimit => "limit of the certificate list",
     CertificateCompression => "certificate compression",
+    Abridged => "abridged certificates",
+    Elision => "elision of intermediates",
     PqtlsAd => "PQTLS-AD",
 });
 
@@ -183,6 +190,11 @@ impl Questions {
                 let all = Compressions::both(&CertificateCompression::ALL);
                 ask.delivery = Delivery::Compressed(all);
             }
+            Feature::Abridged => {
+                let [server, client] = [(); 2].map(|()| Listing::default());
+                ask.delivery = Delivery::Abridged { server, client };
+            }
+            Feature::Elision => ask.delivery = Delivery::Elided(Elision::default()),
             Feature::PqtlsAd => ask.delivery = Delivery::PqtlsAd(EndEntity::default()),
             Feature::Resumption => ask.resumption = Resumption::Ticket,
             Feature::MutualResumption => {

@@ -1,8 +1,10 @@
 //! What both sides of a connection are configured with.
 
 use lastbyte_pki::Chain;
+use lastbyte_sizes::Elision;
 use pqtlsad::openssl::EndEntity;
 
+use crate::abridged::Listing;
 use crate::{Compressions, Group, Resumption, StackName};
 
 /// What both sides of a connection are configured with.
@@ -70,6 +72,16 @@ pub enum Delivery {
     /// From the server, in the handshake, compressed if both sides have an algorithm in common. With
     /// mutual TLS, the client's chain likewise.
     Compressed(Compressions),
+    /// From the server, in the handshake, abridged by the certificates that each side knows beforehand: the same on
+    /// both, or it fails. With mutual TLS, the client's chain likewise.
+    Abridged {
+        /// The server's.
+        server: Listing,
+        /// The client's.
+        client: Listing,
+    },
+    /// From the server, without intermediates that the client says it has.
+    Elided(Elision),
     /// Some or all of it from DNS ([`pqtlsad`]): see
     /// [`Stack::offering_client`](crate::Stack::offering_client). If DNS delivers even the end-entity,
     /// its key is proved like this.

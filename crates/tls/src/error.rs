@@ -54,6 +54,9 @@ pub enum TlsError {
     /// The configuration is for chains that servers send.
     #[error("this client can't offer certificates from DNS")]
     NoOffers,
+    /// The configuration is one whose first connection succeeds or is the last one.
+    #[error("this client has nothing else to try on a new connection")]
+    NoRetry,
     /// Early data needs a session that allows it, and comes first.
     #[error("no early data can be sent on this connection")]
     NoEarlyData,

@@ -25,6 +25,7 @@
 //! # }
 //! ```
 
+pub mod abridged;
 mod ask;
 mod capabilities;
 mod config;
@@ -47,12 +48,13 @@ pub use crate::capabilities::{Capabilities, Feature, capabilities};
 pub use crate::config::{Delivery, TlsConfig};
 pub use crate::error::{Alert, TlsError};
 pub use crate::memory::{
-    Handshake, StepTimes, handshake_between, handshake_in_memory, time_handshake,
+    FailedHandshake, Handshake, StepTimes, first_attempt, handshake_between, handshake_in_memory,
+    time_handshake,
 };
 pub use crate::openssl::openssl_version;
 pub use crate::pairing::stack;
-pub use crate::stack::{Connection, KeyLog, Progress, Session, Stack};
+pub use crate::stack::{Connection, KeyLog, Progress, Retry, Session, Stack};
 pub use crate::stacks::version;
 pub use lastbyte_sizes::framing::{MAX_EARLY_DATA, MAX_PLAINTEXT};
-pub use lastbyte_sizes::{CertificateCompression, Compressions, UnknownCompression};
+pub use lastbyte_sizes::{CertificateCompression, Compressions, Elision, UnknownCompression};
 pub use lastbyte_sizes::{Group, Resumption, StackName, UnknownGroup, UnknownStack, names};

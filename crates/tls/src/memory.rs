@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::observer::{Observer, Side};
-use crate::{Connection, Progress, Stack, TlsError};
+use crate::{Connection, KeyLog, Progress, Retry, Stack, TlsError};
 
 /// A complete handshake, with both ends at hand.
 pub struct Handshake {
@@ -48,6 +48,54 @@ pub fn handshake_between(
 ) -> Result<Handshake, TlsError> {
     let mut no_clock = || Duration::ZERO;
     Ok(drive(client, server, &mut no_clock)?.0)
+}
+
+/// A handshake that failed at a client that has something else to try.
+pub struct FailedHandshake {
+    /// What that is.
+    pub retry: Retry,
+    /// What both have sent, the client's alert included.
+    pub observer: Observer,
+    /// The client's secrets.
+    pub keys: KeyLog,
+}
+
+/// Carries out the first handshake of a client, and gives what became of it if it failed so that the client has
+/// something else to try.
+///
+/// # Errors
+/// As [`handshake_between`], where the client has nothing else to try.
+pub fn first_attempt(stack: &dyn Stack) -> Result<Option<FailedHandshake>, TlsError> {
+    let (mut client, mut server) = (stack.client()?, stack.server()?);
+    let mut observer = Observer::default();
+    loop {
+        let progress = client.advance();
+        let mut sent = Vec::new();
+        client.transmit(&mut sent);
+        observer.sent(Side::Client, &sent);
+        match progress {
+            Ok(Progress::Established) => return Ok(None),
+            Ok(Progress::Handshaking) => {}
+            Err(error) => {
+                let keys = client.key_log();
+                let failed = |retry| FailedHandshake {
+                    retry,
+                    observer,
+                    keys,
+                };
+                return client.retry().map(failed).map(Some).ok_or(error);
+            }
+        }
+        server.receive(&sent);
+        server.advance()?;
+        let mut answer = Vec::new();
+        server.transmit(&mut answer);
+        observer.sent(Side::Server, &answer);
+        client.receive(&answer);
+        if sent.is_empty() && answer.is_empty() {
+            return Err(both_wait());
+        }
+    }
 }
 
 /// Carries out one handshake and measures its steps by `clock`, of which only
@@ -117,15 +165,19 @@ fn drive(
             break;
         }
         if received.is_empty() && sent.is_empty() {
-            return Err(TlsError::Protocol {
-                reason: "both sides wait for the other".to_owned(),
-            });
+            return Err(both_wait());
         }
         peer_progress = progress;
         std::mem::swap(&mut received, &mut sent);
         sent.clear();
     }
     Ok((handshake, turns))
+}
+
+fn both_wait() -> TlsError {
+    TlsError::Protocol {
+        reason: "both sides wait for the other".to_owned(),
+    }
 }
 
 #[cfg(test)]

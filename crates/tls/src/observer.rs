@@ -15,8 +15,8 @@ mod record;
 use std::borrow::Cow;
 
 pub use lastbyte_link::Side;
-use lastbyte_sizes::framing;
 pub use lastbyte_sizes::{Message, MessageSizes, MessageType};
+use lastbyte_sizes::{TrustAnchorId, framing};
 use pqtlsad::Digest;
 
 use self::cursor::Cursor;
@@ -93,6 +93,14 @@ pub struct Observation {
     pub offered_certificates: Option<Digest>,
     /// What the ServerHello answers to that.
     pub answered_certificates: Option<Digest>,
+    /// Whether the ClientHello asks to leave certificates of CAs out (draft-kampanakis-tls-scas-latest-03).
+    pub suppresses_cas: bool,
+    /// The anchors that the ClientHello names, if it says anything of them (draft-ietf-tls-trust-anchor-ids-06).
+    pub named_anchors: Option<Vec<TrustAnchorId>>,
+    /// Those that the EncryptedExtensions say that the server has paths for.
+    pub available_anchors: Vec<TrustAnchorId>,
+    /// Whether the Certificate message says that its path ends below one that was named.
+    pub is_anchored: bool,
     /// Whether the ServerHello accepted a pre-shared key.
     pub resumed: Option<bool>,
     /// What became of early data.

@@ -21,14 +21,20 @@ use pqtlsad::validate::Offer;
 
 use crate::ask::Ask;
 use crate::observer::Side;
-use crate::stack::{ClientSide, Outgoing, ServerSide};
+use crate::stack::{ClientSide, Outgoing, Retry, ServerSide};
 use crate::stacks;
 use crate::{
     Alert, Connection, Delivery, KeyLog, MAX_EARLY_DATA, MAX_PLAINTEXT, Progress, Resumption,
     Session, StackName, TlsConfig, TlsError, key_log,
 };
 
+mod credentials;
+mod elision;
 mod ffi;
+mod trust_anchors;
+
+use self::credentials::Credentials;
+use self::elision::NextTry;
 
 const STACK: StackName = StackName::OpenSsl;
 
@@ -38,12 +44,14 @@ struct OpenSslClient {
     context: SslContext,
     server_name: String,
     delivery: Delivery,
+    elision: Option<elision::Client>,
 }
 
-#[derive(Debug)]
 struct OpenSslServer {
     context: SslContext,
     resumption: Resumption,
+    /// What connections send until their clients say what they have, where they may say that.
+    chosen: Option<Arc<Credentials>>,
 }
 
 /// See [`stacks::Implementation`].
@@ -82,10 +90,12 @@ fn check(ask: &Ask) -> Result<(), TlsError> {
 impl OpenSslClient {
     pub(crate) fn new(config: &TlsConfig<'_>) -> Result<Self, TlsError> {
         check(&Ask::client(config))?;
+        let (context, elision) = offering(config, || client_context(config))?;
         Ok(Self {
-            context: offering(config, || client_context(config))?.build(),
+            context: context.build(),
             server_name: config.chain.server_name().to_owned(),
             delivery: config.delivery.clone(),
+            elision,
         })
     }
 
@@ -93,6 +103,7 @@ impl OpenSslClient {
         &self,
         session: Option<&SessionDer>,
         offer: Option<(&Offer, EndEntity)>,
+        retry: Option<&Retry>,
     ) -> Result<OpenSslConnection, ErrorStack> {
         let mut ssl = Ssl::new(&self.context)?;
         ssl.set_hostname(&self.server_name)?;
@@ -103,8 +114,16 @@ impl OpenSslClient {
         if let Some((offer, end_entity)) = offer {
             pqtlsad::openssl::client::offer(&mut ssl, offer.clone(), end_entity)?;
         }
+        if let Some(elision) = &self.elision {
+            elision.begin(&mut ssl, retry)?;
+        }
         ssl.set_connect_state();
-        OpenSslConnection::new(ssl, EarlyData::None)
+        // At most once.
+        let next_try = match (&self.elision, retry) {
+            (Some(elision), None) => Some(elision.next_try()),
+            _ => None,
+        };
+        OpenSslConnection::new(ssl, EarlyData::None, next_try)
     }
 }
 
@@ -114,14 +133,23 @@ impl ClientSide for OpenSslClient {
             Some(session) => Some(session.get().ok_or(TlsError::NoSession)?),
             None => None,
         };
-        Ok(Box::new(self.connection(session, None).map_err(protocol)?))
+        let connection = self.connection(session, None, None);
+        Ok(Box::new(connection.map_err(protocol)?))
+    }
+
+    fn connect_again(&self, retry: &Retry) -> Result<Box<dyn Connection>, TlsError> {
+        if self.elision.is_none() {
+            return Err(TlsError::NoRetry);
+        }
+        let connection = self.connection(None, None, Some(retry));
+        Ok(Box::new(connection.map_err(protocol)?))
     }
 
     fn connect_offering(&self, offer: &Offer) -> Result<Box<dyn Connection>, TlsError> {
         let Delivery::PqtlsAd(end_entity) = self.delivery else {
             return Err(TlsError::NoOffers);
         };
-        let connection = self.connection(None, Some((offer, end_entity)));
+        let connection = self.connection(None, Some((offer, end_entity)), None);
         Ok(Box::new(connection.map_err(protocol)?))
     }
 }
@@ -133,21 +161,26 @@ struct SessionDer(Vec<u8>);
 impl OpenSslServer {
     pub(crate) fn new(config: &TlsConfig<'_>) -> Result<Self, TlsError> {
         check(&Ask::server(config))?;
+        let (context, chosen) = offering(config, || server_context(config))?;
         Ok(Self {
-            context: offering(config, || server_context(config))?.build(),
+            context: context.build(),
             resumption: config.resumption,
+            chosen,
         })
     }
 
     fn connection(&self, tickets: u8) -> Result<OpenSslConnection, ErrorStack> {
         let mut ssl = Ssl::new(&self.context)?;
         ssl.set_num_tickets(tickets.into())?;
+        if let Some(chosen) = &self.chosen {
+            chosen.give(&mut ssl)?;
+        }
         ssl.set_accept_state();
         let early_data = match self.resumption {
             Resumption::EarlyData => EarlyData::Expected(VecDeque::new()),
             Resumption::Full | Resumption::Ticket => EarlyData::None,
         };
-        OpenSslConnection::new(ssl, early_data)
+        OpenSslConnection::new(ssl, early_data, None)
     }
 }
 
@@ -175,7 +208,9 @@ fn offering<T>(
     lastbyte_providers::offering(&signatures, make).map_err(protocol)?
 }
 
-fn client_context(config: &TlsConfig<'_>) -> Result<SslContextBuilder, TlsError> {
+fn client_context(
+    config: &TlsConfig<'_>,
+) -> Result<(SslContextBuilder, Option<elision::Client>), TlsError> {
     // An asterisk marks a group that a key share is sent for.
     let groups: Vec<_> = (config.client_groups().into_iter())
         .map(|group| match config.key_shares.contains(&group) {
@@ -190,16 +225,33 @@ fn client_context(config: &TlsConfig<'_>) -> Result<SslContextBuilder, TlsError>
         pqtlsad::openssl::client::install(&mut context, ExtensionType::DEFAULT)
             .map_err(setup("the PQTLS-AD extension"))?;
     }
+    let elision = match config.delivery {
+        Delivery::Elided(elision) => {
+            let client = elision::Client::install(&mut context, config.chain, elision);
+            Some(client.map_err(setup("what leaves intermediates out"))?)
+        }
+        _ => None,
+    };
     if let Some(chain) = config.client_chain {
         prove(&mut context, chain)?;
     }
-    Ok(context)
+    Ok((context, elision))
 }
 
-fn server_context(config: &TlsConfig<'_>) -> Result<SslContextBuilder, TlsError> {
+fn server_context(
+    config: &TlsConfig<'_>,
+) -> Result<(SslContextBuilder, Option<Arc<Credentials>>), TlsError> {
     let mut context = context(SslMethod::tls_server(), config.group.name())?;
+    let mut chosen = None;
     match config.delivery {
-        Delivery::Full | Delivery::Compressed(_) => prove(&mut context, config.chain)?,
+        // What compresses was refused before.
+        Delivery::Full | Delivery::Compressed(_) | Delivery::Abridged { .. } => {
+            prove(&mut context, config.chain)?;
+        }
+        Delivery::Elided(elision) => {
+            let installed = elision::install_server(&mut context, config.chain, elision);
+            chosen = Some(installed.map_err(setup("what leaves intermediates out"))?);
+        }
         Delivery::PqtlsAd(end_entity) => {
             let chain = config.chain;
             let unusable = |reason: ChainError| TlsError::Setup {
@@ -234,7 +286,7 @@ fn server_context(config: &TlsConfig<'_>) -> Result<SslContextBuilder, TlsError>
         // The protection would need a store of sessions that each is used once of.
         ffi::set_no_anti_replay(&mut context);
     }
-    Ok(context)
+    Ok((context, chosen))
 }
 
 /// Sends `chain` and signs with its key.
@@ -266,6 +318,11 @@ fn trust(
     roots
         .add_cert(chain.root().clone())
         .map_err(setup("the root certificate"))?;
+    if let Delivery::Elided(elision) = config.delivery
+        && std::ptr::eq(chain, config.chain)
+    {
+        elision::hold(&mut roots, chain, elision).map_err(setup("an intermediate"))?;
+    }
     context.set_cert_store(roots.build());
     let limit = (config.max_certificate_list)
         // OpenSSL counts without the message's header.
@@ -296,6 +353,8 @@ struct OpenSslConnection {
     stream: SslStream<Memory>,
     progress: Progress,
     early_data: EarlyData,
+    /// What a client tries if this handshake fails.
+    next_try: Option<NextTry>,
 }
 
 /// What a server has of early data.
@@ -310,13 +369,18 @@ enum EarlyData {
 }
 
 impl OpenSslConnection {
-    fn new(mut ssl: Ssl, early_data: EarlyData) -> Result<OpenSslConnection, ErrorStack> {
+    fn new(
+        mut ssl: Ssl,
+        early_data: EarlyData,
+        next_try: Option<NextTry>,
+    ) -> Result<OpenSslConnection, ErrorStack> {
         key_log::start(&mut ssl)?;
         let stream = SslStream::new(ssl, Memory::default())?;
         Ok(OpenSslConnection {
             stream,
             progress: Progress::Handshaking,
             early_data,
+            next_try,
         })
     }
 
@@ -424,6 +488,12 @@ impl Connection for OpenSslConnection {
 
     fn delivery(&self) -> Option<Result<(), Fallback>> {
         pqtlsad::openssl::client::outcome(self.stream.ssl())
+    }
+
+    fn retry(&self) -> Option<Retry> {
+        let next_try = self.next_try.as_ref();
+        let next_try = next_try.filter(|_| self.progress == Progress::Handshaking);
+        next_try?.after(self.stream.ssl())
     }
 
     fn key_log(&self) -> KeyLog {

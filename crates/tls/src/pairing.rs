@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use pqtlsad::validate::Offer;
 
-use crate::stack::{ClientSide, ServerSide};
+use crate::stack::{ClientSide, Retry, ServerSide};
 use crate::stacks::implementation;
 use crate::{Connection, Resumption, Session, Stack, TlsConfig, TlsError, handshake_between};
 
@@ -77,6 +77,10 @@ impl Stack for Pairing {
 
     fn offering_client(&self, offer: &Offer) -> Result<Box<dyn Connection>, TlsError> {
         self.client.connect_offering(offer)
+    }
+
+    fn retrying_client(&self, retry: &Retry) -> Result<Box<dyn Connection>, TlsError> {
+        self.client.connect_again(retry)
     }
 
     fn server(&self) -> Result<Box<dyn Connection>, TlsError> {

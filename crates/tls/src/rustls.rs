@@ -31,6 +31,7 @@ use crate::{
     Progress, Resumption, Session, StackName, TlsConfig, TlsError,
 };
 
+mod abridged;
 mod compression;
 
 pub(crate) use self::compression::decompress;
@@ -174,8 +175,7 @@ impl RustlsClient {
             Some(proof) => builder.with_client_cert_resolver(proof),
             None => builder.with_no_client_auth(),
         };
-        (client.cert_compressors, client.cert_decompressors) =
-            compression::both_ways(ask.compressions());
+        (client.cert_compressors, client.cert_decompressors) = compression::both_ways(&ask);
         client.enable_early_data = config.resumption == Resumption::EarlyData;
         Ok(Self {
             config: client,
@@ -235,8 +235,7 @@ impl RustlsServer {
         };
         let proof = proof(config.chain, &provider)?;
         let mut server = builder.with_cert_resolver(proof);
-        (server.cert_compressors, server.cert_decompressors) =
-            compression::both_ways(ask.compressions());
+        (server.cert_compressors, server.cert_decompressors) = compression::both_ways(&ask);
         match config.resumption {
             // rustls takes early data only of sessions that it keeps itself.
             Resumption::EarlyData => {

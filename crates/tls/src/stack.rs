@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
+use lastbyte_sizes::TrustAnchorId;
 use pqtlsad::client::Fallback;
 use pqtlsad::validate::Offer;
 
@@ -32,6 +33,16 @@ pub trait Stack: Send + Sync {
         Err(TlsError::NoOffers)
     }
 
+    /// A client that has sent nothing yet, on a new connection after one that has failed, which said what to
+    /// [`retry`](Connection::retry).
+    ///
+    /// # Errors
+    /// [`TlsError::NoRetry`] unless the [`Delivery`](crate::Delivery) is one whose first connection may fail.
+    fn retrying_client(&self, retry: &Retry) -> Result<Box<dyn Connection>, TlsError> {
+        let _ = retry;
+        Err(TlsError::NoRetry)
+    }
+
     /// A server that waits for a ClientHello.
     fn server(&self) -> Result<Box<dyn Connection>, TlsError>;
 
@@ -54,6 +65,12 @@ pub(crate) trait ClientSide: Send + Sync {
         Err(TlsError::NoOffers)
     }
 
+    /// As [`Stack::retrying_client`].
+    fn connect_again(&self, retry: &Retry) -> Result<Box<dyn Connection>, TlsError> {
+        let _ = retry;
+        Err(TlsError::NoRetry)
+    }
+
     /// Tickets that make a session which can be offered again and again.
     fn tickets_per_session(&self) -> u8 {
         1
@@ -69,6 +86,15 @@ pub(crate) trait ServerSide: Send + Sync {
     fn max_tickets(&self) -> u8 {
         u8::MAX
     }
+}
+
+/// What a client whose handshake has failed tries on a new connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Retry {
+    /// The same without saying that it has intermediates (draft-kampanakis-tls-scas-latest-03, 3.1).
+    Whole,
+    /// Naming this one of the anchors that the server has a path for (draft-ietf-tls-trust-anchor-ids-06).
+    Anchor(TrustAnchorId),
 }
 
 /// What a client keeps of a connection in order to resume it, as its implementation keeps it.
@@ -141,6 +167,12 @@ pub trait Connection: Send {
 
     /// What became of the offer of an [`offering_client`](Stack::offering_client), once established.
     fn delivery(&self) -> Option<Result<(), Fallback>> {
+        None
+    }
+
+    /// What a client whose handshake has failed tries next, on a new connection, if there is something that it
+    /// has not tried.
+    fn retry(&self) -> Option<Retry> {
         None
     }
 

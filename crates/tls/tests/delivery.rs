@@ -150,3 +150,145 @@ fn stacks_for_whole_chains_take_no_offers() {
     let refused = plain.offering_client(&offer).map(drop);
     assert_eq!(refused, Err(TlsError::NoOffers));
 }
+
+/// Intermediates that a server leaves out for clients that have them.
+mod elision {
+    use lastbyte_sizes::{Elision, Fallback, Held, Signal, TrustAnchorId, available_anchors};
+    use lastbyte_tls::{Retry, first_attempt};
+
+    use super::*;
+
+    const INTERMEDIATES: usize = 2;
+
+    fn spec() -> ChainSpec {
+        ChainSpec {
+            intermediates: INTERMEDIATES as u8,
+            root: RootDelivery::Sent,
+            ..ChainSpec::new(KeyAlgorithm::MlDsa44)
+        }
+    }
+
+    fn elided(elision: Elision) -> Box<dyn Stack> {
+        stack(&TlsConfig {
+            delivery: Delivery::Elided(elision),
+            ..TlsConfig::new(Group::X25519, &chain_of(&spec()))
+        })
+        .unwrap()
+    }
+
+    fn last(stack: &dyn Stack, retry: Option<&Retry>) -> Observation {
+        let client = match retry {
+            Some(retry) => stack.retrying_client(retry),
+            None => stack.client(),
+        };
+        let handshake = handshake_between(client.unwrap(), stack.server().unwrap()).unwrap();
+        handshake.observer.observe(&handshake.client.key_log())
+    }
+
+    #[test]
+    fn every_handshake_is_as_arithmetic_has_it() {
+        let chain = chain_of(&spec());
+        let lengths: Vec<usize> = (chain.certificates().iter())
+            .map(|certificate| certificate.to_der().unwrap().len())
+            .collect();
+        assert_eq!(lengths, spec().certificate_lengths().unwrap());
+        let plain = stack(&TlsConfig::new(Group::X25519, &chain)).unwrap();
+        let plain = last(plain.as_ref(), None);
+        for signal in Signal::ALL {
+            for client in Held::ALL {
+                for fallback in Fallback::ALL {
+                    let elision = Elision {
+                        signal,
+                        client,
+                        fallback,
+                    };
+                    let stack = elided(elision);
+                    let failed = match client {
+                        Held::Current => None,
+                        Held::Stale if elision.retries() => first_attempt(stack.as_ref()).unwrap(),
+                        Held::Stale => None,
+                    };
+                    assert_eq!(failed.is_some(), elision.retries(), "{elision:?}");
+                    let retry = failed.as_ref().map(|failed| &failed.retry);
+                    let first = failed
+                        .as_ref()
+                        .map(|failed| failed.observer.observe(&failed.keys));
+                    let seen = [first, Some(last(stack.as_ref(), retry))];
+                    let expected = elision.handshakes(INTERMEDIATES);
+                    for (seen, expected) in seen.into_iter().flatten().zip(expected) {
+                        let more =
+                            |message| seen.bytes(message).unwrap() - plain.bytes(message).unwrap();
+                        assert_eq!(
+                            more(Message::ClientHello),
+                            expected.client_hello,
+                            "{elision:?}"
+                        );
+                        assert_eq!(
+                            more(Message::EncryptedExtensions),
+                            expected.encrypted_extensions,
+                            "{elision:?}"
+                        );
+                        let count = expected.sent.count(INTERMEDIATES, lengths.len());
+                        assert_eq!(seen.certificates, lengths[..count], "{elision:?}");
+                        assert_eq!(
+                            seen.bytes(Message::Certificate).unwrap(),
+                            expected.certificate_bytes(INTERMEDIATES, &lengths),
+                            "{elision:?}"
+                        );
+                        assert_eq!(seen.is_anchored, expected.certificate > 0, "{elision:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_named_and_answered_is_seen() {
+        let elision = Elision {
+            signal: Signal::TrustAnchors,
+            client: Held::Stale,
+            fallback: Fallback::Short,
+        };
+        let stack = elided(elision);
+        let failed = first_attempt(stack.as_ref()).unwrap().unwrap();
+        let seen = failed.observer.observe(&failed.keys);
+        let earlier = TrustAnchorId::of_earlier(INTERMEDIATES);
+        assert_eq!(seen.named_anchors, Some(vec![earlier]));
+        assert_eq!(seen.available_anchors, available_anchors(INTERMEDIATES));
+        let root = TrustAnchorId::of_level(0);
+        assert_eq!(failed.retry, Retry::Anchor(root.clone()));
+        let seen = last(stack.as_ref(), Some(&failed.retry));
+        assert_eq!(seen.named_anchors, Some(vec![root]));
+        assert!(seen.is_anchored);
+    }
+
+    #[test]
+    fn a_client_without_the_intermediate_fails_and_tries_once() {
+        let stale = Elision {
+            client: Held::Stale,
+            ..Elision::default()
+        };
+        let stack = elided(stale);
+        let failed = handshake_between(stack.client().unwrap(), stack.server().unwrap());
+        assert!(matches!(
+            failed.map(drop),
+            Err(TlsError::Certificate { .. })
+        ));
+        let failed = first_attempt(stack.as_ref()).unwrap().unwrap();
+        let seen = failed.observer.observe(&failed.keys);
+        assert!(seen.suppresses_cas);
+        assert_eq!(failed.retry, Retry::Whole);
+        let (sender, alert) = seen.alert.unwrap();
+        // unknown_ca.
+        assert_eq!((sender, alert.0), (Side::Client, 48));
+        assert!(!last(stack.as_ref(), Some(&failed.retry)).suppresses_cas);
+        // A client of another delivery has nothing else to try.
+        let plain = stack_of_whole_chains();
+        let refused = plain.retrying_client(&Retry::Whole).map(drop);
+        assert_eq!(refused, Err(TlsError::NoRetry));
+    }
+
+    fn stack_of_whole_chains() -> Box<dyn Stack> {
+        stack(&TlsConfig::new(Group::X25519, &chain_of(&spec()))).unwrap()
+    }
+}

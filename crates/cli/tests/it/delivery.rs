@@ -420,3 +420,307 @@ mod compressed {
         }
     }
 }
+
+/// Intermediates that a server leaves out for clients that have them, and clients that are wrong about that.
+mod elided {
+    use super::*;
+
+    const CHAIN: &str = "X25519MLKEM768/ml-dsa-65/intermediates=2";
+    const LOSSLESS: &str = "--rtt 100ms --data 20KiB --connections 3";
+
+    fn elided(options: &str) -> String {
+        format!("{CHAIN}/delivery=elide{options}")
+    }
+
+    /// Flight arithmetic of the rows that were saved agrees with them.
+    fn assert_arithmetic(options: &str, arm: &str) {
+        let folder = TempDir::new().unwrap();
+        let rows = at(&folder, "rows.parquet");
+        let mut command = lastbyte();
+        command
+            .args(["compare", "--engine", "virtual", "-o"])
+            .arg(&rows);
+        command.args(options.split_whitespace());
+        let ended = run(command.args(["--baseline", arm]));
+        assert_eq!(ended.code, Some(0), "{arm}: {}", ended.stderr);
+        let mut command = lastbyte();
+        command.args(["validate", "--margin", "0.1%"]).arg(&rows);
+        let ended = run(command.arg("arithmetic"));
+        assert_eq!(
+            ended.code,
+            Some(0),
+            "{arm}: {}{}",
+            ended.stdout,
+            ended.stderr
+        );
+    }
+
+    #[test]
+    fn what_the_client_has_is_not_sent() {
+        let arms = [
+            CHAIN.to_owned(),
+            elided(""),
+            elided("/signal=trust-anchors"),
+        ];
+        let arms: Vec<&str> = arms.iter().map(String::as_str).collect();
+        let (rows, ..) = virtually(LOSSLESS, &arms);
+        let bytes = |arm: usize, column| rows[arm][0].number(column);
+        assert_eq!(rows[0][0].text("chain_signal"), "");
+        for (arm, signal, hello, encrypted, certificate) in
+            [(1, "tls-flags", 6, 0, 0), (2, "anchored", 12, 18, 4)]
+        {
+            for row in &rows[arm] {
+                assert_eq!(row.text("outcome"), "completed", "{row:?}");
+                assert_eq!(row.text("chain_signal"), signal);
+                assert_eq!(row.number("certificates"), 1);
+                assert_eq!(row.number("attempts"), 1);
+                assert_eq!(row.text("failed_alert_wire_bytes"), "");
+            }
+            let more = |column| bytes(arm, column) - bytes(0, column);
+            assert_eq!(more("client_hello_bytes"), hello);
+            assert_eq!(more("encrypted_extensions_bytes"), encrypted);
+            let spec = lastbyte_pki::ChainSpec {
+                intermediates: 2,
+                ..lastbyte_pki::ChainSpec::new(lastbyte_pki::KeyAlgorithm::MlDsa65)
+            };
+            let intermediates = &spec.certificate_lengths().unwrap()[1..];
+            let left_out: usize = intermediates.iter().map(|der| der + 5).sum();
+            let saved = bytes(0, "certificate_bytes") - bytes(arm, "certificate_bytes");
+            assert_eq!(saved, left_out as u64 - certificate);
+        }
+        // Three flights' worth of certificates in one.
+        assert_round_trips(&rows[0], 100 * MS, 2);
+        assert_round_trips(&rows[1], 100 * MS, 1);
+        assert_round_trips(&rows[2], 100 * MS, 1);
+    }
+
+    #[test]
+    fn a_client_without_it_pays_a_connection() {
+        let stale = elided("/client=stale");
+        let named = elided("/client=stale/signal=trust-anchors");
+        let short = elided("/client=stale/signal=trust-anchors/fallback=short");
+        let arms = [CHAIN, &stale, &named, &short];
+        let (rows, file, document) = virtually(LOSSLESS, &arms);
+        for arm in document["cells"][0]["arms"].as_array().unwrap() {
+            assert_eq!(arm["valid"], true, "{arm}");
+        }
+        let signals = [("", 1), ("", 2), ("trust-anchors", 1), ("anchored", 2)];
+        for (rows, (signal, attempts)) in rows.iter().zip(signals) {
+            for row in rows {
+                assert_eq!(row.text("outcome"), "completed", "{row:?}");
+                assert_eq!(row.text("chain_signal"), signal);
+                assert_eq!(row.number("attempts"), attempts);
+                assert_eq!(row.number("certificates"), 3);
+                // From the first connect() on, and the first one's.
+                assert!(row.time("connect_ns") < 101 * MS);
+            }
+        }
+        for failing in [&rows[1], &rows[3]] {
+            for (row, plain) in failing.iter().zip(&rows[0]) {
+                assert!(row.number("failed_client_hello_wire_bytes") > 1400);
+                let sent = row.number("failed_server_flight_wire_bytes");
+                assert!(sent > row.number("failed_certificate_wire_bytes"));
+                assert_eq!(row.number("failed_alert_wire_bytes"), 7);
+                for column in ["handshake_ns", "ttfb_ns", "ttlb_ns"] {
+                    // TCP, and what the failing handshake took.
+                    let more = row.time(column) - plain.time(column);
+                    assert!(more >= 200 * MS && more < 202 * MS, "{column}: {more:?}");
+                }
+            }
+        }
+        let (_, again, _) = virtually(LOSSLESS, &arms);
+        assert!(file == again, "two runs differ");
+    }
+
+    #[test]
+    fn arithmetic_knows_all_of_it() {
+        for options in [
+            "",
+            "/client=stale",
+            "/signal=trust-anchors",
+            "/signal=trust-anchors/client=stale/fallback=short",
+        ] {
+            assert_arithmetic(
+                "--rtt 35ms,200ms --rate 1mbit,100mbit,unlimited --initcwnd 4,10 --data 0KiB,20KiB --connections 1",
+                &elided(options),
+            );
+        }
+    }
+
+    #[test]
+    fn the_live_engine_tries_again_too() {
+        let stale = elided("/client=stale");
+        let arms = ["--baseline", CHAIN, "--against", &stale];
+        let options = [
+            "--engine",
+            "live",
+            "--rtt",
+            "40ms",
+            "--data",
+            "1KiB",
+            "--connections",
+            "10",
+        ];
+        let measured = compare_with(&[&arms[..], &options[..]].concat());
+        for row in measured.rows_of(&stale) {
+            assert_eq!(row.text("outcome"), "completed", "{row:?}");
+            assert_eq!(row.number("attempts"), 2);
+            assert!(row.time("handshake_ns") >= 200 * MS, "{row:?}");
+        }
+        for row in measured.rows_of(CHAIN) {
+            assert_eq!(row.number("attempts"), 1);
+        }
+    }
+
+    /// In loss, a connection anew has luck of its own, which the seed decides.
+    #[test]
+    fn loss_meets_both_connections() {
+        let stale = elided("/client=stale");
+        let options = "--rtt 50ms --loss 5% --data 0KiB --connections 40";
+        let (rows, file, _) = virtually(options, &[CHAIN, &stale]);
+        assert!(rows[1].iter().all(|row| row.text("outcome") == "completed"));
+        let (_, again, _) = virtually(options, &[CHAIN, &stale]);
+        assert!(file == again, "two runs differ");
+    }
+
+    #[test]
+    fn what_can_not_be_left_out_is_refused_before() {
+        for (arm, expected) in [
+            (
+                "x25519/ecdsa-p256/stack=rustls/delivery=elide",
+                "rustls can't leave out intermediates that the client has: it has no custom extensions: use stack=openssl",
+            ),
+            (
+                "x25519/ecdsa-p256/stack=s2n-tls/delivery=elide",
+                "s2n-tls can't leave out intermediates that the client has: it has no custom extensions: use stack=openssl",
+            ),
+            (
+                "x25519/ecdsa-p256/intermediates=0/delivery=elide",
+                "its chain has no intermediate to leave out",
+            ),
+            (
+                "x25519/ecdsa-p256/delivery=elide/resume=ticket",
+                "a resumed session has no certificates to leave out",
+            ),
+            (
+                "x25519/ecdsa-p256/delivery=elide/fallback=short",
+                "fallback= is for signal=trust-anchors",
+            ),
+            (
+                "x25519/ecdsa-p256/delivery=elide/signal=tls-flag",
+                "did you mean \"tls-flags\"?",
+            ),
+            (
+                "x25519/ecdsa-p256/signal=tls-flags",
+                "signal= is for intermediates that a client has: add delivery=elide",
+            ),
+        ] {
+            let mut command = lastbyte();
+            let ended = run(command.args(["compare", "--engine", "virtual", "--baseline", arm]));
+            assert_eq!(ended.code, Some(2), "{arm}: {}", ended.stderr);
+            let line = ended.stderr.lines().next().unwrap();
+            assert!(line.contains(expected), "{}", ended.stderr);
+        }
+    }
+}
+
+/// Certificates of which both ends know some beforehand, on rustls.
+mod abridged {
+    use super::*;
+
+    const CHAIN: &str = "X25519MLKEM768/ml-dsa-44/stack=rustls";
+
+    #[test]
+    fn known_certificates_take_three_bytes() {
+        let abridged = format!("{CHAIN}/delivery=abridged");
+        let compressed = format!("{CHAIN}/delivery=compressed/compression=zstd");
+        let (rows, _, document) = virtually(
+            "--rtt 50ms --data 1KiB --connections 3",
+            &[CHAIN, &abridged, &compressed],
+        );
+        let plain = &rows[0][0];
+        for row in &rows[1] {
+            assert_eq!(row.text("outcome"), "completed", "{row:?}");
+            assert_eq!(row.text("certificate_compression"), "abridged");
+            let uncompressed = row.number("uncompressed_certificate_bytes");
+            assert_eq!(uncompressed, plain.number("certificate_bytes"));
+            assert_eq!(row.text("certificates"), plain.text("certificates"));
+            // The key and the signature of the end-entity are left, and little besides.
+            let left = row.number("certificate_bytes");
+            assert!((1312 + 2420..1312 + 2420 + 400).contains(&left), "{left}");
+            assert!(left < rows[2][0].number("certificate_bytes"));
+        }
+        for arm in document["cells"][0]["arms"].as_array().unwrap() {
+            assert_eq!(arm["valid"], true, "{arm}");
+        }
+    }
+
+    #[test]
+    fn both_ends_need_the_same_list() {
+        let folder = TempDir::new().unwrap();
+        let store = crate::common::store();
+        let spec = lastbyte_pki::ChainSpec::new(lastbyte_pki::KeyAlgorithm::MlDsa44);
+        let chain = store.chain(&spec).unwrap();
+        let pem = chain
+            .certificates()
+            .iter()
+            .map(|certificate| certificate.to_pem().unwrap());
+        let [list, root, leaf] = ["list.pem", "root.pem", "leaf.pem"].map(|name| at(&folder, name));
+        fs::write(&list, pem.clone().flatten().collect::<Vec<u8>>()).unwrap();
+        fs::write(&root, chain.root().to_pem().unwrap()).unwrap();
+        fs::write(&leaf, pem.clone().next().unwrap()).unwrap();
+        let arm = |keys: &str| format!("{CHAIN}/delivery=abridged{keys}");
+        let told = |arm: &str| {
+            let mut command =
+                crate::common::lastbyte(["compare", "--engine", "live", "--rtt", "1ms"]);
+            command.args(["--data", "0KiB", "--connections", "2", "--baseline", arm]);
+            run(&mut command)
+        };
+        let named = |path: &std::path::Path| path.display().to_string();
+        let same = told(&arm(&format!("/abridged_list={}", named(&list))));
+        assert_eq!(same.code, Some(0), "{}", same.stderr);
+        for (keys, expected) in [
+            (
+                format!(
+                    "/abridged_list={}/client_abridged_list={}",
+                    named(&list),
+                    named(&root)
+                ),
+                "its handshake, tried in memory, fails: ",
+            ),
+            (
+                format!("/abridged_list={}", named(&leaf)),
+                "it holds no certificate of a CA",
+            ),
+            (
+                "/abridged_list=./nowhere.pem".to_owned(),
+                "nowhere.pem: No such file",
+            ),
+        ] {
+            let ended = told(&arm(&keys));
+            assert_eq!(ended.code, Some(2), "{keys}: {}", ended.stderr);
+            let line = ended.stderr.lines().next().unwrap();
+            assert!(line.contains(expected), "{}", ended.stderr);
+        }
+    }
+
+    #[test]
+    fn only_rustls_abridges() {
+        for (arm, expected) in [
+            (
+                "x25519/ecdsa-p256/delivery=abridged",
+                "openssl can't abridge certificates",
+            ),
+            (
+                "x25519/ecdsa-p256/stack=s2n-tls/delivery=abridged",
+                "s2n-tls can't abridge certificates",
+            ),
+        ] {
+            let mut command = lastbyte();
+            let ended = run(command.args(["compare", "--engine", "virtual", "--baseline", arm]));
+            assert_eq!(ended.code, Some(2), "{arm}: {}", ended.stderr);
+            let line = ended.stderr.lines().next().unwrap();
+            assert!(line.contains(expected), "{}", ended.stderr);
+        }
+    }
+}

@@ -1,11 +1,12 @@
 //! Both ends of one measured connection: whose turn it is, what was noted, and how it ended.
 
+use std::mem;
 use std::thread;
 use std::time::Duration;
 
 use lastbyte_link::{Side, Time};
-use lastbyte_tls::KeyLog;
 use lastbyte_tls::observer::Observer;
+use lastbyte_tls::{KeyLog, Retry};
 
 use super::channel::Channel;
 use super::delivery::Lookup;
@@ -25,6 +26,29 @@ pub(crate) struct Pair<'a> {
     pub(crate) worked: Time,
     /// What DNS delivers, if it was asked.
     lookup: Option<Lookup<'a>>,
+    /// The connection before this one, if its client gave up to try this one.
+    abandoned: Option<Abandoned>,
+}
+
+/// What is left of a connection whose client gave up: its server learns of that later.
+struct Abandoned {
+    server: Option<Server>,
+    notes: Notes,
+    keys: KeyLog,
+}
+
+/// How it goes on with a connection that has nothing more to say.
+pub(crate) enum Next {
+    /// It has ended.
+    Ended(Outcome),
+    /// Its client has failed, and tries this on a new one: see [`Pair::again`].
+    Again(Retry),
+}
+
+/// A connection whose client gave up in its handshake.
+pub(crate) struct FailedConnection {
+    pub(crate) observer: Observer,
+    pub(crate) keys: KeyLog,
 }
 
 /// A connection that has come to its end.
@@ -38,6 +62,8 @@ pub(crate) struct EndedConnection {
     pub(crate) client_tcp: Option<TcpStats>,
     pub(crate) server_tcp: Option<TcpStats>,
     pub(crate) dns: Dns,
+    /// The one before it, if there was one.
+    pub(crate) failed: Option<FailedConnection>,
 }
 
 impl EndedConnection {
@@ -53,6 +79,7 @@ impl EndedConnection {
             client_tcp: None,
             server_tcp: None,
             dns: lookup.finish(None),
+            failed: None,
         }
     }
 }
@@ -76,7 +103,30 @@ impl<'a> Pair<'a> {
             },
             worked: started,
             lookup,
+            abandoned: None,
         }
+    }
+
+    /// Goes on with a new connection, on which `connect()` was called just now. Times are still since the first
+    /// one's, and the old one is closed without a trace.
+    pub(crate) fn again(&mut self, channel: Box<dyn Channel>) {
+        let old = self.client.channel();
+        old.close();
+        let keys = old.tls().key_log();
+        self.abandoned = Some(Abandoned {
+            server: self.server.take(),
+            notes: Notes {
+                started: self.notes.started,
+                observer: mem::take(&mut self.notes.observer),
+                ..Notes::default()
+            },
+            keys,
+        });
+        self.notes.times = Times {
+            connect: self.notes.times.connect,
+            ..Times::default()
+        };
+        self.client = Client::new(channel, &self.exchange);
     }
 
     /// DNS has answered. Gives what to ask it next; the client may go on.
@@ -92,8 +142,8 @@ impl<'a> Pair<'a> {
         self.server = Some(Server::new(channel, &self.exchange));
     }
 
-    /// One end's socket is ready. An outcome ends the connection.
-    pub(crate) fn ready(&mut self, end: Side, mut turn: Turn<'_>) -> Option<Outcome> {
+    /// One end's socket is ready. None as long as the connection has more to say.
+    pub(crate) fn ready(&mut self, end: Side, mut turn: Turn<'_>) -> Option<Next> {
         match end {
             Side::Client => {
                 let source = self.lookup.as_mut();
@@ -101,16 +151,35 @@ impl<'a> Pair<'a> {
                 let driven =
                     (self.client).drive(&mut turn, &self.exchange, source, &mut self.notes);
                 match driven {
-                    Ok(()) => self.outcome(),
-                    Err(failure) => Some(self.client_failed(&failure)),
+                    Ok(()) => self.outcome().map(Next::Ended),
+                    Err(failure) => Some(match self.retry() {
+                        Some(retry) => Next::Again(retry),
+                        None => Next::Ended(self.client_failed(&failure)),
+                    }),
                 }
             }
             Side::Server => {
+                if let Some(Abandoned {
+                    server: Some(server),
+                    notes,
+                    ..
+                }) = &mut self.abandoned
+                {
+                    server.drive(&mut turn, &self.exchange, notes);
+                }
                 if let Some(server) = &mut self.server {
                     server.drive(&mut turn, &self.exchange, &mut self.notes);
                 }
-                self.outcome()
+                self.outcome().map(Next::Ended)
             }
+        }
+    }
+
+    /// What the client that has failed tries on a new connection.
+    fn retry(&self) -> Option<Retry> {
+        match self.abandoned {
+            Some(_) => None,
+            None => self.client.channel().tls().retry(),
         }
     }
 
@@ -164,6 +233,7 @@ impl<'a> Pair<'a> {
             client_tcp,
             server_tcp,
             dns: dns.unwrap_or_default(),
+            failed: self.abandoned.map(Abandoned::finish),
         }
     }
 
@@ -188,6 +258,19 @@ impl<'a> Pair<'a> {
             Some(cause) => format!("server: {cause}; client: {failure}"),
             None => format!("client: {failure}"),
         })
+    }
+}
+
+impl Abandoned {
+    /// Closes its server at once, if that has not learnt of it.
+    fn finish(self) -> FailedConnection {
+        if let Some(server) = &self.server {
+            server.channel().close();
+        }
+        FailedConnection {
+            observer: self.notes.observer,
+            keys: self.keys,
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! How the laboratory delivers a server's chain as an arm says: a file for each way that
 //! [`study::Delivery`](crate::study::Delivery) has.
 
+mod abridged;
 mod compressed;
+mod elided;
 mod pqtls_ad;
 
 pub(super) use pqtls_ad::Lookup;
@@ -14,8 +16,12 @@ use crate::study::{Arm, Delivery};
 
 /// What a delivery does.
 trait Mechanism {
-    /// What both stacks are asked for.
-    fn asked(&self) -> tls::Delivery;
+    /// What both stacks are asked for, with the server's chain.
+    ///
+    /// # Errors
+    ///
+    /// Why that can't be, in one line with the hint.
+    fn asked(&self, chain: &Chain) -> Result<tls::Delivery, String>;
 
     /// What clients get before their ClientHello, if they get anything.
     ///
@@ -38,12 +44,18 @@ fn mechanism(delivery: &Delivery) -> Option<&dyn Mechanism> {
         Delivery::Full => None,
         Delivery::PqtlsAd(delivery) => Some(delivery),
         Delivery::Compressed(delivery) => Some(delivery),
+        Delivery::Elided(delivery) => Some(delivery),
+        Delivery::Abridged(delivery) => Some(delivery),
     }
 }
 
-/// What the stacks of an arm are asked for.
-pub(super) fn asked(arm: &Arm) -> tls::Delivery {
-    mechanism(&arm.delivery).map_or(tls::Delivery::Full, Mechanism::asked)
+/// What the stacks of an arm are asked for, with the server's chain.
+///
+/// # Errors
+///
+/// Why that can't be, in one line with the hint.
+pub(super) fn asked(arm: &Arm, chain: &Chain) -> Result<tls::Delivery, String> {
+    mechanism(&arm.delivery).map_or(Ok(tls::Delivery::Full), |mechanism| mechanism.asked(chain))
 }
 
 /// What the clients of an arm get before their ClientHello, if they get anything.

@@ -20,6 +20,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
+use super::endpoint::Attempt;
 use super::shared::{Shared, end};
 use super::surroundings::client_slot;
 use super::sys;
@@ -63,7 +64,8 @@ pub(crate) struct Emulator<'a> {
 /// One connection's private link.
 struct Flow {
     pipes: [Pipe; 2],
-    keys: KeyMaker,
+    /// Of its first connection, and of the one after that if that failed.
+    keys: [KeyMaker; 2],
     /// How late the last delivery to the client and to the server was.
     late: [Duration; 2],
     latest: Duration,
@@ -243,8 +245,21 @@ impl<'a> Emulator<'a> {
             Flow::new(self.link, self.seed, self.first_index.wrapping_add(slot))
         });
         let key = match &tcp {
-            Some(tcp) => flow.keys.key_of(toward, tcp),
-            None => flow.keys.key_of_datagram(toward),
+            Some(tcp) => {
+                let port = match toward {
+                    Side::Server => tcp.source_port,
+                    Side::Client => tcp.destination_port,
+                };
+                let [first, second] = &mut flow.keys;
+                match Attempt::of_port(port) {
+                    Attempt::First => first.key_of(toward, tcp),
+                    Attempt::Second => second.key_of(toward, tcp),
+                }
+            }
+            None => {
+                let [first, _] = &mut flow.keys;
+                first.key_of_datagram(toward)
+            }
         };
         let sent = Time(now.0 - flow.late[end(toward.other())].as_nanos() as u64);
         match flow.pipes[end(toward)].send(sent, length, key) {
@@ -301,7 +316,7 @@ impl Flow {
                 Pipe::new(&link.backward, seed.luck(index, Side::Client)),
                 Pipe::new(&link.forward, seed.luck(index, Side::Server)),
             ],
-            keys: KeyMaker::default(),
+            keys: [KeyMaker::new(), KeyMaker::of_later_connection(1)],
             late: [Duration::ZERO; 2],
             latest: Duration::ZERO,
         }

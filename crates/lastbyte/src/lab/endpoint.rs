@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lastbyte_link::{Side, Time, mix};
-use lastbyte_tls::Stack;
+use lastbyte_tls::{Connection, Retry, Stack};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{
@@ -20,7 +20,7 @@ use nix::sys::socket::{
 
 use super::LabError;
 use super::channel::{Input, SCRATCH, TcpChannel};
-use super::connection::{EndedConnection, KernelClock, Pair};
+use super::connection::{EndedConnection, KernelClock, Next, Pair};
 use super::delivery::{Lookup, PreparedDelivery};
 use super::dns::{FIRST, Resolver, ResolverAnswer};
 use super::exchange::{Exchange, Turn};
@@ -34,6 +34,7 @@ use crate::study::Congestion;
 
 const SERVER_PORT: u16 = 443;
 const CLIENT_PORT: u16 = 20_000;
+const SECOND_CLIENT_PORT: u16 = CLIENT_PORT + 1;
 const BACKLOG: i32 = 4096;
 /// How long the loop sleeps at most, so that it notices an interrupt.
 const MAX_SLEEP: Duration = Duration::from_millis(100);
@@ -100,6 +101,8 @@ struct Endpoints<'a> {
     /// Connections whose server's address is not known yet.
     lookups: Vec<Option<Lookup<'a>>>,
     pairs: Vec<Option<Pair<'a>>>,
+    /// Where their servers are.
+    servers: Vec<Ipv4Addr>,
     finished: Vec<Option<EndedConnection>>,
     /// When the next connections start.
     starts: BinaryHeap<Reverse<Time>>,
@@ -146,6 +149,7 @@ impl<'a> Endpoints<'a> {
             resolver,
             lookups: (0..slots).map(|_| None).collect(),
             pairs: (0..slots).map(|_| None).collect(),
+            servers: vec![SERVER; slots],
             finished: (0..slots).map(|_| None).collect(),
             starts: BinaryHeap::new(),
             deadlines: VecDeque::new(),
@@ -177,7 +181,7 @@ impl<'a> Endpoints<'a> {
             }
             let before = self.ended;
             self.start_due()?;
-            self.wake_due();
+            self.wake_due()?;
             self.expire();
             let count = self.wait(&mut events).map_err(LabError::Socket)?;
             for event in &events[..count] {
@@ -186,7 +190,7 @@ impl<'a> Endpoints<'a> {
                     Event::Resolver => self.take_answers()?,
                     Event::Ready { slot, end } => {
                         let input = Input::of(event.events());
-                        self.ready(slot, end, self.load.shortcuts.input(input));
+                        self.ready(slot, end, self.load.shortcuts.input(input))?;
                     }
                 }
             }
@@ -287,8 +291,7 @@ impl<'a> Endpoints<'a> {
             None => {}
         }
         // It may have waited for this answer alone.
-        self.ready(slot, Side::Client, Input::Open);
-        Ok(())
+        self.ready(slot, Side::Client, Input::Open)
     }
 
     fn connect(
@@ -298,24 +301,58 @@ impl<'a> Endpoints<'a> {
         lookup: Option<Lookup<'a>>,
     ) -> Result<(), LabError> {
         let tls = self.load.stack.client().map_err(LabError::Stack)?;
+        let (started, channel, connecting) = self.call(slot, server, tls, Attempt::First)?;
+        let exchange = self.exchange(slot);
+        self.pairs[slot as usize] = Some(Pair::new(started, exchange, channel, lookup));
+        self.servers[slot as usize] = server;
+        if let Err(error) = connecting {
+            self.end(slot, could_not_connect(error));
+        }
+        Ok(())
+    }
+
+    /// Has a client that failed try once more.
+    fn again(&mut self, slot: u32, retry: &Retry) -> Result<(), LabError> {
+        let tls = (self.load.stack.retrying_client(retry)).map_err(LabError::Stack)?;
+        let server = self.servers[slot as usize];
+        let (_, channel, connecting) = self.call(slot, server, tls, Attempt::Second)?;
+        if let Some(pair) = &mut self.pairs[slot as usize] {
+            pair.again(channel);
+        }
+        if let Err(error) = connecting {
+            self.end(slot, could_not_connect(error));
+        }
+        Ok(())
+    }
+
+    /// Calls `connect()`, and says when, and whether that goes on.
+    fn call(
+        &self,
+        slot: u32,
+        server: Ipv4Addr,
+        tls: Box<dyn Connection>,
+        attempt: Attempt,
+    ) -> Result<(Time, Box<TcpChannel>, Result<(), Errno>), LabError> {
         let socket = open_socket(self.load.congestion).map_err(LabError::Socket)?;
-        let address = client_socket_address(client_address(slot));
+        let address = client_socket_address(client_address(slot), attempt);
         bind(socket.as_raw_fd(), &address).map_err(|error| LabError::Socket(error.into()))?;
         self.watch(&socket, slot, Side::Client)
             .map_err(LabError::Socket)?;
         let server = server_socket_address(server);
         let started = sys::now();
-        let connecting = connect(socket.as_raw_fd(), &server);
-        let index = self.load.first_index + slot;
-        let exchange = self.load.exchange.of_connection(index);
-        let channel = Box::new(TcpChannel::new(socket, tls, exchange.flush));
-        self.pairs[slot as usize] = Some(Pair::new(started, exchange, channel, lookup));
-        if let Err(error) = connecting
-            && error != Errno::EINPROGRESS
-        {
-            self.end(slot, Outcome::Failed(format!("client: connect: {error}")));
-        }
-        Ok(())
+        let connecting = match connect(socket.as_raw_fd(), &server) {
+            Ok(()) | Err(Errno::EINPROGRESS) => Ok(()),
+            Err(error) => Err(error),
+        };
+        let flush = self.exchange(slot).flush;
+        let channel = Box::new(TcpChannel::new(socket, tls, flush));
+        Ok((started, channel, connecting))
+    }
+
+    fn exchange(&self, slot: u32) -> Exchange {
+        self.load
+            .exchange
+            .of_connection(self.load.first_index + slot)
     }
 
     fn accept(&mut self) -> Result<(), LabError> {
@@ -344,9 +381,9 @@ impl<'a> Endpoints<'a> {
         }
     }
 
-    fn ready(&mut self, slot: u32, end: Side, input: Input) {
+    fn ready(&mut self, slot: u32, end: Side, input: Input) -> Result<(), LabError> {
         let Some(Some(pair)) = self.pairs.get_mut(slot as usize) else {
-            return;
+            return Ok(());
         };
         // What woke an idle loop has waited for nothing; what came while it worked, has.
         // A connection never waits for itself.
@@ -360,18 +397,21 @@ impl<'a> Endpoints<'a> {
             hold: &|| self.shared.hold(slot, end),
             clock: &KernelClock,
         };
-        let outcome = pair.ready(end, turn);
+        let next = pair.ready(end, turn);
         pair.worked = sys::now();
         if let Some(until) = pair.thinks_until() {
             self.thoughts.push(Reverse((until, slot)));
         }
-        if let Some(outcome) = outcome {
-            self.end(slot, outcome);
+        match next {
+            None => {}
+            Some(Next::Ended(outcome)) => self.end(slot, outcome),
+            Some(Next::Again(retry)) => self.again(slot, &retry)?,
         }
+        Ok(())
     }
 
     /// Has the clients go on that have thought long enough.
-    fn wake_due(&mut self) {
+    fn wake_due(&mut self) -> Result<(), LabError> {
         while let Some(&Reverse((at, slot))) = self.thoughts.peek()
             && at <= sys::now()
         {
@@ -380,8 +420,9 @@ impl<'a> Endpoints<'a> {
                 // Thinking is not waiting.
                 pair.worked = pair.worked.max(at);
             }
-            self.ready(slot, Side::Client, Input::Open);
+            self.ready(slot, Side::Client, Input::Open)?;
         }
+        Ok(())
     }
 
     fn expire(&mut self) {
@@ -453,9 +494,36 @@ impl Event {
     }
 }
 
-/// Where a client with this address calls from.
-pub(crate) fn client_socket_address(address: Ipv4Addr) -> SockaddrIn {
-    SockaddrIn::from(SocketAddrV4::new(address, CLIENT_PORT))
+/// Which of a client's connections it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    First,
+    /// After the first one has failed.
+    Second,
+}
+
+impl Attempt {
+    /// The one that a client calls from this port with.
+    pub(crate) fn of_port(port: u16) -> Attempt {
+        match port {
+            SECOND_CLIENT_PORT => Attempt::Second,
+            _ => Attempt::First,
+        }
+    }
+}
+
+/// Where a client with this address calls from. Each connection has a port of its own, so that nothing that the
+/// first one left meets the second.
+pub(crate) fn client_socket_address(address: Ipv4Addr, attempt: Attempt) -> SockaddrIn {
+    let port = match attempt {
+        Attempt::First => CLIENT_PORT,
+        Attempt::Second => SECOND_CLIENT_PORT,
+    };
+    SockaddrIn::from(SocketAddrV4::new(address, port))
+}
+
+fn could_not_connect(error: Errno) -> Outcome {
+    Outcome::Failed(format!("client: connect: {error}"))
 }
 
 /// Where clients call.

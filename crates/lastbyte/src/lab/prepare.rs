@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use lastbyte_pki::{Chain, Store};
-use lastbyte_tls::{Connection, Handshake, Stack, TlsConfig, TlsError, handshake_between, stack};
+use lastbyte_tls::{
+    Connection, FailedHandshake, Handshake, Stack, TlsConfig, TlsError, first_attempt,
+    handshake_between, stack,
+};
 
 use super::delivery::{self, PreparedDelivery};
 use super::{LabError, row};
-use crate::results::{DeliveryOutcome, Dns, check_wire};
+use crate::results::{DeliveryOutcome, Dns, Wire, check_wire};
 use crate::study::{Arm, ArmChain};
 
 /// An arm with its chain and its stack.
@@ -22,6 +25,8 @@ pub struct PreparedArm {
     pub stack: Box<dyn Stack>,
     /// What DNS delivers, if it does.
     pub delivery: Option<PreparedDelivery>,
+    /// How its clients' first handshakes fail, if they do and something else is tried.
+    pub failed: Option<FailedHandshake>,
 }
 
 impl PreparedArm {
@@ -37,6 +42,10 @@ impl PreparedArm {
             Some(chain) => Some(load(chain)?),
             None => None,
         };
+        let refuse = |problem: String| LabError::Arm {
+            arm: arm.label.clone(),
+            problem,
+        };
         let tls = TlsConfig {
             client: arm.client_stack,
             server: arm.server_stack,
@@ -46,33 +55,48 @@ impl PreparedArm {
             client_chain: client_chain.as_ref(),
             resumption: arm.resumption,
             tickets: arm.tickets,
-            delivery: delivery::asked(&arm),
+            delivery: delivery::asked(&arm, &chain).map_err(refuse)?,
             max_certificate_list: arm.max_cert_list,
-        };
-        let refuse = |problem: String| LabError::Arm {
-            arm: arm.label.clone(),
-            problem,
         };
         let stack = stack(&tls).map_err(|problem| refuse(problem.to_string()))?;
         let delivery = delivery::prepare(&arm, &chain, stack.as_ref()).map_err(refuse)?;
+        let failed = match arm.delivery.retries() {
+            true => first_attempt(stack.as_ref()).map_err(|error| {
+                refuse(format!(
+                    "its first handshake, tried in memory, fails: {error}"
+                ))
+            })?,
+            false => None,
+        };
         Ok(Self {
             arm,
             chain,
             client_chain,
             stack,
             delivery,
+            failed,
         })
     }
 
-    /// A client that has all that DNS delivers.
+    /// A client that has all that DNS delivers, and has failed before if its first handshake does.
     ///
     /// # Errors
     ///
     /// Those of its stack.
     pub(crate) fn client(&self) -> Result<Box<dyn Connection>, TlsError> {
-        match &self.delivery {
-            Some(delivery) => self.stack.offering_client(delivery.offer()),
-            None => self.stack.client(),
+        match (&self.delivery, &self.failed) {
+            (Some(delivery), _) => self.stack.offering_client(delivery.offer()),
+            (None, Some(failed)) => self.stack.retrying_client(&failed.retry),
+            (None, None) => self.stack.client(),
+        }
+    }
+
+    /// What a row would say of such a handshake.
+    pub(crate) fn wire(&self, handshake: &Handshake) -> Wire {
+        let failed = self.failed.as_ref();
+        Wire {
+            failed: failed.map(|failed| row::failed_attempt(&failed.observer, &failed.keys)),
+            ..row::wire(&handshake.observer, &handshake.client.key_log(), 0)
         }
     }
 
@@ -125,9 +149,8 @@ impl PreparedArm {
     pub fn tried(self) -> Result<Self, LabError> {
         let tried = self.handshake().map_err(|error| format!("fails: {error}"));
         let problem = tried.and_then(|handshake| {
-            let keys = handshake.client.key_log();
             let dns = self.dns(handshake.client.as_ref());
-            check_wire(&self.arm, &row::wire(&handshake.observer, &keys, 0), &dns)
+            check_wire(&self.arm, &self.wire(&handshake), &dns)
         });
         match problem {
             Ok(()) => Ok(self),

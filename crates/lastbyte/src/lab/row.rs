@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use lastbyte_sizes::framing::MESSAGE_HEADER;
+use lastbyte_sizes::framing::{CHANGE_CIPHER_SPEC, MESSAGE_HEADER, RECORD_HEADER, encrypted};
 use lastbyte_tls::KeyLog;
 use lastbyte_tls::observer::{self, Message, Observer, Side};
 
 use super::connection::EndedConnection;
-use crate::results::{Compression, EarlyData, HelloDigest, Lateness, Resumption, Row, Wire};
+use crate::results::{
+    ChainSignal, Compression, EarlyData, FailedAttempt, HelloDigest, Lateness, Resumption, Row,
+    Wire,
+};
 
 /// The row of connection `index` of its sample. Its latest packet was `latest` behind its time.
 pub(super) fn row(finished: EndedConnection, index: u32, block: u32, latest: Duration) -> Row {
@@ -30,9 +33,38 @@ pub(super) fn row(finished: EndedConnection, index: u32, block: u32, latest: Dur
 /// What went over the wire of a connection that has ended.
 pub(super) fn wire_of(finished: &EndedConnection) -> Wire {
     let mss = finished.client_tcp.map_or(0, |tcp| tcp.mss);
+    let failed = finished.failed.as_ref();
     Wire {
         ticket_wire_bytes: finished.ticket_bytes as u32,
+        failed: failed.map(|failed| failed_attempt(&failed.observer, &failed.keys)),
         ..wire(&finished.observer, &finished.keys, mss)
+    }
+}
+
+/// What the observer read of a connection whose client gave up. Its server is OpenSSL, which begins a record for each
+/// message.
+pub(super) fn failed_attempt(observer: &Observer, keys: &KeyLog) -> FailedAttempt {
+    let seen = observer.observe(keys);
+    let sent_by = |sender: Side| {
+        let flights = seen.flights.iter();
+        flights.filter(move |flight| flight.sender == sender)
+    };
+    let hello = sent_by(Side::Client).next();
+    let alert = sent_by(Side::Client).skip(1);
+    let bytes = |message| seen.bytes(message).unwrap_or(0);
+    let records = [
+        RECORD_HEADER + bytes(Message::ServerHello),
+        CHANGE_CIPHER_SPEC,
+        encrypted(bytes(Message::EncryptedExtensions)),
+        encrypted(bytes(Message::Certificate)),
+    ];
+    FailedAttempt {
+        client_hello_wire_bytes: hello.map_or(0, |flight| flight.wire_bytes as u32),
+        server_flight_wire_bytes: sent_by(Side::Server)
+            .map(|flight| flight.wire_bytes as u32)
+            .sum(),
+        certificate_wire_bytes: records.iter().sum::<usize>() as u32,
+        alert_wire_bytes: alert.map(|flight| flight.wire_bytes as u32).sum(),
     }
 }
 
@@ -85,6 +117,13 @@ pub(super) fn wire(observer: &Observer, keys: &KeyLog, mss: u32) -> Wire {
             (offered, answered) if offered == answered => HelloDigest::Echoed,
             _ => HelloDigest::Contradicted,
         },
+        signal: match (&seen.named_anchors, seen.is_anchored, seen.suppresses_cas) {
+            (Some(_), true, _) => ChainSignal::Anchored,
+            (Some(_), false, _) => ChainSignal::TrustAnchors,
+            (None, _, true) => ChainSignal::TlsFlags,
+            (None, _, false) => ChainSignal::None,
+        },
+        failed: None,
         early_data: match seen.early_data {
             observer::EarlyData::NotOffered => EarlyData::None,
             observer::EarlyData::Offered => EarlyData::Refused,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lastbyte_sizes::framing::MSS;
 
 use super::runner::Job;
-use super::{row, sys};
+use super::sys;
 use crate::results::Wire;
 
 /// One handshake of a job in memory.
@@ -22,7 +22,7 @@ pub(super) fn try_handshake(job: &Job<'_>) -> Option<HandshakeTrial> {
     let start = sys::thread_cpu_time();
     let handshake = job.arm.handshake().ok()?;
     let cpu = sys::thread_cpu_time().saturating_sub(start);
-    let wire = row::wire(&handshake.observer, &handshake.client.key_log(), 0);
+    let wire = job.arm.wire(&handshake);
     let bytes = job
         .cell
         .of_connection(job.connections.start)

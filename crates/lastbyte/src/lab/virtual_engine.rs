@@ -496,6 +496,7 @@ fn names_files(experiment: &Experiment) -> bool {
     chains
         .flatten()
         .any(|chain| matches!(chain, ArmChain::Pem(_)))
+        || (experiment.arms.iter()).any(|arm| arm.delivery.names_files())
         || directions.any(|direction| {
             let name = direction.distribution.to_string();
             name.parse::<Distribution>().is_err()

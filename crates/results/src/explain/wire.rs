@@ -9,8 +9,8 @@ use lastbyte_sizes::framing::{
 use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Message, Resumption, StackName};
 use thiserror::Error;
 
-use crate::row::Wire;
-use crate::study::{Arm, ArmChain, Delivery, Flush};
+use crate::row::{FailedAttempt, Wire};
+use crate::study::{Arm, ArmChain, Flush, OnWire};
 
 /// Arithmetic alone does not know what an arm puts on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -38,7 +38,50 @@ const CIPHER_SUITE: u16 = 0x1302;
 /// what is resumed, a client's chain, deliveries.
 pub fn wire(arm: &Arm) -> Result<Wire, Unknown> {
     let spec = made(arm)?;
-    let certificate = certificate_bytes(spec);
+    let handshakes = handshakes(arm, spec)?;
+    let Some(succeeds) = handshakes.last() else {
+        return handshake(arm, spec, &OnWire::default());
+    };
+    let wire = handshake(arm, spec, succeeds)?;
+    let failed = match handshakes.split_last() {
+        Some((_, [_, ..])) if wire.hello_retry_request_wire_bytes > 0 => {
+            let what = "a HelloRetryRequest on a connection that fails is not walked through";
+            return Err(no_arithmetic(arm, what));
+        }
+        Some((_, [first, ..])) => Some(failed_attempt(&handshake(arm, spec, first)?)),
+        _ => None,
+    };
+    Ok(Wire { failed, ..wire })
+}
+
+/// What a connection had on the wire whose client gave up.
+fn failed_attempt(wire: &Wire) -> FailedAttempt {
+    // In plain text: OpenSSL's client encrypts from its Finished on.
+    const ALERT: usize = RECORD_HEADER + 2;
+    let until_certificate = [
+        Message::ServerHello,
+        Message::EncryptedExtensions,
+        Message::Certificate,
+    ];
+    let records =
+        until_certificate.map(|message| number(on_wire(message, wire.bytes(message) as usize)));
+    FailedAttempt {
+        client_hello_wire_bytes: wire.client_hello_wire_bytes,
+        server_flight_wire_bytes: wire.server_flight_wire_bytes,
+        certificate_wire_bytes: records.iter().sum::<u32>() + number(CHANGE_CIPHER_SPEC),
+        alert_wire_bytes: number(ALERT),
+    }
+}
+
+/// What the arm's delivery makes of its handshakes.
+fn handshakes(arm: &Arm, spec: &ChainSpec) -> Result<Vec<OnWire>, Unknown> {
+    (arm.delivery.arithmetic(spec))
+        .map_err(|what| no_arithmetic(arm, &format!("{what} is no arithmetic")))
+}
+
+/// The messages of one full handshake.
+fn handshake(arm: &Arm, spec: &ChainSpec, delivered: &OnWire) -> Result<Wire, Unknown> {
+    let certificate = delivered.certificate;
     check(arm, certificate)?;
     let retries = !arm.key_shares.contains(&arm.group);
     let server = [
@@ -46,7 +89,10 @@ pub fn wire(arm: &Arm) -> Result<Wire, Unknown> {
             Message::ServerHello,
             server_hello(arm.group.server_share_bytes()),
         ),
-        (Message::EncryptedExtensions, ENCRYPTED_EXTENSIONS),
+        (
+            Message::EncryptedExtensions,
+            ENCRYPTED_EXTENSIONS + delivered.encrypted_extensions,
+        ),
         (Message::Certificate, certificate),
         (
             Message::CertificateVerify,
@@ -54,12 +100,12 @@ pub fn wire(arm: &Arm) -> Result<Wire, Unknown> {
         ),
         (Message::ServerFinished, FINISHED),
     ];
-    let hello = client_hello(arm, spec, &arm.key_shares);
+    let hello = client_hello(arm, spec, &arm.key_shares) + delivered.client_hello;
     let retry = [
         (Message::HelloRetryRequest, hello_retry_request()),
         (
             Message::SecondClientHello,
-            client_hello(arm, spec, &[arm.group]),
+            client_hello(arm, spec, &[arm.group]) + delivered.client_hello,
         ),
     ];
     let mut wire = Wire {
@@ -74,7 +120,7 @@ pub fn wire(arm: &Arm) -> Result<Wire, Unknown> {
         group: Some(arm.group.code_point()),
         cipher_suite: Some(CIPHER_SUITE),
         signature: spec.leaf.signature_schemes().first().copied(),
-        certificates: number(spec.certificates()),
+        certificates: number(delivered.certificates),
         ..Wire::default()
     };
     let both = [
@@ -187,14 +233,6 @@ fn check(arm: &Arm, certificate: usize) -> Result<(), Unknown> {
             "a ClientHello that is split is not walked through".to_owned()
         }
         Arm {
-            delivery: Delivery::PqtlsAd(_),
-            ..
-        } => "what DNS leaves of a chain is no arithmetic".to_owned(),
-        Arm {
-            delivery: Delivery::Compressed(_),
-            ..
-        } => "what compression leaves is no arithmetic".to_owned(),
-        Arm {
             max_cert_list: Some(most),
             ..
         } if certificate > *most => {
@@ -205,11 +243,11 @@ fn check(arm: &Arm, certificate: usize) -> Result<(), Unknown> {
         }
         _ => return Ok(()),
     };
-    Err(unknown(
-        arm,
-        &what,
-        "measure it with `lastbyte compare`".to_owned(),
-    ))
+    Err(no_arithmetic(arm, &what))
+}
+
+fn no_arithmetic(arm: &Arm, what: &str) -> Unknown {
+    unknown(arm, what, "measure it with `lastbyte compare`".to_owned())
 }
 
 fn unknown(arm: &Arm, what: &str, hint: String) -> Unknown {

@@ -53,7 +53,7 @@ fn check_row(arm: &Arm, row: &Row) -> Result<(), String> {
 /// What [`check`] asks of a handshake, whatever data came with it.
 pub fn check_wire(arm: &Arm, wire: &Wire, dns: &Dns) -> Result<(), String> {
     check_key_exchange(arm, wire)?;
-    let shown = arm.delivery.check_handshake(wire, dns)?;
+    let shown = arm.delivery.check_handshake(arm, wire, dns)?;
     match (arm.resumption, wire.resumption) {
         (Asked::Full, Resumption::Full) => check_authentication(arm, wire, shown),
         (Asked::Full, Resumption::Resumed) => {

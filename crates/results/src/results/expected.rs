@@ -2,18 +2,59 @@
 
 use std::time::Duration;
 
-use lastbyte_flights::{Compute, Exchange, Path, Records, Request, Timeline, timeline};
+use lastbyte_flights::{Compute, Exchange, Flight, Path, Records, Request, Timeline, timeline};
 
 use lastbyte_link::Side;
 use lastbyte_sizes::{Message, framing};
 
-use super::{EarlyData, Wire};
+use super::{EarlyData, FailedAttempt, Wire};
 use crate::study::exchange::{Cut, REQUEST, early_upload};
 use crate::study::{Buffers, Cell, RecordSize, Writes};
 
 /// When what happens on a connection without loss and jitter. `wire` is what an observer
 /// saw of a handshake of the arm, `compute` the time that its steps take in memory.
 pub fn expected(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Compute) -> Timeline {
+    let last = last_attempt(wire, cell, record_size, compute);
+    match &wire.failed {
+        None => last,
+        Some(failed) => after(failed, last, cell, compute),
+    }
+}
+
+/// The same of a connection after one that failed.
+fn after(failed: &FailedAttempt, last: Timeline, cell: &Cell, compute: Compute) -> Timeline {
+    let path = path(cell);
+    // The client has to wait for the whole segment in which the certificate ends.
+    let whole = failed.server_flight_wire_bytes as usize;
+    let segments = (failed.certificate_wire_bytes as usize).div_ceil(path.mss.max(1));
+    let exchange = Exchange {
+        client_hello: failed.client_hello_wire_bytes as usize,
+        server_flight: whole.min(segments * path.mss),
+        client_finish: failed.alert_wire_bytes as usize,
+        compute,
+        ..Exchange::default()
+    };
+    let first = timeline(&exchange, &path);
+    // The next SYN leaves behind the last segment's acknowledgement and the alert.
+    let alert = path.headers + failed.alert_wire_bytes as usize;
+    let rate = cell.link.forward.rate;
+    let takes = |bytes| rate.map_or(Duration::ZERO, |rate| rate.serialisation(bytes));
+    let begin = first.handshake + takes(path.headers) + takes(alert);
+    let mut flights = first.flights;
+    flights.extend(last.flights.into_iter().map(|flight| Flight {
+        start: flight.start + begin,
+        ..flight
+    }));
+    Timeline {
+        connect: first.connect,
+        handshake: last.handshake + begin,
+        ttfb: last.ttfb.map(|ttfb| ttfb + begin),
+        ttlb: last.ttlb + begin,
+        flights,
+    }
+}
+
+fn last_attempt(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Compute) -> Timeline {
     let payload = cell.data.0 as usize;
     let Cut { first, later } = Cut::new(record_size, cell);
     let records = Records { first, later };
@@ -61,15 +102,18 @@ pub fn expected(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Comp
         think: cell.think,
         compute,
     };
-    let path = Path {
+    timeline(&exchange, &path(cell))
+}
+
+fn path(cell: &Cell) -> Path {
+    Path {
         link: cell.link.clone(),
         mss: cell.hosts.mss(),
         headers: cell.hosts.headers(),
         client_initcwnd: cell.client_initcwnd,
         server_initcwnd: cell.initcwnd,
         buffers: cell.hosts.buffers.sizes(),
-    };
-    timeline(&exchange, &path)
+    }
 }
 
 /// Whether a flight of this connection has more segments than its way holds, so that some are lost: arithmetic

@@ -30,8 +30,8 @@ mod waiting;
 mod warning;
 
 pub use crate::row::{
-    Compression, Dns, EarlyData, HelloDigest, Lateness, Outcome, Resumption, Row, TcpStats, Times,
-    Wire,
+    ChainSignal, Compression, Dns, EarlyData, FailedAttempt, HelloDigest, Lateness, Outcome,
+    Resumption, Row, TcpStats, Times, Wire,
 };
 pub use check::{check, check_wire};
 pub use costs::{CpuCosts, CpuCostsError, Flights, Picoseconds, RecordCost};

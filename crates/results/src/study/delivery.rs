@@ -1,13 +1,20 @@
 //! How the client gets the server's chain: whole from the server, or another way, of which each has a file
 //! here: its keys, what goes with them, and what a row must show.
 
+mod abridged;
 mod compressed;
+mod elided;
 mod pqtls_ad;
 
+pub use abridged::Abridged;
 pub use compressed::Compressed;
+pub use elided::Elided;
 pub use pqtls_ad::{DnsCache, EndEntity, PqtlsAd};
 
+use std::path::PathBuf;
+
 use lastbyte_link::nearest;
+use lastbyte_sizes::ChainSpec;
 
 use super::Arm;
 use crate::row::{Dns, Wire};
@@ -40,6 +47,11 @@ trait Kind {
     /// What the value can be.
     fn set(&mut self, key: &str, value: &str) -> Result<(), String>;
 
+    /// The files that it names.
+    fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
+        Vec::new()
+    }
+
     /// Whether an arm can have all that it asks for besides.
     ///
     /// # Errors
@@ -65,12 +77,51 @@ trait Kind {
         false
     }
 
-    /// Whether a handshake did what this says, and which certificates it shows then.
+    /// Whether clients fail at first, and connect once more.
+    fn retries(&self) -> bool {
+        false
+    }
+
+    /// What its handshakes put on the wire of such a chain, by arithmetic: each of them, the last of which succeeds.
+    ///
+    /// # Errors
+    ///
+    /// What is no arithmetic, as in "… is no arithmetic".
+    fn arithmetic(&self, spec: &ChainSpec) -> Result<Vec<OnWire>, &'static str>;
+
+    /// Whether a handshake of an arm did what this says, and which certificates it shows then.
     ///
     /// # Errors
     ///
     /// The end of a sentence that begins with the connection.
-    fn check_handshake(&self, wire: &Wire, dns: &Dns) -> Result<Certificates, String>;
+    fn check_handshake(&self, arm: &Arm, wire: &Wire, dns: &Dns) -> Result<Certificates, String>;
+}
+
+/// What a delivery makes of a handshake.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OnWire {
+    /// Bytes more of the ClientHello.
+    pub(crate) client_hello: usize,
+    /// Bytes more of the EncryptedExtensions.
+    pub(crate) encrypted_extensions: usize,
+    /// Bytes of the Certificate message.
+    pub(crate) certificate: usize,
+    /// Certificates in it.
+    pub(crate) certificates: usize,
+}
+
+impl OnWire {
+    /// The chain as it is, and nothing said of it.
+    fn whole(spec: &ChainSpec) -> OnWire {
+        OnWire {
+            client_hello: 0,
+            encrypted_extensions: 0,
+            certificate: spec
+                .certificate_bytes
+                .unwrap_or_else(|| spec.unpadded_bytes()),
+            certificates: spec.certificates(),
+        }
+    }
 }
 
 /// Which certificates a handshake shows.
@@ -118,6 +169,10 @@ deliveries! {
     PqtlsAd = pqtls_ad;
     /// Compressed, from the server (RFC 8879).
     Compressed = compressed;
+    /// From the server, without intermediates that the client has.
+    Elided = elided;
+    /// Abridged, from the server.
+    Abridged = abridged;
 }
 
 impl Delivery {
@@ -167,6 +222,16 @@ impl Delivery {
         }
     }
 
+    /// The files that it names.
+    pub(super) fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
+        self.kind_mut().map_or_else(Vec::new, Kind::paths_mut)
+    }
+
+    /// Whether it names files.
+    pub fn names_files(&self) -> bool {
+        !self.clone().paths_mut().is_empty()
+    }
+
     /// What its handshakes depend on, in words, if that is anything.
     pub fn words(&self) -> Option<String> {
         self.kind().map(Kind::words)
@@ -175,6 +240,23 @@ impl Delivery {
     /// Whether clients ask DNS before they connect.
     pub fn asks_dns(&self) -> bool {
         self.kind().is_some_and(Kind::asks_dns)
+    }
+
+    /// Whether clients fail at first, and connect once more.
+    pub fn retries(&self) -> bool {
+        self.kind().is_some_and(Kind::retries)
+    }
+
+    /// What its handshakes put on the wire of such a chain, by arithmetic: each of them, the last of which succeeds.
+    ///
+    /// # Errors
+    ///
+    /// What is no arithmetic, as in "… is no arithmetic".
+    pub(crate) fn arithmetic(&self, spec: &ChainSpec) -> Result<Vec<OnWire>, &'static str> {
+        match self.kind() {
+            None => Ok(vec![OnWire::whole(spec)]),
+            Some(kind) => kind.arithmetic(spec),
+        }
     }
 
     /// Whether an arm can have all that it asks for besides.
@@ -188,8 +270,13 @@ impl Delivery {
             .map_or(Ok(()), |kind| kind.check_baseline(arm, baseline))
     }
 
-    /// Whether a handshake did what this says, and which certificates it shows then.
-    pub(crate) fn check_handshake(&self, wire: &Wire, dns: &Dns) -> Result<Certificates, String> {
+    /// Whether a handshake of an arm did what this says, and which certificates it shows then.
+    pub(crate) fn check_handshake(
+        &self,
+        arm: &Arm,
+        wire: &Wire,
+        dns: &Dns,
+    ) -> Result<Certificates, String> {
         let own = self.kind();
         let is_own = |spec: &Spec| own.is_some_and(|kind| std::ptr::eq(kind.spec(), spec));
         let others = SPECS.iter().filter(|spec| !is_own(spec));
@@ -198,10 +285,36 @@ impl Delivery {
                 return Err(format!("{what}, which the arm does not ask for"));
             }
         }
+        match (self.retries(), wire.failed) {
+            (true, Some(_)) | (false, None) => {}
+            (true, None) => return Err("did not fail at first".to_owned()),
+            (false, Some(_)) => {
+                return Err("failed at first, which the arm does not ask for".to_owned());
+            }
+        }
         own.map_or(Ok(Certificates::Whole), |kind| {
-            kind.check_handshake(wire, dns)
+            kind.check_handshake(arm, wire, dns)
         })
     }
+}
+
+/// Whether an arm and a baseline are of one stack, as they must be where the stacks' difference would be larger than
+/// what the arm's delivery makes. `what` the arm is, as in "is compressed".
+fn check_stacks(arm: &Arm, baseline: &Arm, what: &str) -> Result<(), String> {
+    let stacks = |arm: &Arm| (arm.client_stack, arm.server_stack);
+    let (client, server) = stacks(arm);
+    if stacks(baseline) == (client, server) {
+        return Ok(());
+    }
+    let wanted = match client == server {
+        true => format!("stack={server} and no other client_stack="),
+        false => format!("stack={server} and client_stack={client}"),
+    };
+    Err(format!(
+        "arm \"{}\" {what}, and arm \"{}\" has another stack, so the difference would be that of the stacks too: \
+         have that one say {wanted}",
+        arm.label, baseline.label
+    ))
 }
 
 /// Whether arms can be compared with the first of them.

@@ -506,6 +506,9 @@ fn settle(arm: &mut Arm, folder: &Path) {
             *path = folder.join(&path);
         }
     }
+    for path in arm.delivery.paths_mut() {
+        *path = folder.join(&path);
+    }
 }
 
 /// `path` from the root of the file system, whether or not there is something.

@@ -24,8 +24,10 @@ pub use arm::{ArmError, ArmProblem};
 pub use blocks::{BlockId, Size};
 pub use cell::{Work, distinctions};
 pub use connections::{Connections, ConnectionsError, Precision, PrecisionError, Until};
-pub(crate) use delivery::Certificates;
-pub use delivery::{Compressed, Delivery, DnsCache, EndEntity, PqtlsAd, check_comparison};
+pub use delivery::{
+    Abridged, Compressed, Delivery, DnsCache, Elided, EndEntity, PqtlsAd, check_comparison,
+};
+pub(crate) use delivery::{Certificates, OnWire};
 pub use distribution::{DistributionError, load_distribution};
 pub use figure::{Beside, Figure, Plot};
 pub use file::{StudyError, StudyProblem, quoted};

@@ -331,8 +331,12 @@ impl SampleTimes {
         let crosses = work.data == Bytes(0) && self.wire?.ticket_wire_bytes > 0;
         // It knows what a download computes, and nothing else.
         let computes = self.cpu_costs.is_some() && (work.requests > 1 || work.upload > Bytes(0));
+        // What a client computes before it gives up, nobody has measured.
+        let wire = self.wire?;
+        let fails = wire.failed.is_some()
+            && (self.cpu_costs.is_some() || wire.hello_retry_request_wire_bytes > 0);
         // And it has every segment leave and arrive on its own.
-        if self.key.has_chance() || crosses || computes || cell.has_super_packets() {
+        if self.key.has_chance() || crosses || computes || fails || cell.has_super_packets() {
             return None;
         }
         let compute = self.cpu_costs.map_or_else(Compute::default, |costs| {

@@ -1,11 +1,10 @@
 //! What handshake messages say.
 
+use lastbyte_sizes::{TRUST_ANCHORS, parse_trust_anchor_list, tls_flags};
 use pqtlsad::Digest;
 
 use super::cursor::Cursor;
 use super::{CertificateType, EarlyData, MessageType, Observation, Side};
-#[cfg(feature = "rustls")]
-use crate::CertificateCompression;
 
 /// One whole handshake message (RFC 8446, 4).
 pub(super) struct HandshakeMessage<'a> {
@@ -114,6 +113,10 @@ fn note_client_hello(observation: &mut Observation, mut body: Cursor<'_>) -> Opt
             extension::PQTLS_AD => {
                 observation.offered_certificates = Digest::from_bytes(data.0);
             }
+            tls_flags::EXTENSION => {
+                observation.suppresses_cas = tls_flags::suppresses_cas(data.0) == Some(true);
+            }
+            TRUST_ANCHORS => observation.named_anchors = parse_trust_anchor_list(data.0),
             // The server's answer was read before.
             extension::EARLY_DATA if observation.early_data == EarlyData::NotOffered => {
                 observation.early_data = EarlyData::Offered;
@@ -151,6 +154,9 @@ fn note_encrypted_extensions(observation: &mut Observation, mut body: Cursor<'_>
         match extension {
             extension::ALPN => observation.alpn = Some(text(data.vector(2)?.vector(1)?)),
             extension::EARLY_DATA => observation.early_data = EarlyData::Accepted,
+            TRUST_ANCHORS => {
+                observation.available_anchors = parse_trust_anchor_list(data.0).unwrap_or_default();
+            }
             extension::SERVER_CERTIFICATE_TYPE => {
                 observation.certificate_type = match data.u8()? {
                     2 => CertificateType::RawPublicKey,
@@ -167,8 +173,11 @@ fn note_certificate(observation: &mut Observation, mut body: Cursor<'_>) -> Opti
     let _request_context = body.vector(1)?;
     let mut entries = body.vector(3)?;
     while !entries.0.is_empty() {
+        let is_first = observation.certificates.is_empty();
         observation.certificates.push(entries.vector(3)?.0.len());
-        let _extensions = entries.vector(2)?;
+        for (extension, _) in extensions(&mut entries)? {
+            observation.is_anchored |= is_first && extension == TRUST_ANCHORS;
+        }
     }
     Some(())
 }
@@ -206,7 +215,6 @@ fn note_compressed_certificate(
 /// three bytes is less than an observer stores.
 #[cfg(feature = "rustls")]
 fn decompress(algorithm: u16, compressed: Cursor<'_>, declared: usize) -> Option<Vec<u8>> {
-    let algorithm = CertificateCompression::of_code_point(algorithm)?;
     crate::rustls::decompress(algorithm, compressed.0, declared)
 }
 

@@ -43,6 +43,16 @@ pub(super) fn set_session(ssl: &mut Ssl, session: &SslSession) -> Result<(), Err
     unsafe { ssl.set_session(session) }
 }
 
+/// Has this connection send no certificates besides the end-entity's.
+pub(super) fn clear_chain(ssl: &mut SslRef) -> Result<(), ErrorStack> {
+    const SSL_CTRL_CHAIN: c_int = 88;
+    // SAFETY: the connection is alive; without a pointer, what it had is dropped and nothing is read.
+    match unsafe { openssl_sys::SSL_ctrl(ssl.as_ptr(), SSL_CTRL_CHAIN, 0, ptr::null_mut()) } {
+        1 => Ok(()),
+        _ => Err(ErrorStack::get()),
+    }
+}
+
 /// Whether a ticket has come for the session.
 pub(super) fn is_resumable(session: &SslSessionRef) -> bool {
     // SAFETY: the session is alive, and only read.

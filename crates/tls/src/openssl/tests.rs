@@ -477,6 +477,7 @@ fn what_the_client_does_not_trust_is_refused() {
         server: Box::new(OpenSslServer {
             context: server.build(),
             resumption: Resumption::Full,
+            chosen: None,
         }),
         ..fast()
     };
@@ -844,18 +845,20 @@ fn customised(
     change: impl FnOnce(&mut SslContextBuilder, &mut SslContextBuilder),
 ) -> Pairing {
     let config = TlsConfig::new(Group::X25519, chain);
-    let mut client = client_context(&config).unwrap();
-    let mut server = server_context(&config).unwrap();
+    let (mut client, elision) = client_context(&config).unwrap();
+    let (mut server, chosen) = server_context(&config).unwrap();
     change(&mut client, &mut server);
     Pairing {
         client: Box::new(OpenSslClient {
             context: client.build(),
             server_name: chain.server_name().to_owned(),
             delivery: config.delivery,
+            elision,
         }),
         server: Box::new(OpenSslServer {
             context: server.build(),
             resumption: config.resumption,
+            chosen,
         }),
         ..fast()
     }

@@ -6,14 +6,26 @@ use ::rustls::compress::{
     CompressionLevel, DecompressionFailed, ZLIB_COMPRESSOR, ZLIB_DECOMPRESSOR,
 };
 
-use crate::CertificateCompression;
+use lastbyte_sizes::ABRIDGED;
+
+use super::abridged::{self, Abridger};
+use crate::ask::Ask;
+use crate::observer::Side;
+use crate::{CertificateCompression, Delivery};
 
 pub(super) type Compressors = Vec<&'static dyn CertCompressor>;
 pub(super) type Decompressors = Vec<&'static dyn CertDecompressor>;
 
-/// What compresses and decompresses with these algorithms, in their order.
-pub(super) fn both_ways(algorithms: &[CertificateCompression]) -> (Compressors, Decompressors) {
-    let algorithms = algorithms.iter().copied();
+/// What compresses and decompresses as one side is asked to, the preferred algorithm first.
+pub(super) fn both_ways(ask: &Ask) -> (Compressors, Decompressors) {
+    if let Delivery::Abridged { server, client } = &ask.delivery {
+        let abridger = Abridger::of(match ask.side {
+            Side::Client => client,
+            Side::Server => server,
+        });
+        return (vec![abridger], vec![abridger]);
+    }
+    let algorithms = ask.compressions().iter().copied();
     algorithms
         .map(|algorithm| (compressor(algorithm), decompressor(algorithm)))
         .unzip()
@@ -37,11 +49,11 @@ fn decompressor(algorithm: CertificateCompression) -> &'static dyn CertDecompres
 
 /// Decompresses as rustls does. `None` unless that gives exactly as many bytes as were `declared`,
 /// more than which are never written.
-pub(crate) fn decompress(
-    algorithm: CertificateCompression,
-    compressed: &[u8],
-    declared: usize,
-) -> Option<Vec<u8>> {
+pub(crate) fn decompress(algorithm: u16, compressed: &[u8], declared: usize) -> Option<Vec<u8>> {
+    if algorithm == ABRIDGED {
+        return abridged::decompress(compressed, declared);
+    }
+    let algorithm = CertificateCompression::of_code_point(algorithm)?;
     let mut output = vec![0; declared];
     let done = decompressor(algorithm).decompress(compressed, &mut output);
     done.ok().map(|()| output)

@@ -9,6 +9,7 @@ use ::rustls::compress::{CertCompressor, CompressionFailed, CompressionLevel};
 use lastbyte_pki::ChainSpec;
 
 use super::*;
+use crate::abridged::Listing;
 use crate::fixtures::{chain, plain_chain};
 use crate::observer::{Message, Observation, Observer};
 use crate::{Compressions, Delivery, handshake_between};
@@ -180,10 +181,16 @@ fn what_others_compressed_is_decompressed() {
         let digits = compressed.as_bytes().chunks(2);
         let byte = |digits| u8::from_str_radix(str::from_utf8(digits).unwrap(), 16).unwrap();
         let bytes: Vec<u8> = digits.map(byte).collect();
-        let found = decompress(algorithm, &bytes, TEXT.len());
+        let found = decompress(algorithm.code_point(), &bytes, TEXT.len());
         assert_eq!(found.as_deref(), Some(TEXT), "{algorithm}");
-        assert_eq!(decompress(algorithm, &bytes, TEXT.len() + 1), None);
-        assert_eq!(decompress(algorithm, &bytes, TEXT.len() - 1), None);
+        assert_eq!(
+            decompress(algorithm.code_point(), &bytes, TEXT.len() + 1),
+            None
+        );
+        assert_eq!(
+            decompress(algorithm.code_point(), &bytes, TEXT.len() - 1),
+            None
+        );
     }
 }
 
@@ -317,4 +324,110 @@ fn no_algorithm_can_be_named_twice() {
         "rustls can't compress certificates with zlib twice: name it once"
     );
     assert_eq!(RustlsServer::new(&config).unwrap_err(), error);
+}
+
+/// Both sides with the listings that they know.
+fn abridging<'a>(chain: &'a Chain, server: &Listing, client: &Listing) -> TlsConfig<'a> {
+    TlsConfig {
+        client: STACK,
+        server: STACK,
+        delivery: Delivery::Abridged {
+            server: server.clone(),
+            client: client.clone(),
+        },
+        ..TlsConfig::new(Group::X25519, chain)
+    }
+}
+
+#[test]
+fn listings_that_differ_between_the_ends_are_refused() {
+    let chain = plain_chain(KeyAlgorithm::EcdsaP256);
+    let [end_entity, intermediate] = chain.certificates() else {
+        panic!("a chain of two")
+    };
+    let of = |certificates: &[_], samples: &[_]| Listing::new(certificates, samples).unwrap();
+    let root = chain.root().clone();
+    let own = of(
+        &[intermediate.clone(), root.clone()],
+        std::slice::from_ref(end_entity),
+    );
+    let others = [
+        // Another order, another dictionary, a certificate fewer, none.
+        of(
+            &[root.clone(), intermediate.clone()],
+            std::slice::from_ref(end_entity),
+        ),
+        of(&[intermediate.clone(), root.clone()], &[]),
+        of(&[root], std::slice::from_ref(end_entity)),
+        Listing::default(),
+    ];
+    let same = abridging(&chain, &own, &own);
+    let client = RustlsClient::new(&same).unwrap().connect(None).unwrap();
+    let server = RustlsServer::new(&same).unwrap();
+    let handshake = handshake_between(client, server.accept(0).unwrap()).unwrap();
+    let seen = handshake.observer.observe(&handshake.client.key_log());
+    assert_eq!(seen.certificate_compression, Some(lastbyte_sizes::ABRIDGED));
+    assert_eq!(seen.certificates.len(), 2);
+    let sent = seen.bytes(Message::Certificate).unwrap();
+    assert!(sent < chain.certificate_message_bytes() / 2, "{sent}");
+    for other in others {
+        let config = abridging(&chain, &own, &other);
+        let client = RustlsClient::new(&config).unwrap();
+        let refusal = refusal(&client, &server);
+        assert_refused(
+            &refusal,
+            "peer misbehaved: InvalidCertCompression",
+            &format!("{other:?}"),
+        );
+    }
+}
+
+#[test]
+fn what_is_abridged_wrongly_is_refused() {
+    let chain = plain_chain(KeyAlgorithm::EcdsaP256);
+    let cas = [chain.certificates()[1].clone()];
+    let listing = Listing::new(&cas, &[]).unwrap();
+    let abridger = abridged::Abridger::of(&listing);
+    let restored = |bytes: &[u8], length: usize| {
+        let mut message = vec![0; length];
+        use ::rustls::compress::CertDecompressor;
+        abridger.decompress(bytes, &mut message).is_ok()
+    };
+    let certificate = cas[0].to_der().unwrap();
+    let length = certificate.len();
+    let entries = [
+        &[0, (length >> 8) as u8, length as u8][..],
+        &certificate,
+        &[0, 0],
+    ]
+    .concat();
+    let list = entries.len();
+    let message = [&[0, 0, (list >> 8) as u8, list as u8][..], &entries].concat();
+    let compressed = abridger
+        .compress(message.clone(), CompressionLevel::Amortized)
+        .unwrap();
+    assert!(compressed.len() < 60, "{}", compressed.len());
+    assert!(restored(&compressed, message.len()));
+    assert!(!restored(&compressed, message.len() + 1));
+    assert!(!restored(&compressed, message.len() - 1));
+    for cut in 0..compressed.len() {
+        assert!(!restored(&compressed[..cut], message.len()), "{cut}");
+    }
+    // No message at all.
+    assert!(
+        abridger
+            .compress(vec![1, 2, 3], CompressionLevel::Amortized)
+            .is_err()
+    );
+    // A bomb of either pass: many zeros, and a listed certificate again and again.
+    let zeros = zstd::bulk::compress(&vec![0; 16 << 20], 19).unwrap();
+    assert!(!restored(&zeros, 60_000));
+    let again = [0, 0, 3, 0xff, 0, 0, 0, 0].repeat(10_000);
+    let list = again.len();
+    let again = [
+        &[0, (list >> 16) as u8, (list >> 8) as u8, list as u8][..],
+        &again,
+    ]
+    .concat();
+    assert!(listing.restore(&again, 60_000).is_none());
 }

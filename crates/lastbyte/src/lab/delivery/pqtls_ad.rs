@@ -22,12 +22,12 @@ use crate::lab::dns::Published;
 use crate::study::{Arm, DnsCache, EndEntity, PqtlsAd};
 
 impl Mechanism for PqtlsAd {
-    fn asked(&self) -> tls::Delivery {
+    fn asked(&self, _: &Chain) -> Result<tls::Delivery, String> {
         use pqtlsad::openssl::EndEntity as Proof;
-        tls::Delivery::PqtlsAd(match self.end_entity {
+        Ok(tls::Delivery::PqtlsAd(match self.end_entity {
             EndEntity::Sent | EndEntity::RawKey => Proof::RawPublicKey,
             EndEntity::Carrier => Proof::Carrier,
-        })
+        }))
     }
 
     fn prepare(

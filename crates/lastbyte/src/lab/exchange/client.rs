@@ -143,7 +143,9 @@ impl Client {
             if !self.channel.is_connected()? {
                 return Ok(None);
             }
-            notes.times.connect = notes.since_start(turn.clock);
+            // Of a client that tries once more, the first one counts.
+            let connected = notes.since_start(turn.clock);
+            notes.times.connect = notes.times.connect.or(connected);
             let now = turn.clock.now();
             if let Some(source) = &mut source {
                 source.connected(now);

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use lastbyte_link::{Seed, Side, Time};
-use lastbyte_tls::Stack;
+use lastbyte_tls::{Retry, Stack};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{SockaddrIn, bind, connect};
@@ -21,10 +21,12 @@ use nix::sys::timerfd::{self, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags
 
 use super::network::Network;
 use crate::lab::channel::{Input, SCRATCH, TcpChannel};
-use crate::lab::connection::{EndedConnection, KernelClock, Pair, spend};
+use crate::lab::connection::{EndedConnection, KernelClock, Next, Pair, spend};
 use crate::lab::delivery::{Lookup, PreparedDelivery};
 use crate::lab::dns::{self, FIRST, Question, Resolver, ResolverAnswer, Sides};
-use crate::lab::endpoint::{client_socket_address, listen_on, open_socket, server_socket_address};
+use crate::lab::endpoint::{
+    Attempt, client_socket_address, listen_on, open_socket, server_socket_address,
+};
 use crate::lab::exchange::{Exchange, Turn};
 use crate::lab::shared::Shared;
 use crate::lab::shortcuts::Shortcuts;
@@ -167,10 +169,26 @@ impl Endpoints<'_, '_> {
         };
         let exchange = plan.exchange.of_connection(index);
         let tls = plan.stack.client().map_err(LabError::Stack)?;
+        let client = self.socket(slot, Attempt::First)?;
+        let started = sys::now();
+        let connecting = connect(client.as_raw_fd(), &server_socket_address(server));
+        let channel = Box::new(TcpChannel::new(client, tls, exchange.flush));
+        let mut pair = Pair::new(started, exchange, channel, lookup);
+        let outcome = match connecting {
+            Ok(()) | Err(Errno::EINPROGRESS) => {
+                self.drive(slot, plan, server, &mut pair, deadline)?
+            }
+            Err(error) => could_not_connect(error),
+        };
+        Ok(pair.finish(outcome))
+    }
+
+    /// The client's end of a connection that is to be.
+    fn socket(&self, slot: u32, attempt: Attempt) -> Result<TcpStream, LabError> {
         let client = open_socket(self.load.cell.congestion).map_err(LabError::Socket)?;
         let address = match self.load.cell.preset {
             // Of its own: nothing is known of an address that never called.
-            Preset::Network => client_socket_address(client_address(slot)),
+            Preset::Network => client_socket_address(client_address(slot), attempt),
             // One for all, which the kernel keeps metrics of, and any port.
             Preset::Published2024 => SockaddrIn::from(SocketAddrV4::new(client_address(0), 0)),
         };
@@ -179,15 +197,26 @@ impl Endpoints<'_, '_> {
             sys::acknowledge_at_once(client.as_fd()).map_err(LabError::Socket)?;
         }
         self.watch(&client, CLIENT)?;
-        let started = sys::now();
+        Ok(client)
+    }
+
+    /// Has a client that failed try once more. Gives its outcome if there is one already.
+    fn again(
+        &self,
+        slot: u32,
+        plan: &Plan<'_>,
+        server: Ipv4Addr,
+        pair: &mut Pair<'_>,
+        retry: &Retry,
+    ) -> Result<Option<Outcome>, LabError> {
+        let tls = plan.stack.retrying_client(retry).map_err(LabError::Stack)?;
+        let client = self.socket(slot, Attempt::Second)?;
         let connecting = connect(client.as_raw_fd(), &server_socket_address(server));
-        let channel = Box::new(TcpChannel::new(client, tls, exchange.flush));
-        let mut pair = Pair::new(started, exchange, channel, lookup);
-        let outcome = match connecting {
-            Ok(()) | Err(Errno::EINPROGRESS) => self.drive(slot, plan, &mut pair, deadline)?,
-            Err(error) => Outcome::Failed(format!("client: connect: {error}")),
-        };
-        Ok(pair.finish(outcome))
+        pair.again(Box::new(TcpChannel::new(client, tls, plan.exchange.flush)));
+        Ok(match connecting {
+            Ok(()) | Err(Errno::EINPROGRESS) => None,
+            Err(error) => Some(could_not_connect(error)),
+        })
     }
 
     /// Asks DNS, until the server's address is known or the connection has its outcome already.
@@ -243,6 +272,7 @@ impl Endpoints<'_, '_> {
         &mut self,
         slot: u32,
         plan: &Plan<'_>,
+        server: Ipv4Addr,
         pair: &mut Pair<'_>,
         deadline: Time,
     ) -> Result<Outcome, LabError> {
@@ -285,8 +315,14 @@ impl Endpoints<'_, '_> {
                     hold: &|| self.alone.hold(0, end),
                     clock: &KernelClock,
                 };
-                if let Some(outcome) = pair.ready(end, turn) {
-                    return Ok(outcome);
+                match pair.ready(end, turn) {
+                    None => {}
+                    Some(Next::Ended(outcome)) => return Ok(outcome),
+                    Some(Next::Again(retry)) => {
+                        if let Some(outcome) = self.again(slot, plan, server, pair, &retry)? {
+                            return Ok(outcome);
+                        }
+                    }
                 }
             }
         }
@@ -328,6 +364,10 @@ impl Endpoints<'_, '_> {
             .add(stream, EpollEvent::new(flags, end))
             .map_err(socket)
     }
+}
+
+fn could_not_connect(error: Errno) -> Outcome {
+    Outcome::Failed(format!("client: connect: {error}"))
 }
 
 fn socket(error: Errno) -> LabError {

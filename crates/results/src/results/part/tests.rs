@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use lastbyte_sizes::{Message, names};
+use lastbyte_sizes::{ABRIDGED, Message, names};
 use proptest::option;
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -11,8 +11,8 @@ use tempfile::TempDir;
 use super::*;
 use crate::results::fixtures::{self, CLASSICAL, HYBRID, cell};
 use crate::results::{
-    Compression, DeliveryOutcome, Dns, EarlyData, HelloDigest, Lateness, Outcome, Resumption,
-    TcpStats, Times, Wire,
+    ChainSignal, Compression, DeliveryOutcome, Dns, EarlyData, FailedAttempt, HelloDigest,
+    Lateness, Outcome, Resumption, TcpStats, Times, Wire,
 };
 
 const ID: BlockId = BlockId {
@@ -284,7 +284,7 @@ fn wire() -> impl Strategy<Value = Wire> {
     };
     let resumption = prop_oneof![Just(Resumption::Full), Just(Resumption::Resumed)];
     (
-        any::<[u32; 22]>(),
+        any::<[u32; 27]>(),
         code_point(names::group),
         code_point(names::cipher_suite),
         [0, 1].map(|_| code_point(names::signature_scheme)),
@@ -321,6 +321,13 @@ fn wire() -> impl Strategy<Value = Wire> {
                 hello_digest,
                 compression: compression(sizes[20]),
                 client_compression: compression(sizes[21]),
+                signal: ChainSignal::ALL[sizes[22] as usize % ChainSignal::ALL.len()],
+                failed: sizes[22].is_multiple_of(2).then_some(FailedAttempt {
+                    client_hello_wire_bytes: sizes[23],
+                    server_flight_wire_bytes: sizes[24],
+                    certificate_wire_bytes: sizes[25],
+                    alert_wire_bytes: sizes[26],
+                }),
             },
         )
 }
@@ -328,7 +335,10 @@ fn wire() -> impl Strategy<Value = Wire> {
 /// None, an algorithm with a name or one without.
 fn compression(number: u32) -> Option<Compression> {
     (!number.is_multiple_of(3)).then_some(Compression {
-        algorithm: (number % 5) as u16,
+        algorithm: match number % 6 {
+            5 => ABRIDGED,
+            small => small as u16,
+        },
         uncompressed_bytes: number,
     })
 }

@@ -5,12 +5,13 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use lastbyte_link::{Direction, Rate};
-use lastbyte_sizes::{CertificateCompression, Message, names};
+use lastbyte_sizes::{ABRIDGED, CertificateCompression, Message, names};
 
 use super::{Batch, Column, Connection, Kind, Presence, Restore, Source, Value};
 use crate::results::check::{cipher_suite_name, group_name, signature_name};
 use crate::results::{
-    Compression, DeliveryOutcome, EarlyData, HelloDigest, Outcome, Resumption, Row, Validity, Wire,
+    ChainSignal, Compression, DeliveryOutcome, EarlyData, FailedAttempt, HelloDigest, Outcome,
+    Resumption, Row, Validity, Wire,
 };
 use crate::study::{Cell, Draw, Emulation, Parameter, ParameterColumn, ParameterValue, RecordSize};
 
@@ -250,7 +251,8 @@ const OTHERS: &[Column] = &[
     .restored(|row, value| set(&mut row.dns.record, value)),
     text(
         "delivery",
-        "how certificates come: `full`, all from the server, `compressed`, or a way through DNS",
+        "how certificates come: `full`, all from the server, `compressed`, `abridged`, `elide`, without those that \
+         the client has, or a way through DNS",
         |c| c.batch.arm.delivery.name().into(),
     ),
     text(
@@ -303,7 +305,7 @@ const OTHERS: &[Column] = &[
     }),
     text(
         "certificate_compression",
-        "what the server's Certificate message was compressed with: `zlib`, `brotli` or `zstd`",
+        "what the server's Certificate message was compressed with: `zlib`, `brotli`, `zstd` or `abridged`",
         |c| c.row.wire.compression.map(Compression::algorithm_name).into(),
     )
     .optional()
@@ -329,6 +331,72 @@ const OTHERS: &[Column] = &[
     )
     .optional()
     .restored(|row, value| restore_uncompressed(&mut row.wire.client_compression, value)),
+    text(
+        "chain_signal",
+        "what was said of intermediates that the client has: `tls-flags`, `trust-anchors` of which the server has \
+         none, or `anchored`, of which it has",
+        |c| match c.row.wire.signal {
+            ChainSignal::None => Value::Absent,
+            signal => signal.name().into(),
+        },
+    )
+    .optional()
+    .restored(|row, value| {
+        let mut all = ChainSignal::ALL.into_iter();
+        row.wire.signal = all.find(|signal| Some(signal.name()) == value.text())?;
+        Some(())
+    }),
+    whole(
+        "attempts",
+        "connections that it took: of two, the first one failed, and times are since its connect()",
+        |c| match c.row.wire.failed {
+            None => 1u32.into(),
+            Some(_) => 2u32.into(),
+        },
+    )
+    .optional()
+    .restored(|row, value| {
+        if u32::from_value(&value)? > 1 {
+            row.wire.failed.get_or_insert_default();
+        }
+        Some(())
+    }),
+    whole(
+        "failed_client_hello_wire_bytes",
+        "the client's first flight on the connection that failed, with record framing",
+        |c| failed(c, |failed| failed.client_hello_wire_bytes),
+    )
+    .optional()
+    .restored(|row, value| {
+        set(&mut row.wire.failed.get_or_insert_default().client_hello_wire_bytes, value)
+    }),
+    whole(
+        "failed_server_flight_wire_bytes",
+        "what the server sent of its handshake on that connection, with record framing",
+        |c| failed(c, |failed| failed.server_flight_wire_bytes),
+    )
+    .optional()
+    .restored(|row, value| {
+        set(&mut row.wire.failed.get_or_insert_default().server_flight_wire_bytes, value)
+    }),
+    whole(
+        "failed_certificate_wire_bytes",
+        "what of that came before the end of its Certificate, at which the client gave up",
+        |c| failed(c, |failed| failed.certificate_wire_bytes),
+    )
+    .optional()
+    .restored(|row, value| {
+        set(&mut row.wire.failed.get_or_insert_default().certificate_wire_bytes, value)
+    }),
+    whole(
+        "failed_alert_wire_bytes",
+        "the alert with which the client gave up, with record framing",
+        |c| failed(c, |failed| failed.alert_wire_bytes),
+    )
+    .optional()
+    .restored(|row, value| {
+        set(&mut row.wire.failed.get_or_insert_default().alert_wire_bytes, value)
+    }),
 ];
 
 /// The columns after those of messages.
@@ -763,7 +831,10 @@ fn uncompressed(compression: Option<Compression>) -> Value<'static> {
 fn restore_algorithm(compression: &mut Option<Compression>, value: Value<'_>) -> Option<()> {
     let text = value.text()?;
     let known = text.parse().map(CertificateCompression::code_point);
-    let algorithm = known.or_else(|_| text.parse()).ok()?;
+    let algorithm = match text {
+        Compression::ABRIDGED => ABRIDGED,
+        _ => known.or_else(|_| text.parse()).ok()?,
+    };
     compression.get_or_insert_default().algorithm = algorithm;
     Some(())
 }
@@ -773,6 +844,11 @@ fn restore_uncompressed(compression: &mut Option<Compression>, value: Value<'_>)
         &mut compression.get_or_insert_default().uncompressed_bytes,
         value,
     )
+}
+
+fn failed(connection: &Connection<'_>, of: fn(&FailedAttempt) -> u32) -> Value<'static> {
+    let failed = connection.row.wire.failed.as_ref();
+    failed.map(of).into()
 }
 
 fn record_size(size: RecordSize) -> Value<'static> {

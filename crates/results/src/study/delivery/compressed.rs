@@ -1,9 +1,11 @@
 //! Certificate compression (RFC 8879): the server compresses its Certificate message, and a client that has
 //! one its own, with an algorithm that both have.
 
-use lastbyte_sizes::{CertificateCompression, Compressions, Resumption, UnknownCompression};
+use lastbyte_sizes::{
+    ABRIDGED, CertificateCompression, ChainSpec, Compressions, Resumption, UnknownCompression,
+};
 
-use super::{Certificates, Delivery, Kind, Spec};
+use super::{Certificates, Delivery, Kind, OnWire, Spec, check_stacks};
 use crate::row::{Compression, Dns, Wire};
 use crate::study::Arm;
 
@@ -26,8 +28,10 @@ pub(super) static SPEC: Spec = Spec {
     subject: "certificates that are compressed",
     named: |name| (name == NAME).then(|| Delivery::Compressed(Compressed::default())),
     trace: |wire, _| {
-        let compressed = wire.compression.or(wire.client_compression);
-        compressed.map(|_| "got certificates compressed")
+        let both = [wire.compression, wire.client_compression];
+        let mut compressed = both.into_iter().flatten();
+        let found = compressed.any(|compression| compression.algorithm != ABRIDGED);
+        found.then_some("got certificates compressed")
     },
 };
 
@@ -111,20 +115,7 @@ impl Kind for Compressed {
 
     /// What a stack costs is more than what compression saves.
     fn check_baseline(&self, arm: &Arm, baseline: &Arm) -> Result<(), String> {
-        let stacks = |arm: &Arm| (arm.client_stack, arm.server_stack);
-        let (client, server) = stacks(arm);
-        if stacks(baseline) == (client, server) {
-            return Ok(());
-        }
-        let wanted = match client == server {
-            true => format!("stack={server} and no other client_stack="),
-            false => format!("stack={server} and client_stack={client}"),
-        };
-        Err(format!(
-            "arm \"{}\" is compressed, and arm \"{}\" has another stack, so the difference would be that of the \
-             stacks too: have that one say {wanted}",
-            arm.label, baseline.label
-        ))
+        check_stacks(arm, baseline, "is compressed")
     }
 
     fn words(&self) -> String {
@@ -135,7 +126,11 @@ impl Kind for Compressed {
         )
     }
 
-    fn check_handshake(&self, wire: &Wire, _: &Dns) -> Result<Certificates, String> {
+    fn arithmetic(&self, _: &ChainSpec) -> Result<Vec<OnWire>, &'static str> {
+        Err("what compression leaves")
+    }
+
+    fn check_handshake(&self, _: &Arm, wire: &Wire, _: &Dns) -> Result<Certificates, String> {
         self.check("its", wire.compression)?;
         if wire.client_certificate_bytes() > 0 {
             self.check("its client's", wire.client_compression)?;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use lastbyte_link::{named, nearest, parse_duration};
-use lastbyte_sizes::{Message, Outcome, Part, Resumption};
+use lastbyte_sizes::{ChainSpec, Message, Outcome, Part, Resumption};
 
-use super::{Certificates, Delivery, Kind, Spec};
+use super::{Certificates, Delivery, Kind, OnWire, Spec};
 use crate::row::{Dns, HelloDigest, Wire};
 use crate::study::Arm;
 
@@ -161,7 +161,11 @@ impl Kind for PqtlsAd {
         true
     }
 
-    fn check_handshake(&self, wire: &Wire, dns: &Dns) -> Result<Certificates, String> {
+    fn arithmetic(&self, _: &ChainSpec) -> Result<Vec<OnWire>, &'static str> {
+        Err("what DNS leaves of a chain")
+    }
+
+    fn check_handshake(&self, _: &Arm, wire: &Wire, dns: &Dns) -> Result<Certificates, String> {
         let Some(outcome) = dns.outcome else {
             return Err("does not say what became of its DNS record".to_owned());
         };

@@ -1,0 +1,104 @@
+//! Abridged certificates (draft-ietf-tls-cert-abridge-02): both ends know certificates of CAs beforehand, which the
+//! server sends as ids, and what is left is compressed with what certificates of theirs have in common.
+
+use std::path::PathBuf;
+
+use lastbyte_sizes::{ABRIDGED, ChainSpec, Resumption};
+
+use super::{Certificates, Delivery, Kind, OnWire, Spec, check_stacks};
+use crate::row::{Dns, Wire};
+use crate::study::Arm;
+
+/// What each side knows beforehand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Abridged {
+    /// The server's, a file in PEM. Without one, a small list of our own that has the chain's CAs in it.
+    pub list: Option<PathBuf>,
+    /// The client's, if it is not the server's.
+    pub client_list: Option<PathBuf>,
+}
+
+const NAME: &str = "abridged";
+const LIST: &str = "abridged_list";
+const CLIENT_LIST: &str = "client_abridged_list";
+
+pub(super) static SPEC: Spec = Spec {
+    names: || vec![NAME],
+    keys: &[LIST, CLIENT_LIST],
+    subject: "certificates that are abridged",
+    named: |name| (name == NAME).then(|| Delivery::Abridged(Abridged::default())),
+    trace: |wire, _| is_abridged(wire).then_some("got certificates abridged"),
+};
+
+fn is_abridged(wire: &Wire) -> bool {
+    let both = [wire.compression, wire.client_compression];
+    let mut found = both.into_iter().flatten();
+    found.any(|compression| compression.algorithm == ABRIDGED)
+}
+
+impl Abridged {
+    /// What the client knows.
+    pub fn client_list(&self) -> Option<&PathBuf> {
+        self.client_list.as_ref().or(self.list.as_ref())
+    }
+}
+
+impl Kind for Abridged {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        if value.is_empty() {
+            return Err("name a PEM file".to_owned());
+        }
+        match key {
+            LIST => self.list = Some(value.into()),
+            _ => self.client_list = Some(value.into()),
+        }
+        Ok(())
+    }
+
+    fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
+        self.list.iter_mut().chain(&mut self.client_list).collect()
+    }
+
+    fn check_arm(&self, arm: &Arm) -> Result<(), String> {
+        match arm.resumption {
+            Resumption::Full => Ok(()),
+            Resumption::Ticket | Resumption::EarlyData => Err(
+                "a resumed session has no certificates to abridge: leave resume= out".to_owned(),
+            ),
+        }
+    }
+
+    fn check_baseline(&self, arm: &Arm, baseline: &Arm) -> Result<(), String> {
+        check_stacks(arm, baseline, "is abridged")
+    }
+
+    fn words(&self) -> String {
+        let list = |path: Option<&PathBuf>| {
+            path.map_or("our own".to_owned(), |path| path.display().to_string())
+        };
+        format!(
+            "abridged by {}, restored by {}",
+            list(self.list.as_ref()),
+            list(self.client_list())
+        )
+    }
+
+    fn arithmetic(&self, _: &ChainSpec) -> Result<Vec<OnWire>, &'static str> {
+        Err("what abridging leaves")
+    }
+
+    fn check_handshake(&self, _: &Arm, wire: &Wire, _: &Dns) -> Result<Certificates, String> {
+        match is_abridged(wire) {
+            true => Ok(Certificates::Whole),
+            false => Err("got its certificates as they are".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Intermediates that a server leaves out because the client says that it has them: by a flag
+//! (draft-kampanakis-tls-scas-latest-03), or by the id of one (draft-ietf-tls-trust-anchor-ids-06).
+
+use lastbyte_link::nearest;
+use lastbyte_sizes::{ChainSpec, Elision, Fallback, Held, Message, Resumption, Signal};
+
+use super::{Certificates, Delivery, Kind, OnWire, Spec, check_stacks};
+use crate::row::{ChainSignal, Dns, Wire};
+use crate::study::{Arm, ArmChain};
+
+/// What the client says, and what it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Elided(pub Elision);
+
+const NAME: &str = "elide";
+const SIGNAL: &str = "signal";
+const CLIENT: &str = "client";
+const FALLBACK: &str = "fallback";
+
+pub(super) static SPEC: Spec = Spec {
+    names: || vec![NAME],
+    keys: &[SIGNAL, CLIENT, FALLBACK],
+    subject: "intermediates that a client has",
+    named: |name| (name == NAME).then(|| Delivery::Elided(Elided::default())),
+    trace: |wire, _| match wire.signal {
+        ChainSignal::None => None,
+        _ => Some("said that it has intermediates"),
+    },
+};
+
+impl Elided {
+    fn check_signal(&self, wire: &Wire) -> Result<(), String> {
+        let Elision {
+            signal,
+            client,
+            fallback,
+        } = self.0;
+        let expected = match (signal, client, fallback) {
+            (Signal::TlsFlags, Held::Current, _) => ChainSignal::TlsFlags,
+            (Signal::TlsFlags, Held::Stale, _) => ChainSignal::None,
+            (Signal::TrustAnchors, Held::Stale, Fallback::Whole) => ChainSignal::TrustAnchors,
+            (Signal::TrustAnchors, ..) => ChainSignal::Anchored,
+        };
+        match wire.signal == expected {
+            true => Ok(()),
+            false => Err(format!(
+                "said {} of intermediates that its client has, not {expected}",
+                wire.signal
+            )),
+        }
+    }
+}
+
+impl Kind for Elided {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let Elision {
+            signal,
+            client,
+            fallback,
+        } = &mut self.0;
+        match key {
+            SIGNAL => {
+                *signal =
+                    (value.parse()).map_err(|_| nearest(value, Signal::ALL.map(Signal::name)))?;
+            }
+            CLIENT => {
+                *client = (value.parse()).map_err(|_| nearest(value, Held::ALL.map(Held::name)))?;
+            }
+            _ => {
+                *fallback = (value.parse())
+                    .map_err(|_| nearest(value, Fallback::ALL.map(Fallback::name)))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_arm(&self, arm: &Arm) -> Result<(), String> {
+        let problem = match (&arm.chain, self.0) {
+            (ArmChain::Made(spec), _) if spec.intermediates == 0 => {
+                "its chain has no intermediate to leave out: leave delivery= out, or ask for intermediates=1"
+            }
+            (
+                _,
+                Elision {
+                    signal: Signal::TlsFlags,
+                    fallback: Fallback::Short,
+                    ..
+                },
+            ) => {
+                "a client that sends no flag gets the whole chain: fallback= is for signal=trust-anchors"
+            }
+            _ if arm.resumption != Resumption::Full => {
+                "a resumed session has no certificates to leave out: leave resume= out"
+            }
+            _ => return Ok(()),
+        };
+        Err(problem.to_owned())
+    }
+
+    fn check_baseline(&self, arm: &Arm, baseline: &Arm) -> Result<(), String> {
+        check_stacks(arm, baseline, "leaves intermediates out")
+    }
+
+    fn words(&self) -> String {
+        let Elision {
+            signal,
+            client,
+            fallback,
+        } = self.0;
+        format!("without intermediates by {signal}, client {client}, else {fallback}")
+    }
+
+    fn retries(&self) -> bool {
+        self.0.retries()
+    }
+
+    fn arithmetic(&self, spec: &ChainSpec) -> Result<Vec<OnWire>, &'static str> {
+        let lengths = spec.certificate_lengths();
+        let lengths = lengths.map_err(|_| "the size of a chain that can't be made")?;
+        let intermediates = usize::from(spec.intermediates);
+        let handshakes = self.0.handshakes(intermediates);
+        let on_wire = handshakes.iter().map(|handshake| OnWire {
+            client_hello: handshake.client_hello,
+            encrypted_extensions: handshake.encrypted_extensions,
+            certificate: handshake.certificate_bytes(intermediates, &lengths),
+            certificates: handshake.sent.count(intermediates, lengths.len()),
+        });
+        Ok(on_wire.collect())
+    }
+
+    fn check_handshake(&self, arm: &Arm, wire: &Wire, _: &Dns) -> Result<Certificates, String> {
+        self.check_signal(wire)?;
+        let ArmChain::Made(spec) = &arm.chain else {
+            return match (self.0.client, wire.certificates) {
+                (Held::Stale, _) | (Held::Current, 1) => Ok(Certificates::Rest),
+                (_, count) => Err(format!("got {count} certificates, not 1")),
+            };
+        };
+        let handshakes = self.arithmetic(spec)?;
+        let Some(expected) = handshakes.last() else {
+            return Ok(Certificates::Whole);
+        };
+        let count = wire.certificates as usize;
+        if count != expected.certificates {
+            let expected = expected.certificates;
+            return Err(format!("got {count} certificates, not {expected}"));
+        }
+        let bytes = wire.bytes(Message::Certificate) as usize;
+        if bytes != expected.certificate {
+            let expected = expected.certificate;
+            return Err(format!(
+                "got a Certificate message of {bytes} bytes, not {expected}"
+            ));
+        }
+        Ok(Certificates::Rest)
+    }
+}
