@@ -444,7 +444,7 @@ mod elided {
         let ended = run(command.args(["--baseline", arm]));
         assert_eq!(ended.code, Some(0), "{arm}: {}", ended.stderr);
         let mut command = lastbyte();
-        command.args(["validate", "--margin", "0.1%"]).arg(&rows);
+        command.args(["validate", "--margin", "p50=0.1%"]).arg(&rows);
         let ended = run(command.arg("arithmetic"));
         assert_eq!(
             ended.code,
