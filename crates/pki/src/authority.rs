@@ -103,6 +103,8 @@ impl Authority {
             name: spec.role.name(),
             crl_padding: padding.crl,
             scts,
+            names: spec.names,
+            without: &spec.leaf_without,
         };
         let subject = |scts| Subject {
             key,

@@ -231,6 +231,8 @@ impl Locked<'_> {
             padding: PaddedCertificate::EndEntity,
             scts: 0,
             sct_algorithm: ChainSpec::new(spec.leaf).sct_algorithm,
+            names: ChainSpec::USUAL_NAMES,
+            leaf_without: Vec::new(),
             ..spec.clone()
         };
         let key = if *spec == plain {

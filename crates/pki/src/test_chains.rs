@@ -116,6 +116,8 @@ fn issue(
             name: certified,
             crl_padding: 0,
             scts: &[],
+            names: ChainSpec::USUAL_NAMES,
+            without: &[],
         },
         padding: None,
     })?;

@@ -53,7 +53,7 @@ pub use message::{Message, MessageSizes, MessageType};
 pub use role::ChainRole;
 pub use signature::{FN_DSA, SLH_DSA, TlsSignature, signatures};
 pub use size::{AlgorithmSizes, message_bytes, padding, sizes};
-pub use spec::{ChainError, ChainSpec, PaddedCertificate, PemFiles, RootDelivery};
+pub use spec::{ChainError, ChainSpec, LeafExtension, PaddedCertificate, PemFiles, RootDelivery};
 pub use trust_anchors::{
     TRUST_ANCHORS, TrustAnchorId, TrustAnchorIdError, parse_trust_anchor_list, trust_anchor_list,
     trust_anchors_bytes,

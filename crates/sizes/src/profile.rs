@@ -9,6 +9,7 @@ use jiff::tz::Offset;
 use crate::algorithm::KeyAlgorithm;
 use crate::der::{self, Oid, element, sequence};
 use crate::role::ChainRole;
+use crate::spec::LeafExtension;
 
 /// Changes when certificates of one specification would look different, so that
 /// kept ones are made anew.
@@ -110,6 +111,10 @@ pub enum Kind<'a> {
         crl_padding: usize,
         /// The DER of the extension with its SCTs, nothing if it has none.
         scts: &'a [u8],
+        /// How many names it has, if it is a server's.
+        names: u8,
+        /// What it does not say.
+        without: &'a [LeafExtension],
     },
 }
 
@@ -211,6 +216,8 @@ impl Contents<'_> {
                 name,
                 crl_padding,
                 scts: _,
+                names,
+                without,
             } => {
                 use KeyAlgorithm::{Rsa2048, Rsa3072, Rsa4096};
                 let encipherment = match algorithm {
@@ -218,10 +225,20 @@ impl Contents<'_> {
                     _ => 0,
                 };
                 let dns_name = |name: &str| element(der::implicit(2), name.as_bytes());
-                let names = sequence(&[&dns_name(name), &dns_name(&format!("www.{name}"))]);
+                let names: Vec<_> = (0..names)
+                    .map(|number| match number {
+                        0 => dns_name(name),
+                        1 => dns_name(&format!("www.{name}")),
+                        _ => dns_name(&format!("www{number}.{name}")),
+                    })
+                    .collect();
                 let names = match self.role {
-                    ChainRole::Server => extension(SUBJECT_ALT_NAME, &names),
+                    ChainRole::Server => extension(SUBJECT_ALT_NAME, &sequence(&[&names.concat()])),
                     ChainRole::Client => Vec::new(),
+                };
+                let unless_without = |what, extension: Vec<u8>| match without.contains(&what) {
+                    true => Vec::new(),
+                    false => extension,
                 };
                 let ocsp = sequence(&[&OCSP.to_der(), &url("http://ocsp.lastbyte.example")]);
                 vec![
@@ -230,10 +247,10 @@ impl Contents<'_> {
                     constraints(&[]),
                     subject_key,
                     issuer_key(),
-                    access(&[&ocsp, &issuers]),
+                    unless_without(LeafExtension::Access, access(&[&ocsp, &issuers])),
                     names,
-                    policies(),
-                    crl(crl_padding),
+                    unless_without(LeafExtension::Policies, policies()),
+                    unless_without(LeafExtension::Crl, crl(crl_padding)),
                 ]
             }
         };

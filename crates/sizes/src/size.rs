@@ -183,6 +183,8 @@ fn end_entity_bytes(spec: &ChainSpec, padding: &Padding) -> usize {
         name: spec.role.name(),
         crl_padding: padding.crl,
         scts: &sct::extension_of_zeros(spec.scts, spec.sct_algorithm),
+        names: spec.names,
+        without: &spec.leaf_without,
     };
     certificate_bytes(spec, padding, spec.leaf, spec.end_entity_level(), kind)
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use lastbyte_link::named;
 use thiserror::Error;
 
 use crate::algorithm::KeyAlgorithm;
@@ -28,6 +29,19 @@ pub enum PaddedCertificate {
     /// The last one that is sent: the root if it is, else the topmost intermediate.
     Last,
 }
+
+/// Something that a usual end-entity's certificate says and another can do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LeafExtension {
+    /// The policies that it was issued under (RFC 5280, section 4.2.1.4).
+    Policies,
+    /// Where its issuer's certificate and OCSP are (section 4.2.2.1).
+    Access,
+    /// Where the list of revoked certificates is (section 4.2.1.13).
+    Crl,
+}
+
+named!(LeafExtension, "extension", { Policies => "policies", Access => "aia", Crl => "crl" });
 
 /// What a chain is to be: the name by which a store keeps it.
 ///
@@ -58,6 +72,10 @@ pub struct ChainSpec {
     pub scts: u8,
     /// The keys of the logs that sign them.
     pub sct_algorithm: KeyAlgorithm,
+    /// Names in a server's end-entity certificate, 1 to [`ChainSpec::MAX_NAMES`].
+    pub names: u8,
+    /// What its certificate does without, each once and in their order.
+    pub leaf_without: Vec<LeafExtension>,
 }
 
 impl ChainSpec {
@@ -70,6 +88,12 @@ impl ChainSpec {
 
     /// The most Signed Certificate Timestamps a chain can have.
     pub const MAX_SCTS: u8 = 3;
+
+    /// The most names a certificate can have.
+    pub const MAX_NAMES: u8 = 100;
+
+    /// The names of a usual one: its own, and that with `www.` before it.
+    pub const USUAL_NAMES: u8 = 2;
 
     /// A server's chain of one algorithm with one intermediate, unpadded, its root not sent.
     pub fn new(algorithm: KeyAlgorithm) -> ChainSpec {
@@ -84,6 +108,8 @@ impl ChainSpec {
             padding: PaddedCertificate::EndEntity,
             scts: 0,
             sct_algorithm: KeyAlgorithm::EcdsaP256,
+            names: ChainSpec::USUAL_NAMES,
+            leaf_without: Vec::new(),
         }
     }
 
@@ -145,6 +171,13 @@ impl fmt::Display for ChainSpec {
         }
         if self.sct_algorithm != KeyAlgorithm::EcdsaP256 {
             write!(f, "/sct_algorithm={}", self.sct_algorithm)?;
+        }
+        if self.names != ChainSpec::USUAL_NAMES {
+            write!(f, "/names={}", self.names)?;
+        }
+        if !self.leaf_without.is_empty() {
+            let names: Vec<_> = self.leaf_without.iter().map(|left| left.name()).collect();
+            write!(f, "/leaf_without={}", names.join("+"))?;
         }
         if self.role == ChainRole::Client {
             write!(f, "/role=client")?;

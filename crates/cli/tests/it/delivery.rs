@@ -444,7 +444,9 @@ mod elided {
         let ended = run(command.args(["--baseline", arm]));
         assert_eq!(ended.code, Some(0), "{arm}: {}", ended.stderr);
         let mut command = lastbyte();
-        command.args(["validate", "--margin", "p50=0.1%"]).arg(&rows);
+        command
+            .args(["validate", "--margin", "p50=0.1%"])
+            .arg(&rows);
         let ended = run(command.arg("arithmetic"));
         assert_eq!(
             ended.code,
@@ -721,6 +723,29 @@ mod abridged {
             assert_eq!(ended.code, Some(2), "{arm}: {}", ended.stderr);
             let line = ended.stderr.lines().next().unwrap();
             assert!(line.contains(expected), "{}", ended.stderr);
+        }
+    }
+}
+
+/// A leaf that says less is as much smaller, on every stack, and clients take it.
+#[test]
+fn a_trimmed_leaf_is_as_small_as_arithmetic_has_it() {
+    const TRIMMED: &str = "names=1/leaf_without=policies+aia+crl";
+    for chain in ["x25519/ecdsa-p256", "X25519MLKEM768/ml-dsa-44+ml-dsa-65"] {
+        for stack in ["openssl", "rustls"] {
+            let whole = format!("{chain}/scts=2/stack={stack}");
+            let trimmed = format!("{chain}/{TRIMMED}/stack={stack}");
+            let (rows, ..) =
+                virtually("--rtt 5ms --data 0KiB --connections 1", &[&whole, &trimmed]);
+            for (rows, arm) in rows.iter().zip([whole, trimmed]) {
+                let arm: lastbyte::study::Arm = arm.parse().unwrap();
+                let lastbyte::study::ArmChain::Made(spec) = &arm.chain else {
+                    panic!("it is made")
+                };
+                assert_eq!(rows[0].text("outcome"), "completed");
+                let bytes = rows[0].number("certificate_bytes");
+                assert_eq!(bytes, spec.unpadded_bytes() as u64, "{}", arm.label);
+            }
         }
     }
 }

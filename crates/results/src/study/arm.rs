@@ -7,8 +7,8 @@ use std::str::FromStr;
 use lastbyte_link::{Bytes, Probability, UnitError, nearest};
 use lastbyte_sizes::framing::MAX_PLAINTEXT;
 use lastbyte_sizes::{
-    ChainRole, ChainSpec, KeyAlgorithm, PaddedCertificate, PemFiles, Resumption, RootDelivery,
-    StackName, UnknownGroup,
+    ChainRole, ChainSpec, KeyAlgorithm, LeafExtension, PaddedCertificate, PemFiles, Resumption,
+    RootDelivery, StackName, UnknownGroup,
 };
 use thiserror::Error;
 
@@ -173,17 +173,21 @@ enum ChainSetting {
     Padding,
     Scts,
     SctAlgorithm,
+    Names,
+    LeafWithout,
     Key,
     Ca,
 }
 
 impl ChainSetting {
-    const ALL: [ChainSetting; 7] = [
+    const ALL: [ChainSetting; 9] = [
         ChainSetting::Intermediates,
         ChainSetting::Root,
         ChainSetting::Padding,
         ChainSetting::Scts,
         ChainSetting::SctAlgorithm,
+        ChainSetting::Names,
+        ChainSetting::LeafWithout,
         ChainSetting::Key,
         ChainSetting::Ca,
     ];
@@ -196,6 +200,8 @@ impl ChainSetting {
             ChainSetting::Padding => ["padding", "client_padding"],
             ChainSetting::Scts => ["scts", "client_scts"],
             ChainSetting::SctAlgorithm => ["sct_algorithm", "client_sct_algorithm"],
+            ChainSetting::Names => ["names", "client_names"],
+            ChainSetting::LeafWithout => ["leaf_without", "client_leaf_without"],
             ChainSetting::Key => ["key", "client_key"],
             ChainSetting::Ca => ["ca", "client_ca"],
         }
@@ -429,6 +435,25 @@ fn set_of_chain(
             let names = KeyAlgorithm::ALL.map(KeyAlgorithm::name);
             let algorithm = value.parse();
             spec.sct_algorithm = algorithm.map_err(|_| key.refuse(value, nearest(value, names)))?;
+        }
+        (ChainSetting::Names, ArmChain::Made(spec)) => {
+            const MOST: u8 = ChainSpec::MAX_NAMES;
+            let number = value
+                .parse()
+                .ok()
+                .filter(|number| (1..=MOST).contains(number));
+            spec.names = number.ok_or_else(|| key.refuse(value, format!("use 1 to {MOST}")))?;
+        }
+        (ChainSetting::LeafWithout, ArmChain::Made(spec)) => {
+            let names = LeafExtension::ALL.map(LeafExtension::name);
+            let mut left = Vec::new();
+            for word in value.split('+') {
+                let extension = word.parse();
+                left.push(extension.map_err(|_| key.refuse(value, nearest(word, names)))?);
+            }
+            left.sort_unstable();
+            left.dedup();
+            spec.leaf_without = left;
         }
         (ChainSetting::Root, ArmChain::Made(spec)) => {
             spec.root = match value {

@@ -17,7 +17,7 @@ use lastbyte_link::nearest;
 use lastbyte_sizes::ChainSpec;
 
 use super::Arm;
-use crate::row::{Dns, Wire};
+use crate::row::{ChainSignal, Dns, Wire};
 
 /// Where an arm names a delivery.
 struct Spec {
@@ -108,6 +108,8 @@ pub(crate) struct OnWire {
     pub(crate) certificate: usize,
     /// Certificates in it.
     pub(crate) certificates: usize,
+    /// What is said of intermediates that the client has.
+    pub(crate) signal: ChainSignal,
 }
 
 impl OnWire {
@@ -120,6 +122,7 @@ impl OnWire {
                 .certificate_bytes
                 .unwrap_or_else(|| spec.unpadded_bytes()),
             certificates: spec.certificates(),
+            signal: ChainSignal::None,
         }
     }
 }
@@ -260,7 +263,7 @@ impl Delivery {
     }
 
     /// Whether an arm can have all that it asks for besides.
-    pub(super) fn check_arm(&self, arm: &Arm) -> Result<(), String> {
+    pub(crate) fn check_arm(&self, arm: &Arm) -> Result<(), String> {
         self.kind().map_or(Ok(()), |kind| kind.check_arm(arm))
     }
 

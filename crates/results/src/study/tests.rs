@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use lastbyte_link::{Bytes, Direction, Distribution, Link};
 use lastbyte_sizes::{
-    ChainRole, ChainSpec, Group, KeyAlgorithm, PaddedCertificate, Part, PemFiles, Resumption,
-    RootDelivery, StackName,
+    ChainRole, ChainSpec, Group, KeyAlgorithm, LeafExtension, PaddedCertificate, Part, PemFiles,
+    Resumption, RootDelivery, StackName,
 };
 use proptest::prelude::*;
 
@@ -36,7 +36,8 @@ fn the_headline() {
 #[test]
 fn every_key_of_a_made_chain() {
     let label = "x25519/rsa-2048+ml-dsa-44+fn-dsa-512:20000B/root=sent/intermediates=2/\
-        record_size=1400/stack=openssl/padding=last/scts=2/sct_algorithm=ml-dsa-44";
+        record_size=1400/stack=openssl/padding=last/scts=2/sct_algorithm=ml-dsa-44/\
+        names=3/leaf_without=crl+policies";
     assert_eq!(
         arm(label),
         Arm {
@@ -55,6 +56,8 @@ fn every_key_of_a_made_chain() {
                     padding: PaddedCertificate::Last,
                     scts: 2,
                     sct_algorithm: KeyAlgorithm::MlDsa44,
+                    names: 3,
+                    leaf_without: vec![LeafExtension::Policies, LeafExtension::Crl],
                 })
             )
         }
@@ -144,6 +147,14 @@ fn errors_name_the_arm_the_part_and_the_hint() {
         (
             "secp256r1/rsa-2048/intermediates=4",
             r#"intermediates="4" is not possible: use 0 to 3"#,
+        ),
+        (
+            "secp256r1/rsa-2048/names=0",
+            r#"names="0" is not possible: use 1 to 100"#,
+        ),
+        (
+            "secp256r1/rsa-2048/leaf_without=crl+cps",
+            r#"leaf_without="crl+cps" is not possible: use one of policies, aia, crl"#,
         ),
         (
             "secp256r1/rsa-2048/intermediates=2/intermediates=2",
@@ -368,6 +379,7 @@ proptest! {
         scts in 0..=1_u8,
         sct_algorithm in prop::sample::select(&KeyAlgorithm::ALL[..]),
         intermediates in 0..=ChainSpec::MAX_INTERMEDIATES,
+        (names, left) in (1..=ChainSpec::MAX_NAMES, 0..=3_usize),
         root in prop::sample::select(vec![RootDelivery::Omitted, RootDelivery::Sent]),
         padding in prop::option::of(0..100_000_usize),
         bytes in prop::option::of(1..=16384_u16),
@@ -383,6 +395,8 @@ proptest! {
             padding: at,
             scts,
             sct_algorithm,
+            names,
+            leaf_without: LeafExtension::ALL.into_iter().take(left).collect(),
         };
         spec.certificate_bytes = padding.map(|padding| spec.unpadded_bytes() + padding);
         let record_size = bytes.map_or("auto".into(), |bytes| bytes.to_string());

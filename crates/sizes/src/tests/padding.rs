@@ -1,7 +1,42 @@
 use crate::{
-    ChainError, ChainSpec, KeyAlgorithm, PaddedCertificate, RootDelivery, message_bytes, padding,
-    sizes,
+    ChainError, ChainSpec, KeyAlgorithm, LeafExtension, PaddedCertificate, RootDelivery,
+    message_bytes, padding, sizes,
 };
+
+/// What a certificate does without is exactly as long as it says.
+#[test]
+fn a_trimmed_leaf_is_as_much_smaller_as_what_it_left_out() {
+    let usual = ChainSpec::new(KeyAlgorithm::MlDsa44);
+    let bytes = |names: u8, leaf_without: &[LeafExtension]| {
+        let spec = ChainSpec {
+            names,
+            leaf_without: leaf_without.to_vec(),
+            ..usual.clone()
+        };
+        let lengths = spec.certificate_lengths().unwrap();
+        assert_eq!(lengths[1..], usual.certificate_lengths().unwrap()[1..]);
+        spec.unpadded_bytes()
+    };
+    let whole = usual.unpadded_bytes();
+    assert_eq!(bytes(2, &[]), whole);
+    // "www.server.example" and its two bytes.
+    assert_eq!(whole - bytes(1, &[]), 20);
+    let each = LeafExtension::ALL.map(|left| whole - bytes(2, &[left]));
+    assert_eq!(
+        whole - bytes(2, &LeafExtension::ALL),
+        each.iter().sum::<usize>()
+    );
+    assert!(each.iter().all(|saved| *saved > 15), "{each:?}");
+    let spec = ChainSpec {
+        names: 1,
+        leaf_without: LeafExtension::ALL.to_vec(),
+        ..usual
+    };
+    assert_eq!(
+        spec.to_string(),
+        "ml-dsa-44/names=1/leaf_without=policies+aia+crl"
+    );
+}
 
 #[test]
 fn the_table_is_what_it_was() {

@@ -23,7 +23,7 @@ fn agree(arm: &str) {
     let computed = explain::wire(&arm).unwrap();
     let prepared = PreparedArm::new(arm, &store()).unwrap();
     let handshake = prepared.handshake().unwrap();
-    let read = wire(&handshake.observer, &handshake.client.key_log(), 0);
+    let read = prepared.wire(&handshake);
     let arm = prepared.arm;
     let computed = with_signature_of(&read, computed);
     assert_eq!(computed, read, "{arm}");
@@ -110,7 +110,31 @@ fn whatever_else_a_chain_can_have() {
         "rsa-2048:70000B/padding=last/root=sent",
         "ml-dsa-65/intermediates=0/max_cert_list=40000B",
         "ml-dsa-65/record_size=1000",
+        "ml-dsa-65/names=1/leaf_without=policies+aia+crl",
+        "rsa-2048/names=50/leaf_without=crl",
+        "ecdsa-p256:3000B/names=1/leaf_without=aia",
     ] {
         agree(&format!("X25519MLKEM768/{chain}"));
+    }
+}
+
+#[test]
+fn whatever_a_client_has_and_says() {
+    for elided in [
+        "",
+        "/client=stale",
+        "/signal=trust-anchors",
+        "/signal=trust-anchors/client=stale",
+        "/signal=trust-anchors/client=stale/fallback=short",
+        "/signal=trust-anchors/fallback=short",
+    ] {
+        for chain in [
+            "ml-dsa-44",
+            "rsa-2048/intermediates=3/root=sent",
+            "fn-dsa-512:20000B",
+            "ml-dsa-65+ml-dsa-44:30000B/padding=last",
+        ] {
+            agree(&format!("X25519MLKEM768/{chain}/delivery=elide{elided}"));
+        }
     }
 }

@@ -2,7 +2,9 @@
 //! (draft-kampanakis-tls-scas-latest-03), or by the id of one (draft-ietf-tls-trust-anchor-ids-06).
 
 use lastbyte_link::nearest;
-use lastbyte_sizes::{ChainSpec, Elision, Fallback, Held, Message, Resumption, Signal};
+use lastbyte_sizes::{
+    ChainSpec, ElidedHandshake, Elision, Fallback, Held, Message, Resumption, Signal,
+};
 
 use super::{Certificates, Delivery, Kind, OnWire, Spec, check_stacks};
 use crate::row::{ChainSignal, Dns, Wire};
@@ -29,18 +31,27 @@ pub(super) static SPEC: Spec = Spec {
 };
 
 impl Elided {
+    /// What is said in a handshake.
+    fn signal(&self, handshake: &ElidedHandshake) -> ChainSignal {
+        match (self.0.signal, handshake) {
+            (
+                _,
+                ElidedHandshake {
+                    client_hello: 0, ..
+                },
+            ) => ChainSignal::None,
+            (Signal::TlsFlags, _) => ChainSignal::TlsFlags,
+            (Signal::TrustAnchors, ElidedHandshake { certificate: 0, .. }) => {
+                ChainSignal::TrustAnchors
+            }
+            (Signal::TrustAnchors, _) => ChainSignal::Anchored,
+        }
+    }
+
     fn check_signal(&self, wire: &Wire) -> Result<(), String> {
-        let Elision {
-            signal,
-            client,
-            fallback,
-        } = self.0;
-        let expected = match (signal, client, fallback) {
-            (Signal::TlsFlags, Held::Current, _) => ChainSignal::TlsFlags,
-            (Signal::TlsFlags, Held::Stale, _) => ChainSignal::None,
-            (Signal::TrustAnchors, Held::Stale, Fallback::Whole) => ChainSignal::TrustAnchors,
-            (Signal::TrustAnchors, ..) => ChainSignal::Anchored,
-        };
+        // What is said depends on no chain.
+        let last = self.0.handshakes(1).pop().unwrap_or_default();
+        let expected = self.signal(&last);
         match wire.signal == expected {
             true => Ok(()),
             false => Err(format!(
@@ -132,6 +143,7 @@ impl Kind for Elided {
             encrypted_extensions: handshake.encrypted_extensions,
             certificate: handshake.certificate_bytes(intermediates, &lengths),
             certificates: handshake.sent.count(intermediates, lengths.len()),
+            signal: self.signal(handshake),
         });
         Ok(on_wire.collect())
     }
