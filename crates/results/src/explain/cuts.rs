@@ -29,6 +29,10 @@ pub(super) fn cuts(arm: &Arm, own: &Wire, probes: &[Cell]) -> Result<Vec<Cut>, U
             chain: ArmChain::Made(padded_alike(spec, smaller)),
             ..arm.clone()
         };
+        // What is delivered apart is no longer in it.
+        if smaller.delivery.check_arm(&smaller).is_err() {
+            continue;
+        }
         let left = wire::wire(&smaller)?;
         let less = |of: fn(&Wire) -> u32| of(own).saturating_sub(of(&left)) as usize;
         let cut = Cut {

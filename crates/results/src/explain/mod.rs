@@ -105,6 +105,9 @@ pub const SERVER_MESSAGES: [Message; 5] = [
 /// [`Unknown`] where arithmetic does not know what the arm puts on the wire.
 pub fn explain(arm: &Arm, cells: &[Cell]) -> Result<Explanation, Unknown> {
     let wire = wire(arm)?;
+    if wire.failed.is_some() {
+        return Err(wire::one_connection(arm));
+    }
     let signature = wire::made(arm)?.leaf;
     let mut probes: Vec<Cell> = Vec::new();
     for cell in cells {

@@ -114,6 +114,22 @@ fn cuts_are_those_of_the_chain_without_padding() {
     assert_eq!(padded, found);
 }
 
+/// What a client has is neither sent nor to be cut.
+#[test]
+fn intermediates_that_are_left_out_are_no_cut() {
+    let arm = "x25519/ml-dsa-65/intermediates=1/delivery=elide";
+    let elided = explained(arm, &[10]);
+    let plain = explained("x25519/ml-dsa-65/intermediates=0", &[10]);
+    let bytes = |explained: &Explanation| explained.wire.bytes(Message::Certificate);
+    assert_eq!(bytes(&elided), bytes(&plain));
+    assert_eq!(
+        elided.wire.bytes(Message::ClientHello),
+        plain.wire.bytes(Message::ClientHello) + 6
+    );
+    let mut cuts = elided.cuts.iter();
+    assert!(!cuts.any(|cut| cut.what.starts_with("intermediates=")));
+}
+
 #[test]
 fn what_is_no_arithmetic_says_so() {
     for (arm, expected) in [
@@ -127,6 +143,18 @@ fn what_is_no_arithmetic_says_so() {
         ("x25519/rsa-2048/client_hello_split=100B", "split"),
         ("x25519/rsa-2048/delivery=pqtls-ad", "DNS"),
         ("x25519/rsa-2048/stack=rustls/delivery=compressed", "rustls"),
+        (
+            "x25519/rsa-2048/stack=rustls/delivery=abridged",
+            "abridging",
+        ),
+        (
+            "x25519/rsa-2048/delivery=elide/client=stale",
+            "client=current",
+        ),
+        (
+            "x25519/rsa-2048/delivery=elide/client=stale/key_share=secp256r1",
+            "a HelloRetryRequest on a connection that fails",
+        ),
         ("x25519/rsa-2048/max_cert_list=1000B", "allow 2162B or more"),
     ] {
         let error = explain(&arm.parse().unwrap(), &cells(&[10]))

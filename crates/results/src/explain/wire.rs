@@ -121,6 +121,7 @@ fn handshake(arm: &Arm, spec: &ChainSpec, delivered: &OnWire) -> Result<Wire, Un
         cipher_suite: Some(CIPHER_SUITE),
         signature: spec.leaf.signature_schemes().first().copied(),
         certificates: number(delivered.certificates),
+        signal: delivered.signal,
         ..Wire::default()
     };
     let both = [
@@ -244,6 +245,15 @@ fn check(arm: &Arm, certificate: usize) -> Result<(), Unknown> {
         _ => return Ok(()),
     };
     Err(no_arithmetic(arm, &what))
+}
+
+/// That a client of the arm connects twice.
+pub(super) fn one_connection(arm: &Arm) -> Unknown {
+    unknown(
+        arm,
+        "its client fails at first and connects anew, and what is explained is one connection",
+        "explain it with client=current, or measure it with `lastbyte compare`".to_owned(),
+    )
 }
 
 fn no_arithmetic(arm: &Arm, what: &str) -> Unknown {
