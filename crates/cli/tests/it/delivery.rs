@@ -448,9 +448,9 @@ mod elided {
             .args(["validate", "--margin", "p50=0.1%"])
             .arg(&rows);
         let ended = run(command.arg("arithmetic"));
-        assert_eq!(
-            ended.code,
-            Some(0),
+        let said = "0 differ and 0 are undecided";
+        assert!(
+            ended.stdout.contains(said),
             "{arm}: {}{}",
             ended.stdout,
             ended.stderr
@@ -543,7 +543,7 @@ mod elided {
             "/signal=trust-anchors/client=stale/fallback=short",
         ] {
             assert_arithmetic(
-                "--rtt 35ms,200ms --rate 1mbit,100mbit,unlimited --initcwnd 4,10 --data 0KiB,20KiB --connections 1",
+                "--rtt 35ms,200ms --rate 1mbit,100mbit,unlimited --initcwnd 4,10 --data 0KiB,20KiB --connections 30",
                 &elided(options),
             );
         }

@@ -118,6 +118,14 @@ struct Endpoints<'a> {
     scratch: Vec<u8>,
 }
 
+/// A client that called `connect()`.
+struct Call {
+    started: Time,
+    channel: Box<TcpChannel>,
+    /// Whether that goes on.
+    connecting: Result<(), Errno>,
+}
+
 enum Event {
     Accept,
     Resolver,
@@ -301,11 +309,11 @@ impl<'a> Endpoints<'a> {
         lookup: Option<Lookup<'a>>,
     ) -> Result<(), LabError> {
         let tls = self.load.stack.client().map_err(LabError::Stack)?;
-        let (started, channel, connecting) = self.call(slot, server, tls, Attempt::First)?;
+        let call = self.call(slot, server, tls, Attempt::First)?;
         let exchange = self.exchange(slot);
-        self.pairs[slot as usize] = Some(Pair::new(started, exchange, channel, lookup));
+        self.pairs[slot as usize] = Some(Pair::new(call.started, exchange, call.channel, lookup));
         self.servers[slot as usize] = server;
-        if let Err(error) = connecting {
+        if let Err(error) = call.connecting {
             self.end(slot, could_not_connect(error));
         }
         Ok(())
@@ -315,24 +323,24 @@ impl<'a> Endpoints<'a> {
     fn again(&mut self, slot: u32, retry: &Retry) -> Result<(), LabError> {
         let tls = (self.load.stack.retrying_client(retry)).map_err(LabError::Stack)?;
         let server = self.servers[slot as usize];
-        let (_, channel, connecting) = self.call(slot, server, tls, Attempt::Second)?;
+        let call = self.call(slot, server, tls, Attempt::Second)?;
         if let Some(pair) = &mut self.pairs[slot as usize] {
-            pair.again(channel);
+            pair.again(call.channel);
         }
-        if let Err(error) = connecting {
+        if let Err(error) = call.connecting {
             self.end(slot, could_not_connect(error));
         }
         Ok(())
     }
 
-    /// Calls `connect()`, and says when, and whether that goes on.
+    /// Calls `connect()`.
     fn call(
         &self,
         slot: u32,
         server: Ipv4Addr,
         tls: Box<dyn Connection>,
         attempt: Attempt,
-    ) -> Result<(Time, Box<TcpChannel>, Result<(), Errno>), LabError> {
+    ) -> Result<Call, LabError> {
         let socket = open_socket(self.load.congestion).map_err(LabError::Socket)?;
         let address = client_socket_address(client_address(slot), attempt);
         bind(socket.as_raw_fd(), &address).map_err(|error| LabError::Socket(error.into()))?;
@@ -346,7 +354,11 @@ impl<'a> Endpoints<'a> {
         };
         let flush = self.exchange(slot).flush;
         let channel = Box::new(TcpChannel::new(socket, tls, flush));
-        Ok((started, channel, connecting))
+        Ok(Call {
+            started,
+            channel,
+            connecting,
+        })
     }
 
     fn exchange(&self, slot: u32) -> Exchange {
