@@ -171,6 +171,25 @@ fn a_connection_that_is_joined_late_counts_from_there() {
     );
 }
 
+/// Wherever its numbers begin, and whatever the first connection has sent.
+#[test]
+fn a_later_connection_has_luck_of_its_own() {
+    let keys = |mut maker: KeyMaker, initial: u32| {
+        let packets = [
+            segment(SYN, initial, 0, 0),
+            segment(ACK | PSH, initial.wrapping_add(1), 1, 1000),
+            segment(ACK, initial.wrapping_add(1001), 1, 0),
+        ];
+        packets.map(|packet| maker.key_of(Side::Server, &packet))
+    };
+    let first = keys(KeyMaker::new(), 7);
+    let second = keys(KeyMaker::of_later_connection(1), u32::MAX);
+    assert_eq!(second, keys(KeyMaker::of_later_connection(1), 7));
+    for (one, other) in first.iter().zip(&second) {
+        assert_ne!(one, other);
+    }
+}
+
 #[test]
 fn fields_of_a_key_do_not_mix() {
     let keys = [

@@ -372,7 +372,7 @@ const OTHERS: &[Column] = &[
     }),
     whole(
         "failed_server_flight_wire_bytes",
-        "what the server sent of its handshake on that connection, with record framing",
+        "what the server wrote of its handshake on that connection, with record framing",
         |c| failed(c, |failed| failed.server_flight_wire_bytes),
     )
     .optional()
