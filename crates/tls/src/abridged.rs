@@ -116,11 +116,7 @@ impl Listing {
     }
 
     /// Pass 1 of a Certificate message without its header. None where that can't be parsed.
-    #[cfg_attr(
-        not(feature = "rustls"),
-        allow(dead_code, reason = "rustls compresses")
-    )]
-    pub(crate) fn abridge(&self, message: &[u8]) -> Option<Vec<u8>> {
+    pub fn abridge(&self, message: &[u8]) -> Option<Vec<u8>> {
         map_certificates(message, usize::MAX, |certificate| {
             let mut listed = self.0.certificates.iter();
             let place = listed.position(|listed| listed == certificate)?;
@@ -131,11 +127,7 @@ impl Listing {
 
     /// The message of which pass 1 has made this. An id that is not listed stays as it is. None where it can't be
     /// parsed, or has more than `most` bytes.
-    #[cfg_attr(
-        not(feature = "rustls"),
-        allow(dead_code, reason = "rustls compresses")
-    )]
-    pub(crate) fn restore(&self, abridged: &[u8], most: usize) -> Option<Vec<u8>> {
+    pub fn restore(&self, abridged: &[u8], most: usize) -> Option<Vec<u8>> {
         map_certificates(abridged, most, |certificate| match certificate {
             [MARK, high, low] => {
                 let place = usize::from(u16::from_be_bytes([*high, *low]));
