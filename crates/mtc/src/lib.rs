@@ -1,13 +1,13 @@
 //! Merkle Tree Certificates, after draft-ietf-plants-merkle-tree-certs-07: server certificates whose
 //! signature is a proof that a log has them.
 //!
-//! A certification authority appends what it certifies to a log of its own, and signs the log's growth
+//! A certification authority appends what it certifies to a [`log`] of its own, and signs the log's growth
 //! once for thousands of certificates. A [*standalone*](issue) certificate carries the hashes up to a subtree
 //! and the signatures of [cosigners](cosign) over that. A *landmark-relative* one carries the hashes alone,
 //! up to a subtree at a [landmark] that clients know beforehand. [`verify`] is what a client does.
 //!
-//! No module opens a socket or reads a clock: times are arguments.
-//! Signatures are made and checked by whoever implements [`cosign::Cosigner`] and
+//! No module opens a socket or reads a clock: times are arguments. [`log`] keeps a log in a folder; the
+//! others hold no file either. Signatures are made and checked by whoever implements [`cosign::Cosigner`] and
 //! [`cosign::CheckCosignature`]; with the feature `openssl`, OpenSSL does.
 //!
 //! ```
@@ -47,6 +47,9 @@ mod hash;
 pub mod id;
 pub mod issue;
 pub mod landmark;
+pub mod log;
+pub mod mirror;
+pub mod note;
 mod oid;
 #[cfg(feature = "openssl")]
 pub mod openssl;
