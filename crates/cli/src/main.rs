@@ -10,6 +10,7 @@ mod draft;
 mod engine;
 mod explain;
 mod kernel;
+mod mtc;
 mod options;
 mod plan;
 mod progress;
@@ -70,6 +71,9 @@ enum Command {
     /// Certificates through DNS (PQTLS-AD): publish, serve, fetch and check them
     #[command(subcommand)]
     Ad(ad::Command),
+    /// Merkle Tree Certificates: a CA with its log, landmarks, certificates, their verification
+    #[command(subcommand)]
+    Mtc(mtc::Command),
     /// Read what Zeek saw of your own users: resumption, bytes and durations
     Zeek(zeek::Zeek),
     /// Tell what each TLS stack can do
@@ -122,6 +126,7 @@ fn main() -> ExitCode {
         Command::Validate(validate) => validate.run(),
         Command::Chain(command) => command.run(),
         Command::Ad(command) => command.run(),
+        Command::Mtc(command) => command.run(),
         Command::Zeek(zeek) => zeek.run(),
         Command::Stacks(stacks) => stacks.run(),
         Command::Calibrate(calibrate) => calibrate.run(),

@@ -53,7 +53,9 @@ pub mod note;
 mod oid;
 #[cfg(feature = "openssl")]
 pub mod openssl;
+pub mod pem;
 pub mod proof;
+pub mod serve;
 pub mod subtree;
 mod time;
 pub mod tree;

@@ -84,6 +84,24 @@ impl SigningKey {
         Ok(SigningKey { id, algorithm, key })
     }
 
+    /// With a key as PEM (PKCS #8).
+    ///
+    /// # Errors
+    ///
+    /// If it is none, or of an algorithm that cosigners don't have.
+    pub fn from_pem(id: TrustAnchorId, pem: &[u8]) -> Result<SigningKey, KeyError> {
+        SigningKey::new(id, PKey::private_key_from_pem(pem)?)
+    }
+
+    /// The private key as PEM (PKCS #8).
+    ///
+    /// # Errors
+    ///
+    /// If OpenSSL can't write it.
+    pub fn to_pem(&self) -> Result<Vec<u8>, KeyError> {
+        Ok(self.key.private_key_to_pem_pkcs8()?)
+    }
+
     /// How it signs.
     pub fn algorithm(&self) -> SignatureAlgorithm {
         self.algorithm

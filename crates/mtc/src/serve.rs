@@ -1,0 +1,113 @@
+//! Answers requests for the files of logs, over HTTP/1.1 (RFC 9112): whoever has a socket sends what comes out
+//! of here and closes. There is no other method than GET, and no way out of the folder.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The most bytes of a request that are looked at. Longer ones are refused.
+pub const MAX_REQUEST_BYTES: usize = 8192;
+
+/// The most bytes of a file that is served: a bundle of the longest entries fits.
+const MAX_FILE_BYTES: u64 = 256 * (2 + 65_535);
+
+/// Where a request ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request<'a> {
+    /// More of it has to come.
+    Unfinished,
+    /// It is a request for this target.
+    Get(&'a str),
+    /// It is none that is answered, for this reason: the status line.
+    Refused(&'static str),
+}
+
+const BAD: &str = "400 Bad Request";
+const NOT_FOUND: &str = "404 Not Found";
+
+impl<'a> Request<'a> {
+    /// Reads what has come so far.
+    pub fn parse(bytes: &'a [u8]) -> Request<'a> {
+        if !bytes.windows(4).any(|end| end == b"\r\n\r\n") {
+            return match bytes.len() {
+                ..MAX_REQUEST_BYTES => Request::Unfinished,
+                _ => Request::Refused("431 Request Header Fields Too Large"),
+            };
+        }
+        let line = bytes
+            .split(|byte| *byte == b'\r')
+            .next()
+            .unwrap_or_default();
+        let Ok(line) = str::from_utf8(line) else {
+            return Request::Refused(BAD);
+        };
+        match line.split(' ').collect::<Vec<_>>()[..] {
+            ["GET", target, "HTTP/1.1" | "HTTP/1.0"] => Request::Get(target),
+            [_, _, "HTTP/1.1" | "HTTP/1.0"] => Request::Refused("405 Method Not Allowed"),
+            _ => Request::Refused(BAD),
+        }
+    }
+
+    /// The whole response, from a folder with logs under their numbers. An unfinished request has none.
+    pub fn response(self, folder: &Path) -> Option<Vec<u8>> {
+        match self {
+            Request::Unfinished => None,
+            Request::Refused(status) => Some(response(status, "text/plain", b"")),
+            Request::Get(target) => {
+                let file = path(target).and_then(|path| {
+                    let content = read(&folder.join(&path)).ok().flatten()?;
+                    Some((content_type(&path), content))
+                });
+                Some(match file {
+                    Some((kind, content)) => response("200 OK", kind, &content),
+                    None => response(NOT_FOUND, "text/plain", b""),
+                })
+            }
+        }
+    }
+}
+
+/// The file of a target: names of letters, digits and dots, none of which begins with a dot.
+fn path(target: &str) -> Option<PathBuf> {
+    let mut path = PathBuf::new();
+    for name in target.strip_prefix('/')?.split('/') {
+        let valid = name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'.');
+        if !valid || name.is_empty() || name.starts_with('.') {
+            return None;
+        }
+        path.push(name);
+    }
+    Some(path)
+}
+
+/// A file's content, if it is a regular one that is no symbolic link and not too long.
+fn read(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
+    let metadata = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        metadata => metadata?,
+    };
+    match metadata.is_file() && metadata.len() <= MAX_FILE_BYTES {
+        true => fs::read(path).map(Some),
+        false => Ok(None),
+    }
+}
+
+fn content_type(path: &Path) -> &'static str {
+    match path.components().any(|part| part.as_os_str() == "tile") {
+        true => "application/octet-stream",
+        false => "text/plain; charset=utf-8",
+    }
+}
+
+fn response(status: &str, kind: &str, content: &[u8]) -> Vec<u8> {
+    let length = content.len();
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    );
+    [head.as_bytes(), content].concat()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("served/1");
+    fs::create_dir_all(log.join("tile/0/000.p")).unwrap();
+    fs::write(log.join("checkpoint"), "a checkpoint").unwrap();
+    fs::write(log.join(".tree"), "private").unwrap();
+    fs::write(log.join("tile/0/000.p/5"), "a tile").unwrap();
+    fs::write(folder.path().join("key"), "private").unwrap();
+    std::os::unix::fs::symlink(folder.path().join("key"), log.join("link")).unwrap();
+    folder
+}
+
+fn get(folder: &tempfile::TempDir, target: &str) -> String {
+    let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+    let response = Request::parse(request.as_bytes()).response(&folder.path().join("served"));
+    String::from_utf8(response.unwrap()).unwrap()
+}
+
+#[test]
+fn files_of_logs_are_served() {
+    let folder = folder();
+    assert_eq!(
+        get(&folder, "/1/checkpoint"),
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 12\r\n\
+         Connection: close\r\n\r\na checkpoint"
+    );
+    let tile = get(&folder, "/1/tile/0/000.p/5");
+    assert!(tile.contains("application/octet-stream") && tile.ends_with("a tile"));
+}
+
+#[test]
+fn nothing_else_is() {
+    let folder = folder();
+    for target in [
+        "/",
+        "/1",
+        "/1/",
+        "//1/checkpoint",
+        "/1/.tree",
+        "/../key",
+        "/1/../../key",
+        "/1/./checkpoint",
+        "/1/link",
+        "/%2e%2e/key",
+        "1/checkpoint",
+        "/1/checkpoint?",
+        "/1/checkpoint/x",
+        "/1/tile",
+        "/1\\checkpoint",
+        "/1/checkpoint\0",
+    ] {
+        let response = get(&folder, target);
+        assert!(
+            response.starts_with("HTTP/1.1 404 "),
+            "{target}: {response}"
+        );
+    }
+    for (request, status) in [
+        ("HEAD /1/checkpoint HTTP/1.1\r\n\r\n", "405"),
+        ("POST /1/checkpoint HTTP/1.1\r\n\r\n", "405"),
+        ("GET /1/checkpoint\r\n\r\n", "400"),
+        ("GET  /1/checkpoint HTTP/1.1\r\n\r\n", "400"),
+        ("GET /1/checkpoint HTTP/2\r\n\r\n", "400"),
+        ("\r\n\r\n", "400"),
+    ] {
+        let response = Request::parse(request.as_bytes())
+            .response(folder.path())
+            .unwrap();
+        assert_eq!(&response[9..12], status.as_bytes(), "{request}");
+    }
+    let long = vec![b'a'; MAX_REQUEST_BYTES];
+    assert!(matches!(Request::parse(&long), Request::Refused(status) if status.starts_with("431")));
+    assert_eq!(Request::parse(b"GET / HTTP/1.1\r\n"), Request::Unfinished);
+}
+
+proptest! {
+    #[test]
+    fn no_target_leads_out(target in "/[./a-z%0-9\\\\]{0,20}", bytes: Vec<u8>) {
+        if let Some(path) = path(&target) {
+            let normal = path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+            prop_assert!(normal);
+        }
+        let _ = Request::parse(&bytes).response(Path::new("/nonexistent"));
+    }
+}
