@@ -67,6 +67,8 @@ impl Tree {
 impl Nodes for Tree {
     type Error = NoNode;
 
+    // Proofs are made elsewhere, and are little else.
+    #[inline]
     fn node(&self, level: u32, index: u64) -> Result<HashValue, NoNode> {
         let nodes = self.levels.get(level as usize);
         let node = nodes.and_then(|nodes| nodes.get(usize::try_from(index).ok()?));

@@ -11,6 +11,7 @@ mod explain;
 mod interrupts;
 mod kernel;
 mod link;
+mod mtc;
 mod options;
 mod peers;
 mod plan;

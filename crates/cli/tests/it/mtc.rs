@@ -1,0 +1,134 @@
+//! Merkle Tree Certificates from the command line: a CA, its log, certificates, and those who don't believe them.
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::common::{Ended, lastbyte, run};
+
+fn mtc(arguments: &[&str], folder: &Path) -> Ended {
+    let mut command = lastbyte(["mtc"]);
+    run(command.args(arguments).current_dir(folder))
+}
+
+fn succeed(arguments: &[&str], folder: &Path) -> String {
+    let ended = mtc(arguments, folder);
+    assert_eq!(ended.code, Some(0), "{arguments:?}: {}", ended.stderr);
+    ended.stdout
+}
+
+#[test]
+fn a_certificate_comes_from_a_log_and_is_believed_by_who_knows_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    succeed(
+        &["ca", "ca", "--mirror", "9", "--mirror", "32473.2"],
+        folder,
+    );
+    let issue = [
+        "issue",
+        "ca",
+        "a.example",
+        "b.example",
+        "-o",
+        "host",
+        "--others=700",
+    ];
+    let issued = succeed(&issue, folder);
+    assert!(
+        issued.starts_with("entry 350 of log 32473.1.0.1: "),
+        "{issued}"
+    );
+    let standalone = "host/certificate.pem";
+    let verified = succeed(&["verify", "ca", standalone, "--stale"], folder);
+    let expected = "accepted for a.example, b.example: 9 and 32473.1 and 32473.2 vouch for it (";
+    assert!(verified.starts_with(expected), "{verified}");
+    let early = mtc(&["prove", "ca", standalone], folder);
+    assert_eq!(early.code, Some(2));
+    let hint = "lastbyte: no landmark has entry 350 yet: run lastbyte mtc landmark\n";
+    assert_eq!(early.stderr, hint);
+    let landmark = succeed(&["landmark", "ca"], folder);
+    assert!(
+        landmark.starts_with("landmark 1 of log 32473.1.0.1: 701 entries, "),
+        "{landmark}"
+    );
+    succeed(&["prove", "ca", standalone, "-o", "landmark.pem"], folder);
+    let verified = succeed(&["verify", "ca", "landmark.pem"], folder);
+    let expected = "accepted for a.example, b.example: [0, 512) is a landmark's (";
+    assert!(verified.starts_with(expected), "{verified}");
+    for (arguments, reason) in [
+        (
+            vec!["--stale"],
+            "[0, 512) of log 1 is not trusted, and nobody vouches for it",
+        ),
+        (vec!["--at=1"], "it holds only from "),
+        (vec!["--at=9999999999"], "it held up to "),
+    ] {
+        let arguments = [vec!["verify", "ca", "landmark.pem"], arguments].concat();
+        let refused = mtc(&arguments, folder);
+        assert_eq!(refused.code, Some(1));
+        let expected = format!("lastbyte: refused: {reason}");
+        assert!(refused.stderr.starts_with(&expected), "{}", refused.stderr);
+    }
+    // The same log goes on, and the mirrors with it.
+    succeed(
+        &[
+            "issue",
+            "ca",
+            "c.example",
+            "-o",
+            "other",
+            "--key=ecdsa-p256",
+        ],
+        folder,
+    );
+    succeed(&["verify", "ca", "other/certificate.pem"], folder);
+    let again = mtc(&["ca", "ca"], folder);
+    assert_eq!(again.stderr, "lastbyte: there is a CA in \"ca\" already\n");
+    // A log that forgets what mirrors have seen is not cosigned.
+    fs::remove_dir_all(folder.join("ca/served")).unwrap();
+    let forked = mtc(&["issue", "ca", "d.example", "-o", "forked"], folder);
+    let expected = "lastbyte: log 32473.1.0.1 had 702 entries, and now 1\n";
+    assert_eq!((forked.code, forked.stderr.as_str()), (Some(1), expected));
+    assert!(!folder.join("forked").exists());
+}
+
+#[test]
+fn what_is_served_is_the_log_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    succeed(&["ca", "ca"], folder.path());
+    succeed(&["issue", "ca", "a.example", "-o", "host"], folder.path());
+    let mut command = lastbyte(["mtc", "serve", "ca", "--listen=127.0.0.1:0"]);
+    let command = command.current_dir(folder.path()).stdout(Stdio::piped());
+    let mut server = command.spawn().unwrap();
+    let mut line = String::new();
+    let mut out = BufReader::new(server.stdout.take().unwrap());
+    out.read_line(&mut line).unwrap();
+    let address = line
+        .trim()
+        .strip_prefix("serves the logs at http://")
+        .unwrap();
+    let get = |request: &str| {
+        let mut connection = TcpStream::connect(address.trim_end_matches('/')).unwrap();
+        connection.write_all(request.as_bytes()).unwrap();
+        let mut response = String::new();
+        connection.read_to_string(&mut response).unwrap();
+        response
+    };
+    let checkpoint = get("GET /1/checkpoint HTTP/1.1\r\nHost: a\r\n\r\n");
+    let written = fs::read_to_string(folder.path().join("ca/served/1/checkpoint")).unwrap();
+    assert!(
+        checkpoint.starts_with("HTTP/1.1 200 OK\r\n"),
+        "{checkpoint}"
+    );
+    assert!(checkpoint.ends_with(&written), "{checkpoint}");
+    for target in ["/../ca-key.pem", "/1/.tree", "/1/../../ca-key.pem", "/"] {
+        let response = get(&format!("GET {target} HTTP/1.1\r\n\r\n"));
+        assert!(response.starts_with("HTTP/1.1 404 "), "{response}");
+    }
+    let response = get("DELETE /1/checkpoint HTTP/1.1\r\n\r\n");
+    assert!(response.starts_with("HTTP/1.1 405 "), "{response}");
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
