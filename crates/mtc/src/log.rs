@@ -259,6 +259,10 @@ impl Log {
         let state = format!("{}\n{after}\n{root}\n", self.id.id());
         (disk.replace(&self.folder.join(STATE), state.as_bytes())).map_err(failed)?;
         self.edge = edge;
+        for (path, _) in &files {
+            // The narrower ones of a tile that is full now. Whether they go is of no consequence.
+            let _ = fs::remove_dir_all(path.with_extension("p"));
+        }
         Ok(before..after)
     }
 

@@ -65,6 +65,10 @@ fn a_log_is_what_was_appended_also_when_opened_again() {
         let path = folder.path().join("tile").join(name);
         assert!(path.exists(), "{name}");
     }
+    for name in ["0/000.p", "0/001.p", "entries/001.p", "1/000.p"] {
+        let path = folder.path().join("tile").join(name);
+        assert!(!path.exists(), "{name} is of a full tile");
+    }
     assert_eq!(
         bundle_path(1_234_067, TILE),
         Path::new("tile/entries/x001/x234/067")
