@@ -20,7 +20,12 @@ impl TileReader for Folder {
         let read = |tile: &Tile| {
             // Without the height, which c2sp.org leaves out.
             let path = tile.path().replacen("tile/8/", "tile/", 1);
-            fs::read(self.0.join(&path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+            // A log need not keep the narrower ones of a tile that is full.
+            let full = path.split(".p/").next().unwrap();
+            let read = [&path, full].map(|path| fs::read(self.0.join(path)));
+            let mut hashes = read.into_iter().find_map(Result::ok).unwrap();
+            hashes.truncate(32 * tile.width() as usize);
+            hashes
         };
         Ok(tiles.iter().map(read).collect())
     }
