@@ -2,12 +2,15 @@
 //! changed, and anything else.
 #![no_main]
 
+use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use lastbyte_fuzz::pieces;
 use lastbyte_mtc::issue::made_up_key;
 use lastbyte_mtc::note::Checkpoint;
+use lastbyte_mtc::pem;
+use lastbyte_mtc::serve::Request;
 use lastbyte_mtc::{
     CaCertificate, Certificate, Entry, HashValue, Landmarks, LogId, LogNumber, MemoryLog, Pattern,
     Proof, Properties, RelyingParty, Subtree, TrustAnchorId, TrustedAuthority, UnixTime, Validity,
@@ -87,6 +90,8 @@ fuzz_target!(|data: &[u8]| {
                     assert_eq!(Properties::from_bytes(&written).unwrap(), properties);
                 }
             }
+            8 => drop(Request::parse(bytes).response(Path::new("/nonexistent"))),
+            9 => drop(pem::decode(pem::CERTIFICATE, &text)),
             _ => {
                 let _ = text.parse::<TrustAnchorId>();
                 let _ = text.parse::<Pattern>();

@@ -126,7 +126,11 @@ impl Command {
                 at,
                 stale,
             } => verify(&folder, &certificate, at.unwrap_or_else(now), stale),
-            Command::Serve { folder, listen } => serve(&folder.join(SERVED), listen),
+            Command::Serve { folder, listen } => {
+                // Others may have the log again once it is known to be whole.
+                Ca::open(&folder)?.log.check().map_err(Failure::run)?;
+                serve(&folder.join(SERVED), listen)
+            }
         }
     }
 }

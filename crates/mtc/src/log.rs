@@ -342,6 +342,43 @@ impl Log {
         Ok(entry.to_owned())
     }
 
+    /// Reads all entries, and checks that each full file is what they make. The others were checked when the log
+    /// was opened.
+    ///
+    /// # Errors
+    ///
+    /// If a file can't be read, or is another.
+    pub fn check(&self) -> Result<(), LogError> {
+        let mut edge = Edge::default();
+        for tile in 0..self.size() / TILE as u64 {
+            let path = self.folder.join(bundle_path(tile, TILE));
+            let bundle = read(&path)?;
+            let mut files = Vec::new();
+            for entry in bundled(&bundle) {
+                let entry = entry.ok_or_else(|| damaged(&path, "an entry is cut"))?;
+                edge.push(entry, &mut files)?;
+            }
+            if edge.size != (tile + 1) * TILE as u64 {
+                return Err(damaged(&path, "it has not as many entries as it should"));
+            }
+            for (path, content) in files {
+                let path = self.folder.join(path);
+                if read(&path)? != content {
+                    return Err(damaged(&path, "it is not what the entries make"));
+                }
+            }
+        }
+        // What is above the leaves comes from full tiles alone, and that of the edge is known to be right.
+        let above = |edge: &Edge| -> Vec<HashValue> {
+            let tiles = edge.tiles.iter().skip(1);
+            tiles.flatten().copied().collect()
+        };
+        match above(&edge) == above(&self.edge) {
+            true => Ok(()),
+            false => Err(damaged(&self.folder, "the entries are of another log")),
+        }
+    }
+
     /// Reads what is on the disk, and checks it against what was acknowledged.
     fn load(&mut self) -> Result<(), LogError> {
         let path = self.folder.join(STATE);

@@ -125,6 +125,48 @@ fn every_byte_of_the_files_at_the_edge_is_checked() {
     assert!(log.entry(5).is_err());
 }
 
+#[test]
+fn any_byte_of_any_file_is_found_when_it_is_another() {
+    let folder = tempfile::tempdir().unwrap();
+    open(&folder).check().unwrap();
+    open(&folder).append(&entries(0..70_000)).unwrap();
+    let log = open(&folder);
+    log.check().unwrap();
+    for (name, at) in [
+        ("0/000", 0),
+        ("0/100", 4000),
+        ("0/272", 8191),
+        ("1/000", 17),
+        ("entries/000", 0),
+        ("entries/005", 2),
+        ("entries/272", 900),
+    ] {
+        let path = folder.path().join("tile").join(name);
+        let good = fs::read(&path).unwrap();
+        let mut flipped = good.clone();
+        flipped[at] ^= 1;
+        for wrong in [&flipped[..], &good[..at], &[&good[..], &[0]].concat()] {
+            fs::write(&path, wrong).unwrap();
+            let error = log.check().unwrap_err();
+            assert!(matches!(error, LogError::Damaged { .. }), "{name}: {error}");
+        }
+        fs::remove_file(&path).unwrap();
+        log.check().unwrap_err();
+        fs::write(&path, good).unwrap();
+    }
+    log.check().unwrap();
+    // Entries of another log, with tiles that go with them: the edge tells.
+    let other = tempfile::tempdir().unwrap();
+    let mut changed = entries(0..70_000);
+    changed[77].push(0);
+    open(&other).append(&changed).unwrap();
+    for name in ["0/000", "1/000", "entries/000"] {
+        let from = other.path().join("tile").join(name);
+        fs::copy(from, folder.path().join("tile").join(name)).unwrap();
+    }
+    log.check().unwrap_err();
+}
+
 /// A disk that ends after so many writes: full, or without power, with half of a file written.
 struct EndingDisk {
     left: usize,
