@@ -388,8 +388,8 @@ fn make_landmark(folder: &Path) -> Result<(), Failure> {
     let published = published.map_or(0, |checkpoint| checkpoint.size);
     // Of use as long as any of its certificates holds.
     let mut expiry = before.expiry;
-    for index in before.size..published {
-        let entry = ca.log.entry(index).map_err(Failure::run)?;
+    for entry in ca.log.entries(before.size..published) {
+        let entry = entry.map_err(Failure::run)?;
         if let Some(entry) = Entry::parse(&entry).map_err(Failure::run)? {
             expiry = expiry.max(entry.validity().to);
         }

@@ -323,23 +323,47 @@ impl Log {
     /// If it is not there, or can't be read.
     pub fn entry(&self, index: u64) -> Result<Vec<u8>, LogError> {
         let size = self.size();
-        if index >= size {
-            return Err(LogError::NoEntry { index, size });
-        }
-        let tile = index / TILE as u64;
-        let path = self.folder.join(bundle_path(tile, TILE));
-        let full;
-        let bundle = match tile == size / TILE as u64 {
-            true => &self.edge.bundle,
-            false => {
-                full = read(&path)?;
-                &full
-            }
+        let found = self.entries(index..index.saturating_add(1)).next();
+        found.unwrap_or(Err(LogError::NoEntry { index, size }))
+    }
+
+    /// The bytes of entries, one after the other, as far as there are any. Each bundle is read once.
+    pub fn entries(&self, range: Range<u64>) -> impl Iterator<Item = Result<Vec<u8>, LogError>> {
+        let Range { start, end } = range;
+        let end = end.min(self.size());
+        let tile = TILE as u64;
+        let tiles = start / tile..end.div_ceil(tile);
+        tiles.flat_map(move |number| {
+            let first = number * tile;
+            let within = start.max(first) - first..end.min(first + tile).saturating_sub(first);
+            self.bundle(number).map_or_else(
+                |error| vec![Err(error)],
+                |entries| {
+                    let places = (within.start as usize)..(within.end as usize);
+                    let entries = entries.get(places).unwrap_or_default();
+                    entries.iter().cloned().map(Ok).collect()
+                },
+            )
+        })
+    }
+
+    /// The entries of a bundle.
+    fn bundle(&self, number: u64) -> Result<Vec<Vec<u8>>, LogError> {
+        let full = self.size() / TILE as u64;
+        let path = self.folder.join(bundle_path(number, TILE));
+        let (bundle, expected) = match number == full {
+            true => (
+                self.edge.bundle.clone(),
+                (self.size() % TILE as u64) as usize,
+            ),
+            false => (read(&path)?, TILE),
         };
-        let place = (index % TILE as u64) as usize;
-        let entry = bundled(bundle).nth(place).flatten();
-        let entry = entry.ok_or_else(|| damaged(&path, "an entry is missing"))?;
-        Ok(entry.to_owned())
+        let entries: Option<Vec<Vec<u8>>> = bundled(&bundle)
+            .map(|entry| entry.map(<[u8]>::to_owned))
+            .collect();
+        entries
+            .filter(|entries| entries.len() == expected)
+            .ok_or_else(|| damaged(&path, "it has not as many entries as it should"))
     }
 
     /// Reads all entries, and checks that each full file is what they make. The others were checked when the log
@@ -351,15 +375,9 @@ impl Log {
     pub fn check(&self) -> Result<(), LogError> {
         let mut edge = Edge::default();
         for tile in 0..self.size() / TILE as u64 {
-            let path = self.folder.join(bundle_path(tile, TILE));
-            let bundle = read(&path)?;
             let mut files = Vec::new();
-            for entry in bundled(&bundle) {
-                let entry = entry.ok_or_else(|| damaged(&path, "an entry is cut"))?;
-                edge.push(entry, &mut files)?;
-            }
-            if edge.size != (tile + 1) * TILE as u64 {
-                return Err(damaged(&path, "it has not as many entries as it should"));
+            for entry in self.bundle(tile)? {
+                edge.push(&entry, &mut files)?;
             }
             for (path, content) in files {
                 let path = self.folder.join(path);

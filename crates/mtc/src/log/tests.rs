@@ -34,6 +34,11 @@ fn check(log: &Log, size: u64) {
     let tree = tree(size);
     assert_eq!(log.size(), size);
     assert_eq!(log.root().unwrap(), tree.root().unwrap());
+    for range in [0..size, 250..260, size / 2..size + 9, size..size + 1, 7..7] {
+        let read: Vec<_> = log.entries(range.clone()).map(Result::unwrap).collect();
+        let expected = range.start.min(size)..range.end.min(size);
+        assert_eq!(read, entries(expected), "{range:?} of {size}");
+    }
     for index in [0, 1, 255, 256, size / 2, size.saturating_sub(1)] {
         if index >= size {
             log.entry(index).unwrap_err();

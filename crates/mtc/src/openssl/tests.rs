@@ -62,3 +62,48 @@ fn a_key_of_another_algorithm_than_its_certificate_says_is_refused() {
     );
     PublicKey::from_der(b"no key").unwrap_err();
 }
+
+/// The bytes of TLS's Certificate messages, header included, of hosts with two names, as arithmetic has them
+/// with what the draft says of the sizes of proofs (section 6.5).
+#[test]
+fn certificates_weigh_what_arithmetic_says() {
+    const MESSAGE: usize = 13;
+    let ca: TrustAnchorId = "32473.1".parse().unwrap();
+    let ids = ["32473.1", "32473.2", "32473.3"].map(|id| id.parse::<TrustAnchorId>().unwrap());
+    let cosigners = ids.map(|id| SigningKey::generate(id, SignatureAlgorithm::MlDsa44).unwrap());
+    let cosigners = cosigners.each_ref().map(|one| one as &dyn Cosigner);
+    for (algorithm, landmark, standalone) in [
+        (
+            SignatureAlgorithm::MlDsa44,
+            2_291,
+            &[4_366, 6_794, 9_222][..],
+        ),
+        (SignatureAlgorithm::MlDsa65, 2_931, &[5_006, 7_434, 9_862]),
+        (SignatureAlgorithm::EcdsaP256, 1_047, &[]),
+    ] {
+        let key = SigningKey::generate(ca.clone(), algorithm).unwrap();
+        let request = Request {
+            names: &["example.com", "www.example.com"],
+            key: &key.public().unwrap(),
+            validity: Validity::of(NOW, WEEK),
+        };
+        let log = LogId::new(ca.clone(), LogNumber::FIRST).unwrap();
+        // The first entry has 23 hashes beside it in a subtree of 2^23, and 12 in one of 2^12.
+        let size = 1 << 23;
+        let mut sample = Sample::new(log, &request, 0, 2 * size, 1).unwrap();
+        sample.make_landmark(2 * size, NOW.after(WEEK)).unwrap();
+        let near = |bytes: usize, expected: usize| {
+            let message = bytes + MESSAGE;
+            let off = message.abs_diff(expected) as f64 / expected as f64;
+            assert!(
+                off < 0.01,
+                "{algorithm}: {message} bytes instead of {expected}"
+            );
+        };
+        near(sample.landmark_relative().unwrap().len(), landmark);
+        for (count, expected) in (1..).zip(standalone) {
+            let certificate = sample.standalone(0..8192, &cosigners[..count]).unwrap();
+            near(certificate.len(), *expected);
+        }
+    }
+}
