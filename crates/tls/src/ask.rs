@@ -93,6 +93,7 @@ impl Ask {
             Delivery::Full
             | Delivery::Abridged { .. }
             | Delivery::Elided(_)
+            | Delivery::MerkleTree(_)
             | Delivery::PqtlsAd(_) => &[],
         }
     }
@@ -116,6 +117,20 @@ impl Ask {
     pub(crate) fn check_delivery(&self, stack: StackName) -> Result<(), TlsError> {
         match self.delivery {
             Delivery::Full | Delivery::Compressed(_) | Delivery::Abridged { .. } => Ok(()),
+            // Whoever verifies by itself can do without.
+            Delivery::MerkleTree(ref tree) => match (stack, &tree.sides().named) {
+                (StackName::Rustls, None) => Ok(()),
+                (StackName::Rustls, Some(_)) => Err(cannot(
+                    stack,
+                    "name trust anchors: it has no custom extensions",
+                    "add hello=nothing, or use stack=openssl",
+                )),
+                _ => Err(cannot(
+                    stack,
+                    "verify Merkle Tree Certificates: it has no hook for that",
+                    "use stack=openssl",
+                )),
+            },
             Delivery::Elided(_) => Err(cannot(
                 stack,
                 "leave out intermediates that the client has: it has no custom extensions",

@@ -5,6 +5,7 @@ use lastbyte_sizes::Elision;
 use pqtlsad::openssl::EndEntity;
 
 use crate::abridged::Listing;
+use crate::merkle_tree::MerkleTree;
 use crate::{Compressions, Group, Resumption, StackName};
 
 /// What both sides of a connection are configured with.
@@ -82,6 +83,8 @@ pub enum Delivery {
     },
     /// From the server, without intermediates that the client says it has.
     Elided(Elision),
+    /// From the server, one Merkle Tree Certificate in place of all.
+    MerkleTree(MerkleTree),
     /// Some or all of it from DNS ([`pqtlsad`]): see
     /// [`Stack::offering_client`](crate::Stack::offering_client). If DNS delivers even the end-entity,
     /// its key is proved like this.

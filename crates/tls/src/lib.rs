@@ -34,6 +34,7 @@ mod error;
 mod fixtures;
 pub mod key_log;
 mod memory;
+pub mod merkle_tree;
 pub mod observer;
 mod openssl;
 mod pairing;

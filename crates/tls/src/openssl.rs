@@ -31,6 +31,7 @@ use crate::{
 mod credentials;
 mod elision;
 mod ffi;
+mod merkle_tree;
 mod trust_anchors;
 
 use self::credentials::Credentials;
@@ -116,6 +117,9 @@ impl OpenSslClient {
         }
         if let Some(elision) = &self.elision {
             elision.begin(&mut ssl, retry)?;
+        }
+        if let Delivery::MerkleTree(_) = self.delivery {
+            merkle_tree::begin(&mut ssl)?;
         }
         ssl.set_connect_state();
         // At most once.
@@ -230,6 +234,16 @@ fn client_context(
             let client = elision::Client::install(&mut context, config.chain, elision);
             Some(client.map_err(setup("what leaves intermediates out"))?)
         }
+        Delivery::MerkleTree(ref tree) => {
+            let host = config.chain.server_name();
+            merkle_tree::install_client(&mut context, host, tree)
+                .map_err(setup("what verifies Merkle Tree Certificates"))?;
+            let (named, trusted) = (tree.sides().named.clone(), tree.sides().trusted.clone());
+            let client = named.map(|named| elision::Client::naming(&mut context, named, trusted));
+            client
+                .transpose()
+                .map_err(setup("what names trust anchors"))?
+        }
         _ => None,
     };
     if let Some(chain) = config.client_chain {
@@ -251,6 +265,10 @@ fn server_context(
         Delivery::Elided(elision) => {
             let installed = elision::install_server(&mut context, config.chain, elision);
             chosen = Some(installed.map_err(setup("what leaves intermediates out"))?);
+        }
+        Delivery::MerkleTree(ref tree) => {
+            let installed = merkle_tree::install_server(&mut context, config.chain, tree);
+            chosen = Some(installed.map_err(setup("a Merkle Tree Certificate"))?);
         }
         Delivery::PqtlsAd(end_entity) => {
             let chain = config.chain;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::{self, BufRead, IoSlice, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ::rustls::client::danger::ServerCertVerifier;
 use ::rustls::client::{
     ClientSessionStore, Resumption as ClientResumption, Tls12ClientSessionValue,
     Tls13ClientSessionValue, WebPkiServerVerifier,
@@ -27,12 +28,13 @@ use crate::observer::Side;
 use crate::stack::{ClientSide, Outgoing, ServerSide};
 use crate::stacks;
 use crate::{
-    Alert, CertificateCompression, Connection, Group, KeyLog, MAX_EARLY_DATA, MAX_PLAINTEXT,
-    Progress, Resumption, Session, StackName, TlsConfig, TlsError,
+    Alert, CertificateCompression, Connection, Delivery, Group, KeyLog, MAX_EARLY_DATA,
+    MAX_PLAINTEXT, Progress, Resumption, Session, StackName, TlsConfig, TlsError,
 };
 
 mod abridged;
 mod compression;
+mod merkle_tree;
 
 pub(crate) use self::compression::decompress;
 
@@ -163,14 +165,15 @@ impl RustlsClient {
         let ask = Ask::client(config);
         check(&ask)?;
         let provider = provider(&config.client_groups())?;
-        let verifier =
-            WebPkiServerVerifier::builder_with_provider(roots(config.chain)?, provider.clone());
-        let verifier = verifier.build().map_err(setup("the root certificate"))?;
-        let proof = (config.client_chain.map(|chain| proof(chain, &provider))).transpose()?;
+        let verifier = verifier(config, &provider)?;
+        let proof =
+            (config.client_chain).map(|chain| proof(certificates(chain)?, chain, &provider));
+        let proof = proof.transpose()?;
         let builder = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&library::version::TLS13])
             .map_err(setup("TLS 1.3"))?
-            .with_webpki_verifier(verifier);
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
         let mut client = match proof {
             Some(proof) => builder.with_client_cert_resolver(proof),
             None => builder.with_no_client_auth(),
@@ -183,6 +186,22 @@ impl RustlsClient {
                 .map_err(|error| setup("the server's name")(error))?,
         })
     }
+}
+
+/// What a client takes from a server.
+fn verifier(
+    config: &TlsConfig<'_>,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
+    if let Delivery::MerkleTree(tree) = &config.delivery {
+        return Ok(Arc::new(merkle_tree::Verifier {
+            tree: tree.clone(),
+            provider: provider.clone(),
+        }));
+    }
+    let verifier =
+        WebPkiServerVerifier::builder_with_provider(roots(config.chain)?, provider.clone());
+    Ok(verifier.build().map_err(setup("the root certificate"))?)
 }
 
 impl ClientSide for RustlsClient {
@@ -233,7 +252,15 @@ impl RustlsServer {
             }
             None => builder.with_no_client_auth(),
         };
-        let proof = proof(config.chain, &provider)?;
+        let certificates = match &config.delivery {
+            Delivery::MerkleTree(tree) => {
+                let preferred = tree.sides().certificates.iter().take(1);
+                let preferred = preferred.map(|preferred| preferred.certificate.clone().into());
+                preferred.collect()
+            }
+            _ => certificates(config.chain)?,
+        };
+        let proof = proof(certificates, config.chain, &provider)?;
         let mut server = builder.with_cert_resolver(proof);
         (server.cert_compressors, server.cert_decompressors) = compression::both_ways(&ask);
         match config.resumption {
@@ -281,14 +308,22 @@ fn roots(chain: &Chain) -> Result<Arc<RootCertStore>, TlsError> {
     Ok(Arc::new(roots))
 }
 
-/// The certificates of `chain` and its key, together. rustls has a shorter way, but that one reads
-/// the certificates as its client would, and so finds nothing above 64 KiB.
-fn proof(chain: &Chain, provider: &CryptoProvider) -> Result<Arc<SingleCertAndKey>, TlsError> {
+fn certificates(chain: &Chain) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let mut certificates = Vec::new();
     for certificate in chain.certificates() {
         let der = certificate.to_der().map_err(setup("a certificate"))?;
         certificates.push(CertificateDer::from(der));
     }
+    Ok(certificates)
+}
+
+/// Certificates and the key of `chain`, together. rustls has a shorter way, but that one reads
+/// the certificates as its client would, and so finds nothing above 64 KiB.
+fn proof(
+    certificates: Vec<CertificateDer<'static>>,
+    chain: &Chain,
+    provider: &CryptoProvider,
+) -> Result<Arc<SingleCertAndKey>, TlsError> {
     let key = (chain.key().private_key_to_pkcs8()).map_err(setup("the private key"))?;
     let key = (provider.key_provider)
         .load_private_key(PrivatePkcs8KeyDer::from(key).into())

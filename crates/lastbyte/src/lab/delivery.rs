@@ -4,6 +4,7 @@
 mod abridged;
 mod compressed;
 mod elided;
+mod mtc;
 mod pqtls_ad;
 
 pub(super) use pqtls_ad::Lookup;
@@ -46,6 +47,7 @@ fn mechanism(delivery: &Delivery) -> Option<&dyn Mechanism> {
         Delivery::Compressed(delivery) => Some(delivery),
         Delivery::Elided(delivery) => Some(delivery),
         Delivery::Abridged(delivery) => Some(delivery),
+        Delivery::Mtc(delivery) => Some(delivery),
     }
 }
 

@@ -4,11 +4,13 @@
 mod abridged;
 mod compressed;
 mod elided;
+mod mtc;
 mod pqtls_ad;
 
 pub use abridged::Abridged;
 pub use compressed::Compressed;
 pub use elided::Elided;
+pub use mtc::{Cosigners, Form, Hello, Mtc, MtcPath};
 pub use pqtls_ad::{DnsCache, EndEntity, PqtlsAd};
 
 use std::path::PathBuf;
@@ -74,6 +76,11 @@ trait Kind {
 
     /// Whether clients ask DNS.
     fn asks_dns(&self) -> bool {
+        false
+    }
+
+    /// Whether clients name anchors that they trust, or could name some.
+    fn names_anchors(&self) -> bool {
         false
     }
 
@@ -176,6 +183,8 @@ deliveries! {
     Elided = elided;
     /// Abridged, from the server.
     Abridged = abridged;
+    /// One Merkle Tree Certificate, from the server.
+    Mtc = mtc;
 }
 
 impl Delivery {
@@ -287,6 +296,13 @@ impl Delivery {
             if let Some(what) = (spec.trace)(wire, dns) {
                 return Err(format!("{what}, which the arm does not ask for"));
             }
+        }
+        let named = matches!(
+            wire.signal,
+            ChainSignal::TrustAnchors | ChainSignal::Anchored
+        );
+        if named && !own.is_some_and(Kind::names_anchors) {
+            return Err("named trust anchors, which the arm does not ask for".to_owned());
         }
         match (self.retries(), wire.failed) {
             (true, Some(_)) | (false, None) => {}

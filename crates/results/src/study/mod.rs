@@ -25,7 +25,8 @@ pub use blocks::{BlockId, Size};
 pub use cell::{Work, distinctions};
 pub use connections::{Connections, ConnectionsError, Precision, PrecisionError, Until};
 pub use delivery::{
-    Abridged, Compressed, Delivery, DnsCache, Elided, EndEntity, PqtlsAd, check_comparison,
+    Abridged, Compressed, Cosigners, Delivery, DnsCache, Elided, EndEntity, Form, Hello, Mtc,
+    MtcPath, PqtlsAd, check_comparison,
 };
 pub(crate) use delivery::{Certificates, OnWire};
 pub use distribution::{DistributionError, load_distribution};

@@ -13,7 +13,7 @@ use openssl::x509::verify::X509VerifyFlags;
 use openssl::x509::{X509, X509VerifyResult};
 
 use super::credentials::{Credentials, index};
-use super::trust_anchors::{self, Paths};
+use super::trust_anchors::{self, Path, Paths};
 use crate::stack::Retry;
 
 /// Has a server leave intermediates out. Gives what each of its connections sends until its client has said
@@ -53,8 +53,8 @@ pub(super) fn install_server(
             };
             let paths = Paths {
                 anchored: vec![
-                    (TrustAnchorId::of_level(below_root - 1), first(1)),
-                    (root_id(), first(below_root)),
+                    Path::exactly(TrustAnchorId::of_level(below_root - 1), first(1)),
+                    Path::exactly(root_id(), first(below_root)),
                 ],
                 fallback,
             };
@@ -76,7 +76,7 @@ pub(super) struct Client {
     signal: Signal,
     /// The anchors that it trusts, and that it names.
     trusted: Vec<TrustAnchorId>,
-    named: TrustAnchorId,
+    named: Vec<TrustAnchorId>,
 }
 
 static FLAGS: OnceLock<Index<Ssl, [u8; 2]>> = OnceLock::new();
@@ -107,7 +107,21 @@ impl Client {
         Ok(Client {
             signal: elision.signal,
             trusted: vec![issuing.clone(), root_id()],
-            named: issuing,
+            named: vec![issuing],
+        })
+    }
+
+    /// One that names anchors, and may name another one that it trusts.
+    pub(super) fn naming(
+        context: &mut SslContextBuilder,
+        named: Vec<TrustAnchorId>,
+        trusted: Vec<TrustAnchorId>,
+    ) -> Result<Client, ErrorStack> {
+        trust_anchors::install_client(context)?;
+        Ok(Client {
+            signal: Signal::TrustAnchors,
+            trusted,
+            named,
         })
     }
 
@@ -116,7 +130,7 @@ impl Client {
         match (self.signal, retry) {
             (_, Some(Retry::Whole)) => Ok(()),
             (_, Some(Retry::Anchor(id))) => trust_anchors::name(ssl, vec![id.clone()]),
-            (Signal::TrustAnchors, None) => trust_anchors::name(ssl, vec![self.named.clone()]),
+            (Signal::TrustAnchors, None) => trust_anchors::name(ssl, self.named.clone()),
             (Signal::TlsFlags, None) => {
                 ssl.set_ex_data(index(&FLAGS)?, tls_flags::DATA);
                 Ok(())

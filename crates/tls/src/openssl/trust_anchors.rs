@@ -12,10 +12,31 @@ use super::credentials::{Credentials, index};
 
 /// The paths that a server has.
 pub(super) struct Paths {
-    /// Each with what ends it, the preferred one first.
-    pub(super) anchored: Vec<(TrustAnchorId, Credentials)>,
+    /// The preferred one first.
+    pub(super) anchored: Vec<Path>,
     /// What it sends where the client named none of those, or nothing at all.
     pub(super) fallback: Arc<Credentials>,
+}
+
+/// A path that anchors of clients end.
+pub(super) struct Path {
+    /// What the server calls it.
+    pub(super) id: TrustAnchorId,
+    /// Whether a client that names this gets it.
+    pub(super) answers: Box<dyn Fn(&TrustAnchorId) -> bool + Send + Sync>,
+    pub(super) credentials: Arc<Credentials>,
+}
+
+impl Path {
+    /// For clients that name just this.
+    pub(super) fn exactly(id: TrustAnchorId, credentials: Credentials) -> Path {
+        let own = id.clone();
+        Path {
+            id,
+            answers: Box::new(move |named| *named == own),
+            credentials: Arc::new(credentials),
+        }
+    }
 }
 
 /// Which of its paths a server sends.
@@ -35,7 +56,7 @@ pub(super) fn install_server(
     paths: Arc<Paths>,
 ) -> Result<(), ErrorStack> {
     let chosen = index(&CHOSEN)?;
-    let available: Vec<_> = paths.anchored.iter().map(|(id, _)| id.clone()).collect();
+    let available: Vec<_> = paths.anchored.iter().map(|path| path.id.clone()).collect();
     let available = trust_anchor_list(&available);
     context.add_custom_ext(
         TRUST_ANCHORS,
@@ -51,9 +72,9 @@ pub(super) fn install_server(
         move |ssl, _, data, _| {
             let requested = parse_trust_anchor_list(data).ok_or(SslAlert::DECODE_ERROR)?;
             let mut anchored = paths.anchored.iter();
-            let found = anchored.find(|(id, _)| requested.contains(id));
+            let found = anchored.find(|path| requested.iter().any(|id| (path.answers)(id)));
             let (what, credentials) = match found {
-                Some((_, credentials)) => (Chosen::Anchored, credentials),
+                Some(path) => (Chosen::Anchored, path.credentials.as_ref()),
                 None => (Chosen::Fallback, paths.fallback.as_ref()),
             };
             ssl.set_ex_data(chosen, what);

@@ -25,8 +25,9 @@ pub(super) static SPEC: Spec = Spec {
     subject: "intermediates that a client has",
     named: |name| (name == NAME).then(|| Delivery::Elided(Elided::default())),
     trace: |wire, _| match wire.signal {
-        ChainSignal::None => None,
-        _ => Some("said that it has intermediates"),
+        ChainSignal::TlsFlags => Some("said that it has intermediates"),
+        // Of anchors, others speak, too.
+        ChainSignal::None | ChainSignal::TrustAnchors | ChainSignal::Anchored => None,
     },
 };
 
@@ -127,6 +128,10 @@ impl Kind for Elided {
             fallback,
         } = self.0;
         format!("without intermediates by {signal}, client {client}, else {fallback}")
+    }
+
+    fn names_anchors(&self) -> bool {
+        self.0.signal == Signal::TrustAnchors
     }
 
     fn retries(&self) -> bool {

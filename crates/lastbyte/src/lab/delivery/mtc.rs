@@ -1,0 +1,103 @@
+//! Merkle Tree Certificates: an arm's CA, its log and its cosigners, and what clients know of them.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use lastbyte_mtc::openssl::SigningKey;
+use lastbyte_mtc::{
+    Cosigner, Group, RelyingParty, Sample, TrustAnchorId, TrustedAuthority, UnixTime,
+};
+use lastbyte_pki::Chain;
+use lastbyte_tls as tls;
+use lastbyte_tls::merkle_tree::{Certified, MerkleTree, Sides};
+
+use super::Mechanism;
+use crate::study::Mtc;
+
+impl Mechanism for Mtc {
+    fn asked(&self, chain: &Chain) -> Result<tls::Delivery, String> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = UnixTime(now.map_or(0, |since| since.as_secs()));
+        let key = chain.key().public_key_to_der().map_err(to_line)?;
+        let sample = self.sample(chain.server_name(), &key, now)?;
+        let mut keys = Vec::new();
+        for (id, algorithm) in self.cosigners.all()? {
+            keys.push(SigningKey::generate(id, algorithm).map_err(to_line)?);
+        }
+        let cosigners: Vec<Steady<'_>> = keys.iter().map(Steady).collect();
+        let cosigners: Vec<&dyn Cosigner> =
+            cosigners.iter().map(|cosigner| cosigner as _).collect();
+        let paths = self.paths(&sample, &cosigners)?;
+        let mut certificates = Vec::new();
+        for path in paths {
+            certificates.push(Certified {
+                id: on_wire(&path.id)?,
+                properties: path.properties,
+                certificate: path.certificate,
+            });
+        }
+        let named = self.named()?;
+        let ids = |ids: Vec<TrustAnchorId>| ids.iter().map(on_wire).collect::<Result<_, _>>();
+        Ok(tls::Delivery::MerkleTree(MerkleTree::new(Sides {
+            certificates,
+            named: named.map(ids).transpose()?,
+            trusted: ids(self.trusted()?)?,
+            relying_party: relying_party(self, &sample, &keys)?,
+            now,
+        })))
+    }
+}
+
+/// Clients that know all cosigners, ask for each of them, and have landmarks up to the last that they hold.
+fn relying_party(mtc: &Mtc, sample: &Sample, keys: &[SigningKey]) -> Result<RelyingParty, String> {
+    let log = sample.log();
+    let mut authority = TrustedAuthority::new(log.ca().clone());
+    for key in keys {
+        authority.cosigner(key.id().clone(), Box::new(key.checker().map_err(to_line)?));
+    }
+    authority.require(Group::all(keys.iter().map(|key| key.id().clone())));
+    if let crate::study::Form::Landmark = mtc.form {
+        for landmark in sample.landmarks().known() {
+            if !(1..=mtc.last_held()).contains(&landmark.number) {
+                continue;
+            }
+            for (subtree, hash) in sample.landmark_subtrees(landmark.number).map_err(to_line)? {
+                authority.trust(log.number(), subtree, hash);
+            }
+        }
+    }
+    let mut client = RelyingParty::new();
+    client.trust(authority);
+    Ok(client)
+}
+
+/// Signs until the signature has its algorithm's likeliest length, so that what is on the wire is the same wherever
+/// it is measured.
+struct Steady<'a>(&'a SigningKey);
+
+impl Cosigner for Steady<'_> {
+    fn id(&self) -> &TrustAnchorId {
+        self.0.id()
+    }
+
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>, lastbyte_mtc::cosign::SignError> {
+        const TRIES: usize = 1000;
+        let likeliest = Mtc::signature_bytes(self.0.algorithm());
+        let mut signature = self.0.sign(message)?;
+        for _ in 0..TRIES {
+            if signature.len() == likeliest {
+                break;
+            }
+            signature = self.0.sign(message)?;
+        }
+        Ok(signature)
+    }
+}
+
+fn on_wire(id: &TrustAnchorId) -> Result<lastbyte_sizes::TrustAnchorId, String> {
+    lastbyte_sizes::TrustAnchorId::from_bytes(id.as_bytes())
+        .ok_or_else(|| format!("{id} is no trust anchor id"))
+}
+
+fn to_line(error: impl ToString) -> String {
+    error.to_string()
+}
