@@ -61,6 +61,16 @@ const KEY_ENCIPHERMENT: u8 = 0x20;
 const KEY_CERT_SIGN: u8 = 0x04;
 const CRL_SIGN: u8 = 0x02;
 
+/// The names of a server that is called `name` and has so many.
+pub fn host_names(name: &str, count: u8) -> Vec<String> {
+    let nth = |number| match number {
+        0 => name.to_owned(),
+        1 => format!("www.{name}"),
+        _ => format!("www{number}.{name}"),
+    };
+    (0..count).map(nth).collect()
+}
+
 /// What names a key: 160 bits that are unique (RFC 5280, section 4.2.1.2).
 pub type KeyIdentifier = [u8; 20];
 
@@ -224,13 +234,8 @@ impl Contents<'_> {
                     Rsa2048 | Rsa3072 | Rsa4096 => KEY_ENCIPHERMENT,
                     _ => 0,
                 };
-                let dns_name = |name: &str| element(der::implicit(2), name.as_bytes());
-                let names: Vec<_> = (0..names)
-                    .map(|number| match number {
-                        0 => dns_name(name),
-                        1 => dns_name(&format!("www.{name}")),
-                        _ => dns_name(&format!("www{number}.{name}")),
-                    })
+                let names: Vec<_> = (host_names(name, names).iter())
+                    .map(|name| element(der::implicit(2), name.as_bytes()))
                     .collect();
                 let names = match self.role {
                     ChainRole::Server => extension(SUBJECT_ALT_NAME, &sequence(&[&names.concat()])),

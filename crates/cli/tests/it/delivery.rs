@@ -433,7 +433,7 @@ mod elided {
     }
 
     /// Flight arithmetic of the rows that were saved agrees with them.
-    fn assert_arithmetic(options: &str, arm: &str) {
+    pub(super) fn assert_arithmetic(options: &str, arm: &str) {
         let folder = TempDir::new().unwrap();
         let rows = at(&folder, "rows.parquet");
         let mut command = lastbyte();
@@ -746,6 +746,92 @@ fn a_trimmed_leaf_is_as_small_as_arithmetic_has_it() {
                 let bytes = rows[0].number("certificate_bytes");
                 assert_eq!(bytes, spec.unpadded_bytes() as u64, "{}", arm.label);
             }
+        }
+    }
+}
+
+mod merkle_tree {
+    use super::elided::assert_arithmetic;
+    use super::*;
+
+    const CHAIN: &str = "X25519MLKEM768/ml-dsa-44";
+    const LOSSLESS: &str = "--rtt 100ms --data 20KiB --connections 2";
+
+    fn mtc(options: &str) -> String {
+        format!("{CHAIN}/delivery=mtc-{options}")
+    }
+
+    /// Bytes of the server's handshake on the wire and of its Certificate message.
+    fn sizes(rows: &[Row]) -> [u64; 2] {
+        let of = |column| {
+            let numbers = rows.iter().map(|row| row.number(column));
+            let mut numbers: Vec<u64> = numbers.collect();
+            numbers.dedup();
+            assert_eq!(numbers.len(), 1, "{column}: {numbers:?}");
+            numbers[0]
+        };
+        [of("server_flight_wire_bytes"), of("certificate_bytes")]
+    }
+
+    #[test]
+    fn one_certificate_is_all_that_is_sent() {
+        let arms = [
+            CHAIN.to_owned(),
+            mtc("landmark"),
+            mtc("landmark/client=stale"),
+            mtc("landmark/hello=empty"),
+            mtc("standalone"),
+            mtc("standalone/cosigners=3"),
+        ];
+        let arms: Vec<&str> = arms.iter().map(String::as_str).collect();
+        let (rows, _, _) = virtually(LOSSLESS, &arms);
+        let rtt = 100 * MS;
+        // The second connection of who names nothing takes the round trips of the first one besides.
+        for (rows, rtts) in rows.iter().zip([1, 1, 1, 3, 1, 1]) {
+            assert_round_trips(rows, rtt, rtts);
+        }
+        let [landmark, stale, empty, standalone, three] =
+            [1, 2, 3, 4, 5].map(|arm| sizes(&rows[arm]));
+        // draft-ietf-plants-merkle-tree-certs-07: 23 hashes at most, and no signature.
+        assert!(landmark[0] <= 6200, "{landmark:?}");
+        assert_eq!(landmark[1], empty[1]);
+        assert_eq!(stale[1], standalone[1]);
+        // A cosigner more is a signature, its length and a name of six bytes with its length.
+        assert_eq!(three[1] - standalone[1], 2420 + 2 + 1 + 4);
+    }
+
+    #[test]
+    fn arithmetic_knows_all_of_it() {
+        for options in [
+            "landmark",
+            "landmark/client=stale",
+            "landmark/hello=empty",
+            "standalone/cosigners=apple",
+        ] {
+            assert_arithmetic(LOSSLESS, &mtc(options));
+        }
+        assert_arithmetic(LOSSLESS, &mtc("landmark/stack=rustls/hello=nothing"));
+    }
+
+    #[test]
+    fn what_can_not_be_is_refused_before() {
+        for (arm, problem) in [
+            (mtc("standalone/client=stale"), "no client is stale"),
+            (
+                mtc("landmark/client=stale/hello=nothing"),
+                "leave hello= out",
+            ),
+            (mtc("landmark/stack=rustls"), "add hello=nothing"),
+            (mtc("landmark/resume=ticket"), "leave resume= out"),
+            (
+                mtc("landmark/cosigners=17"),
+                "name ca, chrome, apple, or a number from 1 to 16",
+            ),
+            (mtc("landmark/entries=0"), "use 1 to 1000000000"),
+        ] {
+            let ended = run(lastbyte().args(["compare", "--baseline", CHAIN, "--against", &arm]));
+            assert_eq!(ended.code, Some(2), "{arm}");
+            assert!(ended.stderr.contains(problem), "{arm}: {}", ended.stderr);
         }
     }
 }

@@ -1,8 +1,12 @@
 //! Ways to send less. One is a file here and a line of [`Reduction::ALL`].
 
+mod abridged;
 mod compressed;
+mod elided;
+mod mtc;
 mod pqtls_ad;
 mod resumption;
+mod trimmed;
 
 use crate::study::{Arm, Delivery};
 
@@ -52,8 +56,14 @@ pub struct Holds {
 
 impl Reduction {
     /// All that there are.
-    pub const ALL: [&'static Reduction; 5] = [
+    pub const ALL: [&'static Reduction; 11] = [
+        &trimmed::REDUCTION,
         &compressed::REDUCTION,
+        &abridged::REDUCTION,
+        &elided::FLAG,
+        &elided::ANCHORS,
+        &mtc::LANDMARK,
+        &mtc::STANDALONE,
         &pqtls_ad::REDUCTION,
         &pqtls_ad::RAW_KEY,
         &resumption::REDUCTION,

@@ -18,7 +18,9 @@ impl Mechanism for Mtc {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = UnixTime(now.map_or(0, |since| since.as_secs()));
         let key = chain.key().public_key_to_der().map_err(to_line)?;
-        let sample = self.sample(chain.server_name(), &key, now)?;
+        let names = names(chain);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let sample = self.sample(&names, &key, now)?;
         let mut keys = Vec::new();
         for (id, algorithm) in self.cosigners.all()? {
             keys.push(SigningKey::generate(id, algorithm).map_err(to_line)?);
@@ -45,6 +47,16 @@ impl Mechanism for Mtc {
             now,
         })))
     }
+}
+
+/// Those that the end-entity's certificate has.
+fn names(chain: &Chain) -> Vec<String> {
+    let end_entity = chain.certificates().first();
+    let names = end_entity.and_then(|end_entity| end_entity.subject_alt_names());
+    let names = names.into_iter().flatten();
+    names
+        .filter_map(|name| name.dnsname().map(str::to_owned))
+        .collect()
 }
 
 /// Clients that know all cosigners, ask for each of them, and have landmarks up to the last that they hold.

@@ -159,18 +159,17 @@ pub struct MtcPath {
 }
 
 impl Mtc {
-    /// The CA's log with an entry for this server: `key` is its SubjectPublicKeyInfo in DER. All other entries are
+    /// The CA's log with an entry for a server of these names: `key` is its SubjectPublicKeyInfo in DER. All other entries are
     /// made up. The last landmark is the first that has it.
     ///
     /// # Errors
     ///
     /// Why there is no such entry, in one line.
-    pub fn sample(&self, name: &str, key: &[u8], now: UnixTime) -> Result<Sample, String> {
+    pub fn sample(&self, names: &[&str], key: &[u8], now: UnixTime) -> Result<Sample, String> {
         let log = log()?;
-        let names = [name];
         let validity = Validity::of(now, LANDMARK_EVERY * LANDMARKS as u32);
         let request = Request {
-            names: &names,
+            names,
             key,
             validity,
         };
@@ -402,7 +401,9 @@ impl Mtc {
     fn handshakes(&self, spec: &ChainSpec) -> Result<Vec<OnWire>, String> {
         // Any time: all take as many bytes.
         let now = UnixTime(1_800_000_000);
-        let sample = self.sample(profile::SERVER_NAME, &made_up_key(spec.leaf), now)?;
+        let names = profile::host_names(profile::SERVER_NAME, spec.names);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let sample = self.sample(&names, &made_up_key(spec.leaf), now)?;
         let blanks: Vec<Blank> = (self.cosigners.all()?.into_iter())
             .map(|(id, algorithm)| Blank(id, algorithm))
             .collect();

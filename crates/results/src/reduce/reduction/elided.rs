@@ -1,0 +1,50 @@
+//! Intermediates that clients have.
+
+use super::{Holds, Reduction, Subject, as_it_is};
+use crate::study::{Arm, ArmChain};
+
+const HOLDS: Holds = Holds {
+    what: "the intermediates of all CAs that it trusts",
+    age: "until one is replaced",
+    bytes: intermediates,
+};
+
+pub(super) static FLAG: Reduction = Reduction {
+    name: "elision, by flag",
+    doc: "no intermediates for clients that say by a flag that they have them (draft-kampanakis-tls-scas-latest-03)",
+    words: "a flag",
+    subject: Subject::Chain,
+    holds: Some(HOLDS),
+    stale: "the handshake fails, and a second connection gets the whole chain",
+    support: "nobody; the draft expired in 2023",
+    whole: as_it_is,
+    apply: |whole| whole.with("delivery", "elide"),
+    lacking: Some(|whole| (FLAG.apply)(whole)?.with("client", "stale")),
+};
+
+pub(super) static ANCHORS: Reduction = Reduction {
+    name: "elision, by anchor",
+    doc: "no intermediates for clients that name them as anchors that they trust (draft-ietf-tls-trust-anchor-ids-06)",
+    words: "the id of an intermediate",
+    subject: Subject::Chain,
+    holds: Some(HOLDS),
+    stale: "the whole chain in the same handshake, at no round trip",
+    support: "Chrome says in its ClientHello that it knows the extension, and names nothing (152, 2026)",
+    whole: as_it_is,
+    apply: |whole| {
+        whole
+            .with("delivery", "elide")?
+            .with("signal", "trust-anchors")
+    },
+    lacking: Some(|whole| (ANCHORS.apply)(whole)?.with("client", "stale")),
+};
+
+/// Those of this chain: a client holds as much for each CA.
+fn intermediates(arm: &Arm) -> Option<u64> {
+    let ArmChain::Made(spec) = &arm.chain else {
+        return None;
+    };
+    let lengths = spec.certificate_lengths().ok()?;
+    let intermediates = lengths.iter().skip(1).take(usize::from(spec.intermediates));
+    Some(intermediates.map(|bytes| *bytes as u64).sum())
+}

@@ -1,0 +1,47 @@
+//! Merkle Tree Certificates.
+
+use super::{Holds, Reduction, Subject, as_it_is};
+use crate::study::{Arm, Delivery};
+
+pub(super) static LANDMARK: Reduction = Reduction {
+    name: "MTC, landmark",
+    doc: "one certificate whose proof ends in a landmark that clients have, and no signature but the handshake's \
+          (draft-ietf-plants-merkle-tree-certs-07)",
+    words: "4.4 million entries a landmark",
+    subject: Subject::Chain,
+    holds: Some(Holds {
+        what: "two hashes for each landmark of each log",
+        age: "a landmark's hour: who lacks the newest has all that is older",
+        bytes: held,
+    }),
+    stale: "a standalone certificate in the same handshake, at no round trip",
+    support: "experiments of Chrome and Cloudflare; Chrome's phase 2 is announced for the first quarter of 2027 (2026)",
+    whole: as_it_is,
+    apply: |whole| whole.with("delivery", "mtc-landmark"),
+    lacking: Some(|whole| (LANDMARK.apply)(whole)?.with("client", "stale")),
+};
+
+pub(super) static STANDALONE: Reduction = Reduction {
+    name: "MTC, standalone",
+    doc: "one certificate with a short proof, and the cosignatures of its CA and of a mirror over that \
+          (draft-ietf-plants-merkle-tree-certs-07; Chrome's draft policy of August 2026)",
+    words: "the CA and a mirror",
+    subject: Subject::Chain,
+    holds: Some(Holds {
+        what: "nothing but the cosigners' keys, as a root",
+        age: "a root's",
+        bytes: |_| Some(0),
+    }),
+    stale: "none can be",
+    support: "as for landmarks",
+    whole: as_it_is,
+    apply: |whole| whole.with("delivery", "mtc-standalone"),
+    lacking: None,
+};
+
+fn held(arm: &Arm) -> Option<u64> {
+    match &arm.delivery {
+        Delivery::Mtc(mtc) => Some(mtc.held_bytes()),
+        _ => None,
+    }
+}

@@ -1,0 +1,22 @@
+//! An end-entity's certificate that says less.
+
+use super::{Reduction, Subject, as_it_is};
+
+pub(super) static REDUCTION: Reduction = Reduction {
+    name: "trimmed leaf",
+    doc: "an end-entity's certificate with one name, and without policies, AIA, a CRL's place and SCTs, as far as root programs \
+          and CT logs let a CA leave them out",
+    words: "one name, no policies, AIA, CRL and SCTs",
+    subject: Subject::Chain,
+    holds: None,
+    stale: "none can be",
+    support: "any client; CAs decide (2026)",
+    whole: as_it_is,
+    apply: |whole| {
+        let trimmed = whole
+            .with("names", "1")?
+            .with("leaf_without", "policies+aia+crl")?;
+        trimmed.with("scts", "0")
+    },
+    lacking: None,
+};
