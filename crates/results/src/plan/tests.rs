@@ -29,7 +29,7 @@ fn plan() -> Plan {
 
 fn lever(name: &str) -> &'static Lever {
     Lever::all()
-        .into_iter()
+        .iter()
         .find(|lever| lever.name == name)
         .unwrap()
 }

@@ -10,6 +10,9 @@ mod trimmed;
 
 use crate::study::{Arm, Delivery};
 
+/// Another arm, or why it can't be had, in one line.
+type Change = fn(&Arm) -> Result<Arm, String>;
+
 /// A way to send less than a whole chain.
 pub struct Reduction {
     /// In a word or two.
@@ -27,11 +30,11 @@ pub struct Reduction {
     /// Who has it today, with the date of that.
     pub support: &'static str,
     /// The arm that sends the whole chain with which it is compared.
-    whole: fn(&Arm) -> Result<Arm, String>,
+    whole: Change,
     /// The arm that sends less than that.
-    apply: fn(&Arm) -> Result<Arm, String>,
+    apply: Change,
     /// The same where clients lack what they should have.
-    lacking: Option<fn(&Arm) -> Result<Arm, String>>,
+    lacking: Option<Change>,
 }
 
 /// What a way to send less changes.

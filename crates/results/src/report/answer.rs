@@ -51,9 +51,9 @@ fn waits(summary: &Summary) -> Vec<String> {
         let arms = cell.arms.iter();
         let valid = arms.filter(|arm| arm.validity == Validity::Valid);
         let told = valid.filter_map(|arm| {
-            let all = arm.waiting.iter().filter(|waiting| waiting.class.is_none());
+            let mut all = arm.waiting.iter().filter(|waiting| waiting.class.is_none());
             let felt = all.clone().find(|waiting| waiting.metric == Metric::Ttfb);
-            let waiting = felt.or(all.last())?;
+            let waiting = felt.or(all.next_back())?;
             let slower = waiting.slower.iter().find(|slower| slower.step == FELT)?;
             let (slower, interval) = share(slower.connections);
             let mean = waiting.mean.map_or(String::new(), |mean| {

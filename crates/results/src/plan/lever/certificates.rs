@@ -5,8 +5,7 @@ use crate::study::ArmChain;
 
 pub(super) const LEVER: Lever = Lever {
     name: "certificates",
-    doc: "no intermediate on the wire, for clients that have it: suppression of intermediates as \
-          draft-kampanakis-tls-scas-latest proposes, or a chain that ends in a root of the clients",
+    doc: "no intermediate in the chain, where clients have its issuer for a root",
     kind: Kind::Own {
         pull: |setting, _| match &setting.arm.chain {
             ArmChain::Pem(_) => {

@@ -90,11 +90,14 @@ fn name(ranked: &Ranked<'_>) -> String {
     }
 }
 
+/// What is told of a row, if it is known.
+type Told = Box<dyn Fn(&Ranked<'_>) -> Option<String>>;
+
 /// A column of the table.
 struct Column {
     title: String,
     /// What a row has in it.
-    cell: Box<dyn Fn(&Ranked<'_>) -> Option<String>>,
+    cell: Told,
 }
 
 impl Column {

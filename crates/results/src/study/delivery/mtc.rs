@@ -436,7 +436,7 @@ impl Mtc {
             Some(named) if named.is_empty() => {
                 let trusted = self.trusted()?;
                 let known = paths.iter().find(|path| trusted.contains(&path.id));
-                let second = known.and_then(|path| matched(&[path.id.clone()]));
+                let second = known.and_then(|path| matched(std::slice::from_ref(&path.id)));
                 let first = OnWire {
                     client_hello: hello(&named),
                     encrypted_extensions: available,
