@@ -2,6 +2,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// A room, in the words of ARCHITECTURE.md's table.
 struct Room {
@@ -102,7 +103,7 @@ fn imports(room: &Room, rooms: &[Room]) -> BTreeMap<String, PathBuf> {
 #[test]
 fn rooms_use_what_architecture_says() {
     let rooms = rooms();
-    assert_eq!(rooms.len(), 22);
+    assert_eq!(rooms.len(), 23);
     let names: BTreeSet<&str> = rooms.iter().map(|room| short(&room.name)).collect();
     for (floor, room) in rooms.iter().enumerate().skip(1) {
         let imports = imports(room, &rooms);
@@ -134,30 +135,26 @@ fn rooms_use_what_architecture_says() {
     }
 }
 
-/// What a crate depends on, with the names of its tests' dependencies, by Cargo.lock.
+/// What a crate depends on with its usual features, its tests' dependencies included.
 fn dependencies(of: &str) -> BTreeSet<String> {
-    let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
-    let packages: BTreeMap<&str, Vec<&str>> = lock
-        .split("[[package]]")
-        .filter_map(|package| {
-            let quoted = |line: &'static str| package.split_once(line)?.1.split('"').next();
-            let listed = package.split_once("dependencies = [").unwrap_or_default().1;
-            // A version follows where there are several.
-            let names = listed.split('"').skip(1).step_by(2);
-            let names = names.filter_map(|name| name.split(' ').next());
-            Some((quoted("name = \"")?, names.collect()))
-        })
-        .collect();
-    let mut found = BTreeSet::new();
-    let mut left = vec![of];
-    while let Some(name) = left.pop() {
-        for dependency in &packages[name] {
-            if found.insert((*dependency).to_owned()) {
-                left.push(dependency);
-            }
-        }
-    }
-    found
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args([
+        "tree",
+        "--locked",
+        "--offline",
+        "--prefix=none",
+        "--edges=all",
+    ]);
+    let tree = cargo
+        .args(["--package", of])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let problem = String::from_utf8_lossy(&tree.stderr);
+    assert!(tree.status.success(), "{problem}");
+    let tree = String::from_utf8(tree.stdout).unwrap();
+    let names = tree.lines().filter_map(|line| line.split(' ').next());
+    names.skip(1).map(str::to_owned).collect()
 }
 
 #[test]

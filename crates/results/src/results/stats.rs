@@ -67,9 +67,10 @@ impl Estimate<f64> {
     /// The number and its interval with the other sign.
     #[must_use]
     pub fn negated(self) -> Self {
-        let negative = |end: Option<f64>| end.map(|end| -end);
+        // Zero has no other sign.
+        let negative = |end: Option<f64>| end.map(|end| 0.0 - end);
         Estimate {
-            value: -self.value,
+            value: 0.0 - self.value,
             interval: Interval {
                 low: negative(self.interval.high),
                 high: negative(self.interval.low),
