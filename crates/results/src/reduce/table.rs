@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lastbyte_sizes::Message;
+use lastbyte_sizes::framing::{MAX_PLAINTEXT, RECORD_OVERHEAD};
 
 use super::{Reduce, Way};
 use crate::explain::on_wire;
@@ -157,7 +158,10 @@ impl Cut {
         (self.sent > 0.0 && self.room > 0.0).then(|| self.whole / self.sent)
     }
 
+    /// The largest message whose records fit.
     fn supportable(self) -> Option<u32> {
-        Some((self.room * self.multiple()?) as u32)
+        let on_wire = (self.room * self.multiple()?) as usize;
+        let records = on_wire.div_ceil(MAX_PLAINTEXT + RECORD_OVERHEAD);
+        Some(on_wire.saturating_sub(records * RECORD_OVERHEAD) as u32)
     }
 }

@@ -129,10 +129,23 @@ impl Arm {
     ///
     /// Why it can't have that, in one line.
     pub fn with(&self, key: &str, value: &str) -> Result<Arm, String> {
-        let is_key = |segment: &&str| segment.split_once('=').is_some_and(|(name, _)| name == key);
-        let kept = self.label.split('/').filter(|segment| !is_key(segment));
-        let kept: Vec<&str> = kept.collect();
-        let arm = format!("{}/{key}={value}", kept.join("/")).parse();
+        self.with_all(&[(key, value)])
+    }
+
+    /// The same arm with some keys said otherwise, none of which need be possible without the others.
+    ///
+    /// # Errors
+    ///
+    /// Why it can't have these, in one line.
+    pub fn with_all(&self, said: &[(&str, &str)]) -> Result<Arm, String> {
+        let is_said = |segment: &&str| {
+            let name = segment.split_once('=').map(|(name, _)| name);
+            said.iter().any(|(key, _)| name == Some(*key))
+        };
+        let kept = self.label.split('/').filter(|segment| !is_said(segment));
+        let said = said.iter().map(|(key, value)| format!("{key}={value}"));
+        let segments: Vec<String> = kept.map(str::to_owned).chain(said).collect();
+        let arm = segments.join("/").parse();
         arm.map_err(|error: ArmError| error.problem.to_string())
     }
 }

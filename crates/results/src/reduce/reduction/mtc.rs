@@ -1,5 +1,7 @@
 //! Merkle Tree Certificates.
 
+use lastbyte_sizes::StackName;
+
 use super::{Holds, Reduction, Subject, as_it_is};
 use crate::study::{Arm, Delivery};
 
@@ -17,7 +19,7 @@ pub(super) static LANDMARK: Reduction = Reduction {
     stale: "a standalone certificate in the same handshake, at no round trip",
     support: "experiments of Chrome and Cloudflare; Chrome's phase 2 is announced for the first quarter of 2027 (2026)",
     whole: as_it_is,
-    apply: |whole| whole.with("delivery", "mtc-landmark"),
+    apply: |whole| delivered(whole, "mtc-landmark"),
     lacking: Some(|whole| (LANDMARK.apply)(whole)?.with("client", "stale")),
 };
 
@@ -35,9 +37,17 @@ pub(super) static STANDALONE: Reduction = Reduction {
     stale: "none can be",
     support: "as for landmarks",
     whole: as_it_is,
-    apply: |whole| whole.with("delivery", "mtc-standalone"),
+    apply: |whole| delivered(whole, "mtc-standalone"),
     lacking: None,
 };
+
+/// rustls can't negotiate it, and sends it to all.
+fn delivered(whole: &Arm, delivery: &str) -> Result<Arm, String> {
+    match [whole.client_stack, whole.server_stack].contains(&StackName::Rustls) {
+        true => whole.with_all(&[("delivery", delivery), ("hello", "nothing")]),
+        false => whole.with("delivery", delivery),
+    }
+}
 
 fn held(arm: &Arm) -> Option<u64> {
     match &arm.delivery {

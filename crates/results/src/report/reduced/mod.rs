@@ -36,8 +36,9 @@ pub struct Reduced<'a> {
 }
 
 /// What "fits up to" means.
-const FITS: &str = "fits up to: the largest Certificate message of a whole chain that would still fit the server's first \
-                    flight if it came so, all its parts grown alike; ×: that, as a multiple of what fits whole";
+const FITS: &str = "fits up to: the largest Certificate message of a whole chain that would still fit the server's first flight if \
+                    it came so, all that is sent of it grown alike; ×: that, as a multiple of what fits whole. Bytes are \
+                    of the connection that succeeds; times are of both where a first one fails";
 
 impl Reduced<'_> {
     /// What it comes to, in a sentence for each cell.
@@ -140,7 +141,7 @@ fn sizes() -> Vec<Column> {
             Some(ranked.supportable?.to_string())
         }),
         Column::new("×", |ranked| Some(format!("{:.2}", ranked.multiple?))),
-        Column::new("CPU, µs", |ranked| {
+        Column::new("CPU, µs: client / server", |ranked| {
             let micros = |time: Duration| format!("{:.0}", time.as_secs_f64() * 1e6);
             let cpu = ranked.cpu?;
             Some(format!("{} / {}", micros(cpu.client), micros(cpu.server)))
@@ -170,7 +171,11 @@ fn times(table: &Table<'_>, percentiles: &[Percentile]) -> Vec<Column> {
             Some(times.join(" / "))
         })
     };
-    let gain = Column::new("than whole", |ranked| {
+    let felt = match table.metric {
+        Metric::Ttfb => "ttfb than whole",
+        _ => "handshake than whole",
+    };
+    let gain = Column::new(felt, |ranked| {
         Some(format!("{} %", percent_digits(gain(ranked)?)))
     });
     metrics.map(of).chain([gain]).collect()

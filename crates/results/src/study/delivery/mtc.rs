@@ -10,7 +10,8 @@ use lastbyte_mtc::{
     UnixTime, Validity,
 };
 use lastbyte_sizes::{
-    ChainSpec, Held, KeyAlgorithm, Message, Resumption, StackName, der, framing, profile,
+    ChainSpec, Held, KeyAlgorithm, Message, Resumption, RootDelivery, StackName, der, framing,
+    profile,
 };
 
 use super::{Certificates, Delivery, Kind, OnWire, Spec, check_stacks};
@@ -320,6 +321,18 @@ impl Kind for Mtc {
 
     fn check_arm(&self, arm: &Arm) -> Result<(), String> {
         let rustls = StackName::Rustls;
+        if let ArmChain::Made(spec) = &arm.chain {
+            let unsaid = [
+                (spec.certificate_bytes.is_some(), "a size"),
+                (spec.scts > 0, "timestamps"),
+                (spec.root == RootDelivery::Sent, "a root"),
+            ];
+            if let Some((_, what)) = unsaid.iter().find(|(is_asked, _)| *is_asked) {
+                return Err(format!(
+                    "a Merkle Tree Certificate is made for the chain's key and names, and has no place for {what}: leave it out"
+                ));
+            }
+        }
         let problem = match (self.form, self.client, self.hello) {
             _ if arm.resumption != Resumption::Full => {
                 "a resumed session has no certificates: leave resume= out"
