@@ -428,6 +428,15 @@ fn prove(folder: &Path, certificate: &Path, output: Option<&Path>) -> Result<(),
     let certificate = certificate.map_err(Failure::usage)?;
     let properties = ca.log.id().landmark_properties(landmark.number);
     let text = with_properties(&properties.map_err(Failure::run)?, &certificate)?;
+    // A damaged tile makes a proof like any other.
+    let at = standalone.validity().from;
+    drop(ca);
+    let checked = client(folder, at, false)?;
+    (checked.verify(&certificate, at)).map_err(|refusal| {
+        Failure::Run(format!(
+            "the log makes no proof that holds, so its files are damaged: {refusal}"
+        ))
+    })?;
     match output {
         Some(path) => write_file(path, text.as_bytes()),
         None => print(&text),
@@ -544,9 +553,22 @@ fn answer(folder: &Path, mut connection: TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Larger than any certificate or key.
+const MAX_FILE: u64 = 1 << 20;
+
 fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(path)
-        .map_err(|error| Failure::Usage(format!("can't read \"{}\": {error}", path.display())))
+    let refuse = |problem: &dyn std::fmt::Display| {
+        Failure::Usage(format!("can't read \"{}\": {problem}", path.display()))
+    };
+    let file = fs::File::open(path).map_err(|error| refuse(&error))?;
+    let mut content = Vec::new();
+    let read = file.take(MAX_FILE + 1).read_to_end(&mut content);
+    match read.map_err(|error| refuse(&error))? as u64 {
+        ..=MAX_FILE => Ok(content),
+        _ => Err(refuse(
+            &"it is larger than 1 MiB, and so no certificate and no key",
+        )),
+    }
 }
 
 fn read_certificate(path: &Path) -> Result<Vec<u8>, Failure> {

@@ -132,3 +132,38 @@ fn what_is_served_is_the_log_and_nothing_else() {
     server.kill().unwrap();
     server.wait().unwrap();
 }
+
+#[test]
+fn a_damaged_log_makes_no_proof() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    succeed(&["ca", "ca"], folder);
+    succeed(
+        &["issue", "ca", "a.example", "-o", "host", "--others=700"],
+        folder,
+    );
+    succeed(&["landmark", "ca"], folder);
+    let tile = folder.join("ca/served/1/tile/0/001");
+    let mut hashes = fs::read(&tile).unwrap();
+    hashes[32 * 10] ^= 1;
+    fs::write(&tile, hashes).unwrap();
+    let proved = mtc(
+        &["prove", "ca", "host/certificate.pem", "-o", "landmark.pem"],
+        folder,
+    );
+    assert_eq!(proved.code, Some(1), "{}", proved.stderr);
+    assert!(!folder.join("landmark.pem").exists());
+}
+
+#[test]
+fn what_never_ends_is_no_certificate() {
+    let folder = tempfile::tempdir().unwrap();
+    succeed(&["ca", "ca"], folder.path());
+    let refused = mtc(&["verify", "ca", "/dev/zero"], folder.path());
+    assert_eq!(refused.code, Some(2));
+    assert!(
+        refused.stderr.contains("larger than 1 MiB"),
+        "{}",
+        refused.stderr
+    );
+}
