@@ -1,11 +1,14 @@
 //! What commands are asked about a chain: an arm, an algorithm, a file or a size; and where the answer is written.
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::Path;
 
+use clap::ValueEnum;
 use lastbyte_pki::stand_in;
 
-use super::Failure;
+use super::draft::Draft;
+use super::{Failure, print};
 use lastbyte::study::{Arm, ArmChain};
 
 /// The group that a chain is measured with, where the user names none.
@@ -13,11 +16,46 @@ const GROUP: &str = "X25519MLKEM768";
 /// The key that a chain is signed with of which only the size is known.
 const KEY: &str = "ml-dsa-44";
 
+/// How an answer is printed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Format {
+    Text,
+    Json,
+}
+
 /// What is written into a file.
 #[derive(Clone, Copy)]
 pub(super) enum Content {
     Page,
     Document,
+}
+
+/// An answer, each way that it can be told.
+pub(super) struct Answer<'a> {
+    pub(super) text: &'a dyn Fn() -> String,
+    pub(super) page: &'a dyn Fn() -> String,
+    pub(super) document: &'a dyn Fn() -> String,
+}
+
+impl Answer<'_> {
+    /// Writes it into the file that was asked for, and prints it.
+    pub(super) fn tell(
+        &self,
+        file: Option<(Draft<'_>, Content)>,
+        format: Format,
+    ) -> Result<(), Failure> {
+        if let Some((draft, content)) = file {
+            let text = match content {
+                Content::Page => (self.page)(),
+                Content::Document => (self.document)(),
+            };
+            draft.write(|out| out.write_all(text.as_bytes()))?;
+        }
+        print(&match format {
+            Format::Text => (self.text)(),
+            Format::Json => (self.document)(),
+        })
+    }
 }
 
 pub(super) fn content(path: &Path) -> Result<Content, Failure> {

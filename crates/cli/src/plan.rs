@@ -1,7 +1,6 @@
 //! `lastbyte plan`.
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -9,12 +8,12 @@ use std::sync::atomic::AtomicBool;
 use clap::{Args, ValueEnum};
 use lastbyte_link::{Probability, Seed};
 
-use super::asked::{self, Content};
+use super::asked::{self, Answer, Format};
 use super::compare::{interrupt, prepare, try_sessions};
 use super::draft::Draft;
 use super::engine;
 use super::progress::Bar;
-use super::{Failure, print, style};
+use super::{Failure, style};
 use lastbyte::lab::{Ending, Engine, Shortcuts};
 use lastbyte::plan::{self, Amounts, Measured, Plan, Setting, Tale, usual_path, usual_population};
 use lastbyte::report::planned::{self, Planned};
@@ -75,12 +74,6 @@ pub(super) struct Command {
     /// Write the page (FILE.html) or the JSON document (FILE.json)
     #[arg(short, long, value_name = "FILE", help_heading = RESULTS)]
     output: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
-    Text,
-    Json,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -185,17 +178,12 @@ impl Command {
             environment,
             command: &asked::command(arguments),
         };
-        if let (Some(draft), Some(content)) = (draft, page) {
-            let text = match content {
-                Content::Page => planned::page(&planned),
-                Content::Document => planned::json(&planned),
-            };
-            draft.write(|out| out.write_all(text.as_bytes()))?;
-        }
-        print(&match self.format {
-            Format::Text => planned::text(&planned, style()),
-            Format::Json => planned::json(&planned),
-        })
+        let answer = Answer {
+            text: &|| planned::text(&planned, style()),
+            page: &|| planned::page(&planned),
+            document: &|| planned::json(&planned),
+        };
+        answer.tell(draft.zip(page), self.format)
     }
 
     /// The file that is written, which must not be one that was read.

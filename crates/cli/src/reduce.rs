@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use lastbyte::lab::calibration::{Calibration, Spread};
 use lastbyte::lab::{Ending, PreparedArm, Shortcuts};
 use lastbyte::reduce::{Cpu, Reduce, Table};
@@ -14,12 +13,12 @@ use lastbyte::report::reduced::{self, Reduced};
 use lastbyte::results::{Percentile, Summary};
 use lastbyte::study::EngineChoice;
 
-use super::asked::{self, Content};
+use super::asked::{self, Answer, Format};
 use super::compare::{interrupt, prepare};
 use super::draft::Draft;
 use super::options::{Network, Sampling};
 use super::progress::Bar;
-use super::{Failure, engine, print, style};
+use super::{Failure, engine, style};
 
 #[derive(Debug, Args)]
 pub(super) struct Command {
@@ -42,12 +41,6 @@ pub(super) struct Command {
     output: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
-    Text,
-    Json,
-}
-
 /// What is told of each metric.
 fn percentiles() -> Vec<Percentile> {
     let texts = ["p50", "p75", "p90"];
@@ -66,15 +59,25 @@ impl Command {
             .transpose()?;
         let bar = Bar::new();
         let mut reduce = Reduce::new(&whole);
-        reduce.leave_out(|arm| {
-            let failure = prepare([arm], &bar).err()?;
-            failure.message().map(str::to_owned)
+        let mut ready = HashMap::new();
+        reduce.leave_out(|arm| match prepare([arm], &bar) {
+            Ok(prepared) => {
+                ready.extend(prepared.into_iter().map(|one| (one.arm.label.clone(), one)));
+                None
+            }
+            Err(failure) => failure.message().map(str::to_owned),
         });
         let experiment = self
             .network
             .experiment(reduce.arms(), &self.sampling)
             .map_err(Failure::Usage)?;
-        let prepared = prepare(&experiment.arms, &bar)?;
+        let mut prepared = Vec::new();
+        for arm in &experiment.arms {
+            match ready.remove(&arm.label) {
+                Some(one) => prepared.push(one),
+                None => prepared.extend(prepare([arm], &bar)?),
+            }
+        }
         let cpu = self.cpu(&prepared)?;
         let interrupt = interrupt().map_err(Failure::run)?;
         let engine = engine::choose(EngineChoice::Virtual)?
@@ -106,17 +109,12 @@ impl Command {
             environment: engine.environment(),
             command: &asked::command(arguments),
         };
-        if let (Some(draft), Some(content)) = (draft, page) {
-            let text = match content {
-                Content::Page => reduced::page(&reduced),
-                Content::Document => reduced::json(&reduced),
-            };
-            draft.write(|out| out.write_all(text.as_bytes()))?;
-        }
-        print(&match self.format {
-            Format::Text => reduced::text(&reduced, style()),
-            Format::Json => reduced::json(&reduced),
-        })
+        let answer = Answer {
+            text: &|| reduced::text(&reduced, style()),
+            page: &|| reduced::page(&reduced),
+            document: &|| reduced::json(&reduced),
+        };
+        answer.tell(draft.zip(page), self.format)
     }
 
     /// CPU time of a handshake of each arm, by its label.

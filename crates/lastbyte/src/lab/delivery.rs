@@ -75,3 +75,7 @@ pub(super) fn prepare(
         None => Ok(None),
     }
 }
+
+fn to_line(error: impl ToString) -> String {
+    error.to_string()
+}

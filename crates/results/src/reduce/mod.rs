@@ -72,11 +72,11 @@ impl Reduce {
     }
 
     /// Leaves out ways of which `problem` knows one.
-    pub fn leave_out(&mut self, problem: impl Fn(&Arm) -> Option<String>) {
+    pub fn leave_out(&mut self, mut problem: impl FnMut(&Arm) -> Option<String>) {
         let unavailable = &mut self.unavailable;
         self.ways.retain(|way| {
             let arms = [Some(&way.arm), way.stale.as_ref()];
-            match arms.into_iter().flatten().find_map(&problem) {
+            match arms.into_iter().flatten().find_map(&mut problem) {
                 None => true,
                 Some(reason) => {
                     unavailable.push((way.reduction, reason));

@@ -10,7 +10,7 @@ use lastbyte_pki::Chain;
 use lastbyte_tls as tls;
 use lastbyte_tls::merkle_tree::{Certified, MerkleTree, Sides};
 
-use super::Mechanism;
+use super::{Mechanism, to_line};
 use crate::study::Mtc;
 
 impl Mechanism for Mtc {
@@ -108,8 +108,4 @@ impl Cosigner for Steady<'_> {
 fn on_wire(id: &TrustAnchorId) -> Result<lastbyte_sizes::TrustAnchorId, String> {
     lastbyte_sizes::TrustAnchorId::from_bytes(id.as_bytes())
         .ok_or_else(|| format!("{id} is no trust anchor id"))
-}
-
-fn to_line(error: impl ToString) -> String {
-    error.to_string()
 }

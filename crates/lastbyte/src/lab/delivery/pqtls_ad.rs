@@ -17,7 +17,7 @@ use pqtlsad::record::{Delivered, split};
 use pqtlsad::validate::{Algorithms, Offer, Trust, validate};
 use pqtlsad::{Part, server};
 
-use super::Mechanism;
+use super::{Mechanism, to_line};
 use crate::lab::dns::Published;
 use crate::study::{Arm, DnsCache, EndEntity, PqtlsAd};
 
@@ -172,8 +172,4 @@ fn sent_with(stack: &dyn Stack, offer: &Offer) -> Result<usize, String> {
     let seen = handshake.observer.observe(&handshake.client.key_log());
     seen.bytes(Message::Certificate)
         .ok_or_else(|| "its server sent no certificate".to_owned())
-}
-
-fn to_line(error: impl ToString) -> String {
-    error.to_string()
 }
