@@ -835,3 +835,14 @@ mod merkle_tree {
         }
     }
 }
+
+/// This one stood still: a thread of a DNS server was half ended when the kernel looked for it.
+#[test]
+fn a_guest_ends_while_threads_of_its_servers_do() {
+    let arms = [
+        "X25519MLKEM768/ml-dsa-44",
+        "X25519MLKEM768/ml-dsa-44/delivery=pqtls-ad/from=intermediate",
+    ];
+    let (rows, ..) = virtually("--rtt 35ms --data 20KiB --connections 10", &arms);
+    assert_eq!(rows.iter().map(Vec::len).collect::<Vec<_>>(), [10, 10]);
+}

@@ -228,6 +228,9 @@ impl Drop for Process {
     fn drop(&mut self) {
         // It may have ended already.
         let _ = self.0.kill();
+        // The kernel spins in `wait` while one of its threads still leaves /proc. Virtual time would stand still
+        // then, and with it what lets that thread run; time passes here only after all threads are gone.
+        thread::sleep(LOOK);
         let _ = self.0.wait();
     }
 }
