@@ -156,7 +156,8 @@ impl Compare {
             &percentiles,
             &interrupt,
             &bar,
-        )?;
+        )?
+        .whole()?;
         let environment = engine.environment();
 
         let mut summary = Summary::new(&experiment, &run.samples, &percentiles);

@@ -295,7 +295,8 @@ impl Lab<'_> {
             &percentiles,
             self.interrupt,
             &bar,
-        )?;
+        )?
+        .whole()?;
         if run.ending == Ending::Interrupted {
             return Err(Failure::Interrupted);
         }

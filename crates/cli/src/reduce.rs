@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use clap::Args;
 use lastbyte::lab::calibration::{Calibration, Spread};
-use lastbyte::lab::{Ending, PreparedArm, Shortcuts};
+use lastbyte::lab::{Ending, FailedBlock, PreparedArm, RunError, Shortcuts};
 use lastbyte::reduce::{Cpu, Reduce, Table};
 use lastbyte::report::reduced::{self, Reduced};
 use lastbyte::results::{Percentile, Summary};
-use lastbyte::study::EngineChoice;
+use lastbyte::study::{Arm, EngineChoice};
 
 use super::asked::{self, Answer, Format};
 use super::compare::{interrupt, prepare};
@@ -60,12 +60,17 @@ impl Command {
         let bar = Bar::new();
         let mut reduce = Reduce::new(&whole);
         let mut ready = HashMap::new();
-        reduce.leave_out(|arm| match prepare([arm], &bar) {
-            Ok(prepared) => {
-                ready.extend(prepared.into_iter().map(|one| (one.arm.label.clone(), one)));
-                None
+        reduce.leave_out(|arm| {
+            if ready.contains_key(&arm.label) {
+                return None;
             }
-            Err(failure) => failure.message().map(str::to_owned),
+            match prepare([arm], &bar) {
+                Ok(prepared) => {
+                    ready.extend(prepared.into_iter().map(|one| (one.arm.label.clone(), one)));
+                    None
+                }
+                Err(failure) => failure.message().map(str::to_owned),
+            }
         });
         let experiment = self
             .network
@@ -92,6 +97,18 @@ impl Command {
             &interrupt,
             &bar,
         )?;
+        // A way that fails takes nothing but itself away.
+        let failed = |arm: &Arm| {
+            let is_of = |block: &&FailedBlock| {
+                let failed = experiment.arms.get(block.id.arm);
+                failed.is_some_and(|failed| failed.label == arm.label)
+            };
+            run.failed.iter().find(is_of)
+        };
+        if let Some(block) = failed(&whole) {
+            return Err(RunError::Block(block.clone()).into());
+        }
+        reduce.leave_out(|arm| failed(arm).map(|block| block.reason.clone()));
         if run.ending == Ending::Interrupted {
             return Err(Failure::Interrupted);
         }

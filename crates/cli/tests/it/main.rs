@@ -17,6 +17,7 @@ mod peers;
 mod plan;
 mod population;
 mod privileges;
+mod reduce;
 mod regression;
 mod relations;
 mod report;

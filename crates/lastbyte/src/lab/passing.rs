@@ -1,6 +1,6 @@
 //! A study that is measured once, and of which nothing is kept on the disk.
 
-use super::runner::{Ending, RunError, Runner};
+use super::runner::{Ending, FailedBlock, RunError, Runner};
 use crate::results::{Dataset, Folder, Manifest, Sample, Start};
 
 /// Samples, and whether all were measured.
@@ -8,15 +8,31 @@ use crate::results::{Dataset, Folder, Manifest, Sample, Start};
 pub struct Run {
     /// By measure, cell and arm; those with no finished block are absent.
     pub samples: Vec<Sample>,
+    /// Blocks that failed.
+    pub failed: Vec<FailedBlock>,
     /// Whether the run came to its end.
     pub ending: Ending,
+}
+
+impl Run {
+    /// The run, if no block failed.
+    ///
+    /// # Errors
+    ///
+    /// The first block that failed.
+    pub fn whole(mut self) -> Result<Run, RunError> {
+        match self.failed.is_empty() {
+            true => Ok(self),
+            false => Err(RunError::Block(self.failed.swap_remove(0))),
+        }
+    }
 }
 
 /// Measures all blocks of a study.
 ///
 /// # Errors
 ///
-/// Those of [`Runner::run`], and the first block that failed.
+/// Those of [`Runner::run`].
 pub fn run_in_passing(runner: &Runner<'_>) -> Result<Run, RunError> {
     let place = tempfile::Builder::new()
         .prefix("lastbyte-")
@@ -29,14 +45,12 @@ pub fn run_in_passing(runner: &Runner<'_>) -> Result<Run, RunError> {
 
     let blocks: Vec<_> = runner.study.blocks(size).collect();
     let run = runner.run(&blocks, &folder)?;
-    if let Some(block) = run.failed.into_iter().next() {
-        return Err(RunError::Block(block));
-    }
     let data = Dataset::open(&path)?;
     let samples = data.samples()?;
     let samples = samples.map(|sample| sample.map(|(_, sample)| sample));
     Ok(Run {
         samples: samples.collect::<Result<_, _>>()?,
+        failed: run.failed,
         ending: run.ending,
     })
 }

@@ -71,11 +71,11 @@ impl Reduce {
         Ok(())
     }
 
-    /// Leaves out ways of which `problem` knows one.
+    /// Leaves out ways of which `problem` knows one: of an arm of theirs, or of what they are compared with.
     pub fn leave_out(&mut self, mut problem: impl FnMut(&Arm) -> Option<String>) {
-        let unavailable = &mut self.unavailable;
+        let (whole, unavailable) = (&self.whole, &mut self.unavailable);
         self.ways.retain(|way| {
-            let arms = [Some(&way.arm), way.stale.as_ref()];
+            let arms = [whole.get(way.whole), Some(&way.arm), way.stale.as_ref()];
             match arms.into_iter().flatten().find_map(&mut problem) {
                 None => true,
                 Some(reason) => {
