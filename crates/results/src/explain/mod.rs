@@ -11,7 +11,6 @@ mod wire;
 pub use cuts::Cut;
 pub use drawing::Step;
 pub use edges::{Edge, Edges};
-pub(crate) use wire::on_wire;
 pub use wire::{Unknown, wire, wire_with};
 
 use std::time::Duration;

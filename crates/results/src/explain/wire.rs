@@ -178,7 +178,7 @@ pub(super) fn with(wire: &Wire, certificate: usize, verify: usize) -> Wire {
 }
 
 /// A message of so many bytes with its records: OpenSSL begins one for each message.
-pub(crate) fn on_wire(message: Message, bytes: usize) -> usize {
+pub(super) fn on_wire(message: Message, bytes: usize) -> usize {
     match message {
         Message::ClientHello
         | Message::SecondClientHello

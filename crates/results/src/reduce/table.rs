@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use lastbyte_sizes::Message;
-use lastbyte_sizes::framing::{MAX_PLAINTEXT, RECORD_OVERHEAD};
 
 use super::{Reduce, Way};
-use crate::explain::on_wire;
-use crate::results::{ArmSummary, CellSummary, Metric, Percentile};
+use crate::results::{ArmSummary, CellSummary, Cut, Metric, Percentile, Sent};
 use crate::study::{Arm, Cell};
 
 /// CPU time of a handshake, of each side, the request and the response left out.
@@ -71,7 +69,8 @@ impl<'a> Table<'a> {
         let ranked = |way: Option<&'a Way>, clients, arm: &'a Arm| -> Option<Ranked<'a>> {
             let whole = reduce.whole.get(way.map_or(0, |way| way.whole))?;
             let (summary, whole) = (sample(cell, arm)?, sample(cell, whole)?);
-            let cut = Cut::new(&cell.cell, summary, whole);
+            let cut = sent(summary).zip(sent(whole));
+            let cut = cut.map(|(sent, whole)| Cut::new(&cell.cell, sent, whole));
             Some(Ranked {
                 way,
                 clients,
@@ -124,44 +123,14 @@ impl Ranked<'_> {
     }
 }
 
+fn sent(arm: &ArmSummary) -> Option<Sent> {
+    let wire = arm.wire.as_ref()?;
+    Some(Sent {
+        certificate_bytes: wire.bytes(Message::Certificate).median,
+        server_wire_bytes: wire.server_wire_bytes.median,
+    })
+}
+
 fn sample<'a>(cell: &'a CellSummary, arm: &Arm) -> Option<&'a ArmSummary> {
     cell.arms.iter().find(|summary| summary.label == arm.label)
-}
-
-/// What is sent in place of a Certificate message, in bytes on the wire.
-#[derive(Clone, Copy)]
-struct Cut {
-    /// The message as a whole.
-    whole: f64,
-    /// What is sent of it.
-    sent: f64,
-    /// What the first flight has room for besides all other messages of the server.
-    room: f64,
-}
-
-impl Cut {
-    fn new(cell: &Cell, summary: &ArmSummary, whole: &ArmSummary) -> Option<Cut> {
-        let (sent, before) = (summary.wire.as_ref()?, whole.wire.as_ref()?);
-        let certificate = before.bytes(Message::Certificate).median as usize;
-        let certificate = on_wire(Message::Certificate, certificate) as f64;
-        let others = f64::from(before.server_wire_bytes.median) - certificate;
-        let window = cell.initcwnd as f64 * cell.hosts.mss() as f64;
-        Some(Cut {
-            whole: certificate,
-            sent: f64::from(sent.server_wire_bytes.median) - others,
-            room: window - others,
-        })
-    }
-
-    /// How much more a chain may be whose parts all grow alike.
-    fn multiple(self) -> Option<f64> {
-        (self.sent > 0.0 && self.room > 0.0).then(|| self.whole / self.sent)
-    }
-
-    /// The largest message whose records fit.
-    fn supportable(self) -> Option<u32> {
-        let on_wire = (self.room * self.multiple()?) as usize;
-        let records = on_wire.div_ceil(MAX_PLAINTEXT + RECORD_OVERHEAD);
-        Some(on_wire.saturating_sub(records * RECORD_OVERHEAD) as u32)
-    }
 }

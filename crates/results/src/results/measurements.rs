@@ -6,7 +6,7 @@ use std::time::Duration;
 use lastbyte_link::Seed;
 
 use super::stats::{self, Estimate, Level, Percentiles, Series};
-use super::{Interval, Metric, Outcome, Percentile, Sample, SampleKey, Validity};
+use super::{Cut, Interval, Metric, Outcome, Percentile, Sample, SampleKey, Sent, Validity, Wire};
 use lastbyte_sizes::Message;
 
 use crate::study::{Cell, Experiment, MessageSize, Parameter, Quantity, Question, Study};
@@ -26,6 +26,8 @@ pub struct SampleTimes {
     authentication: Option<u32>,
     /// Bytes of messages of the median connection that completed, in the order of [`MessageSize::all`].
     messages: Vec<Option<u32>>,
+    /// Bytes of all the server's messages on the wire, of the median connection that completed.
+    server_wire_bytes: Option<u32>,
 }
 
 /// Cells whose connections are taken together.
@@ -50,26 +52,23 @@ impl Measurements {
         let times = |row| Metric::ALL.map(|metric| metric.of(row));
         let rows = (sample.rows.iter()).map(|row| (user(row.index), times(row)));
         let rows = rows.collect();
-        let median = |messages: &[Message]| {
+        let median = |of: &dyn Fn(&Wire) -> u32| {
             let completed = (sample.rows.iter()).filter(|row| row.outcome == Outcome::Completed);
-            let mut bytes: Vec<u32> = completed
-                .map(|row| {
-                    messages
-                        .iter()
-                        .map(|message| row.wire.bytes(*message))
-                        .sum()
-                })
-                .collect();
+            let mut bytes: Vec<u32> = completed.map(|row| of(&row.wire)).collect();
             bytes.sort_unstable();
             bytes.get(bytes.len() / 2).copied()
+        };
+        let messages = |messages: &[Message]| {
+            median(&|wire| messages.iter().map(|message| wire.bytes(*message)).sum())
         };
         let times = SampleTimes {
             rows,
             validity,
-            authentication: median(&[Message::Certificate, Message::CertificateVerify]),
+            authentication: messages(&[Message::Certificate, Message::CertificateVerify]),
             messages: MessageSize::all()
-                .map(|size| median(&size.messages()))
+                .map(|size| messages(&size.messages()))
                 .collect(),
+            server_wire_bytes: median(&|wire| wire.server_flight_wire_bytes),
         };
         self.0.insert(key, times);
     }
@@ -95,7 +94,7 @@ impl Measurements {
         let own = series(group, &question.arm)?;
         let all = match &question.quantity {
             Quantity::Time => vec![own],
-            Quantity::Authentication | Quantity::Message(_) => {
+            Quantity::Authentication | Quantity::Message(_) | Quantity::Multiple { .. } => {
                 let size = self.size(study, question, group);
                 return Ok(vec![size; question.percentiles.len()]);
             }
@@ -120,10 +119,11 @@ impl Measurements {
     fn size(&self, study: &Study, question: &Question, group: &Group) -> Option<Estimate<f64>> {
         let cell = *group.cells.first()?;
         let sample = self.trusted(study, cell, &question.arm).ok()?;
-        let value = match question.quantity {
-            Quantity::Message(message) => {
-                let place = MessageSize::all().position(|known| known == message)?;
-                f64::from((*sample.messages.get(place)?)?)
+        let value = match &question.quantity {
+            Quantity::Message(message) => f64::from(sample.message(*message)?),
+            Quantity::Multiple { of } => {
+                let whole = self.trusted(study, cell, of).ok()?.sent()?;
+                Cut::new(cell_of(study, cell)?, sample.sent()?, whole).multiple()?
             }
             _ => f64::from(sample.authentication?) / 1e3,
         };
@@ -186,6 +186,18 @@ impl SampleTimes {
         self.rows.iter().map(move |(index, times)| {
             let time = place.and_then(|place| times.get(place)).copied();
             (*index, time.flatten())
+        })
+    }
+
+    fn message(&self, size: MessageSize) -> Option<u32> {
+        let place = MessageSize::all().position(|known| known == size)?;
+        *self.messages.get(place)?
+    }
+
+    fn sent(&self) -> Option<Sent> {
+        Some(Sent {
+            certificate_bytes: self.message(MessageSize::One(Message::Certificate))?,
+            server_wire_bytes: self.server_wire_bytes?,
         })
     }
 

@@ -3,6 +3,7 @@
 mod change;
 pub(crate) mod check;
 mod costs;
+mod cut;
 mod dataset;
 mod environment;
 mod expected;
@@ -35,6 +36,7 @@ pub use crate::row::{
 };
 pub use check::{check, check_wire};
 pub use costs::{CpuCosts, CpuCostsError, Flights, Picoseconds, RecordCost};
+pub(crate) use cut::{Cut, Sent};
 pub use dataset::{Dataset, Samples};
 pub use environment::{Environment, Host};
 pub use expected::{expected, expected_duration, overflows};

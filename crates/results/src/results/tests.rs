@@ -645,3 +645,50 @@ mod numbers {
         }
     }
 }
+
+mod cuts {
+    use super::*;
+    use crate::results::{Cut, Sent};
+
+    const WHOLE: Sent = Sent {
+        certificate_bytes: 8562,
+        server_wire_bytes: 12_357,
+    };
+
+    fn cut(server_wire_bytes: u32, initcwnd: u32) -> Cut {
+        let cell = Cell {
+            initcwnd,
+            ..cell("0%", "0KiB")
+        };
+        let sent = Sent {
+            certificate_bytes: 0,
+            server_wire_bytes,
+        };
+        Cut::new(&cell, sent, WHOLE)
+    }
+
+    /// A Certificate message of 8562 bytes has 8584 in one record, so 3773 are others' of 12 357.
+    #[test]
+    fn a_chain_may_grow_as_what_is_sent_of_it_shrinks() {
+        let landmark = cut(6087, 10);
+        let multiple = landmark.multiple().unwrap();
+        assert!((multiple - 8584.0 / 2314.0).abs() < 1e-12, "{multiple}");
+        // 10 segments of 1448 bytes, less 3773, 3.7 times: 39 718 bytes in three records of 22 bytes more.
+        assert_eq!(landmark.supportable(), Some(39_718 - 3 * 22));
+    }
+
+    #[test]
+    fn a_whole_chain_fits_up_to_the_byte() {
+        let whole = cut(12_357, 10);
+        assert_eq!(whole.multiple(), Some(1.0));
+        assert_eq!(whole.supportable(), Some(14_480 - 3773 - 22));
+    }
+
+    #[test]
+    fn without_room_or_without_anything_sent_there_is_no_multiple() {
+        assert_eq!(cut(12_357, 2).multiple(), None);
+        assert_eq!(cut(12_357, 2).supportable(), None);
+        assert_eq!(cut(3773, 10).multiple(), None);
+        assert!(cut(3774, 10).multiple().is_some());
+    }
+}

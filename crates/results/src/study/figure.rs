@@ -43,6 +43,8 @@ macro_rules! plots {
             Increase = "increase" in increase;
             /// Percentiles of each arm.
             Percentiles = "percentiles" in percentiles;
+            /// Percentiles of many arms, a row for each.
+            Dots = "dots" in dots;
             /// The distribution function of each arm.
             Cdf = "cdf" in cdf;
             /// The numbers themselves.

@@ -47,6 +47,12 @@ pub enum Quantity {
     Authentication,
     /// Handshake messages, in bytes with their 4-byte headers. It is the same for all percentiles.
     Message(MessageSize),
+    /// How much larger a chain may be, if all of it grows alike, than what another arm sends whole, until the
+    /// server's first flight is full. It is the same for all percentiles.
+    Multiple {
+        /// The arm that sends it whole.
+        of: String,
+    },
     /// The increase over the baseline, as so many times that of another arm.
     Ratio {
         /// The other arm.

@@ -468,7 +468,7 @@ fn settings_have_names() {
     let parameters = "link rtt rate loss jitter jitter_distribution queue preset gso mtu timestamps buffers tso \
                       writes congestion client_initcwnd initcwnd requests think upload data";
     assert_eq!(Parameter::ALL.map(Parameter::name).join(" "), parameters);
-    assert_named(Plot::ALL, "increase percentiles cdf table");
+    assert_named(Plot::ALL, "increase percentiles dots cdf table");
     assert_named(Preset::ALL, "network published-2024");
 }
 

@@ -76,9 +76,6 @@ impl Bars<'_> {
             }
         }
         draw_levels(&mut svg, &self.marks, &y, right);
-        Panel {
-            title: self.title.clone(),
-            body: svg.body(),
-        }
+        Panel::usual(&self.title, svg)
     }
 }

@@ -56,9 +56,6 @@ impl Cdf<'_> {
             let points = quantiles.map(|(time, share)| [x.place(*time), y(*share)]);
             svg.polyline(&format!("line {}", curve.ink.class()), points);
         }
-        Panel {
-            title: self.title.clone(),
-            body: svg.body(),
-        }
+        Panel::usual(&self.title, svg)
     }
 }

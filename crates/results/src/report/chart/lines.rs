@@ -84,10 +84,7 @@ impl Lines<'_> {
         for (label, place) in labels {
             svg.text("", right + 6.0, place + 4.0, &label);
         }
-        Panel {
-            title: self.title.clone(),
-            body: svg.body(),
-        }
+        Panel::usual(&self.title, svg)
     }
 
     /// Where the places on the horizontal axis are.

@@ -5,6 +5,7 @@
 
 mod bars;
 mod cdf;
+mod dots;
 mod lines;
 #[cfg(feature = "png")]
 mod png;
@@ -18,6 +19,7 @@ mod tests;
 
 pub(super) use bars::{Bar, Bars};
 pub(super) use cdf::{Cdf, Curve};
+pub(super) use dots::{Dot, Dots};
 pub(super) use lines::{Line, Lines, Point};
 pub(super) use png::Painter;
 pub(super) use steps::{StepLine, Steps};
@@ -26,7 +28,7 @@ use maud::{Markup, PreEscaped, html};
 
 use super::svg::Svg;
 
-/// The size of a panel, in pixels.
+/// The usual size of a panel, in pixels.
 pub(super) const WIDTH: f64 = 340.0;
 pub(super) const HEIGHT: f64 = 236.0;
 
@@ -76,8 +78,10 @@ pub(super) enum Stroke {
 pub(super) struct Panel {
     /// What tells it from the others.
     pub(super) title: String,
-    /// Elements of SVG, within [`WIDTH`] and [`HEIGHT`].
-    pub(super) body: String,
+    /// Its width and its height, in pixels.
+    size: [f64; 2],
+    /// Elements of SVG within that.
+    body: String,
 }
 
 /// A line that readers know.
@@ -145,7 +149,12 @@ impl Chart {
             panels => panels.clamp(1, 3),
         };
         let rows = self.panels.len().div_ceil(columns);
-        let width = WIDTH * columns as f64;
+        let sizes = self.panels.iter().map(|panel| panel.size);
+        let [panel_width, panel_height] = sizes.fold([0.0_f64; 2], |most, size| {
+            [most[0].max(size[0]), most[1].max(size[1])]
+        });
+        let width = panel_width * columns as f64;
+        let height = panel_height * rows as f64;
         let entries = key_places(&self.key, width);
         let lines = entries
             .iter()
@@ -153,9 +162,9 @@ impl Chart {
             .max()
             .unwrap_or(0);
         let top = HEAD + KEY * lines as f64;
-        let mut svg = Svg::new(width, top + HEIGHT * rows as f64, &self.title);
+        let mut svg = Svg::new(width, top + height, &self.title);
         svg.style(&format!("{LIGHT}{STYLE}"));
-        svg.rect("ground", [0.0, 0.0], [width, top + HEIGHT * rows as f64]);
+        svg.rect("ground", [0.0, 0.0], [width, top + height]);
         svg.text("title", 12.0, 20.0, &self.title);
         for (x, line, entry) in entries {
             let y = HEAD + KEY * line as f64 + 8.0;
@@ -170,8 +179,8 @@ impl Chart {
             let (x, y) = ((place % columns) as f64, (place / columns) as f64);
             svg.raw(&format!(
                 "<g transform=\"translate({} {})\">\n{}</g>\n",
-                x * WIDTH,
-                top + y * HEIGHT,
+                x * panel_width,
+                top + y * panel_height,
                 panel.body
             ));
         }
@@ -198,12 +207,26 @@ fn key_places(key: &[KeyEntry], width: f64) -> Vec<(f64, usize, &KeyEntry)> {
 }
 
 impl Panel {
+    fn new(title: &str, size: [f64; 2], body: Svg) -> Panel {
+        Panel {
+            title: title.to_owned(),
+            size,
+            body: body.body(),
+        }
+    }
+
+    /// One of the usual size.
+    fn usual(title: &str, body: Svg) -> Panel {
+        Panel::new(title, [WIDTH, HEIGHT], body)
+    }
+
     fn svg(&self, title: &str) -> String {
         let label = match &*self.title {
             "" => title.to_owned(),
             panel => format!("{title}: {panel}"),
         };
-        let mut svg = Svg::new(WIDTH, HEIGHT, &label);
+        let [width, height] = self.size;
+        let mut svg = Svg::new(width, height, &label);
         svg.raw(&self.body);
         svg.finish()
     }

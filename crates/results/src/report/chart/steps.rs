@@ -60,9 +60,6 @@ impl Steps<'_> {
                 svg.ring(&format!("dot {colour}"), [x.place(*at), bottom], 2.6);
             }
         }
-        Panel {
-            title: self.title.clone(),
-            body: svg.body(),
-        }
+        Panel::usual(&self.title, svg)
     }
 }

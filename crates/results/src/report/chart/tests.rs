@@ -76,6 +76,45 @@ fn bars_that_were_not_measured_have_a_question_mark() {
 }
 
 #[test]
+fn rows_of_dots_are_as_high_as_they_need_and_say_what_is_missing() {
+    let dot = |value: Option<f64>| Dot {
+        ink: Ink::new(0, Stroke::Solid),
+        points: vec![value.map(|value| Point {
+            value,
+            interval: Some((None, Some(value))),
+        })],
+    };
+    let panel = |rows: &[(&str, &[Option<f64>])]| {
+        let row = |(name, values): &(&str, &[Option<f64>])| {
+            (name.to_string(), values.iter().copied().map(dot).collect())
+        };
+        Dots {
+            title: "loss 0%".to_owned(),
+            x_title: "ms",
+            rows: rows.iter().map(row).collect(),
+            reach: Vec::new(),
+        }
+        .panel()
+    };
+    let one = panel(&[("whole", &[Some(105.0)])]);
+    let many = panel(&[
+        ("whole", &[Some(105.0), Some(105.0)]),
+        ("without an intermediate", &[Some(70.0), None]),
+        ("nothing", &[None, None]),
+    ]);
+    assert_eq!(many.body.matches("<circle").count(), 3);
+    assert_eq!(many.body.matches("class=\"whisker\"").count(), 3);
+    assert_eq!(many.body.matches(">?<").count(), 1);
+    assert!(many.size[0] > one.size[0], "longer names have more room");
+    assert!(many.size[1] > 2.0 * (one.size[1] - TOP - BOTTOM) + TOP + BOTTOM);
+    // Dots of one value do not hide each other.
+    let heights: Vec<&str> = (many.body.split("cy=\"").skip(1))
+        .filter_map(|rest| rest.split('"').next())
+        .collect();
+    assert_ne!(heights[0], heights[1]);
+}
+
+#[test]
 fn a_key_breaks_into_lines() {
     let entry = |name: &str| KeyEntry {
         name: name.to_owned(),

@@ -129,7 +129,7 @@ pub(super) mod quantity {
             Quantity::Increase | Quantity::Slowdown { .. } => Unit::Percent,
             Quantity::Authentication => Unit::Kilobytes,
             Quantity::Message(_) => Unit::Bytes,
-            Quantity::Ratio { .. } => Unit::Times,
+            Quantity::Ratio { .. } | Quantity::Multiple { .. } => Unit::Times,
         }
     }
 
@@ -156,6 +156,9 @@ pub(super) mod quantity {
             }
             Quantity::Authentication => format!("authentication data of {}", question.arm),
             Quantity::Message(message) => format!("{message} of {}", question.arm),
+            Quantity::Multiple { of } => {
+                format!("largest chain of {} to that of {of}", question.arm)
+            }
             Quantity::Ratio { of } => {
                 format!("{metric} increase of {} to that of {of}", question.arm)
             }

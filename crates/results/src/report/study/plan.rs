@@ -279,7 +279,22 @@ impl<'a> Plan<'a> {
         };
         let is_of_series = |group| self.words(group, &self.others) == series.others;
         let mut groups = groups.iter().copied();
-        groups.find(|group| is_at_x(group) && is_of_series(group))
+        groups.find(|group| {
+            is_at_x(group) && is_of_series(group) && self.is_measured(group, &series.arm)
+        })
+    }
+
+    /// Whether the measure of a group has an arm.
+    fn is_measured(&self, group: &Group, arm: &str) -> bool {
+        let measures = &self.findings.study.measures;
+        let measure = group
+            .cells
+            .first()
+            .and_then(|(measure, _)| measures.get(*measure));
+        let mut arms = measure
+            .into_iter()
+            .flat_map(|measure| &measure.experiment.arms);
+        arms.any(|known| known.name == arm)
     }
 
     /// One for each percentile; a hole where there is none.

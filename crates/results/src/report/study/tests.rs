@@ -226,6 +226,49 @@ fn files_are_pictures() {
 }
 
 #[test]
+fn rows_of_dots_are_of_several_measures() {
+    let text = format!(
+        r#"{MEASURED}arms = ["old", "new"]
+[arm.other]
+tls = "X25519MLKEM768/ecdsa-p256"
+[arm.another]
+tls = "secp256r1/ecdsa-p256"
+[[measure]]
+id = "more"
+arms = ["other", "another"]
+data = ["0KiB", "50KiB", "200KiB"]
+[[figure]]
+id = "rows"
+measure = ["growth", "more"]
+plot = "dots"
+x = "data"
+facet = "loss"
+percentiles = [50]
+[[claim]]
+id = "larger"
+text = "What an ML-DSA-65 server sends in place of an RSA chain is ten times that"
+[[claim.check]]
+measure = "growth"
+arm = "new"
+what = "multiple"
+of = "old"
+percentiles = [50]
+# 1493 of 2031 bytes are the Certificate; 15 630 less the others'.
+within = "0.0989..0.09893"
+"#
+    );
+    let findings = findings(&text, &[]);
+    let files = figures(&findings).unwrap();
+    // Two panels of four arms at three sizes.
+    assert_eq!(files[0].svg.matches("<circle").count(), 24);
+    assert_eq!(files[0].svg.matches(">?<").count(), 0);
+    let page = page(&findings);
+    assert!(page.contains("A dot for each value of"));
+    assert!(page.contains("largest chain of new to that of old"));
+    assert_eq!(check_claims(&findings)[0].verdict, Verdict::Holds);
+}
+
+#[test]
 fn figures_of_another_study_are_refused() {
     let other = MEASURED.replace("200KiB", "300KiB");
     let study = Study::parse(&other, Path::new("other.toml")).unwrap();

@@ -167,7 +167,8 @@ fn agreement(published: &Published, value: f64, ours: Estimate<f64>) -> Agreemen
         | Quantity::Slowdown { .. }
         | Quantity::Authentication
         | Quantity::Message(_)
-        | Quantity::Ratio { .. } => published.within,
+        | Quantity::Ratio { .. }
+        | Quantity::Multiple { .. } => published.within,
     };
     let near = (ours.value - value).abs() <= most;
     let Interval { low, high } = prediction(ours);

@@ -188,6 +188,7 @@ impl Known<'_> {
 
     fn quantity(&self, table: &Table, measures: &[String]) -> Result<Quantity, StudyError> {
         let what = table.require("what", "what = \"increase\"")?;
+        let of = || self.arm(&table.require("of", "of = \"ARM\"")?, measures);
         match what.text()? {
             "time" => Ok(Quantity::Time),
             "increase" => Ok(Quantity::Increase),
@@ -200,14 +201,18 @@ impl Known<'_> {
                 let than = filter(&table.require("than", "than = { loss = \"0%\" }")?)?;
                 Ok(Quantity::Slowdown { measures, than })
             }
-            "ratio" => {
-                let of = table.require("of", "of = \"ARM\"")?;
-                let of = self.arm(&of, measures)?;
-                Ok(Quantity::Ratio { of })
-            }
+            "ratio" => Ok(Quantity::Ratio { of: of()? }),
+            "multiple" => Ok(Quantity::Multiple { of: of()? }),
             other if let Ok(message) = other.parse() => Ok(Quantity::Message(message)),
             unknown => {
-                let known = ["time", "increase", "slowdown", "authentication", "ratio"];
+                let known = [
+                    "time",
+                    "increase",
+                    "slowdown",
+                    "authentication",
+                    "ratio",
+                    "multiple",
+                ];
                 let known = known
                     .into_iter()
                     .chain(MessageSize::all().map(MessageSize::name));

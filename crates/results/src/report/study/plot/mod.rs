@@ -1,6 +1,7 @@
 //! The registry of plots: a module each, which `study::plots!` names.
 
 mod cdf;
+mod dots;
 mod increase;
 mod percentiles;
 mod table;
