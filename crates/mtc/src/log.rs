@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Write};
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 
 use crate::entry::{self, MAX_ENTRY_BYTES};
@@ -156,15 +156,23 @@ struct Edge {
     bundle: Vec<u8>,
 }
 
-/// A log in a folder, for one process at a time.
+/// A log in a folder, to add to: for one process at a time.
 #[derive(Debug)]
 pub struct Log {
+    reader: LogReader,
+    /// Held as long as the log is open.
+    _lock: File,
+}
+
+/// A log in a folder, as it was when it was opened, for anyone who may read it: whoever adds to it meanwhile is in
+/// nobody's way.
+#[derive(Debug)]
+pub struct LogReader {
     id: LogId,
     folder: PathBuf,
     edge: Edge,
+    checkpoint: Option<Checkpoint>,
     landmarks: Landmarks,
-    /// Held as long as the log is open.
-    _lock: File,
 }
 
 impl Log {
@@ -187,39 +195,10 @@ impl Log {
             TryLockError::WouldBlock => LogError::InUse(folder.to_owned()),
             TryLockError::Error(error) => failed(error),
         })?;
-        let mut log = Log {
-            id,
-            folder: folder.to_owned(),
-            edge: Edge::default(),
-            landmarks: Landmarks::new(),
+        Ok(Log {
+            reader: LogReader::open(id, folder)?,
             _lock: lock,
-        };
-        log.load()?;
-        Ok(log)
-    }
-
-    /// Which log it is.
-    pub fn id(&self) -> &LogId {
-        &self.id
-    }
-
-    /// Its entries.
-    pub fn size(&self) -> u64 {
-        self.edge.size
-    }
-
-    /// The hash of all entries.
-    ///
-    /// # Errors
-    ///
-    /// If a tile can't be read.
-    pub fn root(&self) -> Result<HashValue, LogError> {
-        Subtree::whole(self.size()).hash(self)
-    }
-
-    /// Its landmarks: those that count, and the last one before.
-    pub fn landmarks(&self) -> &Landmarks {
-        &self.landmarks
+        })
     }
 
     /// Adds entries, and tells where. They are on the disk then.
@@ -258,7 +237,7 @@ impl Log {
         let root = edge.root();
         let state = format!("{}\n{after}\n{root}\n", self.id.id());
         (disk.replace(&self.folder.join(STATE), state.as_bytes())).map_err(failed)?;
-        self.edge = edge;
+        self.reader.edge = edge;
         for (path, _) in &files {
             // The narrower ones of a tile that is full now. Whether they go is of no consequence.
             let _ = fs::remove_dir_all(path.with_extension("p"));
@@ -271,9 +250,14 @@ impl Log {
     /// # Errors
     ///
     /// If one does not sign, or the disk does not take it.
-    pub fn publish(&self, time: UnixTime, signers: &[NoteSigner<'_>]) -> Result<String, LogError> {
+    pub fn publish(
+        &mut self,
+        time: UnixTime,
+        signers: &[NoteSigner<'_>],
+    ) -> Result<String, LogError> {
         let note = note::sign(&self.id, self.size(), self.root()?, time, signers)?;
         self.replace(CHECKPOINT, note.as_bytes())?;
+        self.reader.checkpoint = self.parse_checkpoint(Some(&note))?;
         Ok(note)
     }
 
@@ -284,12 +268,12 @@ impl Log {
     ///
     /// If nothing was published since the last landmark, or the disk does not take it.
     pub fn make_landmark(&mut self, expiry: UnixTime, now: UnixTime) -> Result<Landmark, LogError> {
-        let published = self.checkpoint()?.map_or(0, |checkpoint| checkpoint.size);
+        let published = self.checkpoint().map_or(0, |checkpoint| checkpoint.size);
         let mut landmarks = self.landmarks.clone();
         let landmark = landmarks.push(published, expiry)?;
         landmarks.forget_before(now);
         self.replace(LANDMARKS, landmarks.to_string().as_bytes())?;
-        self.landmarks = landmarks;
+        self.reader.landmarks = landmarks;
         Ok(landmark)
     }
 
@@ -300,20 +284,77 @@ impl Log {
             error,
         })
     }
+}
 
-    /// The published checkpoint, if there is one. Its signatures are not checked.
+impl Deref for Log {
+    type Target = LogReader;
+
+    fn deref(&self) -> &LogReader {
+        &self.reader
+    }
+}
+
+impl LogReader {
+    /// Opens the log in a folder, to read it. Nothing is written there, not even a lock.
     ///
     /// # Errors
     ///
-    /// If it can't be read.
-    pub fn checkpoint(&self) -> Result<Option<Checkpoint>, LogError> {
-        let path = self.folder.join(CHECKPOINT);
-        let Some(note) = read_text(&path)? else {
-            return Ok(None);
-        };
-        let checkpoint = Checkpoint::parse(&note);
-        let checkpoint = checkpoint.map_err(|_| damaged(&path, "it is no checkpoint"))?;
-        Ok(Some(checkpoint))
+    /// If it can't be read, or its files are not what it wrote.
+    pub fn open(id: LogId, folder: &Path) -> Result<LogReader, LogError> {
+        loop {
+            // A landmark's size was published, and a published size is in `.tree`: in this order, what has grown
+            // between two of them goes together.
+            let landmarks = read_text(&folder.join(LANDMARKS))?;
+            let checkpoint = read_text(&folder.join(CHECKPOINT))?;
+            let state = read_text(&folder.join(STATE))?;
+            let mut log = LogReader {
+                id: id.clone(),
+                folder: folder.to_owned(),
+                edge: Edge::default(),
+                checkpoint: None,
+                landmarks: Landmarks::new(),
+            };
+            let loaded = log.load(landmarks, checkpoint, state.as_deref());
+            // Tiles go once they are full. Those of the size that was read may be gone then.
+            if loaded.is_err() && read_text(&folder.join(STATE))? != state {
+                continue;
+            }
+            return loaded.map(|()| log);
+        }
+    }
+
+    /// Which log it is.
+    pub fn id(&self) -> &LogId {
+        &self.id
+    }
+
+    /// Its entries.
+    pub fn size(&self) -> u64 {
+        self.edge.size
+    }
+
+    /// The hash of all entries.
+    ///
+    /// # Errors
+    ///
+    /// If a tile can't be read.
+    pub fn root(&self) -> Result<HashValue, LogError> {
+        Subtree::whole(self.size()).hash(self)
+    }
+
+    /// Its landmarks: those that count, and the last one before.
+    pub fn landmarks(&self) -> &Landmarks {
+        &self.landmarks
+    }
+
+    /// The published checkpoint, if there is one. Its signatures are not checked.
+    pub fn checkpoint(&self) -> Option<&Checkpoint> {
+        self.checkpoint.as_ref()
+    }
+
+    fn parse_checkpoint(&self, note: Option<&str>) -> Result<Option<Checkpoint>, LogError> {
+        let checkpoint = note.map(Checkpoint::parse).transpose();
+        checkpoint.map_err(|_| damaged(&self.folder.join(CHECKPOINT), "it is no checkpoint"))
     }
 
     /// An entry's bytes.
@@ -397,11 +438,17 @@ impl Log {
         }
     }
 
-    /// Reads what is on the disk, and checks it against what was acknowledged.
-    fn load(&mut self) -> Result<(), LogError> {
+    /// Takes what is on the disk, and checks it against what was acknowledged.
+    fn load(
+        &mut self,
+        landmarks: Option<String>,
+        checkpoint: Option<String>,
+        state: Option<&str>,
+    ) -> Result<(), LogError> {
         let path = self.folder.join(STATE);
-        let Some(state) = read_text(&path)? else {
-            return match self.checkpoint()? {
+        self.checkpoint = self.parse_checkpoint(checkpoint.as_deref())?;
+        let Some(state) = state else {
+            return match self.checkpoint {
                 None => Ok(()),
                 Some(_) => Err(damaged(&path, "it is missing")),
             };
@@ -418,15 +465,13 @@ impl Log {
         if self.edge.root().to_string() != root {
             return Err(damaged(&path, "the tiles are of another log"));
         }
-        if self
-            .checkpoint()?
-            .is_some_and(|published| published.size > size)
-        {
+        let published = self.checkpoint.as_ref();
+        if published.is_some_and(|published| published.size > size) {
             return Err(damaged(&path, "more was published than it knows of"));
         }
-        let path = self.folder.join(LANDMARKS);
-        if let Some(document) = read_text(&path)? {
+        if let Some(document) = landmarks {
             let landmarks = Landmarks::parse(&document);
+            let path = self.folder.join(LANDMARKS);
             self.landmarks = landmarks.map_err(|_| damaged(&path, "it is no list of landmarks"))?;
         }
         Ok(())
@@ -465,6 +510,14 @@ impl Log {
 }
 
 impl Nodes for Log {
+    type Error = LogError;
+
+    fn node(&self, level: u32, index: u64) -> Result<HashValue, LogError> {
+        self.reader.node(level, index)
+    }
+}
+
+impl Nodes for LogReader {
     type Error = LogError;
 
     fn node(&self, level: u32, index: u64) -> Result<HashValue, LogError> {

@@ -5,6 +5,9 @@ use crate::note::{base64, unbase64};
 /// The label of a certificate.
 pub const CERTIFICATE: &str = "CERTIFICATE";
 
+/// The label of a public key, which is a SubjectPublicKeyInfo.
+pub const PUBLIC_KEY: &str = "PUBLIC KEY";
+
 /// Bytes as PEM.
 pub fn encode(label: &str, bytes: &[u8]) -> String {
     let mut text = format!("-----BEGIN {label}-----\n");

@@ -95,6 +95,37 @@ fn a_certificate_comes_from_a_log_and_is_believed_by_who_knows_it() {
 }
 
 #[test]
+fn who_verifies_writes_nothing_and_has_no_private_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    succeed(&["ca", "ca", "--mirror", "9"], folder);
+    succeed(&["issue", "ca", "a.example", "-o", "host"], folder);
+    succeed(&["landmark", "ca"], folder);
+    for key in ["ca/ca-key.pem", "ca/mirror-9-key.pem"] {
+        fs::remove_file(folder.join(key)).unwrap();
+    }
+    let lock = folder.join("ca/served/1/.lock");
+    // Somebody adds to it.
+    let held = fs::File::open(&lock).unwrap();
+    held.try_lock().unwrap();
+    let standalone = "host/certificate.pem";
+    succeed(&["prove", "ca", standalone, "-o", "landmark.pem"], folder);
+    for certificate in [standalone, "landmark.pem"] {
+        succeed(&["verify", "ca", certificate], folder);
+    }
+    fs::remove_file(&lock).unwrap();
+    succeed(&["verify", "ca", "landmark.pem"], folder);
+    assert!(!lock.exists());
+    // A mirror is not forgotten for want of its file.
+    let private = folder.join("ca/mirror-9-key.pem");
+    fs::rename(folder.join("ca/mirror-9.pem"), &private).unwrap();
+    let refused = mtc(&["verify", "ca", standalone, "--stale"], folder);
+    let expected = "lastbyte: can't read \"ca/mirror-9.pem\": ";
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.starts_with(expected), "{}", refused.stderr);
+}
+
+#[test]
 fn what_is_served_is_the_log_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     succeed(&["ca", "ca"], folder.path());

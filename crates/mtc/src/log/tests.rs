@@ -95,6 +95,65 @@ fn a_log_is_of_one_process_and_of_one_name() {
     open(&folder);
 }
 
+/// What is in a folder, and below.
+fn files(folder: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        }
+        found.insert(path);
+    }
+    found
+}
+
+#[test]
+fn a_log_is_read_beside_who_adds_to_it_and_nothing_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let none = LogReader::open(id(), &folder.path().join("none")).unwrap();
+    assert_eq!(none.size(), 0);
+    assert_eq!(files(folder.path()), BTreeSet::new());
+    open(&folder).append(&entries(0..300)).unwrap();
+    fs::remove_file(folder.path().join(LOCK)).unwrap();
+    let before = files(folder.path());
+    let early = LogReader::open(id(), folder.path()).unwrap();
+    assert_eq!(files(folder.path()), before);
+    let mut log = open(&folder);
+    log.append(&entries(300..600)).unwrap();
+    check(&log, 600);
+    assert_eq!(LogReader::open(id(), folder.path()).unwrap().size(), 600);
+    // What was read is as it was.
+    assert_eq!(early.root().unwrap(), tree(300).root().unwrap());
+    assert_eq!(early.entry(299).unwrap(), entries(299..300)[0]);
+}
+
+#[test]
+fn a_log_that_grows_meanwhile_is_read_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = open(&folder);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(move || {
+            let signer = Anybody("32473.1".parse().unwrap());
+            let signers = [NoteSigner {
+                cosigner: &signer,
+                key: b"key",
+            }];
+            for start in (0..8000).step_by(100) {
+                log.append(&entries(start..start + 100)).unwrap();
+                log.publish(UnixTime(1000), &signers).unwrap();
+                log.make_landmark(UnixTime(start), UnixTime(0)).unwrap();
+            }
+        });
+        while !writer.is_finished() {
+            let log = LogReader::open(id(), folder.path()).unwrap();
+            let published = log.checkpoint().map_or(0, |checkpoint| checkpoint.size);
+            let landmark = log.landmarks().latest();
+            assert!(landmark.size <= published && published <= log.size());
+        }
+    });
+}
+
 #[test]
 fn every_byte_of_the_files_at_the_edge_is_checked() {
     let folder = tempfile::tempdir().unwrap();
@@ -304,7 +363,7 @@ fn landmarks_are_of_what_was_published() {
     log.make_landmark(UnixTime(9000), UnixTime(5001)).unwrap();
     drop(log);
     let log = open(&folder);
-    assert_eq!(log.checkpoint().unwrap().unwrap().size, 600);
+    assert_eq!(log.checkpoint().unwrap().size, 600);
     assert_eq!(log.landmarks().to_string(), "2\n600 9000\n500 5000\n");
     drop(log);
     // A log that has lost what it signed must not go on.

@@ -1,0 +1,85 @@
+//! What commands read and write: certificates and keys in PEM.
+
+use std::fmt::Display;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use lastbyte_mtc::TrustAnchorId;
+use lastbyte_mtc::openssl::{KeyError, PublicKey, SigningKey};
+use lastbyte_mtc::pem::{self, CERTIFICATE, PUBLIC_KEY};
+
+use crate::Failure;
+
+/// Larger than any certificate or key.
+const MAX_FILE: u64 = 1 << 20;
+
+pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
+    let refuse = |problem: &dyn Display| {
+        Failure::Usage(format!("can't read \"{}\": {problem}", path.display()))
+    };
+    let file = fs::File::open(path).map_err(|error| refuse(&error))?;
+    let mut content = Vec::new();
+    let read = file.take(MAX_FILE + 1).read_to_end(&mut content);
+    match read.map_err(|error| refuse(&error))? as u64 {
+        ..=MAX_FILE => Ok(content),
+        _ => Err(refuse(
+            &"it is larger than 1 MiB, and so no certificate and no key",
+        )),
+    }
+}
+
+pub(super) fn read_certificate(path: &Path) -> Result<Vec<u8>, Failure> {
+    let text = String::from_utf8_lossy(&read_file(path)?).into_owned();
+    pem::decode(CERTIFICATE, &text)
+        .ok_or_else(|| Failure::Usage(format!("there is no certificate in \"{}\"", path.display())))
+}
+
+/// A cosigner's private key.
+pub(super) fn read_key(path: &Path, id: TrustAnchorId) -> Result<SigningKey, Failure> {
+    let key = SigningKey::from_pem(id, &read_file(path)?);
+    key.map_err(|error| no_key(path, "private", error))
+}
+
+/// A cosigner's public key, as a SubjectPublicKeyInfo in DER.
+pub(super) fn read_public_key(path: &Path) -> Result<Vec<u8>, Failure> {
+    let text = String::from_utf8_lossy(&read_file(path)?).into_owned();
+    let key = pem::decode(PUBLIC_KEY, &text).unwrap_or_default();
+    match PublicKey::from_der(&key) {
+        Ok(_) => Ok(key),
+        Err(error) => Err(no_key(path, "public", error)),
+    }
+}
+
+/// OpenSSL's own words name functions of its sources, and no file.
+fn no_key(path: &Path, kind: &str, error: KeyError) -> Failure {
+    let problem = match error {
+        KeyError::OpenSsl(_) => "it can't be read as one".to_owned(),
+        other => other.to_string(),
+    };
+    Failure::Usage(format!(
+        "there is no {kind} key in \"{}\": {problem}: put back the file that lastbyte mtc ca wrote",
+        path.display()
+    ))
+}
+
+pub(super) fn create_folder(path: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(path)
+        .map_err(|error| Failure::Usage(format!("can't make \"{}\": {error}", path.display())))
+}
+
+pub(super) fn write_file(path: &Path, content: &[u8]) -> Result<(), Failure> {
+    lastbyte_files::write(path, content).map_err(|error| crate::draft::cannot_write(path, error))
+}
+
+/// Writes a file that only its owner may read.
+pub(super) fn write_private(path: &Path, content: &[u8]) -> Result<(), Failure> {
+    let mut options = fs::OpenOptions::new();
+    let file = options.write(true).create(true).truncate(true).mode(0o600);
+    let written = file.open(path).and_then(|mut file| {
+        file.write_all(content)?;
+        file.sync_all()
+    });
+    written.map_err(|error| crate::draft::cannot_write(path, error))
+}
