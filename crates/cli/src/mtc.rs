@@ -2,19 +2,16 @@
 
 mod authority;
 mod files;
+mod serve;
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, Subcommand};
 use lastbyte_mtc::issue::{Certified, made_up_key};
 use lastbyte_mtc::openssl::SigningKey;
 use lastbyte_mtc::pem::{self, CERTIFICATE};
-use lastbyte_mtc::serve::{MAX_REQUEST_BYTES, Request as HttpRequest};
 use lastbyte_mtc::{
     Certificate, Entry, Properties, Request, SignatureAlgorithm, Subtree, TrustAnchorId, Trusted,
     UnixTime, Validity,
@@ -119,7 +116,7 @@ impl Command {
             } => verify(&folder, &certificate, at.unwrap_or_else(now), stale),
             Command::Serve { folder, listen } => {
                 Known::open(&folder)?.log.check().map_err(Failure::run)?;
-                serve(&served(&folder), listen)
+                serve::serve(&served(&folder), listen)
             }
         }
     }
@@ -283,51 +280,4 @@ fn verify(folder: &Path, certificate: &Path, at: UnixTime, stale: bool) -> Resul
     };
     let bytes = bytes.len();
     print(&format!("accepted for {hosts}: {why} ({bytes} bytes)\n"))
-}
-
-/// Connections at a time; more are closed.
-const MAX_CONNECTIONS: usize = 64;
-const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
-
-fn serve(folder: &Path, listen: SocketAddr) -> Result<(), Failure> {
-    let failed = |error| Failure::Run(format!("can't listen on {listen}: {error}"));
-    let listener = TcpListener::bind(listen).map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    print(&format!("serves the logs at http://{address}/\n"))?;
-    let busy = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        for connection in listener.incoming() {
-            let Ok(connection) = connection else {
-                continue;
-            };
-            if busy.fetch_add(1, Ordering::Relaxed) >= MAX_CONNECTIONS {
-                busy.fetch_sub(1, Ordering::Relaxed);
-                continue;
-            }
-            scope.spawn(|| {
-                // Whoever goes away early is no concern of ours.
-                let _ = answer(folder, connection);
-                busy.fetch_sub(1, Ordering::Relaxed);
-            });
-        }
-    });
-    Ok(())
-}
-
-fn answer(folder: &Path, mut connection: TcpStream) -> std::io::Result<()> {
-    connection.set_read_timeout(Some(CONNECTION_TIMEOUT))?;
-    connection.set_write_timeout(Some(CONNECTION_TIMEOUT))?;
-    let mut request = Vec::new();
-    let mut part = [0; 1024];
-    while request.len() <= MAX_REQUEST_BYTES {
-        let length = connection.read(&mut part)?;
-        request.extend_from_slice(&part[..length]);
-        if let Some(response) = HttpRequest::parse(&request).response(folder) {
-            return connection.write_all(&response);
-        }
-        if length == 0 {
-            break;
-        }
-    }
-    Ok(())
 }

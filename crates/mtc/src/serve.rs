@@ -1,8 +1,8 @@
 //! Answers requests for the files of logs, over HTTP/1.1 (RFC 9112): whoever has a socket sends what comes out
 //! of here and closes. There is no other method than GET, and no way out of the folder.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The most bytes of a request that are looked at. Longer ones are refused.
@@ -55,7 +55,7 @@ impl<'a> Request<'a> {
             Request::Refused(status) => Some(response(status, "text/plain", b"")),
             Request::Get(target) => {
                 let file = path(target).and_then(|path| {
-                    let content = read(&folder.join(&path)).ok().flatten()?;
+                    let content = read(folder, &path).ok().flatten()?;
                     Some((content_type(&path), content))
                 });
                 Some(match file {
@@ -82,16 +82,17 @@ fn path(target: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// A file's content, if it is a regular one that is no symbolic link and not too long.
-fn read(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
-    let metadata = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        metadata => metadata?,
-    };
-    match metadata.is_file() && metadata.len() <= MAX_FILE_BYTES {
-        true => fs::read(path).map(Some),
-        false => Ok(None),
+/// The content of a folder's file, if it is a regular one, not too long, and there is no symbolic link on the way to it.
+fn read(folder: &Path, path: &Path) -> std::io::Result<Option<Vec<u8>>> {
+    let folder = folder.canonicalize()?;
+    let file = folder.join(path);
+    if file.canonicalize()? != file || !file.metadata()?.is_file() {
+        return Ok(None);
     }
+    let mut content = Vec::new();
+    let mut file = File::open(file)?.take(MAX_FILE_BYTES + 1);
+    let length = file.read_to_end(&mut content)?;
+    Ok((length as u64 <= MAX_FILE_BYTES).then_some(content))
 }
 
 fn content_type(path: &Path) -> &'static str {

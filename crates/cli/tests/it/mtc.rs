@@ -158,6 +158,16 @@ fn what_is_served_is_the_log_and_nothing_else() {
         let response = get(&format!("GET {target} HTTP/1.1\r\n\r\n"));
         assert!(response.starts_with("HTTP/1.1 404 "), "{response}");
     }
+    // Who says nothing, or not enough, keeps nobody out.
+    let idle: Vec<TcpStream> = (0..600)
+        .map(|_| {
+            let mut connection = TcpStream::connect(address.trim_end_matches('/')).unwrap();
+            connection.write_all(b"GET /").unwrap();
+            connection
+        })
+        .collect();
+    assert_eq!(get("GET /1/checkpoint HTTP/1.1\r\n\r\n"), checkpoint);
+    drop(idle);
     let response = get("DELETE /1/checkpoint HTTP/1.1\r\n\r\n");
     assert!(response.starts_with("HTTP/1.1 405 "), "{response}");
     server.kill().unwrap();

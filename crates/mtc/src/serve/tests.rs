@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::fs;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -12,7 +14,11 @@ fn folder() -> tempfile::TempDir {
     fs::write(log.join(".tree"), "private").unwrap();
     fs::write(log.join("tile/0/000.p/5"), "a tile").unwrap();
     fs::write(folder.path().join("key"), "private").unwrap();
-    std::os::unix::fs::symlink(folder.path().join("key"), log.join("link")).unwrap();
+    let link = std::os::unix::fs::symlink::<PathBuf, PathBuf>;
+    link(folder.path().join("key"), log.join("link")).unwrap();
+    link(folder.path().into(), folder.path().join("served/2")).unwrap();
+    link(folder.path().into(), log.join("out")).unwrap();
+    link(log.clone(), log.join("in")).unwrap();
     folder
 }
 
@@ -35,6 +41,15 @@ fn files_of_logs_are_served() {
 }
 
 #[test]
+fn the_folder_itself_can_be_a_link() {
+    let folder = folder();
+    let link = folder.path().join("a link");
+    std::os::unix::fs::symlink(folder.path().join("served"), &link).unwrap();
+    let response = Request::Get("/1/checkpoint").response(&link).unwrap();
+    assert!(response.ends_with(b"a checkpoint"));
+}
+
+#[test]
 fn nothing_else_is() {
     let folder = folder();
     for target in [
@@ -47,6 +62,9 @@ fn nothing_else_is() {
         "/1/../../key",
         "/1/./checkpoint",
         "/1/link",
+        "/2/key",
+        "/1/out/key",
+        "/1/in/checkpoint",
         "/%2e%2e/key",
         "1/checkpoint",
         "/1/checkpoint?",
