@@ -19,7 +19,7 @@ use lastbyte_mtc::{
 
 use super::{Failure, print};
 use authority::{Ca, Known, make_ca, served};
-use files::{create_folder, read_certificate, write_file, write_private};
+use files::{create_folder, read_certificate, refuse_taken, write_file, write_private};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -142,6 +142,11 @@ fn now() -> UnixTime {
 
 impl Issue {
     fn run(self) -> Result<(), Failure> {
+        let [key_file, certificate_file] =
+            ["key.pem", "certificate.pem"].map(|name| self.output.join(name));
+        for path in [&key_file, &certificate_file] {
+            refuse_taken(path)?;
+        }
         let mut ca = Ca::open(&self.folder)?;
         let host = SigningKey::generate(ca.log.id().ca().clone(), self.key);
         let host = host.map_err(Failure::run)?;
@@ -184,10 +189,9 @@ impl Issue {
         let properties = ca.log.id().standalone_properties();
         create_folder(&self.output)?;
         let private = host.to_pem().map_err(Failure::run)?;
-        write_private(&self.output.join("key.pem"), &private)?;
-        let path = self.output.join("certificate.pem");
+        write_private(&key_file, &private)?;
         write_file(
-            &path,
+            &certificate_file,
             with_properties(&properties, &certificate)?.as_bytes(),
         )?;
         let (bytes, cosigners) = (certificate.len(), ca.cosigners());

@@ -50,8 +50,16 @@ pub enum EntryError {
     #[error("the issuer is not named by a trust anchor identifier")]
     Issuer,
     /// A name can't be in a certificate.
-    #[error("{0:?} is no name of a host")]
-    Name(String),
+    #[error("{name:?} is no name of a host: {problem}")]
+    Name {
+        /// The name.
+        name: String,
+        /// Why it is none.
+        problem: &'static str,
+    },
+    /// A name is given twice.
+    #[error("the host {0:?} is given twice: leave one out")]
+    NameTwice(String),
     /// The public key's hash is not 32 bytes.
     #[error("the public key's hash has {0} bytes, not 32")]
     KeyHash(usize),
@@ -385,11 +393,7 @@ impl Request<'_> {
     ///
     /// If a name can't be in a certificate, the key is no SubjectPublicKeyInfo, or it gets too long.
     pub fn entry(&self, ca: &TrustAnchorId) -> Result<Vec<u8>, EntryError> {
-        for name in self.names {
-            if !is_host(name) {
-                return Err(EntryError::Name((*name).to_owned()));
-            }
-        }
+        self.check_names()?;
         let algorithm = key_algorithm(self.key)?;
         let mut out = Vec::with_capacity(320);
         put_vector(&mut out, "the list of entry extensions", 2, &[])?;
@@ -408,6 +412,21 @@ impl Request<'_> {
             ..=MAX_ENTRY_BYTES => Ok(out),
             bytes => Err(EntryError::Long(bytes)),
         }
+    }
+
+    fn check_names(&self) -> Result<(), EntryError> {
+        for (at, &name) in self.names.iter().enumerate() {
+            check_host(name).map_err(|problem| EntryError::Name {
+                name: name.to_owned(),
+                problem,
+            })?;
+            // RFC 4343.
+            let is_same = |earlier: &&str| earlier.eq_ignore_ascii_case(name);
+            if self.names[..at].iter().any(is_same) {
+                return Err(EntryError::NameTwice(name.to_owned()));
+            }
+        }
+        Ok(())
     }
 
     fn put_extensions(&self, out: &mut Vec<u8>) {
@@ -436,13 +455,33 @@ impl Request<'_> {
 
 pub(crate) const DNS_NAME: u8 = der::implicit(2);
 
-/// Whether a text can be the name of a host in a certificate: labels of letters, digits, hyphens and
-/// underscores, the first perhaps an asterisk.
-fn is_host(name: &str) -> bool {
+/// Checks that a text can be the name of a host in a certificate: labels of letters, digits, hyphens and underscores,
+/// the first perhaps an asterisk (RFC 1123, section 2.1, and RFC 6125, section 6.4.3).
+fn check_host(name: &str) -> Result<(), &'static str> {
     let host = name.strip_prefix("*.").unwrap_or(name);
     let in_label = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    let is_label = |label: &str| (1..=63).contains(&label.len()) && label.bytes().all(in_label);
-    name.len() <= 253 && host.split('.').all(is_label)
+    let last = host.rsplit('.').next().unwrap_or(host);
+    match host {
+        "" => Err("it is empty"),
+        _ if name.len() > 253 => Err("it has more than 253 bytes"),
+        _ if host.contains('*') => Err("an asterisk can only be all of its first label"),
+        _ if host.split('.').any(str::is_empty) => {
+            Err("nothing stands before, after or between its dots")
+        }
+        _ if host.split('.').any(|label| label.len() > 63) => {
+            Err("a label, between two dots, has more than 63 bytes")
+        }
+        _ if !(host.split('.')).all(|label| label.bytes().all(in_label)) => {
+            Err("it has other bytes than letters, digits, hyphens, underscores and dots")
+        }
+        _ if (host.split('.')).any(|label| label.starts_with('-') || label.ends_with('-')) => {
+            Err("a label, between two dots, begins or ends with a hyphen")
+        }
+        _ if last.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Err("it ends with a number, as addresses do")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The algorithm in a public key.

@@ -17,8 +17,8 @@ use lastbyte_mtc::{
 };
 
 use super::files::{
-    create_folder, read_certificate, read_file, read_key, read_public_key, write_file,
-    write_private,
+    create_folder, read_certificate, read_file, read_key, read_public_key, refuse_taken,
+    write_file, write_private,
 };
 use super::{DAY, now};
 use crate::Failure;
@@ -76,7 +76,20 @@ pub(super) fn make_ca(
         let message = format!("there is a CA in \"{}\" already", folder.display());
         return Err(Failure::Usage(message));
     }
+    for (at, mirror) in mirrors.iter().enumerate() {
+        if mirrors[..at].contains(mirror) {
+            let message = format!("--mirror {mirror} is given twice: leave one out");
+            return Err(Failure::Usage(message));
+        }
+    }
     create_folder(folder)?;
+    // Of one that was not finished: none of its mirrors is this one's.
+    refuse_taken(&folder.join(KEY_FILE))?;
+    for id in mirror_ids(folder)? {
+        for path in [mirror_key(folder, &id), mirror_public_key(folder, &id)] {
+            refuse_taken(&path)?;
+        }
+    }
     let generate = |id: TrustAnchorId, path: PathBuf| {
         let key = SigningKey::generate(id, COSIGNER_ALGORITHM).map_err(Failure::run)?;
         write_private(&path, &key.to_pem().map_err(Failure::run)?)?;

@@ -73,10 +73,21 @@ pub(super) fn write_file(path: &Path, content: &[u8]) -> Result<(), Failure> {
     lastbyte_files::write(path, content).map_err(|error| crate::draft::cannot_write(path, error))
 }
 
-/// Writes a file that only its owner may read.
+/// Refuses to write in the place of a key, or of what goes with one.
+pub(super) fn refuse_taken(path: &Path) -> Result<(), Failure> {
+    match path.symlink_metadata() {
+        Ok(_) => Err(Failure::Usage(format!(
+            "there is \"{}\" already: name another folder, or move it away",
+            path.display()
+        ))),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Writes a new file that only its owner may read.
 pub(super) fn write_private(path: &Path, content: &[u8]) -> Result<(), Failure> {
     let mut options = fs::OpenOptions::new();
-    let file = options.write(true).create(true).truncate(true).mode(0o600);
+    let file = options.write(true).create_new(true).mode(0o600);
     let written = file.open(path).and_then(|mut file| {
         file.write_all(content)?;
         file.sync_all()

@@ -126,6 +126,61 @@ fn who_verifies_writes_nothing_and_has_no_private_keys() {
 }
 
 #[test]
+fn what_a_certificate_can_not_be_of_is_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let refuse = |arguments: &[&str], expected: &str| {
+        let refused = mtc(arguments, folder);
+        let expected = format!("lastbyte: {expected}\n");
+        assert_eq!(refused.stderr, expected);
+        assert_eq!(refused.code, Some(2));
+    };
+    refuse(
+        &["ca", "ca", "--mirror", "9", "--mirror=10", "--mirror", "9"],
+        "--mirror 9 is given twice: leave one out",
+    );
+    assert!(!folder.join("ca").exists());
+    succeed(&["ca", "ca"], folder);
+    for (host, problem) in [
+        ("", "it is empty"),
+        (
+            "a b",
+            "it has other bytes than letters, digits, hyphens, underscores and dots",
+        ),
+        (
+            "a.*.example",
+            "an asterisk can only be all of its first label",
+        ),
+    ] {
+        let expected = format!("{host:?} is no name of a host: {problem}");
+        refuse(&["issue", "ca", "-o", "host", host], &expected);
+    }
+    refuse(
+        &["issue", "ca", "-o", "host", "a.example", "A.example"],
+        "the host \"A.example\" is given twice: leave one out",
+    );
+    assert!(!folder.join("host").exists());
+    assert!(!folder.join("ca/served/1/.tree").exists());
+    for file in ["key.pem", "certificate.pem"] {
+        fs::create_dir_all(folder.join("host")).unwrap();
+        fs::write(folder.join("host").join(file), "precious").unwrap();
+        let expected =
+            format!("there is \"host/{file}\" already: name another folder, or move it away");
+        refuse(&["issue", "ca", "-o", "host", "a.example"], &expected);
+        let kept = fs::read_to_string(folder.join("host").join(file)).unwrap();
+        assert_eq!(kept, "precious");
+        fs::remove_file(folder.join("host").join(file)).unwrap();
+    }
+    assert!(!folder.join("ca/served/1/.tree").exists());
+    // A CA that was not finished.
+    fs::remove_file(folder.join("ca/ca.pem")).unwrap();
+    refuse(
+        &["ca", "ca"],
+        "there is \"ca/ca-key.pem\" already: name another folder, or move it away",
+    );
+}
+
+#[test]
 fn what_is_served_is_the_log_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     succeed(&["ca", "ca"], folder.path());

@@ -50,20 +50,51 @@ fn what_can_be_in_no_certificate_is_refused() {
     for name in [
         "",
         ".",
+        "*.",
         "a..b",
+        "a.example.",
         "*",
         "a.*",
+        "*a.example",
+        "*.*.example",
         "é.example",
         "a b",
         &"a".repeat(64),
+        &format!("{}{}", "a.".repeat(126), "bc"),
+        "-a.example",
+        "a-.example",
+        "192.0.2.1",
         "a\0",
     ] {
-        request(&key, &[name]).entry(&ca()).unwrap_err();
+        let error = request(&key, &[name]).entry(&ca()).unwrap_err();
+        assert!(
+            matches!(error, EntryError::Name { .. }),
+            "{name:?}: {error}"
+        );
     }
+    for name in [
+        "a",
+        "*.a",
+        "_a.1.xn--p1ai",
+        &"a".repeat(63),
+        &format!("{}b", "a.".repeat(126)),
+    ] {
+        let made = request(&key, &[name]).entry(&ca());
+        assert!(made.is_ok(), "{name:?}: {}", made.unwrap_err());
+    }
+    let twice = request(&key, &["a.example", "b.example", "A.example"]).entry(&ca());
+    let error = twice.unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "the host \"A.example\" is given twice: leave one out"
+    );
     for cut in 0..key.len() {
         request(&key[..cut], &["a"]).entry(&ca()).unwrap_err();
     }
-    let many = vec!["host.example"; 5000];
+    let many: Vec<String> = (0..5000)
+        .map(|host| format!("host-{host}.example"))
+        .collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let error = request(&key, &many).entry(&ca()).unwrap_err();
     assert!(matches!(error, EntryError::Long(_)), "{error}");
 }
