@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use clap::{Args, Subcommand};
 use lastbyte_mtc::issue::{Certified, made_up_key};
+use lastbyte_mtc::log::LogError;
 use lastbyte_mtc::openssl::SigningKey;
 use lastbyte_mtc::pem::{self, CERTIFICATE};
 use lastbyte_mtc::{
@@ -97,6 +98,22 @@ pub(super) struct Issue {
     others: u64,
 }
 
+impl From<LogError> for Failure {
+    fn from(error: LogError) -> Self {
+        match error {
+            LogError::InUse(_)
+            | LogError::NoEntry { .. }
+            | LogError::Long(_)
+            | LogError::Full
+            | LogError::Landmark(_) => Failure::usage(error),
+            LogError::Read { .. }
+            | LogError::Write { .. }
+            | LogError::Damaged { .. }
+            | LogError::Sign(_) => Failure::run(error),
+        }
+    }
+}
+
 impl Command {
     pub(super) fn run(self) -> Result<(), Failure> {
         match self {
@@ -115,7 +132,7 @@ impl Command {
                 stale,
             } => verify(&folder, &certificate, at.unwrap_or_else(now), stale),
             Command::Serve { folder, listen } => {
-                Known::open(&folder)?.log.check().map_err(Failure::run)?;
+                Known::open(&folder)?.log.check()?;
                 serve::serve(&served(&folder), listen)
             }
         }
@@ -171,7 +188,7 @@ impl Issue {
         // Somewhere among the others, as it would be.
         let place = entries.len() / 2;
         entries.swap(0, place);
-        let batch = ca.log.append(&entries).map_err(Failure::run)?;
+        let batch = ca.log.append(&entries)?;
         ca.publish()?;
         let index = batch.start + place as u64;
         let [left, right] = Subtree::cover(batch);
@@ -221,10 +238,7 @@ fn make_landmark(folder: &Path) -> Result<(), Failure> {
             expiry = expiry.max(entry.validity().to);
         }
     }
-    let landmark = ca
-        .log
-        .make_landmark(expiry, now())
-        .map_err(Failure::usage)?;
+    let landmark = ca.log.make_landmark(expiry, now())?;
     print(&format!(
         "landmark {} of log {}: {} entries, of use up to {}\n",
         landmark.number,
@@ -237,14 +251,22 @@ fn make_landmark(folder: &Path) -> Result<(), Failure> {
 fn prove(folder: &Path, certificate: &Path, output: Option<&Path>) -> Result<(), Failure> {
     let ca = Known::open(folder)?;
     let standalone = read_certificate(certificate)?;
-    let standalone = Certificate::parse(&standalone).map_err(Failure::usage)?;
+    let standalone = parse(certificate, &standalone)?;
+    let (issuer, expected) = (standalone.issuer(), ca.log.id().ca());
+    if issuer != expected {
+        return Err(Failure::Usage(format!(
+            "the certificate in \"{}\" is of {issuer}, and the CA in \"{}\" is {expected}",
+            certificate.display(),
+            folder.display()
+        )));
+    }
     let index = standalone.index;
     let found = ca.log.landmarks().subtree_of(index);
     let Some((landmark, subtree)) = found else {
         let message = format!("no landmark has entry {index} yet: run lastbyte mtc landmark");
         return Err(Failure::Usage(message));
     };
-    let entry = ca.log.entry(index).map_err(Failure::usage)?;
+    let entry = ca.log.entry(index)?;
     let certified = Certified {
         log: ca.log.id(),
         index,
@@ -269,8 +291,19 @@ fn prove(folder: &Path, certificate: &Path, output: Option<&Path>) -> Result<(),
     }
 }
 
+/// A file's certificate, read.
+fn parse<'a>(path: &Path, certificate: &'a [u8]) -> Result<Certificate<'a>, Failure> {
+    Certificate::parse(certificate).map_err(|error| {
+        Failure::Usage(format!(
+            "there is no Merkle Tree Certificate in \"{}\": {error}",
+            path.display()
+        ))
+    })
+}
+
 fn verify(folder: &Path, certificate: &Path, at: UnixTime, stale: bool) -> Result<(), Failure> {
     let bytes = read_certificate(certificate)?;
+    parse(certificate, &bytes)?;
     let client = Known::open(folder)?.client(at, stale)?;
     let verified = client.verify(&bytes, at);
     let verified = verified.map_err(|refusal| Failure::Run(format!("refused: {refusal}")))?;

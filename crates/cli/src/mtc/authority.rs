@@ -1,6 +1,7 @@
 //! A CA in a folder: its certificate and key, those of its mirrors, and its log.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -111,9 +112,21 @@ pub(super) fn make_ca(
 
 /// A CA's certificate, and which log it adds to.
 fn read_ca(folder: &Path) -> Result<(CaCertificate, LogId), Failure> {
-    let certificate = read_certificate(&folder.join(CA_FILE))?;
-    let certificate = CaCertificate::parse(&certificate).map_err(Failure::usage)?;
-    let log = LogId::new(certificate.id.clone(), LogNumber::FIRST).map_err(Failure::usage)?;
+    let path = folder.join(CA_FILE);
+    let of_none = |error: &dyn Display| {
+        Failure::Usage(format!(
+            "the certificate in \"{}\" is of no CA with a log: {error}",
+            path.display()
+        ))
+    };
+    let certificate = read_certificate(&path)?;
+    let certificate = CaCertificate::parse(&certificate).map_err(|error| of_none(&error))?;
+    match PublicKey::from_der(&certificate.key) {
+        Ok(key) if key.algorithm() == COSIGNER_ALGORITHM => {}
+        Ok(_) | Err(_) => return Err(of_none(&format!("its key is none of {COSIGNER_ALGORITHM}"))),
+    }
+    let log = LogId::new(certificate.id.clone(), LogNumber::FIRST);
+    let log = log.map_err(|error| of_none(&error))?;
     Ok((certificate, log))
 }
 
@@ -131,7 +144,7 @@ impl Ca {
         let (certificate, id) = read_ca(folder)?;
         let key = read_key(&folder.join(KEY_FILE), certificate.id)?;
         let path = log_folder(folder, &id);
-        let log = Log::open(id, &path).map_err(Failure::run)?;
+        let log = Log::open(id, &path)?;
         let mirrors = mirror_ids(folder)?.into_iter();
         let mirrors = mirrors.map(|id| FiledMirror::open(folder, id, log.id()));
         let mirrors = mirrors.collect::<Result<_, _>>()?;
@@ -263,7 +276,7 @@ impl Known {
         Ok(Known {
             certificate,
             mirrors,
-            log: LogReader::open(id, &path).map_err(Failure::run)?,
+            log: LogReader::open(id, &path)?,
         })
     }
 

@@ -30,10 +30,23 @@ pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
     }
 }
 
+/// The one certificate in a file.
 pub(super) fn read_certificate(path: &Path) -> Result<Vec<u8>, Failure> {
     let text = String::from_utf8_lossy(&read_file(path)?).into_owned();
-    pem::decode(CERTIFICATE, &text)
-        .ok_or_else(|| Failure::Usage(format!("there is no certificate in \"{}\"", path.display())))
+    let mut found = pem::decode_all(CERTIFICATE, &text);
+    let problem = match (found.pop(), found.len()) {
+        (Some(Some(certificate)), 0) => return Ok(certificate),
+        (Some(None), 0) => "it is cut, or no Base64".to_owned(),
+        (None, _) => "it has no PEM block of one".to_owned(),
+        (_, others) => format!(
+            "it has {}, and a Merkle Tree Certificate stands alone: leave the others out",
+            others + 1
+        ),
+    };
+    Err(Failure::Usage(format!(
+        "there is not one certificate in \"{}\": {problem}",
+        path.display()
+    )))
 }
 
 /// A cosigner's private key.

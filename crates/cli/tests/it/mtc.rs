@@ -181,6 +181,81 @@ fn what_a_certificate_can_not_be_of_is_refused_before_anything_is_written() {
 }
 
 #[test]
+fn a_file_that_is_none_is_one_line_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    succeed(&["ca", "ca", "--mirror", "9"], folder);
+    succeed(&["ca", "other", "--id", "32473.7"], folder);
+    succeed(&["issue", "ca", "a.example", "-o", "host"], folder);
+    let refuse = |arguments: &[&str], code: i32, expected: &str| {
+        let refused = mtc(arguments, folder);
+        assert_eq!(refused.stderr, format!("lastbyte: {expected}\n"));
+        assert_eq!(refused.code, Some(code));
+    };
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    let certificate = read("host/certificate.pem");
+    for (name, content, problem) in [
+        ("none.pem", String::new(), "it has no PEM block of one"),
+        (
+            "cut.pem",
+            certificate[..certificate.len() - 3].to_owned(),
+            "it is cut, or no Base64",
+        ),
+        (
+            "two.pem",
+            certificate.repeat(2),
+            "it has 2, and a Merkle Tree Certificate stands alone: leave the others out",
+        ),
+    ] {
+        fs::write(folder.join(name), content).unwrap();
+        let expected = format!("there is not one certificate in \"{name}\": {problem}");
+        for command in ["verify", "prove"] {
+            refuse(&[command, "ca", name], 2, &expected);
+        }
+    }
+    for command in ["verify", "prove"] {
+        let refused = mtc(&[command, "ca", "ca/ca.pem"], folder);
+        let expected = "lastbyte: there is no Merkle Tree Certificate in \"ca/ca.pem\": ";
+        assert!(refused.stderr.starts_with(expected), "{}", refused.stderr);
+        assert_eq!(refused.code, Some(2));
+    }
+    refuse(
+        &["prove", "other", "host/certificate.pem"],
+        2,
+        "the certificate in \"host/certificate.pem\" is of 32473.1, and the CA in \"other\" is 32473.7",
+    );
+    let issue = ["issue", "ca", "b.example", "-o", "other-host"];
+    let held = fs::File::open(folder.join("ca/served/1/.lock")).unwrap();
+    held.try_lock().unwrap();
+    let in_use = "the log in \"ca/served/1\" is in use by another process";
+    refuse(&issue, 2, in_use);
+    drop(held);
+    refuse(
+        &["serve", "ca", "--listen=192.0.2.1:1"],
+        2,
+        "can't listen on 192.0.2.1:1: Cannot assign requested address (os error 99)",
+    );
+    let mend = "it can't be read as one: put back the file that lastbyte mtc ca wrote";
+    for (name, kind) in [("ca-key", "private"), ("mirror-9-key", "private")] {
+        let path = folder.join("ca").join(format!("{name}.pem"));
+        let key = fs::read_to_string(&path).unwrap();
+        fs::write(&path, &key[..key.len() / 2]).unwrap();
+        let expected = format!("there is no {kind} key in \"ca/{name}.pem\": {mend}");
+        refuse(&issue, 2, &expected);
+        fs::write(&path, key).unwrap();
+    }
+    let verify = ["verify", "ca", "host/certificate.pem"];
+    fs::write(folder.join("ca/mirror-9.pem"), "nothing").unwrap();
+    let expected = format!("there is no public key in \"ca/mirror-9.pem\": {mend}");
+    refuse(&verify, 2, &expected);
+    fs::write(folder.join("ca/ca.pem"), &certificate).unwrap();
+    let refused = mtc(&verify, folder);
+    let expected = "lastbyte: the certificate in \"ca/ca.pem\" is of no CA with a log: ";
+    assert!(refused.stderr.starts_with(expected), "{}", refused.stderr);
+    assert_eq!(refused.code, Some(2));
+}
+
+#[test]
 fn what_is_served_is_the_log_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     succeed(&["ca", "ca"], folder.path());
