@@ -4,6 +4,7 @@
 mod abridged;
 mod compressed;
 mod elided;
+mod memo;
 mod mtc;
 mod pqtls_ad;
 

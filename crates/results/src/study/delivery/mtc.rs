@@ -14,6 +14,7 @@ use lastbyte_sizes::{
     profile,
 };
 
+use super::memo::Memo;
 use super::{Certificates, Delivery, Kind, OnWire, Spec, check_stacks};
 use crate::row::{ChainSignal, Dns, Wire};
 use crate::study::{Arm, ArmChain};
@@ -410,8 +411,13 @@ impl Kind for Mtc {
 }
 
 impl Mtc {
-    /// What its handshakes put on the wire, the last of which succeeds.
+    /// What its handshakes put on the wire, the last of which succeeds. Every row asks.
     fn handshakes(&self, spec: &ChainSpec) -> Result<Vec<OnWire>, String> {
+        static KNOWN: Memo<(Mtc, ChainSpec), Vec<OnWire>> = Memo::new();
+        KNOWN.get((*self, spec.clone()), |(mtc, spec)| mtc.calculate(spec))
+    }
+
+    fn calculate(&self, spec: &ChainSpec) -> Result<Vec<OnWire>, String> {
         // Any time: all take as many bytes.
         let now = UnixTime(1_800_000_000);
         let names = profile::host_names(profile::SERVER_NAME, spec.names);
