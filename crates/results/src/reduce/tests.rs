@@ -27,6 +27,21 @@ fn each_way_has_a_whole_chain_on_its_own_stacks() {
 }
 
 #[test]
+fn a_chain_of_any_length_has_its_merkle_tree_certificate() {
+    let reduce = reduce("X25519MLKEM768/ml-dsa-44/intermediates=2");
+    let label = |name: &str| {
+        let mut ways = reduce.ways.iter();
+        let way = ways.find(|way| way.reduction.name == name);
+        way.map(|way| way.arm.label.clone())
+    };
+    assert_eq!(
+        label("MTC, landmark").as_deref(),
+        Some("X25519MLKEM768/ml-dsa-44/delivery=mtc-landmark/intermediates=1")
+    );
+    assert!(label("MTC, standalone").is_some());
+}
+
+#[test]
 fn names_are_there_once() {
     let mut names: Vec<_> = Reduction::ALL.iter().map(|way| way.name).collect();
     names.sort_unstable();

@@ -462,10 +462,13 @@ fn set_of_chain(
             let mut left = Vec::new();
             for word in value.split('+') {
                 let extension = word.parse();
-                left.push(extension.map_err(|_| key.refuse(value, nearest(word, names)))?);
+                let extension = extension.map_err(|_| key.refuse(value, nearest(word, names)))?;
+                if left.contains(&extension) {
+                    return Err(key.refuse(value, format!("name {extension} once")));
+                }
+                left.push(extension);
             }
             left.sort_unstable();
-            left.dedup();
             spec.leaf_without = left;
         }
         (ChainSetting::Root, ArmChain::Made(spec)) => {

@@ -157,6 +157,22 @@ fn errors_name_the_arm_the_part_and_the_hint() {
             r#"leaf_without="crl+cps" is not possible: use one of policies, aia, crl"#,
         ),
         (
+            "secp256r1/rsa-2048/leaf_without=policies+crl+policies",
+            r#"leaf_without="policies+crl+policies" is not possible: name policies once"#,
+        ),
+        (
+            "secp256r1/rsa-2048/intermediates=2/delivery=mtc-landmark",
+            "has no place for intermediates: leave it out",
+        ),
+        (
+            "secp256r1/rsa-2048/intermediates=0/delivery=mtc-standalone/hello=nothing",
+            "has no place for intermediates: leave it out",
+        ),
+        (
+            "secp256r1/rsa-2048:9000B/padding=last/delivery=elide",
+            "padding=last makes larger what is left out, so the size would be lost: leave it out",
+        ),
+        (
             "secp256r1/rsa-2048/intermediates=2/intermediates=2",
             "intermediates= is given twice",
         ),
@@ -309,6 +325,19 @@ fn errors_name_the_arm_the_part_and_the_hint() {
         let problem = problem(text);
         assert!(problem.starts_with(&format!("arm {text:?}: ")), "{problem}");
         assert!(problem.contains(expected), "{problem}");
+    }
+}
+
+/// What a chain has besides its end-entity, where a client gets that.
+#[test]
+fn what_the_wire_has_is_not_refused() {
+    for text in [
+        "x25519/rsa-2048/intermediates=2/delivery=mtc-landmark/hello=empty",
+        "x25519/rsa-2048:9000B/padding=last/delivery=elide/client=stale",
+        "x25519/rsa-2048/padding=last/delivery=elide",
+        "x25519/rsa-2048:9000B/delivery=elide",
+    ] {
+        arm(text);
     }
 }
 

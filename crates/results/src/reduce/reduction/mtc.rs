@@ -1,9 +1,9 @@
 //! Merkle Tree Certificates.
 
-use lastbyte_sizes::StackName;
+use lastbyte_sizes::{ChainSpec, StackName};
 
 use super::{Holds, Reduction, Subject, as_it_is};
-use crate::study::{Arm, Delivery};
+use crate::study::{Arm, ArmChain, Delivery};
 
 pub(super) static LANDMARK: Reduction = Reduction {
     name: "MTC, landmark",
@@ -41,12 +41,21 @@ pub(super) static STANDALONE: Reduction = Reduction {
     lacking: None,
 };
 
-/// rustls can't negotiate it, and sends it to all.
 fn delivered(whole: &Arm, delivery: &str) -> Result<Arm, String> {
-    match [whole.client_stack, whole.server_stack].contains(&StackName::Rustls) {
-        true => whole.with_all(&[("delivery", delivery), ("hello", "nothing")]),
-        false => whole.with("delivery", delivery),
+    let mut said = vec![("delivery", delivery)];
+    // rustls can't negotiate it, and sends it to all.
+    if [whole.client_stack, whole.server_stack].contains(&StackName::Rustls) {
+        said.push(("hello", "nothing"));
     }
+    // However many the chain has, the certificate comes alone.
+    let usual;
+    if let ArmChain::Made(spec) = &whole.chain
+        && spec.intermediates != ChainSpec::new(spec.leaf).intermediates
+    {
+        usual = ChainSpec::new(spec.leaf).intermediates.to_string();
+        said.push(("intermediates", &usual));
+    }
+    whole.with_all(&said)
 }
 
 fn held(arm: &Arm) -> Option<u64> {

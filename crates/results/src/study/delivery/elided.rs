@@ -3,7 +3,8 @@
 
 use lastbyte_link::nearest;
 use lastbyte_sizes::{
-    ChainSpec, ElidedHandshake, Elision, Fallback, Held, Message, Resumption, Signal,
+    ChainSpec, ElidedHandshake, Elision, Fallback, Held, Message, PaddedCertificate, Resumption,
+    Signal,
 };
 
 use super::{Certificates, Delivery, Kind, OnWire, Spec, check_stacks};
@@ -98,6 +99,19 @@ impl Kind for Elided {
         let problem = match (&arm.chain, self.0) {
             (ArmChain::Made(spec), _) if spec.intermediates == 0 => {
                 "its chain has no intermediate to leave out: leave delivery= out, or ask for intermediates=1"
+            }
+            (
+                ArmChain::Made(ChainSpec {
+                    certificate_bytes: Some(_),
+                    padding: PaddedCertificate::Last,
+                    ..
+                }),
+                Elision {
+                    client: Held::Current,
+                    ..
+                },
+            ) => {
+                "padding=last makes larger what is left out, so the size would be lost: leave it out"
             }
             (
                 _,

@@ -323,10 +323,16 @@ impl Kind for Mtc {
     fn check_arm(&self, arm: &Arm) -> Result<(), String> {
         let rustls = StackName::Rustls;
         if let ArmChain::Made(spec) = &arm.chain {
+            let usual = ChainSpec::new(spec.leaf);
             let unsaid = [
                 (spec.certificate_bytes.is_some(), "a size"),
                 (spec.scts > 0, "timestamps"),
                 (spec.root == RootDelivery::Sent, "a root"),
+                // Who names nothing at first gets the chain then.
+                (
+                    self.hello != Hello::Empty && spec.intermediates != usual.intermediates,
+                    "intermediates",
+                ),
             ];
             if let Some((_, what)) = unsaid.iter().find(|(is_asked, _)| *is_asked) {
                 return Err(format!(
