@@ -160,8 +160,8 @@ pub struct FailedAttempt {
     pub client_hello_wire_bytes: u32,
     /// All that the server sent of its handshake.
     pub server_flight_wire_bytes: u32,
-    /// What of that the client needed to know better: up to the end of the Certificate message.
-    pub certificate_wire_bytes: u32,
+    /// What of that the client needed to know better: all up to the end of the Certificate message.
+    pub through_certificate_wire_bytes: u32,
     /// What the client said of that: its alert.
     pub alert_wire_bytes: u32,
 }

@@ -521,7 +521,7 @@ mod elided {
             for (row, plain) in failing.iter().zip(&rows[0]) {
                 assert!(row.number("failed_client_hello_wire_bytes") > 1400);
                 let sent = row.number("failed_server_flight_wire_bytes");
-                assert!(sent > row.number("failed_certificate_wire_bytes"));
+                assert!(sent > row.number("failed_through_certificate_wire_bytes"));
                 assert_eq!(row.number("failed_alert_wire_bytes"), 7);
                 for column in ["handshake_ns", "ttfb_ns", "ttlb_ns"] {
                     // TCP, and what the failing handshake took.

@@ -63,7 +63,7 @@ pub(super) fn failed_attempt(observer: &Observer, keys: &KeyLog) -> FailedAttemp
         server_flight_wire_bytes: sent_by(Side::Server)
             .map(|flight| flight.wire_bytes as u32)
             .sum(),
-        certificate_wire_bytes: records.iter().sum::<usize>() as u32,
+        through_certificate_wire_bytes: records.iter().sum::<usize>() as u32,
         alert_wire_bytes: alert.map(|flight| flight.wire_bytes as u32).sum(),
     }
 }

@@ -68,7 +68,7 @@ fn failed_attempt(wire: &Wire) -> FailedAttempt {
     FailedAttempt {
         client_hello_wire_bytes: wire.client_hello_wire_bytes,
         server_flight_wire_bytes: wire.server_flight_wire_bytes,
-        certificate_wire_bytes: records.iter().sum::<u32>() + number(CHANGE_CIPHER_SPEC),
+        through_certificate_wire_bytes: records.iter().sum::<u32>() + number(CHANGE_CIPHER_SPEC),
         alert_wire_bytes: number(ALERT),
     }
 }

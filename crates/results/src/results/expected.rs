@@ -26,7 +26,7 @@ fn after(failed: &FailedAttempt, last: Timeline, cell: &Cell, compute: Compute) 
     let path = path(cell);
     // The client has to wait for the whole segment in which the certificate ends.
     let whole = failed.server_flight_wire_bytes as usize;
-    let segments = (failed.certificate_wire_bytes as usize).div_ceil(path.mss.max(1));
+    let segments = (failed.through_certificate_wire_bytes as usize).div_ceil(path.mss.max(1));
     let exchange = Exchange {
         client_hello: failed.client_hello_wire_bytes as usize,
         server_flight: whole.min(segments * path.mss),

@@ -325,7 +325,7 @@ fn wire() -> impl Strategy<Value = Wire> {
                 failed: sizes[22].is_multiple_of(2).then_some(FailedAttempt {
                     client_hello_wire_bytes: sizes[23],
                     server_flight_wire_bytes: sizes[24],
-                    certificate_wire_bytes: sizes[25],
+                    through_certificate_wire_bytes: sizes[25],
                     alert_wire_bytes: sizes[26],
                 }),
             },

@@ -380,13 +380,13 @@ const OTHERS: &[Column] = &[
         set(&mut row.wire.failed.get_or_insert_default().server_flight_wire_bytes, value)
     }),
     whole(
-        "failed_certificate_wire_bytes",
-        "what of that came before the end of its Certificate, at which the client gave up",
-        |c| failed(c, |failed| failed.certificate_wire_bytes),
+        "failed_through_certificate_wire_bytes",
+        "all of that up to the end of its Certificate, at which the client gave up",
+        |c| failed(c, |failed| failed.through_certificate_wire_bytes),
     )
     .optional()
     .restored(|row, value| {
-        set(&mut row.wire.failed.get_or_insert_default().certificate_wire_bytes, value)
+        set(&mut row.wire.failed.get_or_insert_default().through_certificate_wire_bytes, value)
     }),
     whole(
         "failed_alert_wire_bytes",
