@@ -1,6 +1,7 @@
 //! The certificates that both ends of an abridged handshake know beforehand (draft-ietf-tls-cert-abridge-02), and what
 //! pass 2 has as its dictionary.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -39,10 +40,11 @@ impl Listing {
     /// [`ListingTooLong`], and OpenSSL's.
     pub fn new(certificates: &[X509], samples: &[X509]) -> Result<Listing, ListingError> {
         let mut listed: Vec<Vec<u8>> = Vec::new();
+        let mut known = HashSet::new();
         let mut dictionary = Vec::new();
         for certificate in certificates {
             let der = certificate.to_der()?;
-            if listed.contains(&der) {
+            if !known.insert(der.clone()) {
                 continue;
             }
             dictionary.extend(certificate.subject_name().to_der()?);

@@ -671,6 +671,10 @@ mod abridged {
         fs::write(&list, pem.clone().flatten().collect::<Vec<u8>>()).unwrap();
         fs::write(&root, chain.root().to_pem().unwrap()).unwrap();
         fs::write(&leaf, pem.clone().next().unwrap()).unwrap();
+        let large = at(&folder, "large.pem");
+        fs::copy(&list, &large).unwrap();
+        let file = fs::OpenOptions::new().write(true).open(&large).unwrap();
+        file.set_len((32 << 20) + 1).unwrap();
         let arm = |keys: &str| format!("{CHAIN}/delivery=abridged{keys}");
         let told = |arm: &str| {
             let mut command =
@@ -693,6 +697,10 @@ mod abridged {
             (
                 format!("/abridged_list={}", named(&leaf)),
                 "it holds no certificate of a CA",
+            ),
+            (
+                format!("/abridged_list={}", named(&large)),
+                "large.pem: it is larger than 32 MiB, which all CAs of the Web would not fill: name a shorter list",
             ),
             (
                 "/abridged_list=./nowhere.pem".to_owned(),
