@@ -94,7 +94,7 @@ fn status(cache: &Cache) -> Result<(), Failure> {
     print(&text)?;
     match kept.iter().any(|kept| matches!(kept, Kept::Fitting(_))) {
         true => Ok(()),
-        false => Err(KernelError::NotBuilt.into()),
+        false => Err(KernelError::NotBuilt(cache.folder().to_owned()).into()),
     }
 }
 

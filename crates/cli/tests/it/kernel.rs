@@ -200,8 +200,11 @@ fn fails(ended: &Ended, code: i32, parts: &[&str]) {
 #[test]
 fn from_nothing_to_nothing() {
     let bench = Bench::new();
-    let none = "no kernel is built for the virtual engine: run `lastbyte kernel build`";
-    fails(&bench.status(), 3, &[none]);
+    let none = format!(
+        "no kernel is built for the virtual engine in {:?}: run `lastbyte kernel build`",
+        bench.kernels()
+    );
+    fails(&bench.status(), 3, &[&none]);
     assert!(!bench.kernels().exists());
 
     let source = bench.source();
@@ -267,7 +270,7 @@ fn from_nothing_to_nothing() {
     succeeds(&removed);
     assert!(removed.stdout.contains("kB are free again"), "{removed:?}");
     assert_eq!(names(&bench.kernels()), ["lock"]);
-    fails(&bench.status(), 3, &[none]);
+    fails(&bench.status(), 3, &[&none]);
     let removed = run(&mut bench.lastbyte(&["remove"]));
     assert_eq!(removed.stdout, "There was no kernel.\n");
 }

@@ -388,7 +388,10 @@ fn what_it_cannot_do_is_told_before_anything_runs() {
         (ended.code, ended.stderr.as_str()),
         (
             Some(3),
-            "lastbyte: no kernel is built for the virtual engine: run `lastbyte kernel build`\n"
+            &*format!(
+                "lastbyte: no kernel is built for the virtual engine in \"{}/kernel\": run `lastbyte kernel build`\n",
+                no_kernel.path().display()
+            )
         )
     );
 

@@ -143,7 +143,8 @@ impl Cache {
         &self.recipe
     }
 
-    pub(super) fn folder(&self) -> &Path {
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
         &self.folder
     }
 

@@ -116,7 +116,9 @@ pub fn find() -> Result<Option<Kernel>, KernelError> {
 ///
 /// Those of [`find`], and [`KernelError::NotBuilt`].
 pub fn require() -> Result<Kernel, KernelError> {
-    find()?.ok_or(KernelError::NotBuilt)
+    let cache = Cache::of_user()?;
+    let found = cache.find()?;
+    found.ok_or_else(|| KernelError::NotBuilt(cache.folder().to_owned()))
 }
 
 /// A number of bytes, printed with two digits or more: `5.9 MB`, `2.5 GB`.
