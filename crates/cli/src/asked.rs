@@ -2,10 +2,10 @@
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use lastbyte_pki::stand_in;
+use lastbyte_pki::{PemFiles, load_pem, stand_in};
 
 use super::draft::Draft;
 use super::{Failure, print};
@@ -93,21 +93,28 @@ pub(super) fn arm(text: &str) -> Result<Arm, Failure> {
     }
 }
 
-/// What is told of a chain that stands in for another one.
-pub(super) fn stand_in_of(text: &str, arm: &Arm) -> Option<String> {
+/// What is told of a chain that stands in for another one, or of its root that nobody named.
+pub(super) fn supposed_of(text: &str, arm: &Arm) -> Option<String> {
     let asked = [text.to_owned(), format!("{GROUP}/{text}")];
     let asked = asked.iter().find_map(|text| text.parse::<Arm>().ok())?;
-    let was_file = matches!(asked.chain, ArmChain::Pem(_));
-    let is_made = matches!(arm.chain, ArmChain::Made(_));
-    (was_file && is_made).then(|| {
-        format!(
+    match (&asked.chain, &arm.chain) {
+        (ArmChain::Pem(_), ArmChain::Made(_)) => Some(format!(
             "{text}, whose private key is not there: {} of its kind and size stands in for it",
             arm.label
-        )
-    })
+        )),
+        (
+            ArmChain::Pem(PemFiles { ca: None, .. }),
+            ArmChain::Pem(PemFiles { ca: Some(root), .. }),
+        ) => Some(format!(
+            "{text}, which does not end in its root: clients trust the one beside it, {}",
+            root.display()
+        )),
+        _ => None,
+    }
 }
 
-/// A chain of files without its key can't be shown by a server: one of the same size and kind stands in for it.
+/// A chain of files without its key can't be shown by a server: one of the same size and kind stands in for it. Where its
+/// root is not named and lies beside it, as `lastbyte chain new` writes it, that is named.
 fn settled(arm: Arm) -> Result<Arm, Failure> {
     match &arm.chain {
         ArmChain::Pem(files) => match stand_in(files).map_err(Failure::usage)? {
@@ -116,10 +123,27 @@ fn settled(arm: Arm) -> Result<Arm, Failure> {
                 let label = arm.label.replace(&path, &spec.to_string());
                 label.parse().map_err(Failure::usage)
             }
-            None => Ok(arm),
+            None => match root_beside(files) {
+                Some(root) => {
+                    let root = root.display().to_string();
+                    arm.with("ca", &root).map_err(Failure::Usage)
+                }
+                None => Ok(arm),
+            },
         },
         ArmChain::Made(_) => Ok(arm),
     }
+}
+
+/// The root that a chain of files needs, does not have, and that lies beside it.
+fn root_beside(files: &PemFiles) -> Option<PathBuf> {
+    let root = files.chain.with_file_name("root.pem");
+    let named = PemFiles {
+        ca: Some(root.clone()),
+        ..files.clone()
+    };
+    let is_needed = files.ca.is_none() && load_pem(files).is_err();
+    (is_needed && load_pem(&named).is_ok()).then_some(root)
 }
 
 /// The command as it was given.

@@ -102,11 +102,11 @@ fn percentiles() -> Vec<Percentile> {
 impl Command {
     pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
         let (today, planned) = (asked::arm(&self.today)?, asked::arm(&self.planned)?);
-        let stand_ins = [(&self.today, &today), (&self.planned, &planned)];
-        let stand_ins = stand_ins
+        let supposed = [(&self.today, &today), (&self.planned, &planned)];
+        let supposed = supposed
             .into_iter()
-            .filter_map(|(text, arm)| asked::stand_in_of(text, arm));
-        let stand_ins: Vec<String> = stand_ins.collect();
+            .filter_map(|(text, arm)| asked::supposed_of(text, arm));
+        let supposed: Vec<String> = supposed.collect();
         if today.label == planned.label {
             return Err(Failure::Usage(format!(
                 "what is planned is what there is today, {}: name another with --today",
@@ -173,7 +173,7 @@ impl Command {
             tale: &tale,
             percentiles: &percentiles,
             usual: &usual,
-            sources: &[self.sources(), stand_ins].concat(),
+            sources: &[self.sources(), supposed].concat(),
             warnings: &self.warnings(&plan),
             environment,
             command: &asked::command(arguments),

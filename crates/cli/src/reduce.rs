@@ -50,7 +50,7 @@ fn percentiles() -> Vec<Percentile> {
 impl Command {
     pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
         let whole = asked::arm(&self.chain)?;
-        let stand_in = asked::stand_in_of(&self.chain, &whole);
+        let supposed = asked::supposed_of(&self.chain, &whole);
         let page = self.output.as_deref().map(asked::content).transpose()?;
         let inputs = [Path::new(&self.chain)];
         let output = self.output.as_deref();
@@ -122,7 +122,7 @@ impl Command {
             reduce: &reduce,
             tables: &tables.collect::<Vec<_>>(),
             percentiles: &percentiles,
-            warnings: &stand_in.into_iter().chain(warnings).collect::<Vec<_>>(),
+            warnings: &supposed.into_iter().chain(warnings).collect::<Vec<_>>(),
             environment: engine.environment(),
             command: &asked::command(arguments),
         };

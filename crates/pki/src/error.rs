@@ -147,8 +147,13 @@ pub enum PemProblem {
         issuer: String,
     },
     /// Nothing says what a client trusts.
-    #[error("does not end in a self-signed certificate: name the file of its root with ca=")]
-    NoAnchor,
+    #[error(
+        "does not end in a self-signed certificate: name the file of its root with ca=, as in {example}"
+    )]
+    NoAnchor {
+        /// The chain with its root, as in an arm.
+        example: String,
+    },
     /// The chain stops before it reaches what the client trusts.
     #[error(
         "lacks the issuer of its certificate {number}, {issuer}, which is not in \"{}\" either: \

@@ -116,7 +116,15 @@ fn load(files: &PemFiles, role: ChainRole) -> Result<Chain, PkiError> {
             (ca, anchors)
         }
         (None, Some(root)) => (&files.chain, vec![root]),
-        (None, None) => return Err(at_chain(PemProblem::NoAnchor)),
+        (None, None) => {
+            let root = files.chain.with_file_name("root.pem");
+            let (chain, root) = (files.chain.display(), root.display());
+            let example = match role {
+                ChainRole::Server => format!("{chain}/ca={root}"),
+                ChainRole::Client => format!("mutual={chain}/client_ca={root}"),
+            };
+            return Err(at_chain(PemProblem::NoAnchor { example }));
+        }
     };
 
     let server_name = match (role, server_name(&end_entity)) {

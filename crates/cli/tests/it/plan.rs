@@ -137,6 +137,39 @@ fn from_ones_own_logs_and_chain_to_levers() {
     }
 }
 
+/// What `chain new` writes is all that is needed, and so is any full chain with its root beside it.
+#[test]
+fn a_root_beside_the_chain_is_the_one_that_clients_trust() {
+    let folder = TempDir::new().unwrap();
+    for name in ["site", "other"] {
+        let ended = lastbyte(&folder, &["chain", "new", "ml-dsa-44", "-o", name]);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    }
+    let reduced = |chain: &str| {
+        let arguments = ["reduce", chain, "--connections=2", "--rtt=10ms"];
+        let ended = lastbyte(
+            &folder,
+            &[&arguments[..], &["--handshakes=0", "--format=json"]].concat(),
+        );
+        assert_eq!(ended.code, Some(0), "{chain}: {}", ended.stderr);
+        serde_json::from_str::<Value>(&ended.stdout).unwrap()["warnings"].to_string()
+    };
+    let told = "which does not end in its root: clients trust the one beside it, site/root.pem";
+    let warnings = reduced("site/chain.pem");
+    assert!(warnings.contains(told), "{warnings}");
+    let warnings = reduced("site/chain.pem/ca=site/root.pem");
+    assert!(!warnings.contains(told), "{warnings}");
+    // One that is not the chain's is not taken, and what to write is said.
+    fs::copy(at(&folder, "other/root.pem"), at(&folder, "site/root.pem")).unwrap();
+    for command in ["reduce", "plan"] {
+        let ended = lastbyte(&folder, &[command, "site/chain.pem"]);
+        let expected = "lastbyte: \"site/chain.pem\" does not end in a self-signed certificate: name the \
+            file of its root with ca=, as in site/chain.pem/ca=site/root.pem";
+        assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+        assert!(ended.stderr.contains(&expected[10..]), "{}", ended.stderr);
+    }
+}
+
 #[test]
 fn no_output_takes_the_place_of_an_input() {
     let folder = TempDir::new().unwrap();

@@ -274,7 +274,7 @@ fn chains_that_lead_nowhere_are_refused() {
     assert_eq!(
         folder.load().unwrap_err(),
         "\"DIR/chain.pem\" does not end in a self-signed certificate: name the file of its root \
-         with ca="
+         with ca=, as in DIR/chain.pem/ca=DIR/root.pem"
     );
 }
 
