@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use lastbyte_sizes::{parse_trust_anchor_list, trust_anchor_list};
+use lastbyte_mtc::trust_anchors;
 use lastbyte_tls::abridged::Listing;
 use libfuzzer_sys::fuzz_target;
 use openssl::x509::X509;
@@ -22,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
         let abridged = LISTING.abridge(&restored).unwrap();
         assert_eq!(LISTING.restore(&abridged, MOST), Some(restored));
     }
-    if let Some(ids) = parse_trust_anchor_list(data) {
-        assert_eq!(trust_anchor_list(&ids), data);
+    if let Some(ids) = trust_anchors::parse_list(data) {
+        assert_eq!(trust_anchors::list(&ids), data);
     }
 });

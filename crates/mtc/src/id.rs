@@ -88,6 +88,15 @@ impl TrustAnchorId {
         }
     }
 
+    /// Below the number that is for examples (RFC 5612): `32473.1.2` of 1 and 2. Each is below 128, of which the
+    /// lowest bits are taken.
+    pub fn of_example(numbers: [u8; 2]) -> TrustAnchorId {
+        let [first, second] = numbers.map(|number| number & 0x7f);
+        TrustAnchorId {
+            binary: vec![0x81, 0xfd, 0x59, first, second],
+        }
+    }
+
     /// The identifier below this one.
     ///
     /// # Errors

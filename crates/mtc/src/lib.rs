@@ -59,6 +59,7 @@ pub mod serve;
 pub mod subtree;
 mod time;
 pub mod tree;
+pub mod trust_anchors;
 pub mod verify;
 mod wire;
 

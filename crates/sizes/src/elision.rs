@@ -3,7 +3,6 @@
 use lastbyte_link::named;
 
 use crate::framing::{CERTIFICATE_ENTRY, EXTENSION_HEADER, NO_CERTIFICATES};
-use crate::trust_anchors::{TrustAnchorId, trust_anchors_bytes};
 
 /// How intermediates are left out, and what the client has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -134,8 +133,9 @@ impl Elision {
             ..ElidedHandshake::default()
         };
         let anchors = |certificate, sent| ElidedHandshake {
-            client_hello: trust_anchors_bytes(&[TrustAnchorId::of_level(0)]),
-            encrypted_extensions: trust_anchors_bytes(&available_anchors(intermediates)),
+            client_hello: trust_anchors_bytes(1),
+            // Of the issuing CA, and of the root if that is another one.
+            encrypted_extensions: trust_anchors_bytes(1 + usize::from(intermediates > 0)),
             certificate,
             sent,
         };
@@ -168,14 +168,12 @@ impl ElidedHandshake {
     }
 }
 
-/// The anchors of the paths of a server's chain with so many intermediates, the shortest path's first: the CA that
-/// issued the end-entity's certificate, and the root.
-pub fn available_anchors(intermediates: usize) -> Vec<TrustAnchorId> {
-    let mut ids = vec![TrustAnchorId::of_level(intermediates)];
-    if intermediates > 0 {
-        ids.push(TrustAnchorId::of_level(0));
-    }
-    ids
+/// Bytes of what a CA of a chain that is made is called as a trust anchor (draft-ietf-tls-trust-anchor-ids-06).
+pub const ANCHOR_BYTES: usize = 5;
+
+/// Bytes of the whole extension with a list of so many of these.
+fn trust_anchors_bytes(count: usize) -> usize {
+    EXTENSION_HEADER + 2 + count * (1 + ANCHOR_BYTES)
 }
 
 #[cfg(test)]

@@ -39,14 +39,13 @@ mod size;
 mod spec;
 #[cfg(test)]
 mod tests;
-mod trust_anchors;
 
 pub use algorithm::{KeyAlgorithm, SlhDsa, UnknownAlgorithm};
 pub use compression::{ABRIDGED, CertificateCompression, Compressions, UnknownCompression};
 pub use config::{Resumption, StackName, UnknownStack};
 pub use delivery::{Outcome, Part, UnknownPart};
 pub use elision::{
-    ElidedHandshake, Elision, Fallback, Held, SentPath, Signal, available_anchors, tls_flags,
+    ANCHOR_BYTES, ElidedHandshake, Elision, Fallback, Held, SentPath, Signal, tls_flags,
 };
 pub use group::{Group, UnknownGroup};
 pub use message::{Message, MessageSizes, MessageType};
@@ -54,7 +53,3 @@ pub use role::ChainRole;
 pub use signature::{FN_DSA, SLH_DSA, TlsSignature, signatures};
 pub use size::{AlgorithmSizes, message_bytes, padding, sizes};
 pub use spec::{ChainError, ChainSpec, LeafExtension, PaddedCertificate, PemFiles, RootDelivery};
-pub use trust_anchors::{
-    TRUST_ANCHORS, TrustAnchorId, TrustAnchorIdError, parse_trust_anchor_list, trust_anchor_list,
-    trust_anchors_bytes,
-};

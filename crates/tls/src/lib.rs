@@ -26,6 +26,7 @@
 //! ```
 
 pub mod abridged;
+pub mod anchors;
 mod ask;
 mod capabilities;
 mod config;

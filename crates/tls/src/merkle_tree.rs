@@ -3,8 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use lastbyte_mtc::{Properties, RelyingParty, UnixTime};
-use lastbyte_sizes::TrustAnchorId;
+use lastbyte_mtc::{Properties, RelyingParty, TrustAnchorId, UnixTime};
 
 /// A server's Merkle Tree Certificates, and what its clients know of the logs that have them.
 #[derive(Clone)]
@@ -57,8 +56,7 @@ impl MerkleTree {
 impl Certified {
     /// Whether a client that names this anchor gets it.
     pub(crate) fn answers(&self, named: &TrustAnchorId) -> bool {
-        let named = lastbyte_mtc::TrustAnchorId::from_bytes(named.as_bytes());
-        named.is_ok_and(|named| self.properties.matches(&named))
+        self.properties.matches(named)
     }
 }
 

@@ -15,8 +15,9 @@ mod record;
 use std::borrow::Cow;
 
 pub use lastbyte_link::Side;
+use lastbyte_mtc::TrustAnchorId;
+use lastbyte_sizes::framing;
 pub use lastbyte_sizes::{Message, MessageSizes, MessageType};
-use lastbyte_sizes::{TrustAnchorId, framing};
 use pqtlsad::Digest;
 
 use self::cursor::Cursor;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use lastbyte_sizes::TrustAnchorId;
+use lastbyte_mtc::TrustAnchorId;
 use pqtlsad::client::Fallback;
 use pqtlsad::validate::Offer;
 

@@ -153,8 +153,8 @@ fn stacks_for_whole_chains_take_no_offers() {
 
 /// Intermediates that a server leaves out for clients that have them.
 mod elision {
-    use lastbyte_sizes::{Elision, Fallback, Held, Signal, TrustAnchorId, available_anchors};
-    use lastbyte_tls::{Retry, first_attempt};
+    use lastbyte_sizes::{Elision, Fallback, Held, Signal};
+    use lastbyte_tls::{Retry, anchors, first_attempt};
 
     use super::*;
 
@@ -252,10 +252,10 @@ mod elision {
         let stack = elided(elision);
         let failed = first_attempt(stack.as_ref()).unwrap().unwrap();
         let seen = failed.observer.observe(&failed.keys);
-        let earlier = TrustAnchorId::of_earlier(INTERMEDIATES);
+        let earlier = anchors::of_earlier(INTERMEDIATES);
         assert_eq!(seen.named_anchors, Some(vec![earlier]));
-        assert_eq!(seen.available_anchors, available_anchors(INTERMEDIATES));
-        let root = TrustAnchorId::of_level(0);
+        assert_eq!(seen.available_anchors, anchors::available(INTERMEDIATES));
+        let root = anchors::of_level(0);
         assert_eq!(failed.retry, Retry::Anchor(root.clone()));
         let seen = last(stack.as_ref(), Some(&failed.retry));
         assert_eq!(seen.named_anchors, Some(vec![root]));

@@ -8,10 +8,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use lastbyte_mtc::openssl::SigningKey;
 use lastbyte_mtc::{
     Cosigner, Group as Cosigners, LogId, LogNumber, RelyingParty, Request, Sample,
-    SignatureAlgorithm, TrustedAuthority, UnixTime, Validity,
+    SignatureAlgorithm, TrustAnchorId, TrustedAuthority, UnixTime, Validity,
 };
 use lastbyte_pki::{Chain, ChainSpec, KeyAlgorithm};
-use lastbyte_sizes::TrustAnchorId;
 use lastbyte_tls::merkle_tree::{Certified, MerkleTree, Sides};
 use lastbyte_tls::observer::Message;
 use lastbyte_tls::{

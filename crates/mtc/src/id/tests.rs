@@ -9,6 +9,12 @@ fn id(text: &str) -> TrustAnchorId {
 }
 
 #[test]
+fn examples_are_of_the_number_for_examples() {
+    let id = TrustAnchorId::of_example([1, 127]);
+    assert_eq!(id, "32473.1.127".parse().unwrap());
+}
+
+#[test]
 fn identifiers_have_the_bytes_of_relative_oids() {
     for (text, binary) in [
         ("32473.1", "81fd5901"),

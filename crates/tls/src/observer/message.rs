@@ -1,6 +1,7 @@
 //! What handshake messages say.
 
-use lastbyte_sizes::{TRUST_ANCHORS, parse_trust_anchor_list, tls_flags};
+use lastbyte_mtc::trust_anchors;
+use lastbyte_sizes::tls_flags;
 use pqtlsad::Digest;
 
 use super::cursor::Cursor;
@@ -116,7 +117,9 @@ fn note_client_hello(observation: &mut Observation, mut body: Cursor<'_>) -> Opt
             tls_flags::EXTENSION => {
                 observation.suppresses_cas = tls_flags::suppresses_cas(data.0) == Some(true);
             }
-            TRUST_ANCHORS => observation.named_anchors = parse_trust_anchor_list(data.0),
+            trust_anchors::EXTENSION => {
+                observation.named_anchors = trust_anchors::parse_list(data.0)
+            }
             // The server's answer was read before.
             extension::EARLY_DATA if observation.early_data == EarlyData::NotOffered => {
                 observation.early_data = EarlyData::Offered;
@@ -154,8 +157,9 @@ fn note_encrypted_extensions(observation: &mut Observation, mut body: Cursor<'_>
         match extension {
             extension::ALPN => observation.alpn = Some(text(data.vector(2)?.vector(1)?)),
             extension::EARLY_DATA => observation.early_data = EarlyData::Accepted,
-            TRUST_ANCHORS => {
-                observation.available_anchors = parse_trust_anchor_list(data.0).unwrap_or_default();
+            trust_anchors::EXTENSION => {
+                observation.available_anchors =
+                    trust_anchors::parse_list(data.0).unwrap_or_default();
             }
             extension::SERVER_CERTIFICATE_TYPE => {
                 observation.certificate_type = match data.u8()? {
@@ -176,7 +180,7 @@ fn note_certificate(observation: &mut Observation, mut body: Cursor<'_>) -> Opti
         let is_first = observation.certificates.is_empty();
         observation.certificates.push(entries.vector(3)?.0.len());
         for (extension, _) in extensions(&mut entries)? {
-            observation.is_anchored |= is_first && extension == TRUST_ANCHORS;
+            observation.is_anchored |= is_first && extension == trust_anchors::EXTENSION;
         }
     }
     Some(())

@@ -3,8 +3,9 @@
 
 use std::sync::{Arc, OnceLock};
 
+use lastbyte_mtc::TrustAnchorId;
 use lastbyte_pki::Chain;
-use lastbyte_sizes::{Elision, Fallback, Held, Signal, TrustAnchorId, tls_flags};
+use lastbyte_sizes::{Elision, Fallback, Held, Signal, tls_flags};
 use openssl::error::ErrorStack;
 use openssl::ex_data::Index;
 use openssl::ssl::{ExtensionContext, Ssl, SslAlert, SslContextBuilder, SslMode, SslRef};
@@ -14,6 +15,7 @@ use openssl::x509::{X509, X509VerifyResult};
 
 use super::credentials::{Credentials, index};
 use super::trust_anchors::{self, Path, Paths};
+use crate::anchors;
 use crate::stack::Retry;
 
 /// Has a server leave intermediates out. Gives what each of its connections sends until its client has said
@@ -53,8 +55,8 @@ pub(super) fn install_server(
             };
             let paths = Paths {
                 anchored: vec![
-                    Path::exactly(TrustAnchorId::of_level(below_root - 1), first(1)),
-                    Path::exactly(root_id(), first(below_root)),
+                    Path::exactly(anchors::of_level(below_root - 1), first(1)),
+                    Path::exactly(anchors::of_level(0), first(below_root)),
                 ],
                 fallback,
             };
@@ -63,11 +65,6 @@ pub(super) fn install_server(
             Ok(whole)
         }
     }
-}
-
-/// The root of every chain of ours.
-fn root_id() -> TrustAnchorId {
-    TrustAnchorId::of_level(0)
 }
 
 /// What a client has, says and tries.
@@ -101,12 +98,12 @@ impl Client {
         }
         let level = intermediates(chain)?.len();
         let issuing = match elision.client {
-            Held::Current => TrustAnchorId::of_level(level),
-            Held::Stale => TrustAnchorId::of_earlier(level),
+            Held::Current => anchors::of_level(level),
+            Held::Stale => anchors::of_earlier(level),
         };
         Ok(Client {
             signal: elision.signal,
-            trusted: vec![issuing.clone(), root_id()],
+            trusted: vec![issuing.clone(), anchors::of_level(0)],
             named: vec![issuing],
         })
     }

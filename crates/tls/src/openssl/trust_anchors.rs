@@ -3,7 +3,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use lastbyte_sizes::{TRUST_ANCHORS, TrustAnchorId, parse_trust_anchor_list, trust_anchor_list};
+use lastbyte_mtc::TrustAnchorId;
+use lastbyte_mtc::trust_anchors::{EXTENSION, list, parse_list};
 use openssl::error::ErrorStack;
 use openssl::ex_data::Index;
 use openssl::ssl::{ExtensionContext, Ssl, SslAlert, SslContextBuilder, SslRef};
@@ -57,9 +58,9 @@ pub(super) fn install_server(
 ) -> Result<(), ErrorStack> {
     let chosen = index(&CHOSEN)?;
     let available: Vec<_> = paths.anchored.iter().map(|path| path.id.clone()).collect();
-    let available = trust_anchor_list(&available);
+    let available = list(&available);
     context.add_custom_ext(
-        TRUST_ANCHORS,
+        EXTENSION,
         messages(),
         move |ssl, message, certificate| {
             if message.contains(ExtensionContext::TLS1_3_ENCRYPTED_EXTENSIONS) {
@@ -70,7 +71,7 @@ pub(super) fn install_server(
             Ok((is_first && is_matched).then(Vec::new))
         },
         move |ssl, _, data, _| {
-            let requested = parse_trust_anchor_list(data).ok_or(SslAlert::DECODE_ERROR)?;
+            let requested = parse_list(data).ok_or(SslAlert::DECODE_ERROR)?;
             let mut anchored = paths.anchored.iter();
             let found = anchored.find(|path| requested.iter().any(|id| (path.answers)(id)));
             let (what, credentials) = match found {
@@ -98,16 +99,12 @@ static NAMED: OnceLock<Index<Ssl, Named>> = OnceLock::new();
 pub(super) fn install_client(context: &mut SslContextBuilder) -> Result<(), ErrorStack> {
     let named = index(&NAMED)?;
     context.add_custom_ext(
-        TRUST_ANCHORS,
+        EXTENSION,
         messages(),
-        move |ssl, _, _| {
-            Ok(ssl
-                .ex_data(named)
-                .map(|named| trust_anchor_list(&named.requested)))
-        },
+        move |ssl, _, _| Ok(ssl.ex_data(named).map(|named| list(&named.requested))),
         move |ssl, message, data, certificate| {
             if message.contains(ExtensionContext::TLS1_3_ENCRYPTED_EXTENSIONS) {
-                let ids = parse_trust_anchor_list(data).filter(|ids| !ids.is_empty());
+                let ids = parse_list(data).filter(|ids| !ids.is_empty());
                 let ids = ids.ok_or(SslAlert::DECODE_ERROR)?;
                 if let Some(named) = ssl.ex_data_mut(named) {
                     named.available = ids;

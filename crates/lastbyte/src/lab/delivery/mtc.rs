@@ -32,17 +32,15 @@ impl Mechanism for Mtc {
         let mut certificates = Vec::new();
         for path in paths {
             certificates.push(Certified {
-                id: on_wire(&path.id)?,
+                id: path.id,
                 properties: path.properties,
                 certificate: path.certificate,
             });
         }
-        let named = self.named()?;
-        let ids = |ids: Vec<TrustAnchorId>| ids.iter().map(on_wire).collect::<Result<_, _>>();
         Ok(tls::Delivery::MerkleTree(MerkleTree::new(Sides {
             certificates,
-            named: named.map(ids).transpose()?,
-            trusted: ids(self.trusted()?)?,
+            named: self.named()?,
+            trusted: self.trusted()?,
             relying_party: relying_party(self, &sample, &keys)?,
             now,
         })))
@@ -103,9 +101,4 @@ impl Cosigner for Steady<'_> {
         }
         Ok(signature)
     }
-}
-
-fn on_wire(id: &TrustAnchorId) -> Result<lastbyte_sizes::TrustAnchorId, String> {
-    lastbyte_sizes::TrustAnchorId::from_bytes(id.as_bytes())
-        .ok_or_else(|| format!("{id} is no trust anchor id"))
 }

@@ -7,7 +7,7 @@ use lastbyte_link::{named, nearest};
 use lastbyte_mtc::cosign::SignError;
 use lastbyte_mtc::{
     Cosigner, LogId, LogNumber, Properties, Request, Sample, SignatureAlgorithm, TrustAnchorId,
-    UnixTime, Validity,
+    UnixTime, Validity, trust_anchors,
 };
 use lastbyte_sizes::{
     ChainSpec, Held, KeyAlgorithm, Message, Resumption, RootDelivery, StackName, der, framing,
@@ -434,8 +434,9 @@ impl Mtc {
             .collect();
         let blanks: Vec<&dyn Cosigner> = blanks.iter().map(|blank| blank as _).collect();
         let paths = self.paths(&sample, &blanks)?;
-        let available = list_bytes(paths.iter().map(|path| &path.id));
-        let hello = |named: &[TrustAnchorId]| list_bytes(named.iter());
+        let extension = |list: Vec<u8>| framing::EXTENSION_HEADER + list.len();
+        let available = extension(trust_anchors::list(paths.iter().map(|path| &path.id)));
+        let hello = |named: &[TrustAnchorId]| extension(trust_anchors::list(named));
         let sent = |path: &MtcPath| {
             framing::NO_CERTIFICATES + framing::CERTIFICATE_ENTRY + path.certificate.len()
         };
@@ -474,11 +475,6 @@ impl Mtc {
         };
         found.ok_or_else(|| "the server has nothing for such a client".to_owned())
     }
-}
-
-/// Bytes of a trust_anchors extension with these.
-fn list_bytes<'a>(ids: impl Iterator<Item = &'a TrustAnchorId>) -> usize {
-    framing::EXTENSION_HEADER + 2 + ids.map(|id| 1 + id.as_bytes().len()).sum::<usize>()
 }
 
 /// Signs with as many zeros as a signature has bytes.
