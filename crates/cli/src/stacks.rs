@@ -8,6 +8,8 @@ use lastbyte_tls::observer::Side;
 use lastbyte_tls::{Capabilities, Feature, Group, StackName, capabilities, version};
 
 use super::{Failure, print};
+use lastbyte::lab::delivers;
+use lastbyte::study::Delivery;
 
 #[derive(Debug, Args)]
 pub(super) struct Stacks {
@@ -125,8 +127,12 @@ fn rows(stacks: &[&Capabilities]) -> Vec<Row> {
     }));
     for feature in Feature::ALL {
         rows.push(row(feature.name(), &|stack| {
-            let has = stack.features.contains(&feature);
-            (if has { "yes" } else { "no" }).to_owned()
+            yes_or_no(stack.features.contains(&feature))
+        }));
+    }
+    for (delivery, words) in Delivery::ways() {
+        rows.push(row(&words, &|stack| {
+            yes_or_no(delivers(stack.stack, stack.side, &delivery))
         }));
     }
     rows.push(row("most tickets", &|stack| stack.max_tickets.to_string()));
@@ -134,6 +140,10 @@ fn rows(stacks: &[&Capabilities]) -> Vec<Row> {
         stack.max_certificate_message.to_string()
     }));
     rows
+}
+
+fn yes_or_no(can: bool) -> String {
+    (if can { "yes" } else { "no" }).to_owned()
 }
 
 /// The key algorithms, those together with which every stack has the same groups.

@@ -2,14 +2,12 @@
 
 use lastbyte_link::named;
 use lastbyte_pki::KeyAlgorithm;
-use lastbyte_sizes::{Elision, framing};
-use pqtlsad::openssl::EndEntity;
+use lastbyte_sizes::framing;
 
-use crate::abridged::Listing;
 use crate::ask::{Ask, Material};
 use crate::observer::Side;
 use crate::stacks::{implementation, version};
-use crate::{CertificateCompression, Compressions, Delivery, Group, Resumption, StackName};
+use crate::{Delivery, Group, Resumption, StackName};
 
 /// What one side of one implementation can be configured for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,14 +46,6 @@ pub enum Feature {
     HelloRetryRequest,
     /// The size of the certificate list that it takes can be set.
     CertificateListLimit,
-    /// Certificates are compressed (RFC 8879).
-    CertificateCompression,
-    /// Certificates that both ends know beforehand are abridged.
-    Abridged,
-    /// Intermediates that the client has are left out.
-    Elision,
-    /// What DNS delivers is left out of the handshake.
-    PqtlsAd,
 }
 
 named!(Feature, {
@@ -65,10 +55,6 @@ named!(Feature, {
     EarlyData => "early data",
     HelloRetryRequest => "HelloRetryRequest",
     CertificateListLimit => "limit of the certificate list",
-    CertificateCompression => "certificate compression",
-    Abridged => "abridged certificates",
-    Elision => "elision of intermediates",
-    PqtlsAd => "PQTLS-AD",
 });
 
 /// What all implementations that are built in can be configured for, the clients first.
@@ -85,6 +71,16 @@ pub fn capabilities() -> Vec<Capabilities> {
             built_in.map(move |stack| Questions { stack, side }.ask())
         })
         .collect()
+}
+
+/// Whether one side of an implementation can be configured for a delivery, whatever the chain. As
+/// [`capabilities`] tells of all else.
+pub fn delivers(stack: StackName, side: Side, delivery: &Delivery) -> bool {
+    let questions = Questions { stack, side };
+    questions.can(&Ask {
+        delivery: delivery.clone(),
+        ..questions.plain()
+    })
 }
 
 struct Questions {
@@ -186,16 +182,6 @@ impl Questions {
         };
         match feature {
             Feature::MutualTls => mutual(&mut ask),
-            Feature::CertificateCompression => {
-                let all = Compressions::both(&CertificateCompression::ALL);
-                ask.delivery = Delivery::Compressed(all);
-            }
-            Feature::Abridged => {
-                let [server, client] = [(); 2].map(|()| Listing::default());
-                ask.delivery = Delivery::Abridged { server, client };
-            }
-            Feature::Elision => ask.delivery = Delivery::Elided(Elision::default()),
-            Feature::PqtlsAd => ask.delivery = Delivery::PqtlsAd(EndEntity::default()),
             Feature::Resumption => ask.resumption = Resumption::Ticket,
             Feature::MutualResumption => {
                 mutual(&mut ask);

@@ -46,7 +46,7 @@ mod s2n;
 mod stack;
 mod stacks;
 
-pub use crate::capabilities::{Capabilities, Feature, capabilities};
+pub use crate::capabilities::{Capabilities, Feature, capabilities, delivers};
 pub use crate::config::{Delivery, TlsConfig};
 pub use crate::error::{Alert, TlsError};
 pub use crate::memory::{

@@ -11,18 +11,29 @@ pub(super) use pqtls_ad::Lookup;
 pub use pqtls_ad::PreparedDelivery;
 
 use lastbyte_pki::Chain;
-use lastbyte_tls::{self as tls, Stack};
+use lastbyte_tls::observer::Side;
+use lastbyte_tls::{self as tls, Stack, StackName};
 
 use crate::study::{Arm, Delivery};
 
 /// What a delivery does.
 trait Mechanism {
-    /// What both stacks are asked for, with the server's chain.
+    /// What both stacks are asked for, with nothing of a chain in it.
     ///
     /// # Errors
     ///
     /// Why that can't be, in one line with the hint.
-    fn asked(&self, chain: &Chain) -> Result<tls::Delivery, String>;
+    fn bare(&self) -> Result<tls::Delivery, String>;
+
+    /// The same, with the server's chain.
+    ///
+    /// # Errors
+    ///
+    /// Why that can't be, in one line with the hint.
+    fn asked(&self, chain: &Chain) -> Result<tls::Delivery, String> {
+        let _ = chain;
+        self.bare()
+    }
 
     /// What clients get before their ClientHello, if they get anything.
     ///
@@ -58,6 +69,15 @@ fn mechanism(delivery: &Delivery) -> Option<&dyn Mechanism> {
 /// Why that can't be, in one line with the hint.
 pub(super) fn asked(arm: &Arm, chain: &Chain) -> Result<tls::Delivery, String> {
     mechanism(&arm.delivery).map_or(Ok(tls::Delivery::Full), |mechanism| mechanism.asked(chain))
+}
+
+/// Whether a side of a stack can deliver so, with a handshake that every stack can do.
+pub fn delivers(stack: StackName, side: Side, delivery: &Delivery) -> bool {
+    let bare = match mechanism(delivery) {
+        Some(mechanism) => mechanism.bare(),
+        None => Ok(tls::Delivery::Full),
+    };
+    bare.is_ok_and(|bare| tls::delivers(stack, side, &bare))
 }
 
 /// What the clients of an arm get before their ClientHello, if they get anything.

@@ -37,7 +37,7 @@ use std::process::ExitCode;
 use lastbyte_tls::TlsError;
 
 pub use boot::{Addresses, Grants, MemoryFolder, SHARED_MEMORY};
-pub use delivery::PreparedDelivery;
+pub use delivery::{PreparedDelivery, delivers};
 pub use dns::DnsError;
 pub use dns::find_programs as find_dns_programs;
 pub use guest::NetemError;

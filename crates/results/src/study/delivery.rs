@@ -32,8 +32,18 @@ struct Spec {
     subject: &'static str,
     /// As usual, under one of its names.
     named: fn(&str) -> Option<Delivery>,
+    /// How the two sides come to it.
+    ways: &'static [Way],
     /// What shows that a handshake was of this delivery, if it was: what its connection did.
     trace: fn(&Wire, &Dns) -> Option<&'static str>,
+}
+
+/// How the two sides of a handshake come to a delivery: what not every stack can do.
+struct Way {
+    /// The key that asks for it, with its value, where there are others.
+    said: Option<(&'static str, &'static str)>,
+    /// In words, as in "negotiated by …".
+    by: &'static str,
 }
 
 /// What a delivery says of itself.
@@ -215,6 +225,27 @@ impl Delivery {
             let others = SPECS.iter().flat_map(|spec| (spec.names)());
             nearest(name, [Delivery::FULL].into_iter().chain(others))
         })
+    }
+
+    /// Each delivery, each way that it is negotiated: as an arm says it, and in words.
+    pub fn ways() -> Vec<(Delivery, String)> {
+        let mut ways = Vec::new();
+        for spec in SPECS {
+            for name in (spec.names)() {
+                for Way { said, by } in spec.ways {
+                    let Some(mut delivery) = (spec.named)(name) else {
+                        continue;
+                    };
+                    let mut words = format!("delivery={name}");
+                    if let Some((key, value)) = said {
+                        let _ = delivery.set(key, value);
+                        words += &format!("/{key}={value}");
+                    }
+                    ways.push((delivery, format!("{words}, {by}")));
+                }
+            }
+        }
+        ways
     }
 
     /// Takes the value of one of the [`keys`](Delivery::keys).

@@ -341,6 +341,27 @@ fn what_the_wire_has_is_not_refused() {
     }
 }
 
+/// Each way that a delivery says it is negotiated is one that an arm can ask for, and each name is among them.
+#[test]
+fn deliveries_tell_how_they_are_negotiated() {
+    let ways = Delivery::ways();
+    for (delivery, words) in &ways {
+        let (keys, _) = words.split_once(", ").unwrap();
+        let arm = arm(&format!("x25519/ml-dsa-44/{keys}"));
+        assert_eq!(arm.delivery, *delivery, "{words}");
+    }
+    let told = |start: &str| {
+        let ways = ways.iter().map(|(_, words)| words);
+        ways.filter(|words| words.starts_with(start)).count()
+    };
+    assert_eq!(told("delivery=mtc-landmark/hello="), Hello::ALL.len());
+    assert_eq!(told("delivery=mtc-standalone/hello="), Hello::ALL.len());
+    assert_eq!(told("delivery=elide/signal="), 2);
+    for name in ["compressed", "abridged", "pqtls-ad", "pqtls-ad-carrier"] {
+        assert_eq!(told(&format!("delivery={name}, by ")), 1, "{name}");
+    }
+}
+
 #[test]
 fn every_key_of_a_handshake() {
     let arm = arm(

@@ -1,6 +1,11 @@
 #![allow(clippy::unwrap_used)]
 
+use lastbyte_sizes::Elision;
+use pqtlsad::openssl::EndEntity;
+
 use super::*;
+use crate::abridged::Listing;
+use crate::{CertificateCompression, Compressions};
 
 fn of(stack: StackName, side: Side) -> Option<Capabilities> {
     let mut all = capabilities().into_iter();
@@ -16,6 +21,7 @@ fn common() -> Vec<KeyAlgorithm> {
 
 #[test]
 fn openssl_can_do_everything_but_compress() {
+    let compressions = Compressions::both(&CertificateCompression::ALL);
     for side in [Side::Client, Side::Server] {
         let openssl = of(StackName::OpenSsl, side).unwrap();
         assert_eq!(openssl.key_algorithms, KeyAlgorithm::ALL);
@@ -25,10 +31,23 @@ fn openssl_can_do_everything_but_compress() {
                 .iter()
                 .all(|(_, groups)| groups == &Group::ALL)
         );
-        let features = Feature::ALL.into_iter();
-        let compresses = [Feature::CertificateCompression, Feature::Abridged];
-        let others = features.filter(|feature| !compresses.contains(feature));
-        assert_eq!(openssl.features, others.collect::<Vec<_>>());
+        assert_eq!(openssl.features, Feature::ALL);
+        let [abridges, lists] = [(); 2].map(|()| Listing::default());
+        for (delivery, can) in [
+            (Delivery::Compressed(compressions.clone()), false),
+            (
+                Delivery::Abridged {
+                    server: abridges,
+                    client: lists,
+                },
+                false,
+            ),
+            (Delivery::Elided(Elision::default()), true),
+            (Delivery::PqtlsAd(EndEntity::default()), true),
+        ] {
+            let delivered = delivers(StackName::OpenSsl, side, &delivery);
+            assert_eq!(delivered, can, "{delivery:?}");
+        }
         assert_eq!(openssl.max_tickets, u8::MAX);
         assert_eq!(openssl.two_key_shares.len(), 8 * 7);
         assert_eq!(openssl.max_certificate_message, (1 << 24) + 3);

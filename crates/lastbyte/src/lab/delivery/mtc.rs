@@ -14,6 +14,16 @@ use super::{Mechanism, to_line};
 use crate::study::Mtc;
 
 impl Mechanism for Mtc {
+    fn bare(&self) -> Result<tls::Delivery, String> {
+        Ok(tls::Delivery::MerkleTree(MerkleTree::new(Sides {
+            certificates: Vec::new(),
+            named: self.named()?,
+            trusted: Vec::new(),
+            relying_party: RelyingParty::new(),
+            now: UnixTime(0),
+        })))
+    }
+
     fn asked(&self, chain: &Chain) -> Result<tls::Delivery, String> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = UnixTime(now.map_or(0, |since| since.as_secs()));

@@ -22,7 +22,7 @@ use crate::lab::dns::Published;
 use crate::study::{Arm, DnsCache, EndEntity, PqtlsAd};
 
 impl Mechanism for PqtlsAd {
-    fn asked(&self, _: &Chain) -> Result<tls::Delivery, String> {
+    fn bare(&self) -> Result<tls::Delivery, String> {
         use pqtlsad::openssl::EndEntity as Proof;
         Ok(tls::Delivery::PqtlsAd(match self.end_entity {
             EndEntity::Sent | EndEntity::RawKey => Proof::RawPublicKey,

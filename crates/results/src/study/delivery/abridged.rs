@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use lastbyte_sizes::{ABRIDGED, ChainSpec, Resumption};
 
-use super::{Certificates, Delivery, Kind, OnWire, Spec, check_stacks};
+use super::{Certificates, Delivery, Kind, OnWire, Spec, Way, check_stacks};
 use crate::row::{Dns, Wire};
 use crate::study::Arm;
 
@@ -27,6 +27,10 @@ pub(super) static SPEC: Spec = Spec {
     keys: &[LIST, CLIENT_LIST],
     subject: "certificates that are abridged",
     named: |name| (name == NAME).then(|| Delivery::Abridged(Abridged::default())),
+    ways: &[Way {
+        said: None,
+        by: "by compress_certificate",
+    }],
     trace: |wire, _| is_abridged(wire).then_some("got certificates abridged"),
 };
 

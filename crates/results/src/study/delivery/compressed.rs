@@ -5,7 +5,7 @@ use lastbyte_sizes::{
     ABRIDGED, CertificateCompression, ChainSpec, Compressions, Resumption, UnknownCompression,
 };
 
-use super::{Certificates, Delivery, Kind, OnWire, Spec, check_stacks};
+use super::{Certificates, Delivery, Kind, OnWire, Spec, Way, check_stacks};
 use crate::row::{Compression, Dns, Wire};
 use crate::study::Arm;
 
@@ -27,6 +27,10 @@ pub(super) static SPEC: Spec = Spec {
     keys: &[COMPRESSION, CLIENT_COMPRESSION],
     subject: "certificates that are compressed",
     named: |name| (name == NAME).then(|| Delivery::Compressed(Compressed::default())),
+    ways: &[Way {
+        said: None,
+        by: "by compress_certificate",
+    }],
     trace: |wire, _| {
         let both = [wire.compression, wire.client_compression];
         let mut compressed = both.into_iter().flatten();

@@ -7,7 +7,7 @@ use lastbyte_sizes::{
     Signal,
 };
 
-use super::{Certificates, Delivery, Kind, OnWire, Spec, check_stacks};
+use super::{Certificates, Delivery, Kind, OnWire, Spec, Way, check_stacks};
 use crate::row::{ChainSignal, Dns, Wire};
 use crate::study::{Arm, ArmChain};
 
@@ -25,6 +25,16 @@ pub(super) static SPEC: Spec = Spec {
     keys: &[SIGNAL, CLIENT, FALLBACK],
     subject: "intermediates that a client has",
     named: |name| (name == NAME).then(|| Delivery::Elided(Elided::default())),
+    ways: &[
+        Way {
+            said: Some((SIGNAL, "tls-flags")),
+            by: "by tls_flags",
+        },
+        Way {
+            said: Some((SIGNAL, "trust-anchors")),
+            by: "by trust_anchors",
+        },
+    ],
     trace: |wire, _| match wire.signal {
         ChainSignal::TlsFlags => Some("said that it has intermediates"),
         // Of anchors, others speak, too.

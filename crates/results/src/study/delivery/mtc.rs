@@ -15,7 +15,7 @@ use lastbyte_sizes::{
 };
 
 use super::memo::Memo;
-use super::{Certificates, Delivery, Kind, OnWire, Spec, check_stacks};
+use super::{Certificates, Delivery, Kind, OnWire, Spec, Way, check_stacks};
 use crate::row::{ChainSignal, Dns, Wire};
 use crate::study::{Arm, ArmChain};
 
@@ -146,6 +146,20 @@ pub(super) static SPEC: Spec = Spec {
             entries: 4_400_000,
         }))
     },
+    ways: &[
+        Way {
+            said: Some((HELLO, "anchors")),
+            by: "by trust_anchors",
+        },
+        Way {
+            said: Some((HELLO, "empty")),
+            by: "by trust_anchors, named in a second connection",
+        },
+        Way {
+            said: Some((HELLO, "nothing")),
+            by: "not negotiated",
+        },
+    ],
     // What it says on the wire, other deliveries say, too.
     trace: |_, _| None,
 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lastbyte_link::{named, nearest, parse_duration};
 use lastbyte_sizes::{ChainSpec, Message, Outcome, Part, Resumption};
 
-use super::{Certificates, Delivery, Kind, OnWire, Spec};
+use super::{Certificates, Delivery, Kind, OnWire, Spec, Way};
 use crate::row::{Dns, HelloDigest, Wire};
 use crate::study::Arm;
 
@@ -79,6 +79,10 @@ pub(super) static SPEC: Spec = Spec {
         let end_entity = name.parse().ok()?;
         Some(Delivery::PqtlsAd(PqtlsAd::new(end_entity)))
     },
+    ways: &[Way {
+        said: None,
+        by: "by an extension of its own",
+    }],
     trace: |wire, dns| match (dns.outcome, wire.hello_digest) {
         (Some(_), _) => Some("asked DNS"),
         (None, HelloDigest::None) => None,
