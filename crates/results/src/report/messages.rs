@@ -28,6 +28,7 @@ const SOMETIMES: [Message; 3] = [
 
 const TICKETS: &str = "tickets";
 const UNCOMPRESSED: &str = "Certificate uncompressed";
+const FAILED: &str = "server, failed first";
 const FLIGHTS: &str = "server flights";
 
 pub(super) fn messages(summary: &Summary) -> Messages<'_> {
@@ -49,6 +50,7 @@ pub(super) fn messages(summary: &Summary) -> Messages<'_> {
     let sometimes = sometimes.filter(|message| occurs(&|wire| wire.bytes(*message)));
     let messages: Vec<Message> = ALWAYS.into_iter().chain(sometimes).collect();
     let tickets = occurs(&|wire| wire.ticket_wire_bytes).then_some(TICKETS);
+    let failed = occurs(&|wire| wire.failed_server_wire_bytes).then_some(FAILED);
     let mut wires = arms.iter().flat_map(|(_, wires)| wires);
     let uncompressed = wires
         .any(|wire| wire.compression.is_some())
@@ -57,6 +59,7 @@ pub(super) fn messages(summary: &Summary) -> Messages<'_> {
         titles: (messages.iter().map(|message| message.title()))
             .chain(uncompressed)
             .chain(tickets)
+            .chain(failed)
             .chain([FLIGHTS])
             .collect(),
         rows: (arms.iter())
@@ -65,7 +68,8 @@ pub(super) fn messages(summary: &Summary) -> Messages<'_> {
                 let sizes = sizes.map(|message| typical(wires, |wire| wire.bytes(*message)));
                 let tickets = tickets.map(|_| typical(wires, |wire| wire.ticket_wire_bytes));
                 let uncompressed = uncompressed.map(|_| compression(wires));
-                let others = uncompressed.into_iter().chain(tickets);
+                let failed = failed.map(|_| typical(wires, |wire| wire.failed_server_wire_bytes));
+                let others = uncompressed.into_iter().chain(tickets).chain(failed);
                 (*arm, sizes.chain(others).chain([flights(wires)]).collect())
             })
             .collect(),

@@ -322,6 +322,10 @@ impl WireSummary {
             certificates: typical(|wire| wire.certificates)?,
             ticket_wire_bytes: typical(|wire| wire.ticket_wire_bytes)?,
             server_wire_bytes,
+            failed_server_wire_bytes: typical(|wire| {
+                wire.failed
+                    .map_or(0, |failed| failed.server_flight_wire_bytes)
+            })?,
             server_flights: mss.map(|mss| {
                 let (bytes, mss) = (server_wire_bytes.median as usize, mss.median as usize);
                 ServerFlights {

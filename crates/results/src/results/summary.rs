@@ -156,6 +156,9 @@ pub struct WireSummary {
     pub ticket_wire_bytes: Typical,
     /// The server's handshake messages on the wire, record framing included, in bytes.
     pub server_wire_bytes: Typical,
+    /// What the server wrote of its handshake on connections that failed before these, record framing included,
+    /// in bytes: zero where the first connection was the only one.
+    pub failed_server_wire_bytes: Typical,
     /// How the server's messages were cut, if its MSS is known.
     pub server_flights: Option<ServerFlights>,
     /// Key-exchange group (IANA code point).

@@ -40,6 +40,7 @@ struct RankedDocument<'a> {
     arm: &'a str,
     certificate_bytes: Option<u32>,
     server_bytes: Option<u32>,
+    failed_server_bytes: Option<u32>,
     flights: Option<u32>,
     /// By metric and percentile.
     ms: BTreeMap<&'static str, BTreeMap<String, Option<f64>>>,
@@ -119,6 +120,7 @@ fn row<'a>(reduced: &Reduced<'_>, ranked: &Ranked<'a>) -> RankedDocument<'a> {
         arm: &ranked.arm.label,
         certificate_bytes: wire.map(|wire| wire.bytes(Message::Certificate).median),
         server_bytes: wire.map(|wire| wire.server_wire_bytes.median),
+        failed_server_bytes: wire.map(|wire| wire.failed_server_wire_bytes.median),
         flights: wire.and_then(|wire| Some(wire.server_flights?.flights)),
         ms: ms.collect(),
         client_cpu_us: ranked.cpu.map(|cpu| micros(cpu.client)),

@@ -35,10 +35,11 @@ pub struct Reduced<'a> {
     pub command: &'a str,
 }
 
-/// What "fits up to" means.
-const FITS: &str = "fits up to: the largest Certificate message of a whole chain that would still fit the server's first flight if \
+/// What columns mean.
+const COLUMNS: &str = "fits up to: the largest Certificate message of a whole chain that would still fit the server's first flight if \
                     it came so, all that is sent of it grown alike; ×: that, as a multiple of what fits whole. Bytes are \
-                    of the connection that succeeds; times are of both where a first one fails";
+                    of the connection that succeeds; failed: what the server sent on a first one that did not; times are \
+                    of both";
 
 impl Reduced<'_> {
     /// What it comes to, in a sentence for each cell.
@@ -61,7 +62,9 @@ impl Reduced<'_> {
         };
         let metric = super::text::metric(table.metric);
         let (before, after) = (before?, after?);
-        Some(match after < before {
+        // What nobody can read off the numbers is no gain.
+        let is_sooner = after < before && millisecond_digits(after) != millisecond_digits(before);
+        Some(match is_sooner {
             true => format!(
                 "{place}{} brings the {metric} soonest: {} ms at the median, where {} takes {} ms whole.",
                 name(best),
@@ -115,8 +118,17 @@ impl Column {
     }
 }
 
-/// What is sent, what it costs to compute, and what fits.
-fn sizes() -> Vec<Column> {
+/// What is sent, what it costs to compute, and what fits. What no way has has no column.
+fn sizes(table: &Table<'_>) -> Vec<Column> {
+    let mut columns = all_sizes();
+    columns.retain(|column| {
+        let mut ranked = table.ranked.iter();
+        ranked.any(|ranked| (column.cell)(ranked).is_some())
+    });
+    columns
+}
+
+fn all_sizes() -> Vec<Column> {
     vec![
         Column::new("Certificate, B", |ranked| {
             let wire = ranked.summary.wire.as_ref()?;
@@ -132,6 +144,11 @@ fn sizes() -> Vec<Column> {
                     .median
                     .to_string(),
             )
+        }),
+        Column::new("failed, B", |ranked| {
+            let wire = ranked.summary.wire.as_ref()?;
+            let failed = wire.failed_server_wire_bytes.median;
+            (failed > 0).then(|| failed.to_string())
         }),
         Column::new("flights", |ranked| {
             let flights = ranked.summary.wire.as_ref()?.server_flights?;

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::super::chart::STYLE;
 use super::super::document::document;
-use super::{FITS, Reduced, name, sizes, times};
+use super::{COLUMNS, Reduced, name, sizes, times};
 use crate::reduce::Table;
 
 const TITLE: &str = "What should I do about it?";
@@ -35,14 +35,14 @@ pub fn page(reduced: &Reduced<'_>) -> String {
 }
 
 fn section(reduced: &Reduced<'_>, table: &Table<'_>) -> Markup {
-    let columns = [sizes(), times(table, reduced.percentiles)]
+    let columns = [sizes(table), times(table, reduced.percentiles)]
         .into_iter()
         .flatten();
     let columns: Vec<_> = columns.collect();
     html! {
         section {
             h2 { (table.cell) }
-            p.caption { "The quickest first. " (FITS) "." }
+            p.caption { "The quickest first. " (COLUMNS) "." }
             div.scroll {
                 table {
                     thead { tr { th {} @for column in &columns { th { (column.title) } } } }

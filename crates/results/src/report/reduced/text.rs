@@ -1,7 +1,7 @@
 //! For a terminal.
 
 use super::super::layout::{Field, Line, Role, Style, set, wrap};
-use super::{Column, FITS, Reduced, name, sizes, times};
+use super::{COLUMNS, Column, Reduced, name, sizes, times};
 use crate::reduce::Table;
 
 /// The answer, a table for each cell, and what each way takes: text of at most 100 columns.
@@ -15,7 +15,7 @@ pub fn text(reduced: &Reduced<'_>, style: Style) -> String {
         out.push('\n');
         let title = Line::Text(Role::Heading, wrap(&table.cell.to_string(), 2));
         out.push_str(&set(&[title], style));
-        for columns in [sizes(), times(table, reduced.percentiles)] {
+        for columns in [sizes(table), times(table, reduced.percentiles)] {
             out.push_str(&set(&part(table, &columns), style));
         }
     }
@@ -41,7 +41,7 @@ pub fn text(reduced: &Reduced<'_>, style: Style) -> String {
     for (way, reason) in &reduced.reduce.unavailable {
         tell(format!("{} can't be had: {reason}", way.name));
     }
-    tell(FITS.to_owned());
+    tell(COLUMNS.to_owned());
     for warning in reduced.warnings {
         let line = wrap(&format!("warning: {warning}"), 2);
         out.push_str(&format!("{}\n", style.paint(Role::Warning, &line)));
