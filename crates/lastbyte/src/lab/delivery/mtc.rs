@@ -1,6 +1,6 @@
 //! Merkle Tree Certificates: an arm's CA, its log and its cosigners, and what clients know of them.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lastbyte_mtc::openssl::SigningKey;
 use lastbyte_mtc::{
@@ -12,6 +12,9 @@ use lastbyte_tls::merkle_tree::{Certified, MerkleTree, Sides};
 
 use super::{Mechanism, to_line};
 use crate::study::Mtc;
+
+/// Certificates are valid for so long already when a client gets them.
+const DATED_BACK: Duration = Duration::from_secs(60);
 
 impl Mechanism for Mtc {
     fn bare(&self) -> Result<tls::Delivery, String> {
@@ -30,7 +33,9 @@ impl Mechanism for Mtc {
         let key = chain.key().public_key_to_der().map_err(to_line)?;
         let names = names(chain);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let sample = self.sample(&names, &key, now)?;
+        // OpenSSL's clock has whole ticks, and can be behind ours when a second has just begun.
+        let issued = UnixTime(now.0.saturating_sub(DATED_BACK.as_secs()));
+        let sample = self.sample(&names, &key, issued)?;
         let mut keys = Vec::new();
         for (id, algorithm) in self.cosigners.all()? {
             keys.push(SigningKey::generate(id, algorithm).map_err(to_line)?);
