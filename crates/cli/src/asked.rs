@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use lastbyte_link::Bytes;
 use lastbyte_pki::{PemFiles, load_pem, stand_in};
 
 use super::draft::Draft;
@@ -74,19 +75,19 @@ pub(super) fn arm(text: &str) -> Result<Arm, Failure> {
         Ok(arm) => return settled(arm),
         Err(problem) => problem,
     };
-    let tries = [format!("{GROUP}/{text}"), format!("{GROUP}/{KEY}:{text}")];
-    let arm = tries.iter().find_map(|text| text.parse::<Arm>().ok());
-    match arm {
-        Some(arm) => settled(arm),
+    let sized = format!("{GROUP}/{KEY}:{text}").parse::<Arm>();
+    let chain = format!("{GROUP}/{text}").parse::<Arm>();
+    match (chain, sized) {
+        (Ok(arm), _) | (_, Ok(arm)) => settled(arm),
         // Of what begins with a group, that tells most.
-        None if text.contains('/') => Err(Failure::usage(problem)),
-        None if text.starts_with(|first: char| first.is_ascii_digit()) => {
+        _ if text.contains('/') => Err(Failure::usage(problem)),
+        (_, Err(problem)) if text.parse::<Bytes>().is_ok() => Err(Failure::usage(problem)),
+        _ if text.starts_with(|first: char| first.is_ascii_digit()) => {
             Err(Failure::Usage(format!(
-                "{text:?} is no size of a Certificate message: write bytes with their unit, from a few hundred bytes to 64KB, \
-             such as 16KB"
+                "{text:?} is no size of a Certificate message: write bytes with their unit, such as 16KB"
             )))
         }
-        None => Err(Failure::Usage(format!(
+        _ => Err(Failure::Usage(format!(
             "{text:?} is no arm, no chain, no PEM file and no size: write ml-dsa-44, chain.pem or 16KB, or an arm \
              such as {GROUP}/{KEY}"
         ))),

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::compare::{DEFAULT_AGAINST, DEFAULT_BASELINE};
 use super::{Failure, print};
 use lastbyte::lab::PreparedArm;
-use lastbyte::lab::calibration::{Calibration, CalibrationError, Spread};
+use lastbyte::lab::calibration::{Calibration, CalibrationError, Effort, Spread};
 use lastbyte::study::Arm;
 
 /// Measures the CPU time of each step of a handshake on this machine, in memory, and keeps it for
@@ -20,9 +20,9 @@ pub(super) struct Calibrate {
     /// Arms to measure: GROUP/CHAIN[:BYTESB][/KEY=VALUE...]
     #[arg(value_name = "ARM", default_values = [DEFAULT_BASELINE, DEFAULT_AGAINST])]
     arms: Vec<Arm>,
-    /// How often each step is measured
-    #[arg(long, value_name = "N", default_value_t = Calibration::HANDSHAKES, value_parser = value_parser!(u32).range(1..=1_000_000))]
-    handshakes: u32,
+    /// How often each step is measured [default: until the median is known to 2 %, for at most 5 s]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1_000_000))]
+    handshakes: Option<u32>,
     /// How results are printed
     #[arg(long, default_value = "table")]
     format: Format,
@@ -38,10 +38,11 @@ impl Calibrate {
     pub(super) fn run(self) -> Result<(), Failure> {
         let cache = Store::default_dir().map_err(Failure::usage)?;
         let store = Store::open(&cache);
+        let effort = self.handshakes.map_or(Effort::Enough, Effort::Handshakes);
         let mut calibrations = Vec::new();
         for arm in self.arms {
             let prepared = PreparedArm::new(arm, &store)?.tried()?;
-            let calibration = Calibration::measure(&prepared, self.handshakes)?;
+            let calibration = Calibration::measure(&prepared, effort)?;
             let path = calibration.store(&cache)?;
             calibrations.push((calibration, path));
         }

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use lastbyte::lab::calibration::{Calibration, Spread};
+use lastbyte::lab::calibration::{Calibration, Effort, Spread};
 use lastbyte::lab::{Ending, FailedBlock, PreparedArm, RunError, Shortcuts};
 use lastbyte::reduce::{Cpu, Reduce, Table};
 use lastbyte::report::reduced::{self, Reduced};
 use lastbyte::results::{Percentile, Summary};
-use lastbyte::study::{Arm, EngineChoice};
+use lastbyte::study::{Arm, Delivery, EngineChoice};
 
 use super::asked::{self, Answer, Format};
 use super::compare::{interrupt, prepare};
@@ -30,8 +30,8 @@ pub(super) struct Command {
     network: Network,
     #[command(flatten, next_help_heading = "Sampling")]
     sampling: Sampling,
-    /// Handshakes in memory that CPU times are the median of; 0 leaves them out
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=10_000), help_heading = "Results")]
+    /// Handshakes in memory that CPU times are the median of, fewer where they take over 5 s; 0 leaves them out
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(0..=10_000), help_heading = "Results")]
     handshakes: u32,
     /// How it is told
     #[arg(long, default_value = "text", help_heading = "Results")]
@@ -50,6 +50,13 @@ fn percentiles() -> Vec<Percentile> {
 impl Command {
     pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
         let whole = asked::arm(&self.chain)?;
+        if whole.delivery != Delivery::Full {
+            return Err(Failure::Usage(format!(
+                "{:?} has delivery={}: leave it out, as all of them are tried",
+                self.chain,
+                whole.delivery.name()
+            )));
+        }
         let supposed = asked::supposed_of(&self.chain, &whole);
         let page = self.output.as_deref().map(asked::content).transpose()?;
         let inputs = [Path::new(&self.chain)];
@@ -140,7 +147,7 @@ impl Command {
             return Ok(HashMap::new());
         }
         let measured = arms.iter().map(|arm| {
-            let measured = Calibration::measure(arm, self.handshakes)?;
+            let measured = Calibration::measure(arm, Effort::UpTo(self.handshakes))?;
             let sum = |steps: &[Spread]| {
                 steps
                     .iter()

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use lastbyte_tls::{Connection, MAX_PLAINTEXT, StepTimes, TlsError, time_handshake};
 use serde::{Deserialize, Serialize};
@@ -97,10 +97,58 @@ pub enum CalibrationError {
     },
 }
 
-impl Calibration {
-    /// How often each step is measured unless something else is asked for.
-    pub const HANDSHAKES: u32 = 500;
+/// How often each step is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// So many times, at least once.
+    Handshakes(u32),
+    /// So many times, or until [`Effort::PATIENCE`] is over; once, if once takes longer.
+    UpTo(u32),
+    /// Until the median of all steps together is known to 2 % either way, or [`Effort::PATIENCE`] is over; once, if
+    /// once takes longer.
+    Enough,
+}
 
+impl Effort {
+    /// How long it goes on for the sake of precision.
+    pub const PATIENCE: Duration = Duration::from_secs(5);
+    /// The fewest that a median is taken of where there is time, and between two looks at it.
+    const LEAST: usize = 100;
+    /// How long caches are warmed for at most.
+    const WARM_UP: Duration = Duration::from_millis(500);
+
+    fn is_warm(self, elapsed: Duration) -> bool {
+        !matches!(self, Effort::Handshakes(_)) && elapsed > Effort::WARM_UP
+    }
+
+    fn is_enough(self, wholes: &[Duration], elapsed: Duration) -> bool {
+        match self {
+            Effort::Handshakes(handshakes) => wholes.len() >= handshakes as usize,
+            Effort::UpTo(handshakes) => {
+                elapsed >= Effort::PATIENCE || wholes.len() >= handshakes as usize
+            }
+            Effort::Enough => {
+                let looks = wholes.len() % Effort::LEAST == 0;
+                elapsed >= Effort::PATIENCE || (looks && is_precise(wholes))
+            }
+        }
+    }
+}
+
+/// Whether the median of times is known to 2 % either way: between the ranks where it lies 19 times in 20.
+fn is_precise(times: &[Duration]) -> bool {
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    let half = times.len() as f64 / 2.0;
+    let off = 0.98 * (times.len() as f64).sqrt();
+    let at = |rank: f64| times.get(rank.max(0.0) as usize).copied();
+    match (at((half - off).floor()), at(half), at((half + off).ceil())) {
+        (Some(low), Some(median), Some(high)) => high - low <= median.mul_f64(0.04),
+        _ => false,
+    }
+}
+
+impl Calibration {
     /// The one that `cache` keeps for this arm, this processor and these versions, else a new one,
     /// which is then kept.
     ///
@@ -111,23 +159,21 @@ impl Calibration {
         if let Some(kept) = Self::load(arm, cache) {
             return Ok(kept);
         }
-        let calibration = Self::measure(arm, Self::HANDSHAKES)?;
+        let calibration = Self::measure(arm, Effort::Enough)?;
         calibration.store(cache)?;
         Ok(calibration)
     }
 
-    /// Measures `arm` on the thread that calls, each step this often, at least once.
+    /// Measures `arm` on the thread that calls, each step this often.
     ///
     /// # Errors
     ///
     /// [`CalibrationError::Tls`] when a handshake fails.
-    pub fn measure(arm: &PreparedArm, handshakes: u32) -> Result<Self, CalibrationError> {
-        let handshakes = handshakes.max(1);
-        let measured =
-            Steps::measure(arm, handshakes).map_err(|problem| CalibrationError::Tls {
-                arm: arm.arm.label.clone(),
-                problem,
-            })?;
+    pub fn measure(arm: &PreparedArm, effort: Effort) -> Result<Self, CalibrationError> {
+        let measured = Steps::measure(arm, effort).map_err(|problem| CalibrationError::Tls {
+            arm: arm.arm.label.clone(),
+            problem,
+        })?;
         let [
             client_setup,
             server_setup,
@@ -144,7 +190,7 @@ impl Calibration {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         Ok(Self {
             measured_at: now.map_or(0, |since| since.as_secs()),
-            handshakes,
+            handshakes: server_flights.len() as u32,
             client_setup,
             server_setup,
             client_hello,
@@ -310,18 +356,24 @@ struct Steps([Vec<Duration>; 10]);
 
 impl Steps {
     /// Each in ascending order.
-    fn measure(arm: &PreparedArm, handshakes: u32) -> Result<Self, TlsError> {
+    fn measure(arm: &PreparedArm, effort: Effort) -> Result<Self, TlsError> {
         /// Before the first that counts.
         const WARM_UP: u32 = 20;
 
+        let begun = Instant::now();
         for _ in 0..WARM_UP {
             handshake(arm)?;
+            if effort.is_warm(begun.elapsed()) {
+                break;
+            }
         }
         let mut steps = Self::default();
         let mut established = arm.handshake()?;
         let (client, server) = (established.client.as_mut(), established.server.as_mut());
         let mut record = [0; MAX_PLAINTEXT];
-        for _ in 0..handshakes {
+        let mut wholes = Vec::new();
+        let begun = Instant::now();
+        loop {
             let (_, client_setup) = timed(|| arm.client())?;
             let (_, server_setup) = timed(|| arm.stack.server())?;
             let handshake = handshake(arm)?;
@@ -341,6 +393,10 @@ impl Steps {
             ];
             for (step, time) in steps.0.iter_mut().zip(times) {
                 step.push(time);
+            }
+            wholes.push(times.iter().sum());
+            if effort.is_enough(&wholes, begun.elapsed()) {
+                break;
             }
         }
         for step in &mut steps.0 {

@@ -8,7 +8,7 @@ mod pqtls_ad;
 mod resumption;
 mod trimmed;
 
-use crate::study::{Arm, Delivery};
+use crate::study::{Arm, ArmChain, Delivery};
 
 /// Another arm, or why it can't be had, in one line.
 type Change = fn(&Arm) -> Result<Arm, String>;
@@ -81,7 +81,10 @@ impl Reduction {
     pub fn whole(&self, arm: &Arm) -> Result<Arm, String> {
         match arm.delivery {
             Delivery::Full => (self.whole)(arm),
-            _ => Err(format!("certificates come {} already", arm.delivery.name())),
+            _ => Err(format!(
+                "delivery={} is there already: leave it out",
+                arm.delivery.name()
+            )),
         }
     }
 
@@ -113,6 +116,16 @@ impl PartialEq for Reduction {
 impl std::fmt::Debug for Reduction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name)
+    }
+}
+
+/// What changes certificates needs some of the chain's own size: a size that was asked for hides what became of it.
+fn unless_sized(arm: &Arm) -> Result<Arm, String> {
+    match &arm.chain {
+        ArmChain::Made(spec) if spec.certificate_bytes.is_some() => Err(
+            "the chain has a size, and is made as large again: name an algorithm alone".to_owned(),
+        ),
+        _ => as_it_is(arm),
     }
 }
 

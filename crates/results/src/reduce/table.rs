@@ -31,7 +31,7 @@ pub struct Table<'a> {
 /// One way, or the whole chain, as it was measured.
 #[derive(Clone, Debug)]
 pub struct Ranked<'a> {
-    /// Which way; none for the whole chain.
+    /// Which way; none for a whole chain.
     pub way: Option<&'a Way>,
     /// Whose clients it is of.
     pub clients: Clients,
@@ -67,7 +67,7 @@ impl<'a> Table<'a> {
         cpu: impl Fn(&Arm) -> Option<Cpu>,
     ) -> Table<'a> {
         let ranked = |way: Option<&'a Way>, clients, arm: &'a Arm| -> Option<Ranked<'a>> {
-            let whole = reduce.whole.get(way.map_or(0, |way| way.whole))?;
+            let whole = way.map_or(Some(arm), |way| reduce.whole.get(way.whole))?;
             let (summary, whole) = (sample(cell, arm)?, sample(cell, whole)?);
             let cut = sent(summary).zip(sent(whole));
             let cut = cut.map(|(sent, whole)| Cut::new(&cell.cell, sent, whole));
@@ -82,8 +82,9 @@ impl<'a> Table<'a> {
                 multiple: cut.and_then(Cut::multiple),
             })
         };
-        let own = reduce.whole.first();
-        let own = own.and_then(|arm| ranked(None, Clients::Ready, arm));
+        // Those of other stacks, too, which some ways are compared with.
+        let whole = reduce.whole.iter();
+        let whole = whole.filter_map(|arm| ranked(None, Clients::Ready, arm));
         let ways = reduce.ways.iter().flat_map(|way| {
             let stale = way.stale.as_ref();
             [
@@ -95,7 +96,7 @@ impl<'a> Table<'a> {
             true => Metric::Ttfb,
             false => Metric::Handshake,
         };
-        let mut ranked: Vec<Ranked<'a>> = own.into_iter().chain(ways.flatten()).collect();
+        let mut ranked: Vec<Ranked<'a>> = whole.chain(ways.flatten()).collect();
         ranked.sort_by_key(|ranked| (ranked.median(metric), ranked.server_bytes()));
         Table {
             cell: &cell.cell,

@@ -61,11 +61,28 @@ fn arms_are_measured_once() {
     assert_eq!(labels.len(), count);
 }
 
+/// Padding takes the place of what was left out, so there would be nothing to see.
+#[test]
+fn a_chain_with_a_size_is_not_trimmed() {
+    let reduce = reduce("X25519MLKEM768/ml-dsa-44:16000B");
+    for name in ["trimmed leaf", "PQTLS-AD, raw key"] {
+        let mut unavailable = reduce.unavailable.iter();
+        let (_, reason) = unavailable.find(|(way, _)| way.name == name).unwrap();
+        assert!(reason.starts_with("the chain has a size"), "{reason}");
+    }
+    assert!(
+        reduce
+            .ways
+            .iter()
+            .any(|way| way.reduction.name == "PQTLS-AD")
+    );
+}
+
 #[test]
 fn what_comes_otherwise_already_is_left_alone() {
     let reduce = reduce("X25519MLKEM768/ml-dsa-44/delivery=pqtls-ad");
     assert!(reduce.ways.is_empty(), "{:?}", reduce.ways);
     assert_eq!(reduce.unavailable.len(), Reduction::ALL.len());
     let (_, reason) = &reduce.unavailable[0];
-    assert_eq!(reason, "certificates come pqtls-ad already");
+    assert_eq!(reason, "delivery=pqtls-ad is there already: leave it out");
 }

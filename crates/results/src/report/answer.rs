@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use lastbyte_sizes::Message;
+
 use crate::results::number::{difference_digits, milliseconds, percent, share};
 use crate::results::{
     ArmSummary, CellSummary, Metric, Percent, Percentile, Step, Summary, Validity,
@@ -130,6 +132,8 @@ struct Difference<'a> {
     increase: Percent,
     before: Duration,
     after: Duration,
+    baseline: &'a ArmSummary,
+    arm: &'a ArmSummary,
 }
 
 /// Which way differences point.
@@ -171,6 +175,8 @@ impl<'a> Differences<'a> {
                     increase: increase.value,
                     before,
                     after,
+                    baseline,
+                    arm,
                 });
             }
         }
@@ -200,10 +206,11 @@ impl<'a> Differences<'a> {
 }
 
 fn handshake_clause(differences: &Differences<'_>) -> String {
+    let (extent, because) = extent(&differences.shown);
     let clause = match differences.trend() {
         Trend::None => return "shows no difference in the handshake".into(),
-        Trend::Up => format!("adds {} to the handshake", extent(&differences.shown)),
-        Trend::Down => format!("takes {} off the handshake", extent(&differences.shown)),
+        Trend::Up => format!("adds {extent} to the handshake{because}"),
+        Trend::Down => format!("takes {extent} off the handshake{because}"),
         Trend::Both => format!("changes the handshake by {}", percents(&differences.shown)),
     };
     clause + &differences.elsewhere()
@@ -243,11 +250,47 @@ fn last_byte_clause(differences: &Differences<'_>) -> String {
             place(most.cell)
         ),
     };
-    comes + &differences.elsewhere()
+    comes + &because_of_the_window(differences) + &differences.elsewhere()
 }
 
-/// `one round trip (35.1 ms, +50 %)`, or `3.2 ms (+4.5 %)`.
-fn extent(shown: &[Difference<'_>]) -> String {
+/// What a response has of a handshake before it, where that is all that can have moved the last byte by whole round
+/// trips. Without loss, the window that it begins with has grown by what was acknowledged until then.
+fn because_of_the_window(differences: &Differences<'_>) -> String {
+    let is_told = |difference: &Difference<'_>, grows: bool| {
+        let Some((before, after)) = flights(difference.baseline).zip(flights(difference.arm))
+        else {
+            return false;
+        };
+        let (moved, sends_so) = match grows {
+            true => (
+                difference.before.checked_sub(difference.after),
+                before.segments < after.segments,
+            ),
+            false => (
+                difference.after.checked_sub(difference.before),
+                before.segments > after.segments,
+            ),
+        };
+        let moved = moved.and_then(|moved| whole_round_trips(difference, moved));
+        sends_so
+            && after.round_trips() == before.round_trips()
+            && !difference.cell.cell.has_loss()
+            && moved == Some(1)
+    };
+    let all = |grows| differences.shown.iter().all(|one| is_told(one, grows));
+    if differences.shown.is_empty() {
+        String::new()
+    } else if all(true) {
+        ", as the larger handshake has opened the server's window: the response takes one round trip less".into()
+    } else if all(false) {
+        ", as the smaller handshake has opened the server's window less: the response takes one round trip more".into()
+    } else {
+        String::new()
+    }
+}
+
+/// `one round trip (35.1 ms, +50 %)`, and why; or `3.2 ms (+4.5 %)`.
+fn extent(shown: &[Difference<'_>]) -> (String, String) {
     let times = shown
         .iter()
         .map(|difference| difference.before.abs_diff(difference.after));
@@ -260,8 +303,8 @@ fn extent(shown: &[Difference<'_>]) -> String {
     };
     let percents = percents(shown);
     match round_trips(shown) {
-        Some(round_trips) => format!("{round_trips} ({time}, {percents})"),
-        None => format!("{time} ({percents})"),
+        Some((round_trips, because)) => (format!("{round_trips} ({time}, {percents})"), because),
+        None => (format!("{time} ({percents})"), String::new()),
     }
 }
 
@@ -284,24 +327,103 @@ fn percents(shown: &[Difference<'_>]) -> String {
     }
 }
 
-/// The round trips that all differences amount to, in words.
-fn round_trips(shown: &[Difference<'_>]) -> Option<String> {
-    let mut counts = shown.iter().map(|difference| {
-        let rtt = difference.cell.cell.link.rtt().as_secs_f64();
-        let round_trips = difference.before.abs_diff(difference.after).as_secs_f64() / rtt;
-        let whole = round_trips.round();
-        let near = (round_trips - whole).abs() <= ROUND_TRIP_TOLERANCE;
-        (near && (1.0..100.0).contains(&whole)).then_some(whole as u32)
+/// The round trips that all differences amount to, in words, and why. Time alone is none: a signature can take as long.
+fn round_trips(shown: &[Difference<'_>]) -> Option<(String, String)> {
+    let mut all = shown.iter().map(|difference| {
+        let (before, after) = (flights(difference.baseline)?, flights(difference.arm)?);
+        let more = after.round_trips().abs_diff(before.round_trips());
+        let moved = difference.before.abs_diff(difference.after);
+        let is_so =
+            (after.round_trips() > before.round_trips()) == (difference.after > difference.before);
+        let count = whole_round_trips(difference, moved).filter(|count| *count == more && is_so)?;
+        Some((count, because(difference, before, after)))
     });
-    let first = counts.next()??;
-    counts
-        .all(|count| count == Some(first))
-        .then(|| match first {
-            1 => "one round trip".into(),
-            2 => "two round trips".into(),
-            3 => "three round trips".into(),
-            more => format!("{more} round trips"),
-        })
+    let (count, because) = all.next()??;
+    let mut same = true;
+    for other in all {
+        let (other, why) = other?;
+        if other != count {
+            return None;
+        }
+        same &= why == because;
+    }
+    let words = match count {
+        1 => "one round trip".into(),
+        2 => "two round trips".into(),
+        3 => "three round trips".into(),
+        more => format!("{more} round trips"),
+    };
+    Some((words, if same { because } else { String::new() }))
+}
+
+/// How many whole round trips a time is, nearly.
+fn whole_round_trips(difference: &Difference<'_>, time: Duration) -> Option<u32> {
+    let round_trips = time.as_secs_f64() / difference.cell.cell.link.rtt().as_secs_f64();
+    let whole = round_trips.round();
+    let near = (round_trips - whole).abs() <= ROUND_TRIP_TOLERANCE;
+    (near && (1.0..100.0).contains(&whole)).then_some(whole as u32)
+}
+
+/// What costs a handshake round trips.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Flights {
+    /// The server's.
+    server: u32,
+    /// Segments in them.
+    segments: usize,
+    /// Whether the server asks for another key share.
+    is_retried: bool,
+    /// Whether a connection fails before it.
+    is_second: bool,
+}
+
+fn flights(arm: &ArmSummary) -> Option<Flights> {
+    let wire = arm.wire.as_ref()?;
+    let server = wire.server_flights?;
+    Some(Flights {
+        server: server.flights,
+        segments: server.segments,
+        is_retried: wire.bytes(Message::HelloRetryRequest).median > 0,
+        is_second: wire.failed_server_wire_bytes.median > 0,
+    })
+}
+
+impl Flights {
+    /// Besides the two that every handshake takes.
+    fn round_trips(self) -> u32 {
+        // A connection that fails takes its own two, to be known for what it is.
+        const FAILED: u32 = 2;
+        let retried = u32::from(self.is_retried);
+        self.server.saturating_sub(1) + retried + FAILED * u32::from(self.is_second)
+    }
+}
+
+/// `: 12 segments, and the window is 10`, of what has more of it.
+fn because(difference: &Difference<'_>, before: Flights, after: Flights) -> String {
+    let (less, more) = match after.round_trips() > before.round_trips() {
+        true => (before, after),
+        false => (after, before),
+    };
+    let window = difference.cell.cell.initcwnd;
+    let mut causes = Vec::new();
+    if more.server > less.server {
+        causes.push(match (more.segments, less.segments) {
+            (many, few) if after == more => {
+                format!("{many} segments and not {few}, where the window is {window}")
+            }
+            (many, few) => format!("{few} segments and not {many}, where the window is {window}"),
+        });
+    }
+    if more.is_retried != less.is_retried {
+        causes.push("a HelloRetryRequest".to_owned());
+    }
+    if more.is_second != less.is_second {
+        causes.push("a first connection that fails".to_owned());
+    }
+    match &*causes {
+        [] => String::new(),
+        causes => format!(": {}", causes.join(", and ")),
+    }
 }
 
 /// `70.4 ms`, or `70.4 ms (0B) to 246.1 ms (200KiB)`.

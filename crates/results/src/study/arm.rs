@@ -105,9 +105,9 @@ pub enum ArmProblem {
         /// The key.
         key: &'static str,
         /// What it is for.
-        subject: &'static str,
+        subject: String,
         /// The delivery that has it.
-        name: &'static str,
+        name: String,
     },
 }
 

@@ -255,12 +255,12 @@ impl Delivery {
                 kind.set(key, value).map_err(SetError::Value)
             }
             _ => {
-                let spec = SPECS.iter().find(|spec| spec.keys.contains(&key));
+                let specs = SPECS.iter().filter(|spec| spec.keys.contains(&key));
+                let subjects = specs.clone().map(|spec| spec.subject);
+                let names = specs.filter_map(|spec| (spec.names)().first().copied());
                 Err(SetError::NotIts {
-                    subject: spec.map_or("another delivery", |spec| spec.subject),
-                    name: spec
-                        .and_then(|spec| (spec.names)().first().copied())
-                        .unwrap_or(Delivery::FULL),
+                    subject: subjects.collect::<Vec<_>>().join(" or "),
+                    name: names.collect::<Vec<_>>().join(" or "),
                 })
             }
         }
@@ -388,9 +388,9 @@ pub(super) enum SetError {
     /// It is another delivery's.
     NotIts {
         /// What it is for.
-        subject: &'static str,
-        /// The value of `delivery=` that has it.
-        name: &'static str,
+        subject: String,
+        /// The values of `delivery=` that have it.
+        name: String,
     },
     /// It can have other values.
     Value(String),

@@ -17,7 +17,7 @@ fn prepared(arm: &str, cache: &Path) -> PreparedArm {
 fn every_step_takes_time() {
     let cache = tempfile::tempdir().unwrap();
     let arm = prepared("x25519/ecdsa-p256", cache.path());
-    let calibration = Calibration::measure(&arm, 30).unwrap();
+    let calibration = Calibration::measure(&arm, Effort::Handshakes(30)).unwrap();
     assert_eq!(calibration.arm, "x25519/ecdsa-p256");
     assert_eq!(calibration.chain_sha256, arm.digest());
     assert_eq!(calibration.handshakes, 30);
@@ -48,7 +48,7 @@ fn a_calibration_is_kept_for_its_group_and_chain() {
     let cache = tempfile::tempdir().unwrap();
     let arm = prepared("x25519/ecdsa-p256", cache.path());
     let first = Calibration::load_or_measure(&arm, cache.path()).unwrap();
-    assert_eq!(first.handshakes, Calibration::HANDSHAKES);
+    assert!(first.handshakes >= 100, "{}", first.handshakes);
     assert_eq!(Calibration::load(&arm, cache.path()), Some(first.clone()));
 
     // Other records, the same handshake.
@@ -67,7 +67,7 @@ fn a_calibration_is_kept_for_its_group_and_chain() {
 fn a_calibration_of_another_version_or_a_broken_one_is_as_good_as_none() {
     let cache = tempfile::tempdir().unwrap();
     let arm = prepared("x25519/ecdsa-p256", cache.path());
-    let mut calibration = Calibration::measure(&arm, 1).unwrap();
+    let mut calibration = Calibration::measure(&arm, Effort::Handshakes(1)).unwrap();
     let path = calibration.store(cache.path()).unwrap();
     assert_eq!(
         Calibration::load(&arm, cache.path()),
@@ -87,10 +87,45 @@ fn a_cache_that_can_not_be_written_is_told() {
     let cache = tempfile::tempdir().unwrap();
     let arm = prepared("x25519/ecdsa-p256", cache.path());
     fs::write(cache.path().join("calibration"), "").unwrap();
-    let calibration = Calibration::measure(&arm, 1).unwrap();
+    let calibration = Calibration::measure(&arm, Effort::Handshakes(1)).unwrap();
     let problem = calibration.store(cache.path()).unwrap_err().to_string();
     assert!(problem.starts_with("can't write \""), "{problem}");
     assert!(problem.ends_with("set LASTBYTE_CACHE to a folder that can be written"));
+}
+
+/// Its signature takes a third of a second or so: what needs hundreds of handshakes would take minutes.
+#[test]
+fn a_handshake_that_takes_long_is_measured_a_few_times() {
+    let cache = tempfile::tempdir().unwrap();
+    let arm = prepared("x25519/slh-dsa-sha2-128s/intermediates=0", cache.path());
+    let calibration = Calibration::measure(&arm, Effort::Enough).unwrap();
+    assert!(
+        (1..100).contains(&calibration.handshakes),
+        "{}",
+        calibration.handshakes
+    );
+    assert!(calibration.server_flight.p50_ns > 100 * calibration.client_finish.p50_ns / 10);
+}
+
+#[test]
+fn what_is_enough_goes_by_the_median_and_by_time() {
+    let alike = vec![Duration::from_micros(100); 100];
+    let mut spread: Vec<_> = (0..100).map(Duration::from_micros).collect();
+    let soon = Duration::ZERO;
+    assert!(Effort::Enough.is_enough(&alike, soon));
+    assert!(!Effort::Enough.is_enough(&alike[..99], soon));
+    assert!(!Effort::Enough.is_enough(&spread, soon));
+    assert!(Effort::Enough.is_enough(&spread[..1], Effort::PATIENCE));
+    // Half of a thousand within 4 %: the 469th to the 531st.
+    spread = (0..1000)
+        .map(|at| Duration::from_micros(1000 + at / 2))
+        .collect();
+    assert!(Effort::Enough.is_enough(&spread, soon));
+    assert!(!Effort::UpTo(2).is_enough(&alike[..1], soon));
+    assert!(Effort::UpTo(2).is_enough(&alike[..2], soon));
+    assert!(Effort::UpTo(2).is_enough(&alike[..1], Effort::PATIENCE));
+    assert!(Effort::Handshakes(0).is_enough(&alike[..1], soon));
+    assert!(!Effort::Handshakes(2).is_enough(&alike[..1], soon));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Certificates that come through DNS.
 
-use super::{Holds, Reduction, Subject, as_it_is};
+use super::{Holds, Reduction, Subject, as_it_is, unless_sized};
 use crate::study::Arm;
 
 const HOLDS: Holds = Holds {
@@ -36,7 +36,7 @@ pub(super) static RAW_KEY: Reduction = Reduction {
     holds: Some(HOLDS),
     stale: STALE,
     support: SUPPORT,
-    whole: as_it_is,
+    whole: unless_sized,
     apply: |whole| whole.with("delivery", "pqtls-ad-raw-key"),
     lacking: Some(|whole| lacking(&(RAW_KEY.apply)(whole)?)),
 };

@@ -1,6 +1,6 @@
 //! An end-entity's certificate that says less.
 
-use super::{Reduction, Subject, as_it_is};
+use super::{Reduction, Subject, unless_sized};
 
 pub(super) static REDUCTION: Reduction = Reduction {
     name: "trimmed leaf",
@@ -11,7 +11,7 @@ pub(super) static REDUCTION: Reduction = Reduction {
     holds: None,
     stale: "none can be",
     support: "any client; CAs decide (2026)",
-    whole: as_it_is,
+    whole: unless_sized,
     apply: |whole| {
         let trimmed = whole
             .with("names", "1")?

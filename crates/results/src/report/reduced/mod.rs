@@ -12,7 +12,7 @@ pub use self::text::text;
 
 use std::time::Duration;
 
-use lastbyte_sizes::Message;
+use lastbyte_sizes::{Message, StackName};
 
 use crate::reduce::{Clients, Ranked, Reduce, Table};
 use crate::results::number::{millisecond_digits, percent_digits};
@@ -53,7 +53,8 @@ impl Reduced<'_> {
     fn of_cell(&self, table: &Table<'_>) -> Option<String> {
         let is_ready = |ranked: &&Ranked<'_>| ranked.clients == Clients::Ready;
         let mut ready = table.ranked.iter().filter(is_ready);
-        let own = ready.clone().find(|ranked| ranked.way.is_none())?;
+        let asked = &self.reduce.whole.first()?.label;
+        let own = ready.clone().find(|ranked| ranked.arm.label == *asked)?;
         let best = ready.find(|ranked| ranked.way.is_some())?;
         let [before, after] = [best.whole, best.summary].map(|arm| median(arm, table.metric));
         let place = match self.tables.len() {
@@ -85,12 +86,16 @@ fn median(arm: &crate::results::ArmSummary, metric: Metric) -> Option<Duration> 
     measured.ok().map(|estimate| estimate.value)
 }
 
-/// What a row is called.
+/// What a row is called, with its server's stack where that is not the usual one.
 fn name(ranked: &Ranked<'_>) -> String {
-    match (ranked.way, ranked.clients) {
-        (None, _) => "whole chain".to_owned(),
-        (Some(way), Clients::Ready) => way.reduction.name.to_owned(),
-        (Some(way), Clients::Stale) => format!("{}, stale clients", way.reduction.name),
+    let name = ranked.way.map_or("whole chain", |way| way.reduction.name);
+    let stale = match ranked.clients {
+        Clients::Ready => "",
+        Clients::Stale => ", stale clients",
+    };
+    match ranked.arm.server_stack {
+        usual if usual == StackName::default() => format!("{name}{stale}"),
+        other => format!("{name}{stale} ({other})"),
     }
 }
 

@@ -94,8 +94,8 @@ fn published_answer(published: &[Compared]) -> Markup {
         @if !numbers.is_empty() {
             p.answer {
                 "Of " (numbers.len()) " published numbers, "
-                (count(Agreement::Agrees)) " are what we measured, or within what another run of as many "
-                "connections could have measured; "
+                (count(Agreement::Agrees)) " are as near to ours as was asked for, or within what another run of as "
+                "many connections could have measured; "
                 (count(Agreement::Differs)) " are not; "
                 (count(Agreement::Unmeasured)) " we have not measured."
             }
