@@ -37,7 +37,11 @@ fn document(ended: &Ended) -> Value {
 /// The row of a way whose clients have what they need.
 fn row<'a>(document: &'a Value, way: Option<&str>) -> &'a Value {
     let ranked = document["cells"][0]["ranked"].as_array().unwrap();
-    let is_it = |row: &&Value| row["way"].as_str() == way && row["clients"] == "ready";
+    // Whole chains of other stacks are there, too.
+    let is_it = |row: &&Value| {
+        let is_asked = way.is_some() || row["arm"] == CHAIN;
+        row["way"].as_str() == way && row["clients"] == "ready" && is_asked
+    };
     ranked.iter().find(is_it).unwrap()
 }
 
