@@ -128,7 +128,7 @@ impl Effort {
                 elapsed >= Effort::PATIENCE || wholes.len() >= handshakes as usize
             }
             Effort::Enough => {
-                let looks = wholes.len() % Effort::LEAST == 0;
+                let looks = wholes.len().is_multiple_of(Effort::LEAST);
                 elapsed >= Effort::PATIENCE || (looks && is_precise(wholes))
             }
         }
