@@ -61,7 +61,7 @@ fn value_parser(parameter: Parameter) -> ValueParser {
         set.map(|()| text.to_owned())
     };
     match parameter.reading() {
-        Reading::Name | Reading::Text => text.into(),
+        Reading::Name | Reading::Text | Reading::Ways => text.into(),
         Reading::Whole(range) => RangedU64ValueParser::<u32>::new()
             .range(u64::from(*range.start())..=u64::from(*range.end()))
             .map(|number| number.to_string())

@@ -25,6 +25,25 @@ fn arms_are_explained() {
 }
 
 #[test]
+fn rates_may_differ_by_direction() {
+    let times = |rate: &str| {
+        let options = ["--rate", rate, "--data", "50KiB", "--format", "json"];
+        let ended = run(lastbyte(["explain", ARM]).args(options));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let time = &document["arms"][0]["times"][0];
+        let cell = time["cell"].as_str().unwrap().to_owned();
+        (cell, time["ttlb_ns"].as_u64().unwrap())
+    };
+    let (cell, slow_up) = times("50mbit/1mbit");
+    assert_eq!(cell, "RTT 35ms, 50mbit/1mbit, loss 0%, initcwnd 10, 50KiB");
+    // A response is what comes down.
+    let slow_down = times("1mbit/50mbit").1;
+    assert!(slow_down > 2 * slow_up, "{slow_down} and {slow_up}");
+    assert_eq!(times("2mbit/2mbit"), times("2mbit"));
+}
+
+#[test]
 fn programs_can_read_it() {
     let command = ["explain", ARM, "--data", "0KiB", "--format", "json"];
     let ended = run(&mut lastbyte(command));

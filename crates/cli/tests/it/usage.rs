@@ -31,6 +31,10 @@ fn options_that_can_not_be() {
             r#"invalid value '5mbits' for '--rate <RATE>'"#,
         ),
         (
+            vec!["compare", "--rate", "5mbit/2"],
+            r#"'--rate <RATE>': missing unit in rate "2": did you mean "2mbit"?"#,
+        ),
+        (
             vec!["compare", "--loss", "150%"],
             r#"'--loss <LOSS>': probability "150%" is above 100%"#,
         ),

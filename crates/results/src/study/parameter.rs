@@ -132,11 +132,30 @@ impl Parameter {
         }
     }
 
-    /// See [`Parameter::of_link`].
-    pub(super) fn of_direction(self) -> Option<Set<Direction>> {
-        match &self.0.place {
-            Place::Direction(access) => Some(access.set),
-            _ => None,
+    /// Whether each direction has it.
+    pub(super) fn is_of_direction(self) -> bool {
+        matches!(self.0.place, Place::Direction(_))
+    }
+
+    /// Has one direction, or both (forward, then backward), have it as a text says.
+    pub(super) fn set_directions(
+        self,
+        directions: &mut [&mut Direction],
+        text: &str,
+        folder: &Path,
+    ) -> Result<(), String> {
+        let Place::Direction(access) = &self.0.place else {
+            return Ok(());
+        };
+        match (directions, text.split_once('/'), &self.0.reading) {
+            ([forward, backward], Some((down, up)), Reading::Ways) => {
+                (access.set)(forward, up, folder)?;
+                (access.set)(backward, down, folder)
+            }
+            (directions, ..) => {
+                let mut directions = directions.iter_mut();
+                directions.try_for_each(|direction| (access.set)(direction, text, folder))
+            }
         }
     }
 
@@ -182,7 +201,10 @@ impl Parameter {
             (None, _) if cell.draws(self) => DRAWN.to_owned(),
             (None, Place::Direction(access)) => {
                 let [up, down] = [&cell.link.forward, &cell.link.backward].map(access.get);
-                format!("{up} up, {down} down")
+                match self.0.reading {
+                    Reading::Ways => format!("{down}/{up}"),
+                    _ => format!("{up} up, {down} down"),
+                }
             }
             (None, _) => String::new(),
         }
@@ -197,9 +219,9 @@ impl Parameter {
         match &self.0.place {
             Place::LinkName => cell.link_name = Some(text.to_owned()),
             Place::Link(access) => (access.set)(&mut cell.link, text, folder)?,
-            Place::Direction(access) => {
-                (access.set)(&mut cell.link.forward, text, folder)?;
-                (access.set)(&mut cell.link.backward, text, folder)?;
+            Place::Direction(_) => {
+                let Link { forward, backward } = &mut cell.link;
+                self.set_directions(&mut [forward, backward], text, folder)?;
             }
             Place::Cell(access) => (access.set)(cell, text, folder)?,
         }
@@ -247,7 +269,7 @@ impl Parameter {
                     format!("0B to {most}"),
                 )
             }
-            Reading::Name | Reading::Text => return Ok(canonical),
+            Reading::Name | Reading::Text | Reading::Ways => return Ok(canonical),
         };
         match number.is_some_and(|number| range.contains(&number)) {
             true => Ok(canonical),

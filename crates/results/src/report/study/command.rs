@@ -31,11 +31,15 @@ pub(super) fn commands(
     Some(commands)
 }
 
-/// Links that are alike in both directions, and of which nothing is drawn.
+/// Links that are alike in both directions but for their rates, and of which nothing is drawn.
 fn can_be_said(cell: &Cell) -> bool {
     let Link { forward, backward } = &cell.link;
     cell.population.is_none()
-        && *forward == Direction { ..backward.clone() }
+        && *forward
+            == Direction {
+                rate: forward.rate,
+                ..backward.clone()
+            }
         && matches!(
             forward.distribution,
             Distribution::Uniform

@@ -21,7 +21,7 @@ pub(super) static LINK: LazyLock<Vec<&str>> = LazyLock::new(|| {
 /// The keys of a direction of a link.
 static DIRECTION: LazyLock<Vec<&str>> = LazyLock::new(|| {
     let mut keys = vec!["delay"];
-    keys.extend(names(|parameter| parameter.of_direction().is_some()));
+    keys.extend(names(Parameter::is_of_direction));
     keys
 });
 
@@ -120,9 +120,7 @@ pub(super) fn links(
     };
     for parameter in Parameter::ALL {
         if let Some(set) = parameter.of_link() {
-            grid.vary_parameter(table, parameter, folder, |link, text| {
-                set(link, text, folder)
-            })?;
+            grid.vary_parameter(table, parameter, |link, text| set(link, text, folder))?;
         }
     }
     vary_directions(&mut grid, table, folder, |link| {
@@ -152,10 +150,9 @@ fn vary_directions(
         }
     })?;
     for parameter in Parameter::ALL {
-        if let Some(set) = parameter.of_direction() {
-            grid.vary_parameter(table, parameter, folder, |link, text| {
-                let mut directions = directions(link).into_iter();
-                directions.try_for_each(|direction| set(direction, text, folder))
+        if parameter.is_of_direction() {
+            grid.vary_parameter(table, parameter, |link, text| {
+                parameter.set_directions(&mut directions(link), text, folder)
             })?;
         }
     }
@@ -184,9 +181,7 @@ pub(super) fn cells(
     };
     for parameter in Parameter::ALL {
         if let Some(set) = parameter.of_cell() {
-            grid.vary_parameter(table, parameter, folder, |cell, text| {
-                set(cell, text, folder)
-            })?;
+            grid.vary_parameter(table, parameter, |cell, text| set(cell, text, folder))?;
         }
     }
     let cells = grid.finish(table)?;
@@ -212,8 +207,12 @@ impl PartialEq for Text {
     }
 }
 
-/// Reads what a parameter can be.
-fn text(field: &Field, parameter: Parameter, folder: &Path) -> Result<Text, StudyError> {
+/// Reads what a parameter can be where it stands.
+fn text(
+    field: &Field,
+    parameter: Parameter,
+    check: impl Fn(&str) -> Result<(), String>,
+) -> Result<Text, StudyError> {
     let text = match parameter.reading() {
         Reading::Whole(range) => field.whole(range.clone())?.to_string(),
         Reading::Bytes(most) => {
@@ -223,10 +222,9 @@ fn text(field: &Field, parameter: Parameter, folder: &Path) -> Result<Text, Stud
             }
             bytes.to_string()
         }
-        Reading::Name | Reading::Text => field.parse_with(|text| {
-            let read = parameter.set(&mut Cell::default(), text, folder);
-            read.map(|()| text.to_owned())
-        })?,
+        Reading::Name | Reading::Text | Reading::Ways => {
+            field.parse_with(|text| check(text).map(|()| text.to_owned()))?
+        }
     };
     let canonical = field.parse_with(|_| parameter.canonical(&text))?;
     Ok(Text { text, canonical })
@@ -270,10 +268,14 @@ impl<T: Clone> Grid<T> {
         &mut self,
         table: &Table,
         parameter: Parameter,
-        folder: &Path,
         set: impl Fn(&mut T, &str) -> Result<(), String>,
     ) -> Result<(), StudyError> {
-        let read = |field: &Field| text(field, parameter, folder);
+        let first = self.points.first().cloned();
+        let check = |text: &str| {
+            let mut first = first.clone();
+            first.as_mut().map_or(Ok(()), |point| set(point, text))
+        };
+        let read = |field: &Field| text(field, parameter, check);
         self.vary(table, parameter.name(), read, |point, value| {
             // It was read before.
             let _ = set(point, &value.text);

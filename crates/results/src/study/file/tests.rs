@@ -294,6 +294,35 @@ fn the_order_of_a_grid() {
 }
 
 #[test]
+fn rates_down_and_up() {
+    let text = r#"
+        [arm.a]
+        tls = "x25519/rsa-2048"
+        [link.x]
+        rtt = "30ms"
+        rate = ["50mbit/10mbit", "1mbit"]
+        [[measure]]
+        id = "m"
+    "#;
+    let study = study(text);
+    let rates = |cell: &Cell| {
+        let [down, up] = [&cell.link.backward, &cell.link.forward].map(|way| way.rate.unwrap());
+        format!("{down} {up}")
+    };
+    let cells = &study.measures[0].experiment.cells;
+    let rates: Vec<_> = cells.iter().map(rates).collect();
+    assert_eq!(rates, ["50mbit 10mbit", "1mbit 1mbit"]);
+    assert!(cells[0].to_string().contains("RTT 30ms, 50mbit/10mbit, "));
+    // What is written of it is read as the same.
+    let written = self::study(&study.to_toml());
+    assert_eq!(written.measures[0].experiment, study.measures[0].experiment);
+
+    let one_way = text.replace("rate = [", "forward.rate = [");
+    let refused = parse(&one_way).unwrap_err().to_string();
+    assert!(refused.contains(r#"unknown unit "mbit/10mbit""#), "{refused}");
+}
+
+#[test]
 fn directions_that_differ() {
     let text = r#"
         [arm.a]

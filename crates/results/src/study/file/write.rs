@@ -149,7 +149,7 @@ fn direction(direction: &Direction) -> impl Iterator<Item = Entry> {
         ..Cell::default()
     };
     let parameters = Parameter::ALL.into_iter();
-    let parameters = parameters.filter(|parameter| parameter.of_direction().is_some());
+    let parameters = parameters.filter(|parameter| parameter.is_of_direction());
     parameters.filter_map(move |parameter| match parameter.value(&cell) {
         Some(Value::Rate(None)) => None,
         _ => Some((parameter.name(), value(parameter, &cell))),

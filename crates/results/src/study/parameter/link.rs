@@ -49,8 +49,8 @@ pub(super) static RATE: Spec = Spec {
     name: "rate",
     scope: Scope::Connection,
     title: "rate, Mbit/s",
-    caption: Caption::Always(|cell| both(cell, rate)),
-    reading: Reading::Text,
+    caption: Caption::Always(rate),
+    reading: Reading::Ways,
     place: Place::Direction(Access {
         get: |direction| Value::Rate(direction.rate),
         set: |direction, text, _| match text {
@@ -66,7 +66,7 @@ pub(super) static RATE: Spec = Spec {
     }),
     command_line: Some(CommandLine {
         value_name: "RATE",
-        help: "Rate of each direction, or unlimited",
+        help: "Rate of each direction, DOWN/UP (50mbit/10mbit: down is from server to client), or unlimited",
         choice: Choice::Usual("1gbit"),
         lists: Lists::Taken,
     }),
@@ -177,9 +177,14 @@ fn round_trip(cell: &Cell) -> String {
     format!("RTT {rtt} ({up} up and {down} down)")
 }
 
-fn rate(direction: &Direction) -> String {
-    let rate = direction.rate;
-    rate.map_or("no rate limit".into(), |rate| rate.to_string())
+/// A rate of both directions, or `DOWN/UP`.
+fn rate(cell: &Cell) -> String {
+    let [up, down] = [&cell.link.forward, &cell.link.backward].map(|way| way.rate);
+    match (down, up) {
+        (None, None) => "no rate limit".into(),
+        (down, up) if down == up => Value::Rate(down).to_string(),
+        (down, up) => format!("{}/{}", Value::Rate(down), Value::Rate(up)),
+    }
 }
 
 fn jitter(direction: &Direction) -> String {

@@ -48,6 +48,8 @@ pub enum Reading {
     Name,
     /// What can be read.
     Text,
+    /// What can be read, or two such as `DOWN/UP`: from server to client, and from client to server.
+    Ways,
     /// A whole number within these.
     Whole(RangeInclusive<u32>),
     /// A size of so much at most.

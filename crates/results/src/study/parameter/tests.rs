@@ -92,3 +92,42 @@ fn no_limit_of_the_rate_can_be_said() {
     );
     assert_eq!(rate.describe(&cell), "no rate limit");
 }
+
+#[test]
+fn rates_down_and_up_are_set_and_said() {
+    let rate: Parameter = "rate".parse().unwrap();
+    let mut cell = Cell::default();
+    rate.set(&mut cell, "50mbit/10mbit", Path::new("")).unwrap();
+    let rates = |cell: &Cell| [&cell.link.backward, &cell.link.forward].map(|way| way.rate);
+    let [down, up] = ["50mbit", "10mbit"].map(|text| Some(text.parse().unwrap()));
+    assert_eq!(rates(&cell), [down, up]);
+    assert_eq!((rate.value(&cell), rate.number(&cell)), (None, None));
+    assert_eq!(rate.of(&cell), "50mbit/10mbit");
+    assert_eq!(rate.describe(&cell), "50mbit/10mbit");
+
+    rate.set(&mut cell, "unlimited/10mbit", Path::new(""))
+        .unwrap();
+    assert_eq!(rates(&cell), [None, up]);
+    assert_eq!(rate.describe(&cell), "unlimited/10mbit");
+
+    // Another way to say the same.
+    assert_eq!(rate.canonical("8mbit/8000kbit").as_deref(), Ok("8mbit"));
+    for (text, problem) in [
+        (
+            "50mbit/",
+            r#"empty rate: write one such as "10mbit""#,
+        ),
+        ("/5mbit", r#"empty rate: write one such as "10mbit""#),
+        (
+            "9mbit/8mbit/7mbit",
+            r#"unknown unit "mbit/7mbit" in "8mbit/7mbit": did you mean "mbit"?"#,
+        ),
+        ("9mbit/0bit", r#"rate "0bit" is zero"#),
+    ] {
+        let refused = rate.canonical(text).unwrap_err();
+        assert!(refused.starts_with(problem), "{refused}");
+    }
+    // Only a rate has two.
+    let queue: Parameter = "queue".parse().unwrap();
+    assert!(queue.canonical("10/20").is_err());
+}
