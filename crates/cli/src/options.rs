@@ -4,19 +4,28 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::builder::{RangedU64ValueParser, TypedValueParser, ValueParser};
+use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use lastbyte_link::{Bytes, Seed, UnitError, parse_duration};
 
 use lastbyte::study::{
-    Arm, Cell, Choice, Connections, CpuTime, Emulation, Experiment, Lists, Parameter, Reading,
+    Arm, Cell, Choice, Connections, CpuTime, Emulation, Experiment, Lists, NamedNetwork, Parameter,
+    Reading,
 };
 
-/// Parameters of cells, each an option. Those that take lists make a grid.
+/// Parameters of cells, each an option, and networks by name. Those that take lists make a grid.
 #[derive(Debug)]
-pub(super) struct Network(Vec<(Parameter, Vec<String>)>);
+pub(super) struct Network {
+    named: Vec<&'static NamedNetwork>,
+    options: Vec<(Parameter, Vec<String>)>,
+}
+
+/// The option of networks by name.
+const LINK: &str = "link";
 
 impl Args for Network {
     fn augment_args(command: Command) -> Command {
+        let command = command.arg(named());
         command.args(Parameter::options().map(|(parameter, option)| {
             let argument = Arg::new(parameter.name())
                 .long(parameter.name().replace('_', "-"))
@@ -41,17 +50,42 @@ impl Args for Network {
 
 impl FromArgMatches for Network {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Network, clap::Error> {
+        let named = matches.get_many::<&'static NamedNetwork>(LINK);
+        let named: Vec<_> = named.into_iter().flatten().copied().collect();
+        // A name says what else goes without saying.
+        let is_said_by_name = |parameter: Parameter| {
+            let mut said = named.iter().flat_map(|network| network.values());
+            matches.value_source(parameter.name()) == Some(ValueSource::DefaultValue)
+                && said.any(|(said, _)| said == parameter)
+        };
         let given = Parameter::options().filter_map(|(parameter, _)| {
             let texts = matches.get_many::<String>(parameter.name())?;
-            Some((parameter, texts.cloned().collect()))
+            (!is_said_by_name(parameter)).then(|| (parameter, texts.cloned().collect()))
         });
-        Ok(Network(given.collect()))
+        Ok(Network {
+            options: given.collect(),
+            named,
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         *self = Network::from_arg_matches(matches)?;
         Ok(())
     }
+}
+
+/// The option of networks by name, in front of those that have the last word.
+fn named() -> Arg {
+    let names = NamedNetwork::ALL.map(|network| network.name).join(", ");
+    Arg::new(LINK)
+        .long(LINK)
+        .value_name("NAME")
+        .help(format!(
+            "Networks by name, for RTT, rate, loss and jitter, each of which has the last word where it is said \
+             besides: {names} (docs/networks.md has their values and sources)"
+        ))
+        .value_delimiter(',')
+        .value_parser(NamedNetwork::find)
 }
 
 /// Takes what a cell can have.
@@ -101,8 +135,8 @@ pub(super) struct Sampling {
 impl Network {
     /// The grid, the last option changing fastest, or why it can't be.
     pub(super) fn cells(&self) -> Result<Vec<Cell>, String> {
-        let mut cells = vec![Cell::default()];
-        for (parameter, texts) in &self.0 {
+        let mut cells = self.networks()?;
+        for (parameter, texts) in &self.options {
             check_once(*parameter, texts)?;
             let mut varied = Vec::with_capacity(cells.len() * texts.len());
             for cell in &cells {
@@ -115,6 +149,29 @@ impl Network {
             cells = varied;
         }
         cells.iter().try_for_each(Cell::check)?;
+        Ok(cells)
+    }
+
+    /// A cell of each network that is named, or a usual one.
+    fn networks(&self) -> Result<Vec<Cell>, String> {
+        if self.named.is_empty() {
+            return Ok(vec![Cell::default()]);
+        }
+        let mut cells: Vec<Cell> = Vec::new();
+        for network in &self.named {
+            let cell = Cell {
+                link: network.link(),
+                link_name: Some(network.name.to_owned()),
+                ..Cell::default()
+            };
+            if cells.iter().any(|other| other.link_name == cell.link_name) {
+                return Err(format!(
+                    "--{LINK}: {:?} is given twice: leave one out",
+                    network.name
+                ));
+            }
+            cells.push(cell);
+        }
         Ok(cells)
     }
 

@@ -44,6 +44,35 @@ fn rates_may_differ_by_direction() {
 }
 
 #[test]
+fn networks_have_names() {
+    let cells = |options: &[&str]| {
+        let command = ["explain", ARM, "--data", "1KiB", "--format", "json"];
+        let ended = run(lastbyte(command).args(options));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let times = document["arms"][0]["times"].as_array().unwrap().clone();
+        let cells = times.iter().map(|time| time["cell"].as_str().unwrap());
+        cells.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        cells(&["--link", "lte,geo"]),
+        [
+            "lte, RTT 55ms, 21mbit/6mbit, loss 0%, initcwnd 10, 1KiB",
+            "geo, RTT 600ms, 100mbit/10mbit, loss 0%, initcwnd 10, 1KiB",
+        ]
+    );
+    // What is said besides has the last word, even if it is what is usual without a name.
+    assert_eq!(
+        cells(&["--link", "leo", "--rtt", "35ms", "--loss", "0%"]),
+        ["leo, RTT 35ms, 150mbit/15mbit, loss 0%, initcwnd 10, 1KiB"]
+    );
+
+    let lossy = run(&mut lastbyte(["explain", ARM, "--link", "leo"]));
+    assert_eq!(lossy.code, Some(2), "{lossy:?}");
+    assert!(lossy.stderr.contains("loss is luck (--loss 0%): leave it out"), "{lossy:?}");
+}
+
+#[test]
 fn programs_can_read_it() {
     let command = ["explain", ARM, "--data", "0KiB", "--format", "json"];
     let ended = run(&mut lastbyte(command));

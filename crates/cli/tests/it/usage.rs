@@ -31,6 +31,10 @@ fn options_that_can_not_be() {
             r#"invalid value '5mbits' for '--rate <RATE>'"#,
         ),
         (
+            vec!["compare", "--link", "lte,goe"],
+            r#"'--link <NAME>': unknown network "goe": did you mean "geo"?"#,
+        ),
+        (
             vec!["compare", "--rate", "5mbit/2"],
             r#"'--rate <RATE>': missing unit in rate "2": did you mean "2mbit"?"#,
         ),
@@ -167,6 +171,10 @@ fn values_that_are_given_twice() {
     refuses(
         &["--rtt", "10ms,0.01s"],
         r#"--rtt: "0.01s" is given twice: leave one out"#,
+    );
+    refuses(
+        &["--link", "lte,geo,LTE"],
+        r#"--link: "lte" is given twice: leave one out"#,
     );
     refuses(
         &["--initcwnd", "10,20,10"],

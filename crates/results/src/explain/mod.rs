@@ -137,8 +137,8 @@ pub fn explain(arm: &Arm, cells: &[Cell]) -> Result<Explanation, Unknown> {
 /// What it does not know, with the hint.
 pub fn check(cell: &Cell) -> Result<(), String> {
     let what = match cell {
-        _ if cell.has_loss() => "loss is luck",
-        _ if cell.has_jitter() => "jitter is luck",
+        _ if cell.has_loss() => "loss is luck (--loss 0%)",
+        _ if cell.has_jitter() => "jitter is luck (--jitter 0ms)",
         _ if cell.congestion == Congestion::Bbr => "BBR is no slow start",
         _ if cell.has_super_packets() => "super-packets are not walked through",
         _ => return Ok(()),

@@ -123,6 +123,9 @@ pub(super) struct CellDocument<'a> {
     /// What each connection draws.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     drawn: Vec<&'static str>,
+    /// The name of the network, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<&'a str>,
     rtt_ms: Option<f64>,
     #[serde(flatten)]
     both: Option<BothDocument>,
@@ -343,6 +346,7 @@ impl<'a> CellDocument<'a> {
         let is_fixed = !drawn.iter().any(|parameter| parameter.is_of_link());
         let direction = |direction| is_fixed.then(|| DirectionDocument::new(direction));
         CellDocument {
+            link: cell.link_name.as_deref(),
             rtt_ms: (!cell.draws(Parameter::RTT)).then(|| milliseconds(cell.link.rtt())),
             both: None,
             forward: direction(&cell.link.forward),

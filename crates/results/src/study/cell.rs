@@ -17,15 +17,19 @@ impl fmt::Display for Cell {
     }
 }
 
-/// Names for `cells` that tell them apart: the parameters in which they differ. A cell that stands
-/// alone has an empty one.
+/// Names for `cells` that tell them apart: the parameters in which they differ, those of links by the links' names
+/// where these tell them. A cell that stands alone has an empty one.
 pub fn distinctions(cells: &[Cell]) -> Vec<String> {
     let captions = |parameter: Parameter| -> Vec<Option<String>> {
         cells.iter().map(|cell| parameter.caption(cell)).collect()
     };
     let differ =
         |captions: &Vec<Option<String>>| captions.iter().any(|one| captions.first() != Some(one));
+    let is_told_by_name =
+        |parameter: Parameter| parameter.is_of_link() && parameter != Parameter::LINK;
+    let names_tell = differ(&captions(Parameter::LINK)) && names_tell_links(cells);
     let told: Vec<_> = (Parameter::ALL.into_iter())
+        .filter(|parameter| !(names_tell && is_told_by_name(*parameter)))
         .filter(|parameter| differ(&captions(*parameter)))
         .collect();
     let name = |cell: &Cell| {
@@ -36,6 +40,14 @@ pub fn distinctions(cells: &[Cell]) -> Vec<String> {
         words.join(", ")
     };
     cells.iter().map(name).collect()
+}
+
+/// Whether every link has a name, and no two links have the same.
+fn names_tell_links(cells: &[Cell]) -> bool {
+    let agree = |one: &Cell, other: &Cell| {
+        one.link_name.is_some() && (one.link_name != other.link_name || one.link == other.link)
+    };
+    (cells.iter()).all(|one| cells.iter().all(|other| agree(one, other)))
 }
 
 /// What the connections of a cell carry, whatever the network.

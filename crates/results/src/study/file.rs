@@ -17,7 +17,7 @@
 //!
 //! [link.lte-m]
 //! rtt = "200ms"                # or `delay`, that of one direction
-//! rate = "1mbit"               # without limit
+//! rate = "1mbit"               # without limit; or DOWN/UP: "50mbit/10mbit"
 //! loss = ["0%", "3%"]          # 0%; lists make a grid
 //! jitter = "0ms"
 //! jitter_distribution = "normal"
@@ -103,6 +103,9 @@
 //! Certificate and CertificateVerify in KB, and `client_hello`, `server_hello`, `certificate`,
 //! `certificate_verify` or `server_messages` (the latter three together) are messages in bytes; a `ratio` is the increase as so many times that of the arm
 //! `of`.
+//!
+//! A link with `network = "lte"` has what [`NamedNetwork`](super::NamedNetwork) says of that, so that `rtt` need not
+//! be there; its other keys have the last word.
 //!
 //! The cells of a measure are those of its links in their order. In a link and in a measure, a key
 //! changes faster than those that stand before it here; a link's `forward` and `backward` change

@@ -11,6 +11,7 @@ mod figure;
 pub mod file;
 mod hosts;
 mod metric;
+mod networks;
 mod parameter;
 mod population;
 mod question;
@@ -35,6 +36,7 @@ pub use file::{StudyError, StudyProblem, quoted};
 pub use hosts::{Buffers, Hosts, Mtu, Timestamps, Tso, Writes};
 pub use lastbyte_link::UnknownName;
 pub use metric::{Metric, NoPercentile, Percentile};
+pub use networks::NamedNetwork;
 pub use parameter::{
     Choice, Column as ParameterColumn, CommandLine, Filter, Lists, Parameter, Reading,
     Value as ParameterValue, varying,
@@ -155,7 +157,7 @@ pub enum RecordSize {
 pub struct Cell {
     /// The network.
     pub link: Link,
-    /// What the study calls its link. All links of one grid have one name.
+    /// What the study or the command line calls its link. All links of one grid have one name.
     pub link_name: Option<String>,
     /// The server's initial congestion window, in segments.
     pub initcwnd: u32,

@@ -24,9 +24,9 @@ use super::{Cell, hosts};
 const ALL: [Parameter; 21] = [
     Parameter::LINK,
     Parameter(&link::RTT),
-    Parameter(&link::RATE),
-    Parameter(&link::LOSS),
-    Parameter(&link::JITTER),
+    Parameter::RATE,
+    Parameter::LOSS,
+    Parameter::JITTER,
     Parameter(&link::JITTER_DISTRIBUTION),
     Parameter(&link::QUEUE),
     Parameter(&tcp::PRESET),
@@ -74,6 +74,12 @@ impl Parameter {
     pub const LINK: Parameter = Parameter(&link::NAME);
     /// Both delays.
     pub const RTT: Parameter = Parameter(&link::RTT);
+    /// Rate of each direction.
+    pub const RATE: Parameter = Parameter(&link::RATE);
+    /// Loss of each direction.
+    pub const LOSS: Parameter = Parameter(&link::LOSS);
+    /// Jitter of each direction.
+    pub const JITTER: Parameter = Parameter(&link::JITTER);
     /// Body of each request.
     pub const UPLOAD: Parameter = Parameter(&load::UPLOAD);
     /// Payload of each response.
@@ -329,7 +335,6 @@ impl Parameter {
         }
         match self.0.caption {
             Caption::Always(text) | Caption::Unusual(text) => text(cell),
-            Caption::Never if self == Parameter::LINK => self.of(cell),
             Caption::Never => format!("{} {}", self.name().replace('_', " "), self.of(cell)),
         }
     }

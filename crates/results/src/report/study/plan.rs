@@ -155,9 +155,8 @@ impl<'a> Plan<'a> {
         let Some(first) = cells.first() else {
             return String::new();
         };
-        let differ = varying(&cells);
         let words: Vec<String> = (Parameter::ALL.into_iter())
-            .filter(|parameter| !differ.contains(parameter))
+            .filter(|parameter| parameter.values(&cells).len() == 1)
             .filter_map(|parameter| parameter.caption(first))
             .collect();
         words.join(", ")

@@ -8,11 +8,12 @@ use lastbyte_link::{Bytes, Direction, Distribution, Link};
 use super::table::{Field, Table};
 use super::{MOST_CELLS, StudyError, StudyProblem};
 use crate::study::parameter::Reading;
-use crate::study::{Cell, Parameter, Population};
+use crate::study::{Cell, NamedNetwork, Parameter, Population};
 
 /// The keys of a link.
 pub(super) static LINK: LazyLock<Vec<&str>> = LazyLock::new(|| {
-    let mut keys = names(|parameter| parameter.of_link().is_some());
+    let mut keys = vec!["network"];
+    keys.extend(names(|parameter| parameter.of_link().is_some()));
     keys.extend(DIRECTION.iter());
     keys.extend(["forward", "backward"]);
     keys
@@ -104,10 +105,15 @@ pub(super) fn links(
     for direction in [&forward, &backward].into_iter().flatten() {
         drawn.check(direction)?;
     }
+    if let Some(field) = table.get("network")
+        && Parameter::drawable().any(|one| one.is_of_link() && drawn.draws(one))
+    {
+        return Err(field.conflict("[population], which draws it"));
+    }
     let has_delay = |table: &Option<Table>| table.as_ref().is_some_and(|table| table.has("delay"));
     match (table.get("rtt"), table.get("delay")) {
         (Some(_), Some(delay)) => return Err(delay.conflict("\"rtt\"")),
-        (None, None) if drawn.draws(Parameter::RTT) => {}
+        (None, None) if drawn.draws(Parameter::RTT) || table.has("network") => {}
         (None, None) if !(has_delay(&forward) && has_delay(&backward)) => {
             return Err(table.missing("rtt", "rtt = \"35ms\""));
         }
@@ -118,6 +124,10 @@ pub(super) fn links(
         points: vec![usual()],
         most,
     };
+    let network = |field: &Field| field.parse_with(NamedNetwork::find);
+    grid.vary(table, "network", network, |link, network| {
+        *link = network.link();
+    })?;
     for parameter in Parameter::ALL {
         if let Some(set) = parameter.of_link() {
             grid.vary_parameter(table, parameter, |link, text| set(link, text, folder))?;

@@ -323,6 +323,52 @@ fn rates_down_and_up() {
 }
 
 #[test]
+fn links_that_are_networks_with_a_name() {
+    let text = r#"
+        [arm.a]
+        tls = "x25519/rsa-2048"
+        [link.phone]
+        network = "lte"
+        [link.far]
+        network = "geo"
+        rtt = "650ms"
+        rate = "20mbit/2mbit"
+        [link.far.backward]
+        loss = "1%"
+        [[measure]]
+        id = "m"
+    "#;
+    let study = study(text);
+    let names: Vec<_> = (study.measures[0].experiment.cells.iter())
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "phone, RTT 55ms, 21mbit/6mbit, loss 0%, initcwnd 10, 0B",
+            "far, RTT 650ms, 20mbit/2mbit, loss 0% up and 1% down, initcwnd 10, 0B",
+        ]
+    );
+    assert_eq!(
+        study.measures[0].experiment.cells[0].link,
+        crate::study::NamedNetwork::find("lte").unwrap().link()
+    );
+    let written = self::study(&study.to_toml());
+    assert_eq!(written.measures[0].experiment, study.measures[0].experiment);
+
+    let misspelt = parse(&text.replace("\"lte\"", "\"lt\"")).unwrap_err();
+    let misspelt = misspelt.to_string();
+    assert!(
+        misspelt.contains(r#":5: unknown network "lt": did you mean "lte"?"#),
+        "{misspelt}"
+    );
+    let drawn = format!("[population]\nrate = \"1mbit\"\ndata = \"1KiB\"\n{text}");
+    let drawn = parse(&drawn).unwrap_err().to_string();
+    assert!(drawn.contains("\"network\""), "{drawn}");
+    assert!(drawn.contains("[population], which draws it"), "{drawn}");
+}
+
+#[test]
 fn directions_that_differ() {
     let text = r#"
         [arm.a]

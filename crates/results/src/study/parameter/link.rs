@@ -13,7 +13,7 @@ pub(super) static NAME: Spec = Spec {
     name: "link",
     scope: Scope::Cell,
     title: "link",
-    caption: Caption::Never,
+    caption: Caption::Unusual(|cell| cell.link_name.clone().unwrap_or_default()),
     reading: Reading::Name,
     place: Place::LinkName,
     command_line: None,
