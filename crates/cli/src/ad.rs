@@ -64,7 +64,7 @@ struct ClientOptions {
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
     /// Connect there, whatever addresses the name has
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = super::options::socket_address)]
     connect: Option<SocketAddr>,
     /// What the connection and the handshake may take
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]

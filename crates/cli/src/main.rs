@@ -107,7 +107,7 @@ fn main() -> ExitCode {
     if let Some(code) = lab::inner_command(&arguments) {
         return code;
     }
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli = match Cli::try_parse_from(joined(&arguments)) {
         Ok(cli) => cli,
         Err(error) => {
             // Nobody is left to tell when this can't be printed.
@@ -142,6 +142,29 @@ fn main() -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// The arguments, with each negative number made the value of the option before it, which says best why it can't be.
+fn joined(arguments: &[OsString]) -> Vec<OsString> {
+    let is_option = |text: &str| text.starts_with("--") && text.len() > 2 && !text.contains('=');
+    let is_negative = |text: &str| {
+        let digits = text.strip_prefix('-');
+        digits.is_some_and(|digits| digits.starts_with(|first: char| first.is_ascii_digit()))
+    };
+    let mut joined: Vec<OsString> = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        let negative = argument.to_str().filter(|text| is_negative(text));
+        let option = joined.last().and_then(|last| last.to_str());
+        match (option.filter(|text| is_option(text)), negative) {
+            (Some(option), Some(negative)) => {
+                let both = format!("{option}={negative}");
+                joined.pop();
+                joined.push(both.into());
+            }
+            _ => joined.push(argument.clone()),
+        }
+    }
+    joined
 }
 
 impl Failure {

@@ -72,7 +72,7 @@ pub(super) enum Command {
         /// The folder of the CA
         folder: PathBuf,
         /// Where to listen
-        #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+        #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080", value_parser = super::options::socket_address)]
         listen: SocketAddr,
     },
 }

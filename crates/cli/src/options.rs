@@ -1,12 +1,14 @@
 //! The options that describe networks and arms, and the experiment that they make.
 
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
-use clap::builder::{RangedU64ValueParser, TypedValueParser, ValueParser};
+use clap::builder::{TypedValueParser, ValueParser};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use lastbyte_link::{Bytes, Seed, UnitError, parse_duration};
+use lastbyte_link::{Bytes, Seed, UnitError, format_duration, parse_duration};
 
 use lastbyte::study::{
     Arm, Cell, Choice, Connections, CpuTime, Emulation, Experiment, Lists, NamedNetwork, Parameter,
@@ -96,8 +98,7 @@ fn value_parser(parameter: Parameter) -> ValueParser {
     };
     match parameter.reading() {
         Reading::Name | Reading::Text | Reading::Ways => text.into(),
-        Reading::Whole(range) => RangedU64ValueParser::<u32>::new()
-            .range(u64::from(*range.start())..=u64::from(*range.end()))
+        Reading::Whole(range) => whole(u64::from(*range.start())..=u64::from(*range.end()))
             .map(|number| number.to_string())
             .into(),
         Reading::Bytes(most) => (move |text: &str| match text.parse::<Bytes>() {
@@ -116,13 +117,13 @@ pub(super) struct Sampling {
     #[arg(long, value_name = "N", default_value = "200")]
     connections: Connections,
     /// Connections at once, even if they disturb each other [default: as many as don't]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = concurrency())]
     concurrency: Option<u32>,
     /// When a connection counts as failed
     #[arg(long, value_name = "TIME", default_value = "300s", value_parser = duration)]
     timeout: Duration,
     /// Where all randomness comes from
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = seed())]
     seed: u64,
     /// CPU time in the virtual engine's clock: none or calibrated (as on this machine)
     #[arg(long, value_name = "NAME", default_value = "none")]
@@ -182,6 +183,7 @@ impl Network {
         sampling: &Sampling,
     ) -> Result<Experiment, String> {
         let cells = self.cells()?;
+        (cells.iter()).try_for_each(|cell| check_rates(cell, sampling.timeout))?;
         Ok(Experiment {
             concurrency: sampling.concurrency,
             timeout: sampling.timeout,
@@ -207,6 +209,63 @@ fn check_once(parameter: Parameter, texts: &[String]) -> Result<(), String> {
         seen.push(canonical);
     }
     Ok(())
+}
+
+/// Whether a full packet crosses in the time that a connection has.
+fn check_rates(cell: &Cell, timeout: Duration) -> Result<(), String> {
+    const PACKET: usize = 1500;
+    let rates = [&cell.link.forward, &cell.link.backward].map(|way| way.rate);
+    let mut rates = rates.into_iter().flatten();
+    match rates.find(|rate| rate.serialisation(PACKET) > timeout) {
+        None => Ok(()),
+        Some(rate) => Err(format!(
+            "--rate: at {rate} a packet of {PACKET} bytes takes {}, and a connection has {} (--timeout): ask for more",
+            format_duration(rate.serialisation(PACKET)),
+            format_duration(timeout),
+        )),
+    }
+}
+
+/// Takes whole numbers within `range`.
+pub(super) fn whole(range: RangeInclusive<u64>) -> impl TypedValueParser<Value = u64> {
+    let (least, most) = range.into_inner();
+    move |text: &str| {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        match text.parse::<u64>() {
+            Ok(number) if (least..=most).contains(&number) => Ok(number),
+            _ if is_whole => Err(format!("{text} is not in {least}..={most}")),
+            _ => Err(format!("no whole number: write one such as {}", least.max(10))),
+        }
+    }
+}
+
+fn concurrency() -> impl TypedValueParser<Value = u32> {
+    whole(1..=u64::from(u32::MAX)).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+/// Takes what a generator can begin with.
+pub(super) fn seed() -> impl TypedValueParser<Value = u64> {
+    whole(0..=u64::MAX)
+}
+
+/// Takes an address with its port, and says what is missing.
+///
+/// # Errors
+///
+/// When it has not both, with how they are written.
+pub(super) fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.strip_prefix(':').unwrap_or(text).parse::<u16>();
+    let bare = text.trim_start_matches('[').trim_end_matches(']');
+    match (text.parse(), port, bare.parse::<IpAddr>()) {
+        (Ok(address), ..) => Ok(address),
+        (Err(_), Ok(port), _) => Err(format!("no address: did you mean \"127.0.0.1:{port}\"?")),
+        (.., Ok(ip)) => Err(format!(
+            "no port: write one such as \"{}\"",
+            SocketAddr::new(ip, 8443)
+        )),
+        _ => Err("write an address and a port, such as \"127.0.0.1:8443\"".to_owned()),
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, UnitError> {

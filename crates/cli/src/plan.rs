@@ -54,7 +54,7 @@ pub(super) struct Command {
     #[arg(short = 'n', long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     connections: u32,
     /// Where all randomness comes from
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = super::options::seed())]
     seed: u64,
     /// How long users wait for what: handshake, ttfb or ttlb
     #[arg(long, value_name = "NAME", default_value = "ttfb")]

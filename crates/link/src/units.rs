@@ -407,7 +407,7 @@ impl Quantity {
             return Err(UnitError::MissingUnit {
                 quantity: self.name,
                 text: text.into(),
-                hint: format!("{number}{unit}"),
+                hint: self.with_unit(number, unit),
             });
         }
         let matches = |name: &str| match self.case {
@@ -423,6 +423,15 @@ impl Quantity {
                 text: text.into(),
                 hint: nearest(unit, self.units.iter().map(|(name, _)| *name)),
             })
+    }
+
+    /// A bare number as it was meant: a share below one is hardly a part of a percent.
+    fn with_unit(&self, number: &str, unit: &str) -> String {
+        let fraction = number.parse().ok().and_then(Probability::from_fraction);
+        match fraction {
+            Some(share) if unit == "%" && share.0 > 0.0 && share.0 < 1.0 => share.to_string(),
+            _ => format!("{number}{unit}"),
+        }
     }
 
     fn out_of_range(&self, text: &str, hint: &str) -> UnitError {

@@ -49,7 +49,7 @@ pub(crate) struct Publish {
     #[arg(long, requires_all = ["update", "server"])]
     watch: bool,
     /// The TLS server, which has to accept what is published
-    #[arg(long, value_name = "ADDRESS:PORT", requires = "watch")]
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "watch", value_parser = crate::options::socket_address)]
     server: Option<SocketAddr>,
     #[command(flatten)]
     mechanism: Mechanism,

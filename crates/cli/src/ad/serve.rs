@@ -24,7 +24,7 @@ use crate::Failure;
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     /// Where to listen
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::options::socket_address)]
     listen: SocketAddr,
     /// A chain in PEM, the end-entity first. Several are told apart by the names in their
     /// certificates and by their algorithms

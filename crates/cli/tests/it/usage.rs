@@ -52,6 +52,46 @@ fn options_that_can_not_be() {
         ),
         (vec!["compare", "--rtt=-5ms"], r#"negative duration "-5ms""#),
         (
+            vec!["compare", "--rtt", "-5ms"],
+            r#"'--rtt <TIME>': negative duration "-5ms": write one such as "35ms""#,
+        ),
+        (
+            vec!["compare", "--mtu", "-1"],
+            r#"no MTU "-1": write bytes from 576 to 65535, such as 1500"#,
+        ),
+        (
+            vec!["compare", "--initcwnd", "-1"],
+            "'--initcwnd <SEGMENTS>': -1 is not in 1..=1000",
+        ),
+        (
+            vec!["compare", "--initcwnd", "ten"],
+            "'--initcwnd <SEGMENTS>': no whole number: write one such as 10",
+        ),
+        (
+            vec!["compare", "--seed", "abc"],
+            "'--seed <N>': no whole number: write one such as 10",
+        ),
+        (
+            vec!["plan", "--seed", "abc"],
+            "'--seed <N>': no whole number: write one such as 10",
+        ),
+        (
+            vec!["compare", "--loss", "0.03"],
+            r#"missing unit in probability "0.03": did you mean "3%"?"#,
+        ),
+        (
+            vec!["mtc", "serve", "folder", "--listen", "8444"],
+            r#"'--listen <ADDRESS:PORT>': no address: did you mean "127.0.0.1:8444"?"#,
+        ),
+        (
+            vec!["mtc", "serve", "folder", "--listen", "::1"],
+            r#"no port: write one such as "[::1]:8443""#,
+        ),
+        (
+            vec!["ad", "serve", "--listen", "localhost"],
+            r#"write an address and a port, such as "127.0.0.1:8443""#,
+        ),
+        (
             vec!["compare", "--jitter-distribution", "norml"],
             r#"unknown jitter distribution "norml": did you mean "normal"?"#,
         ),
@@ -179,6 +219,14 @@ fn values_that_are_given_twice() {
     refuses(
         &["--initcwnd", "10,20,10"],
         r#"--initcwnd: "10" is given twice: leave one out"#,
+    );
+}
+
+#[test]
+fn a_rate_at_which_nothing_arrives() {
+    refuses(
+        &["--rate", "1gbit/1bit"],
+        "--rate: at 1bit a packet of 1500 bytes takes 12000s, and a connection has 300s (--timeout): ask for more",
     );
 }
 
