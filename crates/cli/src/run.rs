@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::Args;
+use lastbyte_link::counted;
 
 use self::search::Searching;
 use super::compare::{interrupt, prepare, try_sessions};
@@ -287,7 +288,8 @@ fn plan(study: &Study, engine: &dyn Engine, blocks: &[BlockId]) -> Result<(), Fa
                 .filter(|id| (id.measure, id.cell) == (index, cell))
                 .collect();
             let (count, time) = (count(&blocks), time(&blocks));
-            let _ = writeln!(text, "  {parameters}: {count} blocks, about {time}");
+            let count = counted(count, "block");
+                let _ = writeln!(text, "  {parameters}: {count}, about {time}");
         }
     }
     let samples: BTreeSet<_> = blocks
@@ -297,11 +299,14 @@ fn plan(study: &Study, engine: &dyn Engine, blocks: &[BlockId]) -> Result<(), Fa
     let cells: BTreeSet<_> = blocks.iter().map(|id| (id.measure, id.cell)).collect();
     let _ = writeln!(
         text,
-        "\n{} cells, {} samples, {} connections in {} blocks: about {} on the {} engine",
-        cells.len(),
-        samples.len(),
-        span(connections(&certain(blocks)), connections(blocks)),
-        count(blocks),
+        "\n{}, {}, {} in {}: about {} on the {} engine",
+        counted(cells.len(), "cell"),
+        counted(samples.len(), "sample"),
+        counted(
+            span(connections(&certain(blocks)), connections(blocks)),
+            "connection"
+        ),
+        counted(count(blocks), "block"),
         time(blocks),
         engine.environment().engine,
     );

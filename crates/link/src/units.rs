@@ -171,6 +171,14 @@ pub fn format_duration(duration: Duration) -> String {
     DURATION.format(duration.as_nanos())
 }
 
+/// `1 cell`, `2 cells`.
+#[must_use]
+pub fn counted(count: impl fmt::Display, noun: &str) -> String {
+    let count = count.to_string();
+    let plural = if count == "1" { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
 impl FromStr for Rate {
     type Err = UnitError;
 

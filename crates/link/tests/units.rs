@@ -342,3 +342,10 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn one_of_a_thing_is_no_plural() {
+    let cells = [0, 1, 2].map(|count| lastbyte_link::counted(count, "cell"));
+    assert_eq!(cells, ["0 cells", "1 cell", "2 cells"]);
+    assert_eq!(lastbyte_link::counted("1 to 3", "block"), "1 to 3 blocks");
+}

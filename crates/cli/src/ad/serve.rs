@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use lastbyte_ad::serve::{ChainFiles, Config, GROUPS, Limits, ServeError, Server};
+use lastbyte_link::counted;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -95,10 +96,10 @@ impl Serve {
         runtime.block_on(self.serve(&server))?;
         let served = server.served();
         tell(&format!(
-            "{} handshakes, {} of them without what DNS delivered; {} connections failed",
-            served.handshakes.load(Ordering::Relaxed),
+            "{}, {} of them shorter by what DNS had delivered; {} failed",
+            counted(served.handshakes.load(Ordering::Relaxed), "handshake"),
             served.shortened.load(Ordering::Relaxed),
-            served.failed.load(Ordering::Relaxed),
+            counted(served.failed.load(Ordering::Relaxed), "connection"),
         ));
         Ok(())
     }

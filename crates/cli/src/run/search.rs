@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use lastbyte_link::counted;
 use lastbyte_pki::Store;
 
 use super::{Run, Work, arms};
@@ -113,11 +114,11 @@ pub(super) fn plan(study: &Study) -> String {
         // Writing to a String can't fail.
         let _ = writeln!(
             text,
-            "search {}: {} sizes of {} arms in each of {} cells, and what lies between those that differ",
+            "search {}: {} of {} in each of {}, and what lies between those that differ",
             search.id,
-            sizes,
-            experiment.arms.len(),
-            experiment.cells.len(),
+            counted(sizes, "size"),
+            counted(experiment.arms.len(), "arm"),
+            counted(experiment.cells.len(), "cell"),
         );
     }
     text

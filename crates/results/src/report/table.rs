@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use lastbyte_link::counted;
+
 use super::answer::answer;
 use super::layout::{Field, Line, Role, Style, set, wrap};
 use super::messages::{Messages, messages};
@@ -189,7 +191,9 @@ fn heading(cell: &CellSummary) -> String {
     let mut counts: Vec<u32> = cell.arms.iter().map(|arm| arm.connections).collect();
     counts.dedup();
     match *counts {
-        [connections] => format!("{}: {connections} connections", cell.cell),
+        [connections] => {
+            format!("{}: {}", cell.cell, counted(connections, "connection"))
+        },
         _ => cell.cell.to_string(),
     }
 }

@@ -8,6 +8,8 @@ pub use json::{SCHEMA, json};
 pub(super) use page::{chart, section};
 pub use table::table;
 
+use lastbyte_link::counted;
+
 use crate::report::text;
 use crate::search::{Change, Computed, Edge, Edges, Found, Searched};
 use crate::study::{Arm, Cell, distinctions};
@@ -45,14 +47,13 @@ fn cell_names(searched: &Searched) -> Vec<String> {
 /// What was searched, in one line.
 fn headline(searched: &Searched) -> String {
     let search = &searched.search;
-    let cells = search.experiment.cells.len();
-    let plural = if cells == 1 { "" } else { "s" };
     format!(
-        "{} against the size of chains, {} to {} bytes of the Certificate message; {} connections of each size; {cells} cell{plural}",
+        "{} against the size of chains, {} to {} bytes of the Certificate message; {} of each size; {}",
         text::metric(search.metric),
         search.from,
         search.to,
-        search.experiment.connections.most(),
+        counted(search.experiment.connections.most(), "connection"),
+        counted(search.experiment.cells.len(), "cell"),
     )
 }
 

@@ -1,5 +1,6 @@
 //! The page.
 
+use lastbyte_link::counted;
 use maud::{Markup, PreEscaped, html};
 
 use super::command::commands;
@@ -78,13 +79,18 @@ fn claims_answer(claims: &[CheckedClaim]) -> Markup {
     html! {
         @if !claims.is_empty() {
             p.answer {
-                "Of " (claims.len()) " published claims, "
-                b.agrees { (count(Verdict::Holds)) " hold" } ", "
-                b.differs { (count(Verdict::Fails)) " do not" } " and "
+                "Of " (counted(claims.len(), "published claim")) ", "
+                b.agrees { (does(count(Verdict::Holds), "holds", "hold")) } ", "
+                b.differs { (does(count(Verdict::Fails), "does not", "do not")) } " and "
                 b.unknown { (count(Verdict::Unknown)) " can’t be told" } "."
             }
         }
     }
+}
+
+/// `1 holds`, `2 hold`.
+fn does(count: usize, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
 }
 
 fn published_answer(published: &[Compared]) -> Markup {
@@ -93,10 +99,10 @@ fn published_answer(published: &[Compared]) -> Markup {
     html! {
         @if !numbers.is_empty() {
             p.answer {
-                "Of " (numbers.len()) " published numbers, "
-                (count(Agreement::Agrees)) " are as near to ours as was asked for, or within what another run of as "
-                "many connections could have measured; "
-                (count(Agreement::Differs)) " are not; "
+                "Of " (counted(numbers.len(), "published number")) ", "
+                (does(count(Agreement::Agrees), "is", "are")) " as near to ours as was asked for, or within what "
+                "another run of as many connections could have measured; "
+                (does(count(Agreement::Differs), "is", "are")) " not; "
                 (count(Agreement::Unmeasured)) " we have not measured."
             }
         }
@@ -171,7 +177,7 @@ fn holes(holes: &[String]) -> Markup {
             p.warning { "Not measured: " (hole) "." }
         }
         @if holes.len() > NAMED {
-            p.warning { "… and " (holes.len() - NAMED) " more samples." }
+            p.warning { "… and " (counted(holes.len() - NAMED, "more sample")) "." }
         }
     }
 }
@@ -186,7 +192,7 @@ fn caption(findings: &Findings, drawn: &Drawn) -> String {
         words.push(format!("all values of {} together", pool.join(" and ")));
     }
     match drawn.connections {
-        Some((least, most)) if least == most => words.push(format!("n = {most} connections each")),
+        Some((least, most)) if least == most => words.push(format!("n = {} each", counted(most, "connection"))),
         Some((least, most)) => words.push(format!("n = {least} to {most} connections each")),
         None => words.push("not measured".to_owned()),
     }

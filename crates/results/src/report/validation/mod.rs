@@ -12,6 +12,8 @@ pub use markdown::markdown;
 pub use page::page;
 pub use table::table;
 
+use lastbyte_link::counted;
+
 use super::text::{self, interval};
 use crate::results::Percent;
 use crate::results::number::percent_digits;
@@ -64,7 +66,7 @@ fn connections(sample: &SampleComparison) -> String {
         failed => format!("{} ({failed} failed)", connections.all),
     };
     let counts: Vec<_> = sample.connections.iter().flatten().map(count).collect();
-    format!("{} connections", counts.join(" and "))
+    counted(counts.join(" and "), "connection")
 }
 
 /// `+0.08 [-0.01, 0.2]`, in percent, or who never gets there.

@@ -1,6 +1,6 @@
 //! The parameters of what connections carry.
 
-use lastbyte_link::{Bytes, format_duration, parse_duration};
+use lastbyte_link::{Bytes, counted, format_duration, parse_duration};
 
 use super::spec::{
     Access, Caption, Choice, Column, CommandLine, Lists, Place, Reading, Scope, Spec, Value, read,
@@ -15,7 +15,7 @@ pub(super) static REQUESTS: Spec = Spec {
     name: "requests",
     scope: Scope::Connection,
     title: "requests",
-    caption: Caption::Unusual(|cell| format!("{} requests", cell.requests)),
+    caption: Caption::Unusual(|cell| counted(cell.requests, "request")),
     reading: Reading::Whole(1..=MOST_REQUESTS),
     place: Place::Cell(Access {
         get: |cell| Value::Count(cell.requests),
