@@ -129,7 +129,15 @@ impl Run {
         };
         let environment = engine.environment().clone();
         let manifest = Manifest::new(study, engine.block_size(study), environment);
-        Ok(Folder::take(&path, study, manifest, start)?)
+        let taken = Folder::take(&path, study, manifest, start);
+        taken.map_err(|error| match error {
+            // The same mistake as of a file that `compare` can't write.
+            FolderError::Io {
+                action: "write" | "make",
+                ..
+            } => Failure::usage(error),
+            _ => error.into(),
+        })
     }
 
     /// Measures those of `blocks` that are missing, and tells how many of all there are then. `whole` is the

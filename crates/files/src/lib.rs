@@ -35,7 +35,9 @@ impl Draft {
             .prefix(".lastbyte-")
             // Less the umask.
             .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder_of(path))?;
+            .tempfile_in(folder_of(path))
+            // Nobody knows the name that it has for now.
+            .map_err(|error| io::Error::from(error.kind()))?;
         if let Some(earlier) = earlier {
             file.as_file().set_permissions(earlier.permissions())?;
         }

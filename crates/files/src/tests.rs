@@ -88,6 +88,14 @@ fn what_fails_leaves_nothing_behind() {
 }
 
 #[test]
+fn errors_name_no_file_that_nobody_knows() {
+    let folder = folder();
+    let error = Draft::new(&folder.path().join("none/a")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(!error.to_string().contains(".lastbyte-"), "{error}");
+}
+
+#[test]
 fn a_draft_of_ones_own_is_renamed() {
     let folder = folder();
     let [draft, path] = [".a.draft", "a"].map(|name| folder.path().join(name));

@@ -408,12 +408,22 @@ fn mount(arguments: &[&str]) {
 }
 
 #[test]
+fn a_folder_that_can_not_be_made_is_a_wrong_command_line() {
+    let place = Place::new();
+    let ended = place.run("study.toml/out", &[]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let problem = "/study.toml/out\": Not a directory (os error 20)\n";
+    assert!(ended.stderr.contains("lastbyte: can't make \""), "{ended:?}");
+    assert!(ended.stderr.ends_with(problem), "{ended:?}");
+}
+
+#[test]
 fn a_dry_run_tells_and_measures_nothing() {
     let place = Place::new();
     let ended = place.run("out", &["--dry-run"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for told in [
-        "tall/one: old, new\n  RTT 2ms, ",
+        "tall/one: old, new\n  near, RTT 2ms, ",
         ": 6 blocks, about ",
         "small: old, new\n",
         "3 cells, 6 samples, 540 connections in 10 blocks: about ",
