@@ -163,9 +163,19 @@ impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Failure {
         match error {
             ConnectError::Ca { .. } | ConnectError::Name { .. } => Failure::usage(error),
+            ConnectError::Tls { ref reason, .. } if is_of_unknown_ca(reason) => {
+                Failure::Run(format!("{error}; name its CA with --ca if you trust it"))
+            }
             _ => Failure::run(error),
         }
     }
+}
+
+/// Whether OpenSSL's words are that a chain ends in nobody whom it trusts.
+fn is_of_unknown_ca(reason: &str) -> bool {
+    ["self-signed certificate", "unable to get local issuer certificate"]
+        .iter()
+        .any(|words| reason.contains(words))
 }
 
 /// An address, whose port may be left out.
@@ -251,7 +261,20 @@ fn tell(line: &str) {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::Address;
+    use super::{Address, is_of_unknown_ca};
+
+    #[test]
+    fn who_is_trusted_by_nobody_here_is_told_from_what_is_wrong() {
+        let refused = "the server's certificate is not accepted: ";
+        for (words, expected) in [
+            ("self-signed certificate", true),
+            ("self-signed certificate in certificate chain", true),
+            ("unable to get local issuer certificate", true),
+            ("certificate has expired", false),
+        ] {
+            assert_eq!(is_of_unknown_ca(&format!("{refused}{words}")), expected);
+        }
+    }
 
     #[test]
     fn a_port_may_be_left_out() {

@@ -49,7 +49,7 @@ pub(crate) struct Publish {
     #[arg(long, requires_all = ["update", "server"])]
     watch: bool,
     /// The TLS server, which has to accept what is published
-    #[arg(long, value_name = "ADDRESS:PORT", requires = "watch", value_parser = crate::options::socket_address)]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::options::socket_address)]
     server: Option<SocketAddr>,
     #[command(flatten)]
     mechanism: Mechanism,
@@ -57,6 +57,12 @@ pub(crate) struct Publish {
 
 impl Publish {
     pub(super) fn run(self) -> Result<(), Failure> {
+        if self.server.is_some() && !self.watch {
+            return Err(Failure::Usage(
+                "--server says who has to accept what --watch publishes: add --watch, or leave it out"
+                    .to_owned(),
+            ));
+        }
         let source = Source {
             // As the server's certificates have it.
             name: self.name.trim_end_matches('.').to_ascii_lowercase(),

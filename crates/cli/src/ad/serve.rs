@@ -35,7 +35,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE", required = true)]
     key: Vec<PathBuf>,
     /// Where the plain text goes
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     backend: String,
     /// How long resolvers may keep the records: as given to `lastbyte ad publish`
     #[arg(long, value_name = "TIME", default_value = "3600s", value_parser = ttl)]
@@ -132,6 +132,20 @@ impl Serve {
         };
         Arc::clone(server).run(listener, reload, stop, tell).await;
         Ok(())
+    }
+}
+
+/// Takes a name or an address with a port: without one, nobody can be connected to.
+fn host_and_port(text: &str) -> Result<String, String> {
+    let parts = text.rsplit_once(':').filter(|(host, _)| {
+        // Else the last colon is one of the address.
+        let is_bracketed = host.starts_with('[') && host.ends_with(']');
+        !host.is_empty() && (is_bracketed || !host.contains(':'))
+    });
+    match parts.map(|(_, port)| port.parse::<u16>()) {
+        Some(Ok(1..)) => Ok(text.to_owned()),
+        Some(_) => Err("no port: write one from 1 to 65535".to_owned()),
+        None => Err("no port: write HOST:PORT, such as \"localhost:8080\"".to_owned()),
     }
 }
 

@@ -237,6 +237,11 @@ fn wrong_usage_is_told_in_one_line() {
             "there is no certificate",
         ),
         (
+            vec!["publish", NAME, "--chain", chain, "--server", "127.0.0.1:1"],
+            2,
+            "add --watch, or leave it out",
+        ),
+        (
             vec!["publish", NAME, "--chain", chain, "--ttl", "500ms"],
             2,
             "a TTL has whole seconds",

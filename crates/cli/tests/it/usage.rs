@@ -88,6 +88,18 @@ fn options_that_can_not_be() {
             r#"no port: write one such as "[::1]:8443""#,
         ),
         (
+            vec!["ad", "serve", "--backend", "localhost"],
+            r#"'--backend <HOST:PORT>': no port: write HOST:PORT, such as "localhost:8080""#,
+        ),
+        (
+            vec!["ad", "serve", "--backend", "::1"],
+            r#"'--backend <HOST:PORT>': no port: write HOST:PORT, such as "localhost:8080""#,
+        ),
+        (
+            vec!["ad", "serve", "--backend", "localhost:0"],
+            "'--backend <HOST:PORT>': no port: write one from 1 to 65535",
+        ),
+        (
             vec!["ad", "serve", "--listen", "localhost"],
             r#"write an address and a port, such as "127.0.0.1:8443""#,
         ),
