@@ -173,9 +173,12 @@ impl From<ConnectError> for Failure {
 
 /// Whether OpenSSL's words are that a chain ends in nobody whom it trusts.
 fn is_of_unknown_ca(reason: &str) -> bool {
-    ["self-signed certificate", "unable to get local issuer certificate"]
-        .iter()
-        .any(|words| reason.contains(words))
+    [
+        "self-signed certificate",
+        "unable to get local issuer certificate",
+    ]
+    .iter()
+    .any(|words| reason.contains(words))
 }
 
 /// An address, whose port may be left out.

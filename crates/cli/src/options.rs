@@ -235,7 +235,10 @@ pub(super) fn whole(range: RangeInclusive<u64>) -> impl TypedValueParser<Value =
         match text.parse::<u64>() {
             Ok(number) if (least..=most).contains(&number) => Ok(number),
             _ if is_whole => Err(format!("{text} is not in {least}..={most}")),
-            _ => Err(format!("no whole number: write one such as {}", least.max(10))),
+            _ => Err(format!(
+                "no whole number: write one such as {}",
+                least.max(10)
+            )),
         }
     }
 }

@@ -297,7 +297,7 @@ fn plan(study: &Study, engine: &dyn Engine, blocks: &[BlockId]) -> Result<(), Fa
                 .collect();
             let (count, time) = (count(&blocks), time(&blocks));
             let count = counted(count, "block");
-                let _ = writeln!(text, "  {parameters}: {count}, about {time}");
+            let _ = writeln!(text, "  {parameters}: {count}, about {time}");
         }
     }
     let samples: BTreeSet<_> = blocks

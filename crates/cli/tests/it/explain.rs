@@ -69,7 +69,12 @@ fn networks_have_names() {
 
     let lossy = run(&mut lastbyte(["explain", ARM, "--link", "leo"]));
     assert_eq!(lossy.code, Some(2), "{lossy:?}");
-    assert!(lossy.stderr.contains("loss is luck (--loss 0%): leave it out"), "{lossy:?}");
+    assert!(
+        lossy
+            .stderr
+            .contains("loss is luck (--loss 0%): leave it out"),
+        "{lossy:?}"
+    );
 }
 
 #[test]

@@ -193,7 +193,7 @@ fn heading(cell: &CellSummary) -> String {
     match *counts {
         [connections] => {
             format!("{}: {}", cell.cell, counted(connections, "connection"))
-        },
+        }
         _ => cell.cell.to_string(),
     }
 }

@@ -192,7 +192,9 @@ fn caption(findings: &Findings, drawn: &Drawn) -> String {
         words.push(format!("all values of {} together", pool.join(" and ")));
     }
     match drawn.connections {
-        Some((least, most)) if least == most => words.push(format!("n = {} each", counted(most, "connection"))),
+        Some((least, most)) if least == most => {
+            words.push(format!("n = {} each", counted(most, "connection")))
+        }
         Some((least, most)) => words.push(format!("n = {least} to {most} connections each")),
         None => words.push("not measured".to_owned()),
     }

@@ -319,7 +319,10 @@ fn rates_down_and_up() {
 
     let one_way = text.replace("rate = [", "forward.rate = [");
     let refused = parse(&one_way).unwrap_err().to_string();
-    assert!(refused.contains(r#"unknown unit "mbit/10mbit""#), "{refused}");
+    assert!(
+        refused.contains(r#"unknown unit "mbit/10mbit""#),
+        "{refused}"
+    );
 }
 
 #[test]

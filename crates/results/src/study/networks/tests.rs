@@ -28,7 +28,10 @@ fn who_writes_another_name_is_told_which_was_meant() {
         ("fiber", r#"unknown network "fiber": did you mean "fibre"?"#),
         ("4G", r#"unknown network "4G": use "lte""#),
         ("starlink", r#"unknown network "starlink": use "leo""#),
-        ("bad-wify", r#"unknown network "bad-wify": did you mean "bad-wifi"?"#),
+        (
+            "bad-wify",
+            r#"unknown network "bad-wify": did you mean "bad-wifi"?"#,
+        ),
         (
             "dial-up",
             r#"unknown network "dial-up": use one of fibre, cable, lte, 5g, 3g, leo, geo, bad-wifi, lte-m"#,
@@ -43,7 +46,9 @@ fn who_writes_another_name_is_told_which_was_meant() {
 #[test]
 fn the_page_has_the_table() {
     let line = |cells: [&str; 7]| format!("| {} |\n", cells.join(" | "));
-    let head = ["name", "network", "RTT", "down/up", "loss", "jitter", "source"];
+    let head = [
+        "name", "network", "RTT", "down/up", "loss", "jitter", "source",
+    ];
     let mut table = line(head) + &line(["---"; 7]);
     for network in NamedNetwork::ALL {
         let name = format!("`{}`", network.name);

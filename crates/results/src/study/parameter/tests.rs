@@ -113,10 +113,7 @@ fn rates_down_and_up_are_set_and_said() {
     // Another way to say the same.
     assert_eq!(rate.canonical("8mbit/8000kbit").as_deref(), Ok("8mbit"));
     for (text, problem) in [
-        (
-            "50mbit/",
-            r#"empty rate: write one such as "10mbit""#,
-        ),
+        ("50mbit/", r#"empty rate: write one such as "10mbit""#),
         ("/5mbit", r#"empty rate: write one such as "10mbit""#),
         (
             "9mbit/8mbit/7mbit",
