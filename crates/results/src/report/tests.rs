@@ -393,6 +393,23 @@ fn trouble_in_json() {
 }
 
 #[test]
+fn names_of_networks_are_told() {
+    let mut cell = cell("0%", "50KiB");
+    cell.link_name = Some("lte".to_owned());
+    let experiment = experiment(&[CLASSICAL], vec![cell], 40);
+    let summary = summary(&experiment, &samples(&experiment));
+    let document = json(&summary, &environment());
+    assert_valid(&document);
+    let document: Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(document["cells"][0]["link"], "lte");
+    let table = table(&summary, Style::Plain);
+    assert!(
+        table.contains("\nlte, RTT 35ms, ") || table.starts_with("lte, RTT 35ms, "),
+        "{table}"
+    );
+}
+
+#[test]
 fn directions_that_differ_are_noted_in_json() {
     let mut cell = cell("1%", "50KiB");
     cell.link.forward.rate = None;

@@ -36,6 +36,8 @@ pub fn distinctions(cells: &[Cell]) -> Vec<String> {
         let words: Vec<String> = told
             .iter()
             .map(|parameter| parameter.describe(cell))
+            // A link may be without a name.
+            .filter(|word| !word.is_empty())
             .collect();
         words.join(", ")
     };

@@ -627,6 +627,31 @@ fn cells_are_told_apart_by_what_differs() {
 }
 
 #[test]
+fn names_of_links_tell_them_apart() {
+    let lossy = &Direction {
+        loss: "5%".parse().unwrap(),
+        ..Direction::default()
+    };
+    let on = |name: &str, direction: &Direction| Cell {
+        link_name: Some(name.to_owned()),
+        ..cell(0, direction)
+    };
+    let direction = &Direction::default();
+    let [near, far] = [on("near", direction), on("far", lossy)];
+    assert!(far.to_string().starts_with("far, RTT "), "{far}");
+    assert_eq!(distinctions(&[near.clone(), far.clone()]), ["near", "far"]);
+    // Not where a link has more than one value, or no name.
+    assert_eq!(
+        distinctions(&[near.clone(), on("far", direction), far.clone()]),
+        ["near, loss 0%", "far, loss 0%", "far, loss 5%"]
+    );
+    assert_eq!(
+        distinctions(&[far, cell(0, direction)]),
+        ["far, loss 5%", "loss 0%"]
+    );
+}
+
+#[test]
 fn certificates_come_through_dns_as_an_arm_says() {
     let delivery = |text: &str| {
         let arm: Arm = format!("MLKEM768/ml-dsa-65/{text}").parse().unwrap();

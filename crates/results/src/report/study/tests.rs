@@ -303,3 +303,16 @@ fn commands_are_as_few_as_grids_allow() {
         )
     );
 }
+
+#[test]
+fn commands_say_rates_down_and_up() {
+    let text = MEASURED.replace("\"1gbit\"", "\"50mbit/10mbit\"");
+    let study = Study::parse(&text, Path::new("a.toml")).unwrap();
+    let experiment = &study.measures[0].experiment;
+    let arms: Vec<&Arm> = experiment.arms.iter().collect();
+    let commands = commands(experiment, &[&experiment.cells[0]], &arms, "virtual").unwrap();
+    assert!(
+        commands[0].contains(" --rate 50mbit/10mbit "),
+        "{commands:?}"
+    );
+}

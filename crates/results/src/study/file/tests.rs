@@ -288,7 +288,10 @@ fn the_order_of_a_grid() {
         .measures
         .into_iter()
         .flat_map(|measure| measure.experiment.cells)
-        .map(|cell| format!("{} {cell}", cell.link_name.as_deref().unwrap_or_default()))
+        .map(|mut cell| {
+            let name = cell.link_name.take().unwrap_or_default();
+            format!("{name} {cell}")
+        })
         .collect();
     assert_snapshot!(lines.join("\n"));
 }
