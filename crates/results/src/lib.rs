@@ -23,3 +23,6 @@ pub mod row;
 pub mod search;
 pub mod study;
 pub mod validate;
+
+#[cfg(test)]
+mod documents;

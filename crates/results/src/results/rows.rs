@@ -3,6 +3,7 @@
 mod columns;
 mod csv;
 mod parquet;
+mod reference;
 #[cfg(test)]
 mod tests;
 
@@ -10,6 +11,7 @@ pub use self::columns::COLUMNS;
 pub use self::csv::CsvWriter;
 pub(super) use self::parquet::ParquetReader;
 pub use self::parquet::{ParquetWriter, Unreadable};
+pub use self::reference::reference;
 
 use std::borrow::Cow;
 use std::io;
@@ -31,6 +33,8 @@ pub struct Column {
     pub kind: Kind,
     /// Whether a field can be absent.
     pub presence: Presence,
+    /// When it is absent, if it can be.
+    pub absent: &'static str,
     value: Source,
     restore: Restore,
 }

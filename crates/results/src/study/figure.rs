@@ -56,14 +56,23 @@ macro_rules! plots {
 pub(crate) use plots;
 
 macro_rules! name_plots {
-    ($($(#[$doc:meta])* $plot:ident = $name:literal in $module:ident;)+) => {
+    ($($(#[doc = $doc:literal])+ $plot:ident = $name:literal in $module:ident;)+) => {
         /// What a figure draws.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Plot {
-            $($(#[$doc])* $plot,)+
+            $($(#[doc = $doc])+ $plot,)+
         }
 
         named!(Plot, "plot", { $($plot => $name,)+ });
+
+        impl Plot {
+            /// What it draws.
+            pub fn doc(self) -> &'static str {
+                match self {
+                    $(Plot::$plot => concat!($($doc),+).trim(),)+
+                }
+            }
+        }
     };
 }
 

@@ -1,165 +1,14 @@
 //! How a study is written.
 //!
-//! ```toml
-//! name = "slow links"          # the file's name without its ending
-//! percentiles = [50, 75, 90]   # up to 99.9
-//! engine = "auto"              # auto | live | virtual
-//! folder = "."                 # where paths begin: from the folder of this file
-//! connections = 1000           # of each sample; this and what follows can differ by measure
-//! seed = 1
-//! timeout = "300s"
-//! concurrency = 20             # live only; else the engine's choice
-//! emulation = "netem"          # virtual only: netem | link
-//! cpu = "none"                 # virtual only: none | calibrated
-//!
-//! [arm.classical]              # the first arm is the baseline
-//! tls = "secp256r1/rsa-2048"   # an arm as on the command line
-//!
-//! [link.lte-m]
-//! rtt = "200ms"                # or `delay`, that of one direction
-//! rate = "1mbit"               # without limit; or DOWN/UP: "50mbit/10mbit"
-//! loss = ["0%", "3%"]          # 0%; lists make a grid
-//! jitter = "0ms"
-//! jitter_distribution = "normal"
-//! queue = 1000
-//! [link.lte-m.backward]        # or `forward`: what differs from the server to the client
-//! loss = "0%"
-//!
-//! [[measure]]
-//! id = "growth"
-//! arms = ["classical"]         # all, in the order of the file
-//! links = ["lte-m"]            # all, in the order of the file
-//! preset = "network"           # network | published-2024, with which go gso = "on", tso = "off",
-//!                              # buffers = "linux" and writes = "17B+26B+2B+8087B"
-//! gso = "off"                  # off | on
-//! congestion = "cubic"         # cubic | reno | bbr
-//! client_initcwnd = 10
-//! initcwnd = 20                # 10
-//! mtu = 1500                   # 576 to 9000 bytes
-//! timestamps = "on"            # off | on
-//! buffers = "large"            # linux | large
-//! tso = "on"                   # off | on
-//! writes = "whole"             # whole | sizes of a server's writes, the last of which repeats
-//! data = ["0KiB", "50KiB"]     # 0KiB
-//!
-//! [[figure]]
-//! id = "fig10"
-//! measure = "growth"
-//! plot = "increase"            # increase | percentiles | cdf | table
-//! x = "data"                   # link | rtt | rate | loss | jitter | queue | preset | gso | congestion
-//!                              # | client_initcwnd | initcwnd | mtu | timestamps | buffers | tso
-//!                              # | writes | requests | upload | data; without it,
-//!                              # percentiles stand beside each other
-//! facet = "loss"               # panels: as x, or a list
-//! metric = "ttlb"              # ttlb; connect | handshake | ttfb | tls_handshake | dns_record
-//! title = "Growth"             # made of what is drawn
-//! arms = ["classical"]         # all
-//! where = { data = "50KiB" }   # all cells; values may be lists, and tables may be in a list
-//! pool = ["rtt"]               # connections that are pooled before percentiles are taken
-//! percentiles = [50]           # those of the study
-//! beside = "arithmetic"        # nothing; arithmetic, rules-of-thumb or both
-//!
-//! [[published]]                # numbers to set beside ours
-//! source = "Table II"
-//! figure = "fig10"             # where they are set; apart
-//! measure = "growth"
-//! arm = "classical"
-//! what = "time"                # time | increase | slowdown | authentication | ratio | a message
-//! metric = "ttlb"              # this, `where`, `pool` and `percentiles` as in a figure
-//! within = 2                   # in percent of a time, in percentage points of all else
-//! by = ["data"]                # the first values of a row; without it, `values = [990, 990, 990]`
-//! rows = [["50KiB", 990, 990, 990]]
-//! pool = ["loss"]              # each number is of one cell, or of several together
-//! cause = "WORDS"              # why ours differ, if that is known
-//!
-//! [[claim]]                    # a statement, and what must hold for it
-//! id = "small"
-//! text = "WORDS"
-//! [[claim.check]]              # `measure` to `percentiles` as in [[published]]
-//! measure = "growth"
-//! arm = "classical"
-//! what = "slowdown"
-//! than = { data = "0KiB" }
-//! within = "..150"
-//!
-//! [[search]]                   # edges: sizes of chains at which a time steps
-//! id = "edges"
-//! arms = ["classical"]         # this, `links` and all keys of cells and of sampling but `cpu` as in [[measure]]
-//! metric = "ttfb"
-//! from = "2KB"                 # bytes of the Certificate message; where the chain is larger, from there
-//! to = "100KB"
-//! data = "1KiB"               # where there is no response, there is no first byte
-//! sizes = 25                   # how many are looked at first, evenly spread
-//! [[search.published]]         # edges that others found, of one server
-//! source = "Figure 3"
-//! edges = ["10KB", "40KB"]
-//! note = "WORDS"               # what else there is to say
-//! ```
-//!
-//! Where a key is absent, what is in its comment first holds; `id`, `tls`, `rtt`, a figure's
-//! `measure` and `plot`, and all that `[[published]]` and `[[claim]]` have without saying otherwise, must be
-//! there. A `slowdown` is the increase over the same arm in the cell that is alike but for
-//! `than = { loss = "0%" }`, of `than_measure` if that is another one; `authentication` is the server's
-//! Certificate and CertificateVerify in KB, and `client_hello`, `server_hello`, `certificate`,
-//! `certificate_verify` or `server_messages` (the latter three together) are messages in bytes; a `ratio` is the increase as so many times that of the arm
-//! `of`.
-//!
-//! A link with `network = "lte"` has what [`NamedNetwork`](super::NamedNetwork) says of that, so that `rtt` need not
-//! be there; its other keys have the last word.
-//!
-//! The cells of a measure are those of its links in their order. In a link and in a measure, a key
-//! changes faster than those that stand before it here; a link's `forward` and `backward` change
-//! faster than all its other keys.
-//!
-//! `connections = "until ±2%"` measures each cell until the intervals of all that is reported of it reach no
-//! further than 2 % of the percentile to either side, or two points of an increase. It is looked at after
-//! `least` connections, after twice as many each time, and at last after `most`. So written, that is
-//! `connections = { until = "±2%", least = 200, most = 10000 }`.
-//!
-//! A search pads the chains of its arms. Between two neighbouring sizes whose medians differ by more than half an
-//! RTT, it halves the way until they are a byte apart. Where packets are lost or delayed at random, it stays with
-//! the sizes of the first look, of which there should be many, with many connections each, and fits steps to them.
-//!
-//! Where a grid won't do, a measure has *explicit cells*, in the order in which they are reported.
-//! Their `link` is a name, or a table with the keys of a link and the `name` that is reported:
-//!
-//! ```toml
-//! [[measure.cell]]
-//! link = "lte-m"
-//! data = "50KiB"
-//! [[measure.cell]]
-//! link = { name = "lte-m", rtt = "180ms", rate = "1mbit" }
-//! initcwnd = 20
-//! ```
-//!
-//! What `[population]` names each connection draws, in every arm and cell alike; what it does not name is a grid as
-//! above. A value alone is one for all; numbers are drawn as below, or with `least` and `most` as bounds:
-//!
-//! ```toml
-//! [population]
-//! connections_per_user = 5     # 1; they share what is drawn of the link
-//! rtt = { median = "30ms", p95 = "120ms" }        # a log-normal distribution
-//! rate = { values = ["10mbit", "100mbit"], weights = [1, 3] }
-//! loss = { uniform = ["0%", "2%"] }
-//! jitter = { mean = "1ms", most = "5ms" }         # an exponential one
-//! data = { percentiles = { p0 = "1KiB", p50 = "20KiB", p100 = "2MiB" } }
-//! requests = 2                 # queue, think and upload, too
-//! resumes_least = "60%"        # whatever says who resumes, so many do
-//! rtt_share = "50%"            # 100%: what is left of each RTT, as with an edge nearer by
-//! class = { values = ["cdn", "other"] }           # what connections are sorted by
-//! resumes = { cdn = "94%", other = "46%" }        # 0%; the share that resumes, or one for each class
-//! early_data = "10%"           # 0%; the share of these that sends early data
-//! ```
-//!
-//! `joint = "users.csv"`, or a list of such files, has rows that are drawn whole: CSV or Parquet with columns named as the
-//! keys here (bare numbers as `rtt_ms`, `data_bytes`, `rate_bps` or `loss_percent`), `class`, `resumes` and `weight`;
-//! `[population.joint]` is such a table in the study. `profile = "profile.toml"` begins with what stands in
-//! `[population]` there.
+//! `keys` has all keys that are no parameters: with the table of parameters, it is what files are read by, and what
+//! [`reference()`] makes `docs/study.md` of.
 
 mod drawn;
 mod error;
 mod grid;
+mod keys;
 mod population;
+mod reference;
 mod search;
 mod table;
 #[cfg(test)]
@@ -176,6 +25,8 @@ use lastbyte_link::Seed;
 
 use self::drawn::Known;
 use self::grid::{Drawn, GRID, LINK, NamedLink};
+use self::keys::names;
+pub use self::reference::reference;
 use self::table::{Field, Source, Table};
 use self::write::key;
 pub use self::write::quoted;
@@ -186,31 +37,6 @@ use super::{
 
 /// Cells of a study, at most.
 const MOST_CELLS: usize = 100_000;
-
-const TOP: &[&str] = &[
-    "name",
-    "percentiles",
-    "engine",
-    "folder",
-    "arm",
-    "link",
-    "population",
-    "measure",
-    "figure",
-    "published",
-    "claim",
-    "search",
-];
-const SAMPLING: &[&str] = &[
-    "connections",
-    "seed",
-    "timeout",
-    "concurrency",
-    "emulation",
-    "cpu",
-];
-const UNTIL: &[&str] = &["until", "least", "most"];
-const MEASURE: &[&str] = &["id", "arms", "links", "cell"];
 
 impl Study {
     /// Reads a study file.
@@ -235,7 +61,7 @@ impl Study {
     pub fn parse(text: &str, path: &Path) -> Result<Study, StudyError> {
         let source = Source { path, text };
         let document = source.parse()?;
-        let known = [TOP, SAMPLING].concat();
+        let known = [names(keys::TOP), names(keys::SAMPLING)].concat();
         let top = Table::new(source, String::new(), 0..0, document.get_ref(), &known)?;
 
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -322,7 +148,7 @@ impl File {
         const HEADER: &str = "[[measure]]";
         let mut measures: Vec<Measure> = Vec::new();
         let mut left = MOST_CELLS;
-        let known = [MEASURE, &GRID, SAMPLING].concat();
+        let known = [names(keys::MEASURE), GRID.clone(), names(keys::SAMPLING)].concat();
         let tables = top.require("measure", HEADER)?.tables(HEADER, &known)?;
         for table in tables {
             let measure = self.measure(&table, left)?;
@@ -418,7 +244,7 @@ impl File {
             return Err(other.conflict(HEADER));
         }
         let mut cells = Vec::new();
-        for table in field.tables(HEADER, &[&["link"], &GRID[..]].concat())? {
+        for table in field.tables(HEADER, &[names(keys::CELL), GRID.clone()].concat())? {
             let link = table.require("link", "link = \"NAME\"")?;
             let left = most - cells.len();
             let more = match link.is_table() {
@@ -440,7 +266,10 @@ impl File {
     }
 
     fn inline_link(&self, field: &Field, most: usize) -> Result<NamedLink, StudyError> {
-        let table = field.table("link".to_owned(), &[&["name"], &LINK[..]].concat())?;
+        let table = field.table(
+            "link".to_owned(),
+            &[names(keys::INLINE_LINK), LINK.clone()].concat(),
+        )?;
         Ok(NamedLink {
             name: table.read("name", Field::text)?.map(str::to_owned),
             grid: grid::links(&table, &self.folder, most, self.drawn())?,
@@ -478,7 +307,7 @@ fn find<'k, T>(
 fn arms(top: &Table, folder: &Path) -> Result<Vec<Arm>, StudyError> {
     let mut arms: Vec<Arm> = Vec::new();
     for field in top.require("arm", "[arm.NAME]")?.named_tables()? {
-        let table = field.table(format!("[arm.{}]", key(field.key())), &["tls"])?;
+        let table = field.table(format!("[arm.{}]", key(field.key())), &names(keys::ARM))?;
         let tls = table.require("tls", "tls = \"GROUP/CHAIN\"")?;
         let mut arm: Arm = tls.parse()?;
         if let Some(other) = arms.iter().find(|other| other.label == arm.label) {
@@ -568,7 +397,7 @@ fn connections(field: &Field) -> Result<Connections, StudyError> {
 }
 
 fn until(field: &Field) -> Result<Until, StudyError> {
-    let table = field.table("connections".to_owned(), UNTIL)?;
+    let table = field.table("connections".to_owned(), &names(keys::UNTIL))?;
     let precision = table.require("until", "until = \"±2%\"")?.parse()?;
     let bound = |key| table.read(key, |field| field.whole(1..=Connections::MOST));
     let (least, most) = (bound("least")?, bound("most")?);

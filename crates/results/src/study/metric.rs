@@ -5,32 +5,38 @@ use std::str::FromStr;
 
 use lastbyte_link::named;
 
-/// A time of a connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Metric {
-    /// From just before `connect()` to TCP established.
-    Connect,
-    /// To the client's Finished written.
-    Handshake,
-    /// To the first response payload byte decrypted.
-    Ttfb,
-    /// To the last response payload byte decrypted.
-    #[default]
-    Ttlb,
-    /// From TCP established, when the ClientHello leaves, to the client's Finished written.
-    TlsHandshake,
-    /// From the client's queries to the record with the server's certificates.
-    DnsRecord,
+macro_rules! metrics {
+    ($($(#[$default:ident])? $metric:ident = $name:literal: $doc:literal;)+) => {
+        /// A time of a connection.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub enum Metric {
+            $(#[doc = $doc] $(#[$default])? $metric,)+
+        }
+
+        named!(Metric, "metric", { $($metric => $name,)+ });
+
+        impl Metric {
+            /// From when to when it is.
+            pub fn doc(self) -> &'static str {
+                match self {
+                    $(Metric::$metric => $doc,)+
+                }
+            }
+        }
+    };
 }
 
-named!(Metric, "metric", {
-    Connect => "connect",
-    Handshake => "handshake",
-    Ttfb => "ttfb",
-    Ttlb => "ttlb",
-    TlsHandshake => "tls_handshake",
-    DnsRecord => "dns_record",
-});
+metrics! {
+    Connect = "connect": "From just before `connect()` to TCP established.";
+    Handshake = "handshake": "From just before `connect()` to the client's Finished written.";
+    Ttfb = "ttfb": "From just before `connect()` to the first response payload byte decrypted.";
+    #[default]
+    Ttlb = "ttlb": "From just before `connect()` to the last response payload byte decrypted.";
+    TlsHandshake = "tls_handshake":
+        "From TCP established, when the ClientHello leaves, to the client's Finished written.";
+    DnsRecord = "dns_record":
+        "From the client's queries to the record with the server's certificates.";
+}
 
 impl Metric {
     /// Those from just before `connect()`, in the order of a connection.

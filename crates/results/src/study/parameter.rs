@@ -130,6 +130,11 @@ impl Parameter {
         &self.0.reading
     }
 
+    /// How it is an option, if it is one.
+    pub fn command_line(self) -> Option<&'static CommandLine> {
+        self.0.command_line.as_ref()
+    }
+
     /// How it is set, if it is a parameter of links and not of a direction alone.
     pub(super) fn of_link(self) -> Option<Set<Link>> {
         match &self.0.place {

@@ -28,6 +28,14 @@ pub static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| {
         .collect()
 });
 
+const NOT_REACHED: &str = "it was not reached";
+const NOT_SEEN: &str = "there was none";
+const NOT_SO_FAR: &str = "the handshake did not get so far";
+const NOT_COMPRESSED: &str = "it was not compressed";
+const NO_FAILED: &str = "no connection failed before";
+const NO_DNS: &str = "nothing comes through DNS";
+const NO_TCP: &str = "that end had no connection";
+
 /// The columns up to those of links.
 const LINKS: &[Column] = &[
     text("study", "what was measured", |c| {
@@ -52,7 +60,7 @@ const LINKS: &[Column] = &[
     text("link", "what the study calls the link", |c| {
         c.cell().link_name.as_deref().into()
     })
-    .optional(),
+    .absent("the link has no name"),
     whole("forward_delay_ns", "delay from client to server", |c| {
         c.forward().delay.into()
     }),
@@ -74,13 +82,13 @@ const LINKS: &[Column] = &[
         "how packets are lost from client to server, unless each has its own luck",
         |c| c.forward().loss.model().into(),
     )
-    .optional(),
+    .absent("each packet has its own luck"),
     whole(
         "forward_rate_bps",
         "rate limit from client to server, in bits per second",
         |c| c.forward().rate.map(Rate::bits_per_second).into(),
     )
-    .optional(),
+    .absent("there is no limit"),
     whole(
         "forward_queue_packets",
         "queue limit from client to server",
@@ -107,13 +115,13 @@ const LINKS: &[Column] = &[
         "how packets are lost from server to client, unless each has its own luck",
         |c| c.backward().loss.model().into(),
     )
-    .optional(),
+    .absent("each packet has its own luck"),
     whole(
         "backward_rate_bps",
         "rate limit from server to client, in bits per second",
         |c| c.backward().rate.map(Rate::bits_per_second).into(),
     )
-    .optional(),
+    .absent("there is no limit"),
     whole(
         "backward_queue_packets",
         "queue limit from server to client",
@@ -133,13 +141,13 @@ const OTHERS: &[Column] = &[
         "CPU time in a virtual clock: `none` or `calibrated`",
         |c| cpu(c.batch),
     )
-    .optional(),
+    .absent("it was measured in real time"),
     text(
         "cpu_costs",
         "CPU time of each step that was put back into the virtual clock",
         |c| c.batch.cpu_costs.map(|costs| costs.to_string()).into(),
     )
-    .optional(),
+    .absent("none was put back"),
     text("client_stack", "the client's TLS implementation", |c| {
         c.batch.arm.client_stack.name().into()
     }),
@@ -176,11 +184,11 @@ const OTHERS: &[Column] = &[
         "whose connection it is, if it was drawn from a population",
         |c| c.draw().map(|draw| draw.user).into(),
     )
-    .optional(),
+    .absent("there is no population"),
     text("class", "what a population sorts it by", |c| {
         c.draw().and_then(|draw| draw.class.as_deref()).into()
     })
-    .optional(),
+    .absent("there is no population, or it has no classes"),
     text(
         "session",
         "how it was to begin: `no` in full, `ticket` resumed, `0rtt` resumed with early data",
@@ -195,7 +203,7 @@ const OTHERS: &[Column] = &[
     })
     .restored(|row, value| set(&mut row.outcome, value)),
     text("reason", "why it failed", |c| reason(&c.row.outcome))
-        .optional()
+        .absent("it did not fail")
         .restored(|row, value| {
             row.outcome = Outcome::Failed(value.text()?.to_owned());
             Some(())
@@ -205,49 +213,49 @@ const OTHERS: &[Column] = &[
         "from just before connect() to TCP established",
         |c| c.row.times.connect.into(),
     )
-    .optional()
+    .absent(NOT_REACHED)
     .restored(|row, value| set(&mut row.times.connect, value)),
     whole(
         "handshake_ns",
         "from just before connect() to the client's Finished written",
         |c| c.row.times.handshake.into(),
     )
-    .optional()
+    .absent(NOT_REACHED)
     .restored(|row, value| set(&mut row.times.handshake, value)),
     whole(
         "server_handshake_ns",
         "from just before connect() to the client's Finished verified by the server",
         |c| c.row.times.server_handshake.into(),
     )
-    .optional()
+    .absent(NOT_REACHED)
     .restored(|row, value| set(&mut row.times.server_handshake, value)),
     whole(
         "ttfb_ns",
         "from just before connect() to the first payload byte decrypted",
         |c| c.row.times.ttfb.into(),
     )
-    .optional()
+    .absent("it was not reached, or there is no response")
     .restored(|row, value| set(&mut row.times.ttfb, value)),
     whole(
         "ttlb_ns",
         "from just before connect() to the last payload byte decrypted, by the server if it answers nothing",
         |c| c.row.times.ttlb.into(),
     )
-    .optional()
+    .absent("it was not reached, or there is no data")
     .restored(|row, value| set(&mut row.times.ttlb, value)),
     whole(
         "dns_address_ns",
         "from the client's queries to the server's address",
         |c| c.row.dns.address.into(),
     )
-    .optional()
+    .absent(NO_DNS)
     .restored(|row, value| set(&mut row.dns.address, value)),
     whole(
         "dns_record_ns",
         "from the client's queries to the record with certificates, or to the answer that there is none",
         |c| c.row.dns.record.into(),
     )
-    .optional()
+    .absent(NO_DNS)
     .restored(|row, value| set(&mut row.dns.record, value)),
     text(
         "delivery",
@@ -261,7 +269,7 @@ const OTHERS: &[Column] = &[
          `mismatch` or `refused-by-server`",
         |c| c.row.dns.outcome.map(DeliveryOutcome::name).into(),
     )
-    .optional()
+    .absent(NO_DNS)
     .restored(|row, value| {
         let mut all = DeliveryOutcome::ALL.into_iter();
         row.dns.outcome = Some(all.find(|outcome| Some(outcome.name()) == value.text())?);
@@ -270,7 +278,7 @@ const OTHERS: &[Column] = &[
     text("delivery_reason", "why the record was not used", |c| {
         c.row.dns.reason.as_deref().into()
     })
-    .optional()
+    .absent("it was used, or nothing comes through DNS")
     .restored(|row, value| {
         row.dns.reason = Some(value.text()?.to_owned());
         Some(())
@@ -280,7 +288,7 @@ const OTHERS: &[Column] = &[
         "what Certificate must have with what DNS delivered left out, by the sizes of certificates",
         |c| c.row.dns.certificate_bytes.into(),
     )
-    .optional()
+    .absent("DNS delivered nothing")
     .restored(|row, value| set(&mut row.dns.certificate_bytes, value)),
     text(
         "hello_digest",
@@ -293,7 +301,7 @@ const OTHERS: &[Column] = &[
             HelloDigest::Contradicted => "contradicted".into(),
         },
     )
-    .optional()
+    .absent("they said nothing")
     .restored(|row, value| {
         row.wire.hello_digest = match value.text()? {
             "offered" => HelloDigest::Offered,
@@ -308,28 +316,28 @@ const OTHERS: &[Column] = &[
         "what the server's Certificate message was compressed with: `zlib`, `brotli`, `zstd` or `abridged`",
         |c| c.row.wire.compression.map(Compression::algorithm_name).into(),
     )
-    .optional()
+    .absent(NOT_COMPRESSED)
     .restored(|row, value| restore_algorithm(&mut row.wire.compression, value)),
     whole(
         "uncompressed_certificate_bytes",
         "what the server's Certificate message has uncompressed, with its 4-byte header",
         |c| uncompressed(c.row.wire.compression),
     )
-    .optional()
+    .absent(NOT_COMPRESSED)
     .restored(|row, value| restore_uncompressed(&mut row.wire.compression, value)),
     text(
         "client_certificate_compression",
         "what the client's Certificate message was compressed with",
         |c| c.row.wire.client_compression.map(Compression::algorithm_name).into(),
     )
-    .optional()
+    .absent(NOT_COMPRESSED)
     .restored(|row, value| restore_algorithm(&mut row.wire.client_compression, value)),
     whole(
         "uncompressed_client_certificate_bytes",
         "what the client's Certificate message has uncompressed, with its 4-byte header",
         |c| uncompressed(c.row.wire.client_compression),
     )
-    .optional()
+    .absent(NOT_COMPRESSED)
     .restored(|row, value| restore_uncompressed(&mut row.wire.client_compression, value)),
     text(
         "chain_signal",
@@ -340,7 +348,7 @@ const OTHERS: &[Column] = &[
             signal => signal.name().into(),
         },
     )
-    .optional()
+    .absent("nothing was said")
     .restored(|row, value| {
         let mut all = ChainSignal::ALL.into_iter();
         row.wire.signal = all.find(|signal| Some(signal.name()) == value.text())?;
@@ -354,7 +362,7 @@ const OTHERS: &[Column] = &[
             Some(_) => 2u32.into(),
         },
     )
-    .optional()
+    .absent("the rows are older than this column")
     .restored(|row, value| {
         if u32::from_value(&value)? > 1 {
             row.wire.failed.get_or_insert_default();
@@ -366,7 +374,7 @@ const OTHERS: &[Column] = &[
         "the client's first flight on the connection that failed, with record framing",
         |c| failed(c, |failed| failed.client_hello_wire_bytes),
     )
-    .optional()
+    .absent(NO_FAILED)
     .restored(|row, value| {
         set(&mut row.wire.failed.get_or_insert_default().client_hello_wire_bytes, value)
     }),
@@ -375,7 +383,7 @@ const OTHERS: &[Column] = &[
         "what the server wrote of its handshake on that connection, with record framing",
         |c| failed(c, |failed| failed.server_flight_wire_bytes),
     )
-    .optional()
+    .absent(NO_FAILED)
     .restored(|row, value| {
         set(&mut row.wire.failed.get_or_insert_default().server_flight_wire_bytes, value)
     }),
@@ -384,7 +392,7 @@ const OTHERS: &[Column] = &[
         "all of that up to the end of its Certificate, at which the client gave up",
         |c| failed(c, |failed| failed.through_certificate_wire_bytes),
     )
-    .optional()
+    .absent(NO_FAILED)
     .restored(|row, value| {
         set(&mut row.wire.failed.get_or_insert_default().through_certificate_wire_bytes, value)
     }),
@@ -393,7 +401,7 @@ const OTHERS: &[Column] = &[
         "the alert with which the client gave up, with record framing",
         |c| failed(c, |failed| failed.alert_wire_bytes),
     )
-    .optional()
+    .absent(NO_FAILED)
     .restored(|row, value| {
         set(&mut row.wire.failed.get_or_insert_default().alert_wire_bytes, value)
     }),
@@ -406,61 +414,61 @@ const REST: &[Column] = &[
         "segments that the ClientHello took",
         |c| seen(c.row.wire.client_hello_segments),
     )
-    .optional()
+    .absent(NOT_SEEN)
     .restored(|row, value| set(&mut row.wire.client_hello_segments, value)),
     whole(
         "client_hello_wire_bytes",
         "the client's first flight, with record framing and early data",
         |c| seen(c.row.wire.client_hello_wire_bytes),
     )
-    .optional()
+    .absent(NOT_SEEN)
     .restored(|row, value| set(&mut row.wire.client_hello_wire_bytes, value)),
     whole(
         "hello_retry_request_wire_bytes",
         "the flight with the HelloRetryRequest, with record framing",
         |c| seen(c.row.wire.hello_retry_request_wire_bytes),
     )
-    .optional()
+    .absent(NOT_SEEN)
     .restored(|row, value| set(&mut row.wire.hello_retry_request_wire_bytes, value)),
     whole(
         "second_client_hello_wire_bytes",
         "the flight with the second ClientHello, with record framing",
         |c| seen(c.row.wire.second_client_hello_wire_bytes),
     )
-    .optional()
+    .absent(NOT_SEEN)
     .restored(|row, value| set(&mut row.wire.second_client_hello_wire_bytes, value)),
     whole(
         "server_flight_wire_bytes",
         "the server's messages from ServerHello to Finished, with record framing",
         |c| seen(c.row.wire.server_flight_wire_bytes),
     )
-    .optional()
+    .absent(NOT_SEEN)
     .restored(|row, value| set(&mut row.wire.server_flight_wire_bytes, value)),
     whole(
         "client_finish_wire_bytes",
         "the client's last messages, with record framing",
         |c| seen(c.row.wire.client_finish_wire_bytes),
     )
-    .optional()
+    .absent(NOT_SEEN)
     .restored(|row, value| set(&mut row.wire.client_finish_wire_bytes, value)),
     whole(
         "ticket_wire_bytes",
         "the server's session tickets, with record framing",
         |c| seen(c.row.wire.ticket_wire_bytes),
     )
-    .optional()
+    .absent(NOT_SEEN)
     .restored(|row, value| set(&mut row.wire.ticket_wire_bytes, value)),
     whole(
         "certificates",
         "certificates in the Certificate message",
         |c| seen(c.row.wire.certificates),
     )
-    .optional()
+    .absent(NOT_SEEN)
     .restored(|row, value| set(&mut row.wire.certificates, value)),
     text("group", "key-exchange group negotiated", |c| {
         c.row.wire.group.map(group_name).into()
     })
-    .optional()
+    .absent(NOT_SO_FAR)
     .restored(|row, value| {
         row.wire.group = Some(GROUPS.code_point(value.text()?)?);
         Some(())
@@ -468,7 +476,7 @@ const REST: &[Column] = &[
     text("cipher_suite", "cipher suite negotiated", |c| {
         c.row.wire.cipher_suite.map(cipher_suite_name).into()
     })
-    .optional()
+    .absent(NOT_SO_FAR)
     .restored(|row, value| {
         row.wire.cipher_suite = Some(CIPHER_SUITES.code_point(value.text()?)?);
         Some(())
@@ -476,7 +484,7 @@ const REST: &[Column] = &[
     text("signature", "signature scheme of CertificateVerify", |c| {
         c.row.wire.signature.map(signature_name).into()
     })
-    .optional()
+    .absent(NOT_SEEN)
     .restored(|row, value| {
         row.wire.signature = Some(SIGNATURES.code_point(value.text()?)?);
         Some(())
@@ -486,7 +494,7 @@ const REST: &[Column] = &[
         "signature scheme of the client's CertificateVerify",
         |c| c.row.wire.client_signature.map(signature_name).into(),
     )
-    .optional()
+    .absent(NOT_SEEN)
     .restored(|row, value| {
         row.wire.client_signature = Some(SIGNATURES.code_point(value.text()?)?);
         Some(())
@@ -494,7 +502,7 @@ const REST: &[Column] = &[
     truth("resumed", "`true` if an earlier session was resumed", |c| {
         resumed(&c.row.wire)
     })
-    .optional()
+    .absent(NOT_SO_FAR)
     .restored(|row, value| set(&mut row.wire.resumption, value)),
     text(
         "early_data",
@@ -505,7 +513,7 @@ const REST: &[Column] = &[
             EarlyData::Refused => "refused".into(),
         },
     )
-    .optional()
+    .absent("none was sent")
     .restored(|row, value| {
         row.wire.early_data = match value.text()? {
             "accepted" => EarlyData::Accepted,
@@ -524,7 +532,7 @@ const REST: &[Column] = &[
         "tcpi_total_retrans of the client at the end",
         |c| c.row.client_tcp.map(|tcp| tcp.retransmits).into(),
     )
-    .optional()
+    .absent(NO_TCP)
     .restored(|row, value| {
         set(
             &mut row.client_tcp.get_or_insert_default().retransmits,
@@ -534,40 +542,40 @@ const REST: &[Column] = &[
     whole("client_lost", "tcpi_lost of the client at the end", |c| {
         c.row.client_tcp.map(|tcp| tcp.lost).into()
     })
-    .optional()
+    .absent(NO_TCP)
     .restored(|row, value| set(&mut row.client_tcp.get_or_insert_default().lost, value)),
     whole("client_rtt_ns", "tcpi_rtt of the client at the end", |c| {
         c.row.client_tcp.map(|tcp| tcp.rtt).into()
     })
-    .optional()
+    .absent(NO_TCP)
     .restored(|row, value| set(&mut row.client_tcp.get_or_insert_default().rtt, value)),
     whole(
         "client_min_rtt_ns",
         "tcpi_min_rtt of the client at the end",
         |c| c.row.client_tcp.map(|tcp| tcp.min_rtt).into(),
     )
-    .optional()
+    .absent(NO_TCP)
     .restored(|row, value| set(&mut row.client_tcp.get_or_insert_default().min_rtt, value)),
     whole(
         "client_cwnd",
         "tcpi_snd_cwnd of the client at the end, in segments",
         |c| c.row.client_tcp.map(|tcp| tcp.cwnd).into(),
     )
-    .optional()
+    .absent(NO_TCP)
     .restored(|row, value| set(&mut row.client_tcp.get_or_insert_default().cwnd, value)),
     whole(
         "client_mss",
         "tcpi_snd_mss of the client at the end, in bytes",
         |c| c.row.client_tcp.map(|tcp| tcp.mss).into(),
     )
-    .optional()
+    .absent(NO_TCP)
     .restored(|row, value| set(&mut row.client_tcp.get_or_insert_default().mss, value)),
     whole(
         "client_segments_out",
         "tcpi_segs_out of the client at the end",
         |c| c.row.client_tcp.map(|tcp| tcp.segments_out).into(),
     )
-    .optional()
+    .absent(NO_TCP)
     .restored(|row, value| {
         set(
             &mut row.client_tcp.get_or_insert_default().segments_out,
@@ -579,7 +587,7 @@ const REST: &[Column] = &[
         "tcpi_segs_in of the client at the end",
         |c| c.row.client_tcp.map(|tcp| tcp.segments_in).into(),
     )
-    .optional()
+    .absent(NO_TCP)
     .restored(|row, value| {
         set(
             &mut row.client_tcp.get_or_insert_default().segments_in,
@@ -591,7 +599,7 @@ const REST: &[Column] = &[
         "tcpi_total_retrans of the server at the end",
         |c| c.row.server_tcp.map(|tcp| tcp.retransmits).into(),
     )
-    .optional()
+    .absent(NO_TCP)
     .restored(|row, value| {
         set(
             &mut row.server_tcp.get_or_insert_default().retransmits,
@@ -601,40 +609,40 @@ const REST: &[Column] = &[
     whole("server_lost", "tcpi_lost of the server at the end", |c| {
         c.row.server_tcp.map(|tcp| tcp.lost).into()
     })
-    .optional()
+    .absent(NO_TCP)
     .restored(|row, value| set(&mut row.server_tcp.get_or_insert_default().lost, value)),
     whole("server_rtt_ns", "tcpi_rtt of the server at the end", |c| {
         c.row.server_tcp.map(|tcp| tcp.rtt).into()
     })
-    .optional()
+    .absent(NO_TCP)
     .restored(|row, value| set(&mut row.server_tcp.get_or_insert_default().rtt, value)),
     whole(
         "server_min_rtt_ns",
         "tcpi_min_rtt of the server at the end",
         |c| c.row.server_tcp.map(|tcp| tcp.min_rtt).into(),
     )
-    .optional()
+    .absent(NO_TCP)
     .restored(|row, value| set(&mut row.server_tcp.get_or_insert_default().min_rtt, value)),
     whole(
         "server_cwnd",
         "tcpi_snd_cwnd of the server at the end, in segments",
         |c| c.row.server_tcp.map(|tcp| tcp.cwnd).into(),
     )
-    .optional()
+    .absent(NO_TCP)
     .restored(|row, value| set(&mut row.server_tcp.get_or_insert_default().cwnd, value)),
     whole(
         "server_mss",
         "tcpi_snd_mss of the server at the end, in bytes",
         |c| c.row.server_tcp.map(|tcp| tcp.mss).into(),
     )
-    .optional()
+    .absent(NO_TCP)
     .restored(|row, value| set(&mut row.server_tcp.get_or_insert_default().mss, value)),
     whole(
         "server_segments_out",
         "tcpi_segs_out of the server at the end",
         |c| c.row.server_tcp.map(|tcp| tcp.segments_out).into(),
     )
-    .optional()
+    .absent(NO_TCP)
     .restored(|row, value| {
         set(
             &mut row.server_tcp.get_or_insert_default().segments_out,
@@ -646,7 +654,7 @@ const REST: &[Column] = &[
         "tcpi_segs_in of the server at the end",
         |c| c.row.server_tcp.map(|tcp| tcp.segments_in).into(),
     )
-    .optional()
+    .absent(NO_TCP)
     .restored(|row, value| {
         set(
             &mut row.server_tcp.get_or_insert_default().segments_in,
@@ -711,6 +719,7 @@ impl Column {
             doc,
             kind,
             presence: Presence::Required,
+            absent: "",
             value: Source::Connection(value),
             restore: Restore::Never,
         }
@@ -726,6 +735,7 @@ impl Column {
                 Some(_) => Kind::Whole,
             },
             presence: Presence::Required,
+            absent: "",
             value: Source::Cell(parameter),
             restore: Restore::Never,
         }
@@ -737,6 +747,7 @@ impl Column {
             doc: message.doc(),
             kind: Kind::Whole,
             presence: Presence::Optional,
+            absent: NOT_SEEN,
             value: Source::Message(message),
             restore: Restore::Message(message),
         }
@@ -778,8 +789,9 @@ impl Column {
         }
     }
 
-    const fn optional(mut self) -> Column {
+    const fn absent(mut self, when: &'static str) -> Column {
         self.presence = Presence::Optional;
+        self.absent = when;
         self
     }
 

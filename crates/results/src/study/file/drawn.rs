@@ -1,5 +1,6 @@
 //! What a study says of its results: figures, published numbers and claims.
 
+use super::keys::{self, names};
 use super::table::{Field, Table};
 use super::{StudyError, StudyProblem, find, percentile};
 use crate::study::parameter::Alternative;
@@ -8,38 +9,6 @@ use crate::study::{
     Arm, Bounds, Check, Claim, Figure, Filter, Measure, MessageSize, Parameter, Percentile,
     Published, Quantity, Question, UnknownName,
 };
-
-const FIGURE: &[&str] = &[
-    "id",
-    "title",
-    "measure",
-    "plot",
-    "x",
-    "facet",
-    "metric",
-    "arms",
-    "where",
-    "pool",
-    "percentiles",
-    "beside",
-];
-const QUESTION: &[&str] = &[
-    "measure",
-    "where",
-    "arm",
-    "metric",
-    "percentiles",
-    "pool",
-    "what",
-    "than",
-    "than_measure",
-    "of",
-];
-const PUBLISHED: &[&str] = &[
-    "source", "figure", "by", "rows", "values", "within", "cause",
-];
-const CLAIM: &[&str] = &["id", "text", "check", "cause"];
-const CHECK: &[&str] = &["within"];
 
 /// What figures, published numbers and claims refer to.
 pub(super) struct Known<'a> {
@@ -52,7 +21,7 @@ impl Known<'_> {
     pub(super) fn figures(&self, top: &Table) -> Result<Vec<Figure>, StudyError> {
         const HEADER: &str = "[[figure]]";
         let mut figures: Vec<Figure> = Vec::new();
-        for table in tables(top, "figure", HEADER, FIGURE)? {
+        for table in tables(top, "figure", HEADER, &names(keys::FIGURE))? {
             let figure = self.figure(&table)?;
             if figures.iter().any(|other| other.id == figure.id) {
                 return Err(table.same_name("figure", &figure.id));
@@ -92,7 +61,8 @@ impl Known<'_> {
     ) -> Result<Vec<Published>, StudyError> {
         const HEADER: &str = "[[published]]";
         let mut published = Vec::new();
-        for table in tables(top, "published", HEADER, &[PUBLISHED, QUESTION].concat())? {
+        let known = [names(keys::PUBLISHED), names(keys::QUESTION)].concat();
+        for table in tables(top, "published", HEADER, &known)? {
             let figure = table.read("figure", |field| {
                 find("figure", field, figures, |figure| &figure.id)
             })?;
@@ -135,7 +105,7 @@ impl Known<'_> {
     pub(super) fn claims(&self, top: &Table) -> Result<Vec<Claim>, StudyError> {
         const HEADER: &str = "[[claim]]";
         let mut claims: Vec<Claim> = Vec::new();
-        for table in tables(top, "claim", HEADER, CLAIM)? {
+        for table in tables(top, "claim", HEADER, &names(keys::CLAIM))? {
             let claim = Claim {
                 id: table.require("id", "id = \"NAME\"")?.text()?.to_owned(),
                 text: table
@@ -155,7 +125,7 @@ impl Known<'_> {
 
     fn checks(&self, claim: &Table) -> Result<Vec<Check>, StudyError> {
         const HEADER: &str = "[[claim.check]]";
-        let known = [CHECK, QUESTION].concat();
+        let known = [names(keys::CHECK), names(keys::QUESTION)].concat();
         let tables = claim.require("check", HEADER)?.tables(HEADER, &known)?;
         let check = |table: &Table| {
             Ok(Check {
@@ -205,17 +175,8 @@ impl Known<'_> {
             "multiple" => Ok(Quantity::Multiple { of: of()? }),
             other if let Ok(message) = other.parse() => Ok(Quantity::Message(message)),
             unknown => {
-                let known = [
-                    "time",
-                    "increase",
-                    "slowdown",
-                    "authentication",
-                    "ratio",
-                    "multiple",
-                ];
-                let known = known
-                    .into_iter()
-                    .chain(MessageSize::all().map(MessageSize::name));
+                let known = keys::QUANTITIES.iter().map(|word| word.name);
+                let known = known.chain(MessageSize::all().map(MessageSize::name));
                 let unknown = UnknownName::new("quantity", unknown, known);
                 Err(what.error(StudyProblem::Value(unknown.to_string())))
             }

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use lastbyte_link::{Bytes, Direction, Distribution, Link};
 
+use super::keys::{self, names};
 use super::table::{Field, Table};
 use super::{MOST_CELLS, StudyError, StudyProblem};
 use crate::study::parameter::Reading;
@@ -12,25 +13,25 @@ use crate::study::{Cell, NamedNetwork, Parameter, Population};
 
 /// The keys of a link.
 pub(super) static LINK: LazyLock<Vec<&str>> = LazyLock::new(|| {
-    let mut keys = vec!["network"];
-    keys.extend(names(|parameter| parameter.of_link().is_some()));
+    let mut keys = names(keys::NETWORK);
+    keys.extend(parameters(|parameter| parameter.of_link().is_some()));
     keys.extend(DIRECTION.iter());
-    keys.extend(["forward", "backward"]);
+    keys.extend(names(keys::DIRECTIONS));
     keys
 });
 
 /// The keys of a direction of a link.
 static DIRECTION: LazyLock<Vec<&str>> = LazyLock::new(|| {
-    let mut keys = vec!["delay"];
-    keys.extend(names(Parameter::is_of_direction));
+    let mut keys = names(keys::DELAY);
+    keys.extend(parameters(Parameter::is_of_direction));
     keys
 });
 
 /// The keys of cells, without those of their links.
 pub(super) static GRID: LazyLock<Vec<&str>> =
-    LazyLock::new(|| names(|parameter| parameter.of_cell().is_some()));
+    LazyLock::new(|| parameters(|parameter| parameter.of_cell().is_some()));
 
-fn names(is_one: fn(Parameter) -> bool) -> Vec<&'static str> {
+fn parameters(is_one: fn(Parameter) -> bool) -> Vec<&'static str> {
     let all = Parameter::ALL.into_iter();
     all.filter(|parameter| is_one(*parameter))
         .map(Parameter::name)
@@ -55,7 +56,7 @@ impl NamedLink {
 }
 
 /// A link of which nothing is said.
-fn usual() -> Link {
+pub(super) fn usual() -> Link {
     let direction = Direction {
         distribution: Distribution::Normal,
         ..Direction::default()

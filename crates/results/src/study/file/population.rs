@@ -9,6 +9,7 @@ use lastbyte_link::{Probability, Seed};
 use lastbyte_sizes::Resumption;
 use sha2::{Digest, Sha256};
 
+use super::keys::{self, names};
 use super::table::{Field, Source, Table};
 use super::{StudyError, StudyProblem};
 use crate::study::population::number;
@@ -19,32 +20,6 @@ use crate::study::{
 
 /// The header of what connections draw.
 pub(super) const HEADER: &str = "[population]";
-
-/// Keys beside the parameters that can be drawn.
-const KEYS: &[&str] = &[
-    "profile",
-    "connections_per_user",
-    "class",
-    "resumes",
-    "early_data",
-    "joint",
-    "rtt_share",
-    "resumes_least",
-    "drawn",
-    "digest",
-];
-const DISTRIBUTION: &[&str] = &[
-    "values",
-    "weights",
-    "uniform",
-    "median",
-    "p95",
-    "mean",
-    "percentiles",
-    "least",
-    "most",
-];
-const DRAWN: &[&str] = &["first", "user", "class", "session"];
 
 /// The files that are read besides the study.
 struct Files<'a> {
@@ -172,7 +147,7 @@ pub(super) fn population(
 
 fn keys() -> Vec<&'static str> {
     let parameters = Parameter::drawable().map(Parameter::name);
-    parameters.chain(KEYS.iter().copied()).collect()
+    parameters.chain(names(keys::POPULATION)).collect()
 }
 
 /// Has a population draw what a table says; what the table is silent about stays.
@@ -348,7 +323,7 @@ fn distribution(field: &Field, parameter: Parameter) -> Result<Distribution, Stu
             None,
         )?));
     }
-    let table = field.table(field.key().to_owned(), DISTRIBUTION)?;
+    let table = field.table(field.key().to_owned(), &names(keys::DISTRIBUTION))?;
     let number = |field: &Field| -> Result<f64, StudyError> {
         let text = read(field)?;
         number(parameter, &text).ok_or_else(|| {
@@ -511,7 +486,7 @@ fn listed(field: &Field) -> Result<Listed, StudyError> {
     let known: Vec<&str> = parameters
         .iter()
         .map(|one| one.name())
-        .chain(DRAWN.iter().copied())
+        .chain(keys::DRAWN.iter().copied())
         .collect();
     let table = field.table("[population.drawn]".to_owned(), &known)?;
     let first = table.require("first", "first = 0")?.whole(0..=u32::MAX)?;

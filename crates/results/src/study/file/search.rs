@@ -2,8 +2,9 @@
 
 use lastbyte_link::Bytes;
 
+use super::keys::{self, names};
 use super::table::{Field, Table};
-use super::{File, GRID, SAMPLING, StudyError, StudyProblem, grid, sampling};
+use super::{File, GRID, StudyError, StudyProblem, grid, sampling};
 use crate::study::search::unpadded;
 use crate::study::{
     Arm, ArmChain, Connections, CpuTime, Experiment, Metric, PublishedEdges, Search,
@@ -11,24 +12,14 @@ use crate::study::{
 
 const HEADER: &str = "[[search]]";
 const PUBLISHED: &str = "[[search.published]]";
-const SEARCH: &[&str] = &[
-    "id",
-    "arms",
-    "links",
-    "metric",
-    "from",
-    "to",
-    "sizes",
-    "published",
-];
-
 impl File {
     pub(super) fn searches(&self, top: &Table) -> Result<Vec<Search>, StudyError> {
         let mut searches: Vec<Search> = Vec::new();
         let Some(field) = top.get("search") else {
             return Ok(searches);
         };
-        for table in field.tables(HEADER, &[SEARCH, &GRID, SAMPLING].concat())? {
+        let known = [names(keys::SEARCH), GRID.clone(), names(keys::SAMPLING)].concat();
+        for table in field.tables(HEADER, &known)? {
             let search = self.search(&table)?;
             if searches.iter().any(|other| other.id == search.id) {
                 return Err(table.same_name("search", &search.id));
@@ -164,7 +155,7 @@ fn published(table: &Table, most: usize) -> Result<Vec<PublishedEdges>, StudyErr
     let Some(field) = table.get("published") else {
         return Ok(Vec::new());
     };
-    let tables = field.tables(PUBLISHED, &["source", "edges", "note"])?;
+    let tables = field.tables(PUBLISHED, &names(keys::SEARCH_PUBLISHED))?;
     let read = |table: Table| {
         let edges = table.require("edges", "edges = [\"10KB\"]")?;
         Ok(PublishedEdges {

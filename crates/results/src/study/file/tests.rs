@@ -493,38 +493,6 @@ fn what_no_measure_uses_is_no_error() {
     assert_eq!((experiment.arms.len(), experiment.cells.len()), (1, 1));
 }
 
-#[test]
-fn the_documentation_is_a_study() {
-    let blocks: Vec<String> = include_str!("../file.rs")
-        .lines()
-        .map_while(|line| line.strip_prefix("//!"))
-        .collect::<Vec<_>>()
-        .split(|line| line.starts_with(" ```"))
-        .skip(1)
-        .step_by(2)
-        .map(|lines| lines.join("\n"))
-        .collect();
-    let [whole, cells, population] = &blocks[..] else {
-        panic!("{blocks:?}");
-    };
-    assert_eq!(study(whole).size(1000).cells, 4);
-    let at = whole.find("preset = ").unwrap();
-    assert_eq!(
-        study(&format!("{}{cells}", &whole[..at]).replace("links =", "#"))
-            .size(1000)
-            .cells,
-        3
-    );
-    let rest = "[arm.one]\ntls = \"x25519/rsa-2048\"\n[[measure]]\nid = \"users\"\n";
-    let users = study(&format!("{population}\n{rest}"));
-    let cell = &users.measures[0].experiment.cells[0];
-    let drawn = cell
-        .population
-        .iter()
-        .flat_map(|population| population.drawn());
-    assert_eq!(drawn.count(), 6);
-}
-
 /// Or a figure would draw one value for all, and a pool would throw them together.
 #[test]
 fn whatever_may_be_a_list_is_a_parameter() {

@@ -1,0 +1,212 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::Path;
+
+use super::*;
+use crate::study::Study;
+
+#[test]
+fn the_example_is_a_study() {
+    reads(EXAMPLE);
+}
+
+/// Each in a study that has all else that it needs.
+#[test]
+fn every_example_can_be_read() {
+    overall();
+    networks();
+    populations();
+    questions();
+    searches();
+}
+
+fn overall() {
+    for key in keys::TOP {
+        match key.name {
+            "population" => study(&[("link", ""), (key.name, key.example)]),
+            name => study(&[(name, key.example)]),
+        }
+    }
+    for key in keys::SAMPLING {
+        study(&[(key.name, key.example)]);
+    }
+    for key in keys::UNTIL {
+        study(&[("connections", &table(keys::UNTIL, key, ""))]);
+    }
+    for key in keys::ARM {
+        let arm = table(keys::ARM, key, "");
+        study(&[("arm", &format!("{{ classical = {arm}, pq = {PQ} }}"))]);
+    }
+}
+
+fn networks() {
+    let link = |keys: &str| study(&[("link", &format!("{{ lte-m = {{ {keys} }} }}"))]);
+    for key in keys::NETWORK {
+        link(&pair(key));
+    }
+    for key in keys::DELAY {
+        link(&pair(key));
+    }
+    for key in keys::DIRECTIONS {
+        link(&format!("rtt = \"200ms\", {}", pair(key)));
+    }
+    for parameter in select(|one| one.is_of_link() && one != Parameter::LINK) {
+        let rtt = match parameter == Parameter::RTT {
+            true => "",
+            false => "rtt = \"200ms\", ",
+        };
+        link(&format!("{rtt}{}", example(parameter)));
+    }
+    for parameter in select(|one| !one.is_of_link()) {
+        let measure = format!("[{{ id = \"growth\", {} }}]", example(parameter));
+        study(&[("measure", &measure)]);
+    }
+    for key in keys::MEASURE {
+        study(&[("measure", &format!("[{}]", table(keys::MEASURE, key, "")))]);
+    }
+    let cell = |cell: &str| {
+        let measure = format!("[{{ id = \"growth\", cell = [{cell}] }}]");
+        study(&[("measure", &measure)]);
+    };
+    for key in keys::CELL {
+        cell(&table(keys::CELL, key, ""));
+    }
+    for key in keys::INLINE_LINK {
+        cell(&format!("{{ link = {{ rtt = \"1ms\", {} }} }}", pair(key)));
+    }
+}
+
+fn populations() {
+    let population = |keys: &str| {
+        study(&[
+            ("link", ""),
+            ("measure", "[{ id = \"growth\" }]"),
+            ("population", &format!("{{ {keys} }}")),
+        ]);
+    };
+    for key in keys::POPULATION {
+        match key.name {
+            // It names a file.
+            "profile" => {}
+            "joint" => population(&pair(key)),
+            _ => population(&format!("rtt = \"30ms\", {}", pair(key))),
+        }
+    }
+    for key in keys::DISTRIBUTION {
+        let distribution = match key.name {
+            "values" => format!("rtt = \"30ms\", rate = {{ {} }}", pair(key)),
+            "weights" => {
+                let values = named(keys::DISTRIBUTION, "values");
+                format!("rtt = \"30ms\", rate = {{ {values}, {} }}", pair(key))
+            }
+            name => {
+                let more = match name {
+                    "median" => named(keys::DISTRIBUTION, "p95"),
+                    "p95" => named(keys::DISTRIBUTION, "median"),
+                    "least" | "most" => named(keys::DISTRIBUTION, "mean"),
+                    _ => String::new(),
+                };
+                format!("rtt = {}", table(&[], key, &more))
+            }
+        };
+        population(&distribution);
+    }
+}
+
+fn questions() {
+    for key in keys::FIGURE {
+        study(&[("figure", &format!("[{}]", table(keys::FIGURE, key, "")))]);
+    }
+    let known = [keys::PUBLISHED, keys::QUESTION].concat();
+    for key in &known {
+        let more = match key.name {
+            "by" => named(keys::PUBLISHED, "rows"),
+            "rows" => named(keys::PUBLISHED, "by"),
+            "values" => String::new(),
+            _ => named(keys::PUBLISHED, "values"),
+        };
+        study(&[("published", &format!("[{}]", table(&known, key, &more)))]);
+    }
+    for key in keys::CLAIM {
+        study(&[("claim", &format!("[{}]", table(keys::CLAIM, key, "")))]);
+    }
+    let claim = |check: &str| {
+        let claim = format!("[{{ id = \"small\", text = \"It is\", check = [{check}] }}]");
+        study(&[("claim", &claim)]);
+    };
+    let known = [keys::CHECK, keys::QUESTION].concat();
+    for key in &known {
+        claim(&table(&known, key, ""));
+    }
+    let words = QUANTITIES.iter().map(|word| word.name);
+    for what in words.chain(MessageSize::all().map(MessageSize::name)) {
+        claim(&format!(
+            "{{ measure = \"growth\", arm = \"pq\", what = \"{what}\", than = {{ loss = \"0%\" }}, of = \"pq\", \
+             within = \"..10\" }}"
+        ));
+    }
+}
+
+fn searches() {
+    for key in keys::SEARCH {
+        let search = table(keys::SEARCH, key, "data = \"1KiB\"");
+        study(&[("search", &format!("[{search}]"))]);
+    }
+    for key in keys::SEARCH_PUBLISHED {
+        let published = table(keys::SEARCH_PUBLISHED, key, "");
+        let more = format!("data = \"1KiB\", published = [{published}]");
+        let search = table(keys::SEARCH, &keys::SEARCH[0], &more);
+        study(&[("search", &format!("[{search}]"))]);
+    }
+}
+
+const PQ: &str = "{ tls = \"SecP256r1MLKEM768/ml-dsa-65\" }";
+
+/// Reads a study, in which these keys are otherwise than usual, or not at all.
+fn study(changes: &[(&str, &str)]) {
+    let arms = format!("{{ classical = {{ tls = \"secp256r1/rsa-2048\" }}, pq = {PQ} }}");
+    let mut parts = vec![
+        ("arm", arms.as_str()),
+        ("link", "{ lte-m = { rtt = \"200ms\" } }"),
+        ("measure", "[{ id = \"growth\", data = \"50KiB\" }]"),
+        (
+            "figure",
+            "[{ id = \"fig10\", measure = \"growth\", plot = \"increase\" }]",
+        ),
+    ];
+    for (name, value) in changes {
+        parts.retain(|(known, _)| known != name);
+        parts.push((name, value));
+    }
+    parts.retain(|(_, value)| !value.is_empty());
+    let lines = parts
+        .iter()
+        .map(|(name, value)| format!("{name} = {value}\n"));
+    reads(&lines.collect::<String>());
+}
+
+fn reads(text: &str) {
+    if let Err(error) = Study::parse(text, Path::new("study.toml")) {
+        panic!("{error}\n{text}");
+    }
+}
+
+/// A table with a key, with all that must be there, and with more.
+fn table(known: &[Key], key: &Key, more: &str) -> String {
+    let must = known
+        .iter()
+        .filter(|one| matches!(one.without, Without::Must));
+    let must = must.filter(|one| one.name != key.name).map(pair);
+    let more = (!more.is_empty()).then(|| more.to_owned());
+    let pairs: Vec<_> = must.chain([pair(key)]).chain(more).collect();
+    format!("{{ {} }}", pairs.join(", "))
+}
+
+/// The example of a key that is known by name.
+fn named(known: &[Key], name: &str) -> String {
+    pair(known.iter().find(|key| key.name == name).unwrap())
+}
+
+fn pair(key: &Key) -> String {
+    format!("{} = {}", key.name, key.example)
+}
