@@ -5,6 +5,7 @@ mod asked;
 mod calibrate;
 mod chain;
 mod compare;
+mod completions;
 mod doctor;
 mod draft;
 mod engine;
@@ -34,13 +35,21 @@ use clap::{Parser, Subcommand};
 use lastbyte::lab::{self, DnsError, LabError, RunError};
 use lastbyte::results::FolderError;
 
+/// What the environment says, below all commands.
+const ENVIRONMENT: &str = "\
+Environment:
+  LASTBYTE_CACHE  Where chains, kernels and calibrations are kept
+                  [default: $XDG_CACHE_HOME/lastbyte, else ~/.cache/lastbyte]
+  NO_COLOR        Nothing is coloured";
+
 /// Measures what post-quantum TLS 1.3 costs, from connect() to the last byte.
 #[derive(Debug, Parser)]
 #[command(
     name = "lastbyte",
     version,
     max_term_width = 100,
-    arg_required_else_help = true
+    arg_required_else_help = true,
+    after_help = ENVIRONMENT
 )]
 struct Cli {
     #[command(subcommand)]
@@ -85,6 +94,10 @@ enum Command {
     Kernel(kernel::Command),
     /// Tell what this machine can do, and how to mend what it can't
     Doctor,
+    /// Print what has a shell complete commands and options
+    Completions(completions::Completions),
+    /// Print the manual page of a command, for man
+    Man(completions::Manual),
 }
 
 /// Why the program ends otherwise than well. Each has an exit code of its own.
@@ -132,6 +145,8 @@ fn main() -> ExitCode {
         Command::Calibrate(calibrate) => calibrate.run(),
         Command::Kernel(command) => command.run(),
         Command::Doctor => doctor::run(),
+        Command::Completions(completions) => completions.run(),
+        Command::Man(manual) => manual.run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
