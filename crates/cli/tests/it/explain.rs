@@ -57,7 +57,7 @@ fn networks_have_names() {
     assert_eq!(
         cells(&["--link", "lte,geo"]),
         [
-            "lte, RTT 55ms, 21mbit/6mbit, loss 0%, initcwnd 10, 1KiB",
+            "lte, RTT 55ms, 6mbit up and 21mbit down, loss 0%, initcwnd 10, 1KiB",
             "geo, RTT 600ms, 100mbit/10mbit, loss 0%, initcwnd 10, 1KiB",
         ]
     );

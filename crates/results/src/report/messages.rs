@@ -1,5 +1,6 @@
 //! The sizes of the handshakes' messages, as rows of a table.
 
+use lastbyte_link::counted;
 use lastbyte_sizes::Message;
 
 use crate::results::{Summary, Typical, WireSummary};
@@ -112,9 +113,9 @@ fn flights(wires: &[WireSummary]) -> String {
         segments.max(),
     ) {
         (Some(fewest), Some(most), Some(least), Some(greatest)) => format!(
-            "{} ({} segments)",
+            "{} ({})",
             span(fewest.to_string(), most.to_string()),
-            span(least.to_string(), greatest.to_string())
+            counted(span(least.to_string(), greatest.to_string()), "segment")
         ),
         _ => "-".into(),
     }

@@ -72,14 +72,13 @@ fn verdict(searched: &Searched, found: &[Found]) -> String {
         let alike = edges.iter().filter(|apart| **apart == Some(0)).count();
         let missed: usize = found.iter().map(|found| missed(found).len()).sum();
         words.push(format!(
-            "{} edges without loss, {alike} of them exactly where arithmetic has one; {missed} that arithmetic has were not found",
-            edges.len()
+            "{} without loss, {alike} of them exactly where arithmetic has one; {missed} that arithmetic has were not found",
+            counted(edges.len(), "edge")
         ));
     }
     if told > 0 {
-        words.push(format!(
-            "{told} change points where there is loss or jitter"
-        ));
+        let told = counted(told, "change point");
+        words.push(format!("{told} where there is loss or jitter"));
     }
     if words.is_empty() {
         words.push("no edge can be told".to_owned());

@@ -173,7 +173,7 @@ fn what_is_missing_is_a_hole() {
     // The post-quantum arm at 1 % and 50 KiB.
     let findings = findings(&format!("{MEASURED}{DRAWN}"), &[(0, 4, 1)]);
     let page = page(&findings);
-    assert!(page.contains("Not measured: new at RTT 35ms, 1gbit, loss 1%"));
+    assert!(page.contains("Not measured: new at path, RTT 35ms, 1gbit, loss 1%"));
     assert!(figures(&findings).unwrap().len() == 3);
 }
 

@@ -315,7 +315,11 @@ fn rates_down_and_up() {
     let cells = &study.measures[0].experiment.cells;
     let rates: Vec<_> = cells.iter().map(rates).collect();
     assert_eq!(rates, ["50mbit 10mbit", "1mbit 1mbit"]);
-    assert!(cells[0].to_string().contains("RTT 30ms, 50mbit/10mbit, "));
+    assert!(
+        cells[0]
+            .to_string()
+            .contains("RTT 30ms, 10mbit up and 50mbit down, ")
+    );
     // What is written of it is read as the same.
     let written = self::study(&study.to_toml());
     assert_eq!(written.measures[0].experiment, study.measures[0].experiment);
@@ -351,8 +355,8 @@ fn links_that_are_networks_with_a_name() {
     assert_eq!(
         names,
         [
-            "phone, RTT 55ms, 21mbit/6mbit, loss 0%, initcwnd 10, 0B",
-            "far, RTT 650ms, 20mbit/2mbit, loss 0% up and 1% down, initcwnd 10, 0B",
+            "phone, RTT 55ms, 6mbit up and 21mbit down, loss 0%, initcwnd 10, 0B",
+            "far, RTT 650ms, 2mbit up and 20mbit down, loss 0% up and 1% down, initcwnd 10, 0B",
         ]
     );
     assert_eq!(
@@ -497,8 +501,8 @@ fn what_no_measure_uses_is_no_error() {
 #[test]
 fn whatever_may_be_a_list_is_a_parameter() {
     let keys = grid::LINK.iter().chain(grid::GRID.iter());
-    // Both directions' delays are the RTT; the directions have the keys of a link.
-    for key in keys.filter(|key| !["delay", "forward", "backward"].contains(key)) {
+    // Both directions' delays are the RTT; the directions have the keys of a link; a network is its name.
+    for key in keys.filter(|key| !["delay", "forward", "backward", "network"].contains(key)) {
         assert!(key.parse::<Parameter>().is_ok(), "{key} is no parameter");
     }
     let text = r#"

@@ -49,7 +49,7 @@ pub(super) static RATE: Spec = Spec {
     name: "rate",
     scope: Scope::Connection,
     title: "rate, Mbit/s",
-    caption: Caption::Always(rate),
+    caption: Caption::Always(|cell| both(cell, rate)),
     reading: Reading::Ways,
     place: Place::Direction(Access {
         get: |direction| Value::Rate(direction.rate),
@@ -178,13 +178,9 @@ fn round_trip(cell: &Cell) -> String {
 }
 
 /// A rate of both directions, or `DOWN/UP`.
-fn rate(cell: &Cell) -> String {
-    let [up, down] = [&cell.link.forward, &cell.link.backward].map(|way| way.rate);
-    match (down, up) {
-        (None, None) => "no rate limit".into(),
-        (down, up) if down == up => Value::Rate(down).to_string(),
-        (down, up) => format!("{}/{}", Value::Rate(down), Value::Rate(up)),
-    }
+fn rate(direction: &Direction) -> String {
+    let rate = direction.rate;
+    rate.map_or("no rate limit".into(), |rate| rate.to_string())
 }
 
 fn jitter(direction: &Direction) -> String {

@@ -20,6 +20,72 @@ fn every_example_can_be_read() {
     searches();
 }
 
+/// What holds without a key is what holds with it.
+#[test]
+fn what_is_usual_can_be_said() {
+    let usual = |key: &Key| match key.without {
+        Without::Holds(text) => {
+            text.strip_prefix('`')?
+                .strip_suffix('`')
+                .map(|text| match text.starts_with('[') {
+                    true => format!("{} = {text}", key.name),
+                    false => format!("{} = {text:?}", key.name),
+                })
+        }
+        Without::Must => None,
+    };
+    let number = |key: &Key| match key.without {
+        Without::Holds(text) => text
+            .parse::<u64>()
+            .ok()
+            .map(|number| format!("{} = {number}", key.name)),
+        Without::Must => None,
+    };
+    let said = |keys: &[Key]| -> Vec<String> {
+        keys.iter()
+            .filter_map(|key| usual(key).or_else(|| number(key)))
+            .collect()
+    };
+    let silent = told("", "", "", "");
+    for line in [said(keys::TOP), said(keys::SAMPLING)].concat() {
+        assert_eq!(told(&line, "", "", ""), silent, "{line}");
+    }
+    for line in said(keys::FIGURE) {
+        assert_eq!(told("", &line, "", ""), silent, "{line}");
+    }
+    for line in said(keys::SEARCH) {
+        assert_eq!(told("", "", &line, ""), silent, "{line}");
+    }
+    for line in [said(keys::PUBLISHED), said(keys::QUESTION)].concat() {
+        assert_eq!(told("", "", "", &line), silent, "{line}");
+    }
+}
+
+/// What is read of a study that says this above all, of a figure, of a search and of published numbers.
+fn told(top: &str, figure: &str, search: &str, published: &str) -> String {
+    let text = format!(
+        "{top}\n{EXAMPLE}{figure}\n[[search]]\nid = \"edges\"\nfrom = \"2KB\"\nto = \"100KB\"\ndata = \"1KiB\"\n{search}\n\
+         [[published]]\nsource = \"II\"\nmeasure = \"growth\"\narm = \"pq\"\nwhat = \"time\"\npool = [\"data\", \"loss\"]\n\
+         values = [1, 2, 3]\n{published}\n"
+    )
+    .replacen("connections = 1000\n", "", 1);
+    let study = Study::parse(&text, Path::new("study.toml"))
+        .unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let Study {
+        percentiles,
+        engine,
+        measures,
+        figures,
+        searches,
+        published,
+        ..
+    } = study;
+    format!(
+        "{:?}",
+        (percentiles, engine, measures, figures, searches, published)
+    )
+}
+
 fn overall() {
     for key in keys::TOP {
         match key.name {
