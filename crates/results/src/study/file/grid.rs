@@ -286,7 +286,7 @@ impl<T: Clone> Grid<T> {
             let mut first = first.clone();
             first.as_mut().map_or(Ok(()), |point| set(point, text))
         };
-        let read = |field: &Field| text(field, parameter, &check);
+        let read = |field: &Field| text(field, parameter, check);
         self.vary(table, parameter.name(), read, |point, value| {
             // It was read before.
             let _ = set(point, &value.text);
