@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::draft::Draft;
 use super::options::Network;
-use super::{Failure, print, style};
+use super::{Failure, print, screen};
 use lastbyte::explain::{check, explain};
 use lastbyte::report;
 use lastbyte::study::Arm;
@@ -51,7 +51,7 @@ impl Explain {
             Draft::new(path)?.write(|out| out.write_all(drawing.as_bytes()))?;
         }
         print(&match self.format {
-            Format::Text => report::explanation(&explained, style()),
+            Format::Text => report::explanation(&explained, screen()),
             Format::Json => report::explanation_json(&explained),
         })
     }

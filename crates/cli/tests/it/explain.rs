@@ -36,7 +36,10 @@ fn rates_may_differ_by_direction() {
         (cell, time["ttlb_ns"].as_u64().unwrap())
     };
     let (cell, slow_up) = times("50mbit/1mbit");
-    assert_eq!(cell, "RTT 35ms, 1mbit up and 50mbit down, loss 0%, initcwnd 10, 50KiB");
+    assert_eq!(
+        cell,
+        "RTT 35ms, 1mbit up and 50mbit down, loss 0%, initcwnd 10, 50KiB"
+    );
     // A response is what comes down.
     let slow_down = times("1mbit/50mbit").1;
     assert!(slow_down > 2 * slow_up, "{slow_down} and {slow_up}");
