@@ -4,7 +4,7 @@ use lastbyte_link::counted;
 
 use super::answer::answer;
 use super::brief::brief;
-use super::layout::{Field, Line, Role, Screen, set};
+use super::layout::{self, Field, Line, Role, Screen, set};
 use super::messages::{Messages, messages};
 use super::text;
 use super::waiting::{Waits, WaitsRow, waits};
@@ -48,7 +48,7 @@ pub fn table(summary: &Summary, screen: Screen, detail: Detail) -> String {
             (_, None) => String::new(),
         });
     }
-    parts.push(set(&handshake_lines(summary), screen));
+    parts.push(set(&handshake_lines(summary, screen), screen));
     let contents = text::contents(summary).map(str::to_owned);
     let origin = [contents, text::engine(summary)].into_iter().flatten();
     let mut origin: Vec<String> = origin.collect();
@@ -293,30 +293,37 @@ fn heading(cell: &CellSummary) -> String {
     }
 }
 
-/// The handshakes' messages, once for each arm.
-fn handshake_lines(summary: &Summary) -> Vec<Line> {
+/// The handshakes' messages, once for each arm: beside each other where the screen allows that.
+fn handshake_lines(summary: &Summary, screen: Screen) -> Vec<Line> {
+    const TITLE: &str = "handshake messages, bytes";
     let Messages { titles, rows } = messages(summary);
-    let names = titles
-        .into_iter()
-        .map(|name| Field::new(Role::Dim, name))
-        .collect();
-    let title = Line::Fields(
-        Field::new(Role::Heading, "handshake messages, bytes"),
-        names,
-    );
-    let rows = rows.into_iter().map(|(label, numbers)| {
-        let numbers = numbers
-            .into_iter()
-            .map(|number| Field::new(Role::Normal, number));
-        Line::Fields(
-            Field::new(Role::Normal, format!("    {label}")),
-            numbers.collect(),
-        )
-    });
-    let rows: Vec<Line> = rows.collect();
     if rows.is_empty() {
-        rows
-    } else {
-        std::iter::once(title).chain(rows).collect()
+        return Vec::new();
     }
+    let heading = Field::new(Role::Heading, TITLE);
+    let number = |number: String| Field::new(Role::Normal, number);
+    let label = |label: &str| Field::new(Role::Normal, format!("    {label}"));
+    let names = titles.iter().map(|name| Field::new(Role::Dim, *name));
+    let beside: Vec<Line> = [Line::Fields(heading, names.collect())]
+        .into_iter()
+        .chain(rows.iter().map(|(arm, numbers)| {
+            let numbers = numbers.iter().cloned().map(number);
+            Line::Fields(label(arm), numbers.collect())
+        }))
+        .collect();
+    if layout::width(&beside) <= screen.columns {
+        return beside;
+    }
+    let below = rows.into_iter().flat_map(|(arm, numbers)| {
+        let numbers = titles.iter().zip(numbers).map(|(title, of)| {
+            let title = Field::new(Role::Dim, format!("      {title}"));
+            Line::Fields(title, vec![number(of)])
+        });
+        let numbers: Vec<_> = numbers.collect();
+        [Line::Fields(label(arm), Vec::new())]
+            .into_iter()
+            .chain(numbers)
+    });
+    let heading = Line::Text(Role::Heading, screen.wrap(TITLE, 2));
+    [heading].into_iter().chain(below).collect()
 }

@@ -234,7 +234,11 @@ fn a_terminal_of_twenty_columns_has_all_of_it() {
             ..Screen::PLAIN
         };
         let text = table(&headline(), screen, Detail::Everything);
-        text.split_whitespace().map(str::to_owned).collect()
+        let mut words: Vec<_> = text.split_whitespace().map(str::to_owned).collect();
+        // Messages stand below each other, each arm with their names.
+        words.sort_unstable();
+        words.dedup();
+        words
     };
     for columns in [0, 1, 20, 79] {
         assert_eq!(words(columns), words(100), "{columns}");

@@ -49,10 +49,12 @@ fn each_step_adds_what_it_takes() {
         let added = more(|times| times.handshake);
         let steps = Duration::from_micros(100 + 2_000 + 40_000);
         assert_eq!(added, steps - Duration::from_nanos(2 * 66 * 8));
-        // The server verifies before it responds.
-        let response = added + Duration::from_millis(300);
+        // The server verifies before it responds, and acknowledges meanwhile.
+        let response = added + Duration::from_millis(300) - Duration::from_nanos(66 * 8);
         assert_eq!(more(|times| times.ttfb), response);
-        assert_eq!(more(|times| times.ttlb), response);
+        // Some of the last packets of a flight are on their way while the next ones are made.
+        let last = more(|times| times.ttlb);
+        assert!((response - Duration::from_micros(50)..=response).contains(&last));
         assert_eq!(waited.wire, row.wire);
     }
     assert_eq!(waited.engine.cpu_costs, Some(costs()));
