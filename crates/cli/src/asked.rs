@@ -9,7 +9,7 @@ use lastbyte_link::Bytes;
 
 use super::draft::Draft;
 use super::{Failure, own, print};
-use lastbyte::study::Arm;
+use lastbyte::study::{Arm, ArmError};
 
 /// The group that a chain is measured with, where the user names none.
 const GROUP: &str = "X25519MLKEM768";
@@ -73,6 +73,13 @@ pub(super) fn arm(text: &str) -> Result<Arm, Failure> {
     let arm = parsed(text)?;
     own::fetch([&arm])?;
     Ok(arm)
+}
+
+/// An arm, or a chain that is measured with the usual group.
+pub(super) fn arm_or_chain(text: &str) -> Result<Arm, ArmError> {
+    let alone = || format!("{GROUP}/{text}").parse::<Arm>();
+    text.parse::<Arm>()
+        .or_else(|problem| alone().map_err(|_| problem))
 }
 
 fn parsed(text: &str) -> Result<Arm, Failure> {

@@ -4,15 +4,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use lastbyte_sizes::der::SEQUENCE;
-use lastbyte_sizes::{ChainRole, PemFiles, RootDelivery, framing};
+use lastbyte_sizes::{ChainRole, KeyAlgorithm, PemFiles, RootDelivery, TlsSignature, framing};
 use openssl::asn1::Asn1Time;
 use openssl::nid::Nid;
 use openssl::pkey::{PKey, Private};
 use openssl::x509::{X509, X509Ref, X509VerifyResult};
 
+use crate::anatomy::pieces;
 use crate::chain::{Chain, Note};
 use crate::error::{PemProblem, PkiError};
 use crate::explain::name;
+use crate::keys::key_algorithm;
+use crate::stand_in::post_quantum;
 use crate::verify::{Purpose, is_issued_by, is_self_signed, verify};
 
 /// What is known of a user's own chain without its key.
@@ -32,6 +35,50 @@ pub struct PublicChain {
     pub order: Result<(), PkiError>,
     /// Whether a client would trust it, if it is known what clients trust.
     pub trust: Option<Result<(), PkiError>>,
+}
+
+impl PublicChain {
+    /// How long signatures of the end-entity's key most often are, and at most, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// When OpenSSL can't read the key.
+    pub fn signature_bytes(&self) -> Result<[usize; 2], PkiError> {
+        let Some(end_entity) = self.certificates.first() else {
+            return Ok([0, 0]);
+        };
+        let key = end_entity.public_key()?;
+        Ok(match key_algorithm(&key) {
+            Some(algorithm) => [
+                algorithm.signature_bytes(),
+                algorithm.longest_signature_bytes(),
+            ],
+            None => [key.size(), key.size()],
+        })
+    }
+
+    /// The signature algorithms that whoever sends or verifies the chain needs and OpenSSL has no TLS for, as
+    /// [`Chain::provided_signatures`].
+    ///
+    /// # Errors
+    ///
+    /// When a certificate can't be taken apart.
+    pub fn provided_signatures(&self) -> Result<Vec<&'static TlsSignature>, PkiError> {
+        let all = self.certificates.iter().chain(&self.root);
+        let keys = all.filter_map(|certificate| key_algorithm(&*certificate.public_key().ok()?));
+        // Of a root that nobody has seen, there are signatures.
+        let last = match self.certificates.last() {
+            Some(last) => post_quantum(pieces(&last.to_der()?)?.signature_algorithm),
+            None => None,
+        };
+        let mut signatures: Vec<_> = keys
+            .chain(last)
+            .filter_map(KeyAlgorithm::provided)
+            .collect();
+        signatures.sort_by_key(|signature| signature.code_point);
+        signatures.dedup();
+        Ok(signatures)
+    }
 }
 
 /// The files of a chain, and where they are read.

@@ -145,11 +145,7 @@ fn ec_key(curve: Nid) -> Result<PKey<Private>, PkiError> {
 
 /// A key that makes signatures like the one that a certificate has.
 fn key_of_signer(pieces: &Pieces, nid: Nid) -> Result<Option<PKey<Private>>, PkiError> {
-    let mut algorithms = KeyAlgorithm::ALL.into_iter();
-    let post_quantum = algorithms.find(|algorithm| {
-        algorithm.digest().is_none()
-            && algorithm.signature_identifier() == pieces.signature_algorithm
-    });
+    let post_quantum = post_quantum(pieces.signature_algorithm);
     let bytes = pieces.signature.len();
     let key = match nid.signature_algorithms().map(|found| found.pkey) {
         _ if let Some(algorithm) = post_quantum => algorithm.generate()?,
@@ -168,6 +164,13 @@ fn key_of_signer(pieces: &Pieces, nid: Nid) -> Result<Option<PKey<Private>>, Pki
         _ => return Ok(None),
     };
     Ok(Some(key))
+}
+
+/// The post-quantum algorithm that an `AlgorithmIdentifier` names. Of these, there is one kind of key each.
+pub(crate) fn post_quantum(identifier: &[u8]) -> Option<KeyAlgorithm> {
+    KeyAlgorithm::ALL.into_iter().find(|algorithm| {
+        algorithm.digest().is_none() && algorithm.signature_identifier() == identifier
+    })
 }
 
 /// The same certificate with this key, signed with that of its issuer. `None` if such signatures are not made.

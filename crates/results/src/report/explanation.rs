@@ -31,6 +31,7 @@ fn arm(explained: &Explanation, style: Style) -> String {
     let mut parts = vec![
         format!("{name}\n{}", set(&messages(explained, &windows), style)),
         set(&edges(explained, &windows), style),
+        round_trips(explained, &windows),
     ];
     if !explained.cuts.is_empty() {
         parts.push(set(&cuts(explained, &windows), style));
@@ -123,8 +124,7 @@ fn place(window: &Window, message: Message, on_wire: u32) -> (usize, String) {
 
 /// Whether the server's signature has not always the same length.
 fn varies(explained: &Explanation) -> bool {
-    let algorithm = explained.signature;
-    algorithm.longest_signature_bytes() > algorithm.signature_bytes()
+    explained.signature.longest > explained.signature.bytes
 }
 
 /// How many flights there are, and how far the edges are.
@@ -200,6 +200,39 @@ fn edges(explained: &Explanation, windows: &[String]) -> Vec<Line> {
         ]);
     }
     lines
+}
+
+/// What would save a round trip, or how far the next one is: a sentence for each window.
+fn round_trips(explained: &Explanation, windows: &[String]) -> String {
+    let sentences = explained.windows.iter().zip(windows).map(|(window, name)| {
+        let cut = window.edges.below.map(|below| {
+            let bytes = below.certificate_distance;
+            format!("cut {bytes} {} of the chain", plural(bytes, "byte"))
+        });
+        let start = (window.larger_window).map(|window| format!("start with a window of {window}"));
+        let ways: Vec<String> = cut.into_iter().chain(start).collect();
+        let sentence = match (window.edges.flights, window.edges.above) {
+            (2.., _) if ways.is_empty() => "no chain and no window saves a round trip".to_owned(),
+            (2, _) => format!("{}, to save the round trip", ways.join(", or ")),
+            (3.., _) => format!("{}, to save a round trip", ways.join(", or ")),
+            (_, Some(above)) => {
+                let bytes = above.certificate_distance;
+                let (noun, verb) = (plural(bytes, "byte"), if bytes == 1 { "is" } else { "are" });
+                format!("it fits one flight, and {bytes} {noun} {verb} left for the chain")
+            }
+            (_, None) => "it fits one flight, as any chain does".to_owned(),
+        };
+        wrap(&format!("{name}: {sentence}"), 2)
+    });
+    sentences.map(|sentence| sentence + "\n").collect()
+}
+
+/// `1 byte`, `2 bytes`.
+fn plural(count: usize, noun: &str) -> String {
+    match count {
+        1 => noun.to_owned(),
+        _ => format!("{noun}s"),
+    }
 }
 
 /// What each cut buys.
@@ -286,6 +319,7 @@ fn document(explained: &Explanation) -> Value {
                     "segment": segment,
                 })).collect::<Vec<_>>(),
             })).collect::<Vec<_>>(),
+            "larger_initcwnd": window.larger_window,
             "room": window.edges.above.map(edge),
             "excess": window.edges.below.map(edge),
         })
