@@ -10,7 +10,8 @@ use openssl::x509::{X509, X509Extension, X509Name};
 use tempfile::TempDir;
 
 use crate::{
-    Chain, ChainRole, ChainSpec, KeyAlgorithm, Note, PemFiles, RootDelivery, Store, test_chains,
+    Chain, ChainRole, ChainSpec, KeyAlgorithm, Missing, Note, PemFiles, RootDelivery, Store,
+    test_chains,
 };
 
 /// A folder of PEM files.
@@ -439,6 +440,18 @@ fn a_clients_chain_is_read_as_one() {
     let client = client.unwrap();
     assert_eq!(client.digest(), made.digest());
     assert_eq!(client.server_name(), "client.example");
+    // Without its key as well.
+    let folder = Folder::new();
+    let alone = [certificate(&made, 0), certificate(&made, 1)];
+    let files = PemFiles::new(folder.write("chain.pem", &alone));
+    let stood_in = folder.own(&files, ChainRole::Client).unwrap();
+    assert_eq!(stood_in.notes(), [Note::StandIn(Missing::Key)]);
+    assert_eq!(
+        stood_in.certificate_message_bytes(),
+        made.certificate_message_bytes()
+    );
+    let error = folder.own(&files, ChainRole::Server).unwrap_err();
+    assert!(error.contains("is no chain that a client would take: certificate 1"));
     assert!(server.unwrap_err().ends_with("certificate purpose"));
 
     for (faulty, expected) in [
