@@ -44,7 +44,13 @@ pub(super) enum Command {
 impl Command {
     pub(super) fn run(self) -> Result<(), Failure> {
         match self {
-            Command::New { chain, output } => write_chain(&load(&chain)?, &output),
+            Command::New { chain, output } => {
+                let loaded = load(&chain)?;
+                if let ArmChain::Pem(files) = &chain {
+                    own::tell(&own::lines(files, loaded.notes()).collect::<Vec<_>>());
+                }
+                write_chain(&loaded, &output)
+            }
             Command::Show { chain } => print(&match &chain {
                 ArmChain::Made(_) => tree(&Shown::made(&load(&chain)?))?,
                 ArmChain::Pem(files) => show(files)?,
@@ -107,8 +113,12 @@ fn write_chain(chain: &Chain, folder: &Path) -> Result<(), Failure> {
             .and_then(|mut file| file.write_all(&content))
             .map_err(|error| failed(&path, error))?;
     }
+    let sent = match chain.certificates().last() == Some(chain.root()) {
+        true => "as the server sends it, with the root: chain.pem/root=sent in an arm",
+        false => "as the server sends it",
+    };
     print(&format!(
-        "{}: chain.pem (as the server sends it), key.pem, root.pem (what the client trusts)\n",
+        "{}: chain.pem ({sent}), key.pem, root.pem (what the client trusts)\n",
         folder.display()
     ))
 }

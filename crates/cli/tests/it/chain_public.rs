@@ -268,10 +268,9 @@ fn a_server_is_asked_for_its_chain() {
     assert_eq!(told.matches(" B sent, key ml-dsa-44").count(), 3, "{told}");
     // No client trusts a chain of ours.
     let last = told.lines().last().unwrap();
+    let lacks = format!("\"{server}\" lacks the issuer of its certificate 3");
     assert!(
-        last.starts_with(&format!(
-            "\"{server}\" lacks the issuer of its certificate 3"
-        )) || last.contains("not checked"),
+        last.starts_with(&lacks) || last.ends_with("was not checked"),
         "{told}"
     );
 
@@ -323,7 +322,7 @@ fn servers_that_do_not_show_a_chain_are_told_in_one_line() {
     let hangs_up = listen(|mut socket| {
         let _ = socket.read(&mut [0; 4096]);
     });
-    // No client offers to do without authentication.
+    // It has no certificate that it could send.
     let refuses = {
         let acceptor = SslAcceptor::mozilla_modern_v5(SslMethod::tls_server())
             .unwrap()
@@ -344,7 +343,7 @@ fn servers_that_do_not_show_a_chain_are_told_in_one_line() {
         ),
         (
             &refuses,
-            "refuses the handshake (ssl/tls alert handshake failure): name a PEM file",
+            "refuses the handshake (tlsv1 alert protocol version): name a PEM file",
         ),
         (
             &"no.such.name.invalid:443".to_owned(),
@@ -452,9 +451,9 @@ fn files_that_are_no_chain_are_told_in_one_line() {
             "{told}"
         );
     }
-    for file in [&problems[0].0, &problems[1].0] {
+    for (file, problem) in &problems[..2] {
         let arm = format!("{GROUP}/{file}");
-        assert_refused(&["explain", &arm], 2, "order");
+        assert_refused(&["explain", &arm], 2, problem);
     }
 }
 

@@ -269,11 +269,6 @@ fn chains_in_files_that_can_not_be_used() {
             r#"is not PEM: no line of it is "-----BEGIN CERTIFICATE-----""#,
         ),
         (
-            path("good/chain.pem"),
-            path("good/chain.pem"),
-            "does not end in a self-signed certificate: name the file of its root with ca=",
-        ),
-        (
             path("good/chain.pem") + "/key=" + &path("other/key.pem"),
             path("other/key.pem"),
             "holds another key than that of the first certificate in ",
