@@ -77,9 +77,19 @@ pub(super) fn arm(text: &str) -> Result<Arm, Failure> {
 
 /// An arm, or a chain that is measured with the usual group.
 pub(super) fn arm_or_chain(text: &str) -> Result<Arm, ArmError> {
-    let alone = || format!("{GROUP}/{text}").parse::<Arm>();
-    text.parse::<Arm>()
-        .or_else(|problem| alone().map_err(|_| problem))
+    let of_arm = match text.parse::<Arm>() {
+        Ok(arm) => return Ok(arm),
+        Err(problem) => problem,
+    };
+    format!("{GROUP}/{text}")
+        .parse::<Arm>()
+        .map_err(|of_chain| {
+            // No group has a dot.
+            match text.contains('.') && !text.contains('/') {
+                true => of_chain,
+                false => of_arm,
+            }
+        })
 }
 
 fn parsed(text: &str) -> Result<Arm, Failure> {

@@ -156,7 +156,7 @@ fn key_of_signer(pieces: &Pieces, nid: Nid) -> Result<Option<PKey<Private>>, Pki
         // The two numbers of a signature are as long as the curve, each with up to 3 bytes around it, and all with 3.
         Some(Nid::X9_62_ID_ECPUBLICKEY) => ec_key(match bytes {
             ..=72 => Nid::X9_62_PRIME256V1,
-            ..=104 => Nid::SECP384R1,
+            73..=104 => Nid::SECP384R1,
             _ => Nid::SECP521R1,
         })?,
         _ if nid == Nid::from_raw(Id::ED25519.as_raw()) => PKey::generate_ed25519()?,

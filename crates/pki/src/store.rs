@@ -25,7 +25,7 @@ use crate::keys::{Keys, key_algorithm};
 use crate::pem::{Certificates, PublicChain, Source};
 use crate::sct::{Log, SctStatus};
 use crate::stand_in::{is_extended, stand_in};
-use crate::verify::{Purpose, is_issued_by, is_valid, verify};
+use crate::verify::{Purpose, Unverified, is_issued_by, is_valid, verify};
 
 /// A chain or a CA that is about to expire is made anew.
 const SPARE: Duration = Duration::from_secs(86_400);
@@ -168,46 +168,9 @@ impl Store {
     ) -> Result<Chain, PkiError> {
         source.check_order(&original.sent)?;
         let server_name = source.name_for(&original.sent, role)?;
-        let root = source.root(original)?;
-        let mut hash = Sha256::new();
-        for certificate in original.sent.iter().chain(root) {
-            hash.update(&certificate.to_der()?);
-        }
-        let folder = self.folder.join("stand-ins");
-        let folder = folder.join(hex::encode(hash.finish()));
         let now = SystemTime::now();
-        let kept = || {
-            let files = Files::read(&folder).ok()?;
-            let intact = files.are_valid(now, now + SPARE) && files.speaks_for(&original.sent);
-            intact.then_some(files)
-        };
-        let files = match kept() {
-            Some(files) => files,
-            None => {
-                let _lock = self.lock()?;
-                match kept() {
-                    Some(files) => files,
-                    None => {
-                        let made = stand_in(&original.sent, root, now)?
-                            .map_err(|problem| source.at_chain(problem))?;
-                        let files = Files {
-                            certificates: made.certificates,
-                            root: made.root,
-                            key: made.key,
-                        };
-                        files.install(&folder)?;
-                        files
-                    }
-                }
-            }
-        };
-        let purpose = Purpose::of(role, &server_name);
-        let issuers = files.certificates.get(1..).unwrap_or_default();
-        let verified = match files.certificates.first() {
-            Some(first) => verify(first, issuers, slice::from_ref(&files.root), purpose)?,
-            None => return Err(source.at_chain(PemProblem::Empty)),
-        };
-        if let Err(unverified) = verified {
+        let files = self.stand_in_files(source, original, now)?;
+        if let Err(unverified) = files.verify(Purpose::of(role, &server_name))? {
             return Err(source.at_chain(PemProblem::Unfit {
                 number: unverified.depth + 1,
                 reason: unverified.reason.error_string(),
@@ -217,11 +180,48 @@ impl Store {
         let extended = extended.filter(|(_, certificate)| is_extended(certificate, now));
         let numbers: Vec<usize> = extended.map(|(index, _)| index + 1).collect();
         let extended = (!numbers.is_empty()).then_some(Note::Extended { numbers });
+        let notes = original.notes.iter().cloned();
+        let notes = notes.chain([Note::StandIn(missing)]).chain(extended);
         let chain = Chain::new(files.certificates, files.root, files.key, server_name)?;
-        Ok(chain
-            .with_notes(original.notes.iter().cloned())
-            .with_notes([Note::StandIn(missing)])
-            .with_notes(extended))
+        Ok(chain.with_notes(notes))
+    }
+
+    /// What stands in for a chain: what is kept under the digest of its certificates, else made now.
+    fn stand_in_files(
+        &self,
+        source: Source<'_>,
+        original: &Certificates,
+        now: SystemTime,
+    ) -> Result<Files, PkiError> {
+        let root = source.root(original)?;
+        let mut hash = Sha256::new();
+        for certificate in original.sent.iter().chain(root) {
+            hash.update(&certificate.to_der()?);
+        }
+        let folder = self.folder.join("stand-ins");
+        let folder = folder.join(hex::encode(hash.finish()));
+        let kept = || {
+            let files = Files::read(&folder).ok()?;
+            let intact = files.are_valid(now, now + SPARE) && files.speak_for(&original.sent);
+            intact.then_some(files)
+        };
+        if let Some(files) = kept() {
+            return Ok(files);
+        }
+        let _lock = self.lock()?;
+        // Another process may have made it in the meantime.
+        if let Some(files) = kept() {
+            return Ok(files);
+        }
+        let made = stand_in(&original.sent, root, now)?;
+        let made = made.map_err(|problem| source.at_chain(problem))?;
+        let files = Files {
+            certificates: made.certificates,
+            root: made.root,
+            key: made.key,
+        };
+        files.install(&folder)?;
+        Ok(files)
     }
 
     fn kept_chain(&self, spec: &ChainSpec, now: SystemTime) -> Option<Chain> {
@@ -476,8 +476,20 @@ impl Files {
             && public.is_ok_and(|public| public.public_eq(&self.key))
     }
 
+    /// Whether a peer that trusts the root would take them.
+    fn verify(&self, purpose: Purpose<'_>) -> Result<Result<X509, Unverified>, PkiError> {
+        match self.certificates.split_first() {
+            Some((first, issuers)) => {
+                let anchors = slice::from_ref(&self.root);
+                Ok(verify(first, issuers, anchors, purpose)?)
+            }
+            // The root speaks for itself.
+            None => Ok(Ok(self.root.clone())),
+        }
+    }
+
     /// Whether these say as much as the certificates they stand for, with a key that is there.
-    fn speaks_for(&self, original: &[X509]) -> bool {
+    fn speak_for(&self, original: &[X509]) -> bool {
         let bytes = |certificates: &[X509]| {
             let lengths = certificates
                 .iter()

@@ -42,9 +42,12 @@ pub(super) fn chain(host: &Host) -> Result<Vec<X509>, String> {
 
 fn connect(host: &Host, until: Instant) -> Result<TcpStream, String> {
     let mut problem = "has no address: check its name".to_owned();
-    for address in addresses(host, until)? {
+    let addresses = addresses(host, until)?;
+    for (tried, address) in addresses.iter().enumerate() {
         let left = left(until).ok_or_else(silent)?;
-        match TcpStream::connect_timeout(&address, left) {
+        // One that nobody answers at leaves time for the others.
+        let others = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
+        match TcpStream::connect_timeout(address, left / others) {
             Ok(socket) => return Ok(socket),
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 problem = format!("refuses the connection at {address}: check the port");

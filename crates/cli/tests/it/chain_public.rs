@@ -391,6 +391,20 @@ fn a_server_that_stalls_is_waited_for_ten_seconds() {
 }
 
 #[test]
+fn a_server_without_its_port_is_told_what_to_write() {
+    let hint = "unknown chain \"shop.example\": for a server, write \"shop.example:443\"; for a file, \"./shop.example\"";
+    for command in [
+        &["explain", "shop.example"][..],
+        &["compare", "--baseline", "x25519/shop.example"],
+        &["chain", "show", "shop.example"],
+    ] {
+        let ended = run(&mut lastbyte(command));
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains(hint), "{ended:?}");
+    }
+}
+
+#[test]
 fn a_study_asks_no_server() {
     let folder = TempDir::new().unwrap();
     let study = "[arm.site]\ntls = \"x25519/shop.example:443\"\n[link.x]\nrtt = \"1ms\"\n[[measure]]\nid = \"m\"\n";
