@@ -37,6 +37,7 @@ static PART: LazyLock<(Part, Vec<u8>)> = LazyLock::new(|| {
     };
     let report = EngineReport {
         cpu_costs: Some(CpuCosts::default()),
+        beside: Default::default(),
         concurrency: 1,
         lowered: 0,
         link_lateness_p99: Duration::ZERO,

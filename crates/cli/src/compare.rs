@@ -17,7 +17,7 @@ use super::engine::{self, Carrier};
 use super::options::{Network, Sampling};
 use super::progress::Bar;
 use super::saved::SavedName;
-use super::{Failure, own, print, style};
+use super::{Failure, detail, own, print, screen};
 use lastbyte::lab::{self, Ending, PreparedArm, Run, Shortcuts};
 use lastbyte::report;
 use lastbyte::results::rows::{Batch, CsvWriter, Origin};
@@ -78,6 +78,9 @@ pub(super) struct Compare {
     /// Fail if a sample is invalid
     #[arg(long, help_heading = RESULTS)]
     strict: bool,
+    /// Print all percentiles of all times, with what they consist of
+    #[arg(short, long, help_heading = RESULTS)]
+    verbose: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -192,7 +195,7 @@ impl Compare {
             let _ = writeln!(io::stderr(), "lastbyte: {}", chosen.reason);
         }
         print(&match self.format {
-            Format::Table => report::table(&summary, style()),
+            Format::Table => report::table(&summary, screen(), detail(self.verbose)),
             Format::Json => report::json(&summary, environment),
             Format::Csv => report::csv(&summary),
             Format::Markdown => report::markdown(&summary),

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::draft::Draft;
 use super::options::Network;
-use super::{Failure, asked, own, print, style};
+use super::{Failure, asked, own, print, screen};
 use lastbyte::explain::{Explanation, Shown, Signature, check, explain, explain_shown};
 use lastbyte::report;
 use lastbyte::study::{Arm, ArmChain, Cell};
@@ -52,7 +52,7 @@ impl Explain {
             Draft::new(path)?.write(|out| out.write_all(drawing.as_bytes()))?;
         }
         print(&match self.format {
-            Format::Text => report::explanation(&explained, style()),
+            Format::Text => report::explanation(&explained, screen()),
             Format::Json => report::explanation_json(&explained),
         })
     }

@@ -28,12 +28,13 @@ mod zeek;
 
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 use lastbyte::lab::{self, DnsError, LabError, RunError};
+use lastbyte::report::{Colours, Detail, Screen};
 use lastbyte::results::FolderError;
 
 /// What the environment says, below all commands.
@@ -259,13 +260,30 @@ impl From<FolderError> for Failure {
     }
 }
 
-/// Whether standard output is to be coloured: on a terminal, unless `NO_COLOR` is set.
-fn style() -> lastbyte::report::Style {
+/// What standard output is: in colours and as wide as it is on a terminal, unless `NO_COLOR` is set.
+fn screen() -> Screen {
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    if plain || !io::stdout().is_terminal() {
-        lastbyte::report::Style::Plain
-    } else {
-        lastbyte::report::Style::Coloured
+    let terminal = console::Term::stdout();
+    if !terminal.is_term() {
+        return Screen::PLAIN;
+    }
+    Screen {
+        colours: match plain {
+            true => Colours::None,
+            false => Colours::Ansi,
+        },
+        columns: match terminal.size_checked() {
+            Some((_, columns)) => usize::from(columns).min(Screen::PLAIN.columns),
+            None => Screen::PLAIN.columns,
+        },
+    }
+}
+
+/// How much of results is told.
+fn detail(verbose: bool) -> Detail {
+    match verbose {
+        true => Detail::Everything,
+        false => Detail::Answer,
     }
 }
 

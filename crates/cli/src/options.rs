@@ -125,8 +125,9 @@ pub(super) struct Sampling {
     /// Where all randomness comes from
     #[arg(long, value_name = "N", default_value = "1", value_parser = seed())]
     seed: u64,
-    /// CPU time in the virtual engine's clock: none or calibrated (as on this machine)
-    #[arg(long, value_name = "NAME", default_value = "none")]
+    /// Where computing is in virtual time: beside the network's time and in their sum (as on this machine), none, or
+    /// calibrated (in the clock itself, as on this machine)
+    #[arg(long, value_name = "NAME", default_value = "beside")]
     cpu: CpuTime,
     /// What the virtual engine emulates the link with: netem or link (as the live engine does)
     #[arg(long, value_name = "NAME", default_value = "netem")]

@@ -13,13 +13,13 @@ use super::compare::{interrupt, prepare, try_sessions};
 use super::draft::Draft;
 use super::engine;
 use super::progress::Bar;
-use super::{Failure, own, style};
+use super::{Failure, own, screen};
 use lastbyte::lab::{Ending, Engine, Shortcuts};
 use lastbyte::plan::{self, Amounts, Measured, Plan, Setting, Tale, usual_path, usual_population};
 use lastbyte::report::planned::{self, Planned};
 use lastbyte::results::{Environment, Metric, Percentile};
 use lastbyte::study::{
-    Arm, Cell, EngineChoice, Experiment, Population, Preset, StudyError, quoted,
+    Arm, Cell, CpuTime, EngineChoice, Experiment, Population, Preset, StudyError, quoted,
 };
 
 /// What the web has in 2026: hybrid key exchange with a classical chain.
@@ -175,7 +175,7 @@ impl Command {
             command: &asked::command(arguments),
         };
         let answer = Answer {
-            text: &|| planned::text(&planned, style()),
+            text: &|| planned::text(&planned, screen()),
             page: &|| planned::page(&planned),
             document: &|| planned::json(&planned),
         };
@@ -278,6 +278,7 @@ impl Lab<'_> {
         }
         let experiment = Experiment {
             seed: self.seed,
+            cpu: CpuTime::None,
             ..Experiment::new(arms, vec![cell], self.connections)
         };
         let bar = Bar::new();

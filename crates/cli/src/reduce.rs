@@ -18,7 +18,7 @@ use super::compare::{interrupt, prepare};
 use super::draft::Draft;
 use super::options::{Network, Sampling};
 use super::progress::Bar;
-use super::{Failure, engine, own, style};
+use super::{Failure, engine, own, screen};
 
 #[derive(Debug, Args)]
 pub(super) struct Command {
@@ -134,7 +134,7 @@ impl Command {
             command: &asked::command(arguments),
         };
         let answer = Answer {
-            text: &|| reduced::text(&reduced, style()),
+            text: &|| reduced::text(&reduced, screen()),
             page: &|| reduced::page(&reduced),
             document: &|| reduced::json(&reduced),
         };

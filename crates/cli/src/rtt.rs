@@ -11,7 +11,7 @@ use lastbyte_link::{Direction, Rate, UnitError, parse_duration};
 
 use super::draft::Draft;
 use super::options::Network;
-use super::{Failure, print, style};
+use super::{Failure, print, screen};
 use lastbyte::geography::{Geography, OriginConnection, Question, RttTable, Setting, Users};
 use lastbyte::report::geography as report;
 use lastbyte::study::{Arm, Cell, Parameter};
@@ -121,7 +121,7 @@ impl Rtt {
         let table = table.map_err(Failure::usage)?;
         let Some(users) = &self.users else {
             return print(&match self.format {
-                Format::Text => report::table(&table, style()),
+                Format::Text => report::table(&table, screen()),
                 Format::Json => report::table_json(&table),
             });
         };
@@ -151,7 +151,7 @@ impl Rtt {
         match self.format {
             Format::Json => print(&report::json(&geography, &table)),
             Format::Text if !has_arms && self.population.is_some() => Ok(()),
-            Format::Text => print(&report::text(&geography, &table, style())),
+            Format::Text => print(&report::text(&geography, &table, screen())),
         }
     }
 

@@ -17,7 +17,7 @@ use self::search::Searching;
 use super::compare::{interrupt, prepare, try_sessions};
 use super::engine::{Carrier, Chosen, choose};
 use super::progress::Bar;
-use super::{Failure, own, print, style};
+use super::{Failure, detail, own, print, screen};
 use lastbyte::lab::{
     self, Ending, Engine, Finished, PreparedArm, RunError, Runner, Shard, Shortcuts, Watcher,
 };
@@ -49,6 +49,9 @@ pub(super) struct Run {
     /// Fail if a sample is invalid
     #[arg(long)]
     strict: bool,
+    /// Print all percentiles of all times, with what they consist of
+    #[arg(short, long)]
+    verbose: bool,
     /// Whether the virtual engine does what it does for speed alone
     #[arg(long, hide = true, default_value_t)]
     shortcuts: Shortcuts,
@@ -234,7 +237,7 @@ impl Run {
             print(&format!(
                 "{}\n\n{}\n",
                 measure.id,
-                report::table(&summary, style())
+                report::table(&summary, screen(), detail(self.verbose))
             ))?;
             for arm in summary.cells.iter().flat_map(|cell| &cell.arms) {
                 completed |= arm.wire.is_some();

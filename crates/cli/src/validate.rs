@@ -7,7 +7,7 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum};
 
 use super::draft::Draft;
-use super::{Failure, print, style};
+use super::{Failure, print, screen};
 use lastbyte::report;
 use lastbyte::results::{Percent, Percentile};
 use lastbyte::validate::{Margin, Margins, Results, Validation, Verdict, validate};
@@ -110,7 +110,7 @@ impl Validate {
             Draft::new(path)?.write(|out| out.write_all(page.as_bytes()))?;
         }
         print(&match self.format {
-            Format::Table => report::validation::table(&validation, style()),
+            Format::Table => report::validation::table(&validation, screen()),
             Format::Json => report::validation::json(&validation),
             Format::Markdown => report::validation::markdown(&validation),
         })?;

@@ -13,7 +13,7 @@ use super::{Run, Work, arms};
 use crate::compare::prepare_in;
 use crate::engine::Carrier;
 use crate::progress::Bar;
-use crate::{Failure, print, style};
+use crate::{Failure, print, screen};
 use lastbyte::lab::Engine;
 use lastbyte::report;
 use lastbyte::results::{Dataset, Folder, FolderError, Manifest, Start};
@@ -128,7 +128,7 @@ pub(super) fn plan(study: &Study) -> String {
 pub(super) fn report(searched: &[Searched], folder: &Folder) -> Result<(), Failure> {
     for searched in searched {
         folder.keep_search(&searched.search.id, &report::search_json(searched))?;
-        print(&format!("\n{}", report::search_table(searched, style())))?;
+        print(&format!("\n{}", report::search_table(searched, screen())))?;
     }
     Ok(())
 }

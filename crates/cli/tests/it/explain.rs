@@ -36,7 +36,10 @@ fn rates_may_differ_by_direction() {
         (cell, time["ttlb_ns"].as_u64().unwrap())
     };
     let (cell, slow_up) = times("50mbit/1mbit");
-    assert_eq!(cell, "RTT 35ms, 50mbit/1mbit, loss 0%, initcwnd 10, 50KiB");
+    assert_eq!(
+        cell,
+        "RTT 35ms, 1mbit up and 50mbit down, loss 0%, initcwnd 10, 50KiB"
+    );
     // A response is what comes down.
     let slow_down = times("1mbit/50mbit").1;
     assert!(slow_down > 2 * slow_up, "{slow_down} and {slow_up}");
@@ -58,7 +61,7 @@ fn networks_have_names() {
         cells(&["--link", "lte,geo"]),
         [
             "lte, RTT 55ms, 6mbit up and 21mbit down, loss 0%, initcwnd 10, 1KiB",
-            "geo, RTT 600ms, 100mbit/10mbit, loss 0%, initcwnd 10, 1KiB",
+            "geo, RTT 600ms, 10mbit up and 100mbit down, loss 0%, initcwnd 10, 1KiB",
         ]
     );
     // What is said besides has the last word, even if it is what is usual without a name.

@@ -57,7 +57,7 @@ fn options_that_can_not_be() {
         ),
         (
             vec!["compare", "--mtu", "-1"],
-            r#"no MTU "-1": write bytes from 576 to 65535, such as 1500"#,
+            r#"no MTU "-1": write bytes from 576 to 9000, such as 1500"#,
         ),
         (
             vec!["compare", "--initcwnd", "-1"],

@@ -91,6 +91,7 @@ fn write(path: &Path, loss: &str, rows: impl IntoIterator<Item = [u128; 4]>) {
             emulator_cpu: Duration::ZERO,
             endpoint_cpu: Duration::ZERO,
             cpu_costs: None,
+            beside: Default::default(),
             validity: Validity::Valid,
         },
     };

@@ -27,7 +27,8 @@ use super::runner::{BlockError, Ending, Engine, Job, lock};
 use super::surroundings::MAX_CONNECTIONS;
 use super::trial::try_handshake;
 use crate::results::{
-    EngineReport, Environment, PartHeader, SampleKey, Validity, expected_duration, write_part,
+    Beside, EngineReport, Environment, PartHeader, SampleKey, Validity, expected_duration,
+    write_part,
 };
 use crate::study::{Gso, Preset, Study, Work};
 
@@ -206,6 +207,7 @@ fn undisturbed(
 fn report(block: &mut Block, pace: Pace, lowered: u32, gated: Result<(), String>) -> EngineReport {
     EngineReport {
         cpu_costs: None,
+        beside: Beside::default(),
         concurrency: pace.concurrency,
         lowered,
         link_lateness_p99: lateness_p99(&mut block.lateness),

@@ -1,6 +1,7 @@
 //! The virtual engine: each block is the boot of a User-Mode Linux kernel in which time skips all
 //! waiting. Its TCP and its netem are Linux's own, and its init is this very program (`guest`).
 
+use std::borrow::Cow;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -17,6 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lastbyte_link::{Bytes, Distribution};
+use lastbyte_pki::Store;
 use lastbyte_sizes::Resumption;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -28,9 +30,9 @@ use super::guest::{self, GuestJob, Provenance};
 use super::runner::{BlockError, Engine, Job, lock};
 use super::shortcuts::Shortcuts;
 use super::trial::try_handshake;
-use super::{Ending, Grants, boot};
+use super::{Ending, Grants, PreparedArm, boot};
 use crate::kernel::Kernel;
-use crate::results::{CpuCosts, Environment};
+use crate::results::{Beside, CpuCosts, Environment};
 use crate::study::{ArmChain, Cell, CpuTime, Emulation, Experiment, Gso, Preset, Study};
 
 /// Connections of one block: a boot takes as long as some twenty of them.
@@ -70,8 +72,8 @@ pub struct VirtualEngine {
     patience: Duration,
     memory: Bytes,
     shortcuts: Shortcuts,
-    /// By arm, of those that were calibrated.
-    costs: Mutex<HashMap<String, CpuCosts>>,
+    /// By arm and the way its connections begin, of what was calibrated.
+    costs: Mutex<HashMap<(String, &'static str), CpuCosts>>,
 }
 
 impl VirtualEngine {
@@ -129,25 +131,47 @@ impl VirtualEngine {
         Self { memory, ..self }
     }
 
-    /// What the arm of a job costs. Workers wait for each other: the first one measures, alone, and
-    /// all blocks of a sample have the same costs.
-    fn calibrated(&self, job: &Job<'_>) -> Result<CpuCosts, BlockError> {
+    /// What an arm costs. Workers wait for each other: the first one measures, alone, and all blocks of a sample have
+    /// the same costs.
+    fn calibrated(&self, arm: &PreparedArm) -> Result<CpuCosts, BlockError> {
         let mut known = lock(&self.costs);
-        Ok(match known.entry(job.arm.arm.label.clone()) {
-            Entry::Occupied(costs) => *costs.get(),
-            Entry::Vacant(unknown) => {
-                let calibration = Calibration::load_or_measure(job.arm, &self.store);
-                let calibration =
-                    calibration.map_err(|error| BlockError::Failed(error.to_string()))?;
-                *unknown.insert(calibration.costs())
-            }
-        })
+        Ok(
+            match known.entry((arm.arm.label.clone(), arm.arm.resumption.name())) {
+                Entry::Occupied(costs) => *costs.get(),
+                Entry::Vacant(unknown) => {
+                    let calibration = Calibration::load_or_measure(arm, &self.store);
+                    let calibration =
+                        calibration.map_err(|error| BlockError::Failed(error.to_string()))?;
+                    *unknown.insert(calibration.costs())
+                }
+            },
+        )
+    }
+
+    /// What the arm of a job costs beside the guest's times, in each way in which it begins.
+    fn beside(&self, job: &Job<'_>) -> Result<Beside, BlockError> {
+        let store = Store::open(self.store.clone());
+        let costs = |session| {
+            let costs = match job.arm.arm.beginning(session) {
+                Cow::Borrowed(_) => self.calibrated(job.arm)?,
+                Cow::Owned(arm) => {
+                    let arm = PreparedArm::new(arm, &store);
+                    self.calibrated(&arm.map_err(|error| BlockError::Failed(error.to_string()))?)?
+                }
+            };
+            Ok((session, costs))
+        };
+        let sessions = match job.experiment.cpu {
+            CpuTime::None | CpuTime::Calibrated => Vec::new(),
+            CpuTime::Beside => job.arm.arm.possible_sessions(job.cell),
+        };
+        sessions.into_iter().map(costs).collect()
     }
 
     fn guest_job(&self, job: &Job<'_>) -> Result<GuestJob, BlockError> {
         let costs = match job.experiment.cpu {
-            CpuTime::None => None,
-            CpuTime::Calibrated => Some(self.calibrated(job)?),
+            CpuTime::None | CpuTime::Beside => None,
+            CpuTime::Calibrated => Some(self.calibrated(job.arm)?),
         };
         Ok(GuestJob {
             study: listing(job, alone(job)).to_toml(),
@@ -161,6 +185,7 @@ impl VirtualEngine {
     /// Writes all that a guest reads into the job's folder.
     fn prepare(&self, job: &Job<'_>, folder: &Path) -> Result<(), BlockError> {
         let provenance = Provenance {
+            beside: self.beside(job)?,
             study: listing(job, job.study.clone()).to_toml(),
             text: job.study.text.clone(),
             id: job.id,
@@ -461,6 +486,8 @@ fn alone(job: &Job<'_>) -> Study {
     let experiment = Experiment {
         arms: vec![arm],
         cells: vec![cell],
+        // What is told beside is none of the guest's business: its texts must be as long without it.
+        cpu: job.experiment.cpu.in_clock(),
         ..job.experiment.clone()
     };
     let folder = if names_files(&experiment) {

@@ -1,13 +1,15 @@
 //! What the results come to, in plain words.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use lastbyte_sizes::Message;
 
 use crate::results::number::{difference_digits, milliseconds, percent, share};
 use crate::results::{
-    ArmSummary, CellSummary, Metric, Percent, Percentile, Step, Summary, Validity,
+    ArmSummary, CellSummary, Metric, Percent, Percentile, Shares, Step, Summary, Validity,
 };
+use crate::study::{Experiment, Parameter};
 
 /// How far from a whole number of round trips an increase may be and still be called one.
 const ROUND_TRIP_TOLERANCE: f64 = 0.1;
@@ -22,7 +24,7 @@ const LEAST: f64 = 0.005;
 /// whose interval holds zero, or that does not stand out among all that is asked, and is silent about
 /// samples that are not valid.
 pub(super) fn answer(summary: &Summary) -> Vec<String> {
-    let Some(percentile) = representative(&summary.percentiles) else {
+    let Some(percentile) = summary.representative() else {
         return Vec::new();
     };
     let labels: Vec<&str> = match &*summary.experiment.arms {
@@ -73,13 +75,6 @@ fn waits(summary: &Summary) -> Vec<String> {
     summary.cells.iter().flat_map(of_cell).collect()
 }
 
-fn representative(percentiles: &[Percentile]) -> Option<Percentile> {
-    let median = percentiles
-        .iter()
-        .find(|percentile| **percentile == Percentile::MEDIAN);
-    median.or(percentiles.first()).copied()
-}
-
 /// `completes the handshake in 70.4 ms; the last byte comes after 246.1 ms`
 fn alone(summary: &Summary, label: &str, percentile: Percentile) -> Option<String> {
     let times = |metric, cells: &[&CellSummary]| -> Option<String> {
@@ -114,26 +109,41 @@ fn compared(summary: &Summary, label: &str, percentile: Percentile) -> Option<St
         |cells: &[_], metric| Differences::new(cells, label, metric, percentile, summary.critical);
     let handshake = differences(&cells, Metric::Handshake)?;
     let last_byte = differences(&cells_with_data(summary), Metric::Ttlb);
-    let clauses = std::iter::once(handshake_clause(&handshake))
+    let clauses = std::iter::once(handshake_clause(&handshake, &summary.experiment))
         .chain(last_byte.map(|differences| last_byte_clause(&differences)));
     Some(clauses.collect::<Vec<_>>().join("; "))
 }
 
 /// Increases of one metric over the cells.
 struct Differences<'a> {
-    /// Those that are differences for all that is known, the least first.
-    shown: Vec<Difference<'a>>,
-    /// All that were measured.
-    measured: usize,
+    /// All that were measured, in the order of the cells.
+    measured: Vec<Difference<'a>>,
+    /// Where in those the differences are, the least first.
+    shown: Vec<usize>,
 }
 
 struct Difference<'a> {
     cell: &'a CellSummary,
     increase: Percent,
-    before: Duration,
-    after: Duration,
-    baseline: &'a ArmSummary,
-    arm: &'a ArmSummary,
+    before: Side<'a>,
+    after: Side<'a>,
+    is_shown: bool,
+}
+
+/// One of two that are compared.
+struct Side<'a> {
+    sample: &'a ArmSummary,
+    /// How long it takes altogether.
+    time: Duration,
+    /// What that consists of, where it is known.
+    shares: Option<Shares>,
+}
+
+impl Side<'_> {
+    /// Without what computing takes, where that is known.
+    fn network(&self) -> Duration {
+        self.shares.map_or(self.time, |shares| shares.network)
+    }
 }
 
 /// Which way differences point.
@@ -153,75 +163,193 @@ impl<'a> Differences<'a> {
         percentile: Percentile,
         critical: f64,
     ) -> Option<Differences<'a>> {
-        let mut shown = Vec::new();
-        let mut measured = 0;
+        let mut measured = Vec::new();
         for cell in cells {
             let Some((baseline, arm)) = cell.baseline().zip(valid_arm(cell, label)) else {
                 continue;
             };
-            let time = |arm: &ArmSummary| arm.metric(metric).percentiles.get(&percentile)?.ok();
-            let is_known = matches!(arm.metric(metric).increases.get(&percentile), Some(Ok(_)));
-            let (true, Some(before), Some(after), Validity::Valid) =
-                (is_known, time(baseline), time(arm), &baseline.validity)
+            let side = |sample: &'a ArmSummary| {
+                let metric = sample.metric(metric);
+                Some(Side {
+                    sample,
+                    time: metric.percentiles.get(&percentile)?.ok()?.value,
+                    shares: metric.shares(percentile),
+                })
+            };
+            let increase = arm.metric(metric).increases.get(&percentile);
+            let (Some(Ok(increase)), Some(before), Some(after), Validity::Valid) =
+                (increase, side(baseline), side(arm), &baseline.validity)
             else {
                 continue;
             };
-            measured += 1;
-            let increase = arm.metric(metric).difference(percentile, critical);
-            if let Some(increase) = increase.filter(|increase| increase.value.0.abs() >= LEAST) {
-                let (before, after) = (before.value, after.value);
-                shown.push(Difference {
-                    cell,
-                    increase: increase.value,
-                    before,
-                    after,
-                    baseline,
-                    arm,
-                });
-            }
+            let shown = arm.metric(metric).difference(percentile, critical);
+            measured.push(Difference {
+                cell,
+                increase: increase.value,
+                before,
+                after,
+                is_shown: shown.is_some_and(|shown| shown.value.0.abs() >= LEAST),
+            });
         }
-        shown.sort_by(|a, b| a.increase.0.total_cmp(&b.increase.0));
-        (measured > 0).then_some(Differences { shown, measured })
+        let mut shown: Vec<usize> = (0..measured.len()).collect();
+        shown.retain(|index| measured.get(*index).is_some_and(|one| one.is_shown));
+        let increase = |index: &usize| measured.get(*index).map_or(0.0, |one| one.increase.0);
+        shown.sort_by(|a, b| increase(a).total_cmp(&increase(b)));
+        (!measured.is_empty()).then_some(Differences { measured, shown })
     }
 
-    fn trend(&self) -> Trend {
-        match (self.shown.first(), self.shown.last()) {
-            (Some(least), _) if least.increase > Percent(0.0) => Trend::Up,
-            (_, Some(most)) if most.increase < Percent(0.0) => Trend::Down,
-            (Some(_), Some(_)) => Trend::Both,
-            _ => Trend::None,
-        }
+    /// Those that are differences for all that is known, the least first.
+    fn shown(&self) -> Vec<&Difference<'a>> {
+        self.shown
+            .iter()
+            .filter_map(|index| self.measured.get(*index))
+            .collect()
     }
 
     /// Where nothing was shown.
     fn elsewhere(&self) -> String {
-        match self.measured - self.shown.len() {
+        match self.measured.len() - self.shown.len() {
             0 => String::new(),
             others => format!(
-                ", and in {others} of {} cells no difference was shown",
-                self.measured
+                ", and in {others} of {} networks no difference was shown",
+                self.measured.len()
             ),
         }
     }
 }
 
-fn handshake_clause(differences: &Differences<'_>) -> String {
-    let (extent, because) = extent(&differences.shown);
-    let clause = match differences.trend() {
+fn trend(shown: &[&Difference<'_>]) -> Trend {
+    match (shown.first(), shown.last()) {
+        (Some(least), _) if least.increase > Percent(0.0) => Trend::Up,
+        (_, Some(most)) if most.increase < Percent(0.0) => Trend::Down,
+        (Some(_), Some(_)) => Trend::Both,
+        _ => Trend::None,
+    }
+}
+
+fn handshake_clause(differences: &Differences<'_>, experiment: &Experiment) -> String {
+    if let Some(turns) = turns(differences) {
+        return turned(&turns, experiment);
+    }
+    let shown = differences.shown();
+    let Extent { size, because } = extent(&shown, experiment);
+    let clause = match trend(&shown) {
         Trend::None => return "shows no difference in the handshake".into(),
-        Trend::Up => format!("adds {extent} to the handshake{because}"),
-        Trend::Down => format!("takes {extent} off the handshake{because}"),
-        Trend::Both => format!("changes the handshake by {}", percents(&differences.shown)),
+        Trend::Up => format!("adds {size} to the handshake{because}"),
+        Trend::Down => format!("takes {size} off the handshake{because}"),
+        Trend::Both => format!("changes the handshake by {}", percents(&shown)),
     };
     clause + &differences.elsewhere()
 }
 
+/// Networks that take as many round trips more, or fewer, and at which values of one parameter they are.
+struct Turn<'d, 'a> {
+    /// `from initcwnd 16 on`
+    place: String,
+    differences: Vec<&'d Difference<'a>>,
+}
+
+/// Where the number of round trips that are added depends on one parameter alone: by its values, in their order.
+/// `None` where it is the same everywhere, or more than one decides.
+fn turns<'d, 'a>(differences: &'d Differences<'a>) -> Option<Vec<Turn<'d, 'a>>> {
+    let measured = || differences.measured.iter();
+    let more = |difference: &Difference<'_>| {
+        let (before, after) = (
+            flights(difference.before.sample)?,
+            flights(difference.after.sample)?,
+        );
+        Some(i64::from(after.round_trips()) - i64::from(before.round_trips()))
+    };
+    let counts: Vec<i64> = measured().map(more).collect::<Option<_>>()?;
+    if counts.iter().all(|count| Some(count) == counts.first()) {
+        return None;
+    }
+    Parameter::measured().find_map(|parameter| {
+        let mut values: Vec<(String, Option<f64>, i64, Vec<&Difference<'_>>)> = Vec::new();
+        for (difference, count) in measured().zip(&counts) {
+            let cell = &difference.cell.cell;
+            let value = parameter.of(cell);
+            match values.iter_mut().find(|(known, ..)| *known == value) {
+                Some((_, _, known, _)) if known != count => return None,
+                Some((.., differences)) => differences.push(difference),
+                None => values.push((value, parameter.number(cell), *count, vec![difference])),
+            }
+        }
+        let is_ordered = values.iter().all(|(_, number, ..)| number.is_some());
+        values.sort_by(|(_, one, ..), (_, other, ..)| {
+            one.partial_cmp(other).unwrap_or(std::cmp::Ordering::Equal)
+        });
+        let mut groups: Vec<Vec<(String, Option<f64>, i64, Vec<&Difference<'_>>)>> = Vec::new();
+        for value in values {
+            match groups.last_mut() {
+                Some(last) if last.last().is_some_and(|(.., count, _)| *count == value.2) => {
+                    last.push(value);
+                }
+                _ => groups.push(vec![value]),
+            }
+        }
+        let count = groups.len();
+        let turn = |(index, group): (usize, Vec<(String, _, _, Vec<&'d Difference<'a>>)>)| {
+            let named = |value: Option<&(String, _, _, Vec<&Difference<'_>>)>| {
+                let first = value.and_then(|(.., differences)| differences.first());
+                first.map_or(String::new(), |one| parameter.describe(&one.cell.cell))
+            };
+            let (first, last) = (named(group.first()), named(group.last()));
+            let to = group.last().map_or("", |(value, ..)| value.as_str());
+            let place = match (is_ordered, index) {
+                (true, 0) if group.len() > 1 => format!("up to {last}"),
+                (true, index) if index + 1 == count => format!("from {first} on"),
+                (true, _) if group.len() > 1 => format!("from {first} to {to}"),
+                _ => {
+                    let names = group.iter().map(|value| named(Some(value)));
+                    format!("at {}", names.collect::<Vec<_>>().join(" and "))
+                }
+            };
+            Turn {
+                place,
+                differences: group
+                    .into_iter()
+                    .flat_map(|(.., differences)| differences)
+                    .collect(),
+            }
+        };
+        Some(groups.into_iter().enumerate().map(turn).collect())
+    })
+}
+
+/// `adds 36.3 ms (+51 %) to the handshake at initcwnd 10: one round trip ...; from initcwnd 16 on 1.3 ms (+1.9 %)`
+fn turned(turns: &[Turn<'_, '_>], experiment: &Experiment) -> String {
+    let clauses = turns.iter().enumerate().map(|(index, turn)| {
+        let mut shown = turn.differences.clone();
+        shown.retain(|one| one.is_shown);
+        shown.sort_by(|a, b| a.increase.0.total_cmp(&b.increase.0));
+        let Extent { size, because } = extent(&shown, experiment);
+        let place = &turn.place;
+        let of = match index {
+            0 => " to the handshake",
+            _ => "",
+        };
+        let from = of.replace("to", "off");
+        match trend(&shown) {
+            Trend::None if index == 0 => format!("shows no difference in the handshake {place}"),
+            Trend::None => format!("{place} it shows none"),
+            Trend::Up if index == 0 => format!("adds {size}{of} {place}{because}"),
+            Trend::Up => format!("{place} it adds {size}{because}"),
+            Trend::Down if index == 0 => format!("takes {size}{from} {place}{because}"),
+            Trend::Down => format!("{place} it takes {size} off{because}"),
+            Trend::Both => format!("{place} it changes it by {}", percents(&shown)),
+        }
+    });
+    clauses.collect::<Vec<_>>().join("; ")
+}
+
 fn last_byte_clause(differences: &Differences<'_>) -> String {
-    let (Some(least), Some(most)) = (differences.shown.first(), differences.shown.last()) else {
+    let shown = differences.shown();
+    let (Some(least), Some(most)) = (shown.first(), shown.last()) else {
         return "no difference was shown in the last byte".into();
     };
     let size = |difference: &Difference<'_>| percent(Percent(difference.increase.0.abs()));
-    let comes = match (&*differences.shown, differences.trend()) {
+    let comes = match (&*shown, trend(&shown)) {
         ([only], Trend::Up) => {
             format!(
                 "at {} the last byte comes {} later",
@@ -250,67 +378,185 @@ fn last_byte_clause(differences: &Differences<'_>) -> String {
             place(most.cell)
         ),
     };
-    comes + &because_of_the_window(differences) + &differences.elsewhere()
+    comes + &because_of_the_window(&shown) + &differences.elsewhere()
+}
+
+/// How the larger of two handshakes has moved the response that follows it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shift {
+    Earlier,
+    Later,
 }
 
 /// What a response has of a handshake before it, where that is all that can have moved the last byte by whole round
 /// trips. Without loss, the window that it begins with has grown by what was acknowledged until then.
-fn because_of_the_window(differences: &Differences<'_>) -> String {
-    let is_told = |difference: &Difference<'_>, grows: bool| {
-        let Some((before, after)) = flights(difference.baseline).zip(flights(difference.arm))
-        else {
-            return false;
+fn because_of_the_window(shown: &[&Difference<'_>]) -> &'static str {
+    let shift = |difference: &&Difference<'_>| {
+        let before = flights(difference.before.sample)?;
+        let after = flights(difference.after.sample)?;
+        let (then, now) = (difference.before.network(), difference.after.network());
+        let shift = match (now < then, before.segments.cmp(&after.segments)) {
+            (true, Ordering::Less) => Shift::Earlier,
+            (false, Ordering::Greater) => Shift::Later,
+            _ => return None,
         };
-        let (moved, sends_so) = match grows {
-            true => (
-                difference.before.checked_sub(difference.after),
-                before.segments < after.segments,
-            ),
-            false => (
-                difference.after.checked_sub(difference.before),
-                before.segments > after.segments,
-            ),
-        };
-        let moved = moved.and_then(|moved| whole_round_trips(difference, moved));
-        sends_so
+        let is_one = whole_round_trips(difference, now.abs_diff(then)) == Some(1);
+        let is_so = is_one
             && after.round_trips() == before.round_trips()
-            && !difference.cell.cell.has_loss()
-            && moved == Some(1)
+            && !difference.cell.cell.has_loss();
+        is_so.then_some(shift)
     };
-    let all = |grows| differences.shown.iter().all(|one| is_told(one, grows));
-    if differences.shown.is_empty() {
-        String::new()
-    } else if all(true) {
-        ", as the larger handshake has opened the server's window: the response takes one round trip less".into()
-    } else if all(false) {
-        ", as the smaller handshake has opened the server's window less: the response takes one round trip more".into()
-    } else {
-        String::new()
+    let mut shifts = shown.iter().map(shift);
+    let first = shifts.next().flatten();
+    match first.filter(|_| shifts.all(|shift| shift == first)) {
+        Some(Shift::Earlier) => {
+            ", as the larger handshake has opened the server's window: the response takes one round trip less"
+        }
+        Some(Shift::Later) => {
+            ", as the smaller handshake has opened the server's window less: the response takes one round trip more"
+        }
+        None => "",
     }
 }
 
-/// `one round trip (35.1 ms, +50 %)`, and why; or `3.2 ms (+4.5 %)`.
-fn extent(shown: &[Difference<'_>]) -> (String, String) {
-    let times = shown
-        .iter()
-        .map(|difference| difference.before.abs_diff(difference.after));
+/// How much differences come to, and why.
+struct Extent {
+    /// `36.3 ms (+51 %)`, or `one round trip (35.1 ms, +50 %)` where that is all.
+    size: String,
+    /// `: one round trip (12 segments and not 2, where the window is 10), and 1.3 ms of computing`
+    because: String,
+}
+
+fn extent(shown: &[&Difference<'_>], experiment: &Experiment) -> Extent {
+    let time = range(
+        shown
+            .iter()
+            .map(|one| one.before.time.abs_diff(one.after.time)),
+    );
+    let percents = percents(shown);
+    let plain = format!("{time} ({percents})");
+    let computing = computing(shown, experiment);
+    let (size, causes) = match (round_trips(shown), computing) {
+        (Some((round_trips, because)), None) => {
+            (format!("{round_trips} ({time}, {percents})"), because)
+        }
+        (Some((round_trips, because)), Some(computing)) => {
+            let because = match &*because {
+                "" => String::new(),
+                because => format!(" ({because})"),
+            };
+            (plain, format!("{round_trips}{because}, and {computing}"))
+        }
+        (None, Some(computing)) => {
+            let network = shown
+                .iter()
+                .map(|one| one.before.network().abs_diff(one.after.network()));
+            let network = range(network);
+            let is_less = shown
+                .iter()
+                .all(|one| one.after.network() < one.before.network());
+            let network = match is_less {
+                true => format!("{network} less on the network"),
+                false => format!("{network} on the network"),
+            };
+            (plain, format!("{network}, and {computing}"))
+        }
+        (None, None) => (plain, String::new()),
+    };
+    let because = match &*causes {
+        "" => String::new(),
+        causes => format!(": {causes}"),
+    };
+    Extent { size, because }
+}
+
+/// `36.3 ms`, or `1.54 ms to 36.4 ms`.
+fn range(times: impl Iterator<Item = Duration> + Clone) -> String {
     let least = times.clone().min().map_or(String::new(), milliseconds);
     let most = times.max().map_or(String::new(), milliseconds);
-    let time = if least == most {
-        least
-    } else {
-        format!("{least} to {most}")
-    };
-    let percents = percents(shown);
-    match round_trips(shown) {
-        Some((round_trips, because)) => (format!("{round_trips} ({time}, {percents})"), because),
-        None => (format!("{time} ({percents})"), String::new()),
+    match least == most {
+        true => least,
+        false => format!("{least} to {most}"),
     }
+}
+
+/// `1.3 ms of computing`, or `0.5 ms less of computing`, where it is known and worth a word; and whose it is, where it
+/// is most of all.
+fn computing(shown: &[&Difference<'_>], experiment: &Experiment) -> Option<String> {
+    /// Of a difference; less than that does not show in it.
+    const WORTH: f64 = 0.005;
+    let shares = shown.iter().map(|one| {
+        let (before, after) = (one.before.shares?, one.after.shares?);
+        let whole = one.before.time.abs_diff(one.after.time);
+        Some((before.cpu, after.cpu, whole))
+    });
+    let shares: Vec<_> = shares.collect::<Option<_>>()?;
+    let part = |(before, after, whole): &(Duration, Duration, Duration)| {
+        before.abs_diff(*after).as_secs_f64() / whole.as_secs_f64().max(1e-9)
+    };
+    if !shares.iter().any(|shares| part(shares) >= WORTH) {
+        return None;
+    }
+    let time = range(
+        shares
+            .iter()
+            .map(|(before, after, _)| before.abs_diff(*after)),
+    );
+    let words = match (
+        shares.iter().all(|(before, after, _)| after >= before),
+        shares.iter().all(|(before, after, _)| after < before),
+    ) {
+        (true, _) => format!("{time} of computing"),
+        (_, true) => format!("{time} less of computing"),
+        _ => format!("{time} more or less of computing"),
+    };
+    let is_most = shares.iter().all(|shares| part(shares) > 0.5);
+    let whose = is_most.then(|| shown.iter().map(|one| dominant(one, experiment)));
+    let whose = whose.and_then(|mut all| {
+        let first = all.next()??;
+        all.all(|other| other == Some(first)).then_some(first)
+    });
+    Some(match whose {
+        Some(step) => format!("{words}, most of it {step}"),
+        None => words,
+    })
+}
+
+/// The step that more than half of what is computed more, or less, goes to.
+fn dominant(difference: &Difference<'_>, experiment: &Experiment) -> Option<&'static str> {
+    let arm = |side: &Side<'_>| {
+        let mut arms = experiment.arms.iter();
+        arms.find(|arm| arm.name == side.sample.label)
+    };
+    let (one, other) = (arm(&difference.before)?, arm(&difference.after)?);
+    let before = difference.before.sample.engine.beside.of(one.resumption)?;
+    let after = difference.after.sample.engine.beside.of(other.resumption)?;
+    let signature = match one.group == other.group && one.resumption == other.resumption {
+        true => "the server's signature",
+        false => "the server's",
+    };
+    let steps = [
+        (
+            "the client's ClientHello",
+            before.client_hello,
+            after.client_hello,
+        ),
+        (signature, before.server_flight, after.server_flight),
+        (
+            "the client's verification",
+            before.client_finish,
+            after.client_finish,
+        ),
+    ];
+    let moved = |(_, before, after): &(&'static str, Duration, Duration)| before.abs_diff(*after);
+    let all: Duration = steps.iter().map(moved).sum();
+    let most = steps.into_iter().max_by_key(moved)?;
+    (moved(&most) > all / 2).then_some(most.0)
 }
 
 /// `+50 %`, or `-3.0 % to +14 %`.
-fn percents(shown: &[Difference<'_>]) -> String {
-    let signed = |difference: &Difference<'_>| {
+fn percents(shown: &[&Difference<'_>]) -> String {
+    let signed = |difference: &&Difference<'_>| {
         let sign = if difference.increase > Percent(0.0) {
             "+"
         } else {
@@ -328,24 +574,31 @@ fn percents(shown: &[Difference<'_>]) -> String {
 }
 
 /// The round trips that all differences amount to, in words, and why. Time alone is none: a signature can take as long.
-fn round_trips(shown: &[Difference<'_>]) -> Option<(String, String)> {
+fn round_trips(shown: &[&Difference<'_>]) -> Option<(String, String)> {
     let mut all = shown.iter().map(|difference| {
-        let (before, after) = (flights(difference.baseline)?, flights(difference.arm)?);
+        let before = flights(difference.before.sample)?;
+        let after = flights(difference.after.sample)?;
+        let (then, now) = (difference.before.network(), difference.after.network());
         let more = after.round_trips().abs_diff(before.round_trips());
-        let moved = difference.before.abs_diff(difference.after);
-        let is_so =
-            (after.round_trips() > before.round_trips()) == (difference.after > difference.before);
-        let count = whole_round_trips(difference, moved).filter(|count| *count == more && is_so)?;
-        Some((count, because(difference, before, after)))
+        let is_so = (after.round_trips() > before.round_trips()) == (now > then);
+        let count = whole_round_trips(difference, then.abs_diff(now));
+        let count = count.filter(|count| *count == more && is_so)?;
+        let whys =
+            [Window::Told, Window::Untold].map(|window| because(difference, before, after, window));
+        Some((count, whys))
     });
-    let (count, because) = all.next()??;
-    let mut same = true;
+    let (count, [mut exactly, mut roughly]) = all.next()??;
     for other in all {
-        let (other, why) = other?;
+        let (other, whys) = other?;
         if other != count {
             return None;
         }
-        same &= why == because;
+        // Of networks with several windows, what they have in common is told.
+        for (why, other) in [&mut exactly, &mut roughly].into_iter().zip(whys) {
+            if *why != other {
+                why.clear();
+            }
+        }
     }
     let words = match count {
         1 => "one round trip".into(),
@@ -353,7 +606,8 @@ fn round_trips(shown: &[Difference<'_>]) -> Option<(String, String)> {
         3 => "three round trips".into(),
         more => format!("{more} round trips"),
     };
-    Some((words, if same { because } else { String::new() }))
+    let why = if exactly.is_empty() { roughly } else { exactly };
+    Some((words, why))
 }
 
 /// How many whole round trips a time is, nearly.
@@ -398,32 +652,32 @@ impl Flights {
     }
 }
 
-/// `: 12 segments, and the window is 10`, of what has more of it.
-fn because(difference: &Difference<'_>, before: Flights, after: Flights) -> String {
-    let (less, more) = match after.round_trips() > before.round_trips() {
-        true => (before, after),
-        false => (after, before),
-    };
-    let window = difference.cell.cell.initcwnd;
+/// Whether the server's first window is part of a because.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Window {
+    Told,
+    Untold,
+}
+
+/// `12 segments and not 2, where the window is 10`
+fn because(difference: &Difference<'_>, before: Flights, after: Flights, window: Window) -> String {
+    let segments = difference.cell.cell.initcwnd;
     let mut causes = Vec::new();
-    if more.server > less.server {
-        causes.push(match (more.segments, less.segments) {
-            (many, few) if after == more => {
-                format!("{many} segments and not {few}, where the window is {window}")
-            }
-            (many, few) => format!("{few} segments and not {many}, where the window is {window}"),
-        });
+    if after.server != before.server {
+        let (now, then) = (after.segments, before.segments);
+        let window = match window {
+            Window::Told => format!(", where the window is {segments}"),
+            Window::Untold => String::new(),
+        };
+        causes.push(format!("{now} segments and not {then}{window}"));
     }
-    if more.is_retried != less.is_retried {
+    if after.is_retried != before.is_retried {
         causes.push("a HelloRetryRequest".to_owned());
     }
-    if more.is_second != less.is_second {
+    if after.is_second != before.is_second {
         causes.push("a first connection that fails".to_owned());
     }
-    match &*causes {
-        [] => String::new(),
-        causes => format!(": {}", causes.join(", and ")),
-    }
+    causes.join(", and ")
 }
 
 /// `70.4 ms`, or `70.4 ms (0B) to 246.1 ms (200KiB)`.

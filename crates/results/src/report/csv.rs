@@ -11,7 +11,8 @@ use crate::study::{Cell, Parameter, ParameterColumn, ParameterValue};
 
 /// One line for each cell, arm and metric, after a line with the names of the fields: what was
 /// measured, then for each percentile its time in milliseconds, its increase over the baseline in
-/// percent, and the ends of their intervals. Where there are saved results, follow their name,
+/// percent, the ends of their intervals, and what of the time is the network's and what is computing, where that is
+/// known. Where there are saved results, follow their name,
 /// whether connections are paired, and for each percentile its change in percent. A field is empty
 /// where there is no number.
 pub fn csv(summary: &Summary) -> String {
@@ -40,13 +41,15 @@ pub fn csv(summary: &Summary) -> String {
 }
 
 fn names(percentiles: &[Percentile]) -> Vec<String> {
-    const ESTIMATES: [&str; 6] = [
+    const ESTIMATES: [&str; 8] = [
         "ms",
         "low_ms",
         "high_ms",
         "increase_percent",
         "increase_low_percent",
         "increase_high_percent",
+        "network_ms",
+        "computing_ms",
     ];
     const LINK: [&str; 9] = [
         "rtt_ms",
@@ -59,9 +62,10 @@ fn names(percentiles: &[Percentile]) -> Vec<String> {
         "forward_jitter_ms",
         "backward_jitter_ms",
     ];
-    const SAMPLE: [&str; 6] = [
+    const SAMPLE: [&str; 7] = [
         "arm",
         "baseline",
+        "contents",
         "valid",
         "connections",
         "failed",
@@ -132,22 +136,29 @@ fn fields(
     fields.extend([
         arm.label.clone(),
         (arm.role == Role::Baseline).to_string(),
+        arm.engine.contents().to_string(),
         (arm.validity == Validity::Valid).to_string(),
         arm.connections.to_string(),
         arm.failed().to_string(),
         metric.to_string(),
     ]);
+    let of_metric = arm.metric(metric);
     let MetricSummary {
         percentiles: times,
         increases,
         ..
-    } = arm.metric(metric);
+    } = of_metric;
     for percentile in percentiles {
         fields.extend(estimate(times.get(percentile), |time: Duration| {
             milliseconds(time).to_string()
         }));
         fields.extend(estimate(increases.get(percentile), |increase: Percent| {
             percent(increase).to_string()
+        }));
+        let shares = of_metric.shares(*percentile);
+        let shares = shares.map(|shares| [shares.network, shares.cpu]);
+        fields.extend(shares.map_or([const { String::new() }; 2], |shares| {
+            shares.map(|time| milliseconds(time).to_string())
         }));
     }
     fields

@@ -9,34 +9,34 @@ use std::time::Duration;
 use lastbyte_sizes::Message;
 use serde_json::{Value, json};
 
-use super::layout::{Field, Line, Role, Style, set, wrap};
+use super::layout::{Field, Line, Role, Screen, set};
 use crate::explain::{Edge, Explanation, HelloEdge, SERVER_MESSAGES, Window, message_on_wire};
 use crate::results::number::milliseconds;
 use crate::results::overflows;
 use crate::study::{Cell, distinctions};
 
 /// What arithmetic says, for people.
-pub fn explanation(explained: &[Explanation], style: Style) -> String {
-    let arms = explained.iter().map(|explained| arm(explained, style));
+pub fn explanation(explained: &[Explanation], screen: Screen) -> String {
+    let arms = explained.iter().map(|explained| arm(explained, screen));
     let arms: Vec<String> = arms.collect();
-    format!("{}\n{}\n", arms.join("\n"), wrap(NOTE, 0))
+    format!("{}\n{}\n", arms.join("\n"), screen.wrap(NOTE, 0))
 }
 
 const NOTE: &str = "By arithmetic: TCP's slow start over a network that loses nothing, with ends that compute in no \
      time. Sizes are those of OpenSSL. `lastbyte compare` measures the same.";
 
-fn arm(explained: &Explanation, style: Style) -> String {
-    let name = style.paint(Role::Heading, &explained.arm.name);
+fn arm(explained: &Explanation, screen: Screen) -> String {
+    let name = screen.paint(Role::Heading, &explained.arm.name);
     let windows = window_names(explained);
     let mut parts = vec![
-        format!("{name}\n{}", set(&messages(explained, &windows), style)),
-        set(&edges(explained, &windows), style),
-        round_trips(explained, &windows),
+        format!("{name}\n{}", set(&messages(explained, &windows), screen)),
+        set(&edges(explained, &windows), screen),
+        round_trips(explained, &windows, screen),
     ];
     if !explained.cuts.is_empty() {
-        parts.push(set(&cuts(explained, &windows), style));
+        parts.push(set(&cuts(explained, &windows), screen));
     }
-    parts.push(set(&times(explained), style));
+    parts.push(set(&times(explained), screen));
     parts.push(drawing::text(explained));
     parts.join("\n")
 }
@@ -203,7 +203,7 @@ fn edges(explained: &Explanation, windows: &[String]) -> Vec<Line> {
 }
 
 /// What would save a round trip, or how far the next one is: a sentence for each window.
-fn round_trips(explained: &Explanation, windows: &[String]) -> String {
+fn round_trips(explained: &Explanation, windows: &[String], screen: Screen) -> String {
     let sentences = explained.windows.iter().zip(windows).map(|(window, name)| {
         let cut = window.edges.below.map(|below| {
             let bytes = below.certificate_distance;
@@ -222,7 +222,7 @@ fn round_trips(explained: &Explanation, windows: &[String]) -> String {
             }
             (_, None) => "it fits one flight, as any chain does".to_owned(),
         };
-        wrap(&format!("{name}: {sentence}"), 2)
+        screen.wrap(&format!("{name}: {sentence}"), 2)
     });
     sentences.map(|sentence| sentence + "\n").collect()
 }

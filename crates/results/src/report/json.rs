@@ -14,9 +14,9 @@ use super::text;
 use super::waiting::{WaitingDocument, waiting_document};
 use crate::results::check::{cipher_suite_name, group_name, signature_name};
 use crate::results::{
-    Absent, ArmSummary, CellSummary, EarlyData, Environment, Estimate, Interval, Measured, Metric,
-    Moment, Pairing, Percent, Percentile, Resumption, Role, Since, Summary, Typical, Validity,
-    WireSummary,
+    Absent, ArmSummary, CellSummary, Contents, EarlyData, Environment, Estimate, Interval,
+    Measured, Metric, Moment, Pairing, Percent, Percentile, Resumption, Role, Since, Summary,
+    Typical, Validity, WireSummary,
 };
 use crate::study::{Cell, Connections, Parameter, ParameterValue};
 
@@ -42,6 +42,7 @@ pub fn json(summary: &Summary, environment: &Environment) -> String {
         engine: &environment.engine,
         seed: summary.experiment.seed.0,
         answer: answer(summary),
+        contents: summary.contents().map(Contents::name),
         warnings: summary.warnings.iter().map(ToString::to_string).collect(),
         notes: notes.0,
         environment,
@@ -76,6 +77,7 @@ struct Document<'a> {
     engine: &'a str,
     seed: u64,
     answer: Vec<String>,
+    contents: Option<&'static str>,
     warnings: Vec<String>,
     notes: Vec<String>,
     environment: &'a Environment,
@@ -176,6 +178,9 @@ struct ArmDocument<'a> {
     #[serde(flatten)]
     times: BTreeMap<String, ByPercentile<Option<f64>>>,
     intervals: BTreeMap<String, ByPercentile<IntervalDocument>>,
+    /// Where they are known.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    shares: BTreeMap<String, ByPercentile<SharesDocument>>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     delivery_outcomes: BTreeMap<&'static str, u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -214,6 +219,13 @@ struct MeasurementDocument {
     lowered: u32,
     link_lateness_p99_ms: f64,
     endpoint_wait_p50_ms: f64,
+}
+
+/// What a time consists of, in milliseconds.
+#[derive(Serialize)]
+struct SharesDocument {
+    network: f64,
+    computing: f64,
 }
 
 /// Increases over the baseline, or changes since results were saved.
@@ -475,6 +487,7 @@ impl<'a> ArmDocument<'a> {
         let sizes: BTreeMap<_, _> = sizes.collect();
         let mut times = BTreeMap::new();
         let mut intervals = BTreeMap::new();
+        let mut shares = BTreeMap::new();
         let asked = !arm.deliveries.is_empty();
         let of_dns = [Metric::TlsHandshake, Metric::DnsRecord];
         let of_dns = of_dns.into_iter().filter(|_| asked);
@@ -486,6 +499,19 @@ impl<'a> ArmDocument<'a> {
                 name.clone(),
                 by_percentile(measured, |time| time.map(|time| milliseconds(time.value))),
             );
+            let of_metric = arm.metric(metric);
+            let known = of_metric.network.keys().filter_map(|percentile| {
+                let shares = of_metric.shares(*percentile)?;
+                let shares = SharesDocument {
+                    network: milliseconds(shares.network),
+                    computing: milliseconds(shares.cpu),
+                };
+                Some((percentile.to_string(), shares))
+            });
+            let known: BTreeMap<_, _> = known.collect();
+            if !known.is_empty() {
+                shares.insert(name.clone(), known);
+            }
             intervals.insert(
                 name,
                 by_percentile(measured, |time| interval(time, milliseconds)),
@@ -509,6 +535,7 @@ impl<'a> ArmDocument<'a> {
                     connections: *connections,
                 })
                 .collect(),
+            shares,
             waiting: arm.waiting.iter().map(waiting_document).collect(),
             delivery_outcomes: (arm.deliveries.iter())
                 .map(|(outcome, connections)| (outcome.name(), *connections))

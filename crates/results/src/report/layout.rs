@@ -2,18 +2,25 @@
 
 use anstyle::AnsiColor;
 
-/// How wide a report may be, in columns.
-pub(super) const WIDTH: usize = 100;
 /// Spaces between columns.
 const GAP: usize = 2;
 
+/// What a report is shown on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Screen {
+    /// Whether it shows colours.
+    pub colours: Colours,
+    /// How wide lines may be, in characters. A word that is wider stands alone.
+    pub columns: usize,
+}
+
 /// Whether a report is coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub enum Colours {
     /// Text alone.
-    Plain,
+    None,
     /// With ANSI escape codes.
-    Coloured,
+    Ansi,
 }
 
 /// What a piece of text is, which decides how it looks.
@@ -25,23 +32,49 @@ pub(super) enum Role {
     Warning,
 }
 
-impl Style {
+impl Screen {
+    /// What is no terminal: a file, or a pipe.
+    pub const PLAIN: Screen = Screen {
+        colours: Colours::None,
+        columns: 100,
+    };
+
     /// `text` with its escape codes.
     pub(super) fn paint(self, role: Role, text: &str) -> String {
         let plain = anstyle::Style::new();
-        let style = match (self, role) {
-            (Style::Plain, _) | (Style::Coloured, Role::Normal) => plain,
-            (Style::Coloured, Role::Heading) => plain.bold(),
-            (Style::Coloured, Role::Dim) => plain.dimmed(),
-            (Style::Coloured, Role::Warning) => {
-                plain.fg_color(Some(AnsiColor::Yellow.into())).bold()
-            }
+        let style = match (self.colours, role) {
+            (Colours::None, _) | (Colours::Ansi, Role::Normal) => plain,
+            (Colours::Ansi, Role::Heading) => plain.bold(),
+            (Colours::Ansi, Role::Dim) => plain.dimmed(),
+            (Colours::Ansi, Role::Warning) => plain.fg_color(Some(AnsiColor::Yellow.into())).bold(),
         };
         if text.is_empty() {
             String::new()
         } else {
             format!("{style}{text}{style:#}")
         }
+    }
+
+    /// Breaks `text` between words so that no line is too wide, and indents all lines but the first.
+    pub(super) fn wrap(self, text: &str, indent: usize) -> String {
+        // A number stays with its unit.
+        let text = text.replace(" %", "\u{a0}%").replace(" ms", "\u{a0}ms");
+        let mut out = String::new();
+        let mut column = 0;
+        for word in text.split(' ') {
+            let width = word.chars().count();
+            if column > 0 && column + 1 + width > self.columns {
+                out.push('\n');
+                out.push_str(&" ".repeat(indent));
+                column = indent;
+            } else if column > 0 {
+                out.push(' ');
+                column += 1;
+            }
+            out.push_str(word);
+            column += width;
+        }
+        out.replace('\u{a0}', " ")
     }
 }
 
@@ -73,77 +106,82 @@ impl Field {
     }
 }
 
-/// Sets `lines` in columns that they share. A label too long for [`WIDTH`] has a line of its own.
-pub(super) fn set(lines: &[Line], style: Style) -> String {
-    let rows = || {
-        lines.iter().filter_map(|line| match line {
-            Line::Fields(label, fields) => Some((label, fields)),
-            Line::Text(..) => None,
-        })
-    };
-    let columns = rows().map(|(_, fields)| fields.len()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns)
-        .map(|column| {
-            rows()
-                .filter_map(|(_, fields)| fields.get(column))
-                .map(Field::width)
-                .max()
-                .unwrap_or(0)
-        })
-        .collect();
-    let taken: usize = widths.iter().map(|width| width + GAP).sum();
-    // A label may reach into the first column as far as that is free.
-    let needed = rows().map(|(label, fields)| {
-        let free = widths
-            .first()
-            .zip(fields.first())
-            .map_or(0, |(width, field)| width - field.width());
-        label.width().saturating_sub(free)
-    });
-    let label_width = needed.max().unwrap_or(0).min(WIDTH.saturating_sub(taken));
+/// How wide lines are in columns that they share.
+pub(super) fn width(lines: &[Line]) -> usize {
+    let Columns { label, widths } = Columns::of(lines, usize::MAX);
+    label + widths.iter().map(|width| GAP + width).sum::<usize>()
+}
 
+/// How wide columns are.
+struct Columns {
+    label: usize,
+    widths: Vec<usize>,
+}
+
+impl Columns {
+    /// Those of lines that may be so wide.
+    fn of(lines: &[Line], most: usize) -> Columns {
+        let rows = || {
+            lines.iter().filter_map(|line| match line {
+                Line::Fields(label, fields) => Some((label, fields)),
+                Line::Text(..) => None,
+            })
+        };
+        let columns = rows().map(|(_, fields)| fields.len()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns)
+            .map(|column| {
+                rows()
+                    .filter_map(|(_, fields)| fields.get(column))
+                    .map(Field::width)
+                    .max()
+                    .unwrap_or(0)
+            })
+            .collect();
+        let taken: usize = widths.iter().map(|width| width + GAP).sum();
+        // A label may reach into the first column as far as that is free.
+        let needed = rows().map(|(label, fields)| {
+            let free = widths
+                .first()
+                .zip(fields.first())
+                .map_or(0, |(width, field)| width - field.width());
+            label.width().saturating_sub(free)
+        });
+        let label = needed.max().unwrap_or(0).min(most.saturating_sub(taken));
+        Columns { label, widths }
+    }
+}
+
+/// Sets `lines` in columns that they share. A label that is too long has a line of its own, and so has
+/// a field that does not fit besides.
+pub(super) fn set(lines: &[Line], screen: Screen) -> String {
+    let Columns {
+        label: label_width,
+        widths,
+    } = Columns::of(lines, screen.columns);
     let mut out = String::new();
     for line in lines {
         match line {
-            Line::Text(role, text) => out.push_str(&style.paint(*role, text)),
+            Line::Text(role, text) => out.push_str(&screen.paint(*role, text)),
             Line::Fields(label, fields) => {
-                out.push_str(&style.paint(label.role, &label.text));
+                out.push_str(&screen.paint(label.role, &label.text));
                 let mut column = label.width();
                 let mut end = label_width;
                 for (field, width) in fields.iter().zip(&widths) {
                     end += GAP + width;
+                    if field.text.is_empty() {
+                        continue;
+                    }
                     if column + GAP + field.width() > end {
                         out.push('\n');
                         column = 0;
                     }
                     out.push_str(&" ".repeat(end.saturating_sub(column + field.width())));
-                    out.push_str(&style.paint(field.role, &field.text));
+                    out.push_str(&screen.paint(field.role, &field.text));
                     column = end;
                 }
             }
         }
         out.push('\n');
-    }
-    out
-}
-
-/// Breaks `text` between words so that no line is wider than [`WIDTH`], and indents all lines but
-/// the first.
-pub(super) fn wrap(text: &str, indent: usize) -> String {
-    let mut out = String::new();
-    let mut column = 0;
-    for word in text.split(' ') {
-        let width = word.chars().count();
-        if column > 0 && column + 1 + width > WIDTH {
-            out.push('\n');
-            out.push_str(&" ".repeat(indent));
-            column = indent;
-        } else if column > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += width;
     }
     out
 }

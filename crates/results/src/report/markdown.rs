@@ -49,9 +49,14 @@ pub fn markdown(summary: &Summary) -> String {
             escape::markdown(&since.to_string())
         ));
     }
-    for line in [text::legend(summary), text::precision(summary)]
-        .into_iter()
-        .flatten()
+    let contents = text::contents(summary).map(str::to_owned);
+    for line in [
+        text::legend(summary, &out),
+        text::precision(summary),
+        contents,
+    ]
+    .into_iter()
+    .flatten()
     {
         out.push_str(&format!("{line}\n\n"));
     }

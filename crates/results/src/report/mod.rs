@@ -1,6 +1,7 @@
 //! Results for people and for programs.
 
 mod answer;
+mod brief;
 mod chart;
 mod csv;
 mod document;
@@ -30,7 +31,7 @@ pub use self::csv::csv;
 pub use explanation::{EXPLANATION_SCHEMA, explanation, explanation_json, explanation_svg};
 pub use json::{SCHEMA, json};
 pub use junit::{Samples, junit};
-pub use layout::Style;
+pub use layout::{Colours, Screen};
 pub use markdown::markdown;
 pub use search::{SCHEMA as SEARCH_SCHEMA, json as search_json, table as search_table};
-pub use table::table;
+pub use table::{Detail, table};

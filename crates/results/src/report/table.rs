@@ -1,84 +1,113 @@
 //! Results for a terminal.
 
-use std::time::Duration;
-
 use lastbyte_link::counted;
 
 use super::answer::answer;
-use super::layout::{Field, Line, Role, Style, set, wrap};
+use super::brief::brief;
+use super::layout::{Field, Line, Role, Screen, set};
 use super::messages::{Messages, messages};
 use super::text;
 use super::waiting::{Waits, WaitsRow, waits};
-use crate::results::number::millisecond_digits;
+use crate::results::number::milliseconds;
 use crate::results::{
-    ArmSummary, CellSummary, Measured, Metric, Percentile, Role as ArmRole, Since, Summary,
-    Validity,
+    ArmSummary, CellSummary, Metric, Percentile, Role as ArmRole, Since, Summary, Validity,
 };
 
-/// The results as text of at most 100 columns: times and increases of each cell, the handshakes'
-/// messages, what it comes to in a sentence, and warnings.
-pub fn table(summary: &Summary, style: Style) -> String {
-    let mut times = Vec::new();
-    for cell in &summary.cells {
-        times.extend(cell_lines(cell, summary));
-        times.push(Line::Text(Role::Normal, String::new()));
-    }
-    if let Some(since) = &summary.since {
-        times.extend(change_lines(summary, since));
-        times.push(Line::Text(Role::Normal, String::new()));
-    }
-    let mut out = set(&times, style);
-    for line in [text::legend(summary), text::precision(summary)]
-        .into_iter()
-        .flatten()
-    {
-        out.push_str(&format!("{}\n\n", style.paint(Role::Dim, &wrap(&line, 0))));
-    }
-    let cells = summary
-        .cells
+/// How much is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// What it comes to, and one row for each network.
+    Answer,
+    /// All percentiles of all times of all arms, with what they consist of.
+    Everything,
+}
+
+/// The results as text: what it comes to in sentences, times and increases of each cell, the handshakes' messages, and
+/// warnings.
+pub fn table(summary: &Summary, screen: Screen, detail: Detail) -> String {
+    let mut parts = Vec::new();
+    let answer = answer(summary);
+    let answer = answer
         .iter()
-        .filter(|cell| cell.cell.population.is_some());
-    for cell in cells {
-        let lines = waiting_lines(cell, &summary.percentiles);
-        out.push_str(&format!("{}\n", set(&lines, style)));
+        .map(|sentence| screen.wrap(sentence, 0) + "\n");
+    parts.push(answer.collect());
+    let times = match detail {
+        Detail::Answer => set(&brief(summary, screen), screen),
+        Detail::Everything => times(summary, screen),
+    };
+    let legend = text::legend(summary, &times);
+    parts.push(times);
+    if let Some(since) = &summary.since {
+        parts.push(set(&change_lines(summary, since, screen), screen));
     }
-    let handshakes = set(&handshake_lines(summary), style);
-    if !handshakes.is_empty() {
-        out.push_str(&format!("{handshakes}\n"));
+    let notes = [legend, text::precision(summary)].into_iter().flatten();
+    parts.extend(notes.map(|note| dim(&note, screen)));
+    for cell in &summary.cells {
+        parts.push(match (detail, &cell.cell.population) {
+            (_, Some(_)) => set(&waiting_lines(cell, &summary.percentiles, screen), screen),
+            (_, None) => String::new(),
+        });
     }
-    for sentence in answer(summary) {
-        out.push_str(&wrap(&sentence, 0));
-        out.push('\n');
+    parts.push(set(&handshake_lines(summary), screen));
+    let contents = text::contents(summary).map(str::to_owned);
+    let origin = [contents, text::engine(summary)].into_iter().flatten();
+    let mut origin: Vec<String> = origin.collect();
+    if detail == Detail::Answer && has_more(summary) {
+        origin.push("More of it: -v.".to_owned());
     }
-    if let Some(engine) = text::engine(summary) {
-        out.push_str(&format!(
-            "\n{}\n",
-            style.paint(Role::Dim, &wrap(&engine, 0))
-        ));
+    parts.push(dim(&origin.join(" "), screen));
+    parts.push(warnings(summary, screen));
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n")
+}
+
+/// A note in a paragraph of its own; nothing of nothing.
+fn dim(note: &str, screen: Screen) -> String {
+    match note {
+        "" => String::new(),
+        note => screen.paint(Role::Dim, &screen.wrap(note, 0)) + "\n",
     }
-    if !summary.warnings.is_empty() {
-        out.push('\n');
-    }
-    for warning in &summary.warnings {
-        let text = wrap(&format!("warning: {warning}"), 2);
+}
+
+/// Whether there is anything besides the answer.
+fn has_more(summary: &Summary) -> bool {
+    summary.cells.iter().any(|cell| !cell.arms.is_empty())
+}
+
+fn warnings(summary: &Summary, screen: Screen) -> String {
+    let line = |warning| {
+        let text = screen.wrap(&format!("warning: {warning}"), 2);
         let rest = text.strip_prefix("warning:").unwrap_or(&text);
-        out.push_str(&style.paint(Role::Warning, "warning:"));
-        out.push_str(rest);
-        out.push('\n');
+        format!("{}{rest}\n", screen.paint(Role::Warning, "warning:"))
+    };
+    summary.warnings.iter().map(line).collect()
+}
+
+/// All times of all cells.
+fn times(summary: &Summary, screen: Screen) -> String {
+    let mut lines = Vec::new();
+    for (index, cell) in summary.cells.iter().enumerate() {
+        if index > 0 {
+            lines.push(Line::Text(Role::Normal, String::new()));
+        }
+        lines.extend(cell_lines(cell, summary, screen));
     }
-    out
+    set(&lines, screen)
 }
 
 /// How much longer the connections of a population wait in one cell.
-fn waiting_lines(cell: &CellSummary, percentiles: &[Percentile]) -> Vec<Line> {
-    let mut lines = vec![Line::Text(Role::Heading, heading(cell))];
+fn waiting_lines(cell: &CellSummary, percentiles: &[Percentile], screen: Screen) -> Vec<Line> {
+    let mut lines = vec![Line::Text(Role::Heading, screen.wrap(&heading(cell), 2))];
     for Waits {
         title,
         titles,
         rows,
     } in waits(cell, percentiles)
     {
-        lines.push(Line::Text(Role::Normal, wrap(&format!("  {title}"), 4)));
+        lines.push(Line::Text(
+            Role::Normal,
+            screen.wrap(&format!("  {title}"), 4),
+        ));
         let titles = titles.into_iter().map(|title| Field::new(Role::Dim, title));
         lines.push(Line::Fields(Field::new(Role::Normal, ""), titles.collect()));
         for WaitsRow { arm, fields } in rows {
@@ -102,29 +131,103 @@ fn waiting_lines(cell: &CellSummary, percentiles: &[Percentile]) -> Vec<Line> {
 }
 
 /// Times of one cell.
-fn cell_lines(cell: &CellSummary, summary: &Summary) -> Vec<Line> {
-    let mut lines = vec![Line::Text(Role::Heading, heading(cell))];
+fn cell_lines(cell: &CellSummary, summary: &Summary, screen: Screen) -> Vec<Line> {
+    let mut lines = vec![Line::Text(Role::Heading, screen.wrap(&heading(cell), 2))];
     if cell.arms.is_empty() {
         lines.push(Line::Text(Role::Normal, "  not measured".into()));
         return lines;
     }
-    let percentiles = summary.percentiles.iter();
-    let mut titles: Vec<Field> = percentiles
-        .map(|percentile| Field::new(Role::Dim, percentile.to_string()))
-        .collect();
+    let mut told = Vec::new();
     for metric in text::metrics(cell) {
+        let columns = Columns::new(cell, *metric, summary);
+        let titles = columns.titles();
         let name = Field::new(Role::Normal, format!("  {}", text::metric(*metric)));
-        lines.push(Line::Fields(name, std::mem::take(&mut titles)));
-        for arm in &cell.arms {
-            lines.extend(arm_lines(cell, arm, *metric, summary.critical));
+        let fields = match titles == told {
+            true => Vec::new(),
+            false => titles
+                .iter()
+                .map(|title| Field::new(Role::Dim, title.as_str()))
+                .collect(),
+        };
+        told = titles;
+        lines.push(Line::Fields(name, fields));
+        for (index, arm) in cell.arms.iter().enumerate() {
+            lines.extend(arm_lines(arm, &columns, index));
         }
     }
     lines
 }
 
+/// The percentiles of a metric with what is written of each arm; those of which the same is written stand together.
+struct Columns(Vec<Column>);
+
+struct Column {
+    first: Percentile,
+    last: Percentile,
+    /// Of each arm what stands below each other.
+    arms: Vec<Vec<String>>,
+}
+
+impl Columns {
+    fn new(cell: &CellSummary, metric: Metric, summary: &Summary) -> Columns {
+        let mut columns: Vec<Column> = Vec::new();
+        for percentile in summary.percentiles.iter().copied() {
+            let texts = |arm: &ArmSummary| texts(cell, arm, metric, percentile, summary.critical);
+            let arms: Vec<_> = cell.arms.iter().map(texts).collect();
+            match columns.last_mut() {
+                Some(last) if last.arms == arms => last.last = percentile,
+                _ => columns.push(Column {
+                    first: percentile,
+                    last: percentile,
+                    arms,
+                }),
+            }
+        }
+        Columns(columns)
+    }
+
+    /// `p50`, or `p50 to p90`.
+    fn titles(&self) -> Vec<String> {
+        let title = |column: &Column| match column.first == column.last {
+            true => column.first.to_string(),
+            false => format!("{} to {}", column.first, column.last),
+        };
+        self.0.iter().map(title).collect()
+    }
+}
+
+/// What is written of a percentile of an arm: the time, what it consists of, and the increase or, for an arm alone, the
+/// interval. Nothing where there is nothing to say.
+fn texts(
+    cell: &CellSummary,
+    arm: &ArmSummary,
+    metric: Metric,
+    percentile: Percentile,
+    critical: f64,
+) -> Vec<String> {
+    let metric = arm.metric(metric);
+    let Some(time) = metric.percentiles.get(&percentile) else {
+        return Vec::new();
+    };
+    let shares = metric.shares(percentile).map(|shares| {
+        let [network, cpu] = [shares.network, shares.cpu].map(milliseconds);
+        format!("{network} + {cpu}")
+    });
+    let besides = match arm.role {
+        ArmRole::Compared => text::increase(metric, percentile, critical),
+        ArmRole::Baseline if cell.arms.len() == 1 => time.as_ref().ok().and_then(text::spread),
+        ArmRole::Baseline => None,
+    };
+    vec![
+        text::time(time),
+        shares.unwrap_or_default(),
+        besides.unwrap_or_default(),
+    ]
+}
+
 /// How every cell has changed.
-fn change_lines(summary: &Summary, since: &Since) -> Vec<Line> {
-    let heading = wrap(&format!("since {since}"), 2);
+fn change_lines(summary: &Summary, since: &Since, screen: Screen) -> Vec<Line> {
+    let heading = screen.wrap(&format!("since {since}"), 2);
     let mut lines = vec![Line::Text(Role::Heading, heading)];
     for cell in summary.cells.iter().filter(|cell| !cell.arms.is_empty()) {
         lines.push(Line::Text(Role::Normal, cell.cell.to_string()));
@@ -150,40 +253,32 @@ fn change_lines(summary: &Summary, since: &Since) -> Vec<Line> {
     lines
 }
 
-/// The times of an arm, and below them their increases or, for an arm alone, their intervals.
-fn arm_lines(cell: &CellSummary, arm: &ArmSummary, metric: Metric, critical: f64) -> Vec<Line> {
+/// What is written of an arm, line by line.
+fn arm_lines(arm: &ArmSummary, columns: &Columns, index: usize) -> Vec<Line> {
     let label = match arm.validity {
         Validity::Valid => Field::new(Role::Normal, format!("    {}", arm.label)),
         Validity::Invalid(_) => Field::new(Role::Warning, format!("    {} (invalid)", arm.label)),
     };
-    let below = |fields: Vec<Field>| Line::Fields(Field::new(Role::Normal, ""), fields);
-    let metric = arm.metric(metric);
-    let times = metric.percentiles.values();
-    let mut lines = vec![Line::Fields(
-        label,
-        times
-            .clone()
-            .map(|time| Field::new(Role::Normal, text::time(time)))
-            .collect(),
-    )];
-    if arm.role == ArmRole::Compared {
-        let increases = metric.increases.keys();
-        let increases =
-            increases.filter_map(|percentile| text::increase(metric, *percentile, critical));
-        lines.push(below(
-            increases.map(|text| Field::new(Role::Dim, text)).collect(),
-        ));
-    } else if cell.arms.len() == 1 {
-        lines.push(below(times.map(time_interval).collect()));
-    }
-    lines
-}
-
-fn time_interval(time: &Measured<Duration>) -> Field {
-    let text = time.map_or(String::new(), |time| {
-        text::interval(&time.interval, millisecond_digits)
+    let texts = |line: usize| -> Vec<String> {
+        let of_arm = columns.0.iter().filter_map(|column| column.arms.get(index));
+        of_arm
+            .map(|texts| texts.get(line).cloned().unwrap_or_default())
+            .collect()
+    };
+    let below = [("      network + computing", 1), ("", 2)];
+    let below = below.into_iter().filter_map(|(title, line)| {
+        let texts = texts(line);
+        let is_told = texts.iter().any(|text| !text.is_empty());
+        let fields = texts.into_iter().map(|text| Field::new(Role::Dim, text));
+        is_told.then(|| Line::Fields(Field::new(Role::Dim, title), fields.collect()))
     });
-    Field::new(Role::Dim, text)
+    let times = texts(0)
+        .into_iter()
+        .map(|text| Field::new(Role::Normal, text));
+    [Line::Fields(label, times.collect())]
+        .into_iter()
+        .chain(below)
+        .collect()
 }
 
 /// The cell, and how many connections each of its samples has if they agree.

@@ -110,7 +110,7 @@ fn changed() -> (Summary, Environment) {
 
 #[test]
 fn changes_in_a_terminal() {
-    let table = table(&changed().0, Style::Plain);
+    let table = table(&changed().0, Screen::PLAIN, Detail::Everything);
     assert!(table.lines().all(|line| line.chars().count() <= 100));
     assert_snapshot!(table);
 }
@@ -161,23 +161,30 @@ fn changes_in_json() {
 
 #[test]
 fn the_headline_in_a_terminal() {
-    assert_snapshot!(table(&headline(), Style::Plain));
+    assert_snapshot!(table(&headline(), Screen::PLAIN, Detail::Everything));
 }
 
 #[test]
 fn an_arm_alone_in_a_terminal() {
-    assert_snapshot!(table(&alone(), Style::Plain));
+    assert_snapshot!(table(&alone(), Screen::PLAIN, Detail::Everything));
 }
 
 #[test]
 fn trouble_in_a_terminal() {
-    assert_snapshot!(table(&troubled(), Style::Plain));
+    assert_snapshot!(table(&troubled(), Screen::PLAIN, Detail::Everything));
 }
 
 #[test]
 fn colours_do_not_change_the_text() {
-    let coloured = table(&troubled(), Style::Coloured);
-    assert!(coloured.starts_with("\x1b[1mRTT 35ms"), "{coloured}");
+    let coloured = table(
+        &troubled(),
+        Screen {
+            colours: Colours::Ansi,
+            ..Screen::PLAIN
+        },
+        Detail::Everything,
+    );
+    assert!(coloured.contains("\x1b[1mRTT 35ms"), "{coloured}");
     let mut plain = String::new();
     let mut rest = coloured.as_str();
     while let Some((before, code)) = rest.split_once("\x1b[") {
@@ -185,17 +192,60 @@ fn colours_do_not_change_the_text() {
         rest = code.split_once('m').unwrap().1;
     }
     plain.push_str(rest);
-    assert_eq!(plain, table(&troubled(), Style::Plain));
+    assert_eq!(plain, table(&troubled(), Screen::PLAIN, Detail::Everything));
+}
+
+#[test]
+fn the_answer_stands_first_in_a_terminal() {
+    assert_snapshot!(table(&headline(), Screen::PLAIN, Detail::Answer));
+}
+
+#[test]
+fn trouble_at_a_glance() {
+    assert_snapshot!(table(&troubled(), Screen::PLAIN, Detail::Answer));
+}
+
+#[test]
+fn a_narrow_terminal_has_arms_below_each_other() {
+    let screen = Screen {
+        columns: 60,
+        ..Screen::PLAIN
+    };
+    assert_snapshot!(table(&headline(), screen, Detail::Answer));
 }
 
 #[test]
 fn no_line_is_wider_than_a_terminal() {
     for summary in [headline(), alone(), troubled()] {
-        for line in table(&summary, Style::Plain).lines() {
-            assert!(line.chars().count() <= 100, "{line}");
-            assert_eq!(line, line.trim_end());
+        for detail in [Detail::Answer, Detail::Everything] {
+            for line in table(&summary, Screen::PLAIN, detail).lines() {
+                assert!(line.chars().count() <= 100, "{line}");
+                assert_eq!(line, line.trim_end());
+            }
         }
     }
+}
+
+#[test]
+fn a_terminal_of_twenty_columns_has_all_of_it() {
+    let words = |columns| -> Vec<String> {
+        let screen = Screen {
+            columns,
+            ..Screen::PLAIN
+        };
+        let text = table(&headline(), screen, Detail::Everything);
+        text.split_whitespace().map(str::to_owned).collect()
+    };
+    for columns in [0, 1, 20, 79] {
+        assert_eq!(words(columns), words(100), "{columns}");
+    }
+    let screen = Screen {
+        columns: 20,
+        ..Screen::PLAIN
+    };
+    let text = table(&headline(), screen, Detail::Answer);
+    let too_wide = text.lines().filter(|line| line.chars().count() > 34);
+    assert_eq!(too_wide.collect::<Vec<_>>(), [""; 0], "{text}");
 }
 
 #[test]
@@ -204,7 +254,8 @@ fn a_long_label_has_a_line_of_its_own() {
     let experiment = experiment(&[CLASSICAL, label], vec![cell("0%", "0B")], 20);
     assert_snapshot!(table(
         &summary(&experiment, &samples(&experiment)),
-        Style::Plain
+        Screen::PLAIN,
+        Detail::Everything
     ));
 }
 
@@ -212,7 +263,7 @@ fn a_long_label_has_a_line_of_its_own() {
 fn nothing_was_measured() {
     let experiment = experiment(&[CLASSICAL, HYBRID], vec![cell("0%", "200KiB")], 20);
     let summary = summary(&experiment, &[]);
-    assert_snapshot!(table(&summary, Style::Plain));
+    assert_snapshot!(table(&summary, Screen::PLAIN, Detail::Everything));
     assert_valid(&json(&summary, &environment()));
     assert!(!markdown(&summary).is_empty());
     assert_eq!(csv(&summary).lines().count(), 1);
@@ -226,7 +277,7 @@ fn every_connection_failed() {
         row.outcome = Outcome::TimedOut;
     }
     let summary = summary(&experiment, &samples);
-    assert_snapshot!(table(&summary, Style::Plain));
+    assert_snapshot!(table(&summary, Screen::PLAIN, Detail::Everything));
     assert_valid(&json(&summary, &environment()));
 }
 
@@ -291,7 +342,7 @@ mod answering {
             ),
             (
                 &[500, 0, 100],
-                "at 150KiB the last byte comes 10 % later, and in 2 of 3 cells no difference was shown",
+                "at 150KiB the last byte comes 10 % later, and in 2 of 3 networks no difference was shown",
             ),
         ] {
             let expected = format!("shows no difference in the handshake; {expected}.");
@@ -402,7 +453,7 @@ fn names_of_networks_are_told() {
     assert_valid(&document);
     let document: Value = serde_json::from_str(&document).unwrap();
     assert_eq!(document["cells"][0]["link"], "lte");
-    let table = table(&summary, Style::Plain);
+    let table = table(&summary, Screen::PLAIN, Detail::Everything);
     assert!(
         table.contains("\nlte, RTT 35ms, ") || table.starts_with("lte, RTT 35ms, "),
         "{table}"
@@ -530,7 +581,10 @@ fn what_was_measured_until_it_was_precise_enough_says_so() {
     let told = "Measured until ±0.01%, with 200 to 10000 connections. Intervals are 99.29 % ones, so \
                 that those of all 7 looks hold together with 95 %";
     let warning = " of TTLB is known to ±";
-    for text in [table(&summary, Style::Plain), markdown(&summary)] {
+    for text in [
+        table(&summary, Screen::PLAIN, Detail::Everything),
+        markdown(&summary),
+    ] {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains(told) && text.contains(warning), "{text}");
     }

@@ -5,9 +5,10 @@ use std::time::Duration;
 use lastbyte_link::Bytes;
 
 pub(super) use crate::results::number::interval;
-use crate::results::number::{milliseconds, percent_digits};
+use crate::results::number::{millisecond_digits, milliseconds, percent_digits};
 use crate::results::{
-    CellSummary, Estimate, Measured, Metric, MetricSummary, Percent, Percentile, Summary,
+    CellSummary, Contents, Estimate, Interval, Measured, Metric, MetricSummary, Percent,
+    Percentile, Summary,
 };
 use crate::study::{Connections, Until, Work};
 
@@ -73,40 +74,60 @@ fn percent(measured: &Measured<Percent>, shown: Option<Estimate<Percent>>) -> St
     if estimate.value > Percent(0.0) {
         text.push('+');
     }
-    text.push_str(&format!(
-        "{} % {}",
-        percent_digits(estimate.value),
-        interval(&estimate.interval, percent_digits)
-    ));
+    text.push_str(&format!("{} %", percent_digits(estimate.value)));
+    if let Some(interval) = uncertainty(estimate, percent_digits) {
+        text.push_str(&format!(" {interval}"));
+    }
     text
 }
 
-/// What the sign of uncertainty means, if it was used.
-pub(super) fn legend(summary: &Summary) -> Option<String> {
-    let (mut told, mut uncertain) = (0, 0);
-    for cell in &summary.cells {
-        for metric in metrics(cell) {
-            for metric in cell.arms.iter().map(|arm| arm.metric(*metric)) {
-                let is_none = |text: Option<String>| {
-                    text.is_some_and(|text| text.starts_with(UNCERTAIN)) as usize
-                };
-                for percentile in &summary.percentiles {
-                    uncertain += is_none(increase(metric, *percentile, summary.critical));
-                    uncertain += is_none(change(metric, *percentile, summary.critical_change));
-                }
-                told += metric.increases.len() + metric.changes.len();
-            }
-        }
-    }
+/// The interval of a time, if it is one.
+pub(super) fn spread(time: &Estimate<Duration>) -> Option<String> {
+    uncertainty(time, millisecond_digits)
+}
+
+/// An interval: nothing where it is no wider than what is written of the number.
+fn uncertainty<T: Copy>(estimate: &Estimate<T>, digits: fn(T) -> String) -> Option<String> {
+    let Interval { low, high } = estimate.interval;
+    let number = Some(digits(estimate.value));
+    let is_point = low.map(digits) == number && high.map(digits) == number;
+    (!is_point).then(|| interval(&estimate.interval, digits))
+}
+
+/// What the sign of uncertainty means, if it was used in what is `shown`.
+pub(super) fn legend(summary: &Summary, shown: &str) -> Option<String> {
+    let told: usize = (summary.cells.iter())
+        .flat_map(|cell| {
+            let arms = cell.arms.iter();
+            arms.flat_map(|arm| metrics(cell).iter().map(|metric| arm.metric(*metric)))
+        })
+        .map(|metric| metric.increases.len() + metric.changes.len())
+        .sum();
+    let is_used = shown.contains(UNCERTAIN) || has_uncertain_changes(summary);
     let level = level(summary.level().percent());
     let legend = format!("{UNCERTAIN} no difference was shown: its {level} interval holds zero");
-    match (uncertain, told) {
-        (0, _) => None,
-        (_, 1) => Some(legend),
-        _ => Some(format!(
-            "{legend}, or it does not stand out among the {told} percentages above"
+    match (is_used, told) {
+        (false, _) => None,
+        (true, 1) => Some(legend),
+        (true, _) => Some(format!(
+            "{legend}, or it does not stand out among all {told} percentages that there are"
         )),
     }
+}
+
+fn has_uncertain_changes(summary: &Summary) -> bool {
+    let is_none = |metric: &MetricSummary| {
+        let mut changes = metric.changes.keys();
+        changes.any(|of| {
+            change(metric, *of, summary.critical_change)
+                .is_some_and(|text| text.starts_with(UNCERTAIN))
+        })
+    };
+    let mut cells = summary.cells.iter();
+    cells.any(|cell| {
+        let mut metrics = metrics(cell).iter();
+        metrics.any(|metric| cell.arms.iter().any(|arm| is_none(arm.metric(*metric))))
+    })
 }
 
 /// What was measured until it was precise enough, and what that makes of intervals.
@@ -134,6 +155,26 @@ fn level(Percent(level): Percent) -> String {
     format!("{} %", level.trim_end_matches('0').trim_end_matches('.'))
 }
 
+/// What the times have in them, if anything was measured.
+pub(super) fn contents(summary: &Summary) -> Option<&'static str> {
+    Some(match summary.contents()? {
+        Contents::Network => {
+            "These times are the network's alone: computing took none. Without --cpu none, what this machine computes is \
+             told, too."
+        }
+        Contents::Shares => {
+            "These times are sums: the network's, which are the same on every machine, and what computing takes on this \
+             one, measured for itself."
+        }
+        Contents::Calibrated => {
+            "These times have within them what computing takes on this machine, as it was measured before."
+        }
+        Contents::RealTime => {
+            "These times were measured in real time, with all that this machine computed meanwhile."
+        }
+    })
+}
+
 /// How the engine fared over all samples, if anything was measured.
 pub(super) fn engine(summary: &Summary) -> Option<String> {
     let samples = summary.cells.iter().flat_map(|cell| &cell.arms);
@@ -143,7 +184,7 @@ pub(super) fn engine(summary: &Summary) -> Option<String> {
     let late = engines().map(|engine| engine.link_lateness_p99).max()?;
     let lowered: u32 = engines().map(|engine| engine.lowered).sum();
     let span = match (least, most) {
-        (1, 1) => "one connection at a time".to_owned(),
+        (1, 1) => "One connection at a time".to_owned(),
         _ if least == most => format!("{most} connections at once"),
         _ => format!("{least} to {most} connections at once"),
     };
@@ -161,5 +202,6 @@ pub(super) fn engine(summary: &Summary) -> Option<String> {
             "; {lowered} blocks were disturbed and measured again with fewer at once"
         )),
     }
+    text.push('.');
     Some(text)
 }

@@ -123,7 +123,8 @@ fn differences(saved: &Saved, experiment: &Experiment, environment: &Environment
         let is_virtual = environment.engine == "virtual";
         if is_virtual {
             circumstances.push(("the emulation".to_owned(), experiment.emulation.to_string()));
-            circumstances.push(("CPU time".to_owned(), experiment.cpu.to_string()));
+            let cpu = experiment.cpu.in_clock();
+            circumstances.push(("CPU time".to_owned(), cpu.to_string()));
         }
         if !is_virtual || experiment.cpu == CpuTime::Calibrated {
             circumstances.push(("the processor".to_owned(), environment.host.cpu.clone()));

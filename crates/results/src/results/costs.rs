@@ -1,11 +1,13 @@
 //! The CPU time of an arm's steps that was put back into results.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
 use lastbyte_flights::Compute;
 use lastbyte_link::Bytes;
+use lastbyte_sizes::Resumption;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -85,6 +87,30 @@ pub struct RecordCost {
 /// A time too short for a [`Duration`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Picoseconds(pub u64);
+
+/// What computing takes on a machine beside times in which it takes none: of each way in which connections begin.
+/// Empty where nobody has measured it, and where times have it within them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Beside(BTreeMap<String, CpuCosts>);
+
+impl Beside {
+    /// Those of connections that begin so.
+    pub fn of(&self, session: Resumption) -> Option<CpuCosts> {
+        self.0.get(session.name()).copied()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<(Resumption, CpuCosts)> for Beside {
+    fn from_iter<I: IntoIterator<Item = (Resumption, CpuCosts)>>(costs: I) -> Beside {
+        let named = |(session, costs): (Resumption, _)| (session.name().to_owned(), costs);
+        Beside(costs.into_iter().map(named).collect())
+    }
+}
 
 impl CpuCosts {
     /// Those of one connection of a sample, by its index.

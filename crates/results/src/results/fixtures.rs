@@ -10,8 +10,8 @@ use lastbyte_sizes::framing::{MSS, RECORD_HEADER};
 use lastbyte_sizes::{Group, Message, MessageSizes};
 
 use super::{
-    Dns, EngineReport, Environment, Folder, Lateness, Manifest, Outcome, PartHeader, Resumption,
-    Row, Sample, Start, TcpStats, Times, Validity, Wire, write_part,
+    Beside, Dns, EngineReport, Environment, Folder, Lateness, Manifest, Outcome, PartHeader,
+    Resumption, Row, Sample, Start, TcpStats, Times, Validity, Wire, write_part,
 };
 use crate::study::{Arm, ArmChain, Cell, Connections, Experiment, Study};
 
@@ -66,6 +66,7 @@ fn sample(experiment: &Experiment, cell: usize, arm: usize) -> Sample {
         chain_digest: format!("{arm:064x}"),
         engine: EngineReport {
             cpu_costs: None,
+            beside: Beside::default(),
             concurrency: 25,
             lowered: 0,
             link_lateness_p99: Duration::from_micros(112),

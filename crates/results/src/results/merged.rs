@@ -185,6 +185,7 @@ impl EngineReport {
             emulator_cpu: reports().map(|report| report.emulator_cpu).sum(),
             endpoint_cpu: reports().map(|report| report.endpoint_cpu).sum(),
             cpu_costs: first.cpu_costs,
+            beside: first.beside.clone(),
             validity,
         })
     }

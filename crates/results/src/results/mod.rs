@@ -27,6 +27,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 mod threshold;
+mod waited;
 mod waiting;
 mod warning;
 
@@ -35,7 +36,7 @@ pub use crate::row::{
     Resumption, Row, TcpStats, Times, Wire,
 };
 pub use check::{check, check_wire};
-pub use costs::{CpuCosts, CpuCostsError, Flights, Picoseconds, RecordCost};
+pub use costs::{Beside, CpuCosts, CpuCostsError, Flights, Picoseconds, RecordCost};
 pub(crate) use cut::{Cut, Sent};
 pub use dataset::{Dataset, Samples};
 pub use environment::{Environment, Host};
@@ -51,7 +52,7 @@ pub use saved::{Moment, Saved, SavedError};
 pub use since::{Pairing, Since};
 pub use stats::{Estimate, Interval, Level, Percent};
 pub use summary::{
-    Absent, ArmSummary, CellSummary, Measured, MetricSummary, Role, ServerFlights, Summary,
+    Absent, ArmSummary, CellSummary, Measured, MetricSummary, Role, ServerFlights, Shares, Summary,
     Typical, WireSummary,
 };
 pub use threshold::{Bound, Comparison, Threshold, ThresholdError, ThresholdProblem, Verdict};
@@ -103,8 +104,44 @@ pub struct EngineReport {
     /// CPU time that was put back into virtual time, where it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_costs: Option<CpuCosts>,
+    /// CPU time beside virtual time, where it is known.
+    #[serde(default, skip_serializing_if = "Beside::is_empty")]
+    pub beside: Beside,
     /// Whether the engine disturbed the sample.
     pub validity: Validity,
+}
+
+/// What times consist of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Contents {
+    /// The network, and what waits for it: computing took no time.
+    Network,
+    /// The network, and what computing takes on the machine that measured, each for itself and in their sum.
+    Shares,
+    /// The network, and in its clock what computing took on the machine that measured.
+    Calibrated,
+    /// All that happened, in real time.
+    RealTime,
+}
+
+lastbyte_link::named!(Contents, "contents", {
+    Network => "network",
+    Shares => "network+computing",
+    Calibrated => "calibrated",
+    RealTime => "real-time",
+});
+
+impl EngineReport {
+    /// What the times of the sample consist of.
+    pub fn contents(&self) -> Contents {
+        let is_real = !(self.emulator_cpu.is_zero() && self.endpoint_cpu.is_zero());
+        match self.cpu_costs {
+            _ if !self.beside.is_empty() => Contents::Shares,
+            Some(_) => Contents::Calibrated,
+            None if is_real => Contents::RealTime,
+            None => Contents::Network,
+        }
+    }
 }
 
 /// Whether a sample may be trusted.

@@ -329,6 +329,16 @@ pub fn percentiles(series: &[Series], percentiles: &[Percentile], seed: Seed) ->
     all
 }
 
+/// Percentiles of one series as it was measured, without intervals: `None` where one leans on a connection that
+/// failed.
+pub(super) fn measured(series: &Series, percentiles: &[Percentile]) -> Vec<Option<Duration>> {
+    let indices: Vec<u32> = series.0.iter().map(|(index, _)| *index).collect();
+    let ranking = Ranking::new(series, &indices);
+    let Percentiles(known) = Percentiles::measured(&ranking, percentiles);
+    let value = |known: &Replicates| duration(known.measured.value());
+    known.iter().map(value).collect()
+}
+
 impl Percentiles {
     /// Those of all connections, not resampled yet.
     fn measured(ranking: &Ranking, percentiles: &[Percentile]) -> Percentiles {

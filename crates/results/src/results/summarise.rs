@@ -106,16 +106,35 @@ impl CellSummary {
             samples.find(|sample: &&Sample| sample.arm == arm)
         };
         let arms = experiment.arms.iter().enumerate();
-        let measured: Vec<_> = arms.map(|(index, arm)| (arm, of_arm(index))).collect();
+        let networks: Vec<_> = arms.map(|(index, arm)| (arm, of_arm(index))).collect();
+        let waited: Vec<_> = (networks.iter())
+            .map(|(_, sample)| sample.map(|sample| sample.waited(experiment)))
+            .collect();
+        let measured: Vec<_> = (networks.iter().zip(&waited))
+            .map(|((arm, network), waited)| SampleOf {
+                arm,
+                network: *network,
+                waited: waited.as_deref(),
+            })
+            .collect();
         summarise(cell, name, &measured, percentiles, experiment)
     }
+}
+
+/// What was measured of an arm in a cell.
+struct SampleOf<'a> {
+    arm: &'a Arm,
+    /// As it was measured.
+    network: Option<&'a Sample>,
+    /// As a user waits.
+    waited: Option<&'a Sample>,
 }
 
 /// The samples of one cell, in the order of their arms, the first of which is the baseline.
 fn summarise(
     cell: &Cell,
     name: String,
-    measured: &[(&Arm, Option<&Sample>)],
+    measured: &[SampleOf<'_>],
     percentiles: &[Percentile],
     experiment: &Experiment,
 ) -> CellSummary {
@@ -136,7 +155,7 @@ fn summarise(
     };
     // All at once, since drawing the resamples takes as long as ranking them.
     let all: Vec<Series> = (metrics.iter())
-        .flat_map(|metric| measured.iter().map(|(_, sample)| series(*metric, *sample)))
+        .flat_map(|metric| measured.iter().map(|of| series(*metric, of.waited)))
         .collect();
     let known = stats::percentiles(&all, percentiles, experiment.seed);
     let known = |metric: Metric| -> &[Percentiles] {
@@ -146,50 +165,58 @@ fn summarise(
             .and_then(|place| chunks.nth(place))
             .unwrap_or_default()
     };
-    let arms = measured
-        .iter()
-        .enumerate()
-        .filter_map(|(index, (arm, sample))| {
-            let sample = (*sample)?;
-            let [connect, handshake, ttfb, ttlb, tls_handshake, dns_record] =
-                Metric::ALL.map(|metric| {
-                    let absent = absence(metric, cell, sample);
-                    MetricSummary::new(absent, known(metric), index, percentiles, level)
-                });
-            Some(ArmSummary {
-                label: arm.name.clone(),
-                role: if index == 0 {
-                    Role::Baseline
-                } else {
-                    Role::Compared
-                },
-                validity: sample.validity(experiment),
-                connections: count(sample.rows.len()),
-                failures: failures(&sample.rows),
-                wire: WireSummary::of(&sample.rows, cell),
-                linux_buffers_matter: (sample.rows.iter())
-                    .find(|row| row.outcome == Outcome::Completed)
-                    .is_some_and(|row| {
-                        let cell = cell.of_connection(row.index);
-                        linux_buffers_matter(&row.wire, &cell, arm.record_size)
+    let arms = measured.iter().enumerate().filter_map(|(index, of)| {
+        let (arm, sample) = (of.arm, of.waited?);
+        let engine = &of.network?.engine;
+        let network = of.network.filter(|_| !engine.beside.is_empty());
+        let [connect, handshake, ttfb, ttlb, tls_handshake, dns_record] =
+            Metric::ALL.map(|metric| {
+                let absent = absence(metric, cell, sample);
+                let known = known(metric);
+                MetricSummary {
+                    network: network.map_or_else(BTreeMap::new, |network| {
+                        let times = series(metric, Some(network));
+                        let times = stats::measured(&times, percentiles).into_iter();
+                        let times = percentiles.iter().copied().zip(times);
+                        times.filter_map(|(of, time)| Some((of, time?))).collect()
                     }),
-                chain_digest: sample.chain_digest.clone(),
-                engine: sample.engine.clone(),
-                connect,
-                handshake,
-                ttfb,
-                ttlb,
-                tls_handshake,
-                dns_record,
-                deliveries: deliveries(&sample.rows),
-                waiting: match index {
-                    0 => Vec::new(),
-                    _ => waiting(sample),
-                },
-            })
-        });
+                    ..MetricSummary::new(absent, known, index, percentiles, level)
+                }
+            });
+        Some(ArmSummary {
+            label: arm.name.clone(),
+            role: if index == 0 {
+                Role::Baseline
+            } else {
+                Role::Compared
+            },
+            validity: sample.validity(experiment),
+            connections: count(sample.rows.len()),
+            failures: failures(&sample.rows),
+            wire: WireSummary::of(&sample.rows, cell),
+            linux_buffers_matter: (sample.rows.iter())
+                .find(|row| row.outcome == Outcome::Completed)
+                .is_some_and(|row| {
+                    let cell = cell.of_connection(row.index);
+                    linux_buffers_matter(&row.wire, &cell, arm.record_size)
+                }),
+            chain_digest: sample.chain_digest.clone(),
+            engine: engine.clone(),
+            connect,
+            handshake,
+            ttfb,
+            ttlb,
+            tls_handshake,
+            dns_record,
+            deliveries: deliveries(&sample.rows),
+            waiting: match index {
+                0 => Vec::new(),
+                _ => waiting(sample),
+            },
+        })
+    });
     let told = look::reported(cell).map(|metric| (metric, known(metric)));
-    let samples = measured.iter().filter_map(|(_, sample)| *sample);
+    let samples = measured.iter().filter_map(|of| of.waited);
     CellSummary {
         cell: cell.clone(),
         name,
@@ -206,12 +233,13 @@ fn summarise(
 /// How much longer the connections of a sample of a population wait than the baseline's.
 fn waiting_of(
     sample: &Sample,
-    measured: &[(&Arm, Option<&Sample>)],
+    measured: &[SampleOf<'_>],
     cell: &Cell,
     percentiles: &[Percentile],
     seed: Seed,
 ) -> Vec<Waiting> {
-    let Some((_, Some(baseline))) = measured.first().filter(|_| cell.population.is_some()) else {
+    let baseline = measured.first().and_then(|of| of.waited);
+    let Some(baseline) = baseline.filter(|_| cell.population.is_some()) else {
         return Vec::new();
     };
     let [baseline, arm] = [&baseline.rows, &sample.rows].map(|rows| ComparedSide { cell, rows });

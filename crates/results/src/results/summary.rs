@@ -12,7 +12,8 @@ use super::stats::{Estimate, Level, Percent};
 use super::waiting::Waiting;
 use super::warning::Warning;
 use super::{
-    Compression, DeliveryOutcome, EarlyData, EngineReport, Metric, Percentile, Resumption, Validity,
+    Compression, Contents, DeliveryOutcome, EarlyData, EngineReport, Metric, Percentile,
+    Resumption, Validity,
 };
 use crate::study::{Cell, Experiment};
 
@@ -103,6 +104,9 @@ pub enum Role {
 pub struct MetricSummary {
     /// The percentiles that are reported.
     pub percentiles: BTreeMap<Percentile, Measured<Duration>>,
+    /// What is the network's of them, where computing is known beside it: the percentiles without that. Empty where
+    /// nothing is known of it.
+    pub network: BTreeMap<Percentile, Duration>,
     /// Their increases over the baseline's; none for the baseline itself.
     pub increases: BTreeMap<Percentile, Measured<Percent>>,
     /// How probable such increases would be without a difference; none for the baseline itself.
@@ -197,6 +201,19 @@ pub struct ServerFlights {
 }
 
 impl Summary {
+    /// The percentile that sentences are about: the median, if that is reported.
+    pub(crate) fn representative(&self) -> Option<Percentile> {
+        let mut known = self.percentiles.iter();
+        let median = known.find(|percentile| **percentile == Percentile::MEDIAN);
+        median.or(self.percentiles.first()).copied()
+    }
+
+    /// What its times consist of; of samples that differ, what has most in it. `None` if nothing was measured.
+    pub(crate) fn contents(&self) -> Option<Contents> {
+        let samples = self.cells.iter().flat_map(|cell| &cell.arms);
+        samples.map(|sample| sample.engine.contents()).max()
+    }
+
     /// Those of all increases that are reported.
     pub fn p_values(&self) -> impl Iterator<Item = f64> {
         self.reported(|metric| &metric.p_values)
@@ -222,7 +239,26 @@ impl Summary {
     }
 }
 
+/// What a time consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shares {
+    /// The network's, and what waits for it.
+    pub network: Duration,
+    /// What the client and the server compute meanwhile.
+    pub cpu: Duration,
+}
+
 impl MetricSummary {
+    /// What a percentile consists of, where that is known.
+    pub fn shares(&self, percentile: Percentile) -> Option<Shares> {
+        let whole = self.percentiles.get(&percentile)?.ok()?.value;
+        let network = *self.network.get(&percentile)?;
+        Some(Shares {
+            network,
+            cpu: whole.saturating_sub(network),
+        })
+    }
+
     /// The increase of a percentile, if it is a difference: its interval does not hold zero, and it
     /// stands out among all that are reported together, of whose p-values `critical` is the last that counts.
     pub fn difference(&self, percentile: Percentile, critical: f64) -> Option<Estimate<Percent>> {

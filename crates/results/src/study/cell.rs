@@ -44,6 +44,20 @@ pub fn distinctions(cells: &[Cell]) -> Vec<String> {
     cells.iter().map(name).collect()
 }
 
+/// What is said of all `cells` alike: of one alone, all of it.
+pub fn common(cells: &[Cell]) -> String {
+    let Some(first) = cells.first() else {
+        return String::new();
+    };
+    let captions = Parameter::ALL.into_iter().filter_map(|parameter| {
+        let caption = parameter.caption(first)?;
+        let mut cells = cells.iter();
+        let is_common = cells.all(|cell| parameter.caption(cell).as_ref() == Some(&caption));
+        is_common.then_some(caption)
+    });
+    captions.collect::<Vec<_>>().join(", ")
+}
+
 /// Whether every link has a name, and no two links have the same.
 fn names_tell_links(cells: &[Cell]) -> bool {
     let agree = |one: &Cell, other: &Cell| {

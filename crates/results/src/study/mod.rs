@@ -23,7 +23,7 @@ mod tests;
 
 pub use arm::{ArmError, ArmProblem};
 pub use blocks::{BlockId, Size};
-pub use cell::{Work, distinctions};
+pub use cell::{Work, common, distinctions};
 pub use connections::{Connections, ConnectionsError, Precision, PrecisionError, Until};
 pub use delivery::{
     Abridged, Compressed, Cosigners, Delivery, DnsCache, Elided, EndEntity, Form, Hello, Mtc,
@@ -264,7 +264,7 @@ pub struct Experiment {
     pub seed: Seed,
     /// What the virtual engine emulates the link with.
     pub emulation: Emulation,
-    /// CPU time in the virtual engine's clock.
+    /// Where computing is in what the virtual engine tells.
     pub cpu: CpuTime,
 }
 

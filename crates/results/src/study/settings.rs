@@ -87,14 +87,28 @@ pub enum Emulation {
 
 named!(Emulation, "emulation", { Netem => "netem", Link => "link" });
 
-/// CPU time in the virtual engine's clock. In the live engine, it is what it is.
+/// Where computing is in what the virtual engine tells. In the live engine, it takes what it takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CpuTime {
-    /// Computing takes no time: what is left is the network's.
-    #[default]
+    /// Nowhere: what is left is the network's.
     None,
-    /// Each step of a handshake takes what `lastbyte calibrate` measured on this machine.
+    /// Beside the network's times, which are the same everywhere: what this machine takes for a handshake in memory
+    /// is measured apart, and told with them and in their sum.
+    #[default]
+    Beside,
+    /// In the clock: each step of a handshake takes what `lastbyte calibrate` measured on this machine.
     Calibrated,
 }
 
-named!(CpuTime, "CPU time", { None => "none", Calibrated => "calibrated" });
+named!(CpuTime, "CPU time", { None => "none", Beside => "beside", Calibrated => "calibrated" });
+
+impl CpuTime {
+    /// Where it is in the virtual clock, whatever is told beside that.
+    #[must_use]
+    pub fn in_clock(self) -> CpuTime {
+        match self {
+            CpuTime::None | CpuTime::Beside => CpuTime::None,
+            CpuTime::Calibrated => CpuTime::Calibrated,
+        }
+    }
+}

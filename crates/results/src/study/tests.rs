@@ -537,7 +537,7 @@ fn settings_have_names() {
             assert_eq!(name.parse(), Ok(setting));
         }
     }
-    assert_named(CpuTime::ALL, "none calibrated");
+    assert_named(CpuTime::ALL, "none beside calibrated");
     assert_named(Emulation::ALL, "netem link");
     assert_named(EngineChoice::ALL, "auto live virtual");
     assert_named(Gso::ALL, "off on");

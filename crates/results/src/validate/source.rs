@@ -87,7 +87,7 @@ pub enum Computing {
 impl Computing {
     /// On the clock of this engine.
     fn of(engine: &str, cpu: CpuTime) -> Computing {
-        match (engine, cpu) {
+        match (engine, cpu.in_clock()) {
             ("virtual", CpuTime::None) => Computing::Free,
             _ => Computing::TakesTime,
         }

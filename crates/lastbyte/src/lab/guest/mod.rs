@@ -31,7 +31,9 @@ use super::row::row;
 use super::shortcuts::Shortcuts;
 use super::starts;
 use super::{LabError, PreparedArm};
-use crate::results::{CpuCosts, EngineReport, Environment, PartHeader, Row, Validity, write_part};
+use crate::results::{
+    Beside, CpuCosts, EngineReport, Environment, PartHeader, Row, Validity, write_part,
+};
 use crate::study::{BlockId, Cell, Emulation, Experiment, Study};
 
 /// The first argument that makes `lastbyte` a guest; the job's folder is the second.
@@ -88,6 +90,8 @@ pub(super) const NOTHING: Option<GuestJob> = None;
 /// What the part says besides. It is read when everything is measured.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Provenance {
+    /// What computing takes on the host, beside the guest's times.
+    pub(super) beside: Beside,
     /// The study that the block is of, as [`Study::to_toml`] writes it.
     pub(super) study: String,
     /// The study file as it was read.
@@ -212,7 +216,10 @@ fn measure(job: &GuestJob, study: &Study) -> Result<Vec<u8>, String> {
         provenance.id,
         job.connections.clone(),
         chain,
-        report(&rows, job.costs),
+        EngineReport {
+            beside: provenance.beside,
+            ..report(&rows, job.costs)
+        },
         environment,
     )
     .ok_or_else(none)?;
@@ -302,6 +309,7 @@ fn report(rows: &[Row], cpu_costs: Option<CpuCosts>) -> EngineReport {
     let packets = packets.flatten().map(|tcp| u64::from(tcp.segments_out));
     EngineReport {
         cpu_costs,
+        beside: Beside::default(),
         concurrency: 1,
         lowered: 0,
         link_lateness_p99: Duration::ZERO,

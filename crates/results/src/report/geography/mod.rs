@@ -14,25 +14,27 @@ use std::time::Duration;
 
 use lastbyte_link::format_duration;
 
-use super::layout::{Field, Line, Role, Style, set, wrap};
+use super::layout::{Field, Line, Role, Screen, set};
 use crate::geography::{
     Aggregate, Geography, Known, OriginConnection, RttTable, Setting, Source, Way,
 };
 use crate::results::number::{millisecond_digits, milliseconds};
 
 /// The answer, for people.
-pub fn text(geography: &Geography, table: &RttTable, style: Style) -> String {
+pub fn text(geography: &Geography, table: &RttTable, screen: Screen) -> String {
     let mut parts = Vec::new();
     for setting in &geography.settings {
         let title = title(setting);
         if !title.is_empty() {
-            parts.push(format!("{}\n", style.paint(Role::Heading, &title)));
+            parts.push(format!("{}\n", screen.paint(Role::Heading, &title)));
         }
-        parts.push(set(&distances(geography, setting), style));
-        parts.push(set(&times(geography, setting), style));
+        parts.push(set(&distances(geography, setting), screen));
+        parts.push(set(&times(geography, setting), screen));
     }
     let notes = notes(geography, table);
-    let notes = notes.iter().map(|note| format!("{}\n", wrap(note, 0)));
+    let notes = notes
+        .iter()
+        .map(|note| format!("{}\n", screen.wrap(note, 0)));
     parts.push(notes.collect());
     parts.join("\n")
 }
@@ -186,17 +188,17 @@ fn notes(geography: &Geography, table: &RttTable) -> Vec<String> {
 }
 
 /// What a table of RTTs holds, for people.
-pub fn table(table: &RttTable, style: Style) -> String {
-    let mut out = format!("{}\n", style.paint(Role::Heading, &table.file));
+pub fn table(table: &RttTable, screen: Screen) -> String {
+    let mut out = format!("{}\n", screen.paint(Role::Heading, &table.file));
     for line in table.head() {
         out.push_str(&format!("{line}\n"));
     }
-    out.push_str(&format!("\n{}\n", wrap(&held(table), 0)));
+    out.push_str(&format!("\n{}\n", screen.wrap(&held(table), 0)));
     let holes = table.holes();
     let examples = holes.iter().map(|(from, to)| format!("{from} to {to}"));
     if let Some(examples) = few(examples) {
         let line = format!("Holes, {} of them: {examples}.", holes.len());
-        out.push_str(&format!("{}\n", wrap(&line, 0)));
+        out.push_str(&format!("{}\n", screen.wrap(&line, 0)));
     }
     let pairs = table.asymmetries();
     let examples = pairs.iter().map(|pair| {
@@ -208,10 +210,10 @@ pub fn table(table: &RttTable, style: Style) -> String {
             "There and back differ, and are kept as given, for {} of them: {examples}.",
             pairs.len()
         );
-        out.push_str(&format!("{}\n", wrap(&line, 0)));
+        out.push_str(&format!("{}\n", screen.wrap(&line, 0)));
     }
     let places: Vec<&str> = table.places().collect();
-    out.push_str(&format!("\n{}\n", wrap(&places.join(", "), 0)));
+    out.push_str(&format!("\n{}\n", screen.wrap(&places.join(", "), 0)));
     out
 }
 

@@ -48,7 +48,7 @@ const ARMS: [&str; 2] = ["x25519/ecdsa-p256", "SecP256r1MLKEM768/ml-dsa-65"];
 
 #[test]
 fn regions_in_a_terminal() {
-    let text = text(&geography(&ARMS), &table(), Style::Plain);
+    let text = text(&geography(&ARMS), &table(), Screen::PLAIN);
     for line in text.lines() {
         assert!(line.chars().count() <= 100, "{line}");
     }
@@ -57,14 +57,14 @@ fn regions_in_a_terminal() {
 
 #[test]
 fn the_table_in_a_terminal() {
-    let text = super::table(&table(), Style::Plain);
+    let text = super::table(&table(), Screen::PLAIN);
     for line in text.lines() {
         assert!(line.chars().count() <= 120, "{line}");
     }
     insta::assert_snapshot!(text);
     let holes = "x,A,B,C\nA,1,2,3\nB,,,\nC,5,,\n";
     let holes = RttTable::parse("own.csv", holes.as_bytes()).unwrap();
-    let text = super::table(&holes, Style::Plain);
+    let text = super::table(&holes, Screen::PLAIN);
     for part in [
         "Holes, 3 of them: B to A; B to C; C to B.",
         "There and back differ, and are kept as given, for 1 of them: A to C 3.00 ms, back 5.00 ms.",

@@ -8,7 +8,7 @@ use lastbyte_link::Seed;
 
 use super::*;
 use crate::plan::{Amounts, Measured, Setting, usual_population};
-use crate::report::Style;
+use crate::report::Screen;
 use crate::report::tests::environment;
 use crate::results::{Metric, fixtures};
 use crate::study::Cell;
@@ -72,7 +72,7 @@ fn told(tell: impl Fn(&Planned<'_>) -> String) -> String {
 
 #[test]
 fn in_a_terminal() {
-    let text = told(|planned| super::text(planned, Style::Plain));
+    let text = told(|planned| super::text(planned, Screen::PLAIN));
     assert!(
         text.lines().all(|line| line.chars().count() <= 100),
         "{text}"

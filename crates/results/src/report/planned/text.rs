@@ -1,15 +1,15 @@
 //! For a terminal.
 
-use super::super::layout::{Field, Line, Role, Style, set, wrap};
+use super::super::layout::{Field, Line, Role, Screen, set};
 use super::super::waiting::{Waits, WaitsRow};
 use super::{FELT, Planned, known, share, slower};
 
 /// The answer, how many wait and how long, what would win it back, and what was taken for granted: text of at
 /// most 100 columns.
-pub fn text(planned: &Planned<'_>, style: Style) -> String {
+pub fn text(planned: &Planned<'_>, screen: Screen) -> String {
     let mut out = String::new();
     for sentence in planned.answer() {
-        out.push_str(&wrap(&sentence, 0));
+        out.push_str(&screen.wrap(&sentence, 0));
         out.push('\n');
     }
     out.push('\n');
@@ -19,7 +19,7 @@ pub fn text(planned: &Planned<'_>, style: Style) -> String {
         rows,
     } in planned.waits()
     {
-        let mut lines = vec![Line::Text(Role::Heading, wrap(&title, 2))];
+        let mut lines = vec![Line::Text(Role::Heading, screen.wrap(&title, 2))];
         let titles = titles.into_iter().map(|title| Field::new(Role::Dim, title));
         lines.push(Line::Fields(Field::new(Role::Normal, ""), titles.collect()));
         for WaitsRow { arm, fields } in rows {
@@ -31,22 +31,25 @@ pub fn text(planned: &Planned<'_>, style: Style) -> String {
             lines.push(row(format!("  {arm}"), Role::Normal, values));
             lines.push(row(String::new(), Role::Dim, intervals));
         }
-        out.push_str(&set(&lines, style));
+        out.push_str(&set(&lines, screen));
         out.push('\n');
     }
-    out.push_str(&set(&gains(planned), style));
+    out.push_str(&set(&gains(planned), screen));
     for (lever, reason) in &planned.plan.unavailable {
         let line = format!("  {} can't be pulled: {reason}", lever.name);
-        out.push_str(&format!("{}\n", style.paint(Role::Dim, &wrap(&line, 4))));
+        out.push_str(&format!(
+            "{}\n",
+            screen.paint(Role::Dim, &screen.wrap(&line, 4))
+        ));
     }
     out.push('\n');
-    out.push_str(&assumptions(planned, style));
+    out.push_str(&assumptions(planned, screen));
     for warning in planned.warnings {
-        let text = wrap(&format!("warning: {warning}"), 2);
+        let text = screen.wrap(&format!("warning: {warning}"), 2);
         let rest = text.strip_prefix("warning:").unwrap_or(&text);
         out.push_str(&format!(
             "{}{rest}\n",
-            style.paint(Role::Warning, "warning:")
+            screen.paint(Role::Warning, "warning:")
         ));
     }
     out
@@ -75,10 +78,10 @@ fn gains(planned: &Planned<'_>) -> Vec<Line> {
     lines
 }
 
-fn assumptions(planned: &Planned<'_>, style: Style) -> String {
+fn assumptions(planned: &Planned<'_>, screen: Screen) -> String {
     let mut out = String::new();
     let mut tell = |line: String| {
-        out.push_str(&style.paint(Role::Dim, &wrap(&line, 2)));
+        out.push_str(&screen.paint(Role::Dim, &screen.wrap(&line, 2)));
         out.push('\n');
     };
     for source in planned.sources {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::reduce::Cpu;
-use crate::report::Style;
+use crate::report::Screen;
 use crate::report::tests::environment;
 use crate::results::{Summary, fixtures};
 use crate::study::{Arm, Experiment};
@@ -38,7 +38,7 @@ fn told(tell: impl Fn(&Reduced<'_>) -> String) -> String {
 
 #[test]
 fn in_a_terminal() {
-    let text = told(|reduced| super::text(reduced, Style::Plain));
+    let text = told(|reduced| super::text(reduced, Screen::PLAIN));
     assert!(
         text.lines().all(|line| line.chars().count() <= 100),
         "{text}"

@@ -1,27 +1,27 @@
 //! For a terminal.
 
-use super::super::layout::{Field, Line, Role, Style, set, wrap};
+use super::super::layout::{Field, Line, Role, Screen, set};
 use super::{COLUMNS, Column, Reduced, name, sizes, times};
 use crate::reduce::Table;
 
 /// The answer, a table for each cell, and what each way takes: text of at most 100 columns.
-pub fn text(reduced: &Reduced<'_>, style: Style) -> String {
+pub fn text(reduced: &Reduced<'_>, screen: Screen) -> String {
     let mut out = String::new();
     for sentence in reduced.answer() {
-        out.push_str(&wrap(&sentence, 0));
+        out.push_str(&screen.wrap(&sentence, 0));
         out.push('\n');
     }
     for table in reduced.tables {
         out.push('\n');
-        let title = Line::Text(Role::Heading, wrap(&table.cell.to_string(), 2));
-        out.push_str(&set(&[title], style));
+        let title = Line::Text(Role::Heading, screen.wrap(&table.cell.to_string(), 2));
+        out.push_str(&set(&[title], screen));
         for columns in [sizes(table), times(table, reduced.percentiles)] {
-            out.push_str(&set(&part(table, &columns), style));
+            out.push_str(&set(&part(table, &columns), screen));
         }
     }
     out.push('\n');
     let mut tell = |line: String| {
-        out.push_str(&style.paint(Role::Dim, &wrap(&line, 2)));
+        out.push_str(&screen.paint(Role::Dim, &screen.wrap(&line, 2)));
         out.push('\n');
     };
     for way in &reduced.reduce.ways {
@@ -43,8 +43,8 @@ pub fn text(reduced: &Reduced<'_>, style: Style) -> String {
     }
     tell(COLUMNS.to_owned());
     for warning in reduced.warnings {
-        let line = wrap(&format!("warning: {warning}"), 2);
-        out.push_str(&format!("{}\n", style.paint(Role::Warning, &line)));
+        let line = screen.wrap(&format!("warning: {warning}"), 2);
+        out.push_str(&format!("{}\n", screen.paint(Role::Warning, &line)));
     }
     out
 }

@@ -1,11 +1,11 @@
 //! Edges as text.
 
 use super::{cell_names, headline, place, rows, verdict};
-use crate::report::layout::{Field, Line, Role, Style, set, wrap};
+use crate::report::layout::{Field, Line, Role, Screen, set};
 use crate::search::{Searched, implied};
 
 /// What a search found, for people.
-pub fn table(searched: &Searched, style: Style) -> String {
+pub fn table(searched: &Searched, screen: Screen) -> String {
     let found = searched.found();
     let names = cell_names(searched);
     let fields = |texts: [&str; 5], role| texts.map(|text| Field::new(role, text)).to_vec();
@@ -47,22 +47,25 @@ pub fn table(searched: &Searched, style: Style) -> String {
     }
     let mut text = format!(
         "{}\n{}\n{}\n",
-        style.paint(Role::Heading, &searched.search.id),
-        wrap(&format!("{}.", headline(searched)), 0),
-        set(&lines, style).trim_end(),
+        screen.paint(Role::Heading, &searched.search.id),
+        screen.wrap(&format!("{}.", headline(searched)), 0),
+        set(&lines, screen).trim_end(),
     );
     for problem in &searched.problems {
         text += &format!(
             "{}\n",
-            style.paint(Role::Warning, &format!("not to be trusted: {problem}"))
+            screen.paint(Role::Warning, &format!("not to be trusted: {problem}"))
         );
     }
-    text += &format!("{}\n", wrap(&format!("{}.", verdict(searched, &found)), 0));
-    text + &published(searched, style)
+    text += &format!(
+        "{}\n",
+        screen.wrap(&format!("{}.", verdict(searched, &found)), 0)
+    );
+    text + &published(searched, screen)
 }
 
 /// What published edges imply.
-fn published(searched: &Searched, style: Style) -> String {
+fn published(searched: &Searched, screen: Screen) -> String {
     const TOLD: usize = 5;
     let mut text = String::new();
     for published in &searched.search.published {
@@ -73,7 +76,7 @@ fn published(searched: &Searched, style: Style) -> String {
             .collect();
         text += &format!(
             "\n{}\n",
-            wrap(
+            screen.wrap(
                 &format!("Published: {} ({})", edges.join(", "), published.source),
                 0
             )
@@ -106,7 +109,7 @@ fn published(searched: &Searched, style: Style) -> String {
                 text +=
                     "By arithmetic, no window, group and signature of this search has them there.\n"
             }
-            false => text += &set(&lines, style),
+            false => text += &set(&lines, screen),
         }
     }
     text

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::results::{
     CellSummary, Dataset, Environment, Estimate, FolderError, Group, Measurements, Metric,
-    Percentile, SampleKey, Summary, baseline, family, groups,
+    Percentile, Sample, SampleKey, Summary, baseline, family, groups,
 };
 use crate::search::Searched;
 use crate::study::{Cell, Figure, Quantity, Question, Search, Study};
@@ -62,7 +62,7 @@ impl Findings {
             arithmetic: computed,
             ..
         } = &mut findings;
-        let see = |key: SampleKey, sample: &_| {
+        let see = |key: SampleKey, sample: &Sample| {
             let measure = data.study.measures.get(key.measure);
             let Some(experiment) = measure.map(|measure| &measure.experiment) else {
                 return;
@@ -73,8 +73,9 @@ impl Findings {
                     .get(key.cell)
                     .map_or(index, |cell| cell.user(index))
             };
-            times.add(key, sample, sample.validity(experiment), user);
-            if let Some(times) = arithmetic(&data.manifest.engine, experiment, sample) {
+            let sample = sample.waited(experiment);
+            times.add(key, &sample, sample.validity(experiment), user);
+            if let Some(times) = arithmetic(&data.manifest.engine, experiment, &sample) {
                 computed.insert(key, times);
             }
         };

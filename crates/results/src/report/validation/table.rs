@@ -4,12 +4,12 @@ use super::{
     DISTANCE, VERDICT, answer, cells, connections, difference, distance, have_same_connections,
     heading, legend, metric,
 };
-use crate::report::layout::{Field, Line, Role, Style, set, wrap};
+use crate::report::layout::{Field, Line, Role, Screen, set};
 use crate::validate::{Comparison, MetricComparison, SampleComparison, Validation, Verdict};
 
 /// The differences of each sample, their verdicts, and what it comes to, as text of at most 100
 /// columns.
-pub fn table(validation: &Validation, style: Style) -> String {
+pub fn table(validation: &Validation, screen: Screen) -> String {
     let mut lines = Vec::new();
     for samples in cells(validation) {
         lines.push(Line::Text(Role::Heading, heading(samples)));
@@ -22,26 +22,26 @@ pub fn table(validation: &Validation, style: Style) -> String {
         }
         lines.push(Line::Text(Role::Normal, String::new()));
     }
-    let mut out = set(&lines, style);
+    let mut out = set(&lines, screen);
     for sentence in legend(validation) {
         out.push_str(&format!(
             "{}\n",
-            style.paint(Role::Dim, &wrap(&sentence, 0))
+            screen.paint(Role::Dim, &screen.wrap(&sentence, 0))
         ));
     }
     out.push('\n');
     for sentence in answer(validation) {
-        out.push_str(&format!("{}\n", wrap(&sentence, 0)));
+        out.push_str(&format!("{}\n", screen.wrap(&sentence, 0)));
     }
     if !validation.warnings.is_empty() {
         out.push('\n');
     }
     for warning in &validation.warnings {
-        let text = wrap(&format!("warning: {warning}"), 2);
+        let text = screen.wrap(&format!("warning: {warning}"), 2);
         let rest = text.strip_prefix("warning:").unwrap_or(&text);
         out.push_str(&format!(
             "{}{rest}\n",
-            style.paint(Role::Warning, "warning:")
+            screen.paint(Role::Warning, "warning:")
         ));
     }
     out

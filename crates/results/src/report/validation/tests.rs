@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::*;
-use crate::report::Style;
+use crate::report::Screen;
 use crate::results::Validity;
 use crate::results::fixtures::{CLASSICAL, HYBRID, cell};
 use crate::study::RecordSize;
@@ -75,7 +75,7 @@ fn trouble() -> Validation {
 
 #[test]
 fn trouble_in_a_terminal() {
-    let text = table(&trouble(), Style::Plain);
+    let text = table(&trouble(), Screen::PLAIN);
     for line in text.lines() {
         assert!(line.chars().count() <= 100, "{line}");
     }

@@ -831,7 +831,8 @@ fn emulation(batch: &Batch<'_>) -> &'static str {
 fn cpu(batch: &Batch<'_>) -> Value<'static> {
     match (batch.origin.engine, batch.experiment.cpu) {
         ("live", _) => Value::Absent,
-        (_, cpu) => cpu.name().into(),
+        // What is told beside times is in none of them.
+        (_, cpu) => cpu.in_clock().name().into(),
     }
 }
 

@@ -216,9 +216,10 @@ pub(super) const SAMPLING: &[Key] = &[
     may(
         "cpu",
         Name(|| CpuTime::ALL.map(CpuTime::name).to_vec()),
-        "`none`",
-        "\"calibrated\"",
-        "CPU time in virtual time: none, or what `lastbyte calibrate` measured on this machine",
+        "`beside`",
+        "\"none\"",
+        "computing in virtual time: `beside` the network's times, which stay the same everywhere, and in their sum; none; or \
+         in the clock itself. `beside` and `calibrated` are as `lastbyte calibrate` measures them on this machine",
     ),
 ];
 

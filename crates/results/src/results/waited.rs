@@ -1,0 +1,92 @@
+//! Times as a user waits for them: the network's, and what computing adds.
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use lastbyte_flights::{Compute, Timeline};
+
+use super::{Beside, CpuCosts, EngineReport, Outcome, Row, Sample, Times, expected};
+use crate::study::{Arm, Cell, Experiment};
+
+impl Sample {
+    /// The sample with what computing adds to each of its times, where that is known beside them: as if it had been
+    /// calibrated.
+    ///
+    /// Each step of a connection takes what it took in memory on that machine, at its place in flight arithmetic: what
+    /// a loss or jitter would hide of it is not taken off.
+    pub fn waited(&self, experiment: &Experiment) -> Cow<'_, Sample> {
+        let place = experiment
+            .arms
+            .get(self.arm)
+            .zip(experiment.cells.get(self.cell));
+        let Some((arm, cell)) = place.filter(|_| !self.engine.beside.is_empty()) else {
+            return Cow::Borrowed(self);
+        };
+        let row = |row: &Row| Row {
+            times: self.computed(row, arm, cell),
+            ..row.clone()
+        };
+        Cow::Owned(Sample {
+            arm: self.arm,
+            cell: self.cell,
+            rows: self.rows.iter().map(row).collect(),
+            chain_digest: self.chain_digest.clone(),
+            engine: EngineReport {
+                cpu_costs: self.engine.beside.of(arm.resumption),
+                beside: Beside::default(),
+                ..self.engine.clone()
+            },
+        })
+    }
+
+    fn computed(&self, row: &Row, arm: &Arm, cell: &Cell) -> Times {
+        let costs = self.engine.beside.of(arm.session(cell, row.index));
+        match (costs, &row.outcome) {
+            (Some(costs), Outcome::Completed) => {
+                let (cell, costs) = (
+                    cell.of_connection(row.index),
+                    costs.of_connection(row.index),
+                );
+                Added::of(row, arm, &cell, costs).to(row.times)
+            }
+            _ => row.times,
+        }
+    }
+}
+
+/// What computing adds to the times of a connection.
+#[derive(Clone, Copy)]
+struct Added {
+    handshake: Duration,
+    ttfb: Duration,
+    ttlb: Duration,
+}
+
+impl Added {
+    fn of(row: &Row, arm: &Arm, cell: &Cell, costs: CpuCosts) -> Added {
+        let timeline = |compute| expected(&row.wire, cell, arm.record_size, compute);
+        let (slow, free) = (
+            timeline(costs.compute(cell, arm.record_size)),
+            timeline(Compute::default()),
+        );
+        let more = |of: fn(&Timeline) -> Duration| of(&slow).saturating_sub(of(&free));
+        Added {
+            handshake: more(|timeline| timeline.handshake),
+            ttfb: more(|timeline| timeline.ttfb.unwrap_or_default()),
+            ttlb: more(|timeline| timeline.ttlb),
+        }
+    }
+
+    fn to(self, times: Times) -> Times {
+        Times {
+            connect: times.connect,
+            handshake: times.handshake.map(|time| time + self.handshake),
+            server_handshake: times.server_handshake.map(|time| time + self.handshake),
+            ttfb: times.ttfb.map(|time| time + self.ttfb),
+            ttlb: times.ttlb.map(|time| time + self.ttlb),
+        }
+    }
+}

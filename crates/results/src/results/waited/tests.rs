@@ -1,0 +1,121 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::time::Duration;
+
+use super::*;
+use crate::results::fixtures::{experiment, samples};
+use crate::results::{Flights, Summary};
+use crate::study::Percentile;
+
+const ARM: &str = "x25519/ecdsa-p256";
+
+/// Steps that nobody could take for each other.
+fn costs() -> CpuCosts {
+    let micros = Duration::from_micros;
+    CpuCosts {
+        server_setup: micros(0),
+        client_hello: micros(100),
+        server_flight: micros(2_000),
+        client_finish: micros(40_000),
+        server_finish: micros(300_000),
+        flights: Flights::default(),
+        ..CpuCosts::default()
+    }
+}
+
+fn beside(sample: &Sample, experiment: &Experiment) -> Sample {
+    let mut sample = sample.clone();
+    let session = experiment.arms[sample.arm].resumption;
+    sample.engine.beside = [(session, costs())].into_iter().collect();
+    sample
+}
+
+#[test]
+fn each_step_adds_what_it_takes() {
+    let experiment = experiment(
+        &[ARM],
+        vec![crate::results::fixtures::cell("0%", "50KiB")],
+        20,
+    );
+    let network = samples(&experiment).remove(0);
+    let network = beside(&network, &experiment);
+    let waited = network.waited(&experiment);
+    for (row, waited) in network.rows.iter().zip(&waited.rows) {
+        let more = |of: fn(&Times) -> Option<Duration>| {
+            of(&waited.times).unwrap() - of(&row.times).unwrap()
+        };
+        assert_eq!(waited.times.connect, row.times.connect);
+        // Twice an acknowledgement of 66 bytes is on its way meanwhile, at 1 Gbit/s.
+        let added = more(|times| times.handshake);
+        let steps = Duration::from_micros(100 + 2_000 + 40_000);
+        assert_eq!(added, steps - Duration::from_nanos(2 * 66 * 8));
+        // The server verifies before it responds.
+        let response = added + Duration::from_millis(300);
+        assert_eq!(more(|times| times.ttfb), response);
+        assert_eq!(more(|times| times.ttlb), response);
+        assert_eq!(waited.wire, row.wire);
+    }
+    assert_eq!(waited.engine.cpu_costs, Some(costs()));
+    assert!(waited.engine.beside.is_empty());
+}
+
+#[test]
+fn flights_take_their_turns() {
+    let experiment = experiment(&[ARM], vec![crate::results::fixtures::cell("0%", "0B")], 40);
+    let mut network = samples(&experiment).remove(0);
+    let mut factors = [1000; Flights::COUNT];
+    factors[3] = 2500;
+    let costs = CpuCosts {
+        flights: Flights(factors),
+        ..costs()
+    };
+    network.engine.beside = [(experiment.arms[0].resumption, costs)]
+        .into_iter()
+        .collect();
+    let waited = network.waited(&experiment);
+    let added = (network.rows.iter().zip(&waited.rows))
+        .map(|(row, waited)| waited.times.handshake.unwrap() - row.times.handshake.unwrap());
+    let added: Vec<_> = added.collect();
+    let slow = added
+        .iter()
+        .filter(|added| **added > Duration::from_millis(45));
+    assert_eq!(slow.count(), 2);
+}
+
+#[test]
+fn what_nobody_knows_adds_nothing() {
+    let experiment = experiment(&[ARM], vec![crate::results::fixtures::cell("0%", "0B")], 3);
+    let sample = samples(&experiment).remove(0);
+    assert!(matches!(sample.waited(&experiment), Cow::Borrowed(_)));
+    // Nor does a connection that failed take any longer.
+    let mut failed = beside(&sample, &experiment);
+    failed.rows[1].outcome = Outcome::TimedOut;
+    let waited = failed.waited(&experiment);
+    assert_eq!(waited.rows[1], failed.rows[1]);
+    assert_ne!(waited.rows[2], failed.rows[2]);
+}
+
+#[test]
+fn a_summary_tells_the_sum_and_its_shares() {
+    let arms = [ARM, "x25519/rsa-2048"];
+    let experiment = experiment(&arms, vec![crate::results::fixtures::cell("0%", "0B")], 20);
+    let network = samples(&experiment);
+    let both: Vec<_> = network
+        .iter()
+        .map(|sample| beside(sample, &experiment))
+        .collect();
+    let [alone, summed] =
+        [&network, &both].map(|samples| Summary::new(&experiment, samples, &[Percentile::MEDIAN]));
+    assert!(alone.cells[0].arms[0].handshake.network.is_empty());
+    for (alone, summed) in alone.cells[0].arms.iter().zip(&summed.cells[0].arms) {
+        let time = |arm: &crate::results::ArmSummary| {
+            arm.handshake.percentiles[&Percentile::MEDIAN]
+                .unwrap()
+                .value
+        };
+        let shares = summed.handshake.shares(Percentile::MEDIAN).unwrap();
+        assert_eq!(shares.network, time(alone));
+        assert_eq!(shares.network + shares.cpu, time(summed));
+        assert!(shares.cpu > Duration::from_micros(42_000));
+    }
+}
