@@ -6,6 +6,7 @@ pub use drawing::svg as explanation_svg;
 
 use std::time::Duration;
 
+use lastbyte_link::counted;
 use lastbyte_sizes::Message;
 use serde_json::{Value, json};
 
@@ -206,8 +207,10 @@ fn edges(explained: &Explanation, windows: &[String]) -> Vec<Line> {
 fn round_trips(explained: &Explanation, windows: &[String], screen: Screen) -> String {
     let sentences = explained.windows.iter().zip(windows).map(|(window, name)| {
         let cut = window.edges.below.map(|below| {
-            let bytes = below.certificate_distance;
-            format!("cut {bytes} {} of the chain", plural(bytes, "byte"))
+            format!(
+                "cut {} of the chain",
+                counted(below.certificate_distance, "byte")
+            )
         });
         let start = (window.larger_window).map(|window| format!("start with a window of {window}"));
         let ways: Vec<String> = cut.into_iter().chain(start).collect();
@@ -217,22 +220,15 @@ fn round_trips(explained: &Explanation, windows: &[String], screen: Screen) -> S
             (3.., _) => format!("{}, to save a round trip", ways.join(", or ")),
             (_, Some(above)) => {
                 let bytes = above.certificate_distance;
-                let (noun, verb) = (plural(bytes, "byte"), if bytes == 1 { "is" } else { "are" });
-                format!("it fits one flight, and {bytes} {noun} {verb} left for the chain")
+                let verb = if bytes == 1 { "is" } else { "are" };
+                let bytes = counted(bytes, "byte");
+                format!("it fits one flight, and {bytes} {verb} left for the chain")
             }
             (_, None) => "it fits one flight, as any chain does".to_owned(),
         };
         screen.wrap(&format!("{name}: {sentence}"), 2)
     });
     sentences.map(|sentence| sentence + "\n").collect()
-}
-
-/// `1 byte`, `2 bytes`.
-fn plural(count: usize, noun: &str) -> String {
-    match count {
-        1 => noun.to_owned(),
-        _ => format!("{noun}s"),
-    }
 }
 
 /// What each cut buys.
