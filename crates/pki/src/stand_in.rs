@@ -13,12 +13,12 @@ use openssl::ec::{EcGroup, EcKey, PointConversionForm};
 use openssl::hash::MessageDigest;
 use openssl::nid::Nid;
 use openssl::pkey::{HasPublic, Id, PKey, PKeyRef, Private};
-use openssl::rand::rand_bytes;
 use openssl::rsa::{Padding, Rsa};
 use openssl::sign::{RsaPssSaltlen, Signer};
 use openssl::x509::{X509, X509Ref};
 
 use crate::anatomy::{Pieces, key_of, pieces};
+use crate::authority::serial;
 use crate::error::{PemProblem, PkiError};
 use crate::explain::explain;
 use crate::keys::{Keys, key_algorithm};
@@ -330,18 +330,14 @@ fn unseen_root(
         return Ok(None);
     };
     // Some name their issuer by its number.
-    let serial = match certificate.authority_serial() {
+    let number = match certificate.authority_serial() {
         Some(serial) => serial.to_bn()?.to_vec(),
-        None => {
-            let mut serial = vec![0; 16];
-            rand_bytes(&mut serial)?;
-            serial
-        }
+        None => serial()?.to_vec(),
     };
     // Not negative.
-    let serial = match serial.first() {
-        Some(0x80..) | None => [vec![0], serial].concat(),
-        _ => serial,
+    let number = match number.first() {
+        Some(0x80..) | None => [vec![0], number].concat(),
+        _ => number,
     };
     let critical = |oid: &[u32], value: &[u8]| {
         sequence(&[
@@ -360,7 +356,7 @@ fn unseen_root(
     let [from, until] = &times;
     let signed = sequence(&[
         &element(explicit(0), &element(INTEGER, &[2])),
-        &element(INTEGER, &serial),
+        &element(INTEGER, &number),
         pieces.signature_algorithm,
         pieces.issuer,
         &element(SEQUENCE, &[from.as_slice(), until].concat()),
