@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use lastbyte_fuzz::pieces;
-use lastbyte_pki::{ChainSpec, KeyAlgorithm, PemFiles, Store, explain, load_pem};
+use lastbyte_pki::{ChainRole, ChainSpec, KeyAlgorithm, PemFiles, Store, explain};
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 
@@ -32,11 +32,8 @@ fuzz_target!(|data: &[u8]| {
         .collect();
     let chain: PathBuf = FOLDER.path().join("chain.pem");
     fs::write(&chain, pem).unwrap();
-    match load_pem(&PemFiles {
-        chain,
-        key: None,
-        ca: None,
-    }) {
+    let store = Store::open(FOLDER.path().join("store"));
+    match store.own(&PemFiles::new(chain), ChainRole::Server) {
         Ok(chain) => {
             for certificate in chain.certificates() {
                 explain(certificate).unwrap();

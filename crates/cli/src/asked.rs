@@ -2,15 +2,14 @@
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::ValueEnum;
 use lastbyte_link::Bytes;
-use lastbyte_pki::{PemFiles, load_pem, stand_in};
 
 use super::draft::Draft;
-use super::{Failure, print};
-use lastbyte::study::{Arm, ArmChain};
+use super::{Failure, own, print};
+use lastbyte::study::{Arm, ArmError};
 
 /// The group that a chain is measured with, where the user names none.
 const GROUP: &str = "X25519MLKEM768";
@@ -69,16 +68,39 @@ pub(super) fn content(path: &Path) -> Result<Content, Failure> {
     }
 }
 
-/// An arm, a chain, a PEM file or a size, as an arm.
+/// An arm, a chain, a PEM file, a server or a size, as an arm. A server is asked for its chain.
 pub(super) fn arm(text: &str) -> Result<Arm, Failure> {
+    let arm = parsed(text)?;
+    own::fetch([&arm])?;
+    Ok(arm)
+}
+
+/// An arm, or a chain that is measured with the usual group.
+pub(super) fn arm_or_chain(text: &str) -> Result<Arm, ArmError> {
+    let of_arm = match text.parse::<Arm>() {
+        Ok(arm) => return Ok(arm),
+        Err(problem) => problem,
+    };
+    format!("{GROUP}/{text}")
+        .parse::<Arm>()
+        .map_err(|of_chain| {
+            // No group has a dot.
+            match text.contains('.') && !text.contains('/') {
+                true => of_chain,
+                false => of_arm,
+            }
+        })
+}
+
+fn parsed(text: &str) -> Result<Arm, Failure> {
     let problem = match text.parse::<Arm>() {
-        Ok(arm) => return settled(arm),
+        Ok(arm) => return Ok(arm),
         Err(problem) => problem,
     };
     let sized = format!("{GROUP}/{KEY}:{text}").parse::<Arm>();
     let chain = format!("{GROUP}/{text}").parse::<Arm>();
     match (chain, sized) {
-        (Ok(arm), _) | (_, Ok(arm)) => settled(arm),
+        (Ok(arm), _) | (_, Ok(arm)) => Ok(arm),
         // Of what begins with a group, that tells most.
         _ if text.contains('/') => Err(Failure::usage(problem)),
         (_, Err(problem)) if text.parse::<Bytes>().is_ok() => Err(Failure::usage(problem)),
@@ -88,63 +110,10 @@ pub(super) fn arm(text: &str) -> Result<Arm, Failure> {
             )))
         }
         _ => Err(Failure::Usage(format!(
-            "{text:?} is no arm, no chain, no PEM file and no size: write ml-dsa-44, chain.pem or 16KB, or an arm \
-             such as {GROUP}/{KEY}"
+            "{text:?} is no arm, no chain, no PEM file and no size: write ml-dsa-44, chain.pem, example.com:443 or 16KB, or \
+             an arm such as {GROUP}/{KEY}"
         ))),
     }
-}
-
-/// What is told of a chain that stands in for another one, or of its root that nobody named.
-pub(super) fn supposed_of(text: &str, arm: &Arm) -> Option<String> {
-    let asked = [text.to_owned(), format!("{GROUP}/{text}")];
-    let asked = asked.iter().find_map(|text| text.parse::<Arm>().ok())?;
-    match (&asked.chain, &arm.chain) {
-        (ArmChain::Pem(_), ArmChain::Made(_)) => Some(format!(
-            "{text}, whose private key is not there: {} of its kind and size stands in for it",
-            arm.label
-        )),
-        (
-            ArmChain::Pem(PemFiles { ca: None, .. }),
-            ArmChain::Pem(PemFiles { ca: Some(root), .. }),
-        ) => Some(format!(
-            "{text}, which does not end in its root: clients trust the one beside it, {}",
-            root.display()
-        )),
-        _ => None,
-    }
-}
-
-/// A chain of files without its key can't be shown by a server: one of the same size and kind stands in for it. Where its
-/// root is not named and lies beside it, as `lastbyte chain new` writes it, that is named.
-fn settled(arm: Arm) -> Result<Arm, Failure> {
-    match &arm.chain {
-        ArmChain::Pem(files) => match stand_in(files).map_err(Failure::usage)? {
-            Some(spec) => {
-                let path = files.chain.display().to_string();
-                let label = arm.label.replace(&path, &spec.to_string());
-                label.parse().map_err(Failure::usage)
-            }
-            None => match root_beside(files) {
-                Some(root) => {
-                    let root = root.display().to_string();
-                    arm.with("ca", &root).map_err(Failure::Usage)
-                }
-                None => Ok(arm),
-            },
-        },
-        ArmChain::Made(_) => Ok(arm),
-    }
-}
-
-/// The root that a chain of files needs, does not have, and that lies beside it.
-fn root_beside(files: &PemFiles) -> Option<PathBuf> {
-    let root = files.chain.with_file_name("root.pem");
-    let named = PemFiles {
-        ca: Some(root.clone()),
-        ..files.clone()
-    };
-    let is_needed = files.ca.is_none() && load_pem(files).is_err();
-    (is_needed && load_pem(&named).is_ok()).then_some(root)
 }
 
 /// The command as it was given.

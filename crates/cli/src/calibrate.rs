@@ -1,6 +1,7 @@
 //! `lastbyte calibrate`.
 
 use std::path::PathBuf;
+use std::slice;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
@@ -8,7 +9,7 @@ use lastbyte_pki::Store;
 use serde::Serialize;
 
 use super::compare::{DEFAULT_AGAINST, DEFAULT_BASELINE};
-use super::{Failure, print};
+use super::{Failure, own, print};
 use lastbyte::lab::PreparedArm;
 use lastbyte::lab::calibration::{Calibration, CalibrationError, Effort, Spread};
 use lastbyte::study::Arm;
@@ -40,8 +41,10 @@ impl Calibrate {
         let store = Store::open(&cache);
         let effort = self.handshakes.map_or(Effort::Enough, Effort::Handshakes);
         let mut calibrations = Vec::new();
+        own::fetch(&self.arms)?;
         for arm in self.arms {
             let prepared = PreparedArm::new(arm, &store)?.tried()?;
+            own::tell(&own::notes(slice::from_ref(&prepared)));
             let calibration = Calibration::measure(&prepared, effort)?;
             let path = calibration.store(&cache)?;
             calibrations.push((calibration, path));

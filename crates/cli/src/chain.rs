@@ -7,25 +7,33 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use lastbyte_pki::{Chain, Explanation, SctStatus, Store, explain, load_pem, sizes};
+use lastbyte_pki::{
+    Chain, ChainRole, Explanation, PemFiles, PkiError, PublicChain, Sct, SctStatus, explain, sizes,
+    verify_scts,
+};
+use openssl::x509::X509;
 
-use super::{Failure, print, published};
+use super::{Failure, own, print, published};
 use lastbyte::study::{Arm, ArmChain};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Make a chain and write chain.pem, key.pem and root.pem
+    ///
+    /// Chains of one description are the same on this machine, keys included: they are made once and kept in
+    /// LASTBYTE_CACHE. Another LASTBYTE_CACHE has others.
     New {
         /// As in an arm: CHAIN[:BYTESB][/KEY=VALUE...], such as ml-dsa-65/intermediates=2
         #[arg(value_parser = chain)]
         chain: ArmChain,
-        /// The folder to write to; it is made if need be
+        /// The folder to write to, which has no chain yet; it is made if need be
         #[arg(short, long, value_name = "DIR")]
         output: PathBuf,
     },
     /// Explain a chain: sizes, algorithms and where the bytes go
     Show {
-        /// As in an arm: ml-dsa-65, rsa-2048:16000B or a PEM file
+        /// As in an arm: ml-dsa-65, rsa-2048:16000B, a PEM file, whose key and root need not be there, or a server
+        /// that is asked for its chain: example.com:443
         #[arg(value_parser = chain)]
         chain: ArmChain,
     },
@@ -36,8 +44,17 @@ pub(super) enum Command {
 impl Command {
     pub(super) fn run(self) -> Result<(), Failure> {
         match self {
-            Command::New { chain, output } => write_chain(&load(&chain)?, &output),
-            Command::Show { chain } => print(&tree(&load(&chain)?)?),
+            Command::New { chain, output } => {
+                let loaded = load(&chain)?;
+                if let ArmChain::Pem(files) = &chain {
+                    own::tell(&own::lines(files, loaded.notes()).collect::<Vec<_>>());
+                }
+                write_chain(&loaded, &output)
+            }
+            Command::Show { chain } => print(&match &chain {
+                ArmChain::Made(_) => tree(&Shown::made(&load(&chain)?))?,
+                ArmChain::Pem(files) => show(files)?,
+            }),
             Command::Sizes => print(&format!("{}\n{}", table(), published::tables())),
         }
     }
@@ -52,11 +69,13 @@ fn chain(text: &str) -> Result<ArmChain, String> {
 }
 
 fn load(chain: &ArmChain) -> Result<Chain, Failure> {
+    let store = own::store()?;
     let loaded = match chain {
-        ArmChain::Made(spec) => {
-            Store::default_dir().and_then(|folder| Store::open(folder).chain(spec))
+        ArmChain::Made(spec) => store.chain(spec),
+        ArmChain::Pem(files) => {
+            own::fetch_chain(files)?;
+            store.own(files, ChainRole::Server)
         }
-        ArmChain::Pem(files) => load_pem(files),
     };
     loaded.map_err(Failure::usage)
 }
@@ -72,6 +91,13 @@ fn write_chain(chain: &Chain, folder: &Path) -> Result<(), Failure> {
         Failure::Usage(format!("can't write \"{}\": {error}", path.display()))
     };
     fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    let names = ["chain.pem", "root.pem", "key.pem"];
+    if let Some(taken) = names.iter().find(|name| folder.join(name).exists()) {
+        return Err(Failure::Usage(format!(
+            "can't write {:?}: there is one already, and it may be the only copy of a key: name another folder with -o",
+            folder.join(taken)
+        )));
+    }
     for (name, content, mode) in [
         ("chain.pem", sent, 0o644),
         ("root.pem", root, 0o644),
@@ -87,26 +113,98 @@ fn write_chain(chain: &Chain, folder: &Path) -> Result<(), Failure> {
             .and_then(|mut file| file.write_all(&content))
             .map_err(|error| failed(&path, error))?;
     }
+    let sent = match chain.certificates().last() == Some(chain.root()) {
+        true => "as the server sends it, with the root: chain.pem/root=sent in an arm",
+        false => "as the server sends it",
+    };
     print(&format!(
-        "{}: chain.pem (as the server sends it), key.pem, root.pem (what the client trusts)\n",
+        "{}: chain.pem ({sent}), key.pem, root.pem (what the client trusts)\n",
         folder.display()
     ))
 }
 
+/// What is shown of a chain.
+struct Shown<'a> {
+    certificate_message_bytes: usize,
+    sent: &'a [X509],
+    /// What clients trust, if that is known.
+    root: Option<&'a X509>,
+    server_name: Option<&'a str>,
+    /// The chain, if it was made here.
+    made: Option<&'a Chain>,
+}
+
+impl Shown<'_> {
+    fn made(chain: &Chain) -> Shown<'_> {
+        Shown {
+            certificate_message_bytes: chain.certificate_message_bytes(),
+            sent: chain.certificates(),
+            root: Some(chain.root()),
+            server_name: Some(chain.server_name()),
+            made: Some(chain),
+        }
+    }
+
+    fn public(chain: &PublicChain) -> Shown<'_> {
+        Shown {
+            certificate_message_bytes: chain.certificate_message_bytes,
+            sent: &chain.certificates,
+            root: chain.root.as_ref(),
+            server_name: chain.server_name.as_deref(),
+            made: None,
+        }
+    }
+
+    fn scts(&self) -> Result<Vec<Sct>, PkiError> {
+        let issuer = self.sent.get(1).or(self.root);
+        match (self.made, self.sent.first(), issuer) {
+            (Some(chain), ..) => chain.scts(),
+            (None, Some(end_entity), Some(issuer)) => verify_scts(end_entity, issuer, &[]),
+            // Nobody knows who issued it, and so what logs have signed.
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
+/// What anybody sees of a user's own chain, with what there is to say of it, a line each.
+fn show(files: &PemFiles) -> Result<String, Failure> {
+    own::fetch_chain(files)?;
+    let mut files = files.clone();
+    if files.host().is_some() && files.ca.is_none() {
+        files.ca = own::roots_of_machine();
+    }
+    let chain = own::store()?.public(&files).map_err(Failure::usage)?;
+    let name = files.chain.display();
+    let mut lines: Vec<String> = own::lines(&files, &chain.notes).collect();
+    let trust = match (&chain.order, &chain.trust) {
+        (Err(problem), _) | (Ok(()), Some(Err(problem))) => Some(problem.to_string()),
+        (Ok(()), None) => Some(format!(
+            "{name}: no root here, so whether a client would trust it was not checked"
+        )),
+        (Ok(()), Some(Ok(()))) => (files.ca.as_ref()).map(|roots| {
+            format!(
+                "{name}: trusted by whoever trusts the roots in {}",
+                roots.display()
+            )
+        }),
+    };
+    lines.extend(trust);
+    let lines = lines.iter().map(|line| format!("{line}\n"));
+    Ok(tree(&Shown::public(&chain))? + &lines.collect::<String>())
+}
+
 /// What a chain is and where its bytes go.
-fn tree(chain: &Chain) -> Result<String, Failure> {
+fn tree(chain: &Shown) -> Result<String, Failure> {
     let mut text = format!(
         "Certificate message  {} B for {}\n",
-        chain.certificate_message_bytes(),
-        chain.server_name()
+        chain.certificate_message_bytes,
+        chain.server_name.unwrap_or("no server")
     );
-    let count = chain.certificates().len();
-    for (index, certificate) in chain.certificates().iter().enumerate() {
+    let count = chain.sent.len();
+    for (index, certificate) in chain.sent.iter().enumerate() {
         let explanation = explain(certificate).map_err(Failure::run)?;
         describe(&mut text, &explanation, "sent", index + 1 == count);
     }
-    let root_sent = chain.certificates().last().map(|last| last.to_der().ok())
-        == Some(chain.root().to_der().ok());
     for sct in chain.scts().map_err(Failure::run)? {
         let status = match sct.status {
             SctStatus::Valid => "valid",
@@ -120,9 +218,9 @@ fn tree(chain: &Chain) -> Result<String, Failure> {
             sct.signature_bytes
         );
     }
-    if !root_sent {
+    if let Some(root) = chain.root.filter(|root| chain.sent.last() != Some(*root)) {
         text.push_str("root, not sent\n");
-        let explanation = explain(chain.root()).map_err(Failure::run)?;
+        let explanation = explain(root).map_err(Failure::run)?;
         describe(&mut text, &explanation, "trusted", true);
     }
     Ok(text)

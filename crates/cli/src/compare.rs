@@ -17,7 +17,7 @@ use super::engine::{self, Carrier};
 use super::options::{Network, Sampling};
 use super::progress::Bar;
 use super::saved::SavedName;
-use super::{Failure, detail, print, screen};
+use super::{Failure, detail, own, print, screen};
 use lastbyte::lab::{self, Ending, PreparedArm, Run, Shortcuts};
 use lastbyte::report;
 use lastbyte::results::rows::{Batch, CsvWriter, Origin};
@@ -32,7 +32,8 @@ pub(super) const DEFAULT_AGAINST: &str = "SecP256r1MLKEM768/ml-dsa-65";
 
 #[derive(Debug, Args)]
 pub(super) struct Compare {
-    /// The arm that others are compared with: GROUP/CHAIN[:BYTESB][/KEY=VALUE...]
+    /// The arm that others are compared with: GROUP/CHAIN[:BYTESB][/KEY=VALUE...], where CHAIN can be a PEM file,
+    /// with its key or without, or a server: X25519MLKEM768/example.com:443
     /// [default: secp256r1/rsa-2048]
     #[arg(long, value_name = "ARM")]
     baseline: Option<Arm>,
@@ -124,6 +125,9 @@ impl FromStr for Output {
 impl Compare {
     pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
         let chosen = engine::choose(self.engine)?;
+        let arms = self.arms()?;
+        // Before the network is one of our own.
+        own::fetch(&arms)?;
         if let Carrier::Live = chosen.engine {
             // Before anything else: it needs a process with one thread.
             lab::acquire()?;
@@ -134,7 +138,6 @@ impl Compare {
         let junit = self.junit.as_deref().map(draft).transpose()?;
         let interrupt = interrupt().map_err(Failure::run)?;
 
-        let arms = self.arms()?;
         self.check_thresholds(&arms)?;
         let experiment = (self.network.experiment(arms, &self.sampling)).map_err(Failure::Usage)?;
         let saved = self.compare_to.as_ref().map(SavedName::open).transpose()?;
@@ -151,6 +154,7 @@ impl Compare {
         let bar = Bar::new();
         let arms = prepare(&experiment.arms, &bar)?;
         check_comparison(&experiment.arms).map_err(Failure::Usage)?;
+        own::tell(&own::notes(&arms));
         let engine = chosen.engine.set_up(arguments, self.shortcuts)?;
         let run = engine::measure(
             engine.as_ref(),

@@ -7,15 +7,17 @@ use clap::{Args, ValueEnum};
 
 use super::draft::Draft;
 use super::options::Network;
-use super::{Failure, print, screen};
-use lastbyte::explain::{check, explain};
+use super::{Failure, asked, own, print, screen};
+use lastbyte::explain::{Explanation, Shown, Signature, check, explain, explain_shown};
 use lastbyte::report;
-use lastbyte::study::Arm;
+use lastbyte::study::{Arm, ArmChain, Cell};
+use lastbyte_pki::PemFiles;
 
 #[derive(Debug, Args)]
 pub(super) struct Explain {
-    /// What to explain: GROUP/CHAIN[:BYTESB][/KEY=VALUE...], as `compare` takes it
-    #[arg(value_name = "ARM", required = true)]
+    /// What to explain: GROUP/CHAIN[:BYTESB][/KEY=VALUE...], as `compare` takes it, or a chain alone: fullchain.pem,
+    /// example.com:443
+    #[arg(value_name = "ARM", required = true, value_parser = asked::arm_or_chain)]
     arms: Vec<Arm>,
     #[command(flatten, next_help_heading = "Network")]
     network: Network,
@@ -37,10 +39,9 @@ impl Explain {
     pub(super) fn run(self) -> Result<(), Failure> {
         let cells = self.network.cells().map_err(Failure::Usage)?;
         cells.iter().try_for_each(check).map_err(Failure::Usage)?;
-        let explained = self.arms.iter().map(|arm| explain(arm, &cells));
-        let explained: Vec<_> = explained
-            .collect::<Result<_, _>>()
-            .map_err(Failure::usage)?;
+        own::fetch(&self.arms)?;
+        let explained = self.arms.iter().map(|arm| of_arm(arm, &cells));
+        let explained: Vec<_> = explained.collect::<Result<_, _>>()?;
         if let Some(path) = &self.svg {
             let drawing = report::explanation_svg(&explained);
             if path.extension().is_none_or(|extension| extension != "svg") {
@@ -55,4 +56,30 @@ impl Explain {
             Format::Json => report::explanation_json(&explained),
         })
     }
+}
+
+fn of_arm(arm: &Arm, cells: &[Cell]) -> Result<Explanation, Failure> {
+    let explained = match &arm.chain {
+        ArmChain::Made(_) => explain(arm, cells),
+        ArmChain::Pem(files) => explain_shown(arm, &sizes(files)?, cells),
+    };
+    explained.map_err(Failure::usage)
+}
+
+/// The sizes of a user's own chain, for which no key is needed.
+fn sizes(files: &PemFiles) -> Result<Shown, Failure> {
+    let chain = own::store()?.public(files).map_err(Failure::usage)?;
+    chain.order.as_ref().map_err(Failure::usage)?;
+    own::tell(&own::lines(files, &chain.notes).collect::<Vec<_>>());
+    let mut certificates = Vec::new();
+    for certificate in &chain.certificates {
+        certificates.push(certificate.to_der().map_err(Failure::run)?.len());
+    }
+    let [bytes, longest] = chain.signature_bytes().map_err(Failure::run)?;
+    Ok(Shown {
+        certificates,
+        signature: Signature { bytes, longest },
+        server_name: chain.server_name.as_ref().map_or(0, String::len),
+        provided: chain.provided_signatures().map_err(Failure::run)?.len(),
+    })
 }

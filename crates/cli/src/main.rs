@@ -13,6 +13,7 @@ mod explain;
 mod kernel;
 mod mtc;
 mod options;
+mod own;
 mod plan;
 mod progress;
 mod published;

@@ -13,7 +13,7 @@ use super::compare::{interrupt, prepare, try_sessions};
 use super::draft::Draft;
 use super::engine;
 use super::progress::Bar;
-use super::{Failure, screen};
+use super::{Failure, own, screen};
 use lastbyte::lab::{Ending, Engine, Shortcuts};
 use lastbyte::plan::{self, Amounts, Measured, Plan, Setting, Tale, usual_path, usual_population};
 use lastbyte::report::planned::{self, Planned};
@@ -30,8 +30,8 @@ const LEVERS: &str = "Levers";
 
 #[derive(Debug, Args)]
 pub(super) struct Command {
-    /// What is planned: an arm (GROUP/CHAIN[:BYTESB][/KEY=VALUE...]), a chain (ml-dsa-44), a PEM file, or the size
-    /// of a Certificate message (16KB)
+    /// What is planned: an arm (GROUP/CHAIN[:BYTESB][/KEY=VALUE...]), a chain (ml-dsa-44), a PEM file, a server
+    /// that is asked for its chain (example.com:443), or the size of a Certificate message (16KB)
     #[arg(value_name = "CHAIN")]
     planned: String,
     /// What there is today: the same
@@ -102,11 +102,7 @@ fn percentiles() -> Vec<Percentile> {
 impl Command {
     pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
         let (today, planned) = (asked::arm(&self.today)?, asked::arm(&self.planned)?);
-        let supposed = [(&self.today, &today), (&self.planned, &planned)];
-        let supposed = supposed
-            .into_iter()
-            .filter_map(|(text, arm)| asked::supposed_of(text, arm));
-        let supposed: Vec<String> = supposed.collect();
+        let supposed = [own::notes_of(&today)?, own::notes_of(&planned)?].concat();
         if today.label == planned.label {
             return Err(Failure::Usage(format!(
                 "what is planned is what there is today, {}: name another with --today",

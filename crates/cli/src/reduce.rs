@@ -18,12 +18,12 @@ use super::compare::{interrupt, prepare};
 use super::draft::Draft;
 use super::options::{Network, Sampling};
 use super::progress::Bar;
-use super::{Failure, engine, screen};
+use super::{Failure, engine, own, screen};
 
 #[derive(Debug, Args)]
 pub(super) struct Command {
     /// The chain, as it is sent whole: an arm (GROUP/CHAIN[:BYTESB][/KEY=VALUE...]), a chain (ml-dsa-44), a PEM file,
-    /// or the size of a Certificate message (16KB)
+    /// a server that is asked for its chain (example.com:443), or the size of a Certificate message (16KB)
     #[arg(value_name = "CHAIN")]
     chain: String,
     #[command(flatten, next_help_heading = "Network")]
@@ -57,7 +57,7 @@ impl Command {
                 whole.delivery.name()
             )));
         }
-        let supposed = asked::supposed_of(&self.chain, &whole);
+        let supposed = own::notes_of(&whole)?;
         let page = self.output.as_deref().map(asked::content).transpose()?;
         let inputs = [Path::new(&self.chain)];
         let output = self.output.as_deref();

@@ -17,7 +17,7 @@ use self::search::Searching;
 use super::compare::{interrupt, prepare, try_sessions};
 use super::engine::{Carrier, Chosen, choose};
 use super::progress::Bar;
-use super::{Failure, detail, print, screen};
+use super::{Failure, detail, own, print, screen};
 use lastbyte::lab::{
     self, Ending, Engine, Finished, PreparedArm, RunError, Runner, Shard, Shortcuts, Watcher,
 };
@@ -60,6 +60,7 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
         let study = Study::load(&self.study).map_err(Failure::usage)?;
+        own::check_study(arms(&study))?;
         let carrier = self.carrier(&study)?;
         let engine = carrier.set_up(arguments, self.shortcuts)?;
         engine.check(&study).map_err(Failure::Usage)?;
@@ -75,6 +76,7 @@ impl Run {
         }
         // What can't be leaves no folder behind.
         let arms = prepare_all(&study)?;
+        own::tell(&own::notes(&arms));
         let folder = begun.map_or_else(take_folder, Ok)?;
         let interrupt = interrupt().map_err(Failure::run)?;
         let work = Work {

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use lastbyte_sizes::der::{
-    BIT_STRING, BOOLEAN, INTEGER, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE, element, explicit,
-    implicit,
+    BIT_STRING, BOOLEAN, GENERALIZED_TIME, INTEGER, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE,
+    UTC_TIME, element, explicit, implicit,
 };
 use lastbyte_sizes::sct;
 use thiserror::Error;
@@ -170,6 +170,77 @@ pub(crate) fn precertificate(der: &[u8]) -> Result<PrecertificateParts, DerError
     })
 }
 
+/// What a certificate says, in the pieces of which another one can be made that says the same with other keys.
+pub(crate) struct Pieces<'a> {
+    /// The fields before the validity, from the version to the issuer.
+    pub(crate) before: &'a [u8],
+    /// From when the certificate is valid, with tag and length, and until when.
+    pub(crate) validity: [&'a [u8]; 2],
+    /// The subject.
+    pub(crate) subject: &'a [u8],
+    /// What says which algorithm the key is of.
+    pub(crate) key_algorithm: &'a [u8],
+    /// The key alone.
+    pub(crate) key: &'a [u8],
+    /// The fields after the key.
+    pub(crate) after: &'a [u8],
+    /// The issuer, which is the last field of `before`.
+    pub(crate) issuer: &'a [u8],
+    /// What says which algorithm the signature is of.
+    pub(crate) signature_algorithm: &'a [u8],
+    /// The signature alone.
+    pub(crate) signature: &'a [u8],
+}
+
+/// Takes the DER of a certificate apart, as it is.
+pub(crate) fn pieces(der: &[u8]) -> Result<Pieces<'_>, DerError> {
+    let mut input = Reader {
+        rest: der,
+        offset: 0,
+    };
+    let mut certificate = input.enter(SEQUENCE, "Certificate")?;
+    let mut signed = certificate.enter(SEQUENCE, "TBSCertificate")?;
+    let all = signed.rest;
+    signed.optional(explicit(0), "version")?;
+    signed.element(INTEGER, "serialNumber")?;
+    signed.element(SEQUENCE, "signature")?;
+    let issuer = signed.whole(SEQUENCE, "issuer")?;
+    let (before, _) = all.split_at(all.len() - signed.rest.len());
+    let mut validity = signed.enter(SEQUENCE, "validity")?;
+    let mut time = || {
+        let tag = match validity.rest.first() {
+            Some(&GENERALIZED_TIME) => GENERALIZED_TIME,
+            _ => UTC_TIME,
+        };
+        validity.whole(tag, "validity")
+    };
+    let validity = [time()?, time()?];
+    let subject = signed.whole(SEQUENCE, "subject")?;
+    let mut key_info = signed.enter(SEQUENCE, "SubjectPublicKeyInfo")?;
+    Ok(Pieces {
+        before,
+        validity,
+        subject,
+        key_algorithm: key_info.whole(SEQUENCE, "AlgorithmIdentifier")?,
+        key: key_info.bits("subjectPublicKey")?,
+        after: signed.rest,
+        issuer,
+        signature_algorithm: certificate.whole(SEQUENCE, "AlgorithmIdentifier")?,
+        signature: certificate.bits("signatureValue")?,
+    })
+}
+
+/// The key in the DER of a `SubjectPublicKeyInfo`.
+pub(crate) fn key_of(info: &[u8]) -> Result<&[u8], DerError> {
+    let mut input = Reader {
+        rest: info,
+        offset: 0,
+    };
+    let mut key_info = input.enter(SEQUENCE, "SubjectPublicKeyInfo")?;
+    key_info.element(SEQUENCE, "AlgorithmIdentifier")?;
+    key_info.bits("subjectPublicKey")
+}
+
 /// Why bytes are not a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("byte {offset} of the certificate: {problem}")]
@@ -256,6 +327,14 @@ impl<'a> Reader<'a> {
         Ok(self.element(tag, what)?.contents)
     }
 
+    /// The next element with its tag and length.
+    fn whole(&mut self, tag: u8, what: &'static str) -> Result<&'a [u8], DerError> {
+        let before = self.rest;
+        let Element { bytes, .. } = self.element(tag, what)?;
+        let (whole, _) = before.split_at(bytes);
+        Ok(whole)
+    }
+
     fn optional(&mut self, tag: u8, what: &'static str) -> Result<Option<Element<'a>>, DerError> {
         match self.rest.first() {
             Some(found) if *found == tag => self.element(tag, what).map(Some),
@@ -263,12 +342,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The bytes of the next element's bits.
+    /// How many bytes the next element's bits have.
     fn bit_string(&mut self, what: &'static str) -> Result<usize, DerError> {
+        self.bits(what).map(<[u8]>::len)
+    }
+
+    /// The next element's bits.
+    fn bits(&mut self, what: &'static str) -> Result<&'a [u8], DerError> {
         let bits = self.enter(BIT_STRING, what)?;
         match bits.rest.split_first() {
             // The first byte says how many bits of the last one are unused.
-            Some((_, bytes)) => Ok(bytes.len()),
+            Some((_, bytes)) => Ok(bytes),
             None => Err(bits.error(DerProblem::Truncated(what))),
         }
     }

@@ -180,7 +180,7 @@ fn sign(contents: &Contents, key: &PKeyRef<Private>) -> Result<X509, PkiError> {
 }
 
 /// A positive number that fills all its bytes.
-fn serial() -> Result<[u8; SERIAL_BYTES], ErrorStack> {
+pub(crate) fn serial() -> Result<[u8; SERIAL_BYTES], ErrorStack> {
     let mut serial = [0; SERIAL_BYTES];
     rand_bytes(&mut serial)?;
     let [first, ..] = &mut serial;

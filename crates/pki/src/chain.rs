@@ -1,5 +1,7 @@
 //! A chain, ready for a TLS server and its client.
 
+use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use lastbyte_sizes::{TlsSignature, framing};
@@ -24,6 +26,69 @@ pub struct Chain {
     logs: Vec<PKey<Public>>,
     certificate_message_bytes: usize,
     digest: String,
+    notes: Vec<Note>,
+}
+
+/// What there is to say of a user's own chain. The text follows its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// Its file ends in its root.
+    RootInFile {
+        /// Bytes of the Certificate message if that were sent.
+        with_root: usize,
+    },
+    /// What clients trust was found.
+    RootBeside(PathBuf),
+    /// Something like it is measured.
+    StandIn(Missing),
+    /// What is measured in its place is valid for longer.
+    Extended {
+        /// The certificates that are not valid, counted from 1.
+        numbers: Vec<usize>,
+    },
+}
+
+/// What a chain lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// The end-entity's private key.
+    Key,
+    /// What clients trust.
+    Root,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::RootInFile { with_root } => write!(
+                f,
+                ": the root is in the file, and is not sent (root=sent has it sent: {with_root} B)"
+            ),
+            Note::RootBeside(path) => write!(
+                f,
+                ", which does not end in its root: clients trust the one beside it, {}",
+                path.display()
+            ),
+            Note::StandIn(missing) => {
+                let missing = match missing {
+                    Missing::Key => "private key",
+                    Missing::Root => "root",
+                };
+                write!(
+                    f,
+                    " (no {missing} here): measured with a stand-in of the same names, sizes, algorithms and extensions"
+                )
+            }
+            Note::Extended { numbers } => {
+                let numbers: Vec<String> = numbers.iter().map(usize::to_string).collect();
+                write!(
+                    f,
+                    ": certificate {} is not valid today; its stand-in is",
+                    numbers.join(", ")
+                )
+            }
+        }
+    }
 }
 
 impl Chain {
@@ -48,7 +113,19 @@ impl Chain {
             logs: Vec::new(),
             certificate_message_bytes: framing::certificate_message(lengths),
             digest: hex::encode(hash.finish()),
+            notes: Vec::new(),
         })
+    }
+
+    /// The same chain, with more to say of it.
+    pub(crate) fn with_notes(mut self, notes: impl IntoIterator<Item = Note>) -> Chain {
+        self.notes.extend(notes);
+        self
+    }
+
+    /// What there is to say of it, if it is a user's own.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
     }
 
     /// The certificates as sent, the end-entity first; the root is among them

@@ -72,6 +72,9 @@ pub enum PemProblem {
     /// It isn't there, or may not be read.
     #[error("can't be read: {0}")]
     Unreadable(io::Error),
+    /// There is nothing in it.
+    #[error("is empty: write certificates in PEM into it, the end-entity's first")]
+    Empty,
     /// It has no PEM block.
     #[error("is not PEM: no line of it is \"-----BEGIN CERTIFICATE-----\"")]
     NotPem,
@@ -90,17 +93,28 @@ pub enum PemProblem {
     /// The file named as the key's holds none.
     #[error("holds no private key")]
     NoKey,
-    /// No file was named as the key's, and none was found.
+    /// A certificate's key is of a kind that is not made, so nothing can stand in for it.
     #[error(
-        "holds no private key, and neither does \"privkey.pem\" or \"key.pem\" beside it: \
-         name its file with key="
+        "has a key {key} in its certificate {number}, and Lastbyte makes none to stand in for it: name its private key \
+         with key= and its root with ca="
     )]
-    NoKeyAnywhere,
-    /// Its end-entity's key is of a kind that no chain is made with.
+    UnknownKey {
+        /// Which certificate.
+        number: usize,
+        /// The algorithm of its key.
+        key: String,
+    },
+    /// A certificate's signature is of a kind that is not made, so nothing can stand in for it.
     #[error(
-        "has a key of a kind that Lastbyte makes no chains with: name its private key with key="
+        "has a signature {signature} on its certificate {number}, and Lastbyte makes none to stand in for it: name its \
+         private key with key= and its root with ca="
     )]
-    UnknownKey,
+    UnknownSignature {
+        /// Which certificate.
+        number: usize,
+        /// The algorithm of its signature.
+        signature: String,
+    },
     /// The private key needs a passphrase.
     #[error("holds an encrypted key: decrypt it with \"openssl pkey -in FILE -out key.pem\"")]
     EncryptedKey,
@@ -146,14 +160,34 @@ pub enum PemProblem {
         /// Who issued it.
         issuer: String,
     },
-    /// Nothing says what a client trusts.
+    /// The certificates are those of a chain, in another order.
     #[error(
-        "does not end in a self-signed certificate: name the file of its root with ca=, as in {example}"
+        "is out of order: its leaf is certificate {leaf} ({subject}); put its certificates in the order {}",
+        list(order)
     )]
-    NoAnchor {
-        /// The chain with its root, as in an arm.
-        example: String,
+    Disorder {
+        /// Which certificate is the end-entity's.
+        leaf: usize,
+        /// Whom that is for.
+        subject: String,
+        /// All of them in the order that they should have.
+        order: Vec<usize>,
     },
+    /// A certificate has no part in the chain.
+    #[error(
+        "has a certificate that signed none of the others: leave out certificate {number} ({subject})"
+    )]
+    Stranger {
+        /// Which certificate.
+        number: usize,
+        /// Whom it is for.
+        subject: String,
+    },
+    /// A server's chain has not been fetched.
+    #[error(
+        "is a server that has not been asked for its chain: name it on the command line, or a PEM file"
+    )]
+    NotFetched,
     /// The chain stops before it reaches what the client trusts.
     #[error(
         "lacks the issuer of its certificate {number}, {issuer}, which is not in \"{}\" either: \
@@ -181,9 +215,22 @@ pub enum PemProblem {
         /// Where the trust anchors are.
         anchors: PathBuf,
     },
+    /// What stands in for the chain is not fit for TLS, so neither is the chain.
+    #[error("is no chain that a client would take: certificate {number}: {reason}")]
+    Unfit {
+        /// Which certificate.
+        number: u32,
+        /// What OpenSSL says.
+        reason: &'static str,
+    },
     /// The end-entity certificate names no server.
     #[error("names no server: its first certificate has no DNS name and no common name")]
     NoName,
+}
+
+fn list(numbers: &[usize]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(usize::to_string).collect();
+    numbers.join(", ")
 }
 
 /// What went wrong first, without OpenSSL's codes and source lines.

@@ -27,6 +27,7 @@ mod explain;
 mod keys;
 mod pem;
 mod sct;
+mod stand_in;
 mod store;
 #[cfg(any(test, feature = "test-chains"))]
 pub mod test_chains;
@@ -34,15 +35,15 @@ mod validity;
 mod verify;
 
 pub use anatomy::{Anatomy, DerError, DerProblem, Extension, anatomy};
-pub use chain::Chain;
+pub use chain::{Chain, Missing, Note};
 pub use error::{PemProblem, PkiError};
 pub use explain::{Explanation, explain};
 pub use keys::key_algorithm;
 pub use lastbyte_sizes::{
-    AlgorithmSizes, ChainError, ChainRole, ChainSpec, KeyAlgorithm, PaddedCertificate, PemFiles,
-    RootDelivery, SlhDsa, UnknownAlgorithm, sizes,
+    AlgorithmSizes, ChainError, ChainRole, ChainSpec, Host, KeyAlgorithm, PaddedCertificate,
+    PemFiles, RootDelivery, SlhDsa, UnknownAlgorithm, sizes,
 };
-pub use pem::{load_client_pem, load_pem, stand_in};
+pub use pem::PublicChain;
 pub use sct::{Sct, SctStatus, verify_scts};
 pub use store::Store;
 

@@ -10,17 +10,22 @@ use std::slice;
 use std::time::{Duration, SystemTime};
 
 use lastbyte_sizes::profile::{self, Padding};
-use lastbyte_sizes::{ChainRole, ChainSpec, KeyAlgorithm, PaddedCertificate, RootDelivery};
+use lastbyte_sizes::{
+    ChainRole, ChainSpec, Host, KeyAlgorithm, PaddedCertificate, PemFiles, RootDelivery,
+};
 use openssl::error::ErrorStack;
 use openssl::pkey::{PKey, Private};
+use openssl::sha::Sha256;
 use openssl::x509::{X509, X509Ref};
 
 use crate::authority::{self, Authority, END_ENTITY_LIFE};
-use crate::chain::Chain;
-use crate::error::PkiError;
+use crate::chain::{Chain, Missing, Note};
+use crate::error::{PemProblem, PkiError};
 use crate::keys::{Keys, key_algorithm};
+use crate::pem::{Certificates, PublicChain, Source};
 use crate::sct::{Log, SctStatus};
-use crate::verify::{Purpose, is_issued_by, is_valid, verify};
+use crate::stand_in::{is_extended, stand_in};
+use crate::verify::{Purpose, Unverified, is_issued_by, is_valid, verify};
 
 /// A chain or a CA that is about to expire is made anew.
 const SPARE: Duration = Duration::from_secs(86_400);
@@ -71,6 +76,152 @@ impl Store {
             Some(chain) => Ok(chain),
             None => self.lock()?.chain(spec, now),
         }
+    }
+
+    /// A user's own chain for a server or for a client, which a peer that trusts its root would take. Where its key or
+    /// its root is not there, a chain stands in for it that says the same in as many bytes, under keys of our own: made
+    /// when it is first asked for, and kept. Its [notes](Chain::notes) tell.
+    ///
+    /// The server name is the first DNS name of the end-entity certificate, else its common name; `*.example.com`
+    /// becomes `www.example.com`. A client need not have one.
+    ///
+    /// # Errors
+    ///
+    /// [`PkiError::Pem`] names the file, what is wrong with it and the hint.
+    pub fn own(&self, files: &PemFiles, role: ChainRole) -> Result<Chain, PkiError> {
+        lastbyte_providers::install()?;
+        let place = self.place(files)?;
+        let source = Source {
+            files,
+            place: &place,
+        };
+        let certificates = source.certificates()?;
+        let Some(end_entity) = certificates.sent.first() else {
+            return Err(source.at_chain(PemProblem::Empty));
+        };
+        match (source.key(end_entity)?, certificates.have_anchors()) {
+            (Some(key), true) => source.chain(certificates, key, role),
+            (None, _) => self.stand_in(source, &certificates, role, Missing::Key),
+            (Some(_), false) => self.stand_in(source, &certificates, role, Missing::Root),
+        }
+    }
+
+    /// What anybody sees of a user's own chain. Nothing is made for it.
+    ///
+    /// # Errors
+    ///
+    /// [`PkiError::Pem`] when it holds no certificates.
+    pub fn public(&self, files: &PemFiles) -> Result<PublicChain, PkiError> {
+        lastbyte_providers::install()?;
+        let place = self.place(files)?;
+        let source = Source {
+            files,
+            place: &place,
+        };
+        source.public()
+    }
+
+    /// Keeps what a server has shown, for [`own`](Store::own) and [`public`](Store::public).
+    ///
+    /// # Errors
+    ///
+    /// [`PkiError::Store`] if the folder can't be written.
+    pub fn keep(&self, host: &Host, certificates: &[X509]) -> Result<(), PkiError> {
+        let place = self.host_file(host);
+        let pem = certificates
+            .iter()
+            .map(|certificate| certificate.to_pem())
+            .collect::<Result<Vec<_>, _>>()?
+            .concat();
+        let write = || {
+            fs::create_dir_all(place.with_file_name(""))?;
+            lastbyte_files::write(&place, &pem)
+        };
+        write().map_err(|source| PkiError::Store {
+            path: place.clone(),
+            source,
+        })
+    }
+
+    /// Where a user's own chain is.
+    fn place(&self, files: &PemFiles) -> Result<PathBuf, PkiError> {
+        let Some(host) = files.host() else {
+            return Ok(files.chain.clone());
+        };
+        let place = self.host_file(&host);
+        match place.exists() {
+            true => Ok(place),
+            false => Err(PkiError::pem(&files.chain, PemProblem::NotFetched)),
+        }
+    }
+
+    fn host_file(&self, host: &Host) -> PathBuf {
+        self.folder.join("hosts").join(format!("{host}.pem"))
+    }
+
+    fn stand_in(
+        &self,
+        source: Source<'_>,
+        original: &Certificates,
+        role: ChainRole,
+        missing: Missing,
+    ) -> Result<Chain, PkiError> {
+        source.check_order(&original.sent)?;
+        let server_name = source.name_for(&original.sent, role)?;
+        let now = SystemTime::now();
+        let files = self.stand_in_files(source, original, now)?;
+        if let Err(unverified) = files.verify(Purpose::of(role, &server_name))? {
+            return Err(source.at_chain(PemProblem::Unfit {
+                number: unverified.depth + 1,
+                reason: unverified.reason.error_string(),
+            }));
+        }
+        let extended = original.sent.iter().enumerate();
+        let extended = extended.filter(|(_, certificate)| is_extended(certificate, now));
+        let numbers: Vec<usize> = extended.map(|(index, _)| index + 1).collect();
+        let extended = (!numbers.is_empty()).then_some(Note::Extended { numbers });
+        let notes = original.notes.iter().cloned();
+        let notes = notes.chain([Note::StandIn(missing)]).chain(extended);
+        let chain = Chain::new(files.certificates, files.root, files.key, server_name)?;
+        Ok(chain.with_notes(notes))
+    }
+
+    /// What stands in for a chain: what is kept under the digest of its certificates, else made now.
+    fn stand_in_files(
+        &self,
+        source: Source<'_>,
+        original: &Certificates,
+        now: SystemTime,
+    ) -> Result<Files, PkiError> {
+        let root = source.root(original)?;
+        let mut hash = Sha256::new();
+        for certificate in original.sent.iter().chain(root) {
+            hash.update(&certificate.to_der()?);
+        }
+        let folder = self.folder.join("stand-ins");
+        let folder = folder.join(hex::encode(hash.finish()));
+        let kept = || {
+            let files = Files::read(&folder).ok()?;
+            let intact = files.are_valid(now, now + SPARE) && files.speak_for(&original.sent);
+            intact.then_some(files)
+        };
+        if let Some(files) = kept() {
+            return Ok(files);
+        }
+        let _lock = self.lock()?;
+        // Another process may have made it in the meantime.
+        if let Some(files) = kept() {
+            return Ok(files);
+        }
+        let made = stand_in(&original.sent, root, now)?;
+        let made = made.map_err(|problem| source.at_chain(problem))?;
+        let files = Files {
+            certificates: made.certificates,
+            root: made.root,
+            key: made.key,
+        };
+        files.install(&folder)?;
+        Ok(files)
     }
 
     fn kept_chain(&self, spec: &ChainSpec, now: SystemTime) -> Option<Chain> {
@@ -323,6 +474,31 @@ impl Files {
         let public = certificate.public_key();
         key_algorithm(&self.key) == Some(algorithm)
             && public.is_ok_and(|public| public.public_eq(&self.key))
+    }
+
+    /// Whether a peer that trusts the root would take them.
+    fn verify(&self, purpose: Purpose<'_>) -> Result<Result<X509, Unverified>, PkiError> {
+        match self.certificates.split_first() {
+            Some((first, issuers)) => {
+                let anchors = slice::from_ref(&self.root);
+                Ok(verify(first, issuers, anchors, purpose)?)
+            }
+            // The root speaks for itself.
+            None => Ok(Ok(self.root.clone())),
+        }
+    }
+
+    /// Whether these say as much as the certificates they stand for, with a key that is there.
+    fn speak_for(&self, original: &[X509]) -> bool {
+        let bytes = |certificates: &[X509]| {
+            let lengths = certificates
+                .iter()
+                .map(|certificate| certificate.to_der().map(|der| der.len()));
+            lengths.collect::<Result<Vec<_>, _>>().ok()
+        };
+        let public = self.certificates.first().map(|first| first.public_key());
+        bytes(&self.certificates) == bytes(original)
+            && matches!(public, Some(Ok(public)) if public.public_eq(&self.key))
     }
 
     fn are_valid(&self, from: SystemTime, until: SystemTime) -> bool {

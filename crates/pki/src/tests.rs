@@ -7,6 +7,7 @@ mod padding;
 mod pem;
 mod profile;
 mod sct;
+mod stand_in;
 mod store;
 mod verify;
 

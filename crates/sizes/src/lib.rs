@@ -29,6 +29,7 @@ pub mod der;
 mod elision;
 pub mod framing;
 mod group;
+mod host;
 mod message;
 pub mod names;
 pub mod profile;
@@ -48,6 +49,7 @@ pub use elision::{
     ANCHOR_BYTES, ElidedHandshake, Elision, Fallback, Held, SentPath, Signal, tls_flags,
 };
 pub use group::{Group, UnknownGroup};
+pub use host::Host;
 pub use message::{Message, MessageSizes, MessageType};
 pub use role::ChainRole;
 pub use signature::{FN_DSA, SLH_DSA, TlsSignature, signatures};

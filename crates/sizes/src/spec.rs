@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::algorithm::KeyAlgorithm;
 use crate::framing;
+use crate::host::Host;
 use crate::role::ChainRole;
 
 /// Whether the server sends the root as well.
@@ -190,14 +191,33 @@ impl fmt::Display for ChainSpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PemFiles {
     /// The certificates, as a web server wants them: the end-entity first, then
-    /// each one's issuer. A root at the end is not sent.
+    /// each one's issuer. Or, as [`host`](PemFiles::host) reads it, the server that shows them.
     pub chain: PathBuf,
     /// The private key, not encrypted. Without it the key is taken from
     /// `chain`, or from `privkey.pem` or `key.pem` beside it.
     pub key: Option<PathBuf>,
-    /// One or more trust anchors. Without it the chain must end in its root, or
-    /// be one self-signed certificate.
+    /// One or more trust anchors. Without it, that is the root at the end of `chain`, or `root.pem`
+    /// beside it.
     pub ca: Option<PathBuf>,
+    /// Whether a root at the end of the file is sent. One that a host shows always is.
+    pub root: RootDelivery,
+}
+
+impl PemFiles {
+    /// All that goes with a chain is where it usually is.
+    pub fn new(chain: impl Into<PathBuf>) -> PemFiles {
+        PemFiles {
+            chain: chain.into(),
+            key: None,
+            ca: None,
+            root: RootDelivery::Omitted,
+        }
+    }
+
+    /// The server whose chain it is, where that is no file.
+    pub fn host(&self) -> Option<Host> {
+        Host::parse(self.chain.to_str()?)
+    }
 }
 
 /// Why there can be no such chain.

@@ -178,7 +178,7 @@ fn flights_are_drawn() {
 #[test]
 fn what_is_no_arithmetic_is_told_in_one_line() {
     for (arguments, expected) in [
-        (vec!["x25519/./chain.pem"], "arithmetic does not read files"),
+        (vec!["x25519/./none.pem"], "can't be read: No such file"),
         (
             vec!["x25519/rsa-2048/mutual=rsa-2048"],
             "measure it with `lastbyte compare`",

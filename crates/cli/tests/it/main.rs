@@ -3,6 +3,7 @@
 
 mod ad;
 mod calibrate;
+mod chain_public;
 mod common;
 mod compare;
 mod completions;

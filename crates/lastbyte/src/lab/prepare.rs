@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lastbyte_pki::{Chain, Store};
+use lastbyte_pki::{Chain, ChainRole, Store};
 use lastbyte_tls::{
     Connection, FailedHandshake, Handshake, Stack, TlsConfig, TlsError, first_attempt,
     handshake_between, stack,
@@ -32,16 +32,15 @@ pub struct PreparedArm {
 impl PreparedArm {
     /// Makes or loads the chain and configures the stack.
     pub fn new(arm: Arm, store: &Store) -> Result<Self, LabError> {
-        let load = |chain: &ArmChain| match chain {
+        let load = |chain: &ArmChain, role| match chain {
             ArmChain::Made(spec) => store.chain(spec),
-            ArmChain::Pem(files) => lastbyte_pki::load_pem(files),
+            ArmChain::Pem(files) => store.own(files, role),
         };
-        let chain = load(&arm.chain)?;
-        let client_chain = match &arm.client_chain {
-            Some(ArmChain::Pem(files)) => Some(lastbyte_pki::load_client_pem(files)?),
-            Some(chain) => Some(load(chain)?),
-            None => None,
-        };
+        let chain = load(&arm.chain, ChainRole::Server)?;
+        let client_chain = arm.client_chain.as_ref();
+        let client_chain = client_chain
+            .map(|chain| load(chain, ChainRole::Client))
+            .transpose()?;
         let refuse = |problem: String| LabError::Arm {
             arm: arm.label.clone(),
             problem,

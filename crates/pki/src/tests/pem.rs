@@ -10,7 +10,8 @@ use openssl::x509::{X509, X509Extension, X509Name};
 use tempfile::TempDir;
 
 use crate::{
-    Chain, ChainRole, ChainSpec, KeyAlgorithm, PemFiles, load_client_pem, load_pem, test_chains,
+    Chain, ChainRole, ChainSpec, KeyAlgorithm, Missing, Note, PemFiles, RootDelivery, Store,
+    test_chains,
 };
 
 /// A folder of PEM files.
@@ -36,12 +37,17 @@ impl Folder {
     }
 
     fn load_with(&self, key: Option<&Path>, ca: Option<&Path>) -> Result<Chain, String> {
-        load_pem(&PemFiles {
-            chain: self.path("chain.pem"),
+        let files = PemFiles {
             key: key.map(Path::to_owned),
             ca: ca.map(Path::to_owned),
-        })
-        .map_err(|error| {
+            ..PemFiles::new(self.path("chain.pem"))
+        };
+        self.own(&files, ChainRole::Server)
+    }
+
+    fn own(&self, files: &PemFiles, role: ChainRole) -> Result<Chain, String> {
+        let store = Store::open(self.path("store"));
+        store.own(files, role).map_err(|error| {
             error
                 .to_string()
                 .replace(self.0.path().to_str().unwrap(), "DIR")
@@ -164,6 +170,11 @@ fn files_that_hold_something_else_are_refused() {
         folder.load().unwrap_err(),
         "\"DIR/chain.pem\" can't be read: No such file or directory (os error 2)"
     );
+    folder.write("chain.pem", &[]);
+    assert_eq!(
+        folder.load().unwrap_err(),
+        "\"DIR/chain.pem\" is empty: write certificates in PEM into it, the end-entity's first"
+    );
     folder.write("chain.pem", &[b"\xff\xfe garbage".to_vec()]);
     assert_eq!(
         folder.load().unwrap_err(),
@@ -195,11 +206,6 @@ fn keys_that_cannot_be_used_are_refused() {
     let folder = Folder::new();
     let certificates = certificate(&chain, 0);
     let chain_pem = folder.write("chain.pem", &[certificates, certificate(&chain, 1)]);
-    assert_eq!(
-        folder.load().unwrap_err(),
-        "\"DIR/chain.pem\" holds no private key, and neither does \"privkey.pem\" or \"key.pem\" \
-         beside it: name its file with key="
-    );
     assert_eq!(
         folder.load_with(Some(&chain_pem), None).unwrap_err(),
         "\"DIR/chain.pem\" holds no private key"
@@ -265,17 +271,88 @@ fn chains_that_lead_nowhere_are_refused() {
          Test Root CA, which is not in \"DIR/root.pem\" either: add it, or name the file that holds \
          it with ca="
     );
+}
+
+/// Of an end-entity, two intermediates and a root.
+fn long_chain() -> Chain {
+    let spec = ChainSpec {
+        intermediates: 2,
+        ..ChainSpec::new(KeyAlgorithm::EcdsaP256)
+    };
+    super::Maker::new(spec).chain(None)
+}
+
+#[test]
+fn certificates_in_another_order_are_put_in_order() {
+    let chain = long_chain();
+    let [leaf, first, second] = [0, 1, 2].map(|index| certificate(&chain, index));
+    let folder = Folder::new();
+    let refusal = |parts: &[&Vec<u8>]| {
+        let parts: Vec<Vec<u8>> = parts.iter().map(|part| (*part).clone()).collect();
+        folder.write("chain.pem", &parts);
+        folder.load().unwrap_err()
+    };
+    let disorder = |leaf: usize, order: &str| {
+        format!(
+            "\"DIR/chain.pem\" is out of order: its leaf is certificate {leaf} (CN=server.example); put its \
+             certificates in the order {order}"
+        )
+    };
+    assert_eq!(refusal(&[&first, &leaf, &second]), disorder(2, "2, 1, 3"));
+    assert_eq!(refusal(&[&leaf, &second, &first]), disorder(1, "1, 3, 2"));
+    assert_eq!(
+        refusal(&[&root(&chain), &second, &first, &leaf]),
+        disorder(4, "4, 3, 2, 1")
+    );
+    // With the key and the root there as well.
+    assert_eq!(
+        refusal(&[&first, &leaf, &second, &root(&chain)]),
+        disorder(2, "2, 1, 3")
+    );
+
+    let foreign = certificate(&long_chain(), 1);
+    let stranger = "\"DIR/chain.pem\" has a certificate that signed none of the others: leave out certificate 2";
+    let said = refusal(&[&leaf, &foreign, &first, &second]);
+    assert!(said.starts_with(stranger), "{said}");
+    let said = refusal(&[&leaf, &leaf, &first]);
+    assert_eq!(said, format!("{stranger} (CN=server.example)"));
+    // Whoever is not there can't be put anywhere.
+    let said = refusal(&[&leaf, &second]);
+    assert!(
+        said.contains("is a broken chain: its certificate 1"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_root_in_the_file_is_sent_if_it_is_asked_for() {
     let chain = test_chains::for_name("server.example").unwrap();
     let folder = Folder::new();
-    folder.write(
-        "chain.pem",
-        &[certificate(&chain, 0), certificate(&chain, 1), key(&chain)],
-    );
+    let parts = [certificate(&chain, 0), certificate(&chain, 1), root(&chain)];
+    let all = [parts.to_vec(), vec![key(&chain)]].concat();
+    let files = PemFiles::new(folder.write("chain.pem", &all));
+    let without = folder.own(&files, ChainRole::Server).unwrap();
+    let files = PemFiles {
+        root: RootDelivery::Sent,
+        ..files
+    };
+    let with = folder.own(&files, ChainRole::Server).unwrap();
     assert_eq!(
-        folder.load().unwrap_err(),
-        "\"DIR/chain.pem\" does not end in a self-signed certificate: name the file of its root \
-         with ca=, as in DIR/chain.pem/ca=DIR/root.pem"
+        (without.certificates().len(), with.certificates().len()),
+        (2, 3)
     );
+    let with_root = with.certificate_message_bytes();
+    assert_eq!(without.notes(), [Note::RootInFile { with_root }]);
+    assert_eq!(with.notes(), []);
+    // What is shown has the same sizes, with a key or without.
+    let store = Store::open(folder.path("store"));
+    assert_eq!(
+        store.public(&files).unwrap().certificate_message_bytes,
+        with_root
+    );
+    folder.write("chain.pem", &parts);
+    let stood_in = folder.own(&files, ChainRole::Server).unwrap();
+    assert_eq!(stood_in.certificate_message_bytes(), with_root);
 }
 
 #[test]
@@ -351,17 +428,30 @@ fn a_clients_chain_is_read_as_one() {
         let folder = Folder::new();
         let parts = [certificate(chain, 0), certificate(chain, 1), key(chain)];
         let files = PemFiles {
-            chain: folder.write("chain.pem", &parts),
-            key: None,
             ca: Some(folder.write("root.pem", &[root(chain)])),
+            ..PemFiles::new(folder.write("chain.pem", &parts))
         };
-        let read = load_client_pem(&files).map_err(|error| error.to_string());
-        (read, load_pem(&files).map_err(|error| error.to_string()))
+        (
+            folder.own(&files, ChainRole::Client),
+            folder.own(&files, ChainRole::Server),
+        )
     };
     let (client, server) = load(&made);
     let client = client.unwrap();
     assert_eq!(client.digest(), made.digest());
     assert_eq!(client.server_name(), "client.example");
+    // Without its key as well.
+    let folder = Folder::new();
+    let alone = [certificate(&made, 0), certificate(&made, 1)];
+    let files = PemFiles::new(folder.write("chain.pem", &alone));
+    let stood_in = folder.own(&files, ChainRole::Client).unwrap();
+    assert_eq!(stood_in.notes(), [Note::StandIn(Missing::Key)]);
+    assert_eq!(
+        stood_in.certificate_message_bytes(),
+        made.certificate_message_bytes()
+    );
+    let error = folder.own(&files, ChainRole::Server).unwrap_err();
+    assert!(error.contains("is no chain that a client would take: certificate 1"));
     assert!(server.unwrap_err().ends_with("certificate purpose"));
 
     for (faulty, expected) in [

@@ -1,9 +1,9 @@
 //! What would make a handshake smaller, and what that buys.
 
-use lastbyte_sizes::{ChainSpec, KeyAlgorithm, Message, RootDelivery};
+use lastbyte_sizes::{ChainSpec, KeyAlgorithm, Message, RootDelivery, framing};
 
 use super::flights;
-use super::wire::{self, Unknown};
+use super::wire::{self, Shown, Sizes, Unknown};
 use crate::row::Wire;
 use crate::study::{Arm, ArmChain, Cell};
 
@@ -21,8 +21,16 @@ pub struct Cut {
 }
 
 /// All that make a handshake smaller, the smallest cut first.
-pub(super) fn cuts(arm: &Arm, own: &Wire, probes: &[Cell]) -> Result<Vec<Cut>, Unknown> {
-    let spec = wire::made(arm)?;
+pub(super) fn cuts(
+    arm: &Arm,
+    chain: Sizes<'_>,
+    own: &Wire,
+    probes: &[Cell],
+) -> Result<Vec<Cut>, Unknown> {
+    let spec = match chain {
+        Sizes::Made(spec) => spec,
+        Sizes::Shown(shown) => return Ok(fewer(arm, shown, own, probes)),
+    };
     let mut cuts = Vec::new();
     for (what, smaller) in smaller(spec) {
         let smaller = Arm {
@@ -49,6 +57,30 @@ pub(super) fn cuts(arm: &Arm, own: &Wire, probes: &[Cell]) -> Result<Vec<Cut>, U
     }
     cuts.sort_by_key(|cut| cut.server_flight);
     Ok(cuts)
+}
+
+/// The first certificates of a chain alone: clients may have the others.
+fn fewer(arm: &Arm, shown: &Shown, own: &Wire, probes: &[Cell]) -> Vec<Cut> {
+    let verify = own.bytes(Message::CertificateVerify) as usize;
+    let certificate = shown.certificate_bytes();
+    let fewer = (1..shown.certificates.len()).rev();
+    let cuts = fewer.map(|count| {
+        let kept = shown.certificates.iter().take(count);
+        let kept = framing::certificate_message(kept.copied());
+        let left = wire::with(own, kept, verify);
+        Cut {
+            what: match shown.certificates.len() {
+                all if all == count + 1 => format!("without certificate {all}"),
+                all => format!("without certificates {} to {all}", count + 1),
+            },
+            certificate: certificate - kept,
+            server_flight: (own.server_flight_wire_bytes - left.server_flight_wire_bytes) as usize,
+            flights: (probes.iter())
+                .map(|cell| flights(arm, &left, cell))
+                .collect(),
+        }
+    });
+    cuts.collect()
 }
 
 /// With as much padding as `spec` has.

@@ -11,17 +11,18 @@ mod wire;
 pub use cuts::Cut;
 pub use drawing::Step;
 pub use edges::{Edge, Edges};
-pub use wire::{Unknown, wire, wire_with};
+pub use wire::{Shown, Signature, Unknown, wire, wire_with};
 
 use std::time::Duration;
 
 use lastbyte_flights::{Compute, Flight, Timeline};
 use lastbyte_link::{Bytes, Direction, Link, Side};
-use lastbyte_sizes::{KeyAlgorithm, Message, framing};
+use lastbyte_sizes::{Message, framing};
 
 use crate::results::expected;
 use crate::row::Wire;
 use crate::study::{Arm, Cell, Congestion};
+use wire::Sizes;
 
 /// What arithmetic says of an arm over some networks.
 #[derive(Clone, Debug)]
@@ -30,8 +31,8 @@ pub struct Explanation {
     pub arm: Arm,
     /// What it puts on the wire.
     pub wire: Wire,
-    /// The end-entity's algorithm.
-    pub signature: KeyAlgorithm,
+    /// What the end-entity's key makes.
+    pub signature: Signature,
     /// The handshake, for each way of hosts and windows, in the order of the cells.
     pub windows: Vec<Window>,
     /// What would make it smaller.
@@ -53,6 +54,8 @@ pub struct Window {
     pub edges: Edges,
     /// The server's flights where the signature is as long as it can be.
     pub most_flights: usize,
+    /// The smallest initial window with which there is a flight less, if any up to 1000 segments saves one.
+    pub larger_window: Option<u32>,
 }
 
 /// How far a ClientHello is from taking a segment more.
@@ -103,11 +106,24 @@ pub const SERVER_MESSAGES: [Message; 5] = [
 ///
 /// [`Unknown`] where arithmetic does not know what the arm puts on the wire.
 pub fn explain(arm: &Arm, cells: &[Cell]) -> Result<Explanation, Unknown> {
-    let wire = wire(arm)?;
+    explain_sizes(arm, Sizes::Made(wire::made(arm)?), cells)
+}
+
+/// The same where the arm's chain is the user's own, of these sizes.
+///
+/// # Errors
+///
+/// As [`explain`].
+pub fn explain_shown(arm: &Arm, shown: &Shown, cells: &[Cell]) -> Result<Explanation, Unknown> {
+    explain_sizes(arm, Sizes::Shown(shown), cells)
+}
+
+fn explain_sizes(arm: &Arm, chain: Sizes<'_>, cells: &[Cell]) -> Result<Explanation, Unknown> {
+    let wire = wire::wire_of(arm, chain)?;
     if wire.failed.is_some() {
         return Err(wire::one_connection(arm));
     }
-    let signature = wire::made(arm)?.leaf;
+    let signature = chain.signature();
     let mut probes: Vec<Cell> = Vec::new();
     for cell in cells {
         let probe = probe(cell);
@@ -120,7 +136,7 @@ pub fn explain(arm: &Arm, cells: &[Cell]) -> Result<Explanation, Unknown> {
         .map(|cell| (cell.clone(), walk(arm, &wire, cell)));
     Ok(Explanation {
         times: times.collect(),
-        cuts: cuts::cuts(arm, &wire, &probes)?,
+        cuts: cuts::cuts(arm, chain, &wire, &probes)?,
         windows: (probes.into_iter())
             .map(|cell| Window::new(arm, &wire, signature, cell))
             .collect(),
@@ -184,9 +200,9 @@ fn flights(arm: &Arm, wire: &Wire, cell: &Cell) -> usize {
 }
 
 impl Window {
-    fn new(arm: &Arm, wire: &Wire, signature: KeyAlgorithm, cell: Cell) -> Window {
+    fn new(arm: &Arm, wire: &Wire, signature: Signature, cell: Cell) -> Window {
         let certificate = wire.bytes(Message::Certificate) as usize;
-        let verify = framing::certificate_verify(signature.longest_signature_bytes());
+        let verify = framing::certificate_verify(signature.longest);
         let longest = self::wire::with(wire, certificate, verify);
         let hello = wire.client_hello_wire_bytes as usize;
         Window {
@@ -194,9 +210,23 @@ impl Window {
             flights: server_flights(wire, &walk(arm, wire, &cell), cell.hosts.mss()),
             edges: Edges::new(arm, wire, &cell),
             most_flights: flights(arm, &longest, &cell),
+            larger_window: larger_window(arm, wire, &cell),
             cell,
         }
     }
+}
+
+/// The smallest initial window with which the server needs a flight less.
+fn larger_window(arm: &Arm, wire: &Wire, cell: &Cell) -> Option<u32> {
+    const MOST: u32 = 1000;
+    let now = flights(arm, wire, cell);
+    let with = |initcwnd| Cell {
+        initcwnd,
+        ..cell.clone()
+    };
+    let mut larger = cell.initcwnd + 1..=MOST;
+    // One flight is the least, whatever the window.
+    larger.find(|window| now > 1 && flights(arm, wire, &with(*window)) < now)
 }
 
 /// Where each message of the server ends.

@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use lastbyte_sizes::framing::{
-    CHANGE_CIPHER_SPEC, ENCRYPTED_EXTENSIONS, RECORD_HEADER, certificate_verify, encrypted,
+    self, CHANGE_CIPHER_SPEC, ENCRYPTED_EXTENSIONS, RECORD_HEADER, certificate_verify, encrypted,
     finished, hello_retry_request, server_hello,
 };
+use lastbyte_sizes::profile::SERVER_NAME;
 use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Message, Resumption, StackName};
 use thiserror::Error;
 
 use crate::row::{FailedAttempt, Wire};
-use crate::study::{Arm, ArmChain, Flush, OnWire};
+use crate::study::{Arm, ArmChain, Delivery, Flush, OnWire};
 
 /// Arithmetic alone does not know what an arm puts on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -37,18 +38,22 @@ const CIPHER_SUITE: u16 = 0x1302;
 /// [`Unknown`] where a part of the arm's handshake is not a matter of tables: the user's own files, other stacks,
 /// what is resumed, a client's chain, deliveries.
 pub fn wire(arm: &Arm) -> Result<Wire, Unknown> {
-    let spec = made(arm)?;
-    let handshakes = handshakes(arm, spec)?;
+    wire_of(arm, Sizes::Made(made(arm)?))
+}
+
+/// The same of a chain that is known by its sizes.
+pub(super) fn wire_of(arm: &Arm, chain: Sizes<'_>) -> Result<Wire, Unknown> {
+    let handshakes = handshakes(arm, chain)?;
     let Some(succeeds) = handshakes.last() else {
-        return handshake(arm, spec, &OnWire::default());
+        return handshake(arm, chain, &OnWire::default());
     };
-    let wire = handshake(arm, spec, succeeds)?;
+    let wire = handshake(arm, chain, succeeds)?;
     let failed = match handshakes.split_last() {
         Some((_, [_, ..])) if wire.hello_retry_request_wire_bytes > 0 => {
             let what = "a HelloRetryRequest on a connection that fails is not walked through";
             return Err(no_arithmetic(arm, what));
         }
-        Some((_, [first, ..])) => Some(failed_attempt(&handshake(arm, spec, first)?)),
+        Some((_, [first, ..])) => Some(failed_attempt(&handshake(arm, chain, first)?)),
         _ => None,
     };
     Ok(Wire { failed, ..wire })
@@ -74,13 +79,21 @@ fn failed_attempt(wire: &Wire) -> FailedAttempt {
 }
 
 /// What the arm's delivery makes of its handshakes.
-fn handshakes(arm: &Arm, spec: &ChainSpec) -> Result<Vec<OnWire>, Unknown> {
-    (arm.delivery.arithmetic(spec))
-        .map_err(|what| no_arithmetic(arm, &format!("{what} is no arithmetic")))
+fn handshakes(arm: &Arm, chain: Sizes<'_>) -> Result<Vec<OnWire>, Unknown> {
+    let known = match chain {
+        Sizes::Made(spec) => arm.delivery.arithmetic(spec),
+        Sizes::Shown(shown) if arm.delivery == Delivery::Full => Ok(vec![OnWire {
+            certificate: shown.certificate_bytes(),
+            certificates: shown.certificates.len(),
+            ..OnWire::default()
+        }]),
+        Sizes::Shown(_) => Err("what a delivery makes of a file"),
+    };
+    known.map_err(|what| no_arithmetic(arm, &format!("{what} is no arithmetic")))
 }
 
 /// The messages of one full handshake.
-fn handshake(arm: &Arm, spec: &ChainSpec, delivered: &OnWire) -> Result<Wire, Unknown> {
+fn handshake(arm: &Arm, chain: Sizes<'_>, delivered: &OnWire) -> Result<Wire, Unknown> {
     let certificate = delivered.certificate;
     check(arm, certificate)?;
     let retries = !arm.key_shares.contains(&arm.group);
@@ -96,16 +109,16 @@ fn handshake(arm: &Arm, spec: &ChainSpec, delivered: &OnWire) -> Result<Wire, Un
         (Message::Certificate, certificate),
         (
             Message::CertificateVerify,
-            certificate_verify(spec.leaf.signature_bytes()),
+            certificate_verify(chain.signature().bytes),
         ),
         (Message::ServerFinished, FINISHED),
     ];
-    let hello = client_hello(arm, spec, &arm.key_shares) + delivered.client_hello;
+    let hello = client_hello(arm, chain, &arm.key_shares) + delivered.client_hello;
     let retry = [
         (Message::HelloRetryRequest, hello_retry_request()),
         (
             Message::SecondClientHello,
-            client_hello(arm, spec, &[arm.group]) + delivered.client_hello,
+            client_hello(arm, chain, &[arm.group]) + delivered.client_hello,
         ),
     ];
     let mut wire = Wire {
@@ -119,7 +132,7 @@ fn handshake(arm: &Arm, spec: &ChainSpec, delivered: &OnWire) -> Result<Wire, Un
         client_finish_wire_bytes: number(encrypted(FINISHED)),
         group: Some(arm.group.code_point()),
         cipher_suite: Some(CIPHER_SUITE),
-        signature: spec.leaf.signature_schemes().first().copied(),
+        signature: chain.scheme(),
         certificates: number(delivered.certificates),
         signal: delivered.signal,
         ..Wire::default()
@@ -268,10 +281,10 @@ fn unknown(arm: &Arm, what: &str, hint: String) -> Unknown {
     }
 }
 
-/// An OpenSSL client's hello for the name server.example, with shares for these groups.
-fn client_hello(arm: &Arm, spec: &ChainSpec, shares: &[Group]) -> usize {
-    /// Without any group, key share, and signature that OpenSSL has no TLS for.
-    const REST: usize = 189;
+/// An OpenSSL client's hello for the chain's name, with shares for these groups.
+fn client_hello(arm: &Arm, chain: Sizes<'_>, shares: &[Group]) -> usize {
+    /// Without any name, group, key share, and signature that OpenSSL has no TLS for.
+    const REST: usize = 175;
     const POINT_FORMATS: usize = 4 + 1 + 1;
     const CODE_POINT: usize = 2;
     const LENGTH: usize = 2;
@@ -284,16 +297,86 @@ fn client_hello(arm: &Arm, spec: &ChainSpec, shares: &[Group]) -> usize {
     let shares = shares
         .iter()
         .map(|group| CODE_POINT + LENGTH + group.client_share_bytes());
-    REST + supported.len() * CODE_POINT
+    REST + chain.server_name_bytes()
+        + supported.len() * CODE_POINT
         + shares.sum::<usize>()
         + if has_curve { POINT_FORMATS } else { 0 }
-        + provided(spec) * CODE_POINT
+        + chain.provided() * CODE_POINT
 }
 
 /// How many of the chain's algorithms are offered because the chain has them.
 fn provided(spec: &ChainSpec) -> usize {
     let keys = algorithms(spec).into_iter();
     keys.filter(|key| key.provided().is_some()).count()
+}
+
+/// What arithmetic needs to know of a chain.
+#[derive(Clone, Copy)]
+pub(super) enum Sizes<'a> {
+    Made(&'a ChainSpec),
+    Shown(&'a Shown),
+}
+
+/// The sizes of a user's own chain. All are in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The DER of each certificate, as they are sent.
+    pub certificates: Vec<usize>,
+    /// What the end-entity's key makes.
+    pub signature: Signature,
+    /// The name that a client asks for.
+    pub server_name: usize,
+    /// How many signature algorithms a client has to offer for it alone.
+    pub provided: usize,
+}
+
+/// How long signatures of a key are, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// As they most often are.
+    pub bytes: usize,
+    /// At most.
+    pub longest: usize,
+}
+
+impl Shown {
+    /// Bytes of the Certificate message.
+    pub(super) fn certificate_bytes(&self) -> usize {
+        framing::certificate_message(self.certificates.iter().copied())
+    }
+}
+
+impl Sizes<'_> {
+    pub(super) fn signature(self) -> Signature {
+        match self {
+            Sizes::Made(spec) => Signature {
+                bytes: spec.leaf.signature_bytes(),
+                longest: spec.leaf.longest_signature_bytes(),
+            },
+            Sizes::Shown(shown) => shown.signature,
+        }
+    }
+
+    fn scheme(self) -> Option<u16> {
+        match self {
+            Sizes::Made(spec) => spec.leaf.signature_schemes().first().copied(),
+            Sizes::Shown(_) => None,
+        }
+    }
+
+    fn server_name_bytes(self) -> usize {
+        match self {
+            Sizes::Made(_) => SERVER_NAME.len(),
+            Sizes::Shown(shown) => shown.server_name,
+        }
+    }
+
+    fn provided(self) -> usize {
+        match self {
+            Sizes::Made(spec) => provided(spec),
+            Sizes::Shown(shown) => shown.provided,
+        }
+    }
 }
 
 /// The algorithms of a chain's keys, each once.

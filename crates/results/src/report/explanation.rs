@@ -6,6 +6,7 @@ pub use drawing::svg as explanation_svg;
 
 use std::time::Duration;
 
+use lastbyte_link::counted;
 use lastbyte_sizes::Message;
 use serde_json::{Value, json};
 
@@ -31,6 +32,7 @@ fn arm(explained: &Explanation, screen: Screen) -> String {
     let mut parts = vec![
         format!("{name}\n{}", set(&messages(explained, &windows), screen)),
         set(&edges(explained, &windows), screen),
+        round_trips(explained, &windows, screen),
     ];
     if !explained.cuts.is_empty() {
         parts.push(set(&cuts(explained, &windows), screen));
@@ -123,8 +125,7 @@ fn place(window: &Window, message: Message, on_wire: u32) -> (usize, String) {
 
 /// Whether the server's signature has not always the same length.
 fn varies(explained: &Explanation) -> bool {
-    let algorithm = explained.signature;
-    algorithm.longest_signature_bytes() > algorithm.signature_bytes()
+    explained.signature.longest > explained.signature.bytes
 }
 
 /// How many flights there are, and how far the edges are.
@@ -200,6 +201,34 @@ fn edges(explained: &Explanation, windows: &[String]) -> Vec<Line> {
         ]);
     }
     lines
+}
+
+/// What would save a round trip, or how far the next one is: a sentence for each window.
+fn round_trips(explained: &Explanation, windows: &[String], screen: Screen) -> String {
+    let sentences = explained.windows.iter().zip(windows).map(|(window, name)| {
+        let cut = window.edges.below.map(|below| {
+            format!(
+                "cut {} of the chain",
+                counted(below.certificate_distance, "byte")
+            )
+        });
+        let start = (window.larger_window).map(|window| format!("start with a window of {window}"));
+        let ways: Vec<String> = cut.into_iter().chain(start).collect();
+        let sentence = match (window.edges.flights, window.edges.above) {
+            (2.., _) if ways.is_empty() => "no chain and no window saves a round trip".to_owned(),
+            (2, _) => format!("{}, to save the round trip", ways.join(", or ")),
+            (3.., _) => format!("{}, to save a round trip", ways.join(", or ")),
+            (_, Some(above)) => {
+                let bytes = above.certificate_distance;
+                let verb = if bytes == 1 { "is" } else { "are" };
+                let bytes = counted(bytes, "byte");
+                format!("it fits one flight, and {bytes} {verb} left for the chain")
+            }
+            (_, None) => "it fits one flight, as any chain does".to_owned(),
+        };
+        screen.wrap(&format!("{name}: {sentence}"), 2)
+    });
+    sentences.map(|sentence| sentence + "\n").collect()
 }
 
 /// What each cut buys.
@@ -286,6 +315,7 @@ fn document(explained: &Explanation) -> Value {
                     "segment": segment,
                 })).collect::<Vec<_>>(),
             })).collect::<Vec<_>>(),
+            "larger_initcwnd": window.larger_window,
             "room": window.edges.above.map(edge),
             "excess": window.edges.below.map(edge),
         })

@@ -7,8 +7,8 @@ use std::str::FromStr;
 use lastbyte_link::{Bytes, Probability, UnitError, nearest};
 use lastbyte_sizes::framing::MAX_PLAINTEXT;
 use lastbyte_sizes::{
-    ChainRole, ChainSpec, KeyAlgorithm, LeafExtension, PaddedCertificate, PemFiles, Resumption,
-    RootDelivery, StackName, UnknownGroup,
+    ChainRole, ChainSpec, Host, KeyAlgorithm, LeafExtension, PaddedCertificate, PemFiles,
+    Resumption, RootDelivery, StackName, UnknownGroup,
 };
 use thiserror::Error;
 
@@ -292,10 +292,15 @@ fn parse(text: &str) -> Result<Arm, ArmProblem> {
 
     let mut arm = Arm::usual(text, group, parse_chain(&chain)?);
     let mutual = options.iter().find(|(key, _)| *key == Setting::Mutual);
-    if let Some((_, chain)) = mutual {
-        let mut chain = parse_chain(chain)?;
-        if let ArmChain::Made(spec) = &mut chain {
-            spec.role = ChainRole::Client;
+    if let Some((key, value)) = mutual {
+        let mut chain = parse_chain(value)?;
+        match &mut chain {
+            ArmChain::Made(spec) => spec.role = ChainRole::Client,
+            ArmChain::Pem(files) if files.host().is_some() => {
+                let hint = "a server shows no client's chain; name an algorithm or a PEM file";
+                return Err(key.refuse(value, hint));
+            }
+            ArmChain::Pem(_) => {}
         }
         arm.client_chain = Some(chain);
     }
@@ -422,6 +427,9 @@ fn set_of_chain(
     match (setting, chain) {
         (ChainSetting::Key, ArmChain::Pem(files)) => files.key = Some(parse_path(key, value)?),
         (ChainSetting::Ca, ArmChain::Pem(files)) => files.ca = Some(parse_path(key, value)?),
+        (ChainSetting::Root, ArmChain::Pem(files)) if files.host().is_none() => {
+            files.root = parse_root(key, value)?;
+        }
         (_, ArmChain::Pem(files)) => {
             return Err(ArmProblem::NotForFiles {
                 part: format!("{}=", key.name()),
@@ -472,11 +480,7 @@ fn set_of_chain(
             spec.leaf_without = left;
         }
         (ChainSetting::Root, ArmChain::Made(spec)) => {
-            spec.root = match value {
-                "sent" => RootDelivery::Sent,
-                "omitted" => RootDelivery::Omitted,
-                _ => return Err(key.refuse(value, nearest(value, ["sent", "omitted"]))),
-            };
+            spec.root = parse_root(key, value)?;
         }
         (ChainSetting::Padding, ArmChain::Made(spec)) => {
             spec.padding = match value {
@@ -546,12 +550,14 @@ fn parse_chain(text: &str) -> Result<ArmChain, ArmProblem> {
             segment: segment.into(),
         });
     }
-    if is_path(text) {
-        return Ok(ArmChain::Pem(PemFiles {
+    if is_path(text) || is_host(text) {
+        return Ok(ArmChain::Pem(PemFiles::new(text)));
+    }
+    if is_host(&format!("{text}:443")) {
+        return Err(ArmProblem::UnknownChain {
             chain: text.into(),
-            key: None,
-            ca: None,
-        }));
+            hint: format!("for a server, write \"{text}:443\"; for a file, \"./{text}\""),
+        });
     }
     parse_made(text).map(ArmChain::Made)
 }
@@ -589,6 +595,12 @@ fn is_path(chain: &str) -> bool {
             .any(|end| chain.ends_with(end))
 }
 
+/// Whether it is a server's name and port, and no file's name and size.
+fn is_host(chain: &str) -> bool {
+    let name = chain.rsplit_once(':').map(|(name, _)| name);
+    Host::parse(chain).is_some() && !name.is_some_and(is_path)
+}
+
 fn parse_algorithm(text: &str) -> Result<KeyAlgorithm, ArmProblem> {
     text.parse().map_err(|_| ArmProblem::UnknownChain {
         chain: text.to_owned(),
@@ -618,6 +630,14 @@ fn parse_record_size(value: &str) -> Result<RecordSize, ArmProblem> {
 fn parse_share(key: Setting, value: &str) -> Result<Probability, ArmProblem> {
     let share = value.parse();
     share.map_err(|_| key.refuse(value, "write a share from 0% to 100%"))
+}
+
+fn parse_root(key: Setting, value: &str) -> Result<RootDelivery, ArmProblem> {
+    match value {
+        "sent" => Ok(RootDelivery::Sent),
+        "omitted" => Ok(RootDelivery::Omitted),
+        _ => Err(key.refuse(value, nearest(value, ["sent", "omitted"]))),
+    }
 }
 
 fn parse_stack(key: Setting, value: &str) -> Result<StackName, ArmProblem> {

@@ -329,11 +329,8 @@ fn settle(arm: &mut Arm, folder: &Path) {
         let Some(ArmChain::Pem(files)) = chain else {
             continue;
         };
-        let paths = [
-            Some(&mut files.chain),
-            files.key.as_mut(),
-            files.ca.as_mut(),
-        ];
+        let chain = files.host().is_none().then_some(&mut files.chain);
+        let paths = [chain, files.key.as_mut(), files.ca.as_mut()];
         for path in paths.into_iter().flatten() {
             *path = folder.join(&path);
         }

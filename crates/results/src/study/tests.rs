@@ -87,13 +87,41 @@ fn paths_keep_their_slashes() {
         ("x25519/a-b=c/chain.cer", "a-b=c/chain.cer", None, None),
     ] {
         let files = PemFiles {
-            chain: chain.into(),
             key: key.map(Into::into),
             ca: ca.map(Into::into),
+            ..PemFiles::new(chain)
         };
         assert_eq!(arm(label).chain, ArmChain::Pem(files), "{label}");
     }
     assert!(problem("x25519/a/b=c/chain.pem").contains(r#"unknown key "b""#));
+}
+
+#[test]
+fn a_server_stands_where_its_chain_could() {
+    for (chain, name, port) in [
+        ("shop.example:443", "shop.example", 443),
+        ("localhost:8443", "localhost", 8443),
+        ("127.0.0.1:1", "127.0.0.1", 1),
+        ("[::1]:65535", "::1", 65535),
+    ] {
+        let arm = arm(&format!("x25519/{chain}/ca=root.pem"));
+        let ArmChain::Pem(files) = &arm.chain else {
+            panic!("{chain}")
+        };
+        let host = files.host().unwrap();
+        assert_eq!((host.name.as_str(), host.port), (name, port));
+        assert_eq!(host.to_string(), chain);
+    }
+    for chain in ["./shop.example:443", "a/shop.example:443"] {
+        let ArmChain::Pem(files) = arm(&format!("x25519/{chain}")).chain else {
+            panic!("{chain}")
+        };
+        assert_eq!(files.host(), None, "{chain}");
+    }
+    for chain in ["rsa-2048:443", "chain.pem:443", "a.example:0", "[::g]:443"] {
+        let parsed = format!("x25519/{chain}").parse::<Arm>();
+        assert!(parsed.is_err(), "{chain}");
+    }
 }
 
 #[test]
@@ -221,8 +249,16 @@ fn errors_name_the_arm_the_part_and_the_hint() {
             "key= is for a chain in a PEM file, and rsa-2048 is made",
         ),
         (
-            "secp256r1/c.pem/root=sent",
-            r#"root= is for chains that are made, and "c.pem" is sent as it is"#,
+            "secp256r1/a.example:443/root=sent",
+            r#"root= is for chains that are made, and "a.example:443" is sent as it is"#,
+        ),
+        (
+            "secp256r1/a.example",
+            r#"unknown chain "a.example": for a server, write "a.example:443""#,
+        ),
+        (
+            "secp256r1/rsa-2048/mutual=a.example:443",
+            "a server shows no client's chain",
         ),
         (
             "secp256r1/c.pem/key=",
@@ -407,9 +443,9 @@ fn one_stack_is_both_sides_unless_the_client_has_its_own() {
 fn a_clients_chain_can_be_a_file() {
     let arm = arm("x25519/rsa-2048/mutual=./c/chain.pem/client_key=k/key.pem/client_ca=ca.pem");
     let files = PemFiles {
-        chain: "./c/chain.pem".into(),
         key: Some("k/key.pem".into()),
         ca: Some("ca.pem".into()),
+        ..PemFiles::new("./c/chain.pem")
     };
     assert_eq!(arm.client_chain, Some(ArmChain::Pem(files)));
     assert_eq!(

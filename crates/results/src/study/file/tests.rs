@@ -557,9 +557,9 @@ fn paths_begin_at_the_folder_of_the_file() {
     let here = std::env::current_dir().unwrap();
     let files = |folder: PathBuf| {
         ArmChain::Pem(PemFiles {
-            chain: folder.join("certs/chain.pem"),
             key: Some(folder.join("key.pem")),
             ca: Some("/etc/root.pem".into()),
+            ..PemFiles::new(folder.join("certs/chain.pem"))
         })
     };
     assert_eq!(chain(text), files(here.join("studies")));

@@ -1,0 +1,122 @@
+//! A user's own chains: asked of the server that shows them, and what there is to say of them.
+
+mod server;
+
+use std::env;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use lastbyte::lab::PreparedArm;
+use lastbyte::study::{Arm, ArmChain};
+use lastbyte_pki::{Note, PemFiles, Store};
+
+use super::Failure;
+
+/// Where chains are kept.
+pub(super) fn store() -> Result<Store, Failure> {
+    Ok(Store::open(Store::default_dir().map_err(Failure::usage)?))
+}
+
+/// Asks each server that an arm names for its chain, once, and keeps that for whatever follows.
+pub(super) fn fetch<'a>(arms: impl IntoIterator<Item = &'a Arm>) -> Result<(), Failure> {
+    let mut asked = Vec::new();
+    for arm in arms {
+        let ArmChain::Pem(files) = &arm.chain else {
+            continue;
+        };
+        if !asked.contains(&&files.chain) {
+            fetch_chain(files)?;
+            asked.push(&files.chain);
+        }
+    }
+    Ok(())
+}
+
+/// The same for one chain, if a server has it.
+pub(super) fn fetch_chain(files: &PemFiles) -> Result<(), Failure> {
+    let Some(host) = files.host() else {
+        return Ok(());
+    };
+    let certificates = server::chain(&host).map_err(Failure::Run)?;
+    store()?.keep(&host, &certificates).map_err(Failure::usage)
+}
+
+/// The file of roots that programs on this machine trust, where systems have it.
+pub(super) fn roots_of_machine() -> Option<PathBuf> {
+    const USUAL: [&str; 4] = [
+        "/etc/ssl/certs/ca-certificates.crt",
+        "/etc/pki/tls/certs/ca-bundle.crt",
+        "/etc/ssl/ca-bundle.pem",
+        "/etc/ssl/cert.pem",
+    ];
+    let named = env::var_os("SSL_CERT_FILE").map(PathBuf::from);
+    let all = named.into_iter().chain(USUAL.map(PathBuf::from));
+    all.into_iter().find(|path| path.is_file())
+}
+
+/// A study is measured again as it was, which what a server shows need not be.
+pub(super) fn check_study<'a>(arms: impl IntoIterator<Item = &'a Arm>) -> Result<(), Failure> {
+    for arm in arms {
+        if let ArmChain::Pem(files) = &arm.chain
+            && let Some(host) = files.host()
+        {
+            return Err(Failure::Usage(format!(
+                "arm \"{}\": what {host} sends can change, and a study is to be measured again as it was: name a file, \
+                 such as openssl s_client -showcerts writes",
+                arm.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What there is to say of the chains of arms, each once.
+pub(super) fn notes(arms: &[PreparedArm]) -> Vec<String> {
+    let mut all = Vec::new();
+    for prepared in arms {
+        let server = (Some(&prepared.arm.chain), Some(&prepared.chain));
+        let client = (
+            prepared.arm.client_chain.as_ref(),
+            prepared.client_chain.as_ref(),
+        );
+        for (asked, chain) in [server, client] {
+            if let (Some(ArmChain::Pem(files)), Some(chain)) = (asked, chain) {
+                all.extend(lines(files, chain.notes()));
+            }
+        }
+    }
+    once(all)
+}
+
+/// What there is to say of the server's chain of an arm that is not prepared yet.
+pub(super) fn notes_of(arm: &Arm) -> Result<Vec<String>, Failure> {
+    let ArmChain::Pem(files) = &arm.chain else {
+        return Ok(Vec::new());
+    };
+    let chain = store()?.own(files, lastbyte_pki::ChainRole::Server);
+    Ok(lines(files, chain.map_err(Failure::usage)?.notes()).collect())
+}
+
+/// One line for each note, which begins with the chain.
+pub(super) fn lines(files: &PemFiles, notes: &[Note]) -> impl Iterator<Item = String> {
+    notes
+        .iter()
+        .map(|note| format!("{}{note}", files.chain.display()))
+}
+
+/// Tells them beside the answer.
+pub(super) fn tell(notes: &[String]) {
+    for note in notes {
+        let _ = writeln!(io::stderr(), "lastbyte: {note}");
+    }
+}
+
+fn once(lines: Vec<String>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for line in lines {
+        if !all.contains(&line) {
+            all.push(line);
+        }
+    }
+    all
+}
