@@ -163,7 +163,11 @@ fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
         (..=1, _) => write!(io::stderr(), "{}", mistake::BEGIN),
         (_, false) => error.print(),
         _ if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.print(),
-        _ => writeln!(io::stderr(), "lastbyte: {}", mistake::line(error, arguments)),
+        _ => writeln!(
+            io::stderr(),
+            "lastbyte: {}",
+            mistake::line(error, arguments)
+        ),
     };
     ExitCode::from(error.exit_code() as u8)
 }
