@@ -94,10 +94,8 @@ pub(super) fn line(error: &clap::Error, arguments: &[OsString]) -> String {
     {
         hints = vec![format!("it is {here} here")];
     }
-    let says_itself = matches!(
-        error.kind(),
-        ErrorKind::ValueValidation | ErrorKind::InvalidValue
-    );
+    let says_itself =
+        error.kind() == ErrorKind::ValueValidation || told.contains("[possible values: ");
     if hints.is_empty() && !says_itself {
         hints.push(format!("see `{} --help`", path(arguments)));
     }

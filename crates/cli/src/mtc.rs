@@ -104,7 +104,7 @@ impl From<LogError> for Failure {
     fn from(error: LogError) -> Self {
         match error {
             LogError::Landmark(LandmarkError::Size { .. }) => Failure::Usage(format!(
-                "{error}: let it grow first, with lastbyte mtc issue"
+                "{error}; let it grow first, with lastbyte mtc issue"
             )),
             // A place that can't be written is the same mistake everywhere.
             LogError::InUse(_)
@@ -213,9 +213,13 @@ impl Issue {
             &certificate_file,
             with_properties(&properties, &certificate)?.as_bytes(),
         )?;
-        let (bytes, cosigners) = (certificate.len(), ca.cosigners());
+        let bytes = certificate.len();
+        let vouch = match ca.cosigners() {
+            1 => "1 vouches".to_owned(),
+            cosigners => format!("{cosigners} vouch"),
+        };
         print(&format!(
-            "entry {index} of log {}: {bytes} bytes, in {subtree}, which {cosigners} vouch for\n",
+            "entry {index} of log {}: {bytes} bytes, in {subtree}, which {vouch} for\n",
             ca.log.id().id()
         ))
     }
@@ -241,11 +245,14 @@ fn make_landmark(folder: &Path) -> Result<(), Failure> {
         }
     }
     let landmark = ca.log.make_landmark(expiry, now())?;
+    let entries = match landmark.size {
+        1 => "1 entry".to_owned(),
+        size => format!("{size} entries"),
+    };
     print(&format!(
-        "landmark {} of log {}: {} entries, of use up to {}\n",
+        "landmark {} of log {}: {entries}, of use up to {}\n",
         landmark.number,
         ca.log.id().id(),
-        landmark.size,
         landmark.expiry
     ))
 }
