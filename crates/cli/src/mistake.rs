@@ -79,6 +79,8 @@ pub(super) fn line(error: &clap::Error, arguments: &[OsString]) -> String {
     for line in text.lines().map(str::trim) {
         match line.strip_prefix("tip: ") {
             _ if line.is_empty() => {}
+            // That an option may be meant as a value helps nobody.
+            Some(tip) if tip.starts_with("to pass '") => {}
             Some(tip) => hints.push(tip.to_owned()),
             None if line.starts_with("Usage:") => break,
             None if line.starts_with("For more information") => break,

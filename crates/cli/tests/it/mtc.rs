@@ -239,7 +239,8 @@ fn a_file_that_is_none_is_one_line_that_names_it() {
     refuse(
         &["serve", "ca", "--listen=192.0.2.1:1"],
         2,
-        "can't listen on 192.0.2.1:1: Cannot assign requested address (os error 99)",
+        "can't listen on 192.0.2.1:1: Cannot assign requested address (os error 99): name an address of this machine \
+         with --listen, or 0.0.0.0 for all",
     );
     let mend = "it can't be read as one: put back the file that lastbyte mtc ca wrote";
     for (name, kind) in [("ca-key", "private"), ("mirror-9-key", "private")] {

@@ -426,7 +426,7 @@ fn a_folder_that_can_not_be_made_is_a_wrong_command_line() {
     let place = Place::new();
     let ended = place.run("study.toml/out", &[]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    let problem = "/study.toml/out\": Not a directory (os error 20)\n";
+    let problem = "study.toml/out\": Not a directory (os error 20)\n";
     assert!(
         ended.stderr.contains("lastbyte: can't make \""),
         "{ended:?}"

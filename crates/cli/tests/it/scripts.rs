@@ -239,3 +239,54 @@ fn where_no_place_is_on_the_path_the_line_to_add_is_told() {
     assert_eq!((ended.code, ended.stderr), (Some(0), expected));
     assert!(!home.path(".local").exists());
 }
+
+/// `scripts/compare` where cargo builds a program that only tells what it was asked, and has a kernel or not.
+fn compare(has_kernel: bool, before: &str, options: &str) -> Ended {
+    let home = Home::new();
+    let status = if has_kernel { "true" } else { "false" };
+    let program = format!("echo \"$@\"; case $* in (\"kernel status\") {status};; esac");
+    home.program("built", &program);
+    let built = home.path("bin/built");
+    home.program(
+        "cargo",
+        &format!(
+            "mkdir -p $CARGO_TARGET_DIR/release; cp {} $CARGO_TARGET_DIR/release/lastbyte",
+            built.display()
+        ),
+    );
+    home.bash(&format!(
+            "export CARGO_TARGET_DIR=$HOME/target; mkdir -p $HOME/.local/bin; PATH=$HOME/.local/bin:$PATH; \
+             {before} $root/scripts/compare {options}"
+    ))
+}
+
+#[test]
+fn a_first_comparison_begins_with_arithmetic_and_builds_the_kernel() {
+    const EXPLAIN: &str = "explain SecP256r1MLKEM768/ml-dsa-65";
+    for (has_kernel, before, options, expected) in [
+        (false, "", "", vec![EXPLAIN, "kernel build", "compare"]),
+        (true, "", "", vec![EXPLAIN, "compare"]),
+        (false, "LASTBYTE_KERNEL=skip", "", vec![EXPLAIN, "compare"]),
+        (
+            false,
+            "",
+            "--rtt 5ms",
+            vec!["kernel build", "compare --rtt 5ms"],
+        ),
+        (false, "", "--engine live", vec!["compare --engine live"]),
+        (false, "", "--help", vec!["compare --help"]),
+    ] {
+        let ended = compare(has_kernel, before, options);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let said: Vec<_> = ended.stdout.lines().collect();
+        assert_eq!(said, expected, "{ended:?}");
+        // How long it takes is told before it begins, and where the program is.
+        let told = "building Lastbyte: about 5 minutes on 2 cores that do nothing else, 10 on busy ones, once\n";
+        assert!(ended.stderr.starts_with(told), "{ended:?}");
+        let place = "/.local/bin/lastbyte\n";
+        assert!(ended.stderr.contains(place), "{ended:?}");
+        let builds = expected.contains(&"kernel build");
+        let told = "building the kernel of the virtual engine: about 5 minutes more";
+        assert_eq!(ended.stderr.contains(told), builds, "{ended:?}");
+    }
+}

@@ -57,7 +57,7 @@ fn options_that_can_not_be() {
         ),
         (
             vec!["compare", "--mtu", "-1"],
-            r#"no MTU "-1": write bytes from 576 to 65535, such as 1500"#,
+            r#"no MTU "-1": write bytes from 576 to 9000, such as 1500"#,
         ),
         (
             vec!["compare", "--initcwnd", "-1"],
@@ -245,7 +245,7 @@ fn values_too_long_to_read_are_cut() {
     let ended = run(&mut lastbyte(["compare", "--baseline", &arm]));
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("unknown chain"), "{}", ended.stderr);
-    assert!(ended.stderr.len() < 500, "{}", ended.stderr);
+    assert!(ended.stderr.len() < 1000, "{}", ended.stderr);
 }
 
 #[test]
