@@ -149,6 +149,8 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message() {
+                // Of paths, nearly all are shorter.
+                let message = mistake::readable(message, 250);
                 let _ = writeln!(io::stderr(), "lastbyte: {message}");
             }
             ExitCode::from(failure.exit_code())

@@ -102,7 +102,13 @@ pub(super) fn line(error: &clap::Error, arguments: &[OsString]) -> String {
         hints.push(format!("see `{} --help`", path(arguments)));
     }
     let whole = [vec![told], hints].concat().join(": ");
-    whole.split(' ').map(cut).collect::<Vec<_>>().join(" ")
+    readable(&whole, 60)
+}
+
+/// The same line, with words of more than `most` characters without their middle, which nobody reads.
+pub(super) fn readable(line: &str, most: usize) -> String {
+    let words = line.split(' ').map(|word| cut(word, most));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// The command that arguments name, and what it takes.
@@ -161,19 +167,15 @@ fn elsewhere(unknown: &str, command: &clap::Command) -> Option<String> {
     }
 }
 
-/// A word without its middle, where it is so long that nobody reads it.
-fn cut(word: &str) -> String {
-    const MOST: usize = 60;
-    const START: usize = 40;
+fn cut(word: &str, most: usize) -> String {
     const END: usize = 15;
     let letters: Vec<char> = word.chars().collect();
-    match letters.len() {
-        ..=MOST => word.to_owned(),
-        length => {
-            let [start, end] = [&letters[..START], &letters[length - END..]];
-            format!("{}…{}", String::from_iter(start), String::from_iter(end))
-        }
+    if letters.len() <= most {
+        return word.to_owned();
     }
+    let start = letters.iter().take(most.saturating_sub(END + 5));
+    let end = letters.iter().skip(letters.len().saturating_sub(END));
+    format!("{}…{}", String::from_iter(start), String::from_iter(end))
 }
 
 #[cfg(test)]
@@ -211,9 +213,9 @@ mod tests {
 
     #[test]
     fn long_words_are_cut_in_the_middle() {
-        assert_eq!(cut(&"ä".repeat(60)), "ä".repeat(60));
+        assert_eq!(cut(&"ä".repeat(60), 60), "ä".repeat(60));
         let long = format!("{}{}", "a".repeat(100), "b".repeat(100));
         let expected = format!("{}…{}", "a".repeat(40), "b".repeat(15));
-        assert_eq!(cut(&long), expected);
+        assert_eq!(cut(&long, 60), expected);
     }
 }

@@ -245,6 +245,17 @@ fn a_backend_can_be_told_whose_connections_it_has() {
     });
     let _server = serve_in_front_of(&address, &[&files], &["--proxy-protocol"]);
     let url = format!("https://{NAME}/");
+    // Its CA is nobody's whom this machine knows.
+    let refused = run(&mut lastbyte([
+        "ad",
+        "fetch",
+        &url,
+        "--resolver",
+        "127.0.0.1",
+    ]));
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    let hint = "; name its CA with --ca if you trust it\n";
+    assert!(refused.stderr.ends_with(hint), "{refused:?}");
     let mut command = lastbyte(["ad", "fetch", &url, "--plain", "--resolver", "127.0.0.1"]);
     let fetched = run(command.arg("--ca").arg(&files.root));
     assert_eq!(fetched.code, Some(0), "{fetched:?}");
