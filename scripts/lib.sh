@@ -175,6 +175,30 @@ make_peers() {
         "$root/crates/tls/tests/interop/go/peer.go" >&2
 }
 
+# put_on_path PROGRAM FOLDER...: a link to a program in the first of these folders that shells look into and that can
+# be written. Where there is none, what to do instead is told. What is there under its name is left alone, unless it is
+# such a link.
+put_on_path() {
+    local program=$1 name folder there
+    name=$(basename "$program")
+    shift
+    there=$(command -v "$name" || true)
+    if [[ -n $there && $there -ef $program ]]; then
+        return
+    elif [[ -n $there && ! -L $there ]]; then
+        say "$name is $there: the one that was built is $program"
+        return
+    fi
+    for folder in "$@"; do
+        [[ :$PATH: == *:"$folder":* && (! -e $folder/$name || -L $folder/$name) ]] || continue
+        if { mkdir -p "$folder" && ln -sfn "$program" "$folder/$name"; } 2>/dev/null; then
+            say "$name is at hand now: $folder/$name"
+            return
+        fi
+    done
+    say "to have $name at hand: export PATH=$(dirname "$program"):\$PATH"
+}
+
 # need_packages WHY PACKAGE...: packages of Debian and what is built on it.
 need_packages() {
     local why=$1 package missing=() as_root=()

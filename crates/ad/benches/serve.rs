@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use lastbyte_ad::serve::{ChainFiles, Config, GROUPS, Limits, Server};
+use lastbyte_ad::serve::{ChainFiles, ClientAddress, Config, GROUPS, Limits, Server};
 use lastbyte_pki::{ChainSpec, KeyAlgorithm, RootDelivery, Store};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use openssl::ssl::{Ssl, SslContext, SslMethod, SslSessionCacheMode, SslStream, SslVerifyMode};
@@ -308,6 +308,7 @@ fn serve(mode: &str, folder: &str, backend: &str) {
             key: folder.join("key.pem"),
         }],
         backend: backend.to_owned(),
+        clients: ClientAddress::Kept,
         ttl: Duration::from_secs(300),
         extension: ExtensionType::DEFAULT,
         end_entity: EndEntity::RawPublicKey,

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::fs;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -54,6 +54,8 @@ pub struct Config {
     pub chains: Vec<ChainFiles>,
     /// Where the plain text goes: `HOST:PORT`.
     pub backend: String,
+    /// What the backend learns of clients besides what they send.
+    pub clients: ClientAddress,
     /// How long resolvers may keep the records that name a chain.
     pub ttl: Duration,
     /// The extension's number.
@@ -64,6 +66,16 @@ pub struct Config {
     pub groups: String,
     /// What connections may take.
     pub limits: Limits,
+}
+
+/// Whether the backend learns whose connection it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClientAddress {
+    /// It sees this server's own address.
+    #[default]
+    Kept,
+    /// In a line before all else, as version 1 of the PROXY protocol has it.
+    Told,
 }
 
 /// A chain and its key, in PEM.
@@ -132,6 +144,8 @@ pub struct Served {
     pub shortened: AtomicU64,
     /// Connections that failed.
     pub failed: AtomicU64,
+    /// Those among them whose backend could not be connected to.
+    pub unanswered: AtomicU64,
 }
 
 /// A server that is set up.
@@ -258,20 +272,40 @@ impl Server {
 
     async fn serve(&self, stream: TcpStream) -> Result<(), Failure> {
         let limits = &self.config.limits;
+        let announced = self.announced(&stream);
         let mut client = self.handshake(stream).await?;
-        let backend = TcpStream::connect(&self.config.backend);
-        let backend = timed(limits.handshake, backend).await;
-        let backend = match backend.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
+        let backend = match timed(limits.handshake, self.connect(&announced)).await {
             Ok(backend) => backend,
             Err(error) => {
+                self.served.unanswered.fetch_add(1, Ordering::Relaxed);
                 // The client learns that it is over, and not that it was cut.
                 let _ = timeout(limits.handshake, client.shutdown()).await;
-                return Err(Failure::new("connecting to the backend", error));
+                let reason = format!("{}: {error}", self.config.backend);
+                let what = "connecting to the backend";
+                return Err(Failure { what, reason });
             }
         };
         relay(client, backend, limits.idle)
             .await
             .map_err(|error| Failure::new("relaying", error))
+    }
+
+    /// Connects to the backend, and tells it what is to come first.
+    async fn connect(&self, announced: &str) -> io::Result<TcpStream> {
+        let mut backend = TcpStream::connect(&self.config.backend).await?;
+        backend.set_nodelay(true)?;
+        backend.write_all(announced.as_bytes()).await?;
+        Ok(backend)
+    }
+
+    /// What the backend is told of a client's connection.
+    fn announced(&self, stream: &TcpStream) -> String {
+        match (self.config.clients, stream.peer_addr(), stream.local_addr()) {
+            (ClientAddress::Kept, ..) => String::new(),
+            (ClientAddress::Told, Ok(client), Ok(server)) => proxy_line(client, server),
+            // It has gone already.
+            (ClientAddress::Told, ..) => PROXY_UNKNOWN.to_owned(),
+        }
     }
 
     async fn handshake(&self, stream: TcpStream) -> Result<SslStream<FlightStream>, Failure> {
@@ -335,6 +369,25 @@ impl Server {
     }
 }
 
+/// For addresses that the protocol has no words for.
+const PROXY_UNKNOWN: &str = "PROXY UNKNOWN\r\n";
+
+/// Version 1 of HAProxy's PROXY protocol.
+fn proxy_line(client: SocketAddr, server: SocketAddr) -> String {
+    let family = match (client.ip().to_canonical(), server.ip().to_canonical()) {
+        (IpAddr::V4(_), IpAddr::V4(_)) => "TCP4",
+        (IpAddr::V6(_), IpAddr::V6(_)) => "TCP6",
+        _ => return PROXY_UNKNOWN.to_owned(),
+    };
+    format!(
+        "PROXY {family} {} {} {} {}\r\n",
+        client.ip().to_canonical(),
+        server.ip().to_canonical(),
+        client.port(),
+        server.port()
+    )
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Always,
@@ -396,4 +449,35 @@ fn load(files: &[ChainFiles]) -> Result<Vec<Chain>, ServeError> {
         })
     };
     files.iter().map(load).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::proxy_line;
+
+    #[test]
+    fn clients_are_announced_as_the_proxy_protocol_has_it() {
+        for (client, server, expected) in [
+            (
+                "192.0.2.7:1234",
+                "192.0.2.1:443",
+                "PROXY TCP4 192.0.2.7 192.0.2.1 1234 443\r\n",
+            ),
+            (
+                "[2001:db8::7]:1234",
+                "[2001:db8::1]:443",
+                "PROXY TCP6 2001:db8::7 2001:db8::1 1234 443\r\n",
+            ),
+            // As a socket of both families tells it.
+            (
+                "[::ffff:192.0.2.7]:1234",
+                "[::ffff:192.0.2.1]:443",
+                "PROXY TCP4 192.0.2.7 192.0.2.1 1234 443\r\n",
+            ),
+        ] {
+            let line = proxy_line(client.parse().unwrap(), server.parse().unwrap());
+            assert_eq!(line, expected);
+        }
+    }
 }

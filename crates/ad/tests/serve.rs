@@ -15,7 +15,7 @@ use lastbyte_ad::dns::{Client, tsig};
 use lastbyte_ad::fetch::{Fetched, fetch};
 use lastbyte_ad::http::Url;
 use lastbyte_ad::publish::{Event, Publication, Source, Watch, watch};
-use lastbyte_ad::serve::{ChainFiles, Config, GROUPS, Limits, Server};
+use lastbyte_ad::serve::{ChainFiles, ClientAddress, Config, GROUPS, Limits, Server};
 use lastbyte_ad::test_servers::{BIND, KEY, bind};
 use lastbyte_pki::{Chain, test_chains};
 use openssl::ssl::{SslContext, SslMethod, SslVersion};
@@ -395,6 +395,7 @@ impl Running {
         let server = Server::new(Config {
             chains: files.iter().map(chain_files).collect(),
             backend: address.to_string(),
+            clients: ClientAddress::Kept,
             ttl: TTL,
             extension: ExtensionType::DEFAULT,
             end_entity: EndEntity::Carrier,

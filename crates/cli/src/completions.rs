@@ -7,6 +7,7 @@ use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
+use super::draft::cannot_write;
 use super::{Cli, Failure, print};
 
 #[derive(Debug, Args)]
@@ -39,7 +40,7 @@ impl Manual {
         match &self.output {
             Some(folder) => fs::create_dir_all(folder)
                 .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
-                .map_err(|error| Failure::run(format!("can't write to {folder:?}: {error}"))),
+                .map_err(|error| cannot_write(folder, error)),
             None => print(&self.page()?),
         }
     }

@@ -10,7 +10,9 @@ use lastbyte_pki::Store;
 use super::Failure;
 use super::progress::Bar;
 use lastbyte::kernel::{self, Kernel};
-use lastbyte::lab::{self, Engine, LiveEngine, PreparedArm, Run, Runner, Shortcuts, VirtualEngine};
+use lastbyte::lab::{
+    self, Engine, LiveEngine, PreparedArm, Run, Runner, Shortcuts, VirtualEngine, Watcher,
+};
 use lastbyte::study::{EngineChoice, Experiment, Percentile, Study};
 
 /// An engine, and why this one.
@@ -127,6 +129,11 @@ pub(super) fn measure(
 ) -> Result<Run, Failure> {
     let study = compared(experiment, percentiles);
     engine.check(&study).map_err(Failure::Usage)?;
+    if let (Some(_), "virtual") = (experiment.concurrency, &*engine.environment().engine) {
+        bar.warn(
+            "--concurrency changes nothing: in virtual time there is one connection at a time",
+        );
+    }
     let run = lab::run_in_passing(&Runner {
         study: &study,
         engine,

@@ -11,6 +11,7 @@ mod draft;
 mod engine;
 mod explain;
 mod kernel;
+mod mistake;
 mod mtc;
 mod options;
 mod own;
@@ -31,6 +32,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use lastbyte::lab::{self, DnsError, LabError, RunError};
@@ -50,7 +52,6 @@ Environment:
     name = "lastbyte",
     version,
     max_term_width = 100,
-    arg_required_else_help = true,
     after_help = ENVIRONMENT
 )]
 struct Cli {
@@ -124,11 +125,7 @@ fn main() -> ExitCode {
     }
     let cli = match Cli::try_parse_from(joined(&arguments)) {
         Ok(cli) => cli,
-        Err(error) => {
-            // Nobody is left to tell when this can't be printed.
-            let _ = error.print();
-            return ExitCode::from(error.exit_code() as u8);
-        }
+        Err(error) => return refuse(&error, &arguments),
     };
     let result = match cli.command {
         Command::Compare(compare) => compare.run(&arguments),
@@ -154,11 +151,29 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message() {
+                // Of paths, nearly all are shorter.
+                let message = mistake::readable(message, 250);
                 let _ = writeln!(io::stderr(), "lastbyte: {message}");
             }
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// Tells what was asked for instead of work, or what is wrong with the command line.
+fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    // Nobody is left to tell when this can't be printed.
+    let _ = match (arguments.len(), error.use_stderr()) {
+        (..=1, _) => write!(io::stderr(), "{}", mistake::BEGIN),
+        (_, false) => error.print(),
+        _ if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.print(),
+        _ => writeln!(
+            io::stderr(),
+            "lastbyte: {}",
+            mistake::line(error, arguments)
+        ),
+    };
+    ExitCode::from(error.exit_code() as u8)
 }
 
 /// The arguments, with each negative number made the value of the option before it, which says best why it can't be.

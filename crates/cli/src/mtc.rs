@@ -9,13 +9,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, Subcommand};
+use lastbyte_mtc::entry::leaf;
 use lastbyte_mtc::issue::{Certified, made_up_key};
-use lastbyte_mtc::log::LogError;
+use lastbyte_mtc::landmark::LandmarkError;
+use lastbyte_mtc::log::{LogError, LogReader};
 use lastbyte_mtc::openssl::SigningKey;
 use lastbyte_mtc::pem::{self, CERTIFICATE};
 use lastbyte_mtc::{
-    Certificate, Entry, Properties, Request, SignatureAlgorithm, Subtree, TrustAnchorId, Trusted,
-    UnixTime, Validity,
+    Certificate, Entry, Properties, Refusal, Request, SignatureAlgorithm, Subtree, TrustAnchorId,
+    Trusted, UnixTime, Validity,
 };
 
 use super::{Failure, print};
@@ -60,8 +62,8 @@ pub(super) enum Command {
         folder: PathBuf,
         /// The certificate, in PEM
         certificate: PathBuf,
-        /// The client's clock, in seconds since 1970; else this machine's
-        #[arg(long, value_name = "SECONDS", value_parser = unix_time)]
+        /// The client's clock, such as 2026-01-31T12:00:00Z, or in seconds since 1970; else this machine's
+        #[arg(long, value_name = "TIME")]
         at: Option<UnixTime>,
         /// The client has no landmarks
         #[arg(long)]
@@ -90,8 +92,8 @@ pub(super) struct Issue {
     /// The algorithm of the host's key
     #[arg(long, value_name = "ALGORITHM", default_value = "ml-dsa-44", value_parser = algorithm)]
     key: SignatureAlgorithm,
-    /// For how many days it holds
-    #[arg(long, default_value = "7", value_parser = clap::value_parser!(u32).range(1..=47))]
+    /// For how many days it holds, from 1 to 47
+    #[arg(long, value_name = "DAYS", default_value = "7", value_parser = clap::value_parser!(u32).range(1..=47))]
     days: u32,
     /// Others that are certified with it, of hosts that nobody has
     #[arg(long, value_name = "COUNT", default_value = "0", value_parser = clap::value_parser!(u64).range(..=10_000_000))]
@@ -101,15 +103,19 @@ pub(super) struct Issue {
 impl From<LogError> for Failure {
     fn from(error: LogError) -> Self {
         match error {
+            LogError::Landmark(LandmarkError::Size { .. }) => Failure::Usage(format!(
+                "{error}; let it grow first, with lastbyte mtc issue"
+            )),
+            // A place that can't be written is the same mistake everywhere.
             LogError::InUse(_)
             | LogError::NoEntry { .. }
             | LogError::Long(_)
             | LogError::Full
-            | LogError::Landmark(_) => Failure::usage(error),
-            LogError::Read { .. }
             | LogError::Write { .. }
-            | LogError::Damaged { .. }
-            | LogError::Sign(_) => Failure::run(error),
+            | LogError::Landmark(_) => Failure::usage(error),
+            LogError::Read { .. } | LogError::Damaged { .. } | LogError::Sign(_) => {
+                Failure::run(error)
+            }
         }
     }
 }
@@ -146,10 +152,6 @@ fn algorithm(text: &str) -> Result<SignatureAlgorithm, String> {
             let names = SignatureAlgorithm::ALL.map(SignatureAlgorithm::name);
             format!("it is none of {}", names.join(", "))
         })
-}
-
-fn unix_time(text: &str) -> Result<UnixTime, std::num::ParseIntError> {
-    text.parse().map(UnixTime)
 }
 
 fn now() -> UnixTime {
@@ -211,9 +213,13 @@ impl Issue {
             &certificate_file,
             with_properties(&properties, &certificate)?.as_bytes(),
         )?;
-        let (bytes, cosigners) = (certificate.len(), ca.cosigners());
+        let bytes = certificate.len();
+        let vouch = match ca.cosigners() {
+            1 => "1 vouches".to_owned(),
+            cosigners => format!("{cosigners} vouch"),
+        };
         print(&format!(
-            "entry {index} of log {}: {bytes} bytes, in {subtree}, which {cosigners} vouch for\n",
+            "entry {index} of log {}: {bytes} bytes, in {subtree}, which {vouch} for\n",
             ca.log.id().id()
         ))
     }
@@ -239,11 +245,14 @@ fn make_landmark(folder: &Path) -> Result<(), Failure> {
         }
     }
     let landmark = ca.log.make_landmark(expiry, now())?;
+    let entries = match landmark.size {
+        1 => "1 entry".to_owned(),
+        size => format!("{size} entries"),
+    };
     print(&format!(
-        "landmark {} of log {}: {} entries, of use up to {}\n",
+        "landmark {} of log {}: {entries}, of use up to {}\n",
         landmark.number,
         ca.log.id().id(),
-        landmark.size,
         landmark.expiry
     ))
 }
@@ -261,6 +270,9 @@ fn prove(folder: &Path, certificate: &Path, output: Option<&Path>) -> Result<(),
         )));
     }
     let index = standalone.index;
+    if !is_of(&standalone, &ca.log)? {
+        return Err(Failure::Usage(of_another(certificate, folder, index)));
+    }
     let found = ca.log.landmarks().subtree_of(index);
     let Some((landmark, subtree)) = found else {
         let message = format!("no landmark has entry {index} yet: run lastbyte mtc landmark");
@@ -291,6 +303,24 @@ fn prove(folder: &Path, certificate: &Path, output: Option<&Path>) -> Result<(),
     }
 }
 
+/// Whether a log has the entry of a certificate.
+fn is_of(certificate: &Certificate<'_>, log: &LogReader) -> Result<bool, Failure> {
+    match log.entry(certificate.index) {
+        Ok(entry) => Ok(leaf(&entry) == certificate.leaf()),
+        Err(LogError::NoEntry { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn of_another(certificate: &Path, folder: &Path, index: u64) -> String {
+    format!(
+        "the certificate in \"{}\" is of another log than that in \"{}\", whose entry {index} is another one or \
+         not there: name the folder of the CA that issued it",
+        certificate.display(),
+        folder.display()
+    )
+}
+
 /// A file's certificate, read.
 fn parse<'a>(path: &Path, certificate: &'a [u8]) -> Result<Certificate<'a>, Failure> {
     Certificate::parse(certificate).map_err(|error| {
@@ -303,10 +333,21 @@ fn parse<'a>(path: &Path, certificate: &'a [u8]) -> Result<Certificate<'a>, Fail
 
 fn verify(folder: &Path, certificate: &Path, at: UnixTime, stale: bool) -> Result<(), Failure> {
     let bytes = read_certificate(certificate)?;
-    parse(certificate, &bytes)?;
-    let client = Known::open(folder)?.client(at, stale)?;
-    let verified = client.verify(&bytes, at);
-    let verified = verified.map_err(|refusal| Failure::Run(format!("refused: {refusal}")))?;
+    let parsed = parse(certificate, &bytes)?;
+    let ca = Known::open(folder)?;
+    let client = ca.client(at, stale)?;
+    let verified = client.verify(&bytes, at).map_err(|refusal| {
+        // What a client can't know: who has the CA's folder can.
+        let is_another = matches!(
+            refusal,
+            Refusal::Cosignature(_) | Refusal::OtherSubtree { .. } | Refusal::UnknownSubtree { .. }
+        ) && is_of(&parsed, &ca.log).is_ok_and(|is_of| !is_of);
+        let hint = match is_another {
+            true => format!(": {}", of_another(certificate, folder, parsed.index)),
+            false => String::new(),
+        };
+        Failure::Run(format!("refused: {refusal}{hint}"))
+    })?;
     let hosts = verified.certificate.hosts().join(", ");
     let why = match verified.trusted {
         Trusted::Subtree(subtree) => format!("{subtree} is a landmark's"),

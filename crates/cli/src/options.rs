@@ -1,5 +1,6 @@
 //! The options that describe networks and arms, and the experiment that they make.
 
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -10,6 +11,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use lastbyte_link::{Bytes, Seed, UnitError, format_duration, parse_duration};
 
+use super::Failure;
 use lastbyte::study::{
     Arm, Cell, Choice, Connections, CpuTime, Emulation, Experiment, Lists, NamedNetwork, Parameter,
     Reading,
@@ -270,6 +272,21 @@ pub(super) fn socket_address(text: &str) -> Result<SocketAddr, String> {
         )),
         _ => Err("write an address and a port, such as \"127.0.0.1:8443\"".to_owned()),
     }
+}
+
+/// Why nothing can be served at an address, with what would help.
+pub(super) fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
+    let hint = match error.kind() {
+        ErrorKind::AddrInUse => {
+            ": another program listens there: end it, or name another port with --listen"
+        }
+        ErrorKind::AddrNotAvailable => {
+            ": name an address of this machine with --listen, or 0.0.0.0 for all"
+        }
+        ErrorKind::PermissionDenied => ": run as root, or name a port from 1024 up with --listen",
+        _ => "",
+    };
+    Failure::Usage(format!("can't listen on {address}: {error}{hint}"))
 }
 
 fn duration(text: &str) -> Result<Duration, UnitError> {

@@ -32,6 +32,13 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn run(self) -> Result<(), Failure> {
+        if self.folder.is_file() {
+            return Err(Failure::Usage(format!(
+                "report takes a folder of `lastbyte run`, and {:?} is a file: measure with `lastbyte run STUDY.toml -o \
+                 DIR`, then `lastbyte report DIR`",
+                self.folder
+            )));
+        }
         let findings = Findings::read(&Dataset::open(&self.folder)?)?;
         let findings = match &self.study {
             None => findings,

@@ -8,7 +8,6 @@ use std::fmt::{Display, Write as _};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use clap::Args;
 use lastbyte_link::counted;
@@ -16,7 +15,7 @@ use lastbyte_link::counted;
 use self::search::Searching;
 use super::compare::{interrupt, prepare, try_sessions};
 use super::engine::{Carrier, Chosen, choose};
-use super::progress::Bar;
+use super::progress::{Bar, rounded};
 use super::{Failure, detail, own, print, screen};
 use lastbyte::lab::{
     self, Ending, Engine, Finished, PreparedArm, RunError, Runner, Shard, Shortcuts, Watcher,
@@ -89,6 +88,14 @@ impl Run {
         let all = study.size(engine.block_size(&study)).blocks;
         // Without the other shards' looks, nobody knows which cells end early.
         if self.shard != Shard::WHOLE && measured < all {
+            if blocks.is_empty() {
+                return print(&format!(
+                    "{}: shard {} has nothing to measure, and no parts to copy: the study has {}, which others measure\n",
+                    folder.path().display(),
+                    self.shard,
+                    counted(all, "block"),
+                ));
+            }
             return print(&format!(
                 "{}: shard {} is complete; copy the parts of all shards into one folder, and finish it there:\n\
                  {}\n",
@@ -285,10 +292,10 @@ fn plan(study: &Study, engine: &dyn Engine, blocks: &[BlockId]) -> Result<(), Fa
     };
     let time = |blocks: &[BlockId]| {
         let certain = certain(blocks);
-        let most = duration(runner.expected(blocks));
+        let most = rounded(runner.expected(blocks));
         match certain.len() == blocks.len() {
             true => most,
-            false => span(duration(runner.expected(&certain)), most),
+            false => span(rounded(runner.expected(&certain)), most),
         }
     };
     let mut text = String::new();
@@ -379,15 +386,5 @@ fn span<T: Display + PartialEq>(least: T, most: T) -> String {
     match least == most {
         true => most.to_string(),
         false => format!("{least} to {most}"),
-    }
-}
-
-/// In the two largest units of it that count: nobody knows it better beforehand.
-fn duration(expected: Duration) -> String {
-    let seconds = expected.as_secs_f64().ceil() as u64;
-    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, seconds) => format!("{seconds} s"),
-        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
-        (hours, minutes, _) => format!("{hours} h {minutes} min"),
     }
 }

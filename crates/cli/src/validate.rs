@@ -108,6 +108,8 @@ impl Validate {
         if let Some(Page(path)) = &self.output {
             let page = report::validation::page(&validation);
             Draft::new(path)?.write(|out| out.write_all(page.as_bytes()))?;
+            // Standard output may be a document's.
+            let _ = writeln!(io::stderr(), "lastbyte: wrote {}", path.display());
         }
         print(&match self.format {
             Format::Table => report::validation::table(&validation, screen()),

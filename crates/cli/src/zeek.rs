@@ -9,7 +9,7 @@ use lastbyte_zeek::{
     CdnList, DEFAULT_CDN_LIST, Names, Options, ParquetFolder, SCRIPT, SQL, Survey, sources, survey,
 };
 
-use super::draft::Draft;
+use super::draft::{Draft, cannot_write};
 use super::{Failure, print};
 
 #[derive(Debug, Args)]
@@ -110,7 +110,7 @@ impl Zeek {
             None => survey(&sources, options, None).map_err(Failure::run)?,
             Some(folder) => {
                 let mut parquet = ParquetFolder::new(folder, options.names)
-                    .map_err(|error| Failure::Usage(format!("{}: {error}", folder.display())))?;
+                    .map_err(|error| cannot_write(folder, error))?;
                 let survey = survey(&sources, options, Some(&mut parquet))
                     .map_err(|error| failed(folder, error))?;
                 parquet.finish().map_err(|error| failed(folder, error))?;

@@ -264,7 +264,7 @@ fn days_of_months(year: u64) -> [u64; 12] {
 }
 
 /// Seconds since 1970 of a year and month, day, hour, minute and second. There are no leap seconds.
-fn seconds(year: u64, [month, day, hour, minute, second]: [u64; 5]) -> Option<u64> {
+pub(crate) fn seconds(year: u64, [month, day, hour, minute, second]: [u64; 5]) -> Option<u64> {
     let months = days_of_months(year);
     let place = usize::try_from(month.checked_sub(1)?).ok()?;
     let length = *months.get(place)?;
@@ -315,8 +315,8 @@ pub(crate) fn put_bits(out: &mut Vec<u8>, bytes: &[u8]) {
     });
 }
 
-/// Appends a date: seconds since 1970, up to the end of the year 9999.
-pub(crate) fn put_date(out: &mut Vec<u8>, time: u64) {
+/// Year, month, day, hour, minute and second of seconds since 1970, up to the end of the year 9999.
+pub(crate) fn calendar(time: u64) -> (u64, [u64; 5]) {
     const END_OF_9999: u64 = 253_402_300_799;
     let time = time.min(END_OF_9999);
     let (days, second) = (time / 86_400, time % 86_400);
@@ -333,11 +333,17 @@ pub(crate) fn put_date(out: &mut Vec<u8>, time: u64) {
         day -= length;
         month += 1;
     }
+    let clock = [second / 3600, second / 60 % 60, second % 60];
+    (year, [month, day + 1, clock[0], clock[1], clock[2]])
+}
+
+/// Appends a date: seconds since 1970, up to the end of the year 9999.
+pub(crate) fn put_date(out: &mut Vec<u8>, time: u64) {
+    let (year, rest) = calendar(time);
     let (tag, year) = match year {
         ..2050 => (UTC_TIME, &[year % 100][..]),
         _ => (GENERALIZED_TIME, &[year / 100 % 100, year % 100][..]),
     };
-    let rest = [month, day + 1, second / 3600, second / 60 % 60, second % 60];
     put(out, tag, |out| {
         for pair in year.iter().chain(&rest) {
             out.extend([b'0' + (pair / 10) as u8, b'0' + (pair % 10) as u8]);

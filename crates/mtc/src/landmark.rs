@@ -36,7 +36,9 @@ pub struct Landmarks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LandmarkError {
     /// The log has not grown.
-    #[error("a landmark must be larger than the one before it, with {before} entries, not {size}")]
+    #[error(
+        "a landmark must have more entries than the one before it, which has {before}: the log has {size}"
+    )]
     Size {
         /// The size of the one before.
         before: u64,

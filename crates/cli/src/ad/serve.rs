@@ -3,11 +3,13 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clap::Args;
-use lastbyte_ad::serve::{ChainFiles, Config, GROUPS, Limits, ServeError, Server};
+use lastbyte_ad::serve::{
+    ChainFiles, ClientAddress, Config, GROUPS, Limits, ServeError, Served, Server,
+};
 use lastbyte_link::counted;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::net::TcpListener;
@@ -16,6 +18,7 @@ use tokio::sync::Notify;
 
 use super::{Mechanism, Proof, duration, stopped, tell, ttl};
 use crate::Failure;
+use crate::options::cannot_listen;
 
 /// Ends TLS 1.3 in front of any TCP or HTTP server.
 ///
@@ -37,6 +40,9 @@ pub(crate) struct Serve {
     /// Where the plain text goes
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     backend: String,
+    /// Tell the backend each client's address first, in a line of the PROXY protocol (version 1)
+    #[arg(long)]
+    proxy_protocol: bool,
     /// How long resolvers may keep the records: as given to `lastbyte ad publish`
     #[arg(long, value_name = "TIME", default_value = "3600s", value_parser = ttl)]
     ttl: Duration,
@@ -76,6 +82,10 @@ impl Serve {
         let config = Config {
             chains: chains.collect(),
             backend: self.backend.clone(),
+            clients: match self.proxy_protocol {
+                true => ClientAddress::Told,
+                false => ClientAddress::Kept,
+            },
             ttl: self.ttl,
             extension: self.mechanism.extension,
             end_entity: self.end_entity.into(),
@@ -94,20 +104,31 @@ impl Serve {
             .build()
             .map_err(Failure::run)?;
         runtime.block_on(self.serve(&server))?;
-        let served = server.served();
-        tell(&format!(
-            "{}, {} of them shorter by what DNS had delivered; {} failed",
-            counted(served.handshakes.load(Ordering::Relaxed), "handshake"),
-            served.shortened.load(Ordering::Relaxed),
-            counted(served.failed.load(Ordering::Relaxed), "connection"),
-        ));
+        tell(&self.summary(server.served()));
         Ok(())
+    }
+
+    fn summary(&self, served: &Served) -> String {
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let unanswered = match count(&served.unanswered) {
+            0 => String::new(),
+            unanswered => format!(
+                ", {unanswered} of them as the backend {} did not answer",
+                self.backend
+            ),
+        };
+        format!(
+            "{}, {} of them shorter by what DNS had delivered; {} failed{unanswered}",
+            counted(count(&served.handshakes), "handshake"),
+            count(&served.shortened),
+            counted(count(&served.failed), "connection"),
+        )
     }
 
     async fn serve(&self, server: &Arc<Server>) -> Result<(), Failure> {
         let listener = TcpListener::bind(self.listen)
             .await
-            .map_err(|error| Failure::Usage(format!("can't listen on {}: {error}", self.listen)))?;
+            .map_err(|error| cannot_listen(self.listen, &error))?;
         let address = listener.local_addr().map_err(Failure::run)?;
         let mut hangup = signal(SignalKind::hangup()).map_err(Failure::run)?;
         let reload = Arc::new(Notify::new());

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use lastbyte_mtc::serve::{MAX_REQUEST_BYTES, Request};
 
+use crate::options::cannot_listen;
 use crate::{Failure, print};
 
 /// Connections at a time. The oldest makes room for one more: whoever says nothing keeps nobody out.
@@ -21,7 +22,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// Serves the files of a folder until the process ends.
 pub(super) fn serve(folder: &Path, listen: SocketAddr) -> Result<(), Failure> {
-    let failed = |error| Failure::Usage(format!("can't listen on {listen}: {error}"));
+    let failed = |error| cannot_listen(listen, &error);
     let listener = TcpListener::bind(listen).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     print(&format!("serves the logs at http://{address}/\n"))?;

@@ -209,6 +209,65 @@ fn without_update_publish_prints_zone_lines() {
 }
 
 #[test]
+fn a_backend_that_does_not_answer_is_told_with_its_address() {
+    isolate();
+    let _dns = bind(ZONE);
+    let files = Files::new(&chain("ecdsa-p256"));
+    let server = serve_in_front_of("127.0.0.1:1", &[&files], &[]);
+    let url = format!("https://{NAME}/");
+    for _ in 0..3 {
+        let mut command = lastbyte(["ad", "fetch", &url, "--plain", "--resolver", "127.0.0.1"]);
+        let fetched = run(command.arg("--ca").arg(&files.root));
+        assert_eq!(fetched.code, Some(1), "{fetched:?}");
+    }
+    server.line_with("connecting to the backend failed: 127.0.0.1:1: Connection refused");
+    kill(server.pid(), Signal::SIGTERM).unwrap();
+    assert!(server.line_with("handshakes").ends_with(
+        "3 handshakes, 0 of them shorter by what DNS had delivered; 3 connections failed, \
+         3 of them as the backend 127.0.0.1:1 did not answer"
+    ));
+}
+
+#[test]
+fn a_backend_can_be_told_whose_connections_it_has() {
+    isolate();
+    let _dns = bind(ZONE);
+    let files = Files::new(&chain("ecdsa-p256"));
+    let backend = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = backend.local_addr().unwrap().to_string();
+    let (sender, announced) = channel();
+    thread::spawn(move || {
+        let (mut stream, _) = backend.accept().unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        sender.send(lines.next().unwrap().unwrap()).unwrap();
+        sender.send(lines.next().unwrap().unwrap()).unwrap();
+        let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n");
+    });
+    let _server = serve_in_front_of(&address, &[&files], &["--proxy-protocol"]);
+    let url = format!("https://{NAME}/");
+    // Its CA is nobody's whom this machine knows.
+    let refused = run(&mut lastbyte([
+        "ad",
+        "fetch",
+        &url,
+        "--resolver",
+        "127.0.0.1",
+    ]));
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    let hint = "; name its CA with --ca if you trust it\n";
+    assert!(refused.stderr.ends_with(hint), "{refused:?}");
+    let mut command = lastbyte(["ad", "fetch", &url, "--plain", "--resolver", "127.0.0.1"]);
+    let fetched = run(command.arg("--ca").arg(&files.root));
+    assert_eq!(fetched.code, Some(0), "{fetched:?}");
+    let line = announced.recv_timeout(PATIENCE).unwrap();
+    let words: Vec<_> = line.split(' ').collect();
+    assert_eq!(words[..4], ["PROXY", "TCP4", "127.0.0.1", "127.0.0.9"]);
+    assert_eq!(words[5..], ["443"], "{line}");
+    let request = announced.recv_timeout(PATIENCE).unwrap();
+    assert!(request.starts_with("GET / HTTP/1.1"), "{request}");
+}
+
+#[test]
 fn wrong_usage_is_told_in_one_line() {
     let files = Files::new(&chain("ecdsa-p256"));
     let chain = files.chain.to_str().unwrap();
@@ -557,7 +616,11 @@ fn serve(chains: &[&Files], options: &[&str]) -> Program {
             });
         }
     });
-    let mut command = lastbyte(["ad", "serve", "--listen", SERVER, "--backend", &address]);
+    serve_in_front_of(&address, chains, options)
+}
+
+fn serve_in_front_of(backend: &str, chains: &[&Files], options: &[&str]) -> Program {
+    let mut command = lastbyte(["ad", "serve", "--listen", SERVER, "--backend", backend]);
     for files in chains {
         command
             .arg("--chain")

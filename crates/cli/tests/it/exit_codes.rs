@@ -1,5 +1,6 @@
 //! What `lastbyte compare` ends with. See `usage`, `privileges` and `interrupts` for
 //! 2, 3 and 130.
+use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use crate::common::{Ended, lastbyte, need_live_engine, run};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tempfile::TempDir;
 
 fn compare(options: &[&str]) -> Command {
     need_live_engine();
@@ -52,6 +54,46 @@ fn no_connection_completed() {
         ended.stdout
     );
 }
+
+/// Whatever it is that can't be written, and by which command: see `report` for the others.
+#[test]
+fn places_that_can_not_be_written() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
+    fs::write(folder.path().join("study.toml"), STUDY).unwrap();
+    assert_eq!(
+        run(lastbyte(["mtc", "ca", "ca"]).current_dir(folder.path())).code,
+        Some(0)
+    );
+    for command in [
+        "compare -o file/rows.csv",
+        "compare --junit file/junit.xml --strict",
+        "compare --save file/rows.parquet",
+        "run study.toml --engine live -o file/results",
+        "explain x25519/ecdsa-p256 --svg file/flights.svg",
+        "plan ml-dsa-44 -o file/plan.html",
+        "reduce ml-dsa-44 -o file/reduce.html",
+        "zeek study.toml -o file/profile.toml",
+        "zeek study.toml --parquet file/connections",
+        "chain new ecdsa-p256 -o file/chain",
+        "mtc ca file/ca",
+        "mtc issue ca a.example -o file/host",
+        "ad fetch https://127.0.0.1:1/ -o file/body",
+        "man -o file/pages",
+    ] {
+        let mut program = lastbyte(command.split(' '));
+        let ended = run(program.current_dir(folder.path()));
+        assert_eq!(ended.code, Some(2), "{command}: {}", ended.stderr);
+        let told = ended.stderr.trim_end();
+        assert_eq!(told.lines().count(), 1, "{command}: {told}");
+        assert!(told.starts_with("lastbyte: can't "), "{command}: {told}");
+        assert!(told.contains("file"), "{command}: {told}");
+        assert!(!told.contains(".lastbyte-"), "{command}: {told}");
+    }
+}
+
+const STUDY: &str = "connections = 1\n[arm.one]\ntls = \"x25519/ecdsa-p256\"\n[link.near]\nrtt = \"2ms\"\n\
+                     [[measure]]\nid = \"one\"\n";
 
 #[test]
 fn an_invalid_sample_fails_a_strict_run_only() {

@@ -5,7 +5,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::common::{Ended, Row, at, lastbyte, need_live_engine, need_root, read_rows};
 use nix::errno::Errno;
@@ -28,9 +28,16 @@ fn ctrl_c_keeps_the_finished_blocks() {
         send(&child, Signal::SIGINT);
         let ended = end(child);
         assert_eq!(ended.code, Some(130), "{ended:?}");
+        let told: Vec<_> = ended.stderr.lines().collect();
+        assert_eq!(told.len(), 2, "{told:?}");
+        // There is no bar to tell.
+        assert!(
+            told[0].starts_with("lastbyte: measuring takes about "),
+            "{told:?}"
+        );
         assert_eq!(
-            ended.stderr,
-            "lastbyte: interrupted; the results above are those of the finished blocks\n"
+            told[1],
+            "lastbyte: interrupted; the results above are those of the finished blocks"
         );
         assert_eq!(names(folder.path()), ["rows.csv"]);
         let rows = read_rows(&file);
@@ -122,16 +129,61 @@ fn no_end_leaves_anything_behind() {
     }
 }
 
+/// A process that is killed can't take its folder away: the next one does.
+#[test]
+fn what_a_killed_process_left_is_removed_by_the_next_one() {
+    let [temporary, results] = [(); 2].map(|()| TempDir::new().unwrap());
+    let start = |folders: usize| {
+        let mut command = long_compare_command(&at(&results, "rows.csv"));
+        let child = piped(command.env("TMPDIR", temporary.path()));
+        wait_for("a folder of its own", || {
+            names(temporary.path()).len() == folders
+        });
+        child
+    };
+    let make_old = |name: &str| {
+        let folder = fs::File::open(at(&temporary, name)).unwrap();
+        let old = SystemTime::now() - Duration::from_secs(3600);
+        folder.set_modified(old).unwrap();
+    };
+    let killed = start(1);
+    send(&killed, Signal::SIGKILL);
+    end(killed);
+    let left = names(temporary.path());
+    make_old(&left[0]);
+    let mut command = long_compare_command(&at(&results, "rows.csv"));
+    let next = piped(command.env("TMPDIR", temporary.path()));
+    wait_for("another one in its place", || {
+        let names = names(temporary.path());
+        names.len() == 1 && names != left
+    });
+    // That of a process that lives is left alone, however old it is.
+    let held = names(temporary.path());
+    make_old(&held[0]);
+    let third = start(2);
+    for child in [third, next] {
+        assert!(names(temporary.path()).contains(&held[0]));
+        send(&child, Signal::SIGINT);
+        end(child);
+    }
+    assert_eq!(names(temporary.path()), [""; 0]);
+}
+
 const BASELINE: &str = "x25519/ecdsa-p256";
 const AGAINST: &str = "secp256r1/ecdsa-p256";
 
 /// A `compare` that would go on for hours.
 fn long_compare(output: &Path) -> Child {
+    piped(&mut long_compare_command(output))
+}
+
+fn long_compare_command(output: &Path) -> Command {
     need_live_engine();
     let mut command = lastbyte(["compare", "--baseline", BASELINE, "--against", AGAINST]);
     command.args(["--rtt", "2ms", "--data", "0KiB", "--connections", "1000000"]);
     command.args(["--format", "csv", "-o"]);
-    piped(command.arg(output).process_group(0))
+    command.arg(output).process_group(0);
+    command
 }
 
 fn piped(command: &mut Command) -> Child {

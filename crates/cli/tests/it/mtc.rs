@@ -1,7 +1,7 @@
 //! Merkle Tree Certificates from the command line: a CA, its log, certificates, and those who don't believe them.
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -50,9 +50,14 @@ fn a_certificate_comes_from_a_log_and_is_believed_by_who_knows_it() {
     assert_eq!(early.stderr, hint);
     let landmark = succeed(&["landmark", "ca"], folder);
     assert!(
-        landmark.starts_with("landmark 1 of log 32473.1.0.1: 701 entries, "),
+        landmark.starts_with("landmark 1 of log 32473.1.0.1: 701 entries, of use up to 20"),
         "{landmark}"
     );
+    assert!(landmark.ends_with("Z\n"), "{landmark}");
+    let again = mtc(&["landmark", "ca"], folder);
+    let hint = "which has 701: the log has 701; let it grow first, with lastbyte mtc issue\n";
+    assert_eq!(again.code, Some(2));
+    assert!(again.stderr.ends_with(hint), "{}", again.stderr);
     succeed(&["prove", "ca", standalone, "-o", "landmark.pem"], folder);
     let verified = succeed(&["verify", "ca", "landmark.pem"], folder);
     let expected = "accepted for a.example, b.example: [0, 512) is a landmark's (";
@@ -64,6 +69,7 @@ fn a_certificate_comes_from_a_log_and_is_believed_by_who_knows_it() {
         ),
         (vec!["--at=1"], "it holds only from "),
         (vec!["--at=9999999999"], "it held up to "),
+        (vec!["--at=2020-02-29T12:00:00Z"], "it holds only from 20"),
     ] {
         let arguments = [vec!["verify", "ca", "landmark.pem"], arguments].concat();
         let refused = mtc(&arguments, folder);
@@ -233,7 +239,8 @@ fn a_file_that_is_none_is_one_line_that_names_it() {
     refuse(
         &["serve", "ca", "--listen=192.0.2.1:1"],
         2,
-        "can't listen on 192.0.2.1:1: Cannot assign requested address (os error 99)",
+        "can't listen on 192.0.2.1:1: Cannot assign requested address (os error 99): name an address of this machine \
+         with --listen, or 0.0.0.0 for all",
     );
     let mend = "it can't be read as one: put back the file that lastbyte mtc ca wrote";
     for (name, kind) in [("ca-key", "private"), ("mirror-9-key", "private")] {
@@ -324,6 +331,40 @@ fn a_damaged_log_makes_no_proof() {
     );
     assert_eq!(proved.code, Some(1), "{}", proved.stderr);
     assert!(!folder.join("landmark.pem").exists());
+}
+
+/// Two CAs may have one identifier, as tests do.
+#[test]
+fn a_certificate_of_another_log_is_told_from_a_damaged_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for (ca, host) in [("one", "a"), ("other", "b")] {
+        succeed(&["ca", ca], folder);
+        succeed(&["issue", ca, "a.example", "-o", host], folder);
+        succeed(&["landmark", ca], folder);
+    }
+    for (command, code) in [("prove", 2), ("verify", 1)] {
+        let ended = mtc(&[command, "one", "b/certificate.pem"], folder);
+        assert_eq!(ended.code, Some(code), "{command}: {}", ended.stderr);
+        let told =
+            "the certificate in \"b/certificate.pem\" is of another log than that in \"one\"";
+        assert!(ended.stderr.contains(told), "{command}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_told_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    succeed(&["ca", "ca"], folder);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    succeed(&["issue", "ca", "a.example", "-o", "host"], folder);
+    let ended = mtc(&["serve", "ca", "--listen", &address], folder);
+    assert_eq!(ended.code, Some(2));
+    let hint = "another program listens there: end it, or name another port with --listen\n";
+    assert!(ended.stderr.ends_with(hint), "{}", ended.stderr);
+    assert_eq!(ended.stderr.lines().count(), 1);
 }
 
 #[test]

@@ -89,7 +89,8 @@ fn a_device_that_is_roots_alone() {
     assert_eq!(
         ended.stderr,
         "lastbyte: can't make a TUN device: /dev/net/tun: Permission denied (os error 13); \
-         run as root, or see `lastbyte doctor`\n"
+         run as root, or measure without it in virtual time (`lastbyte kernel build` once); \
+         `lastbyte doctor` tells more\n"
     );
 
     let doctor = run(user.command("0600").arg("doctor"));
@@ -164,7 +165,7 @@ fn no_user_namespaces_at_all() {
     assert!(
         ended
             .stderr
-            .ends_with("run as root, or see `lastbyte doctor`\n"),
+            .ends_with("(`lastbyte kernel build` once); `lastbyte doctor` tells more\n"),
         "{ended:?}"
     );
 

@@ -93,6 +93,25 @@ fn a_page_and_its_figures() {
 }
 
 #[test]
+fn it_says_what_it_takes_and_where_it_can_not_write() {
+    let folder = measured();
+    for name in ["rows.parquet", "g.json"] {
+        fs::write(file(&folder, name), "").unwrap();
+        let ended = run(lastbyte(["report", name]).current_dir(folder.path()));
+        let words = ["takes a folder of `lastbyte run`", name, "is a file"];
+        assert_refused(&ended, 2, &words);
+    }
+    for options in [["-o", "g.json/page.html"], ["--figures", "g.json/figures"]] {
+        assert_refused(&report(&folder, &options), 2, &["can't write \"g.json/"]);
+    }
+    let ended = run(
+        lastbyte(["validate", "run", "arithmetic", "-o", "g.json/page.html"])
+            .current_dir(folder.path()),
+    );
+    assert_refused(&ended, 2, &["can't write \"g.json/"]);
+}
+
+#[test]
 fn the_page_is_in_the_folder_if_nothing_else_is_said() {
     let folder = measured();
     let ended = report(&folder, &[]);

@@ -320,6 +320,20 @@ fn shards_make_the_whole() {
 }
 
 #[test]
+fn a_shard_without_a_block_says_so() {
+    let place = Place::new();
+    let study = STUDY.split("\n[[measure]]").next().unwrap();
+    let study =
+        study.replace("connections = 230", "connections = 5") + "\n[[measure]]\nid = \"one\"\n";
+    fs::write(place.path("study.toml"), study).unwrap();
+    let ended = place.run("second", &["--shard", "2/2"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let told = "second: shard 2/2 has nothing to measure, and no parts to copy: the study has 2 blocks, which \
+                others measure\n";
+    assert_eq!(ended.stdout, told);
+}
+
+#[test]
 fn another_folder_is_left_alone() {
     let place = Place::new();
     let refused = |output: &str, options: &[&str], told: &str| {

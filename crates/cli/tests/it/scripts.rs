@@ -1,4 +1,5 @@
-//! What scripts/test does about the folder that it builds in when CI is set. Compilers only look as if.
+//! What scripts/test does about the folder that it builds in when CI is set, and where scripts/compare puts the program.
+//! Compilers only look as if.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -17,7 +18,6 @@ struct Home(TempDir);
 impl Home {
     fn new() -> Home {
         let home = Home(TempDir::new().unwrap());
-        fs::create_dir(home.path("bin")).unwrap();
         home.program("rustc", "echo rustc 1.95.0");
         home.program("cargo", "");
         home
@@ -29,6 +29,7 @@ impl Home {
 
     fn program(&self, name: &str, script: &str) {
         let path = self.path("bin").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
@@ -193,4 +194,99 @@ fn a_folder_that_may_not_be_written_to_is_left_alone() {
     fs::remove_dir_all(folders).unwrap();
     File::create(folders).unwrap();
     assert_eq!(home.choose(), (String::new(), "its own".to_owned()));
+}
+
+#[test]
+fn the_program_is_put_where_shells_look() {
+    let home = Home::new();
+    home.program("built/lastbyte", "echo one");
+    let program = home.path("bin/built/lastbyte");
+    let put = |before: &str| {
+        let (program, here) = (program.display(), home.path("here"));
+        let here = here.display();
+        let ended = home.bash(&format!(
+            "{before}; here={here}; PATH=$here:$PATH; put_on_path {program} /none/there {here}; lastbyte"
+        ));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        (ended.stdout, ended.stderr)
+    };
+    let link = home.path("here/lastbyte");
+    let at_hand = format!("lastbyte is at hand now: {}\n", link.display());
+    assert_eq!(put(":"), ("one\n".to_owned(), at_hand.clone()));
+    // Once is enough.
+    assert_eq!(put(":"), ("one\n".to_owned(), String::new()));
+    // One of an earlier checkout.
+    let earlier = format!("ln -sfn /bin/true {}", link.display());
+    assert_eq!(put(&earlier), ("one\n".to_owned(), at_hand));
+    // What somebody installed stays.
+    let installed = format!("rm {0}; cp /bin/true {0}", link.display());
+    let (said, told) = put(&installed);
+    assert_eq!(said, "");
+    let told_of = format!("lastbyte is {}: the one that was built is ", link.display());
+    assert!(told.starts_with(&told_of), "{told}");
+}
+
+#[test]
+fn where_no_place_is_on_the_path_the_line_to_add_is_told() {
+    let home = Home::new();
+    let program = home.path("built/lastbyte");
+    let ended = home.bash(&format!(
+        "put_on_path {} $HOME/.local/bin",
+        program.display()
+    ));
+    let folder = program.parent().unwrap().display();
+    let expected = format!("to have lastbyte at hand: export PATH={folder}:$PATH\n");
+    assert_eq!((ended.code, ended.stderr), (Some(0), expected));
+    assert!(!home.path(".local").exists());
+}
+
+/// `scripts/compare` where cargo builds a program that only tells what it was asked, and has a kernel or not.
+fn compare(has_kernel: bool, before: &str, options: &str) -> Ended {
+    let home = Home::new();
+    let status = if has_kernel { "true" } else { "false" };
+    let program = format!("echo \"$@\"; case $* in (\"kernel status\") {status};; esac");
+    home.program("built", &program);
+    let built = home.path("bin/built");
+    home.program(
+        "cargo",
+        &format!(
+            "mkdir -p $CARGO_TARGET_DIR/release; cp {} $CARGO_TARGET_DIR/release/lastbyte",
+            built.display()
+        ),
+    );
+    home.bash(&format!(
+            "export CARGO_TARGET_DIR=$HOME/target; mkdir -p $HOME/.local/bin; PATH=$HOME/.local/bin:$PATH; \
+             {before} $root/scripts/compare {options}"
+    ))
+}
+
+#[test]
+fn a_first_comparison_begins_with_arithmetic_and_builds_the_kernel() {
+    const EXPLAIN: &str = "explain SecP256r1MLKEM768/ml-dsa-65";
+    for (has_kernel, before, options, expected) in [
+        (false, "", "", vec![EXPLAIN, "kernel build", "compare"]),
+        (true, "", "", vec![EXPLAIN, "compare"]),
+        (false, "LASTBYTE_KERNEL=skip", "", vec![EXPLAIN, "compare"]),
+        (
+            false,
+            "",
+            "--rtt 5ms",
+            vec!["kernel build", "compare --rtt 5ms"],
+        ),
+        (false, "", "--engine live", vec!["compare --engine live"]),
+        (false, "", "--help", vec!["compare --help"]),
+    ] {
+        let ended = compare(has_kernel, before, options);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let said: Vec<_> = ended.stdout.lines().collect();
+        assert_eq!(said, expected, "{ended:?}");
+        // How long it takes is told before it begins, and where the program is.
+        let told = "building Lastbyte: about 5 minutes on 2 cores that do nothing else, ";
+        assert!(ended.stderr.starts_with(told), "{ended:?}");
+        let place = "/.local/bin/lastbyte\n";
+        assert!(ended.stderr.contains(place), "{ended:?}");
+        let builds = expected.contains(&"kernel build");
+        let told = "building the kernel of the virtual engine: about 5 minutes more";
+        assert_eq!(ended.stderr.contains(told), builds, "{ended:?}");
+    }
 }

@@ -181,6 +181,30 @@ fn options_that_can_not_be() {
         ),
         (vec!["compar"], "a similar subcommand exists: 'compare'"),
         (
+            vec!["compare", "--bandwidth", "5mbit"],
+            "unexpected argument '--bandwidth' found: it is --rate here",
+        ),
+        (vec!["compare", "--delay", "5ms"], "it is --rtt here"),
+        (vec!["explain", "--size=5KiB"], "it is --data here"),
+        (vec!["compare", "-n", "100"], "it is --connections here"),
+        (vec!["compare", "--cc", "bbr"], "it is --congestion here"),
+        (
+            vec!["compare", "--export-json", "a.json"],
+            "it is -o FILE.json here",
+        ),
+        (
+            vec!["compare", "-groups", "X25519"],
+            "it is --against GROUP/CHAIN here",
+        ),
+        (
+            vec!["explain"],
+            "required arguments were not provided: <ARM>...: see `lastbyte explain --help`",
+        ),
+        (
+            vec!["compare", "--format", "tabel"],
+            "[possible values: table, json, csv, markdown]: a similar value exists: 'table'",
+        ),
+        (
             vec!["chain", "show", "rsa-2408"],
             r#"'<CHAIN>': unknown chain "rsa-2408": did you mean "rsa-2048"?"#,
         ),
@@ -190,9 +214,9 @@ fn options_that_can_not_be() {
         assert_eq!(ended.code, Some(2), "{arguments:?}: {}", ended.stderr);
         assert_eq!(ended.stdout, "", "{arguments:?}");
         let stderr = ended.stderr;
-        assert!(stderr.starts_with("error: "), "{arguments:?}: {stderr}");
+        assert!(stderr.starts_with("lastbyte: "), "{arguments:?}: {stderr}");
         assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
-        assert!(stderr.ends_with("try '--help'.\n"), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
     }
 }
 
@@ -200,7 +224,33 @@ fn options_that_can_not_be() {
 fn no_arguments_at_all() {
     let ended = run(&mut lastbyte([""; 0]));
     assert_eq!(ended.code, Some(2));
-    assert!(ended.stderr.contains("Usage: lastbyte <COMMAND>"));
+    // As of other tools that need to be told what to do.
+    for example in ["explain ", "compare ", "plan ", "--help"] {
+        let command = format!("lastbyte {example}");
+        assert!(ended.stderr.contains(&command), "{}", ended.stderr);
+    }
+    assert_eq!(ended.stdout, "");
+    for line in ended.stderr.lines().filter(|line| line.starts_with("  ")) {
+        let words = line.split_whitespace();
+        let words: Vec<_> = words.skip(1).collect();
+        // The commands are those that there are, whatever is told beside them.
+        let ended = run(lastbyte(&words[..1]).arg("--help"));
+        assert_eq!(ended.code, Some(0), "{line}");
+    }
+}
+
+#[test]
+fn values_too_long_to_read_are_cut() {
+    let arm = format!("x25519/{}", "a".repeat(5000));
+    for command in [
+        vec!["compare", "--baseline", &arm],
+        vec!["plan", "ml-dsa-44", "--today", &arm],
+    ] {
+        let ended = run(&mut lastbyte(command));
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.len() < 1500, "{}", ended.stderr);
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    }
 }
 
 #[test]

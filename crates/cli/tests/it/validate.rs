@@ -239,6 +239,10 @@ fn a_page_is_written() {
         ended.stdout
     );
     let html = fs::read_to_string(&page).unwrap();
+    assert_eq!(
+        ended.stderr,
+        format!("lastbyte: wrote {}\n", page.display())
+    );
     assert_eq!(html.matches("</svg>").count(), 4);
     assert!(html.ends_with("</html>\n"));
 }

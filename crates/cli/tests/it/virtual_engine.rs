@@ -1041,6 +1041,15 @@ fn in_a_container_the_rows_are_the_same() {
 }
 
 #[test]
+fn what_the_engine_has_no_use_for_is_said() {
+    const QUESTION: &str = "compare --engine virtual --data 0KiB --connections 2 --concurrency 4";
+    let ended = run(&mut lastbyte(QUESTION.split(' ')));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let told = "lastbyte: --concurrency changes nothing: in virtual time there is one connection at a time\n";
+    assert_eq!(ended.stderr, told);
+}
+
+#[test]
 fn the_doctor_boots_a_kernel_and_names_what_a_container_refuses() {
     let doctor = |mut command: Command| run(&mut command).stdout;
     let usual = doctor(lastbyte(["doctor"]));

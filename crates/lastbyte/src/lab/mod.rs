@@ -21,6 +21,7 @@ mod prepare;
 mod privilege;
 mod row;
 mod runner;
+mod scratch;
 mod shared;
 mod shortcuts;
 mod starts;
@@ -85,10 +86,16 @@ pub fn inner_command(arguments: &[OsString]) -> Option<ExitCode> {
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// No network namespace can be made.
-    #[error("can't make a network namespace: {0}; run as root, or see `lastbyte doctor`")]
+    #[error(
+        "can't make a network namespace: {0}; run as root, or measure without it in virtual time \
+             (`lastbyte kernel build` once); `lastbyte doctor` tells more"
+    )]
     Namespace(#[source] io::Error),
     /// No TUN device can be made.
-    #[error("can't make a TUN device: /dev/net/tun: {0}; run as root, or see `lastbyte doctor`")]
+    #[error(
+        "can't make a TUN device: /dev/net/tun: {0}; run as root, or measure without it in virtual time \
+             (`lastbyte kernel build` once); `lastbyte doctor` tells more"
+    )]
     Tun(#[source] io::Error),
     /// A namespace can't be configured.
     #[error("can't configure a network namespace: {0}; see `lastbyte doctor`")]

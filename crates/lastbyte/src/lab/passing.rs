@@ -1,6 +1,7 @@
 //! A study that is measured once, and of which nothing is kept on the disk.
 
 use super::runner::{Ending, FailedBlock, RunError, Runner};
+use super::scratch::Scratch;
 use crate::results::{Dataset, Folder, Manifest, Sample, Start};
 
 /// Samples, and whether all were measured.
@@ -34,10 +35,7 @@ impl Run {
 ///
 /// Those of [`Runner::run`].
 pub fn run_in_passing(runner: &Runner<'_>) -> Result<Run, RunError> {
-    let place = tempfile::Builder::new()
-        .prefix("lastbyte-")
-        .tempdir()
-        .map_err(RunError::Scratch)?;
+    let place = Scratch::new_in(&std::env::temp_dir()).map_err(RunError::Scratch)?;
     let path = place.path().join("run");
     let size = runner.engine.block_size(runner.study);
     let manifest = Manifest::new(runner.study, size, runner.engine.environment().clone());

@@ -22,12 +22,12 @@ use lastbyte_pki::Store;
 use lastbyte_sizes::Resumption;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use tempfile::TempDir;
 
 use super::calibration::Calibration;
 use super::cores::available_cpus;
 use super::guest::{self, GuestJob, Provenance};
 use super::runner::{BlockError, Engine, Job, lock};
+use super::scratch::Scratch;
 use super::shortcuts::Shortcuts;
 use super::trial::try_handshake;
 use super::{Ending, Grants, PreparedArm, boot};
@@ -206,11 +206,8 @@ impl VirtualEngine {
 
     /// A folder whose path is as long as any other's and has no blanks, with links to this program and
     /// the job's folder.
-    fn place(&self, folder: &Path) -> io::Result<TempDir> {
-        let place = tempfile::Builder::new()
-            .prefix("lastbyte-")
-            .rand_bytes(8)
-            .tempdir_in(PLACES)?;
+    fn place(&self, folder: &Path) -> io::Result<Scratch> {
+        let place = Scratch::new_in(Path::new(PLACES))?;
         symlink(&self.program, place.path().join(INIT_LINK))?;
         symlink(folder, place.path().join(JOB_LINK))?;
         Ok(place)
@@ -223,9 +220,7 @@ impl VirtualEngine {
     /// Why it can't be started, or how it ended instead.
     pub fn try_boot(&self) -> Result<(), String> {
         let ended = || -> io::Result<Fate> {
-            let folder = tempfile::Builder::new()
-                .prefix("lastbyte-")
-                .tempdir_in(PLACES)?;
+            let folder = Scratch::new_in(Path::new(PLACES))?;
             fs::write(
                 folder.path().join(guest::JOB),
                 serde_json::to_vec(&guest::NOTHING)?,

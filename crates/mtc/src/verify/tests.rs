@@ -278,12 +278,12 @@ fn times_and_serial_numbers_are_checked() {
     let early = at(&client, NOW.0 - 1).unwrap_err();
     assert_eq!(
         early.to_string(),
-        "it holds only from @1800000000, and it is @1799999999"
+        "it holds only from 2027-01-15T08:00:00Z, and it is 2027-01-15T07:59:59Z"
     );
     let late = at(&client, NOW.0 + WEEK.as_secs()).unwrap_err();
     assert_eq!(
         late.to_string(),
-        "it held up to @1800604799, and it is @1800604800"
+        "it held up to 2027-01-22T07:59:59Z, and it is 2027-01-22T08:00:00Z"
     );
     let serial = (1 << 48) + INDEX;
     let authority = client.authority(&id("32473.1")).unwrap();

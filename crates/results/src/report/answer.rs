@@ -249,72 +249,84 @@ struct Turn<'d, 'a> {
     differences: Vec<&'d Difference<'a>>,
 }
 
+/// Networks with one value of a parameter.
+struct At<'d, 'a> {
+    /// As a study would say it.
+    value: String,
+    /// `initcwnd 16`
+    name: String,
+    number: Option<f64>,
+    /// Round trips that are added there.
+    more: i64,
+    differences: Vec<&'d Difference<'a>>,
+}
+
 /// Where the number of round trips that are added depends on one parameter alone: by its values, in their order.
 /// `None` where it is the same everywhere, or more than one decides.
 fn turns<'d, 'a>(differences: &'d Differences<'a>) -> Option<Vec<Turn<'d, 'a>>> {
-    let measured = || differences.measured.iter();
     let more = |difference: &Difference<'_>| {
-        let (before, after) = (
-            flights(difference.before.sample)?,
-            flights(difference.after.sample)?,
-        );
+        let before = flights(difference.before.sample)?;
+        let after = flights(difference.after.sample)?;
         Some(i64::from(after.round_trips()) - i64::from(before.round_trips()))
     };
-    let counts: Vec<i64> = measured().map(more).collect::<Option<_>>()?;
+    let counts = differences.measured.iter().map(more);
+    let counts: Vec<i64> = counts.collect::<Option<_>>()?;
     if counts.iter().all(|count| Some(count) == counts.first()) {
         return None;
     }
-    Parameter::measured().find_map(|parameter| {
-        let mut values: Vec<(String, Option<f64>, i64, Vec<&Difference<'_>>)> = Vec::new();
-        for (difference, count) in measured().zip(&counts) {
-            let cell = &difference.cell.cell;
-            let value = parameter.of(cell);
-            match values.iter_mut().find(|(known, ..)| *known == value) {
-                Some((_, _, known, _)) if known != count => return None,
-                Some((.., differences)) => differences.push(difference),
-                None => values.push((value, parameter.number(cell), *count, vec![difference])),
-            }
+    let values = Parameter::measured()
+        .find_map(|parameter| values(parameter, &differences.measured, &counts))?;
+    let is_ordered = values.iter().all(|at| at.number.is_some());
+    let mut groups: Vec<Vec<At<'_, '_>>> = Vec::new();
+    for at in values {
+        match groups.last_mut() {
+            Some(last) if last.last().is_some_and(|last| last.more == at.more) => last.push(at),
+            _ => groups.push(vec![at]),
         }
-        let is_ordered = values.iter().all(|(_, number, ..)| number.is_some());
-        values.sort_by(|(_, one, ..), (_, other, ..)| {
-            one.partial_cmp(other).unwrap_or(std::cmp::Ordering::Equal)
-        });
-        let mut groups: Vec<Vec<(String, Option<f64>, i64, Vec<&Difference<'_>>)>> = Vec::new();
-        for value in values {
-            match groups.last_mut() {
-                Some(last) if last.last().is_some_and(|(.., count, _)| *count == value.2) => {
-                    last.push(value);
-                }
-                _ => groups.push(vec![value]),
+    }
+    let count = groups.len();
+    let turn = |(index, group): (usize, Vec<At<'d, 'a>>)| Turn {
+        place: match (&*group, is_ordered) {
+            ([_, .., last], true) if index == 0 => format!("up to {}", last.name),
+            ([first, ..], true) if index > 0 && index + 1 == count => {
+                format!("from {} on", first.name)
             }
+            ([first, .., last], true) => format!("from {} to {}", first.name, last.value),
+            (group, _) => {
+                let names: Vec<&str> = group.iter().map(|at| at.name.as_str()).collect();
+                format!("at {}", names.join(" and "))
+            }
+        },
+        differences: group.into_iter().flat_map(|at| at.differences).collect(),
+    };
+    Some(groups.into_iter().enumerate().map(turn).collect())
+}
+
+/// By the values of a parameter, in their order. `None` where they don't tell how many round trips are added.
+fn values<'d, 'a>(
+    parameter: Parameter,
+    measured: &'d [Difference<'a>],
+    counts: &[i64],
+) -> Option<Vec<At<'d, 'a>>> {
+    let mut values: Vec<At<'_, '_>> = Vec::new();
+    for (difference, count) in measured.iter().zip(counts) {
+        let cell = &difference.cell.cell;
+        let value = parameter.of(cell);
+        match values.iter_mut().find(|at| at.value == value) {
+            Some(at) if at.more != *count => return None,
+            Some(at) => at.differences.push(difference),
+            None => values.push(At {
+                value,
+                name: parameter.describe(cell),
+                number: parameter.number(cell),
+                more: *count,
+                differences: vec![difference],
+            }),
         }
-        let count = groups.len();
-        let turn = |(index, group): (usize, Vec<(String, _, _, Vec<&'d Difference<'a>>)>)| {
-            let named = |value: Option<&(String, _, _, Vec<&Difference<'_>>)>| {
-                let first = value.and_then(|(.., differences)| differences.first());
-                first.map_or(String::new(), |one| parameter.describe(&one.cell.cell))
-            };
-            let (first, last) = (named(group.first()), named(group.last()));
-            let to = group.last().map_or("", |(value, ..)| value.as_str());
-            let place = match (is_ordered, index) {
-                (true, 0) if group.len() > 1 => format!("up to {last}"),
-                (true, index) if index + 1 == count => format!("from {first} on"),
-                (true, _) if group.len() > 1 => format!("from {first} to {to}"),
-                _ => {
-                    let names = group.iter().map(|value| named(Some(value)));
-                    format!("at {}", names.collect::<Vec<_>>().join(" and "))
-                }
-            };
-            Turn {
-                place,
-                differences: group
-                    .into_iter()
-                    .flat_map(|(.., differences)| differences)
-                    .collect(),
-            }
-        };
-        Some(groups.into_iter().enumerate().map(turn).collect())
-    })
+    }
+    // What is no number stays as it is written.
+    values.sort_by(|one, other| (one.number.partial_cmp(&other.number)).unwrap_or(Ordering::Equal));
+    Some(values)
 }
 
 /// `adds 36.3 ms (+51 %) to the handshake at initcwnd 10: one round trip ...; from initcwnd 16 on 1.3 ms (+1.9 %)`
@@ -378,7 +390,7 @@ fn last_byte_clause(differences: &Differences<'_>) -> String {
             place(most.cell)
         ),
     };
-    comes + &because_of_the_window(&shown) + &differences.elsewhere()
+    comes + because_of_the_window(&shown) + &differences.elsewhere()
 }
 
 /// How the larger of two handshakes has moved the response that follows it.
