@@ -446,6 +446,53 @@ fn cpu_time_can_be_put_back() {
     assert!((0.1..20.0).contains(&more), "{more} ms");
 }
 
+/// What is told beside the network's time is in no row, and its sum is what a clock tells that waits for it.
+#[test]
+fn computing_beside_the_network_changes_no_row_and_adds_up() {
+    const ARMS: &str = "--baseline X25519MLKEM768/ecdsa-p256 --against X25519MLKEM768/slh-dsa-sha2-128f \
+         --against X25519MLKEM768/ml-dsa-65/resume=ticket --against secp256r1/rsa-2048/mutual=rsa-2048";
+    let place = TempDir::new().unwrap();
+    let ask = |cpu: &str| -> (Vec<u8>, serde_json::Value) {
+        let rows = place.path().join(format!("{cpu}.csv"));
+        let question = format!(
+            "compare --engine virtual {ARMS} --rtt 1ms,80ms --data 0KiB,60KiB --connections 20 --format json --cpu {cpu}"
+        );
+        let mut command = lastbyte(question.split_whitespace());
+        command.arg("-o").arg(&rows).current_dir(place.path());
+        let ended = succeed(&mut command);
+        (
+            fs::read(rows).unwrap(),
+            serde_json::from_str(&ended.stdout).unwrap(),
+        )
+    };
+    let (rows, none) = ask("none");
+    let (beside_rows, beside) = ask("beside");
+    let (_, calibrated) = ask("calibrated");
+    assert!(rows == beside_rows, "rows differ");
+    let contents = [&none, &beside, &calibrated].map(|document| document["contents"].clone());
+    assert_eq!(contents, ["network", "network+computing", "calibrated"]);
+    for cell in 0..4 {
+        for arm in 0..4 {
+            for metric in ["handshake_ms", "ttlb_ms"] {
+                let of =
+                    |document: &serde_json::Value| document["cells"][cell]["arms"][arm].clone();
+                let time = |document| of(document)[metric]["p50"].as_f64().unwrap();
+                let shares = &of(&beside)["shares"][metric]["p50"];
+                let [network, computing] =
+                    ["network", "computing"].map(|share| shares[share].as_f64().unwrap());
+                assert_eq!(network, time(&none));
+                assert!((network + computing - time(&beside)).abs() < 1e-5);
+                let off = time(&beside) - time(&calibrated);
+                let bound = (0.03 * computing).max(0.1);
+                assert!(
+                    off.abs() < bound,
+                    "{cell} {arm} {metric}: off by {off} of {computing} ms"
+                );
+            }
+        }
+    }
+}
+
 fn with_no_stdout(mut output: std::process::Output) -> std::process::Output {
     output.stdout.clear();
     output

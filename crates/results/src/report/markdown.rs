@@ -45,8 +45,8 @@ pub fn markdown(summary: &Summary) -> String {
     if let Some(since) = &summary.since {
         let changes = changes(summary);
         out.push_str(&format!(
-            "**since {}**\n\n{changes}\n",
-            escape::markdown(&since.to_string())
+            "**{}**\n\n{changes}\n",
+            escape::markdown(&text::since(summary, since))
         ));
     }
     let contents = text::contents(summary).map(str::to_owned);

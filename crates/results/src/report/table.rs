@@ -227,7 +227,7 @@ fn texts(
 
 /// How every cell has changed.
 fn change_lines(summary: &Summary, since: &Since, screen: Screen) -> Vec<Line> {
-    let heading = screen.wrap(&format!("since {since}"), 2);
+    let heading = screen.wrap(&text::since(summary, since), 2);
     let mut lines = vec![Line::Text(Role::Heading, heading)];
     for cell in summary.cells.iter().filter(|cell| !cell.arms.is_empty()) {
         lines.push(Line::Text(Role::Normal, cell.cell.to_string()));

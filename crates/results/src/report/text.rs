@@ -8,7 +8,7 @@ pub(super) use crate::results::number::interval;
 use crate::results::number::{millisecond_digits, milliseconds, percent_digits};
 use crate::results::{
     CellSummary, Contents, Estimate, Interval, Measured, Metric, MetricSummary, Percent,
-    Percentile, Summary,
+    Percentile, Since, Summary,
 };
 use crate::study::{Connections, Until, Work};
 
@@ -153,6 +153,14 @@ pub(super) fn precision(summary: &Summary) -> Option<String> {
 fn level(Percent(level): Percent) -> String {
     let level = format!("{level:.2}");
     format!("{} %", level.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// What changes are since, and of what.
+pub(super) fn since(summary: &Summary, since: &Since) -> String {
+    match summary.contents() {
+        Some(Contents::Shares) => format!("since {since}, on the network"),
+        _ => format!("since {since}"),
+    }
 }
 
 /// What the times have in them, if anything was measured.
