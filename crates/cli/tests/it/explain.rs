@@ -67,7 +67,7 @@ fn networks_have_names() {
     // What is said besides has the last word, even if it is what is usual without a name.
     assert_eq!(
         cells(&["--link", "leo", "--rtt", "35ms", "--loss", "0%"]),
-        ["leo, RTT 35ms, 150mbit/15mbit, loss 0%, initcwnd 10, 1KiB"]
+        ["leo, RTT 35ms, 15mbit up and 150mbit down, loss 0%, initcwnd 10, 1KiB"]
     );
 
     let lossy = run(&mut lastbyte(["explain", ARM, "--link", "leo"]));

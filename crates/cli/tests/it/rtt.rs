@@ -194,6 +194,9 @@ fn the_virtual_engine_measures_what_is_added() {
             "50KiB",
             "--connections",
             "2",
+            // As arithmetic has it.
+            "--cpu",
+            "none",
         ])
         .args([
             "--rtt",

@@ -34,6 +34,11 @@ impl Ordered {
         &self.0
     }
 
+    /// Whether all times are one: of a single connection, too.
+    pub(super) fn is_one(&self) -> bool {
+        self.0.first() == self.0.last()
+    }
+
     /// Whether all connections took one and the same time.
     pub(super) fn is_constant(&self) -> bool {
         match (self.0.first(), self.0.last()) {

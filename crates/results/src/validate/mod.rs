@@ -66,8 +66,8 @@ pub struct MetricComparison {
     /// The metric.
     pub metric: Metric,
     /// The largest distance between the two distribution functions, from 0 to 1 (Kolmogorov and
-    /// Smirnov).
-    pub distance: f64,
+    /// Smirnov). `None` where all times of one side are equal: then it says no more than their order.
+    pub distance: Option<f64>,
     /// Its percentiles.
     pub percentiles: Vec<Comparison>,
     times: [Ordered; 2],
@@ -253,7 +253,7 @@ impl MetricComparison {
         };
         MetricComparison {
             metric,
-            distance: a.distance(b),
+            distance: (!a.is_one() && !b.is_one()).then(|| a.distance(b)),
             percentiles: margins.percentiles().into_iter().map(compare).collect(),
             times,
         }

@@ -96,7 +96,7 @@ struct Count {
 #[derive(Serialize)]
 struct Metric {
     metric: &'static str,
-    ks_distance: f64,
+    ks_distance: Option<f64>,
     verdict: Option<VerdictName>,
     #[serde(flatten)]
     percentiles: BTreeMap<String, Percentiles>,
@@ -171,7 +171,7 @@ impl Metric {
         let percentiles = comparison.percentiles.iter();
         Metric {
             metric: comparison.metric.name(),
-            ks_distance: (comparison.distance * 1e6).round() / 1e6,
+            ks_distance: (comparison.distance).map(|distance| (distance * 1e6).round() / 1e6),
             verdict: comparison.verdict().map(VerdictName::from),
             percentiles: percentiles
                 .map(|one| (one.percentile.to_string(), Percentiles::new(one)))

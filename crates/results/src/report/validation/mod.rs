@@ -86,8 +86,8 @@ fn difference(comparison: &Comparison) -> String {
     }
 }
 
-fn distance(distance: f64) -> String {
-    format!("{distance:.3}")
+fn distance(distance: Option<f64>) -> String {
+    distance.map_or("-".into(), |distance| format!("{distance:.3}"))
 }
 
 /// What the numbers are, and what they were measured by.
