@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::Path;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::builder::{TypedValueParser, ValueParser};
@@ -14,22 +15,50 @@ use lastbyte_link::{Bytes, Seed, UnitError, format_duration, parse_duration};
 use super::Failure;
 use lastbyte::study::{
     Arm, Cell, Choice, Connections, CpuTime, Emulation, Experiment, Lists, NamedNetwork, Parameter,
-    Reading,
+    Population, Reading,
 };
 
 /// Parameters of cells, each an option, and networks by name. Those that take lists make a grid.
 #[derive(Debug)]
 pub(super) struct Network {
     named: Vec<&'static NamedNetwork>,
+    mix: Vec<Part>,
     options: Vec<(Parameter, Vec<String>)>,
 }
 
 /// The option of networks by name.
 const LINK: &str = "link";
+/// That of users who have one or another of them.
+const MIX: &str = "mix";
+
+/// A network that some users have.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    network: &'static NamedNetwork,
+    /// How many, in proportion to the others'.
+    weight: f64,
+}
+
+impl FromStr for Part {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Part, String> {
+        let Some((name, weight)) = text.split_once('=') else {
+            return Err("write each network with its weight, as in lte=3,fibre=1".to_owned());
+        };
+        let network = NamedNetwork::find(name).map_err(|error| error.to_string())?;
+        match weight.parse() {
+            Ok(weight) if weight > 0.0 && f64::is_finite(weight) => Ok(Part { network, weight }),
+            _ => Err(format!(
+                "{weight:?} is no weight: write a number above 0, as in lte=3,fibre=1"
+            )),
+        }
+    }
+}
 
 impl Args for Network {
     fn augment_args(command: Command) -> Command {
-        let command = command.arg(named());
+        let command = command.arg(named()).arg(mix());
         command.args(Parameter::options().map(|(parameter, option)| {
             let argument = Arg::new(parameter.name())
                 .long(parameter.name().replace('_', "-"))
@@ -56,9 +85,15 @@ impl FromArgMatches for Network {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Network, clap::Error> {
         let named = matches.get_many::<&'static NamedNetwork>(LINK);
         let named: Vec<_> = named.into_iter().flatten().copied().collect();
+        let mix = matches.get_many::<Part>(MIX);
+        let mix: Vec<Part> = mix.into_iter().flatten().copied().collect();
         // A name says what else goes without saying.
         let is_said_by_name = |parameter: Parameter| {
-            let mut said = named.iter().flat_map(|network| network.values());
+            let mixed = mix.iter().map(|part| &part.network);
+            let mut said = named
+                .iter()
+                .chain(mixed)
+                .flat_map(|network| network.values());
             matches.value_source(parameter.name()) == Some(ValueSource::DefaultValue)
                 && said.any(|(said, _)| said == parameter)
         };
@@ -69,6 +104,7 @@ impl FromArgMatches for Network {
         Ok(Network {
             options: given.collect(),
             named,
+            mix,
         })
     }
 
@@ -90,6 +126,17 @@ fn named() -> Arg {
         ))
         .value_delimiter(',')
         .value_parser(NamedNetwork::find)
+}
+
+/// The option of users who have different networks.
+fn mix() -> Arg {
+    Arg::new(MIX)
+        .long(MIX)
+        .value_name("NAME=WEIGHT")
+        .help("Users of several networks in one population, in these proportions: lte=3,fibre=1")
+        .conflicts_with(LINK)
+        .value_delimiter(',')
+        .value_parser(Part::from_str)
 }
 
 /// Takes what a cell can have.
@@ -139,8 +186,23 @@ pub(super) struct Sampling {
 impl Network {
     /// The grid, the last option changing fastest, or why it can't be.
     pub(super) fn cells(&self) -> Result<Vec<Cell>, String> {
+        match &*self.mix {
+            [] => self.grid(),
+            _ => Err(format!(
+                "--{MIX} is measured, as in `lastbyte compare --{MIX} lte=3,fibre=1`: name one network with --{LINK}"
+            )),
+        }
+    }
+
+    fn grid(&self) -> Result<Vec<Cell>, String> {
         let mut cells = self.networks()?;
         for (parameter, texts) in &self.options {
+            if cells.iter().any(|cell| cell.draws(*parameter)) {
+                let option = parameter.name().replace('_', "-");
+                return Err(format!(
+                    "--{option}: the networks of --{MIX} have their own: leave one out"
+                ));
+            }
             check_once(*parameter, texts)?;
             let mut varied = Vec::with_capacity(cells.len() * texts.len());
             for cell in &cells {
@@ -158,6 +220,9 @@ impl Network {
 
     /// A cell of each network that is named, or a usual one.
     fn networks(&self) -> Result<Vec<Cell>, String> {
+        if !self.mix.is_empty() {
+            return Ok(vec![mixed(&self.mix)?]);
+        }
         if self.named.is_empty() {
             return Ok(vec![Cell::default()]);
         }
@@ -185,8 +250,15 @@ impl Network {
         arms: Vec<Arm>,
         sampling: &Sampling,
     ) -> Result<Experiment, String> {
-        let cells = self.cells()?;
+        let mut cells = self.grid()?;
         (cells.iter()).try_for_each(|cell| check_rates(cell, sampling.timeout))?;
+        for cell in &mut cells {
+            let drawn = cell.population.take().map(|population| Population {
+                seed: Seed(sampling.seed),
+                ..population.as_ref().clone()
+            });
+            cell.population = drawn.map(Into::into);
+        }
         Ok(Experiment {
             concurrency: sampling.concurrency,
             timeout: sampling.timeout,
@@ -196,6 +268,28 @@ impl Network {
             ..Experiment::new(arms, cells, sampling.connections)
         })
     }
+}
+
+/// A cell whose connections draw one of these networks, and are sorted by it.
+fn mixed(mix: &[Part]) -> Result<Cell, String> {
+    let quoted = |text: &str| format!("{text:?}");
+    let column = |name: &str, values: Vec<String>| format!("{name} = [{}]", values.join(", "));
+    let names = mix.iter().map(|part| quoted(part.network.name)).collect();
+    let weights = mix.iter().map(|part| part.weight.to_string()).collect();
+    let mut columns = vec![column("class", names), column("weight", weights)];
+    for (parameter, _) in mix.iter().take(1).flat_map(|part| part.network.values()) {
+        let values = mix.iter().flat_map(|part| part.network.values());
+        let values = values.filter(|(of, _)| *of == parameter);
+        let values = values.map(|(_, value)| quoted(value)).collect();
+        columns.push(column(parameter.name(), values));
+    }
+    let text = format!("joint = {{ {} }}", columns.join(", "));
+    let population =
+        Population::parse(&text, Path::new(MIX)).map_err(|error| format!("--{MIX}: {error}"))?;
+    Ok(Cell {
+        population: Some(population.into()),
+        ..Cell::default()
+    })
 }
 
 /// Whether each of the values of an option is another one: `10ms` is `0.01s`.

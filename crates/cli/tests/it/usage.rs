@@ -56,6 +56,18 @@ fn options_that_can_not_be() {
             r#"'--rtt <TIME>': negative duration "-5ms": write one such as "35ms""#,
         ),
         (
+            vec!["compare", "--mix", "lte"],
+            "write each network with its weight, as in lte=3,fibre=1",
+        ),
+        (
+            vec!["compare", "--mix", "lte=3,fibre=0"],
+            r#""0" is no weight: write a number above 0"#,
+        ),
+        (
+            vec!["compare", "--mix", "ltee=3"],
+            r#"unknown network "ltee": did you mean "lte"?"#,
+        ),
+        (
             vec!["compare", "--mtu", "-1"],
             r#"no MTU "-1": write bytes from 576 to 9000, such as 1500"#,
         ),

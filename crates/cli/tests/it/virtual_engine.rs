@@ -493,6 +493,40 @@ fn computing_beside_the_network_changes_no_row_and_adds_up() {
     }
 }
 
+/// Users of networks by name: as many of each as was said, with its RTT.
+#[test]
+fn a_mix_of_networks_is_one_population() {
+    let place = TempDir::new().unwrap();
+    let rows = place.path().join("rows.csv");
+    let question = "compare --engine virtual --mix geo=1,fibre=3 --baseline x25519/ecdsa-p256 --data 1KiB \
+                    --connections 80 --cpu none";
+    let mut command = lastbyte(question.split_whitespace());
+    succeed(command.arg("-o").arg(&rows).current_dir(place.path()));
+    let mut reader = csv::Reader::from_path(&rows).unwrap();
+    let titles = reader.headers().unwrap().clone();
+    let place_of = |title: &str| titles.iter().position(|known| known == title).unwrap();
+    let (class, connect) = (place_of("class"), place_of("connect_ns"));
+    let mut counts = [0, 0];
+    for record in reader.records() {
+        let record = record.unwrap();
+        let milliseconds = record[connect].parse::<u64>().unwrap() / 1_000_000;
+        match (&record[class], milliseconds) {
+            ("geo", 600) => counts[0] += 1,
+            ("fibre", 16) => counts[1] += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(counts[0] + counts[1], 80);
+    assert!((10..=30).contains(&counts[0]), "{counts:?}");
+
+    let refused = run(&mut lastbyte(["compare", "--mix", "geo=1", "--rtt", "5ms"]));
+    assert_eq!(refused.code, Some(2));
+    assert_eq!(
+        refused.stderr,
+        "lastbyte: --rtt: the networks of --mix have their own: leave one out\n"
+    );
+}
+
 fn with_no_stdout(mut output: std::process::Output) -> std::process::Output {
     output.stdout.clear();
     output

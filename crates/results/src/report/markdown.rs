@@ -4,7 +4,7 @@ use super::answer::answer;
 use super::escape;
 use super::messages::{Messages, messages};
 use super::text;
-use super::waiting::{Waits, WaitsRow, waits};
+use super::waiting::{Waits, WaitsRow, Which, waits};
 use crate::results::{ArmSummary, CellSummary, MetricSummary, Percentile, Summary, Validity};
 
 /// What it comes to, a table for each cell, one of what has changed, the handshakes' messages, and
@@ -23,7 +23,7 @@ pub fn markdown(summary: &Summary) -> String {
             title,
             titles,
             rows,
-        } in waits(cell, &summary.percentiles)
+        } in waits(cell, &summary.percentiles, Which::All)
         {
             let titles = std::iter::once("arm".to_owned()).chain(titles);
             let rows = rows.into_iter().map(|WaitsRow { arm, fields }| {

@@ -7,7 +7,7 @@ use super::brief::brief;
 use super::layout::{self, Field, Line, Role, Screen, set};
 use super::messages::{Messages, messages};
 use super::text;
-use super::waiting::{Waits, WaitsRow, waits};
+use super::waiting::{Waits, WaitsRow, Which, waits};
 use crate::results::number::milliseconds;
 use crate::results::{
     ArmSummary, CellSummary, Metric, Percentile, Role as ArmRole, Since, Summary, Validity,
@@ -43,9 +43,16 @@ pub fn table(summary: &Summary, screen: Screen, detail: Detail) -> String {
     let notes = [legend, text::precision(summary)].into_iter().flatten();
     parts.extend(notes.map(|note| dim(&note, screen)));
     for cell in &summary.cells {
-        parts.push(match (detail, &cell.cell.population) {
-            (_, Some(_)) => set(&waiting_lines(cell, &summary.percentiles, screen), screen),
-            (_, None) => String::new(),
+        let which = match detail {
+            Detail::Answer => Which::Felt,
+            Detail::Everything => Which::All,
+        };
+        parts.push(match &cell.cell.population {
+            Some(_) => set(
+                &waiting_lines(cell, &summary.percentiles, which, screen),
+                screen,
+            ),
+            None => String::new(),
         });
     }
     parts.push(set(&handshake_lines(summary, screen), screen));
@@ -96,13 +103,18 @@ fn times(summary: &Summary, screen: Screen) -> String {
 }
 
 /// How much longer the connections of a population wait in one cell.
-fn waiting_lines(cell: &CellSummary, percentiles: &[Percentile], screen: Screen) -> Vec<Line> {
+fn waiting_lines(
+    cell: &CellSummary,
+    percentiles: &[Percentile],
+    which: Which,
+    screen: Screen,
+) -> Vec<Line> {
     let mut lines = vec![Line::Text(Role::Heading, screen.wrap(&heading(cell), 2))];
     for Waits {
         title,
         titles,
         rows,
-    } in waits(cell, percentiles)
+    } in waits(cell, percentiles, which)
     {
         lines.push(Line::Text(
             Role::Normal,

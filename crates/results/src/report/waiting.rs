@@ -24,8 +24,17 @@ pub(super) struct WaitsRow {
     pub(super) fields: Vec<(String, String)>,
 }
 
+/// Which metrics are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    /// Those that say something.
+    All,
+    /// The one that users feel.
+    Felt,
+}
+
 /// Two tables for each metric and class: the shares that are slower, and by how much.
-pub(super) fn waits(cell: &CellSummary, percentiles: &[Percentile]) -> Vec<Waits> {
+pub(super) fn waits(cell: &CellSummary, percentiles: &[Percentile], which: Which) -> Vec<Waits> {
     let Some(baseline) = cell.baseline().map(|arm| arm.label.as_str()) else {
         return Vec::new();
     };
@@ -40,7 +49,9 @@ pub(super) fn waits(cell: &CellSummary, percentiles: &[Percentile]) -> Vec<Waits
     let is_felt = |metric: &Metric| *metric == Metric::Ttfb;
     let mut metrics = kinds.iter().map(|(metric, _)| *metric);
     let felt = metrics.clone().find(is_felt).or(metrics.next_back());
-    kinds.retain(|(metric, class)| class.is_none() || Some(*metric) == felt);
+    kinds.retain(|(metric, class)| {
+        Some(*metric) == felt || (class.is_none() && which == Which::All)
+    });
     kinds
         .iter()
         .flat_map(|(metric, class)| {

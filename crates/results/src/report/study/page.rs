@@ -13,7 +13,7 @@ use super::plan::Content;
 use super::verdict::{Agreement, CheckedClaim, Compared, Verdict, check_claims, compare};
 use crate::report::answer::answer;
 use crate::report::document::document;
-use crate::report::waiting::{tables, waits};
+use crate::report::waiting::{Which, tables, waits};
 use crate::report::{chart, search};
 use crate::results::{Summary, family};
 use crate::study::{Arm, Cell, Study};
@@ -143,7 +143,7 @@ fn waiting(findings: &Findings) -> Markup {
                 p.caption {
                     (cell.cell) ". Each connection is compared with itself; brackets are intervals of 95 %."
                 }
-                (tables(&waits(cell, percentiles)))
+                (tables(&waits(cell, percentiles, Which::All)))
             }
         }
     }
