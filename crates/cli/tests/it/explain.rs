@@ -1,7 +1,7 @@
 //! `lastbyte explain`: arithmetic, and one line where it does not go.
 use serde_json::Value;
 
-use crate::common::{lastbyte, run};
+use crate::common::{assert_fits, lastbyte, run};
 
 const ARM: &str = "SecP256r1MLKEM768/ml-dsa-65";
 
@@ -86,7 +86,7 @@ fn programs_can_read_it() {
     let ended = run(&mut lastbyte(command));
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_fits_schema(&document);
+    assert_fits(&document, lastbyte::report::EXPLANATION_SCHEMA);
     let arm = &document["arms"][0];
     assert_eq!(arm["arm"], ARM);
     assert_eq!(arm["messages"]["certificate_bytes"], 11_620);
@@ -96,23 +96,13 @@ fn programs_can_read_it() {
     assert!(arm["times"][0]["ttfb_ns"].is_null());
 }
 
-fn assert_fits_schema(document: &Value) {
-    let schema = serde_json::from_str(lastbyte::report::EXPLANATION_SCHEMA).unwrap();
-    let schema = jsonschema::draft202012::new(&schema).unwrap();
-    let errors: Vec<_> = schema
-        .iter_errors(document)
-        .map(|error| error.to_string())
-        .collect();
-    assert!(errors.is_empty(), "{errors:?}: {document:#}");
-}
-
 /// SecP256r1MLKEM768 leaves 4 bytes less than nothing: its hello of 1449 takes two segments with what stands before.
 #[test]
 fn a_client_hello_has_an_edge_of_its_own() {
     let command = ["explain", ARM, "x25519/ecdsa-p256", "--format", "json"];
     let ended = run(&mut lastbyte(command));
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_fits_schema(&document);
+    assert_fits(&document, lastbyte::report::EXPLANATION_SCHEMA);
     let hello = |arm: usize| {
         let arm = &document["arms"][arm];
         let bytes = arm["client_hello_wire_bytes"].as_u64().unwrap();
@@ -144,7 +134,7 @@ fn a_queue_that_overflows_is_told() {
     );
     let ended = run(lastbyte(command).args(["--format", "json"]));
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_fits_schema(&document);
+    assert_fits(&document, lastbyte::report::EXPLANATION_SCHEMA);
     assert_eq!(document["arms"][0]["times"][0]["overflows"], true);
     assert!(document["arms"][0]["times"][0]["ttfb_ns"].is_null());
 }

@@ -2,7 +2,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::common::{Ended, at, run};
+use crate::common::{Ended, assert_fits, at, run};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -15,13 +15,7 @@ fn lastbyte(folder: &TempDir, arguments: &[&str]) -> Ended {
 fn document(ended: &Ended) -> Value {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
-    let schema: Value = serde_json::from_str(lastbyte::report::planned::SCHEMA).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> = validator
-        .iter_errors(&document)
-        .map(|error| error.to_string())
-        .collect();
-    assert!(errors.is_empty(), "{errors:?}");
+    assert_fits(&document, lastbyte::report::planned::SCHEMA);
     document
 }
 

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{Ended, run};
+use crate::common::{Ended, assert_fits, run};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -24,13 +24,7 @@ fn reduce(arguments: &[&str]) -> Command {
 fn document(ended: &Ended) -> Value {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
-    let schema: Value = serde_json::from_str(lastbyte::report::reduced::SCHEMA).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> = validator
-        .iter_errors(&document)
-        .map(|error| error.to_string())
-        .collect();
-    assert!(errors.is_empty(), "{errors:?}");
+    assert_fits(&document, lastbyte::report::reduced::SCHEMA);
     document
 }
 

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{Ended, at, need_live_engine, run};
+use crate::common::{Ended, assert_fits, at, need_live_engine, run};
 use lastbyte::results::rows::ParquetWriter;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -67,13 +67,7 @@ fn succeed(command: &mut Command) -> Ended {
 
 fn document(ended: &Ended) -> Value {
     let document = serde_json::from_str(&ended.stdout).unwrap();
-    let schema = serde_json::from_str(lastbyte::report::SCHEMA).unwrap();
-    let errors: Vec<_> = jsonschema::validator_for(&schema)
-        .unwrap()
-        .iter_errors(&document)
-        .map(|error| format!("{}: {error}", error.instance_path()))
-        .collect();
-    assert!(errors.is_empty(), "{errors:#?}");
+    assert_fits(&document, lastbyte::report::SCHEMA);
     document
 }
 

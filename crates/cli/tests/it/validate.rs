@@ -3,7 +3,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::common::{Ended, at, lastbyte, need_live_engine, run};
+use crate::common::{Ended, assert_fits, at, lastbyte, need_live_engine, run};
 use lastbyte::report::validation::SCHEMA;
 use lastbyte::results::rows::Origin;
 use lastbyte::results::{
@@ -214,9 +214,7 @@ fn the_document_is_as_its_schema_says() {
     let ended = compare((300, 1.0), (300, 1.01), &["--format", "json"]);
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
-    let schema = serde_json::from_str(SCHEMA).unwrap();
-    let schema = jsonschema::draft202012::new(&schema).unwrap();
-    assert!(schema.is_valid(&document), "{document:#}");
+    assert_fits(&document, SCHEMA);
     let ttlb = &document["cells"][0]["arms"][0]["metrics"][3];
     assert_eq!(ttlb["metric"], "ttlb");
     assert_eq!(ttlb["p50"]["verdict"], "differs");

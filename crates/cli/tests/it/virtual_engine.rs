@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{Ended, run};
+use crate::common::{Ended, assert_fits, run};
 use lastbyte::kernel;
 use lastbyte::lab::{self, Ending, Engine, Finished, PreparedArm, Runner, VirtualEngine, Watcher};
 use lastbyte::results::{
@@ -1244,13 +1244,7 @@ data = "1KiB"
     );
     let text = fs::read_to_string(place.path("results/search-edges.json")).unwrap();
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let schema = serde_json::from_str(lastbyte::report::SEARCH_SCHEMA).unwrap();
-    let schema = jsonschema::draft202012::new(&schema).unwrap();
-    let errors: Vec<_> = schema
-        .iter_errors(&document)
-        .map(|error| error.to_string())
-        .collect();
-    assert!(errors.is_empty(), "{errors:?}");
+    assert_fits(&document, lastbyte::report::SEARCH_SCHEMA);
     for found in document["found"].as_array().unwrap() {
         let [edge] = &found["edges"].as_array().unwrap()[..] else {
             panic!("{found:#}")

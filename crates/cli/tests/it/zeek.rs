@@ -3,7 +3,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{at, lastbyte, run};
+use crate::common::{assert_fits, at, lastbyte, run};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -69,9 +69,7 @@ fn document(folder: &Path, options: &[&str]) -> Value {
     let ended = run(command.arg(folder).args(options));
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let document = serde_json::from_str(&ended.stdout).unwrap();
-    let schema = serde_json::from_str(lastbyte_zeek::SCHEMA).unwrap();
-    let schema = jsonschema::draft202012::new(&schema).unwrap();
-    assert!(schema.is_valid(&document), "{document:#}");
+    assert_fits(&document, lastbyte_zeek::SCHEMA);
     document
 }
 

@@ -34,6 +34,18 @@ pub(crate) fn lastbyte(arguments: impl IntoIterator<Item: AsRef<OsStr>>) -> Comm
     command
 }
 
+/// A document is as a schema says.
+#[track_caller]
+pub(crate) fn assert_fits(document: &Value, schema: &str) {
+    let schema = serde_json::from_str(schema).unwrap();
+    let schema = jsonschema::draft202012::new(&schema).unwrap();
+    let errors: Vec<_> = schema
+        .iter_errors(document)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}: {document:#}");
+}
+
 /// How a program ended, and what it said.
 #[derive(Debug)]
 pub(crate) struct Ended {

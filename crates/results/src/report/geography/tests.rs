@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::geography::{Question, Users};
+use crate::report::tests::errors;
 use crate::study::Cell;
 
 const USERS: &str = "\
@@ -73,20 +74,11 @@ fn the_table_in_a_terminal() {
     }
 }
 
-fn errors(document: &Value) -> Vec<String> {
-    let schema = serde_json::from_str(SCHEMA).unwrap();
-    let schema = jsonschema::draft202012::new(&schema).unwrap();
-    schema
-        .iter_errors(document)
-        .map(|error| format!("{error} at {}", error.instance_path()))
-        .collect()
-}
-
 #[test]
 fn regions_in_json() {
     let document = json(&geography(&ARMS), &table());
     let mut document: Value = serde_json::from_str(&document).unwrap();
-    assert_eq!(errors(&document), [""; 0]);
+    assert_eq!(errors(&document.to_string(), SCHEMA), [""; 0]);
     assert_eq!(
         document["ways"],
         serde_json::json!(["direct", "cold", "warm"])
@@ -97,12 +89,12 @@ fn regions_in_json() {
     let mean = |setting: &Value| setting["population"][1]["warm"]["mean_ns"].as_u64();
     assert!(mean(at_15) < mean(at_60));
     let alone: Value = serde_json::from_str(&table_json(&table())).unwrap();
-    assert_eq!(errors(&alone), [""; 0]);
+    assert_eq!(errors(&alone.to_string(), SCHEMA), [""; 0]);
 
     *document
         .pointer_mut("/settings/0/regions/0/user_edge/from")
         .unwrap() = "guessed".into();
-    assert_ne!(errors(&document), [""; 0]);
+    assert_ne!(errors(&document.to_string(), SCHEMA), [""; 0]);
 }
 
 #[test]

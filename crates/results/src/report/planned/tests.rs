@@ -10,6 +10,7 @@ use super::*;
 use crate::plan::{Amounts, Measured, Setting, usual_population};
 use crate::report::Screen;
 use crate::report::tests::environment;
+use crate::report::tests::errors;
 use crate::results::{Metric, fixtures};
 use crate::study::Cell;
 
@@ -82,14 +83,9 @@ fn in_a_terminal() {
 
 #[test]
 fn a_document_that_has_its_schema() {
-    let document: serde_json::Value = serde_json::from_str(&told(json)).unwrap();
-    let schema: serde_json::Value = serde_json::from_str(SCHEMA).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> = validator
-        .iter_errors(&document)
-        .map(|error| error.to_string())
-        .collect();
-    assert!(errors.is_empty(), "{errors:?}");
+    let document = told(json);
+    assert_eq!(errors(&document, SCHEMA), [""; 0]);
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
     assert_eq!(document["waiting"].as_array().unwrap().len(), 3);
     assert_eq!(document["waiting"][0]["users"], 100);
 }
