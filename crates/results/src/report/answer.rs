@@ -547,6 +547,11 @@ fn dominant(difference: &Difference<'_>, experiment: &Experiment) -> Option<&'st
         true => "the server's signature",
         false => "the server's",
     };
+    // In mutual TLS, the client signs, too.
+    let client = match one.client_chain.is_none() && other.client_chain.is_none() {
+        true => "the client's verification",
+        false => "the client's",
+    };
     let steps = [
         (
             "the client's ClientHello",
@@ -554,11 +559,7 @@ fn dominant(difference: &Difference<'_>, experiment: &Experiment) -> Option<&'st
             after.client_hello,
         ),
         (signature, before.server_flight, after.server_flight),
-        (
-            "the client's verification",
-            before.client_finish,
-            after.client_finish,
-        ),
+        (client, before.client_finish, after.client_finish),
     ];
     let moved = |(_, before, after): &(&'static str, Duration, Duration)| before.abs_diff(*after);
     let all: Duration = steps.iter().map(moved).sum();

@@ -13,6 +13,7 @@ use super::plan::Content;
 use super::verdict::{Agreement, CheckedClaim, Compared, Verdict, check_claims, compare};
 use crate::report::answer::answer;
 use crate::report::document::document;
+use crate::report::text;
 use crate::report::waiting::{Which, tables, waits};
 use crate::report::{chart, search};
 use crate::results::{Summary, family};
@@ -328,6 +329,9 @@ fn origin(findings: &Findings) -> Markup {
             p {
                 "Measured by the " (findings.engine) " engine over " (environment.kernel) "; "
                 (versions.join(", ")) "."
+            }
+            @if let Some(contents) = findings.summaries.iter().find_map(text::contents) {
+                p { (contents) }
             }
             p { "Processor: " (environment.host.cpu) ", " (environment.host.cpus) " in use." }
             details {
