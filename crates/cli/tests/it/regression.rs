@@ -179,7 +179,9 @@ fn a_larger_chain_in_the_same_file_fails_the_build() {
         .lines()
         .find(|line| line.starts_with("since main, saved 2"));
     assert!(
-        heading.unwrap().ends_with(" UTC, paired by connection"),
+        heading
+            .unwrap()
+            .ends_with(" UTC, paired by connection, on the network"),
         "{}",
         ended.stdout
     );
