@@ -11,7 +11,7 @@ use openssl::pkey::{PKey, Private, Public};
 use openssl::sha::Sha256;
 use openssl::x509::X509;
 
-use crate::error::PkiError;
+use crate::error::{PkiError, list};
 use crate::keys::key_algorithm;
 use crate::sct::{Sct, verify_scts};
 
@@ -39,6 +39,11 @@ pub enum Note {
     },
     /// What clients trust was found.
     RootBeside(PathBuf),
+    /// A server sends certificates that are no part of its chain.
+    Others {
+        /// Which, counted from 1.
+        numbers: Vec<usize>,
+    },
     /// Something like it is measured.
     StandIn(Missing),
     /// What is measured in its place is valid for longer.
@@ -69,6 +74,11 @@ impl fmt::Display for Note {
                 ", which does not end in its root: clients trust the one beside it, {}",
                 path.display()
             ),
+            Note::Others { numbers } => write!(
+                f,
+                " sends certificate {} besides its chain, which is measured so",
+                list(numbers)
+            ),
             Note::StandIn(missing) => {
                 let missing = match missing {
                     Missing::Key => "private key",
@@ -80,11 +90,10 @@ impl fmt::Display for Note {
                 )
             }
             Note::Extended { numbers } => {
-                let numbers: Vec<String> = numbers.iter().map(usize::to_string).collect();
+                let numbers = list(numbers);
                 write!(
                     f,
-                    ": certificate {} is not valid today; its stand-in is",
-                    numbers.join(", ")
+                    ": certificate {numbers} is not valid today; its stand-in is"
                 )
             }
         }

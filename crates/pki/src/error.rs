@@ -188,6 +188,14 @@ pub enum PemProblem {
         "is a server that has not been asked for its chain: name it on the command line, or a PEM file"
     )]
     NotFetched,
+    /// The chain ends in a root that the client does not trust.
+    #[error("ends in a root, {root}, that is not in \"{}\": clients that trust those do not trust it", anchors.display())]
+    UnknownRoot {
+        /// Whose root.
+        root: String,
+        /// What the client trusts.
+        anchors: PathBuf,
+    },
     /// The chain stops before it reaches what the client trusts.
     #[error(
         "lacks the issuer of its certificate {number}, {issuer}, which is not in \"{}\" either: \
@@ -228,7 +236,7 @@ pub enum PemProblem {
     NoName,
 }
 
-fn list(numbers: &[usize]) -> String {
+pub(crate) fn list(numbers: &[usize]) -> String {
     let numbers: Vec<String> = numbers.iter().map(usize::to_string).collect();
     numbers.join(", ")
 }

@@ -25,6 +25,7 @@ mod chain;
 mod error;
 mod explain;
 mod keys;
+mod path;
 mod pem;
 mod sct;
 mod stand_in;

@@ -15,6 +15,7 @@ use crate::chain::{Chain, Note};
 use crate::error::{PemProblem, PkiError};
 use crate::explain::name;
 use crate::keys::key_algorithm;
+use crate::path::{issued, path_from, top};
 use crate::stand_in::post_quantum;
 use crate::verify::{Purpose, is_issued_by, is_self_signed, verify};
 
@@ -101,8 +102,21 @@ pub(crate) struct Certificates {
 impl Source<'_> {
     pub(crate) fn certificates(&self) -> Result<Certificates, PkiError> {
         let mut sent = self.read_certificates(self.place, &self.files.chain)?;
-        let last = sent.last().filter(|last| is_self_signed(last)).cloned();
         let mut notes = Vec::new();
+        let last = match self.files.host() {
+            // Servers send what they like, and clients take what leads up from the first certificate.
+            Some(_) => {
+                let path = path_from(&sent, 0);
+                let others = (0..sent.len()).filter(|index| !path.contains(index));
+                let numbers: Vec<usize> = others.map(|index| index + 1).collect();
+                if !numbers.is_empty() {
+                    notes.push(Note::Others { numbers });
+                }
+                top(&sent)
+            }
+            None => sent.last(),
+        };
+        let last = last.filter(|last| is_self_signed(last)).cloned();
         let shown = self.files.host().is_some() || self.files.root == RootDelivery::Sent;
         if last.is_some() && sent.len() > 1 && !shown {
             let with_root = message_bytes(&sent)?;
@@ -210,17 +224,13 @@ impl Source<'_> {
         self.check_order(sent)?;
         let none = (self.files.chain.clone(), Vec::new());
         let (anchors_file, anchors) = anchors.as_ref().unwrap_or(&none);
-        let (Some((end_entity, issuers)), Some(last)) = (sent.split_first(), sent.last()) else {
+        let (Some((end_entity, issuers)), Some(last)) = (sent.split_first(), top(sent)) else {
             return Err(self.at_chain(PemProblem::Empty));
         };
         let issued_last =
             |anchor: &X509| anchor == last || anchor.issued(last) == X509VerifyResult::OK;
         if !anchors.iter().any(issued_last) {
-            return Err(self.at_chain(PemProblem::NoIssuer {
-                number: sent.len(),
-                issuer: name(last.issuer_name())?,
-                anchors: anchors_file.clone(),
-            }));
+            return Err(self.not_trusted(sent, last, anchors_file)?);
         }
         let purpose = Purpose::of(role, server_name);
         match verify(end_entity, issuers, anchors, purpose)? {
@@ -233,14 +243,31 @@ impl Source<'_> {
         }
     }
 
-    /// Whether each certificate is issued by the next one.
+    /// Whether each certificate is issued by the next one, where who asks can have it so: not at a server.
     pub(crate) fn check_order(&self, sent: &[X509]) -> Result<(), PkiError> {
         let mut links = sent.iter().zip(sent.iter().skip(1));
         let broken = links.position(|(subject, issuer)| !issued(issuer, subject));
-        match broken {
+        match broken.filter(|_| self.files.host().is_none()) {
             Some(index) => Err(self.at_chain(disorder(sent, index)?)),
             None => Ok(()),
         }
+    }
+
+    /// Why clients don't trust the uppermost certificate of these.
+    fn not_trusted(&self, sent: &[X509], top: &X509, anchors: &Path) -> Result<PkiError, PkiError> {
+        let place = sent.iter().position(|sent| sent == top);
+        let anchors = anchors.to_owned();
+        Ok(self.at_chain(match is_self_signed(top) {
+            true => PemProblem::UnknownRoot {
+                root: name(top.subject_name())?,
+                anchors,
+            },
+            false => PemProblem::NoIssuer {
+                number: place.unwrap_or_default() + 1,
+                issuer: name(top.issuer_name())?,
+                anchors,
+            },
+        }))
     }
 
     /// The anchor that signed the last of these, or is that, where what clients trust is known.
@@ -248,7 +275,7 @@ impl Source<'_> {
         &self,
         certificates: &'c Certificates,
     ) -> Result<Option<&'c X509>, PkiError> {
-        let (Some((file, anchors)), Some(last)) = (&certificates.anchors, certificates.sent.last())
+        let (Some((file, anchors)), Some(last)) = (&certificates.anchors, top(&certificates.sent))
         else {
             return Ok(None);
         };
@@ -257,11 +284,7 @@ impl Source<'_> {
             .find(|anchor| *anchor == last || is_issued_by(last, anchor));
         match found {
             Some(root) => Ok(Some(root)),
-            None => Err(self.at_chain(PemProblem::NoIssuer {
-                number: certificates.sent.len(),
-                issuer: name(last.issuer_name())?,
-                anchors: file.clone(),
-            })),
+            None => Err(self.not_trusted(&certificates.sent, last, file)?),
         }
     }
 
@@ -277,7 +300,7 @@ impl Source<'_> {
         Ok(PublicChain {
             certificate_message_bytes: message_bytes(&certificates.sent)?,
             root: root
-                .filter(|root| certificates.sent.last() != Some(root))
+                .filter(|root| !certificates.sent.contains(root))
                 .cloned(),
             server_name: name.ok(),
             order: self.check_order(&certificates.sent),
@@ -304,28 +327,12 @@ fn message_bytes(certificates: &[X509]) -> Result<usize, PkiError> {
     ))
 }
 
-fn issued(issuer: &X509Ref, subject: &X509Ref) -> bool {
-    issuer.issued(subject) == X509VerifyResult::OK
-}
-
 /// What is wrong with certificates of which the one at `index` is not issued by the next one.
 fn disorder(sent: &[X509], index: usize) -> Result<PemProblem, PkiError> {
-    let issuer_of = |subject: usize, taken: &[usize]| {
-        let others = sent.iter().enumerate();
-        let mut others = others.filter(|(other, _)| *other != subject && !taken.contains(other));
-        others.find_map(|(other, issuer)| issued(issuer, sent.get(subject)?).then_some(other))
-    };
-    let path_from = |leaf: usize| {
-        let mut path = vec![leaf];
-        while let Some(issuer) = path.last().and_then(|last| issuer_of(*last, &path)) {
-            path.push(issuer);
-        }
-        path
-    };
     // Of several that are as long, the first.
     let mut longest: Vec<usize> = Vec::new();
     for leaf in 0..sent.len() {
-        let path = path_from(leaf);
+        let path = path_from(sent, leaf);
         if path.len() > longest.len() {
             longest = path;
         }

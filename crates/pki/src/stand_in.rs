@@ -22,6 +22,7 @@ use crate::authority::serial;
 use crate::error::{PemProblem, PkiError};
 use crate::explain::explain;
 use crate::keys::{Keys, key_algorithm};
+use crate::path::{issuer_of, path_from};
 use crate::verify::{is_self_signed, is_valid};
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -52,38 +53,59 @@ pub(crate) fn stand_in(
 ) -> Result<Result<StandIn, PemProblem>, PkiError> {
     let mut all = sent.to_vec();
     match root {
-        Some(root) if sent.last() != Some(root) => all.push(root.clone()),
+        Some(root) if !sent.contains(root) => all.push(root.clone()),
         _ => {}
     }
-    let Some(last) = all.last() else {
-        return Ok(Err(PemProblem::NotPem));
-    };
-    let mut made: Vec<X509> = Vec::new();
-    let mut issuer = match is_self_signed(last) {
-        true => None,
-        false => match unseen_root(last, now)? {
-            Some((root, key)) => {
-                made.push(root);
-                Some(key)
-            }
-            None => return Ok(Err(unknown(all.len(), last, What::Signature)?)),
-        },
-    };
-    for (index, certificate) in all.iter().enumerate().rev() {
-        let number = index + 1;
-        let Some(key) = key_like(&*certificate.public_key()?)? else {
-            return Ok(Err(unknown(number, certificate, What::Key)?));
-        };
-        let signer = issuer.as_ref().unwrap_or(&key);
-        match certificate_like(certificate, &key, signer, now)? {
-            Some(certificate) => made.insert(0, certificate),
-            None => return Ok(Err(unknown(number, certificate, What::Signature)?)),
-        }
-        issuer = Some(key);
+    let mut keys: Vec<PKey<Private>> = Vec::new();
+    for (index, certificate) in all.iter().enumerate() {
+        let same = all.iter().position(|other| other == certificate);
+        keys.push(match same.and_then(|same| keys.get(same)) {
+            Some(key) => key.clone(),
+            None => match key_like(&*certificate.public_key()?)? {
+                Some(key) => key,
+                None => return Ok(Err(unknown(index + 1, certificate, What::Key)?)),
+            },
+        });
     }
-    let root = made.last().cloned();
+    let path = path_from(&all, 0);
+    let mut root = None;
+    let mut made: Vec<X509> = Vec::new();
+    for (index, certificate) in all.iter().enumerate() {
+        let number = index + 1;
+        if let Some(same) = all
+            .iter()
+            .take(index)
+            .position(|other| other == certificate)
+        {
+            made.extend(made.get(same).cloned());
+            continue;
+        }
+        let unseen = match (is_self_signed(certificate), issuer_of(&all, index, &[])) {
+            (false, None) => match unseen_root(certificate, now)? {
+                Some(root) => Some(root),
+                None => return Ok(Err(unknown(number, certificate, What::Signature)?)),
+            },
+            _ => None,
+        };
+        let own = keys.get(index);
+        let signer = match (&unseen, is_self_signed(certificate)) {
+            (Some((_, key)), _) => Some(key),
+            (None, true) => own,
+            (None, false) => issuer_of(&all, index, &[]).and_then(|issuer| keys.get(issuer)),
+        };
+        let (Some(own), Some(signer)) = (own, signer) else {
+            return Ok(Err(unknown(number, certificate, What::Signature)?));
+        };
+        let Some(like) = certificate_like(certificate, own, signer, now)? else {
+            return Ok(Err(unknown(number, certificate, What::Signature)?));
+        };
+        if path.last() == Some(&index) {
+            root = Some(unseen.map_or_else(|| like.clone(), |(root, _)| root));
+        }
+        made.push(like);
+    }
     made.truncate(sent.len());
-    Ok(match (root, issuer) {
+    Ok(match (root, keys.into_iter().next()) {
         (Some(root), Some(key)) => Ok(StandIn {
             certificates: made,
             root,

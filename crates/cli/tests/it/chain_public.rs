@@ -63,8 +63,13 @@ fn assert_refused(command: &[&str], code: i32, expected: &str) {
 
 /// A server with a chain, at a port of this machine. It answers as often as it is asked.
 fn serve(chain: &Chain) -> String {
+    serve_certificates(chain.certificates(), chain)
+}
+
+/// A server that sends these, and has the key of a chain.
+fn serve_certificates(sent: &[X509], chain: &Chain) -> String {
     let mut acceptor = SslAcceptor::mozilla_modern_v5(SslMethod::tls_server()).unwrap();
-    let (leaf, issuers) = chain.certificates().split_first().unwrap();
+    let (leaf, issuers) = sent.split_first().unwrap();
     acceptor.set_certificate(leaf).unwrap();
     acceptor.set_private_key(chain.key()).unwrap();
     for issuer in issuers {
@@ -302,11 +307,50 @@ fn what_a_server_sends_is_what_it_sends() {
     let chain = store().chain(&spec).unwrap();
     let told = shown(&serve(&chain));
     assert_eq!(told.matches(" B sent").count(), 3, "{told}");
+    let last = told.lines().last().unwrap();
+    assert!(
+        last.contains("ends in a root, ") || last.ends_with("was not checked"),
+        "{told}"
+    );
     let bytes = chain.certificate_message_bytes();
     assert!(
         told.starts_with(&format!("Certificate message  {bytes} B")),
         "{told}"
     );
+}
+
+/// As many servers do: the end-entity twice, and a CA that has signed none of it. Clients don't mind.
+#[test]
+fn what_a_server_sends_besides_its_chain_is_measured_and_told() {
+    let chain = chain("ecdsa-p256/intermediates=1");
+    let foreign = test_chains::for_name("other.example").unwrap();
+    let [leaf, issuer] = chain.certificates() else {
+        panic!()
+    };
+    let sent = [leaf, leaf, &foreign.certificates()[1], issuer].map(Clone::clone);
+    let server = serve_certificates(&sent, &chain);
+    let note = format!(
+        "lastbyte: {server} sends certificate 2, 3 besides its chain, which is measured so"
+    );
+    let arm = format!("{GROUP}/{server}");
+    let question = [
+        "compare",
+        "--baseline",
+        &arm,
+        "--connections=1",
+        "--rtt=1ms",
+        "--data=0KiB",
+    ];
+    let folder = TempDir::new().unwrap();
+    let rows = at(&folder, "rows.csv");
+    let ended = run(lastbyte(question).arg("-o").arg(&rows));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains(&note), "{ended:?}");
+    let lengths = sent.iter().map(|sent| sent.to_der().unwrap().len());
+    let bytes = 4 + 1 + 3 + lengths.map(|der| 3 + der + 2).sum::<usize>();
+    let rows = fs::read_to_string(rows).unwrap();
+    assert!(rows.contains(&format!(",{bytes},")), "{bytes}: {rows}");
+    assert_eq!(explained(&server)["messages"]["certificate_bytes"], bytes);
 }
 
 #[test]
