@@ -2,9 +2,12 @@
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use lastbyte_link::Loss;
 
+use super::compare::{DEFAULT_AGAINST, DEFAULT_BASELINE};
 use super::draft::Draft;
 use super::options::Network;
 use super::{Failure, asked, own, print, screen};
@@ -16,8 +19,8 @@ use lastbyte_pki::PemFiles;
 #[derive(Debug, Args)]
 pub(super) struct Explain {
     /// What to explain: GROUP/CHAIN[:BYTESB][/KEY=VALUE...], as `compare` takes it, or a chain alone: fullchain.pem,
-    /// example.com:443
-    #[arg(value_name = "ARM", required = true, value_parser = asked::arm_or_chain)]
+    /// example.com:443 [default: secp256r1/rsa-2048 SecP256r1MLKEM768/ml-dsa-65]
+    #[arg(value_name = "ARM", value_parser = asked::arm_or_chain)]
     arms: Vec<Arm>,
     #[command(flatten, next_help_heading = "Network")]
     network: Network,
@@ -37,10 +40,17 @@ enum Format {
 
 impl Explain {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let cells = self.network.cells().map_err(Failure::Usage)?;
+        let mut cells = self.network.cells().map_err(Failure::Usage)?;
+        leave_luck_out(&mut cells);
         cells.iter().try_for_each(check).map_err(Failure::Usage)?;
-        own::fetch(&self.arms)?;
-        let explained = self.arms.iter().map(|arm| of_arm(arm, &cells));
+        let usual = || [DEFAULT_BASELINE, DEFAULT_AGAINST].map(asked::arm_or_chain);
+        let arms = match self.arms.is_empty() {
+            true => usual().into_iter().collect::<Result<_, _>>(),
+            false => Ok(self.arms),
+        };
+        let arms: Vec<Arm> = arms.map_err(Failure::usage)?;
+        own::fetch(&arms)?;
+        let explained = arms.iter().map(|arm| of_arm(arm, &cells));
         let explained: Vec<_> = explained.collect::<Result<_, _>>()?;
         if let Some(path) = &self.svg {
             let drawing = report::explanation_svg(&explained);
@@ -55,6 +65,25 @@ impl Explain {
             Format::Text => report::explanation(&explained, screen()),
             Format::Json => report::explanation_json(&explained),
         })
+    }
+}
+
+/// A network by name comes without the loss and the jitter that it has: it is explained at its best.
+fn leave_luck_out(cells: &mut [Cell]) {
+    let mut told = None;
+    for cell in cells {
+        let Some(name) = &cell.link_name else {
+            continue;
+        };
+        if (cell.has_loss() || cell.has_jitter()) && told.as_ref() != Some(name) {
+            told = Some(name.clone());
+            eprintln!(
+                "lastbyte: {name} without its loss and jitter, which are luck: `lastbyte compare` has them"
+            );
+        }
+        for way in [&mut cell.link.forward, &mut cell.link.backward] {
+            (way.loss, way.jitter) = (Loss::NONE, Duration::ZERO);
+        }
     }
 }
 

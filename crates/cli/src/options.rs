@@ -15,7 +15,7 @@ use lastbyte_link::{Bytes, Seed, UnitError, format_duration, parse_duration};
 use super::Failure;
 use lastbyte::study::{
     Arm, Cell, Choice, Connections, CpuTime, Emulation, Experiment, Lists, NamedNetwork, Parameter,
-    Population, Reading,
+    Population, Reading, StudyFolder,
 };
 
 /// Parameters of cells, each an option, and networks by name. Those that take lists make a grid.
@@ -142,7 +142,7 @@ fn mix() -> Arg {
 /// Takes what a cell can have.
 fn value_parser(parameter: Parameter) -> ValueParser {
     let text = move |text: &str| {
-        let set = parameter.set(&mut Cell::default(), text, Path::new(""));
+        let set = parameter.set(&mut Cell::default(), text, &StudyFolder::HERE);
         set.map(|()| text.to_owned())
     };
     match parameter.reading() {
@@ -208,7 +208,7 @@ impl Network {
             for cell in &cells {
                 for text in texts {
                     let mut cell = cell.clone();
-                    parameter.set(&mut cell, text, Path::new(""))?;
+                    parameter.set(&mut cell, text, &StudyFolder::HERE)?;
                     varied.push(cell);
                 }
             }
@@ -286,7 +286,9 @@ fn mixed(mix: &[Part]) -> Result<Cell, String> {
     let text = format!("joint = {{ {} }}", columns.join(", "));
     let population =
         Population::parse(&text, Path::new(MIX)).map_err(|error| format!("--{MIX}: {error}"))?;
+    let names = (mix.iter()).map(|part| format!("{}={}", part.network.name, part.weight));
     Ok(Cell {
+        link_name: Some(names.collect::<Vec<_>>().join(", ")),
         population: Some(population.into()),
         ..Cell::default()
     })

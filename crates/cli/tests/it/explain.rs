@@ -70,14 +70,22 @@ fn networks_have_names() {
         ["leo, RTT 35ms, 15mbit up and 150mbit down, loss 0%, initcwnd 10, 1KiB"]
     );
 
+    // The luck of a network by name is left out, in so many words.
     let lossy = run(&mut lastbyte(["explain", ARM, "--link", "leo"]));
-    assert_eq!(lossy.code, Some(2), "{lossy:?}");
-    assert!(
-        lossy
-            .stderr
-            .contains("loss is luck (--loss 0%): leave it out"),
-        "{lossy:?}"
+    assert_eq!(lossy.code, Some(0), "{lossy:?}");
+    assert_eq!(
+        lossy.stderr,
+        "lastbyte: leo without its loss and jitter, which are luck: `lastbyte compare` has them\n"
     );
+}
+
+#[test]
+fn without_an_arm_it_is_what_compare_compares() {
+    let ended = run(&mut lastbyte(["explain"]));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for arm in ["secp256r1/rsa-2048\n", "\nSecP256r1MLKEM768/ml-dsa-65\n"] {
+        assert!(ended.stdout.contains(arm), "{ended:?}");
+    }
 }
 
 #[test]

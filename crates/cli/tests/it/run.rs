@@ -319,6 +319,24 @@ fn shards_make_the_whole() {
     place.assert_complete("whole");
 }
 
+/// A study below another folder, whose jitter is in a file that is gone when its results are read.
+#[test]
+fn what_a_study_names_is_kept_with_its_results() {
+    let place = Place::new();
+    let study = STUDY.replace("connections = 230", "connections = 5\nfolder = \"..\"");
+    let jitter = "rtt = \"2ms\"\njitter = \"1ms\"\njitter_distribution = \"wifi.csv\"";
+    let study = study.replace("rtt = \"2ms\"", jitter);
+    let below = place.path("below");
+    fs::create_dir(&below).unwrap();
+    fs::write(below.join("study.toml"), study).unwrap();
+    fs::write(place.path("wifi.csv"), "1ms\n2ms\n3ms\n5ms\n").unwrap();
+    let ended = run(lastbyte(["run", "study.toml", "-o", "../out"]).current_dir(&below));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    fs::remove_file(place.path("wifi.csv")).unwrap();
+    let ended = run(lastbyte(["report", "out", "-o", "out.html"]).current_dir(&place.0));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
 #[test]
 fn a_shard_without_a_block_says_so() {
     let place = Place::new();

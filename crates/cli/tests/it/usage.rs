@@ -209,10 +209,6 @@ fn options_that_can_not_be() {
             "it is --against GROUP/CHAIN here",
         ),
         (
-            vec!["explain"],
-            "required arguments were not provided: <ARM>...: see `lastbyte explain --help`",
-        ),
-        (
             vec!["compare", "--format", "tabel"],
             "[possible values: table, json, csv, markdown]: a similar value exists: 'table'",
         ),

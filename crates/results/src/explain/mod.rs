@@ -56,6 +56,8 @@ pub struct Window {
     pub most_flights: usize,
     /// The smallest initial window with which there is a flight less, if any up to 1000 segments saves one.
     pub larger_window: Option<u32>,
+    /// What that saves of the handshake over each link that was asked for, with the link's RTT.
+    pub saved: Vec<(Duration, Duration)>,
 }
 
 /// How far a ClientHello is from taking a segment more.
@@ -138,7 +140,7 @@ fn explain_sizes(arm: &Arm, chain: Sizes<'_>, cells: &[Cell]) -> Result<Explanat
         times: times.collect(),
         cuts: cuts::cuts(arm, chain, &wire, &probes)?,
         windows: (probes.into_iter())
-            .map(|cell| Window::new(arm, &wire, signature, cell))
+            .map(|cell| Window::new(arm, &wire, signature, cell, cells))
             .collect(),
         arm: arm.clone(),
         wire,
@@ -200,17 +202,30 @@ fn flights(arm: &Arm, wire: &Wire, cell: &Cell) -> usize {
 }
 
 impl Window {
-    fn new(arm: &Arm, wire: &Wire, signature: Signature, cell: Cell) -> Window {
+    fn new(arm: &Arm, wire: &Wire, signature: Signature, cell: Cell, cells: &[Cell]) -> Window {
         let certificate = wire.bytes(Message::Certificate) as usize;
         let verify = framing::certificate_verify(signature.longest);
         let longest = self::wire::with(wire, certificate, verify);
         let hello = wire.client_hello_wire_bytes as usize;
+        let larger_window = larger_window(arm, wire, &cell);
+        let saved = larger_window.into_iter().flat_map(|initcwnd| {
+            let over = cells.iter().filter(|over| probe(over) == cell);
+            over.map(move |over| {
+                let larger = Cell {
+                    initcwnd,
+                    ..over.clone()
+                };
+                let [now, then] = [over, &larger].map(|cell| walk(arm, wire, cell).handshake);
+                (now.saturating_sub(then), over.link.rtt())
+            })
+        });
         Window {
+            saved: saved.collect(),
             client_hello: HelloEdge::new(hello, cell.hosts.mss()),
             flights: server_flights(wire, &walk(arm, wire, &cell), cell.hosts.mss()),
             edges: Edges::new(arm, wire, &cell),
             most_flights: flights(arm, &longest, &cell),
-            larger_window: larger_window(arm, wire, &cell),
+            larger_window,
             cell,
         }
     }

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
+use lastbyte_link::counted;
 use lastbyte_sizes::Message;
 
 use crate::results::number::{difference_digits, milliseconds, percent, share};
@@ -16,6 +17,9 @@ const ROUND_TRIP_TOLERANCE: f64 = 0.1;
 
 /// How much longer a wait is that people notice.
 pub(super) const FELT: Step = Step::Milliseconds(20);
+
+/// The share of what is computed more that one step may be, where another one takes less.
+const MOST_OF_ALL: f64 = 1.1;
 
 /// The least increase that is reported as anything but zero, in percent.
 const LEAST: f64 = 0.005;
@@ -127,7 +131,18 @@ struct Difference<'a> {
     increase: Percent,
     before: Side<'a>,
     after: Side<'a>,
-    is_shown: bool,
+    told: Told,
+}
+
+/// What is known of a difference.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// It is one.
+    Shown,
+    /// It may be none.
+    NotShown,
+    /// Connections are too few to say anything.
+    Unknown,
 }
 
 /// One of two that are compared.
@@ -137,6 +152,16 @@ struct Side<'a> {
     time: Duration,
     /// What that consists of, where it is known.
     shares: Option<Shares>,
+}
+
+/// `None` where there is no such time.
+fn side_of(sample: &ArmSummary, metric: Metric, percentile: Percentile) -> Option<Side<'_>> {
+    let metric = sample.metric(metric);
+    Some(Side {
+        sample,
+        time: metric.percentiles.get(&percentile)?.ok()?.value,
+        shares: metric.shares(percentile),
+    })
 }
 
 impl Side<'_> {
@@ -168,14 +193,7 @@ impl<'a> Differences<'a> {
             let Some((baseline, arm)) = cell.baseline().zip(valid_arm(cell, label)) else {
                 continue;
             };
-            let side = |sample: &'a ArmSummary| {
-                let metric = sample.metric(metric);
-                Some(Side {
-                    sample,
-                    time: metric.percentiles.get(&percentile)?.ok()?.value,
-                    shares: metric.shares(percentile),
-                })
-            };
+            let side = |sample| side_of(sample, metric, percentile);
             let increase = arm.metric(metric).increases.get(&percentile);
             let (Some(Ok(increase)), Some(before), Some(after), Validity::Valid) =
                 (increase, side(baseline), side(arm), &baseline.validity)
@@ -188,11 +206,19 @@ impl<'a> Differences<'a> {
                 increase: increase.value,
                 before,
                 after,
-                is_shown: shown.is_some_and(|shown| shown.value.0.abs() >= LEAST),
+                told: match shown {
+                    Some(shown) if shown.value.0.abs() >= LEAST => Told::Shown,
+                    None if increase.interval.is_unknown() => Told::Unknown,
+                    _ => Told::NotShown,
+                },
             });
         }
         let mut shown: Vec<usize> = (0..measured.len()).collect();
-        shown.retain(|index| measured.get(*index).is_some_and(|one| one.is_shown));
+        shown.retain(|index| {
+            measured
+                .get(*index)
+                .is_some_and(|one| one.told == Told::Shown)
+        });
         let increase = |index: &usize| measured.get(*index).map_or(0.0, |one| one.increase.0);
         shown.sort_by(|a, b| increase(a).total_cmp(&increase(b)));
         (!measured.is_empty()).then_some(Differences { measured, shown })
@@ -206,12 +232,17 @@ impl<'a> Differences<'a> {
             .collect()
     }
 
+    /// Whether connections are too few everywhere.
+    fn are_unknown(&self) -> bool {
+        self.measured.iter().all(|one| one.told == Told::Unknown)
+    }
+
     /// Where nothing was shown.
     fn elsewhere(&self) -> String {
         match self.measured.len() - self.shown.len() {
             0 => String::new(),
             others => format!(
-                ", and in {others} of {} networks no difference was shown",
+                ", and in {others} of {} cases no difference was shown",
                 self.measured.len()
             ),
         }
@@ -228,6 +259,10 @@ fn trend(shown: &[&Difference<'_>]) -> Trend {
 }
 
 fn handshake_clause(differences: &Differences<'_>, experiment: &Experiment) -> String {
+    if differences.are_unknown() {
+        return "was measured with too few connections to tell its handshake from the baseline's"
+            .into();
+    }
     if let Some(turns) = turns(differences) {
         return turned(&turns, experiment);
     }
@@ -284,6 +319,21 @@ fn turns<'d, 'a>(differences: &'d Differences<'a>) -> Option<Vec<Turn<'d, 'a>>> 
             _ => groups.push(vec![at]),
         }
     }
+    // On a slow link, one more flight may cost no time.
+    let costs = |group: &Vec<At<'_, '_>>| {
+        let all = group.iter().flat_map(|at| &at.differences);
+        let costs = all.map(|one| {
+            let more = one.after.network().as_secs_f64() - one.before.network().as_secs_f64();
+            more / one.cell.cell.link.rtt().as_secs_f64().max(1e-9)
+        });
+        let (sum, count) = costs.fold((0.0, 0), |(sum, count), cost| (sum + cost, count + 1));
+        sum / f64::from(count)
+    };
+    let costs: Vec<f64> = groups.iter().map(costs).collect();
+    let mut pairs = costs.iter().zip(costs.iter().skip(1));
+    if pairs.any(|(one, next)| (one - next).abs() < ROUND_TRIP_TOLERANCE) {
+        return None;
+    }
     let count = groups.len();
     let turn = |(index, group): (usize, Vec<At<'d, 'a>>)| Turn {
         place: match (&*group, is_ordered) {
@@ -333,7 +383,7 @@ fn values<'d, 'a>(
 fn turned(turns: &[Turn<'_, '_>], experiment: &Experiment) -> String {
     let clauses = turns.iter().enumerate().map(|(index, turn)| {
         let mut shown = turn.differences.clone();
-        shown.retain(|one| one.is_shown);
+        shown.retain(|one| one.told == Told::Shown);
         shown.sort_by(|a, b| a.increase.0.total_cmp(&b.increase.0));
         let Extent { size, because } = extent(&shown, experiment);
         let place = &turn.place;
@@ -356,6 +406,9 @@ fn turned(turns: &[Turn<'_, '_>], experiment: &Experiment) -> String {
 }
 
 fn last_byte_clause(differences: &Differences<'_>) -> String {
+    if differences.are_unknown() {
+        return "they are too few to tell the last byte's times apart, too".into();
+    }
     let shown = differences.shown();
     let (Some(least), Some(most)) = (shown.first(), shown.last()) else {
         return "no difference was shown in the last byte".into();
@@ -463,13 +516,25 @@ fn extent(shown: &[&Difference<'_>], experiment: &Experiment) -> Extent {
             let network = shown
                 .iter()
                 .map(|one| one.before.network().abs_diff(one.after.network()));
-            let network = range(network);
+            let sent = range(shown.iter().map(|one| sending(one)));
+            let takes_long = |one: &&Difference<'_>| {
+                let network = one.before.network().abs_diff(one.after.network());
+                sending(one) > network.mul_f64(ROUND_TRIP_TOLERANCE)
+            };
+            let network = match shown.iter().all(takes_long) {
+                true => (
+                    range(network),
+                    format!(", {sent} of it for the bytes alone"),
+                ),
+                false => (range(network), String::new()),
+            };
+            let (network, sent) = network;
             let is_less = shown
                 .iter()
                 .all(|one| one.after.network() < one.before.network());
             let network = match is_less {
                 true => format!("{network} less on the network"),
-                false => format!("{network} on the network"),
+                false => format!("{network} on the network{sent}"),
             };
             (plain, format!("{network}, and {computing}"))
         }
@@ -561,10 +626,16 @@ fn dominant(difference: &Difference<'_>, experiment: &Experiment) -> Option<&'st
         (signature, before.server_flight, after.server_flight),
         (client, before.client_finish, after.client_finish),
     ];
-    let moved = |(_, before, after): &(&'static str, Duration, Duration)| before.abs_diff(*after);
-    let all: Duration = steps.iter().map(moved).sum();
-    let most = steps.into_iter().max_by_key(moved)?;
-    (moved(&most) > all / 2).then_some(most.0)
+    let moved = |(_, before, after): &(&'static str, Duration, Duration)| {
+        after.as_secs_f64() - before.as_secs_f64()
+    };
+    let all: f64 = steps.iter().map(moved).sum();
+    let most =
+        (steps.iter()).max_by(|one, other| (moved(one) / all).total_cmp(&(moved(other) / all)))?;
+    // Where others take off what it adds, it is not most of what is left.
+    (0.5..=MOST_OF_ALL)
+        .contains(&(moved(most) / all))
+        .then_some(most.0)
 }
 
 /// `+50 %`, or `-3.0 % to +14 %`.
@@ -595,7 +666,15 @@ fn round_trips(shown: &[&Difference<'_>]) -> Option<(String, String)> {
         let more = after.round_trips().abs_diff(before.round_trips());
         let is_so = (after.round_trips() > before.round_trips()) == (now > then);
         let count = whole_round_trips(difference, then.abs_diff(now));
-        let count = count.filter(|count| *count == more && is_so)?;
+        // What a slow link takes for the bytes alone is no waiting.
+        let is_waiting = sending(difference)
+            <= difference
+                .cell
+                .cell
+                .link
+                .rtt()
+                .mul_f64(ROUND_TRIP_TOLERANCE);
+        let count = count.filter(|count| *count == more && is_so && is_waiting)?;
         let whys =
             [Window::Told, Window::Untold].map(|window| because(difference, before, after, window));
         Some((count, whys))
@@ -621,6 +700,17 @@ fn round_trips(shown: &[&Difference<'_>]) -> Option<(String, String)> {
     };
     let why = if exactly.is_empty() { roughly } else { exactly };
     Some((words, why))
+}
+
+/// How long the bytes that the server's handshake has more, or fewer, take on the link.
+fn sending(difference: &Difference<'_>) -> Duration {
+    let bytes = |side: &Side<'_>| {
+        let wire = side.sample.wire.as_ref();
+        wire.map_or(0, |wire| wire.server_wire_bytes.median)
+    };
+    let more = bytes(&difference.before).abs_diff(bytes(&difference.after));
+    let rate = difference.cell.cell.link.backward.rate;
+    rate.map_or(Duration::ZERO, |rate| rate.serialisation(more as usize))
 }
 
 /// How many whole round trips a time is, nearly.
@@ -682,7 +772,8 @@ fn because(difference: &Difference<'_>, before: Flights, after: Flights, window:
             Window::Told => format!(", where the window is {segments}"),
             Window::Untold => String::new(),
         };
-        causes.push(format!("{now} segments and not {then}{window}"));
+        let now = counted(now, "segment");
+        causes.push(format!("{now} and not {then}{window}"));
     }
     if after.is_retried != before.is_retried {
         causes.push("a HelloRetryRequest".to_owned());

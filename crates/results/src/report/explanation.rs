@@ -216,8 +216,7 @@ fn round_trips(explained: &Explanation, windows: &[String], screen: Screen) -> S
         let ways: Vec<String> = cut.into_iter().chain(start).collect();
         let sentence = match (window.edges.flights, window.edges.above) {
             (2.., _) if ways.is_empty() => "no chain and no window saves a round trip".to_owned(),
-            (2, _) => format!("{}, to save the round trip", ways.join(", or ")),
-            (3.., _) => format!("{}, to save a round trip", ways.join(", or ")),
+            (2.., _) => format!("{}, to save {}", ways.join(", or "), saved(window)),
             (_, Some(above)) => {
                 let bytes = above.certificate_distance;
                 let verb = if bytes == 1 { "is" } else { "are" };
@@ -229,6 +228,26 @@ fn round_trips(explained: &Explanation, windows: &[String], screen: Screen) -> S
         screen.wrap(&format!("{name}: {sentence}"), 2)
     });
     sentences.map(|sentence| sentence + "\n").collect()
+}
+
+/// What a flight less saves: a round trip, unless the link is slow, and sends all the while.
+fn saved(window: &Window) -> String {
+    /// A round trip, nearly.
+    const WHOLE: f64 = 0.9;
+    let is_whole =
+        |(saved, rtt): &(Duration, Duration)| saved.as_secs_f64() >= WHOLE * rtt.as_secs_f64();
+    let saved = window.saved.iter().map(|(saved, _)| *saved);
+    match (saved.clone().min(), saved.max()) {
+        (Some(least), Some(most)) if !window.saved.iter().all(is_whole) => {
+            let time = match (milliseconds(least), milliseconds(most)) {
+                (least, most) if least == most => most,
+                (least, most) => format!("{least} to {most}"),
+            };
+            format!("a flight, which is {time} here: the link is busy sending")
+        }
+        _ if window.edges.flights == 2 => "the round trip".to_owned(),
+        _ => "a round trip".to_owned(),
+    }
 }
 
 /// What each cut buys.

@@ -346,12 +346,30 @@ mod answering {
             ),
             (
                 &[500, 0, 100],
-                "at 150KiB the last byte comes 10 % later, and in 2 of 3 networks no difference was shown",
+                "at 150KiB the last byte comes 10 % later, and in 2 of 3 cases no difference was shown",
             ),
         ] {
             let expected = format!("shows no difference in the handshake; {expected}.");
             assert_eq!(answer_to(none, last_bytes), expected);
         }
+    }
+
+    /// Five connections say nothing, which is another thing than no difference.
+    #[test]
+    fn of_too_few_connections() {
+        let experiment = experiment(&[CLASSICAL, HYBRID], vec![cell("0%", "50KiB")], 5);
+        let summary = summary(&experiment, &samples(&experiment));
+        let [sentence] = &*answer(&summary) else {
+            panic!()
+        };
+        assert_eq!(
+            sentence,
+            "At the median, SecP256r1MLKEM768/ml-dsa-65 was measured with too few connections to tell its handshake \
+             from the baseline's; they are too few to tell the last byte's times apart, too."
+        );
+        let table = table(&summary, Screen::PLAIN, Detail::Everything);
+        assert!(table.contains("% [too few]"), "{table}");
+        assert!(!table.contains('∞'), "{table}");
     }
 
     #[test]

@@ -163,6 +163,9 @@ pub(super) fn since(summary: &Summary, since: &Since) -> String {
     }
 }
 
+/// What is said of times in which there is no computing.
+pub(super) const NETWORK_ALONE: &str = "These times are the network's alone: computing took none.";
+
 /// What the times have in them, if anything was measured.
 pub(super) fn contents(summary: &Summary) -> Option<&'static str> {
     Some(match summary.contents()? {

@@ -94,6 +94,10 @@ pub struct Picoseconds(pub u64);
 pub struct Beside(BTreeMap<String, CpuCosts>);
 
 impl Beside {
+    /// How far two calibrations of the same on one machine may be from each other, minutes apart, as a share of what
+    /// computing takes: see BENCHMARKS.md.
+    pub const APART: f64 = 0.1;
+
     /// Those of connections that begin so.
     pub fn of(&self, session: Resumption) -> Option<CpuCosts> {
         self.0.get(session.name()).copied()

@@ -243,14 +243,10 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Keeps the files that a study's population names.
+    /// Keeps the files that a study's population and its distributions name.
     fn keep_files(&self, study: &Study) -> Result<(), FolderError> {
-        let mut cells = study
-            .measures
-            .iter()
-            .flat_map(|measure| &measure.experiment.cells);
-        let population = cells.find_map(|cell| cell.population.as_ref());
-        let files = population.map_or(&[][..], |population| &population.files);
+        let files = study.named_files();
+        let files = files.map_err(FolderError::io("read", &study.folder))?;
         if files.is_empty() {
             return Ok(());
         }

@@ -66,8 +66,11 @@ pub(crate) fn percent_digits(Percent(value): Percent) -> String {
     without_negative_zero(format!("{value:.decimals$}"))
 }
 
-/// `[1.7, 2.1]`; an end that is absent is infinite.
+/// `[1.7, 2.1]`; an end that is absent is infinite, and both are where connections are too few to say anything.
 pub(crate) fn interval<T: Copy>(interval: &Interval<T>, digits: impl Fn(T) -> String) -> String {
+    if interval.is_unknown() {
+        return "[too few]".into();
+    }
     let low = interval.low.map_or("-∞".into(), &digits);
     let high = interval.high.map_or("∞".into(), &digits);
     format!("[{low}, {high}]")

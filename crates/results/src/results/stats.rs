@@ -120,6 +120,13 @@ impl Level {
     }
 }
 
+impl<T> Interval<T> {
+    /// Whether connections are too few for either end.
+    pub fn is_unknown(&self) -> bool {
+        self.low.is_none() && self.high.is_none()
+    }
+}
+
 impl Interval<Percent> {
     /// Whether no increase at all could explain what was measured.
     pub fn holds_zero(&self) -> bool {

@@ -7,6 +7,7 @@ use std::convert::Infallible;
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::thread;
+use std::time::Duration;
 
 use lastbyte_flights::{flights_needed, segments};
 use lastbyte_link::{Bytes, Seed};
@@ -173,13 +174,23 @@ fn summarise(
             Metric::ALL.map(|metric| {
                 let absent = absence(metric, cell, sample);
                 let known = known(metric);
+                let percentiles_of = |sample| {
+                    let times = series(metric, Some(sample));
+                    let times = stats::measured(&times, percentiles).into_iter();
+                    let times = percentiles.iter().copied().zip(times);
+                    times.filter_map(|(of, time)| Some((of, time?)))
+                };
+                let network = network.map(|network| match is_luck(cell) {
+                    false => percentiles_of(network).collect(),
+                    true => {
+                        let typical = typically_added(metric, network, sample);
+                        let without =
+                            |(of, time): (_, Duration)| (of, time.saturating_sub(typical));
+                        percentiles_of(sample).map(without).collect()
+                    }
+                });
                 MetricSummary {
-                    network: network.map_or_else(BTreeMap::new, |network| {
-                        let times = series(metric, Some(network));
-                        let times = stats::measured(&times, percentiles).into_iter();
-                        let times = percentiles.iter().copied().zip(times);
-                        times.filter_map(|(of, time)| Some((of, time?))).collect()
-                    }),
+                    network: network.unwrap_or_default(),
                     ..MetricSummary::new(absent, known, index, percentiles, level)
                 }
             });
@@ -215,12 +226,21 @@ fn summarise(
             },
         })
     });
+    let mut arms: Vec<ArmSummary> = arms.collect();
+    if let Some((baseline, others)) = arms.split_first_mut() {
+        for arm in others {
+            // What was calibrated once is off alike on both sides.
+            if arm.engine.beside != baseline.engine.beside {
+                arm.widen_by_calibrations(baseline);
+            }
+        }
+    }
     let told = look::reported(cell).map(|metric| (metric, known(metric)));
     let samples = measured.iter().filter_map(|of| of.waited);
     CellSummary {
         cell: cell.clone(),
         name,
-        arms: arms.collect(),
+        arms,
         look: look::judge(
             &experiment.connections,
             samples.map(|sample| sample.rows.len()).min().unwrap_or(0),
@@ -228,6 +248,23 @@ fn summarise(
             told,
         ),
     }
+}
+
+/// Whether connections of a cell have other networks than each other, by luck or by what they draw.
+fn is_luck(cell: &Cell) -> bool {
+    cell.has_loss() || cell.has_jitter() || cell.population.is_some()
+}
+
+/// What computing adds to half of the connections at most: percentiles of times that luck spreads are those of other
+/// connections with it than without, so that their difference is no connection's computing.
+fn typically_added(metric: Metric, network: &Sample, waited: &Sample) -> Duration {
+    let pairs = network.rows.iter().zip(&waited.rows);
+    let added = pairs.filter_map(|(network, waited)| {
+        Some(metric.of(waited)?.saturating_sub(metric.of(network)?))
+    });
+    let mut added: Vec<Duration> = added.collect();
+    added.sort_unstable();
+    added.get(added.len() / 2).copied().unwrap_or_default()
 }
 
 /// How much longer the connections of a sample of a population wait than the baseline's.

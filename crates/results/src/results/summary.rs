@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use lastbyte_sizes::Message;
 
+use super::costs::Beside;
 use super::look::Look;
 use super::since::Since;
-use super::stats::{Estimate, Level, Percent};
+use super::stats::{Estimate, Interval, Level, Percent};
 use super::waiting::Waiting;
 use super::warning::Warning;
 use super::{
@@ -104,7 +105,8 @@ pub enum Role {
 pub struct MetricSummary {
     /// The percentiles that are reported.
     pub percentiles: BTreeMap<Percentile, Measured<Duration>>,
-    /// What is the network's of them, where computing is known beside it: the percentiles without that. Empty where
+    /// What is the network's of them, where computing is known beside it: the percentiles without that, and where luck
+    /// makes networks other than each other, the percentiles less what computing typically adds. Empty where
     /// nothing is known of it.
     pub network: BTreeMap<Percentile, Duration>,
     /// Their increases over the baseline's; none for the baseline itself.
@@ -259,6 +261,27 @@ impl MetricSummary {
         })
     }
 
+    /// Widens the intervals of increases by what the calibrations of both sides may be off, each for itself.
+    pub(super) fn widen_by_calibrations(&mut self, baseline: &MetricSummary) {
+        let own = self.clone();
+        for (percentile, increase) in &mut self.increases {
+            let (Ok(increase), Some(before), Some(after)) = (
+                increase,
+                baseline.shares(*percentile),
+                own.shares(*percentile),
+            ) else {
+                continue;
+            };
+            let [before_cpu, after_cpu] =
+                [before, after].map(|shares| shares.cpu.as_secs_f64() * Beside::APART);
+            let whole = (before.network + before.cpu).as_secs_f64();
+            let off = 100.0 * before_cpu.hypot(after_cpu) / whole;
+            let Interval { low, high } = &mut increase.interval;
+            *low = low.map(|Percent(low)| Percent(low - off));
+            *high = high.map(|Percent(high)| Percent(high + off));
+        }
+    }
+
     /// The increase of a percentile, if it is a difference: its interval does not hold zero, and it
     /// stands out among all that are reported together, of whose p-values `critical` is the last that counts.
     pub fn difference(&self, percentile: Percentile, critical: f64) -> Option<Estimate<Percent>> {
@@ -314,6 +337,14 @@ impl ArmSummary {
             Metric::Ttlb => &self.ttlb,
             Metric::TlsHandshake => &self.tls_handshake,
             Metric::DnsRecord => &self.dns_record,
+        }
+    }
+
+    /// Widens the intervals of all increases, see [`MetricSummary::widen_by_calibrations`].
+    pub(super) fn widen_by_calibrations(&mut self, baseline: &ArmSummary) {
+        for metric in Metric::ALL {
+            let before = baseline.metric(metric);
+            self.metric_mut(metric).widen_by_calibrations(before);
         }
     }
 

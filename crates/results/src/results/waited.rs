@@ -81,11 +81,15 @@ impl Added {
     }
 
     fn to(self, times: Times) -> Times {
+        let handshake = times.handshake.map(|time| time + self.handshake);
+        let ttfb = times.ttfb.map(|time| time + self.ttfb);
+        // The response to early data comes right behind the handshake.
+        let is_behind = times.ttfb >= times.handshake;
         Times {
             connect: times.connect,
-            handshake: times.handshake.map(|time| time + self.handshake),
+            handshake,
             server_handshake: times.server_handshake.map(|time| time + self.handshake),
-            ttfb: times.ttfb.map(|time| time + self.ttfb),
+            ttfb: if is_behind { ttfb.max(handshake) } else { ttfb },
             ttlb: times.ttlb.map(|time| time + self.ttlb),
         }
     }

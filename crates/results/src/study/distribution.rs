@@ -1,11 +1,12 @@
 //! Distributions of jitter by name or from a file.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use lastbyte_link::{Distribution, Table, TableError, UnitError};
 use thiserror::Error;
+
+use super::StudyFolder;
 
 /// The text names no distribution of jitter.
 #[derive(Debug, Error)]
@@ -33,16 +34,25 @@ pub enum DistributionError {
 /// # Errors
 ///
 /// When there is no such distribution, in one line with the hint.
-pub fn load_distribution(text: &str, folder: &Path) -> Result<Distribution, DistributionError> {
+pub fn load_distribution(
+    text: &str,
+    folder: &StudyFolder,
+) -> Result<Distribution, DistributionError> {
     let extension = Path::new(text).extension().unwrap_or_default();
     let table = match extension.to_str() {
         Some("dist") => Table::from_quantiles,
         Some("csv" | "txt") => Table::from_delays,
         _ => return text.parse().map_err(DistributionError::Name),
     };
-    let path = folder.join(text);
-    let content =
-        fs::read_to_string(&path).map_err(|error| DistributionError::Unreadable { path, error })?;
+    let content = folder.read(text).and_then(|file| {
+        let content = file.content.to_vec();
+        String::from_utf8(content)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    });
+    let content = content.map_err(|error| DistributionError::Unreadable {
+        path: folder.path.join(text),
+        error,
+    })?;
     let table = table(text, &content).map_err(DistributionError::Table)?;
     Ok(table.into())
 }

@@ -32,7 +32,7 @@ use self::write::key;
 pub use self::write::quoted;
 use super::{
     Arm, ArmChain, Cell, Connections, EngineChoice, Experiment, Measure, NoPercentile, Parameter,
-    Percentile, Population, Sessions, Study, UnknownName, Until,
+    Percentile, Population, Sessions, Study, StudyFolder, UnknownName, Until,
 };
 
 /// Cells of a study, at most.
@@ -69,12 +69,14 @@ impl Study {
         let percentiles = top.read("percentiles", |field| field.list(percentile))?;
         let engine = top.read("engine", Field::parse)?;
         let folder = top.read("folder", Field::text)?.unwrap_or_default();
-        let folder = absolute(&path.with_file_name(folder));
-        let population =
-            population::population(&top, &folder, path.parent().unwrap_or(Path::new("")))?;
+        let folder = StudyFolder {
+            path: absolute(&path.with_file_name(folder)),
+            beside: path.parent().unwrap_or(Path::new("")).to_owned(),
+        };
+        let population = population::population(&top, &folder)?;
         let file = File {
             usual: sampling(&top, Experiment::new(Vec::new(), Vec::new(), 1000))?,
-            arms: arms(&top, &folder)?,
+            arms: arms(&top, &folder.path)?,
             links: links(&top, &folder, Drawn(population.as_ref()))?,
             drawn_link: NamedLink::drawn(),
             population,
@@ -102,7 +104,7 @@ impl Study {
             searches,
             percentiles,
             engine: engine.unwrap_or_default(),
-            folder: file.folder,
+            folder: file.folder.path,
         })
     }
 
@@ -140,7 +142,7 @@ struct File {
     /// Where a population draws all that there is to know of links.
     drawn_link: NamedLink,
     population: Option<Population>,
-    folder: PathBuf,
+    folder: StudyFolder,
 }
 
 impl File {
@@ -346,7 +348,11 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path.join(".")).unwrap_or_else(|_| path.to_owned())
 }
 
-fn links(top: &Table, folder: &Path, drawn: Drawn<'_>) -> Result<Vec<NamedLink>, StudyError> {
+fn links(
+    top: &Table,
+    folder: &StudyFolder,
+    drawn: Drawn<'_>,
+) -> Result<Vec<NamedLink>, StudyError> {
     let mut links = Vec::new();
     let Some(field) = top.get("link") else {
         return Ok(links);

@@ -1,6 +1,7 @@
 //! What to measure: arms, cells and the study file that they are written in.
 
 mod arm;
+mod beside;
 mod blocks;
 mod cell;
 mod connections;
@@ -22,6 +23,7 @@ pub(crate) mod table_file;
 mod tests;
 
 pub use arm::{ArmError, ArmProblem};
+pub use beside::{KeptFile, StudyFolder};
 pub use blocks::{BlockId, Size};
 pub use cell::{Work, common, distinctions};
 pub use connections::{Connections, ConnectionsError, Precision, PrecisionError, Until};
@@ -42,8 +44,8 @@ pub use parameter::{
     Value as ParameterValue, varying,
 };
 pub use population::{
-    ByClass, Distribution as PopulationDistribution, Draw, Joint, KeptFile, Listed, Population,
-    Sessions, Shape, Shares, Weighted,
+    ByClass, Distribution as PopulationDistribution, Draw, Joint, Listed, Population, Sessions,
+    Shape, Shares, Weighted,
 };
 pub use question::{Bounds, Check, Claim, MessageSize, Published, Quantity, Question};
 pub use search::{PublishedEdges, Search};

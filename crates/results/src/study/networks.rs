@@ -1,10 +1,8 @@
 //! Networks that have a name: one table for studies and for the command line.
 
-use std::path::Path;
-
 use lastbyte_link::{Direction, Distribution, Link, UnknownName};
 
-use super::{Cell, Parameter};
+use super::{Cell, Parameter, StudyFolder};
 
 /// A kind of network, as someone has published it. All values are written as options take them.
 #[derive(Debug, PartialEq, Eq)]
@@ -114,7 +112,7 @@ impl NamedNetwork {
         };
         for (parameter, text) in self.values() {
             // A test reads all of them.
-            let _ = parameter.set(&mut cell, text, Path::new(""));
+            let _ = parameter.set(&mut cell, text, &StudyFolder::HERE);
         }
         cell.link
     }

@@ -11,14 +11,13 @@ mod tcp;
 mod tests;
 
 use std::fmt;
-use std::path::Path;
 use std::str::FromStr;
 
 use lastbyte_link::{Bytes, Direction, Link, UnknownName};
 
 use self::spec::{Caption, Place, Scope, Set, Spec};
 pub use self::spec::{Choice, Column, CommandLine, Lists, Reading, Value};
-use super::{Cell, hosts};
+use super::{Cell, StudyFolder, hosts};
 
 /// All parameters: in this order they are set and reported, and in grids the last changes fastest.
 const ALL: [Parameter; 21] = [
@@ -153,7 +152,7 @@ impl Parameter {
         self,
         directions: &mut [&mut Direction],
         text: &str,
-        folder: &Path,
+        folder: &StudyFolder,
     ) -> Result<(), String> {
         let Place::Direction(access) = &self.0.place else {
             return Ok(());
@@ -226,7 +225,7 @@ impl Parameter {
     /// # Errors
     ///
     /// What the text can't be, with the hint.
-    pub fn set(self, cell: &mut Cell, text: &str, folder: &Path) -> Result<(), String> {
+    pub fn set(self, cell: &mut Cell, text: &str, folder: &StudyFolder) -> Result<(), String> {
         match &self.0.place {
             Place::LinkName => cell.link_name = Some(text.to_owned()),
             Place::Link(access) => (access.set)(&mut cell.link, text, folder)?,
@@ -252,7 +251,7 @@ impl Parameter {
             return Err(format!("{text:?} is no whole number: write one such as 10"));
         }
         let mut cell = Cell::default();
-        self.set(&mut cell, text, Path::new(""))?;
+        self.set(&mut cell, text, &StudyFolder::HERE)?;
         Ok(self.of(&cell))
     }
 
@@ -319,7 +318,9 @@ impl Parameter {
     /// What the name of a cell says of it, unless that goes without saying: `RTT 35ms`.
     pub fn caption(self, cell: &Cell) -> Option<String> {
         if cell.draws(self) {
-            return Some(self.describe(cell));
+            // Networks that are drawn whole have a name for all that they are.
+            let is_named = cell.link_name.is_some() && cell.draws(Parameter::RTT);
+            return (!(is_named && self.is_of_link())).then(|| self.describe(cell));
         }
         match self.0.caption {
             Caption::Always(text) => Some(text(cell)),

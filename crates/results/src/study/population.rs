@@ -13,7 +13,6 @@ mod write;
 use std::borrow::Cow;
 use std::num::NonZero;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use lastbyte_link::{Probability, Seed};
@@ -23,7 +22,7 @@ pub(super) use self::distribution::number;
 pub use self::distribution::{Distribution, Shape, Weighted};
 pub use self::joint::Joint;
 pub use self::session::{ByClass, Sessions, Shares};
-use super::{Arm, Cell, Delivery, Parameter};
+use super::{Arm, Cell, Delivery, KeptFile, Parameter, StudyFolder};
 
 /// What the surroundings of connections are drawn from.
 #[derive(Clone, Debug)]
@@ -51,21 +50,6 @@ pub struct Population {
     pub files: Vec<KeptFile>,
     /// SHA-256, in hex, of the files that it was read from besides the study, if there are any.
     pub digest: Option<String>,
-}
-
-/// A file that a study names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptFile {
-    /// What it is called where results are kept, so that they can be read without the file itself: the SHA-256 of
-    /// how the study names it, in hex.
-    pub name: String,
-    /// What is in it.
-    pub content: Arc<[u8]>,
-}
-
-impl KeptFile {
-    /// The folder of such files, beside a study.
-    pub const FOLDER: &str = "files";
 }
 
 /// What one connection drew.
@@ -145,7 +129,10 @@ impl Population {
         let mut resumes = None;
         for (number, joint) in self.joint.iter().enumerate() {
             let unit = unit(joint.parameters(), index, user);
-            let row = joint.row(self.place(&format!("joint {number}"), unit));
+            let row = joint.row(match number {
+                0 => self.spread("joint 0", unit),
+                _ => self.place(&format!("joint {number}"), unit),
+            });
             draw.values.extend(row.values);
             draw.class = row.class.or(draw.class);
             resumes = row.resumes.or(resumes);
@@ -273,6 +260,16 @@ impl Population {
         let drawn = self.seed.part(&format!("population {name} {unit}")).0;
         (drawn >> 11) as f64 / (1u64 << 53) as f64
     }
+
+    /// From 0 to 1, for one thing that is drawn, so evenly over units that each share of that has its share of any
+    /// number of them, give or take a few (Weyl 1916): for one thing alone, since two of them would go together.
+    fn spread(&self, name: &str, unit: u32) -> f64 {
+        /// The golden ratio's fraction, in 2⁻⁶⁴.
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        let start = self.seed.part(&format!("population {name}")).0;
+        let place = start.wrapping_add(u64::from(unit).wrapping_mul(STEP));
+        (place >> 11) as f64 / (1u64 << 53) as f64
+    }
 }
 
 /// A link is its user's; all else is each connection's own.
@@ -309,7 +306,7 @@ impl Cell {
         };
         for (parameter, value) in &draw.values {
             // They were read before.
-            let _ = parameter.set(&mut cell, value, Path::new(""));
+            let _ = parameter.set(&mut cell, value, &StudyFolder::HERE);
         }
         if cell.check().is_err() {
             // Who got no answer has nothing more to ask.

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::super::waiting::{EstimateDocument, WaitingDocument, waiting_document};
 use super::Planned;
-use crate::results::Environment;
+use crate::results::{Contents, Environment};
 
 /// The JSON Schema of the document.
 pub const SCHEMA: &str = include_str!("../../../schemas/plan-1.schema.json");
@@ -18,6 +18,7 @@ struct Document<'a> {
     today: &'a str,
     planned: &'a str,
     metric: &'static str,
+    contents: &'static str,
     connections: u32,
     initcwnd: u32,
     waiting: Vec<WaitingDocument<'a>>,
@@ -56,6 +57,7 @@ pub fn json(planned: &Planned<'_>) -> String {
         today: &planned.plan.today.arm.label,
         planned: &planned.plan.planned.arm.label,
         metric: tale.metric.name(),
+        contents: Contents::Network.name(),
         connections: tale.connections,
         initcwnd: planned.plan.today.cell.initcwnd,
         waiting: tale.planned.iter().map(waiting_document).collect(),

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::super::chart::{Bar, Bars, Chart, Ink, Point, STYLE, Stroke};
 use super::super::document::document;
+use super::super::text::NETWORK_ALONE;
 use super::super::waiting::tables;
 use super::{FELT, Planned, known, share, slower};
 use crate::plan::Gain;
@@ -59,6 +60,7 @@ pub fn page(planned: &Planned<'_>) -> String {
                     (planned.tale.connections) " connections each; " (planned.plan.today.cell) "; engine "
                     (planned.environment.engine) ", " (planned.environment.kernel)
                 }
+                li { (NETWORK_ALONE) }
             }
             pre { (planned.command) }
         }

@@ -1,6 +1,7 @@
 //! For a terminal.
 
 use super::super::layout::{Field, Line, Role, Screen, set};
+use super::super::text::NETWORK_ALONE;
 use super::super::waiting::{Waits, WaitsRow};
 use super::{FELT, Planned, known, share, slower};
 
@@ -97,5 +98,6 @@ fn assumptions(planned: &Planned<'_>, screen: Screen) -> String {
         "{} connections each, in pairs, {}; intervals of 95 %",
         planned.tale.connections, planned.plan.today.cell
     ));
+    tell(NETWORK_ALONE.to_owned());
     out
 }

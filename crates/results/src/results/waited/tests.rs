@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::time::Duration;
 
@@ -120,4 +120,77 @@ fn a_summary_tells_the_sum_and_its_shares() {
         assert_eq!(shares.network + shares.cpu, time(summed));
         assert!(shares.cpu > Duration::from_micros(42_000));
     }
+}
+
+/// Another calibration of the same would be a little off: only where both sides have one and the same is nothing of it
+/// in what they differ by.
+#[test]
+fn increases_are_as_sure_as_calibrations() {
+    let arms = [ARM, "x25519/rsa-2048"];
+    let experiment = experiment(&arms, vec![crate::results::fixtures::cell("0%", "0B")], 40);
+    let alike: Vec<_> = (samples(&experiment).iter())
+        .map(|sample| beside(sample, &experiment))
+        .collect();
+    let mut apart = alike.clone();
+    // A nanosecond makes it another calibration.
+    let other = CpuCosts {
+        server_flight: Duration::from_nanos(2_000_001),
+        ..costs()
+    };
+    apart[1].engine.beside = [(experiment.arms[1].resumption, other)]
+        .into_iter()
+        .collect();
+    let [alike, apart] = [alike, apart]
+        .map(|samples| Summary::new(&experiment, &samples, &[Percentile::MEDIAN]))
+        .map(|summary| {
+            let [baseline, arm] = &*summary.cells[0].arms else {
+                panic!()
+            };
+            let time = baseline.handshake.percentiles[&Percentile::MEDIAN];
+            let increase = arm.handshake.increases[&Percentile::MEDIAN];
+            (
+                time.unwrap().value.as_secs_f64(),
+                increase.unwrap().interval,
+            )
+        });
+    let more = |of: fn(&crate::results::Interval<crate::results::Percent>) -> f64| {
+        (of(&apart.1) - of(&alike.1)).abs()
+    };
+    // Both compute 42.1 ms, and either may be 10 % off.
+    let expected = 100.0 * 2_f64.sqrt() * 0.0421 * 0.1 / alike.0;
+    for more in [more(|of| of.low.unwrap().0), more(|of| of.high.unwrap().0)] {
+        assert!(
+            (more - expected).abs() < expected * 0.01,
+            "{more} {expected}"
+        );
+    }
+}
+
+/// Where packets are lost, the percentile with computing is another connection's than that without.
+#[test]
+fn luck_on_the_network_is_no_computing() {
+    let experiment = experiment(&[ARM], vec![crate::results::fixtures::cell("3%", "0B")], 21);
+    let mut network = samples(&experiment).remove(0);
+    for (place, row) in network.rows.iter_mut().enumerate() {
+        // Far apart, so that what one connection computes more makes it pass others.
+        let late = Duration::from_millis(70 + 20 * place as u64);
+        row.times.handshake = Some(late);
+    }
+    let mut factors = [1000; Flights::COUNT];
+    factors[3] = 40_000;
+    let costs = CpuCosts {
+        flights: Flights(factors),
+        ..costs()
+    };
+    network.engine.beside = [(experiment.arms[0].resumption, costs)]
+        .into_iter()
+        .collect();
+    let summary = Summary::new(&experiment, &[network], &[Percentile::MEDIAN]);
+    let handshake = &summary.cells[0].arms[0].handshake;
+    let shares = handshake.shares(Percentile::MEDIAN).unwrap();
+    let usual = Duration::from_micros(42_100);
+    assert!(
+        shares.cpu.abs_diff(usual) < Duration::from_micros(10),
+        "{shares:?}"
+    );
 }

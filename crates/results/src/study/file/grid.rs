@@ -1,6 +1,5 @@
 //! What lists make: links of a link's table, cells of a measure's.
 
-use std::path::Path;
 use std::sync::LazyLock;
 
 use lastbyte_link::{Bytes, Direction, Distribution, Link};
@@ -9,7 +8,7 @@ use super::keys::{self, names};
 use super::table::{Field, Table};
 use super::{MOST_CELLS, StudyError, StudyProblem};
 use crate::study::parameter::Reading;
-use crate::study::{Cell, NamedNetwork, Parameter, Population};
+use crate::study::{Cell, NamedNetwork, Parameter, Population, StudyFolder};
 
 /// The keys of a link.
 pub(super) static LINK: LazyLock<Vec<&str>> = LazyLock::new(|| {
@@ -92,7 +91,7 @@ impl Drawn<'_> {
 /// The links of a table. Its keys change faster the later they stand in [`LINK`].
 pub(super) fn links(
     table: &Table,
-    folder: &Path,
+    folder: &StudyFolder,
     most: usize,
     drawn: Drawn<'_>,
 ) -> Result<Vec<Link>, StudyError> {
@@ -152,7 +151,7 @@ type Directions = fn(&mut Link) -> Vec<&mut Direction>;
 fn vary_directions(
     grid: &mut Grid<Link>,
     table: &Table,
-    folder: &Path,
+    folder: &StudyFolder,
     directions: Directions,
 ) -> Result<(), StudyError> {
     grid.vary(table, "delay", Field::duration, |link, delay| {
@@ -174,7 +173,7 @@ fn vary_directions(
 pub(super) fn cells(
     table: &Table,
     links: &[&NamedLink],
-    folder: &Path,
+    folder: &StudyFolder,
     most: usize,
     drawn: Drawn<'_>,
 ) -> Result<Vec<Cell>, StudyError> {

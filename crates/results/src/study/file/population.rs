@@ -1,6 +1,5 @@
 //! `[population]`: what connections draw.
 
-use std::fs;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use super::{StudyError, StudyProblem};
 use crate::study::population::number;
 use crate::study::{
     ByClass, Draw, Joint, KeptFile, Listed, Parameter, Population,
-    PopulationDistribution as Distribution, Shape, Shares, Weighted,
+    PopulationDistribution as Distribution, Shape, Shares, StudyFolder, Weighted,
 };
 
 /// The header of what connections draw.
@@ -23,10 +22,7 @@ pub(super) const HEADER: &str = "[population]";
 
 /// The files that are read besides the study.
 struct Files<'a> {
-    /// Where relative paths of the study begin.
-    folder: &'a Path,
-    /// Where the study itself is.
-    beside: &'a Path,
+    folder: &'a StudyFolder,
     /// Whether it is a file that is read.
     within: Within,
     kept: Vec<KeptFile>,
@@ -48,19 +44,12 @@ impl Files<'_> {
             )));
         }
         let named = field.text()?;
-        let name = hex::encode(Sha256::digest(named));
-        let kept = self.beside.join(KeptFile::FOLDER).join(&name);
-        let path = self.folder.join(named);
-        let read = fs::read(&kept).or_else(|_| fs::read(&path));
-        let content: Arc<[u8]> = read
-            .map_err(|error| {
-                field.error(StudyProblem::Value(format!("can't read {path:?}: {error}")))
-            })?
-            .into();
-        self.kept.push(KeptFile {
-            name,
-            content: content.clone(),
-        });
+        let path = self.folder.path.join(named);
+        let kept = self.folder.read(named).map_err(|error| {
+            field.error(StudyProblem::Value(format!("can't read {path:?}: {error}")))
+        })?;
+        let content = kept.content.clone();
+        self.kept.push(kept);
         Ok((path, content))
     }
 
@@ -91,18 +80,16 @@ impl Population {
             document.get_ref(),
             &["population"],
         )?;
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let read = population(&top, folder, folder)?;
+        let folder = StudyFolder::of(path);
+        let read = population(&top, &folder)?;
         read.ok_or_else(|| top.missing("population", HEADER))
     }
 }
 
-/// Reads what connections draw; `None` if a study has no population. Relative paths begin at `folder`, and the study
-/// is in `beside`, with what is kept of files.
+/// Reads what connections draw; `None` if a study has no population.
 pub(super) fn population(
     top: &Table,
-    folder: &Path,
-    beside: &Path,
+    folder: &StudyFolder,
 ) -> Result<Option<Population>, StudyError> {
     let Some(field) = top.get("population") else {
         return Ok(None);
@@ -110,7 +97,6 @@ pub(super) fn population(
     let table = field.table(HEADER.to_owned(), &keys())?;
     let mut files = Files {
         folder,
-        beside,
         within: Within::Study,
         kept: Vec::new(),
     };

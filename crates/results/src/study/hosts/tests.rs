@@ -1,7 +1,5 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::path::Path;
-
 use super::*;
 use crate::study::{Cell, Parameter};
 
@@ -16,7 +14,9 @@ fn what_is_written_is_read() {
             let parameter: Parameter = spec.name.parse().unwrap();
             let text = parameter.of(&cell);
             assert_eq!(parameter.canonical(&text), Ok(text.clone()));
-            parameter.set(&mut read, &text, Path::new("")).unwrap();
+            parameter
+                .set(&mut read, &text, &crate::study::StudyFolder::HERE)
+                .unwrap();
         }
         assert_eq!(read.hosts, hosts);
     }

@@ -1,13 +1,11 @@
 //! The parameters of links.
 
-use std::path::Path;
-
 use lastbyte_link::{Direction, Link, Loss, format_duration, parse_duration};
 
 use super::spec::{
     Access, Caption, Choice, CommandLine, Lists, Place, Reading, Scope, Spec, Value, read,
 };
-use crate::study::{Cell, load_distribution};
+use crate::study::{Cell, StudyFolder, load_distribution};
 
 pub(super) static NAME: Spec = Spec {
     name: "link",
@@ -123,7 +121,7 @@ pub(super) static JITTER_DISTRIBUTION: Spec = Spec {
     reading: Reading::Name,
     place: Place::Direction(Access {
         get: |direction| Value::Text(direction.distribution.to_string()),
-        set: |direction, text, folder: &Path| {
+        set: |direction, text, folder: &StudyFolder| {
             let loaded = load_distribution(text, folder);
             direction.distribution = loaded.map_err(|error| error.to_string())?;
             Ok(())

@@ -2,13 +2,12 @@
 
 use std::fmt;
 use std::ops::RangeInclusive;
-use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
 use lastbyte_link::{Bytes, Direction, Link, Loss, Rate, format_duration};
 
-use crate::study::Cell;
+use crate::study::{Cell, StudyFolder};
 
 /// All that there is to know of a parameter.
 pub(in crate::study) struct Spec {
@@ -70,7 +69,7 @@ pub(in crate::study) struct Access<T> {
     pub(in crate::study) set: Set<T>,
 }
 
-pub(in crate::study) type Set<T> = fn(&mut T, &str, &Path) -> Result<(), String>;
+pub(in crate::study) type Set<T> = fn(&mut T, &str, &StudyFolder) -> Result<(), String>;
 
 /// What a parameter is.
 #[derive(Clone, Debug, PartialEq)]

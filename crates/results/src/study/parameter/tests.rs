@@ -29,7 +29,7 @@ fn unusual() -> Cell {
     ] {
         let parameter: Parameter = name.parse().unwrap();
         assert!(parameter.is_usual(&cell), "{name}");
-        parameter.set(&mut cell, text, Path::new("")).unwrap();
+        parameter.set(&mut cell, text, &StudyFolder::HERE).unwrap();
         assert_eq!(parameter.of(&cell), text);
         assert_eq!(parameter.canonical(text).as_deref(), Ok(text));
         assert!(!parameter.is_usual(&cell), "{name}");
@@ -59,7 +59,7 @@ fn a_preset_brings_what_goes_with_it() {
     let mut cell = unusual();
     let preset: Parameter = "preset".parse().unwrap();
     preset
-        .set(&mut cell, "published-2024", Path::new(""))
+        .set(&mut cell, "published-2024", &StudyFolder::HERE)
         .unwrap();
     let of_preset: Vec<_> = (Parameter::ALL.into_iter())
         .filter(|parameter| parameter.goes_with_preset())
@@ -84,7 +84,8 @@ fn directions_that_differ_have_no_number() {
 fn no_limit_of_the_rate_can_be_said() {
     let rate: Parameter = "rate".parse().unwrap();
     let mut cell = unusual();
-    rate.set(&mut cell, "unlimited", Path::new("")).unwrap();
+    rate.set(&mut cell, "unlimited", &StudyFolder::HERE)
+        .unwrap();
     assert_eq!(cell.link.forward.rate, None);
     assert_eq!(
         (rate.of(&cell), rate.number(&cell)),
@@ -97,7 +98,8 @@ fn no_limit_of_the_rate_can_be_said() {
 fn rates_down_and_up_are_set_and_said() {
     let rate: Parameter = "rate".parse().unwrap();
     let mut cell = Cell::default();
-    rate.set(&mut cell, "50mbit/10mbit", Path::new("")).unwrap();
+    rate.set(&mut cell, "50mbit/10mbit", &StudyFolder::HERE)
+        .unwrap();
     let rates = |cell: &Cell| [&cell.link.backward, &cell.link.forward].map(|way| way.rate);
     let [down, up] = ["50mbit", "10mbit"].map(|text| Some(text.parse().unwrap()));
     assert_eq!(rates(&cell), [down, up]);
@@ -105,7 +107,7 @@ fn rates_down_and_up_are_set_and_said() {
     assert_eq!(rate.of(&cell), "50mbit/10mbit");
     assert_eq!(rate.describe(&cell), "10mbit up and 50mbit down");
 
-    rate.set(&mut cell, "unlimited/10mbit", Path::new(""))
+    rate.set(&mut cell, "unlimited/10mbit", &StudyFolder::HERE)
         .unwrap();
     assert_eq!(rates(&cell), [None, up]);
     assert_eq!(rate.describe(&cell), "10mbit up and no rate limit down");

@@ -2,7 +2,6 @@
 
 use std::f64::consts::TAU;
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use lastbyte_link::{Bytes, Loss, Rate, format_duration};
 
 use super::super::file::quoted;
 use super::super::parameter::{Reading, Value};
-use super::super::{Cell, Parameter};
+use super::super::{Cell, Parameter, StudyFolder};
 
 /// What one parameter is drawn from.
 #[derive(Clone, Debug)]
@@ -284,7 +283,7 @@ impl fmt::Display for Weighted {
 /// `None` for what is none.
 pub(in crate::study) fn number(parameter: Parameter, text: &str) -> Option<f64> {
     let mut cell = Cell::default();
-    parameter.set(&mut cell, text, Path::new("")).ok()?;
+    parameter.set(&mut cell, text, &StudyFolder::HERE).ok()?;
     Some(match parameter.value(&cell)? {
         Value::Time(time) => time.as_nanos() as f64,
         Value::Bytes(Bytes(bytes)) => bytes as f64,

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::time::Duration;
 
 use lastbyte_link::Bytes;

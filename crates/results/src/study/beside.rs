@@ -1,0 +1,99 @@
+//! Files that a study names.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lastbyte_link::Distribution;
+use sha2::{Digest, Sha256};
+
+use super::Study;
+
+/// Where the files are that a study names.
+#[derive(Clone, Debug)]
+pub struct StudyFolder {
+    /// Where relative paths begin.
+    pub path: PathBuf,
+    /// Where the study itself is, with what is kept of files beside it.
+    pub beside: PathBuf,
+}
+
+/// A file that a study names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptFile {
+    /// What it is called where results are kept, so that they can be read without the file itself: the SHA-256 of
+    /// how the study names it, in hex.
+    pub name: String,
+    /// What is in it.
+    pub content: Arc<[u8]>,
+}
+
+impl KeptFile {
+    /// The folder of such files, beside a study.
+    pub const FOLDER: &str = "files";
+}
+
+impl StudyFolder {
+    /// The current one.
+    pub const HERE: StudyFolder = StudyFolder {
+        path: PathBuf::new(),
+        beside: PathBuf::new(),
+    };
+
+    /// That of a file.
+    pub fn of(file: &Path) -> StudyFolder {
+        let folder = file.parent().unwrap_or(Path::new(""));
+        StudyFolder {
+            path: folder.to_owned(),
+            beside: folder.to_owned(),
+        }
+    }
+
+    /// A file that is named so. What results have kept of it goes before.
+    ///
+    /// # Errors
+    ///
+    /// Why it can't be read.
+    pub fn read(&self, named: &str) -> io::Result<KeptFile> {
+        let name = hex::encode(Sha256::digest(named));
+        let kept = self.beside.join(KeptFile::FOLDER).join(&name);
+        let read = fs::read(kept).or_else(|_| fs::read(self.path.join(named)));
+        Ok(KeptFile {
+            name,
+            content: read?.into(),
+        })
+    }
+}
+
+impl Study {
+    /// All files that it names and that are not chains, each once.
+    ///
+    /// # Errors
+    ///
+    /// When one can't be read any more.
+    pub fn named_files(&self) -> io::Result<Vec<KeptFile>> {
+        let folder = StudyFolder {
+            path: self.folder.clone(),
+            ..StudyFolder::of(&self.path)
+        };
+        let measured = self.measures.iter().map(|measure| &measure.experiment);
+        let searched = self.searches.iter().map(|search| &search.experiment);
+        let mut files: Vec<KeptFile> = Vec::new();
+        for cell in measured
+            .chain(searched)
+            .flat_map(|experiment| &experiment.cells)
+        {
+            let drawn = cell.population.iter();
+            let mut found: Vec<KeptFile> = drawn.flat_map(|drawn| drawn.files.clone()).collect();
+            for way in [&cell.link.forward, &cell.link.backward] {
+                if let Distribution::Empirical(table) = &way.distribution {
+                    found.push(folder.read(table.name())?);
+                }
+            }
+            found.retain(|file| files.iter().all(|known| known.name != file.name));
+            files.extend(found);
+        }
+        Ok(files)
+    }
+}
