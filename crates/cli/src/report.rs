@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::draft::{Draft, cannot_write};
 use super::{Failure, print};
-use lastbyte::report::study::{FigureFiles, Findings, figures, page};
+use lastbyte::report::study::{FigureFiles, Findings, figures, page, share};
 use lastbyte::results::{Dataset, file_name};
 use lastbyte::study::Study;
 
@@ -22,9 +22,13 @@ pub(super) struct Report {
     /// Where to write the page [default: report.html in DIR]
     #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
-    /// Write each figure into this folder, too, as SVG, and as PNG if that is built in
+    /// Write each figure into this folder, too: its drawing and a 16:9 slide as SVG, and as PNG if that is built in,
+    /// and its numbers as CSV
     #[arg(long, value_name = "DIR")]
     figures: Option<PathBuf>,
+    /// Where the page will stand: previews of links to it show its picture, which is written beside it as PNG
+    #[arg(long, value_name = "https://…/NAME.html")]
+    url: Option<String>,
     /// Draw what this version of the study describes; it must measure the same
     #[arg(long, value_name = "STUDY.toml")]
     study: Option<PathBuf>,
@@ -51,15 +55,34 @@ impl Report {
             Some(path) => path.clone(),
             None => self.folder.join("report.html"),
         };
-        write(&path, page(&findings).as_bytes())?;
+        if let Some(url) = &self.url {
+            if !(url.starts_with("https://") || url.starts_with("http://")) {
+                return Err(Failure::Usage(format!(
+                    "--url {url:?} is no address of a page: write one such as https://example.com/report.html"
+                )));
+            }
+            let picture = share(&findings).map_err(Failure::Machine)?.ok_or_else(|| {
+                Failure::Machine(
+                    "this lastbyte draws no PNG, which previews need: build it with `--features png`".to_owned(),
+                )
+            })?;
+            write(&path.with_extension("png"), &picture)?;
+        }
+        write(&path, page(&findings, self.url.as_deref()).as_bytes())?;
         print(&format!("{}\n", path.display()))?;
         if let Some(folder) = &self.figures {
             fs::create_dir_all(folder).map_err(|error| cannot_write(folder, error))?;
-            for FigureFiles { id, svg, png } in figures(&findings).map_err(Failure::Machine)? {
+            for FigureFiles { id, drawings, csv } in figures(&findings).map_err(Failure::Machine)? {
                 let name = file_name(&id);
-                write(&folder.join(format!("{name}.svg")), svg.as_bytes())?;
-                if let Some(png) = png {
-                    write(&folder.join(format!("{name}.png")), &png)?;
+                write(&folder.join(format!("{name}.csv")), csv.as_bytes())?;
+                for (what, drawing) in drawings {
+                    write(
+                        &folder.join(format!("{name}{what}.svg")),
+                        drawing.svg.as_bytes(),
+                    )?;
+                    if let Some(png) = drawing.png {
+                        write(&folder.join(format!("{name}{what}.png")), &png)?;
+                    }
                 }
             }
         }

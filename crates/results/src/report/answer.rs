@@ -818,3 +818,38 @@ fn cells_with_data(summary: &Summary) -> Vec<&CellSummary> {
         .filter(|cell| cell.cell.work().requests > 0)
         .collect()
 }
+
+/// The whole round trips by which an arm is later than the baseline, or sooner: counted in flights for a handshake, and
+/// for a response where nothing is lost and the link is not what takes the time.
+pub(super) fn round_trips_later(
+    cell: &CellSummary,
+    arm: &ArmSummary,
+    metric: Metric,
+    percentile: Percentile,
+) -> Option<i64> {
+    let side = |sample| side_of(sample, metric, percentile);
+    let difference = Difference {
+        cell,
+        increase: Percent(0.0),
+        before: side(cell.baseline()?)?,
+        after: side(arm)?,
+        told: Told::Shown,
+    };
+    let (then, now) = (difference.before.network(), difference.after.network());
+    let rtt = cell.cell.link.rtt();
+    let moved = now.abs_diff(then);
+    let whole = match moved <= rtt.mul_f64(ROUND_TRIP_TOLERANCE) {
+        true => 0,
+        false => i64::from(whole_round_trips(&difference, moved)?),
+    };
+    let signed = if now < then { -whole } else { whole };
+    let is_waiting = sending(&difference) <= rtt.mul_f64(1.5 * ROUND_TRIP_TOLERANCE);
+    let is_so = match metric {
+        Metric::Handshake => {
+            let [before, after] = [difference.before.sample, difference.after.sample].map(flights);
+            i64::from(after?.round_trips()) - i64::from(before?.round_trips()) == signed
+        }
+        _ => !cell.cell.has_loss(),
+    };
+    (is_so && (whole == 0 || is_waiting)).then_some(signed)
+}

@@ -24,13 +24,10 @@ pub(super) struct Mark {
 
 /// What the plots look like; once on a page.
 pub(super) const STYLE: &str = "\
-svg text { font-size: 11px; fill: currentColor }
-svg .title { font-weight: 600 } svg .middle { text-anchor: middle } svg .end { text-anchor: end }
-svg .grid { stroke: currentColor; stroke-opacity: .15 }
 svg .diagonal { stroke: currentColor; stroke-opacity: .6; stroke-dasharray: 4 3 }
 svg .points { stroke: currentColor; stroke-opacity: .7; stroke-width: 3.5; stroke-linecap: round }
 svg .ring { fill: none; stroke-width: 2 }
-.agrees { color: #0072b2 } .undecided { color: #b8860b } .differs { color: #d55e00 }
+.undecided { color: var(--unknown) }
 svg .ring.agrees, svg .ring.undecided, svg .ring.differs, svg .ring.told { stroke: currentColor }
 ";
 

@@ -2,6 +2,87 @@
 
 use super::escape::xml;
 
+/// What a point looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Disc,
+    Square,
+    Diamond,
+    Up,
+    Ring,
+    Cross,
+    Down,
+    Plus,
+    /// Lying.
+    Bar,
+}
+
+impl Form {
+    /// Those of series, in the order in which they are given to them.
+    pub(super) const ALL: [Form; 8] = [
+        Form::Disc,
+        Form::Square,
+        Form::Up,
+        Form::Diamond,
+        Form::Cross,
+        Form::Down,
+        Form::Plus,
+        Form::Ring,
+    ];
+
+    /// Its corners for a radius of 1, around zero. Those of a ring are two squares.
+    fn corners(self) -> &'static [[f64; 2]] {
+        match self {
+            Form::Disc => &[],
+            Form::Square => &[[-0.9, -0.9], [0.9, -0.9], [0.9, 0.9], [-0.9, 0.9]],
+            Form::Diamond => &[[0.0, -1.25], [1.25, 0.0], [0.0, 1.25], [-1.25, 0.0]],
+            Form::Up => &[[0.0, -1.2], [1.15, 0.9], [-1.15, 0.9]],
+            Form::Down => &[[0.0, 1.2], [1.15, -0.9], [-1.15, -0.9]],
+            Form::Bar => &[[-1.3, -0.45], [1.3, -0.45], [1.3, 0.45], [-1.3, 0.45]],
+            Form::Plus => &[
+                [-0.42, -1.25],
+                [0.42, -1.25],
+                [0.42, -0.42],
+                [1.25, -0.42],
+                [1.25, 0.42],
+                [0.42, 0.42],
+                [0.42, 1.25],
+                [-0.42, 1.25],
+                [-0.42, 0.42],
+                [-1.25, 0.42],
+                [-1.25, -0.42],
+                [-0.42, -0.42],
+            ],
+            Form::Cross => &[
+                [-1.15, -0.6],
+                [-0.6, -1.15],
+                [0.0, -0.55],
+                [0.6, -1.15],
+                [1.15, -0.6],
+                [0.55, 0.0],
+                [1.15, 0.6],
+                [0.6, 1.15],
+                [0.0, 0.55],
+                [-0.6, 1.15],
+                [-1.15, 0.6],
+                [-0.55, 0.0],
+            ],
+            Form::Ring => &[
+                [-1.1, -1.1],
+                [1.1, -1.1],
+                [1.1, 1.1],
+                [-1.1, 1.1],
+                [-1.1, -0.45],
+                [-0.45, -0.45],
+                [-0.45, 0.45],
+                [0.45, 0.45],
+                [0.45, -0.45],
+                [-1.1, -0.45],
+            ],
+        }
+    }
+}
+
 /// A picture that takes its ink from the text around it, so that it suits light and dark pages.
 pub(super) struct Svg(String);
 
@@ -29,6 +110,30 @@ impl Svg {
     /// Elements that were drawn already.
     pub(super) fn raw(&mut self, elements: &str) {
         self.0.push_str(elements);
+    }
+
+    /// Elements that were drawn elsewhere, moved and then as large as that.
+    pub(super) fn moved(&mut self, [x, y]: [f64; 2], scale: f64, elements: &str) {
+        let scaled = match scale {
+            1.0 => String::new(),
+            scale => format!(" scale({scale:.4})"),
+        };
+        self.0.push_str(&format!(
+            "<g transform=\"translate({x:.1} {y:.1}){scaled}\">\n{elements}</g>\n"
+        ));
+    }
+
+    /// A point.
+    pub(super) fn form(&mut self, class: &str, form: Form, [x, y]: [f64; 2], radius: f64) {
+        match form {
+            Form::Disc => self.ring(class, [x, y], radius),
+            _ => self.area(
+                class,
+                form.corners()
+                    .iter()
+                    .map(|[dx, dy]| [x + radius * dx, y + radius * dy]),
+            ),
+        }
     }
 
     pub(super) fn rect(&mut self, class: &str, [x, y]: [f64; 2], [width, height]: [f64; 2]) {

@@ -66,6 +66,7 @@ impl Study {
 
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let name = top.read("name", Field::text)?;
+        let told = |key| Ok(top.read(key, Field::text)?.map(str::to_owned));
         let percentiles = top.read("percentiles", |field| field.list(percentile))?;
         let engine = top.read("engine", Field::parse)?;
         let folder = top.read("folder", Field::text)?.unwrap_or_default();
@@ -95,6 +96,8 @@ impl Study {
         let claims = known.claims(&top)?;
         Ok(Study {
             name: name.unwrap_or(&stem).to_owned(),
+            question: told("question")?,
+            note: told("note")?,
             path: path.to_owned(),
             text: text.to_owned(),
             figures,
@@ -116,6 +119,8 @@ impl Study {
         }
         Study {
             name: name.to_owned(),
+            question: None,
+            note: None,
             path: PathBuf::new(),
             text: String::new(),
             measures: vec![Measure {

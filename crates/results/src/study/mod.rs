@@ -218,6 +218,10 @@ impl Default for Cell {
 pub struct Study {
     /// Its name, in every row.
     pub name: String,
+    /// What its page asks.
+    pub question: Option<String>,
+    /// What readers of its page should know besides.
+    pub note: Option<String>,
     /// The file that it was read from; empty for one that was not.
     pub path: PathBuf,
     /// The file as it was read.

@@ -81,6 +81,8 @@ impl Parameter {
     pub const JITTER: Parameter = Parameter(&link::JITTER);
     /// Body of each request.
     pub const UPLOAD: Parameter = Parameter(&load::UPLOAD);
+    /// The server's initial window.
+    pub const INITCWND: Parameter = Parameter(&tcp::INITCWND);
     /// Payload of each response.
     pub const DATA: Parameter = Parameter(&load::DATA);
 

@@ -1,14 +1,15 @@
 //! Groups of bars, from zero.
 
-use super::lines::Point;
+use super::axes::{BOTTOM, LEFT, Room, TOP, Texts, along, stand, text_width};
+use super::lines::{Point, reached};
 use super::scale::Scale;
-use super::{BOTTOM, Frame, HEIGHT, Ink, LEFT, Mark, Panel, RIGHT, TOP, WIDTH, draw_levels};
+use super::{Colour, Drawing, Mark, Svg};
+use crate::report::svg::Form;
 
 /// A panel of bars.
-pub(in super::super) struct Bars<'a> {
-    pub(in super::super) title: String,
-    pub(in super::super) x_title: &'a str,
-    pub(in super::super) y_title: &'a str,
+pub(in super::super) struct Bars {
+    pub(in super::super) x_title: &'static str,
+    pub(in super::super) y_title: &'static str,
     /// The groups along the horizontal axis: a name, and a bar for each series.
     pub(in super::super) groups: Vec<(String, Vec<Bar>)>,
     pub(in super::super) marks: Vec<Mark>,
@@ -18,64 +19,142 @@ pub(in super::super) struct Bars<'a> {
 
 /// A bar: the least percentile is its darkest part.
 pub(in super::super) struct Bar {
-    pub(in super::super) ink: Ink,
+    pub(in super::super) colour: Colour,
     /// In ascending order; `None` is a hole.
     pub(in super::super) parts: Vec<Option<Point>>,
+    /// What is published of each.
+    pub(in super::super) theirs: Vec<Option<f64>>,
 }
 
-impl Bars<'_> {
-    pub(in super::super) fn panel(&self) -> Panel {
-        let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+/// A bar that is nothing is as high as that, so that it is seen to be there.
+const NOTHING: f64 = 2.0;
+/// Bars that are narrower can't be told apart.
+const NARROWEST: f64 = 4.0;
+
+impl Bars {
+    /// Below the plot.
+    fn foot(&self, width: f64) -> f64 {
+        let step = width / self.groups.len().max(1) as f64;
+        stand(
+            self.groups.iter().map(|(name, _)| &**name),
+            Texts::Names,
+            step,
+        )
+        .1
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Point> + Clone {
         let bars = self.groups.iter().flat_map(|(_, bars)| bars);
-        let parts = bars.flat_map(|bar| bar.parts.iter().flatten());
-        let ends = parts.flat_map(|part| {
-            let (low, high) = part.interval.unwrap_or_default();
-            [Some(part.value), low, high]
-        });
-        let y = Scale::from_zero(
-            ends.flatten().chain(self.reach.iter().copied()),
-            bottom,
-            TOP,
-        );
-        let step = (right - LEFT) / self.groups.len().max(1) as f64;
-        let middle = |index: usize| LEFT + step * (index as f64 + 0.5);
-        let ticks: Vec<_> = (self.groups.iter().enumerate())
+        bars.flat_map(|bar| bar.parts.iter().flatten())
+    }
+}
+
+impl Drawing for Bars {
+    fn titles(&self) -> [&str; 2] {
+        [self.x_title, self.y_title]
+    }
+
+    fn left(&self, _: f64) -> f64 {
+        LEFT
+    }
+
+    fn least_width(&self) -> f64 {
+        let bars: usize = self.groups.iter().map(|(_, bars)| bars.len()).sum();
+        (LEFT + NARROWEST / 0.8 * bars as f64).max(140.0)
+    }
+
+    fn height(&self, width: f64) -> f64 {
+        let usual = (70.0 + 0.44 * width).clamp(170.0, 390.0);
+        usual + self.foot(width - LEFT) - BOTTOM
+    }
+
+    fn draw(&self, room: &Room) -> Svg {
+        let width = room.right() - room.left;
+        let bottom = room.height - self.foot(width);
+        let bars = || self.groups.iter().flat_map(|(_, bars)| bars);
+        let theirs = bars().flat_map(|bar| bar.theirs.iter().flatten());
+        let all = reached(self.parts()).into_iter();
+        let all = all.chain(theirs.copied()).chain(self.reach.iter().copied());
+        let y = Scale::from_zero(all, bottom, TOP + 12.0);
+        let step = width / self.groups.len().max(1) as f64;
+        let middle = |index: usize| room.left + step * (index as f64 + 0.5);
+        let names: Vec<_> = (self.groups.iter().enumerate())
             .map(|(index, (name, _))| (middle(index), name.clone()))
             .collect();
-        let frame = Frame {
-            title: &self.title,
-            x: self.x_title,
-            y: self.y_title,
-        };
-        let mut svg = frame.draw(&ticks, &y.ticks());
+        let mut svg = room.frame(&y, bottom);
+        let (ticks, _) = stand(names.iter().map(|(_, name)| &**name), Texts::Names, step);
+        along(&mut svg, &names, ticks, Texts::Names, bottom);
+        let most = self.groups.iter().map(|(_, bars)| bars.len()).max();
+        let wide = (step * 0.8 / most.unwrap_or(1).max(1) as f64).min(44.0);
+        let has_room = self
+            .parts()
+            .all(|part| text_width(&told(part.value)) <= wide - 2.0);
+        let is_alone =
+            bars().all(|bar| bar.parts.len() == 1 && bar.theirs.iter().all(Option::is_none));
         for (index, (_, bars)) in self.groups.iter().enumerate() {
-            let width = (step * 0.8 / bars.len().max(1) as f64).min(26.0);
-            let first = middle(index) - width * bars.len() as f64 / 2.0;
+            let first = middle(index) - wide * bars.len() as f64 / 2.0;
             for (place, bar) in bars.iter().enumerate() {
-                let x = first + width * place as f64;
-                let mut base = 0.0;
-                for (nth, part) in bar.parts.iter().enumerate() {
-                    let Some(part) = part else { continue };
-                    let [from, to] = [y.place(base), y.place(part.value)];
-                    let class = format!("fill c{} p{}", bar.ink.colour, nth.min(2));
-                    svg.rect(
-                        &class,
-                        [x + 0.5, from.min(to)],
-                        [width - 1.0, (from - to).abs()],
-                    );
-                    base = part.value;
-                    if let Some((low, high)) = part.interval {
-                        let x = x + width * (nth as f64 + 1.0) / (bar.parts.len() as f64 + 1.0);
-                        let place = |end: Option<f64>, open| end.map_or(open, |end| y.place(end));
-                        svg.line("whisker", [x, place(low, bottom)], [x, place(high, TOP)]);
-                    }
-                }
-                if bar.parts.iter().all(Option::is_none) {
-                    svg.text("middle dim", x + width / 2.0, y.place(0.0) - 4.0, "?");
+                let left = first + wide * place as f64;
+                draw(&mut svg, bar, [left, wide], &y);
+                let only = bar.parts.first().copied().flatten();
+                if let Some(part) = only.filter(|_| has_room && is_alone) {
+                    let top = part
+                        .closed()
+                        .map_or(part.value, |[_, high]| high.max(part.value));
+                    let text = y.place(top.max(0.0)) - 5.0;
+                    svg.text("mut middle", left + wide / 2.0, text, &told(part.value));
                 }
             }
         }
-        draw_levels(&mut svg, &self.marks, &y, right);
-        Panel::usual(&self.title, svg)
+        room.levels(&mut svg, &self.marks, &y);
+        svg
+    }
+}
+
+fn draw(svg: &mut Svg, bar: &Bar, [left, wide]: [f64; 2], y: &Scale) {
+    let zero = y.place(0.0);
+    let mut base = 0.0;
+    for (nth, part) in bar.parts.iter().enumerate() {
+        let Some(part) = part else { continue };
+        let [from, to] = [y.place(base), y.place(part.value)];
+        let class = format!("fill {} p{}", bar.colour.class(), nth.min(2));
+        let (top, height) = (from.min(to), (from - to).abs());
+        match base == 0.0 && height < NOTHING {
+            true => svg.rect(
+                &class,
+                [left + 0.5, zero - NOTHING / 2.0],
+                [wide - 1.0, NOTHING],
+            ),
+            false => svg.rect(&class, [left + 0.5, top], [wide - 1.0, height]),
+        }
+        base = part.value;
+    }
+    let places = bar.parts.len() as f64 + 1.0;
+    let at = |nth: usize| left + wide * (nth as f64 + 1.0) / places;
+    for (nth, part) in bar.parts.iter().enumerate() {
+        if let Some([low, high]) = part.as_ref().and_then(Point::closed) {
+            svg.line("whisker", [at(nth), y.place(low)], [at(nth), y.place(high)]);
+        }
+    }
+    for (nth, theirs) in bar.theirs.iter().enumerate() {
+        if let Some(value) = theirs {
+            let size = (wide / places).clamp(2.5, 5.0);
+            svg.form("theirs", Form::Diamond, [at(nth), y.place(*value)], size);
+        }
+    }
+    if bar.parts.iter().all(Option::is_none) {
+        svg.text("mut middle", left + wide / 2.0, zero - 4.0, "?");
+    }
+}
+
+/// `0.4`, `36`, `1204`
+fn told(value: f64) -> String {
+    let text = match value.abs() {
+        9.95.. => format!("{value:.0}"),
+        _ => format!("{value:.1}"),
+    };
+    match &*text {
+        "-0.0" | "0.0" => "0".to_owned(),
+        _ => text.replace('-', "\u{2212}"),
     }
 }

@@ -1,12 +1,12 @@
 //! Distribution functions.
 
+use super::axes::{BOTTOM, LEFT, Room, TOP, Texts, Ticks, along};
 use super::scale::{Growth, Scale};
-use super::{BOTTOM, Frame, HEIGHT, Ink, LEFT, Mark, Panel, RIGHT, TOP, WIDTH};
+use super::{Drawing, Ink, Mark, Svg};
 
 /// A panel of distribution functions.
-pub(in super::super) struct Cdf<'a> {
-    pub(in super::super) title: String,
-    pub(in super::super) x_title: &'a str,
+pub(in super::super) struct Cdf {
+    pub(in super::super) x_title: &'static str,
     pub(in super::super) curves: Vec<Curve>,
     pub(in super::super) marks: Vec<Mark>,
     /// Numbers that the horizontal axis reaches besides those of the curves.
@@ -23,9 +23,17 @@ pub(in super::super) struct Curve {
 /// How many times the median the latest may be before an axis is logarithmic.
 const TAIL: f64 = 5.0;
 
-impl Cdf<'_> {
-    pub(in super::super) fn panel(&self) -> Panel {
-        let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+impl Drawing for Cdf {
+    fn titles(&self) -> [&str; 2] {
+        [self.x_title, "connections, %"]
+    }
+
+    fn left(&self, _: f64) -> f64 {
+        LEFT
+    }
+
+    fn draw(&self, room: &Room) -> Svg {
+        let bottom = room.height - BOTTOM;
         let points = self.curves.iter().flat_map(|curve| &curve.quantiles);
         let times: Vec<f64> = (points.map(|(time, _)| *time))
             .chain(self.reach.iter().copied())
@@ -36,26 +44,31 @@ impl Cdf<'_> {
             true => Growth::Logarithmic,
             false => Growth::Linear,
         };
-        let x = Scale::around(times.into_iter(), growth, LEFT, right);
-        let y = |share: f64| bottom + (TOP - bottom) * share;
-        let shares = [0.0, 0.25, 0.5, 0.75, 1.0];
-        let ticks = shares.map(|share| (y(share), format!("{:.0}", share * 100.0)));
-        let frame = Frame {
-            title: &self.title,
-            x: self.x_title,
-            y: "connections, %",
-        };
-        let mut svg = frame.draw(&x.ticks(), &ticks);
+        let x = Scale::around(times.into_iter(), growth, room.left, room.right());
+        let y = Scale::from_zero([100.0].into_iter(), bottom, TOP);
+        let mut svg = room.frame(&y, bottom);
+        along(&mut svg, &x.ticks(), Ticks::Level, Texts::Numbers, bottom);
         for mark in self.marks.iter().filter(|mark| x.holds(mark.at)) {
             let place = x.place(mark.at);
-            svg.line("mark", [place, TOP], [place, bottom]);
-            svg.text("dim", place + 3.0, TOP + 10.0, &mark.name);
+            svg.line("level", [place, TOP], [place, bottom]);
+            svg.text("mut", place + 4.0, TOP + 11.0, &mark.name);
         }
         for curve in &self.curves {
             let quantiles = curve.quantiles.iter();
-            let points = quantiles.map(|(time, share)| [x.place(*time), y(*share)]);
+            let points = quantiles.map(|(time, share)| [x.place(*time), y.place(100.0 * share)]);
             svg.polyline(&format!("line {}", curve.ink.class()), points);
+            // Where lines run together, marks tell whose they are.
+            for wanted in [0.25, 0.5, 0.75, 0.95] {
+                let nearest = (curve.quantiles.iter()).min_by(|(_, one), (_, other)| {
+                    (one - wanted).abs().total_cmp(&(other - wanted).abs())
+                });
+                if let Some((time, share)) = nearest {
+                    let place = [x.place(*time), y.place(100.0 * share)];
+                    let class = format!("mark fill {}", curve.ink.colour.class());
+                    svg.form(&class, curve.ink.colour.form(), place, 4.0);
+                }
+            }
         }
-        Panel::usual(&self.title, svg)
+        svg
     }
 }

@@ -1,13 +1,13 @@
 //! Rows of dots, each row with its name: for more series than there are colours.
 
-use super::lines::Point;
+use super::axes::{BOTTOM, Room, TOP, Texts, Ticks, along, text_width, wrapped};
+use super::lines::{Point, reached};
 use super::scale::Scale;
-use super::{BOTTOM, Ink, Panel, Svg, TOP, text_width};
+use super::{Colour, Drawing, Svg};
 
 /// A panel of rows.
-pub(in super::super) struct Dots<'a> {
-    pub(in super::super) title: String,
-    pub(in super::super) x_title: &'a str,
+pub(in super::super) struct Dots {
+    pub(in super::super) x_title: &'static str,
     /// From top to bottom: what a row is of, and its dots.
     pub(in super::super) rows: Vec<(String, Vec<Dot>)>,
     /// Numbers that the axis reaches besides those of the dots.
@@ -16,74 +16,100 @@ pub(in super::super) struct Dots<'a> {
 
 /// What stands at one place of a row, each at a height of its own.
 pub(in super::super) struct Dot {
-    pub(in super::super) ink: Ink,
+    pub(in super::super) colour: Colour,
     /// From dark to light; `None` is a hole.
     pub(in super::super) points: Vec<Option<Point>>,
 }
 
-/// What the axis has, in pixels.
-const AXIS: f64 = 240.0;
 /// Between the dots of a row, and between rows, in pixels.
-const APART: f64 = 7.0;
-const GAP: f64 = 8.0;
-/// What the last number of the axis needs.
-const RIGHT: f64 = 18.0;
+const APART: f64 = 10.0;
+const GAP: f64 = 12.0;
+/// A name that stands above its row.
+const NAME: f64 = 18.0;
+/// Names beside rows have no more than this share of the width.
+const SHARE: f64 = 0.42;
 
-impl Dots<'_> {
-    pub(in super::super) fn panel(&self) -> Panel {
+impl Dots {
+    fn names(&self) -> f64 {
         let names = self.rows.iter().map(|(name, _)| text_width(name));
-        let left = names.fold(0.0, f64::max) + 12.0;
-        let right = left + AXIS;
-        let heights = self.rows.iter().map(|(_, dots)| height(dots));
+        names.fold(0.0, f64::max) + 14.0
+    }
+
+    /// Whether names have no room beside rows.
+    fn is_stacked(&self, width: f64) -> bool {
+        self.names() > SHARE * width
+    }
+}
+
+impl Drawing for Dots {
+    fn titles(&self) -> [&str; 2] {
+        [self.x_title, ""]
+    }
+
+    fn left(&self, width: f64) -> f64 {
+        match self.is_stacked(width) {
+            true => 8.0,
+            false => self.names(),
+        }
+    }
+
+    fn least_width(&self) -> f64 {
+        280.0
+    }
+
+    fn height(&self, _: f64) -> f64 {
+        // Room for names above rows is there wherever they may have to stand there.
+        let rows = self.rows.iter().map(|(_, dots)| height(dots) + NAME);
+        TOP + rows.sum::<f64>() + BOTTOM
+    }
+
+    fn draw(&self, room: &Room) -> Svg {
+        let (left, right) = (room.left, room.right());
+        let is_stacked = left < self.names() && room.is_told;
+        let name_height = if is_stacked { NAME } else { 0.0 };
+        let heights = self.rows.iter().map(|(_, dots)| height(dots) + name_height);
         let bottom = TOP + heights.sum::<f64>();
         let dots = self.rows.iter().flat_map(|(_, dots)| dots);
         let points = dots.flat_map(|dot| dot.points.iter().flatten());
-        let ends = points.flat_map(|point| {
-            let (low, high) = point.interval.unwrap_or_default();
-            [Some(point.value), low, high]
-        });
-        let ends = ends.flatten().chain(self.reach.iter().copied());
-        let x = Scale::from_zero(ends, left, right);
+        let all = reached(points)
+            .into_iter()
+            .chain(self.reach.iter().copied());
+        let x = Scale::from_zero(all, left, right);
 
         let mut svg = Svg::fragment();
-        svg.text("title", 8.0, TOP - 10.0, &self.title);
-        for (place, text) in x.ticks() {
+        for (place, _) in x.ticks() {
             svg.line("grid", [place, TOP], [place, bottom]);
-            svg.text("middle", place, bottom + 15.0, &text);
         }
+        along(&mut svg, &x.ticks(), Ticks::Level, Texts::Numbers, bottom);
         svg.line("zero", [x.place(0.0), TOP], [x.place(0.0), bottom]);
-        svg.text(
-            "middle dim",
-            (left + right) / 2.0,
-            bottom + 31.0,
-            self.x_title,
-        );
         let mut top = TOP;
         for (name, dots) in &self.rows {
-            let middle = top + height(dots) / 2.0;
-            svg.text("end", left - 6.0, middle + 4.0, name);
             svg.line("grid", [left, top], [right, top]);
+            let middle = top + name_height + height(dots) / 2.0;
+            if is_stacked {
+                let line = wrapped(name, right - left).into_iter().next();
+                svg.text("", left, top + 14.0, &line.unwrap_or_default());
+            } else if room.is_told {
+                svg.text("end", left - 10.0, middle + 4.5, name);
+            }
             for (place, dot) in dots.iter().enumerate() {
                 let y = middle + APART * (place as f64 - (dots.len() as f64 - 1.0) / 2.0);
                 for (nth, point) in dot.points.iter().enumerate() {
                     let Some(point) = point else { continue };
-                    if let Some((low, high)) = point.interval {
-                        let end = |end: Option<f64>, open| end.map_or(open, |end| x.place(end));
-                        svg.line("whisker", [end(low, left), y], [end(high, right), y]);
+                    if let Some([low, high]) = point.closed() {
+                        svg.line("whisker", [x.place(low), y], [x.place(high), y]);
                     }
-                    let class = format!("dot fill c{} p{}", dot.ink.colour, nth.min(2));
-                    svg.ring(&class, [x.place(point.value), y], 3.0);
+                    let class = format!("mark fill {} p{}", dot.colour.class(), nth.min(2));
+                    svg.form(&class, dot.colour.form(), [x.place(point.value), y], 4.5);
                 }
             }
-            if dots
-                .iter()
-                .all(|dot| dot.points.iter().all(Option::is_none))
-            {
-                svg.text("dim", left + 6.0, middle + 4.0, "?");
+            let all = || dots.iter().flat_map(|dot| &dot.points);
+            if all().all(Option::is_none) {
+                svg.text("mut", left + 6.0, middle + 4.0, "?");
             }
-            top += height(dots);
+            top += height(dots) + name_height;
         }
-        Panel::new(&self.title, [right + RIGHT, bottom + BOTTOM], svg)
+        svg
     }
 }
 

@@ -1,12 +1,16 @@
 //! Charts: panels of lines, bars or distribution functions, and what tells their series apart.
 //!
-//! A panel takes its colours from classes, so that one drawing suits a light page, a dark one and paper
-//! ([`STYLE`]), and a file of its own ([`Chart::file`]).
+//! A chart lays itself out for a width ([`Chart::html`] does so twice: for a page and for a phone), so that its text
+//! is never scaled. It takes its colours from classes, so that one drawing suits a light page, a dark one and paper
+//! ([`STYLE`]), a file of its own ([`Chart::file`]) and a slide ([`Chart::slide`]).
 
+mod axes;
 mod bars;
 mod cdf;
 mod dots;
+mod layout;
 mod lines;
+pub(super) mod palette;
 #[cfg(feature = "png")]
 mod png;
 #[cfg(not(feature = "png"))]
@@ -17,30 +21,22 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
+pub(super) use axes::{Room, text_width, wrapped};
 pub(super) use bars::{Bar, Bars};
 pub(super) use cdf::{Cdf, Curve};
 pub(super) use dots::{Dot, Dots};
-pub(super) use lines::{Line, Lines, Point};
+pub(super) use lines::{Line, Lines, Point, Shape, reached};
 pub(super) use png::Painter;
 pub(super) use steps::{StepLine, Steps};
 
 use maud::{Markup, PreEscaped, html};
 
-use super::svg::Svg;
+use super::svg::{Form, Svg};
 
-/// The usual size of a panel, in pixels.
-pub(super) const WIDTH: f64 = 340.0;
-pub(super) const HEIGHT: f64 = 236.0;
+/// Series that have a colour of their own.
+pub(super) const COLOURS: usize = 8;
 
-const LEFT: f64 = 46.0;
-const RIGHT: f64 = 12.0;
-const TOP: f64 = 24.0;
-const BOTTOM: f64 = 38.0;
-
-/// Colours that can be told apart by everyone (Okabe and Ito 2008), without yellow and black.
-const COLOURS: usize = 6;
-
-/// What a chart looks like on a page; `--c0` to `--c5` are its colours.
+/// What a chart looks like on a page; [`palette`] has its colours.
 pub(super) const STYLE: &str = include_str!("chart.css");
 
 /// Several panels with one key.
@@ -49,6 +45,18 @@ pub(super) struct Chart {
     pub(super) title: String,
     pub(super) panels: Vec<Panel>,
     pub(super) key: Vec<KeyEntry>,
+    pub(super) axes: Axes,
+    /// What published numbers look like stands in the key.
+    pub(super) has_theirs: bool,
+}
+
+/// Whether panels can be compared by eye.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Axes {
+    /// All have the same ones.
+    Shared,
+    /// Each has its own: on those of another it would be flat.
+    Own,
 }
 
 /// What a colour or a dash means.
@@ -61,8 +69,16 @@ pub(super) struct KeyEntry {
 /// How a series looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ink {
-    pub(super) colour: usize,
+    pub(super) colour: Colour,
     pub(super) stroke: Stroke,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Colour {
+    /// What others are compared with.
+    Baseline,
+    /// The nth of the others.
+    Nth(usize),
 }
 
 /// How a line is drawn.
@@ -74,14 +90,37 @@ pub(super) enum Stroke {
     DashDotted,
 }
 
-/// A panel, drawn.
+/// A drawing with what tells it from the others.
 pub(super) struct Panel {
-    /// What tells it from the others.
     pub(super) title: String,
-    /// Its width and its height, in pixels.
-    size: [f64; 2],
-    /// Elements of SVG within that.
-    body: String,
+    pub(super) drawing: Box<dyn Drawing>,
+}
+
+/// What fills a panel.
+pub(super) trait Drawing {
+    /// The titles of the horizontal and of the vertical axis.
+    fn titles(&self) -> [&str; 2];
+
+    /// How much of a width is left of the plot, where ticks or names stand there.
+    fn left(&self, width: f64) -> f64;
+
+    /// How high a panel of this width is, in pixels.
+    fn height(&self, width: f64) -> f64 {
+        // A wide panel is flatter than a narrow one.
+        (70.0 + 0.44 * width).clamp(170.0, 390.0)
+    }
+
+    /// A panel that is narrower can't be read.
+    fn least_width(&self) -> f64 {
+        140.0
+    }
+
+    /// What can stand at the right ends of its series, instead of a key.
+    fn labels(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn draw(&self, room: &Room) -> Svg;
 }
 
 /// A line that readers know.
@@ -112,182 +151,107 @@ impl Stroke {
     }
 }
 
-impl Ink {
-    pub(super) fn new(colour: usize, stroke: Stroke) -> Ink {
-        Ink {
-            colour: colour % COLOURS,
-            stroke,
+impl Colour {
+    pub(super) fn class(self) -> String {
+        match self {
+            Colour::Baseline => "base".to_owned(),
+            Colour::Nth(index) => format!("c{}", index % COLOURS),
         }
     }
 
-    fn class(self) -> String {
-        format!("c{} {}", self.colour, self.stroke.class())
+    /// What points look like, so that series are told apart without colours; those of which colours come again have
+    /// another one.
+    pub(super) fn form(self) -> Form {
+        match self {
+            Colour::Baseline => Form::Bar,
+            Colour::Nth(index) => Form::ALL[(index + index / COLOURS) % Form::ALL.len()],
+        }
     }
 }
 
+impl Ink {
+    pub(super) fn new(colour: Colour, stroke: Stroke) -> Ink {
+        Ink { colour, stroke }
+    }
+
+    /// The nth series.
+    pub(super) fn nth(index: usize) -> Ink {
+        Ink::new(Colour::Nth(index), Stroke::nth(index / COLOURS))
+    }
+
+    /// The nth of several lines of a series.
+    pub(super) fn of_several(self, nth: usize) -> Ink {
+        Ink::new(self.colour, Stroke::nth(self.stroke as usize + nth))
+    }
+
+    fn class(self) -> String {
+        format!("{} {}", self.colour.class(), self.stroke.class())
+    }
+}
+
+/// The widths of a page and of a phone, in pixels, with their classes.
+const WIDTHS: [(&str, f64); 2] = [("wide", 960.0), ("narrow", 328.0)];
+
 impl Chart {
-    /// The panels and the key as elements of a page.
+    /// The chart as an element of a page, drawn for each width.
     pub(super) fn html(&self) -> Markup {
         html! {
-            @if self.key.len() > 1 {
-                ul.key {
-                    @for entry in &self.key { (entry.html()) }
+            @for (class, width) in WIDTHS {
+                div class=(class) {
+                    @let (body, height) = self.laid_out(width);
+                    @let mut svg = Svg::new(width, height, &self.title);
+                    (PreEscaped({ svg.raw(&body); svg.finish() }))
                 }
-            }
-            div.panels {
-                @for panel in &self.panels { (PreEscaped(panel.svg(&self.title))) }
             }
         }
     }
 
     /// A file of its own, on a light ground.
     pub(super) fn file(&self) -> String {
-        const HEAD: f64 = 30.0;
-        const KEY: f64 = 20.0;
-        let columns = match self.panels.len() {
-            4 => 2,
-            panels => panels.clamp(1, 3),
-        };
-        let rows = self.panels.len().div_ceil(columns);
-        let sizes = self.panels.iter().map(|panel| panel.size);
-        let [panel_width, panel_height] = sizes.fold([0.0_f64; 2], |most, size| {
-            [most[0].max(size[0]), most[1].max(size[1])]
-        });
-        let width = panel_width * columns as f64;
-        let height = panel_height * rows as f64;
-        let entries = key_places(&self.key, width);
-        let lines = entries
+        const EDGE: f64 = 20.0;
+        const HEAD: f64 = 34.0;
+        let (_, width) = WIDTHS[0];
+        let (body, height) = self.laid_out(width);
+        let size = [width + 2.0 * EDGE, height + HEAD + 2.0 * EDGE];
+        let mut svg = Svg::new(size[0], size[1], &self.title);
+        svg.style(&file_style());
+        svg.rect("ground", [0.0, 0.0], size);
+        svg.text("title", EDGE, EDGE + 14.0, &self.title);
+        svg.moved([EDGE, EDGE + HEAD], 1.0, &body);
+        svg.finish()
+    }
+
+    /// A slide of 16:9: what the figure shows, the figure, and where it comes from.
+    pub(super) fn slide(&self, heading: &str, foot: &str) -> String {
+        const SIZE: [f64; 2] = [1280.0, 720.0];
+        const EDGE: f64 = 48.0;
+        const LINE: f64 = 42.0;
+        const FOOT: f64 = 60.0;
+        let mut svg = Svg::new(SIZE[0], SIZE[1], heading);
+        svg.style(&file_style());
+        svg.rect("ground", [0.0, 0.0], SIZE);
+        let mut y = EDGE + 24.0;
+        for line in wrapped(heading, (SIZE[0] - 2.0 * EDGE) / 3.05)
             .iter()
-            .map(|(_, line, _)| line + 1)
-            .max()
-            .unwrap_or(0);
-        let top = HEAD + KEY * lines as f64;
-        let mut svg = Svg::new(width, top + height, &self.title);
-        svg.style(&format!("{LIGHT}{STYLE}"));
-        svg.rect("ground", [0.0, 0.0], [width, top + height]);
-        svg.text("title", 12.0, 20.0, &self.title);
-        for (x, line, entry) in entries {
-            let y = HEAD + KEY * line as f64 + 8.0;
-            svg.line(
-                &format!("line {}", entry.ink.class()),
-                [x, y],
-                [x + 22.0, y],
-            );
-            svg.text("", x + 28.0, y + 4.0, &entry.name);
+            .take(2)
+        {
+            svg.text("heading", EDGE, y, line);
+            y += LINE;
         }
-        for (place, panel) in self.panels.iter().enumerate() {
-            let (x, y) = ((place % columns) as f64, (place / columns) as f64);
-            svg.raw(&format!(
-                "<g transform=\"translate({} {})\">\n{}</g>\n",
-                x * panel_width,
-                top + y * panel_height,
-                panel.body
-            ));
+        let room = [SIZE[0] - 2.0 * EDGE, SIZE[1] - y - FOOT];
+        let (body, height) = self.laid_out(WIDTHS[0].1);
+        let scale = (room[0] / WIDTHS[0].1).min(room[1] / height);
+        let left = EDGE + (room[0] - WIDTHS[0].1 * scale) / 2.0;
+        svg.moved([left, y], scale, &body);
+        for line in wrapped(foot, (SIZE[0] - 2.0 * EDGE) / 1.3).iter().take(1) {
+            svg.text("foot", EDGE, SIZE[1] - 24.0, line);
         }
         svg.finish()
     }
 }
 
-/// Where the entries of a key stand: from the left, and in which line.
-fn key_places(key: &[KeyEntry], width: f64) -> Vec<(f64, usize, &KeyEntry)> {
-    let (mut x, mut line) = (12.0, 0);
-    let entries = if key.len() < 2 { &[] } else { key };
-    entries
-        .iter()
-        .map(|entry| {
-            let needed = 44.0 + text_width(&entry.name);
-            if x > 12.0 && x + needed > width {
-                (x, line) = (12.0, line + 1);
-            }
-            let place = (x, line, entry);
-            x += needed;
-            place
-        })
-        .collect()
+/// What a drawing looks like that has no page around it.
+pub(super) fn file_style() -> String {
+    const FONT: &str = "text { font-family: system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif }\n";
+    format!("{FONT}{}", palette::resolved(STYLE))
 }
-
-impl Panel {
-    fn new(title: &str, size: [f64; 2], body: Svg) -> Panel {
-        Panel {
-            title: title.to_owned(),
-            size,
-            body: body.body(),
-        }
-    }
-
-    /// One of the usual size.
-    fn usual(title: &str, body: Svg) -> Panel {
-        Panel::new(title, [WIDTH, HEIGHT], body)
-    }
-
-    fn svg(&self, title: &str) -> String {
-        let label = match &*self.title {
-            "" => title.to_owned(),
-            panel => format!("{title}: {panel}"),
-        };
-        let [width, height] = self.size;
-        let mut svg = Svg::new(width, height, &label);
-        svg.raw(&self.body);
-        svg.finish()
-    }
-}
-
-impl KeyEntry {
-    fn html(&self) -> Markup {
-        html! {
-            li {
-                svg width="22" height="8" aria-hidden="true" {
-                    path class={ "line " (self.ink.class()) } d="M0 4H22" {}
-                }
-                (self.name)
-            }
-        }
-    }
-}
-
-/// The ground of a panel: its title, and both axes with their names.
-struct Frame<'a> {
-    title: &'a str,
-    x: &'a str,
-    y: &'a str,
-}
-
-impl Frame<'_> {
-    /// A panel with ticks, each with its place in pixels.
-    fn draw(&self, x: &[(f64, String)], y: &[(f64, String)]) -> Svg {
-        let mut svg = Svg::fragment();
-        let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
-        svg.text("title", LEFT, TOP - 10.0, self.title);
-        for (place, text) in y {
-            svg.line("grid", [LEFT, *place], [right, *place]);
-            svg.text("end", LEFT - 6.0, place + 4.0, text);
-        }
-        for (place, text) in x {
-            svg.text("middle", *place, bottom + 15.0, text);
-        }
-        svg.text("middle dim", (LEFT + right) / 2.0, HEIGHT - 7.0, self.x);
-        svg.upright("middle dim", 10.0, (TOP + bottom) / 2.0, self.y);
-        svg
-    }
-}
-
-/// Draws zero, and marks across a panel as far as `right`, on a vertical axis.
-fn draw_levels(svg: &mut Svg, marks: &[Mark], y: &scale::Scale, right: f64) {
-    svg.line("zero", [LEFT, y.place(0.0)], [right, y.place(0.0)]);
-    for mark in marks.iter().filter(|mark| y.holds(mark.at)) {
-        let place = y.place(mark.at);
-        svg.line("mark", [LEFT, place], [right, place]);
-        svg.text("dim", LEFT + 4.0, place - 3.0, &mark.name);
-    }
-}
-
-/// About how wide a text is, in pixels.
-fn text_width(text: &str) -> f64 {
-    text.chars().count() as f64 * 6.2
-}
-
-/// Colours for light ground, where there are no variables.
-pub(super) const LIGHT: &str = "\
-text { font-family: system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif; fill: #1a1a1a }
-.ground { fill: #ffffff }
-";

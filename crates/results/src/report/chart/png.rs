@@ -18,6 +18,10 @@ impl Painter {
     pub(in super::super) fn find() -> Result<Option<Painter>, String> {
         let mut fonts = fontdb::Database::new();
         fonts.load_system_fonts();
+        Painter::of(fonts).map(Some)
+    }
+
+    fn of(mut fonts: fontdb::Database) -> Result<Painter, String> {
         let names = |face: &fontdb::FaceInfo| face.families.first().map(|(name, _)| name.clone());
         let all: Vec<String> = fonts.faces().filter_map(names).collect();
         // What a style calls sans-serif is some font, and any is better than none.
@@ -27,15 +31,28 @@ impl Painter {
             "no font to write PNG files with: install one (apt-get install fonts-dejavu-core)",
         )?;
         fonts.set_sans_serif_family(usual);
-        Ok(Some(Painter(Arc::new(fonts))))
+        Ok(Painter(Arc::new(fonts)))
     }
 
-    /// A drawing as PNG.
+    /// A drawing as PNG, with as many dots as a good screen has.
     ///
     /// # Errors
     ///
     /// Why it can't be drawn.
     pub(in super::super) fn png(&self, svg: &str) -> Result<Vec<u8>, String> {
+        self.scaled(svg, SCALE)
+    }
+
+    /// A drawing as PNG, with a dot for each pixel.
+    ///
+    /// # Errors
+    ///
+    /// Why it can't be drawn.
+    pub(in super::super) fn png_as_large(&self, svg: &str) -> Result<Vec<u8>, String> {
+        self.scaled(svg, 1.0)
+    }
+
+    fn scaled(&self, svg: &str, scale: f32) -> Result<Vec<u8>, String> {
         let options = Options {
             fontdb: Arc::clone(&self.0),
             font_family: "sans-serif".to_owned(),
@@ -44,10 +61,31 @@ impl Painter {
         let tree = Tree::from_str(svg, &options).map_err(|error| error.to_string())?;
         let size = tree.size();
         let [width, height] =
-            [size.width(), size.height()].map(|pixels| (pixels * SCALE).ceil() as u32);
+            [size.width(), size.height()].map(|pixels| (pixels * scale).ceil() as u32);
         let mut dots = Pixmap::new(width, height).ok_or("the figure has no size")?;
-        let scale = Transform::from_scale(SCALE, SCALE);
+        let scale = Transform::from_scale(scale, scale);
         resvg::render(&tree, scale, &mut dots.as_mut());
         dots.encode_png().map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_machine_without_fonts_is_told_how_to_get_one() {
+        let error = Painter::of(fontdb::Database::new()).err().unwrap();
+        insta::assert_snapshot!(error, @"no font to write PNG files with: install one (apt-get install fonts-dejavu-core)");
+    }
+
+    #[test]
+    fn letters_that_no_font_has_are_no_failure() {
+        let painter = Painter::find().unwrap().unwrap();
+        let svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 80 20\" width=\"80\" height=\"20\">\
+                   <text x=\"0\" y=\"15\">\u{1f422} \u{5d0} \u{10ffff}</text></svg>";
+        assert!(painter.png(svg).unwrap().starts_with(b"\x89PNG"));
     }
 }

@@ -1,16 +1,19 @@
 //! Times over sizes, which step at edges.
 
+use super::axes::{BOTTOM, LEFT, Room, TOP, Texts, Ticks, along};
 use super::scale::{Growth, Scale};
-use super::{BOTTOM, Frame, HEIGHT, Ink, LEFT, Panel, RIGHT, TOP, WIDTH};
+use super::{Drawing, Ink, Svg};
+use crate::report::svg::Form;
 
 /// A panel of lines over sizes.
-pub(in super::super) struct Steps<'a> {
-    pub(in super::super) title: String,
-    pub(in super::super) x_title: &'a str,
-    pub(in super::super) y_title: &'a str,
+pub(in super::super) struct Steps {
+    pub(in super::super) x_title: &'static str,
+    pub(in super::super) y_title: &'static str,
     pub(in super::super) lines: Vec<StepLine>,
     /// Sizes that readers know, with their names.
     pub(in super::super) marks: Vec<(f64, String)>,
+    /// Numbers that the vertical axis reaches besides those of the lines.
+    pub(in super::super) reach: Vec<f64>,
 }
 
 /// One series.
@@ -24,31 +27,37 @@ pub(in super::super) struct StepLine {
     pub(in super::super) computed: Vec<f64>,
 }
 
-impl Steps<'_> {
-    pub(in super::super) fn panel(&self) -> Panel {
-        let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+impl Drawing for Steps {
+    fn titles(&self) -> [&str; 2] {
+        [self.x_title, self.y_title]
+    }
+
+    fn left(&self, _: f64) -> f64 {
+        LEFT
+    }
+
+    fn draw(&self, room: &Room) -> Svg {
+        let (right, bottom) = (room.right(), room.height - BOTTOM);
         let points = || self.lines.iter().flat_map(|line| &line.points);
-        let y = Scale::from_zero(points().filter_map(|(_, time)| *time), bottom, TOP);
-        let x = Scale::around(points().map(|(size, _)| *size), Growth::Linear, LEFT, right);
-        let frame = Frame {
-            title: &self.title,
-            x: self.x_title,
-            y: self.y_title,
-        };
-        let mut svg = frame.draw(&x.ticks(), &y.ticks());
-        svg.line("zero", [LEFT, y.place(0.0)], [right, y.place(0.0)]);
+        let all = points().filter_map(|(_, time)| *time);
+        let y = Scale::from_zero(all.chain(self.reach.iter().copied()), bottom, TOP);
+        let sizes = points().map(|(size, _)| *size);
+        let x = Scale::around(sizes, Growth::Linear, room.left, right);
+        let mut svg = room.frame(&y, bottom);
+        along(&mut svg, &x.ticks(), Ticks::Level, Texts::Numbers, bottom);
         for (at, name) in self.marks.iter().filter(|(at, _)| x.holds(*at)) {
             let place = x.place(*at);
-            svg.line("mark", [place, TOP], [place, bottom]);
-            svg.text("dim", place + 3.0, bottom - 6.0, name);
+            svg.line("level", [place, TOP], [place, bottom]);
+            svg.form("theirs", Form::Diamond, [place, bottom], 5.0);
+            svg.text("mut", place + 4.0, TOP + 11.0, name);
         }
         for line in &self.lines {
-            let colour = format!("fill c{}", line.ink.colour);
+            let fill = format!("fill {}", line.ink.colour.class());
             for (low, high) in &line.edges {
                 // As wide as it must be to be seen.
                 let (low, high) = (x.place(*low), x.place(*high).max(x.place(*low) + 1.0));
                 let around = [[low, TOP], [high, TOP], [high, bottom], [low, bottom]];
-                svg.area(&format!("band {colour}"), around.into_iter());
+                svg.area(&format!("band {fill}"), around.into_iter());
             }
             for run in line.points.split(|(_, time)| time.is_none()) {
                 let places = run.iter();
@@ -57,9 +66,10 @@ impl Steps<'_> {
                 svg.polyline(&format!("line {}", line.ink.class()), places);
             }
             for at in &line.computed {
-                svg.ring(&format!("dot {colour}"), [x.place(*at), bottom], 2.6);
+                let class = format!("mark {fill}");
+                svg.form(&class, line.ink.colour.form(), [x.place(*at), bottom], 4.0);
             }
         }
-        Panel::usual(&self.title, svg)
+        svg
     }
 }

@@ -1,4 +1,9 @@
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 use super::scale::{Growth, Scale};
 use super::*;
@@ -24,106 +29,256 @@ fn long_tails_are_on_a_logarithmic_axis() {
     assert_eq!(texts(scale), ["100", "1000", "10000"]);
 }
 
-#[test]
-fn a_hole_parts_a_line() {
-    let point = |value| {
-        Some(Point {
-            value,
-            interval: Some((Some(value - 1.0), None)),
-        })
-    };
-    let lines = Lines {
-        title: "loss 1%".to_owned(),
+/// A room as a page has it.
+fn room() -> Room {
+    Room {
+        width: 400.0,
+        height: 240.0,
+        left: 44.0,
+        is_told: true,
+        labels: 0.0,
+    }
+}
+
+fn point(value: f64, interval: Option<(Option<f64>, Option<f64>)>) -> Option<Point> {
+    Some(Point { value, interval })
+}
+
+fn lines(points: Vec<Option<Point>>, shape: Shape) -> Lines {
+    Lines {
         x_title: "data, KiB",
         y_title: "increase, %",
         x: [0.0, 50.0, 100.0, 200.0, 300.0]
             .map(|x| (x.to_string(), Some(x)))
             .to_vec(),
         lines: vec![Line {
-            ink: Ink::new(0, Stroke::Solid),
-            label: "p50".to_owned(),
-            points: vec![point(30.0), point(20.0), None, point(9.0), point(8.0)],
+            ink: Ink::nth(0),
+            shape,
+            label: "pq".to_owned(),
+            points,
+            theirs: vec![Some(30.0), None],
         }],
         marks: Vec::new(),
         reach: Vec::new(),
-    };
-    let body = lines.panel().body;
-    assert_eq!(body.matches("class=\"line c0 s0\"").count(), 2);
-    assert_eq!(body.matches("class=\"band fill c0\"").count(), 2);
-    assert_eq!(body.matches("<circle").count(), 4);
+    }
+}
+
+/// How often a class is drawn.
+fn count(svg: Svg, class: &str) -> usize {
+    svg.body().matches(&format!("class=\"{class}")).count()
 }
 
 #[test]
-fn bars_that_were_not_measured_have_a_question_mark() {
-    let bar = |value: Option<f64>| Bar {
-        ink: Ink::new(0, Stroke::Solid),
+fn a_hole_parts_a_line_and_its_band() {
+    let point = |value| point(value, Some((Some(value - 1.0), Some(value + 1.0))));
+    let points = || vec![point(30.0), point(20.0), None, point(9.0), point(8.0)];
+    let drawn = || lines(points(), Shape::Step).draw(&room());
+    assert_eq!(count(drawn(), "line c0 s0"), 2);
+    assert_eq!(count(drawn(), "band fill c0"), 2);
+    assert_eq!(count(drawn(), "mark fill c0"), 4);
+    assert_eq!(count(drawn(), "theirs"), 1);
+}
+
+#[test]
+fn no_band_reaches_to_infinity() {
+    let points = vec![
+        point(30.0, Some((Some(29.0), None))),
+        point(20.0, Some((None, Some(21.0)))),
+        point(10.0, None),
+        point(9.0, Some((Some(8.0), Some(f64::MAX)))),
+        point(9.0, Some((Some(8.0), Some(10.0)))),
+    ];
+    let body = lines(points, Shape::Step).draw(&room()).body();
+    assert_eq!(body.matches("class=\"band").count(), 1);
+    let numbers = body.split(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-'));
+    let largest = numbers.filter_map(|number| number.parse::<f64>().ok());
+    assert!(largest.fold(0.0, f64::max) <= 400.0);
+}
+
+#[test]
+fn measured_lines_step_and_formulas_slope() {
+    let points = || vec![point(30.0, None), point(20.0, None)];
+    let corners = |shape| {
+        let body = lines(points(), shape).draw(&room()).body();
+        let line = body.lines().find(|line| line.contains("class=\"line c0"));
+        line.unwrap().matches('L').count() + 1
+    };
+    assert_eq!(corners(Shape::Slope), 2);
+    assert_eq!(corners(Shape::Step), 4);
+}
+
+#[test]
+fn places_too_near_to_each_other_are_evenly_apart() {
+    let drawn = |x: [f64; 3]| {
+        let mut lines = lines(
+            vec![point(3.0, None), point(2.0, None), point(1.0, None)],
+            Shape::Slope,
+        );
+        lines.x = x.map(|x| (x.to_string(), Some(x))).to_vec();
+        let body = lines.draw(&room()).body();
+        let line = body
+            .lines()
+            .find(|line| line.contains("class=\"line c0"))
+            .unwrap()
+            .to_owned();
+        let places = line.split(['M', 'L']).skip(1);
+        let places: Vec<f64> = places
+            .filter_map(|place| place.split(' ').next()?.parse().ok())
+            .collect();
+        (places[1] - places[0], places[2] - places[1])
+    };
+    let (first, second) = drawn([0.0, 100.0, 300.0]);
+    assert!((second / first - 2.0).abs() < 0.01, "{first} {second}");
+    let (first, second) = drawn([0.0, 10.0, 1024.0]);
+    assert!((second - first).abs() < 0.2, "{first} {second}");
+}
+
+fn bars(values: &[Option<f64>]) -> Bars {
+    let bar = |value: &Option<f64>| Bar {
+        colour: Colour::Nth(0),
         parts: vec![value.map(|value| Point {
             value,
             interval: None,
         })],
+        theirs: vec![Some(71.0)],
     };
-    let bars = Bars {
-        title: String::new(),
+    Bars {
         x_title: "",
         y_title: "ms",
-        groups: vec![("p50".to_owned(), vec![bar(Some(70.0)), bar(None)])],
+        groups: vec![("p50".to_owned(), values.iter().map(bar).collect())],
         marks: Vec::new(),
         reach: Vec::new(),
-    };
-    let body = bars.panel().body;
+    }
+}
+
+#[test]
+fn bars_that_were_not_measured_have_a_question_mark() {
+    let body = bars(&[Some(70.0), None]).draw(&room()).body();
     assert_eq!(body.matches("class=\"fill").count(), 1);
     assert_eq!(body.matches(">?<").count(), 1);
+    assert_eq!(body.matches("class=\"theirs").count(), 2);
+}
+
+#[test]
+fn a_bar_of_nothing_is_seen() {
+    let body = bars(&[Some(70.0), Some(0.0)]).draw(&room()).body();
+    let heights: Vec<f64> = (body.lines().filter(|line| line.contains("class=\"fill")))
+        .filter_map(|line| line.split('v').nth(1)?.split('h').next()?.parse().ok())
+        .collect();
+    assert_eq!(heights.len(), 2);
+    assert_eq!(heights[1], 2.0);
 }
 
 #[test]
 fn rows_of_dots_are_as_high_as_they_need_and_say_what_is_missing() {
     let dot = |value: Option<f64>| Dot {
-        ink: Ink::new(0, Stroke::Solid),
+        colour: Colour::Nth(0),
         points: vec![value.map(|value| Point {
             value,
-            interval: Some((None, Some(value))),
+            interval: Some((Some(value - 1.0), Some(value + 1.0))),
         })],
     };
-    let panel = |rows: &[(&str, &[Option<f64>])]| {
+    let rows = |rows: &[(&str, &[Option<f64>])]| {
         let row = |(name, values): &(&str, &[Option<f64>])| {
             (name.to_string(), values.iter().copied().map(dot).collect())
         };
         Dots {
-            title: "loss 0%".to_owned(),
             x_title: "ms",
             rows: rows.iter().map(row).collect(),
             reach: Vec::new(),
         }
-        .panel()
     };
-    let one = panel(&[("whole", &[Some(105.0)])]);
-    let many = panel(&[
+    let one = rows(&[("whole", &[Some(105.0)])]);
+    let many = rows(&[
         ("whole", &[Some(105.0), Some(105.0)]),
         ("without an intermediate", &[Some(70.0), None]),
         ("nothing", &[None, None]),
     ]);
-    assert_eq!(many.body.matches("<circle").count(), 3);
-    assert_eq!(many.body.matches("class=\"whisker\"").count(), 3);
-    assert_eq!(many.body.matches(">?<").count(), 1);
-    assert!(many.size[0] > one.size[0], "longer names have more room");
-    assert!(many.size[1] > 2.0 * (one.size[1] - TOP - BOTTOM) + TOP + BOTTOM);
-    // Dots of one value do not hide each other.
-    let heights: Vec<&str> = (many.body.split("cy=\"").skip(1))
-        .filter_map(|rest| rest.split('"').next())
-        .collect();
-    assert_ne!(heights[0], heights[1]);
+    let body = many.draw(&room()).body();
+    assert_eq!(body.matches("class=\"mark").count(), 3);
+    assert_eq!(body.matches("class=\"whisker\"").count(), 3);
+    assert_eq!(body.matches(">?<").count(), 1);
+    assert!(
+        many.left(400.0) > one.left(400.0),
+        "longer names have more room"
+    );
+    assert!(
+        many.left(150.0) < many.left(400.0),
+        "which a phone has not: they stand above"
+    );
+    assert!(many.height(400.0) > 2.0 * one.height(400.0));
+}
+
+fn chart(panels: usize, series: usize) -> Chart {
+    let panel = |nth: usize| Panel {
+        title: format!("loss {nth}%"),
+        drawing: Box::new(lines(
+            vec![point(30.0, None), point(20.0, None)],
+            Shape::Step,
+        )),
+    };
+    let entry = |nth: usize| KeyEntry {
+        name: format!("arm {nth}"),
+        ink: Ink::nth(nth),
+    };
+    Chart {
+        title: "Increase".to_owned(),
+        panels: (0..panels).map(panel).collect(),
+        key: (0..series).map(entry).collect(),
+        axes: Axes::Shared,
+        has_theirs: false,
+    }
 }
 
 #[test]
-fn a_key_breaks_into_lines() {
-    let entry = |name: &str| KeyEntry {
-        name: name.to_owned(),
-        ink: Ink::new(0, Stroke::Solid),
+fn a_chart_is_drawn_for_pages_and_for_phones() {
+    let html = chart(3, 2).html().into_string();
+    assert!(html.contains("class=\"wide\"") && html.contains("class=\"narrow\""));
+    assert!(html.contains("width=\"960\"") && html.contains("width=\"328\""));
+    // Panels share the first one's ticks: on a page there are three beside each other, on a phone two.
+    let ticks = html.matches(">30</text>").count();
+    assert_eq!(ticks, 1 + 2, "{html}");
+}
+
+#[test]
+fn one_panel_has_labels_and_several_have_a_key() {
+    let names = |panels: usize| {
+        let (body, _) = chart(panels, 1).laid_out(960.0);
+        (
+            body.matches(">arm 0<").count(),
+            body.matches(">pq<").count(),
+        )
     };
-    let key = ["one".repeat(9), "two".repeat(9), "three".repeat(9)].map(|name| entry(&name));
-    let lines: Vec<_> = key_places(&key, 340.0)
-        .iter()
-        .map(|(_, line, _)| *line)
+    assert_eq!(names(1), (0, 1));
+    assert_eq!(names(2), (1, 0));
+}
+
+#[test]
+fn a_slide_is_16_by_9_and_says_what_it_shows() {
+    let svg = chart(1, 1).slide("A < B", "35 ms");
+    assert!(svg.contains("viewBox=\"0 0 1280 720\""));
+    assert!(svg.contains(">A &lt; B<") && svg.contains(">35 ms<"));
+    assert!(!svg.contains("var("));
+}
+
+#[test]
+fn more_series_than_colours_have_other_forms_and_strokes() {
+    let looks: Vec<_> = (0..20)
+        .map(|nth| (Ink::nth(nth).class(), Ink::nth(nth).colour.form()))
         .collect();
-    assert_eq!(lines, [0, 1, 2]);
+    for (index, one) in looks.iter().enumerate() {
+        assert!(!looks[index + 1..].contains(one), "{one:?}");
+    }
+}
+
+#[test]
+fn texts_are_broken_into_lines() {
+    assert_eq!(wrapped("one two three", 45.0), ["one", "two", "three"]);
+    assert_eq!(wrapped("one two three", 500.0), ["one two three"]);
+    assert_eq!(wrapped("  ", 50.0), Vec::<String>::new());
+    let long = wrapped(&"x".repeat(100), 80.0);
+    assert_eq!(long.concat(), "x".repeat(100));
+    assert!(long.iter().all(|line| text_width(line) <= 80.0));
+    // Nothing fits: a letter each.
+    assert_eq!(wrapped("ab", 1.0), ["a", "b"]);
 }

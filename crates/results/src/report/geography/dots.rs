@@ -3,7 +3,7 @@
 use super::title;
 use crate::geography::{Geography, OriginConnection, RegionTimes, Setting, Way};
 use crate::report::chart::scale::Scale;
-use crate::report::chart::{LIGHT, STYLE};
+use crate::report::chart::{COLOURS, file_style};
 use crate::report::svg::Svg;
 
 const WIDTH: f64 = 760.0;
@@ -19,8 +19,6 @@ const GAP: f64 = 9.0;
 /// A setting's title, and its axis.
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 42.0;
-/// Colours that there are.
-const COLOURS: usize = 6;
 const DOT: f64 = 3.4;
 /// Around a dot, where both are at one place.
 const RING: f64 = 5.4;
@@ -39,7 +37,7 @@ pub fn dots(geography: &Geography) -> String {
     let height = head + geography.settings.iter().map(panel).sum::<f64>();
     let label = format!("First byte by region, origin {}", geography.question.origin);
     let mut svg = Svg::new(WIDTH, height, &label);
-    svg.style(&format!("{LIGHT}{STYLE}{OWN}"));
+    svg.style(&format!("{}{OWN}", file_style()));
     svg.rect("ground", [0.0, 0.0], [WIDTH, height]);
     svg.text("title", 12.0, 20.0, &label);
     key(&mut svg, geography);
@@ -88,7 +86,7 @@ fn draw(svg: &mut Svg, geography: &Geography, setting: &Setting, x: &Scale, top:
         svg.text("middle", place, bottom + 15.0, &text);
     }
     svg.text(
-        "middle dim",
+        "mut middle",
         (LEFT + WIDTH - RIGHT) / 2.0,
         bottom + 31.0,
         "first byte, ms",

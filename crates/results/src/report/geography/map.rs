@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::title;
 use crate::geography::{Geography, Place, Setting, Way};
-use crate::report::chart::{LIGHT, STYLE};
+use crate::report::chart::file_style;
 use crate::report::svg::Svg;
 use crate::report::ticks::round_step;
 
@@ -38,10 +38,10 @@ pub fn map(geography: &Geography, setting: &Setting) -> Option<String> {
     };
     let label = format!("{what}, origin {}", geography.question.origin);
     let mut svg = Svg::new(WIDTH, total, &label);
-    svg.style(&format!("{LIGHT}{STYLE}{}", own_style()));
+    svg.style(&format!("{}{}", file_style(), own_style()));
     svg.rect("ground", [0.0, 0.0], [WIDTH, total]);
     svg.text("title", 12.0, 20.0, &label);
-    svg.text("end dim", WIDTH - 12.0, 20.0, "outline: Natural Earth");
+    svg.text("mut end", WIDTH - 12.0, 20.0, "outline: Natural Earth");
     svg.raw(&format!(
         "<defs><g id=\"land\">\n{}</g></defs>\n",
         outline()

@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::super::chart::{Bar, Bars, Chart, Ink, Point, STYLE, Stroke};
-use super::super::document::document;
+use super::super::chart::{Axes, Bar, Bars, Chart, Colour, Panel, Point, reached};
+use super::super::document::{Head, document};
 use super::super::text::NETWORK_ALONE;
 use super::super::waiting::tables;
 use super::{FELT, Planned, known, share, slower};
@@ -11,7 +11,6 @@ use crate::plan::Gain;
 use crate::results::{Estimate, Step, Waiting};
 
 const TITLE: &str = "How many of my users wait longer?";
-const STYLE_OF_PAGE: &str = include_str!("../study/page.css");
 
 /// What stands beside the style of studies' pages.
 const OWN_STYLE: &str = "\
@@ -25,8 +24,10 @@ ul.granted { padding-left: 1.1rem; max-width: 60rem } ul.granted code { font-siz
 /// in light and dark.
 pub fn page(planned: &Planned<'_>) -> String {
     let body = html! {
-        h1 { (TITLE) }
-        @for sentence in planned.answer() { p.answer { (sentence) } }
+        header {
+            h1 { (TITLE) }
+            @for sentence in planned.answer() { p.verdict { (sentence) } }
+        }
         @for warning in planned.warnings { p.warning { "warning: " (warning) } }
         section {
             h2 { "Who waits, and how long" }
@@ -65,11 +66,24 @@ pub fn page(planned: &Planned<'_>) -> String {
             pre { (planned.command) }
         }
     };
-    document(TITLE, &[STYLE_OF_PAGE, STYLE, OWN_STYLE], &body)
+    let answer = planned.answer();
+    let head = Head {
+        title: TITLE,
+        about: answer.first().map(String::as_str),
+        url: None,
+    };
+    document(&head, OWN_STYLE, &body)
 }
 
 /// The shares that wait longer by each step, of all and of each class.
 fn shares(planned: &Planned<'_>) -> Chart {
+    let all = planned.tale.planned.iter();
+    let all = all.flat_map(|waiting| Step::ALL.iter().map(|step| slower(waiting, *step)));
+    let points: Vec<Point> = (all.map(|slower| slower.connections.map(|share| 100.0 * share)))
+        .map(point)
+        .collect();
+    let mut reach = reached(points.iter());
+    reach.push(1.0);
     let of = |waiting: &Waiting| {
         let bar = |step: &Step| {
             let slower = slower(waiting, *step)
@@ -78,8 +92,9 @@ fn shares(planned: &Planned<'_>) -> Chart {
             (
                 step.to_string(),
                 vec![Bar {
-                    ink: Ink::new(0, Stroke::Solid),
+                    colour: Colour::Nth(0),
                     parts: vec![Some(point(slower))],
+                    theirs: Vec::new(),
                 }],
             )
         };
@@ -87,20 +102,23 @@ fn shares(planned: &Planned<'_>) -> Chart {
             .class
             .clone()
             .unwrap_or_else(|| "all connections".to_owned());
-        Bars {
+        Panel {
             title,
-            x_title: "longer by more than",
-            y_title: "% of connections",
-            groups: Step::ALL.iter().map(bar).collect(),
-            marks: Vec::new(),
-            reach: vec![1.0],
+            drawing: Box::new(Bars {
+                x_title: "longer by more than",
+                y_title: "% of connections",
+                groups: Step::ALL.iter().map(bar).collect(),
+                marks: Vec::new(),
+                reach: reach.clone(),
+            }),
         }
-        .panel()
     };
     Chart {
         title: "Who waits longer".to_owned(),
         panels: planned.tale.planned.iter().map(of).collect(),
         key: Vec::new(),
+        axes: Axes::Shared,
+        has_theirs: false,
     }
 }
 

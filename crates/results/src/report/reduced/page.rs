@@ -2,19 +2,20 @@
 
 use maud::{Markup, html};
 
-use super::super::chart::STYLE;
-use super::super::document::document;
+use super::super::document::{Head, document};
 use super::{COLUMNS, Reduced, name, sizes, times};
 use crate::reduce::Table;
 
 const TITLE: &str = "What should I do about it?";
-const STYLE_OF_PAGE: &str = include_str!("../study/page.css");
 
 /// The answer, a table for each cell, what each way takes, and the command, as HTML in light and dark.
 pub fn page(reduced: &Reduced<'_>) -> String {
+    let answer = reduced.answer();
     let body = html! {
-        h1 { (TITLE) }
-        @for sentence in reduced.answer() { p.answer { (sentence) } }
+        header {
+            h1 { (TITLE) }
+            @for sentence in &answer { p.verdict { (sentence) } }
+        }
         @for warning in reduced.warnings { p.warning { "warning: " (warning) } }
         @for table in reduced.tables { (section(reduced, table)) }
         section {
@@ -31,7 +32,12 @@ pub fn page(reduced: &Reduced<'_>) -> String {
             pre { (reduced.command) }
         }
     };
-    document(TITLE, &[STYLE_OF_PAGE, STYLE], &body)
+    let head = Head {
+        title: TITLE,
+        about: answer.first().map(String::as_str),
+        url: None,
+    };
+    document(&head, "", &body)
 }
 
 fn section(reduced: &Reduced<'_>, table: &Table<'_>) -> Markup {

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::{cell_names, headline, missed, place, rows, verdict};
-use crate::report::chart::{Chart, Ink, KeyEntry, Panel, StepLine, Steps, Stroke};
+use crate::report::chart::{Axes, Chart, Ink, KeyEntry, Panel, StepLine, Steps};
 use crate::report::text;
 use crate::search::{Edges, Found, Searched, implied};
 use crate::study::{Cell, PublishedEdges, Search};
@@ -25,29 +25,42 @@ pub(in super::super) fn section(searched: &Searched) -> Markup {
     }
 }
 
-/// The drawing, as a file of its own.
+/// The drawing.
 pub(in super::super) fn chart(searched: &Searched, found: &[Found]) -> Chart {
     let search = &searched.search;
-    let mut titles = Vec::new();
-    let panels = shown(searched, found).into_iter().map(|(cell, title)| {
-        titles.push(title.clone());
-        panel(searched, found, cell, title)
+    let panel = |(cell, title): (usize, String)| Panel {
+        drawing: Box::new(drawing(searched, found, cell)),
+        title,
+    };
+    let key = (search.experiment.arms.iter().enumerate()).map(|(index, arm)| KeyEntry {
+        name: arm.name.clone(),
+        ink: Ink::nth(index),
     });
-    let panels = panels.collect();
-    let key = search
-        .experiment
-        .arms
-        .iter()
-        .enumerate()
-        .map(|(index, arm)| KeyEntry {
-            name: arm.name.clone(),
-            ink: Ink::new(index, Stroke::nth(index)),
-        });
     Chart {
         title: title(search),
-        panels,
+        panels: shown(searched, found).into_iter().map(panel).collect(),
         key: key.collect(),
+        // Networks of 10 and 600 ms are flat on one axis.
+        axes: Axes::Own,
+        has_theirs: !search.published.is_empty(),
     }
+}
+
+/// What is drawn, as CSV.
+pub(in super::super) fn numbers(searched: &Searched, found: &[Found]) -> String {
+    let mut csv = ::csv::Writer::from_writer(Vec::new());
+    // Writing to memory cannot fail.
+    let _ = csv.write_record(["network", "configuration", "certificate_bytes", "median_ms"]);
+    let names = cell_names(searched);
+    for found in found {
+        let arm = place(searched, found).map_or("", |(arm, _)| &*arm.name);
+        let cell = names.get(found.cell).map_or("", String::as_str);
+        for (bytes, time) in &found.line {
+            let time = time.map_or_else(String::new, |time| (time.as_secs_f64() * 1e3).to_string());
+            let _ = csv.write_record([cell, arm, &bytes.to_string(), &time]);
+        }
+    }
+    String::from_utf8(csv.into_inner().unwrap_or_default()).unwrap_or_default()
 }
 
 const READING: &str = "Lines are medians; a band is where an edge is, a dot on the axis where arithmetic has it, a dotted line where others published one. \
@@ -77,7 +90,7 @@ fn shown(searched: &Searched, found: &[Found]) -> Vec<(usize, String)> {
     shown
 }
 
-fn panel(searched: &Searched, found: &[Found], cell: usize, title: String) -> Panel {
+fn drawing(searched: &Searched, found: &[Found], cell: usize) -> Steps {
     let kilobytes = |bytes: usize| bytes as f64 / 1e3;
     let lines = found
         .iter()
@@ -98,7 +111,7 @@ fn panel(searched: &Searched, found: &[Found], cell: usize, title: String) -> Pa
             };
             let computed = found.arithmetic.iter().flatten();
             StepLine {
-                ink: Ink::new(found.arm, Stroke::nth(found.arm)),
+                ink: Ink::nth(found.arm),
                 points: points.collect(),
                 edges: (edges.into_iter())
                     .map(|(low, high)| (kilobytes(low), kilobytes(high)))
@@ -110,15 +123,14 @@ fn panel(searched: &Searched, found: &[Found], cell: usize, title: String) -> Pa
         });
     let published = searched.search.published.iter().flat_map(|of| &of.edges);
     Steps {
-        title,
         x_title: "Certificate message, KB",
         y_title: "median, ms",
         lines: lines.collect(),
         marks: published
             .map(|edge| (kilobytes(*edge), format!("{} KB", kilobytes(*edge))))
             .collect(),
+        reach: Vec::new(),
     }
-    .panel()
 }
 
 fn table(searched: &Searched, found: &[Found]) -> Markup {

@@ -1,20 +1,30 @@
 //! Figures for a study that describes none.
 
 use crate::results::Metric;
-use crate::study::{Cell, Figure, Filter, Measure, Parameter, Plot, Study, varying};
+use crate::study::{Cell, Figure, Filter, Measure, Parameter, Percentile, Plot, Study, varying};
 
 /// Panels of a figure, at most.
 const PANELS: usize = 9;
 
 /// The increase of each measure, and its times.
 pub(super) fn figures(study: &Study) -> Vec<Figure> {
-    study.measures.iter().flat_map(figures_of).collect()
+    study
+        .measures
+        .iter()
+        .flat_map(|measure| figures_of(study, measure))
+        .collect()
 }
 
-fn figures_of(measure: &Measure) -> Vec<Figure> {
+fn figures_of(study: &Study, measure: &Measure) -> Vec<Figure> {
     let experiment = &measure.experiment;
     let cells: Vec<&Cell> = experiment.cells.iter().collect();
     let mut facets = varying(&cells);
+    // Names tell networks, where all have one.
+    let are_named = cells.iter().all(|cell| cell.link_name.is_some());
+    if are_named && Parameter::LINK.values(&cells).len() > 1 {
+        facets.retain(|parameter| !parameter.is_of_link());
+        facets.insert(0, Parameter::LINK);
+    }
     let x = axis(&facets, &cells);
     facets.retain(|parameter| Some(*parameter) != x);
     let has_data = cells.iter().any(|cell| cell.work().requests > 0);
@@ -29,6 +39,11 @@ fn figures_of(measure: &Measure) -> Vec<Figure> {
         (_, Some(_)) => &[Plot::Increase, Plot::Percentiles],
     };
     let parts = parts(&cells, &mut facets);
+    // Lines of three percentiles for each of several arms are a tangle.
+    let usual: Vec<Percentile> = match experiment.arms.len() {
+        ..=2 => Vec::new(),
+        _ => study.percentiles.first().copied().into_iter().collect(),
+    };
     let figure = |plot: Plot, part: &Filter, nth: usize| Figure {
         id: match parts.len() {
             1 => format!("{}-{plot}", measure.id),
@@ -43,7 +58,10 @@ fn figures_of(measure: &Measure) -> Vec<Figure> {
         arms: Vec::new(),
         cells: part.clone(),
         pool: Vec::new(),
-        percentiles: Vec::new(),
+        percentiles: match plot {
+            Plot::Increase => usual.clone(),
+            _ => Vec::new(),
+        },
         beside: Vec::new(),
     };
     (parts.iter().enumerate())

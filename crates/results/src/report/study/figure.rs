@@ -1,7 +1,7 @@
 //! A figure of a study, drawn.
 
 use super::findings::Findings;
-use super::plan::{Content, Plan};
+use super::plan::{Content, Number, Plan};
 use super::plot;
 use crate::study::Figure;
 
@@ -9,7 +9,13 @@ use crate::study::Figure;
 pub(super) struct Drawn<'a> {
     pub(super) figure: &'a Figure,
     pub(super) title: String,
+    /// What it shows, where that can be told.
+    pub(super) finding: Option<String>,
     pub(super) content: Content,
+    /// The same as numbers.
+    pub(super) numbers: Vec<Number>,
+    /// What those are.
+    pub(super) unit: &'static str,
     /// What all that is drawn has in common.
     pub(super) common: String,
     /// What the caption says of this kind of plot.
@@ -29,7 +35,10 @@ pub(super) fn draw<'a>(findings: &'a Findings, figure: &'a Figure) -> Drawn<'a> 
     Drawn {
         figure,
         title: plan.title(),
+        finding: plan.kind.finding(&plan),
         content: plan.kind.draw(&plan),
+        numbers: plan.kind.numbers(&plan),
+        unit: plan.y_title(),
         common: plan.common(),
         note: plan.kind.note(&plan),
         connections: plan.connections(),

@@ -7,25 +7,32 @@ use super::command::commands;
 use super::described;
 use super::details::details;
 use super::figure::{Drawn, draw};
+use super::files::numbers;
 use super::findings::Findings;
+use super::flights;
 use super::numbers::{published_table, quantity};
+use super::overview::{Overview, grouped, networks};
 use super::plan::Content;
 use super::verdict::{Agreement, CheckedClaim, Compared, Verdict, check_claims, compare};
 use crate::report::answer::answer;
-use crate::report::document::document;
+use crate::report::chart::Axes;
+use crate::report::document::{Head, document};
+use crate::report::search;
 use crate::report::text;
 use crate::report::waiting::{Which, tables, waits};
-use crate::report::{chart, search};
-use crate::results::{Summary, family};
-use crate::study::{Arm, Cell, Study};
+use crate::results::{Summary, family, file_name};
+use crate::study::{Arm, Cell, Measure, Study};
 
-/// How much is reported at once.
-const SENTENCES: usize = 6;
-
-/// What was found, as HTML in light and dark that asks no network for anything: the answer, the claims,
-/// the figures with published numbers beside ours, and all numbers.
-pub fn page(findings: &Findings) -> String {
+/// What was found, as HTML in light and dark that asks no network for anything: a question with its answer, what each
+/// configuration costs on each network, why, the figures with published numbers in them, the claims, and all numbers.
+///
+/// `url` is where the page will stand, if it is to be shared with its [picture](super::share) beside it.
+pub fn page(findings: &Findings, url: Option<&str>) -> String {
     let study = &findings.study;
+    let overview = Overview::new(findings);
+    let title = title(findings, overview.as_ref());
+    let verdict = verdict(findings, overview.as_ref());
+    let sentences = sentences(findings);
     let figures = described(findings);
     let drawn: Vec<Drawn> = figures
         .iter()
@@ -33,98 +40,143 @@ pub fn page(findings: &Findings) -> String {
         .collect();
     let claims = check_claims(findings);
     let published = compare(findings);
-    let mut sections = (drawn.iter()).map(|drawn| section(findings, drawn, &published));
+    let has_published = |drawn: &&Drawn| {
+        let mut figures = published.iter().map(|row| row.published.figure.as_ref());
+        figures.any(|figure| figure == Some(&drawn.figure.id))
+    };
+    let first_published = drawn
+        .iter()
+        .find(has_published)
+        .map(|drawn| drawn.figure.id.clone());
     let body = html! {
-        h1 { (study.name) }
-        (answers(findings, &claims, &published))
+        header {
+            p.kicker { bdi { (study.name) } }
+            h1 { (whole_names(&title, study)) }
+            @match &verdict {
+                Some(verdict) => p.verdict { (whole_names(verdict, study)) },
+                None => p.verdict { "Nothing was measured that could be told." },
+            }
+            p.scope { (scope(findings)) }
+            @if let Some(note) = &study.note { p.note { bdi { (note) } } }
+        }
+        @if let Some(overview) = &overview { (overview.html()) }
+        (in_words(&sentences, findings.study.measures.len()))
+        @if let Some(flights) = flights::section(findings) { (flights) }
         @for searched in &findings.searched { (search::section(searched)) }
         (waiting(findings))
-        @if let Some(first) = sections.next() { (first) }
+        @for drawn in &drawn {
+            (section(findings, drawn, &published, Some(&drawn.figure.id) == first_published.as_ref()))
+        }
         (claims_section(findings, &claims))
-        @for section in sections { (section) }
-        (loose_numbers(findings, &published))
+        (scoreboard(findings, &published))
         (warnings(&findings.summaries))
         (details(findings))
         (origin(findings))
         script { (PreEscaped(include_str!("copy.js"))) }
     };
-    document(
-        &study.name,
-        &[chart::STYLE, include_str!("page.css")],
-        &body,
+    let head = Head {
+        title: &title,
+        about: verdict.as_deref(),
+        url,
+    };
+    document(&head, "", &body)
+}
+
+/// A sentence in which names of arms don't break at their hyphens.
+fn whole_names(sentence: &str, study: &Study) -> Markup {
+    /// What fits any line.
+    const LONGEST: usize = 24;
+    let arms = study.arms();
+    let is_name = |word: &str| {
+        let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+        word.len() <= LONGEST && arms.iter().any(|arm| arm.name == word)
+    };
+    html! {
+        @for (index, word) in sentence.split(' ').enumerate() {
+            @if index > 0 { " " }
+            @if word.contains('-') && is_name(word) { span.whole { (word) } } @else { (word) }
+        }
+    }
+}
+
+/// The page's answer in a sentence. `None` where nothing was measured that could be told.
+pub(super) fn verdict(findings: &Findings, overview: Option<&Overview>) -> Option<String> {
+    let verdict = overview.and_then(Overview::verdict);
+    verdict.or_else(|| Some(sentences(findings).into_iter().next()?.words))
+}
+
+/// The question that the page answers.
+pub(super) fn title(findings: &Findings, overview: Option<&Overview>) -> String {
+    let study = &findings.study;
+    let asked = study.question.clone();
+    let asked = asked.or_else(|| Some(overview?.question()));
+    asked.unwrap_or_else(|| match study.arms().as_slice() {
+        [arm] => format!("How long does {} take?", arm.name),
+        _ if !study.searches.is_empty() => {
+            "At which sizes does a chain cost a round trip?".to_owned()
+        }
+        _ => study.name.clone(),
+    })
+}
+
+/// How much was measured, and with what: one line.
+fn scope(findings: &Findings) -> String {
+    let summaries = findings.summaries.iter();
+    let samples = summaries.clone().flat_map(|summary| &summary.cells);
+    let samples = samples.flat_map(|cell| &cell.arms);
+    let connections: u64 = samples.clone().map(|arm| u64::from(arm.connections)).sum();
+    let cells: Vec<&Cell> = summaries
+        .flat_map(|summary| &summary.cells)
+        .map(|cell| &cell.cell)
+        .collect();
+    let networks = networks(cells.into_iter());
+    let engine = match findings.engine.as_str() {
+        "virtual" => "in virtual time",
+        _ => "in real time",
+    };
+    format!(
+        "Measured: {} connections of {} over {}, by real TLS stacks and the TCP of {}, {engine}.",
+        grouped(connections as usize),
+        counted(findings.study.arms().len(), "configuration"),
+        counted(networks, "network"),
+        findings.environment.kernel
     )
 }
 
-/// What it comes to, in plain words.
-fn answers(findings: &Findings, claims: &[CheckedClaim], published: &[Compared]) -> Markup {
-    let mut sentences = sentences(findings);
-    let more = sentences.split_off(sentences.len().min(SENTENCES));
-    html! {
-        (claims_answer(claims))
-        (published_answer(published))
-        @for sentence in sentences { (sentence) }
-        @if !more.is_empty() {
-            details {
-                summary { (more.len()) " more sentences like these" }
-                @for sentence in more { (sentence) }
-            }
-        }
-    }
+/// What is said of a measure.
+struct Sentence<'a> {
+    measure: &'a str,
+    words: String,
 }
 
-fn claims_answer(claims: &[CheckedClaim]) -> Markup {
-    let count = |wanted| {
-        let verdicts = claims.iter().map(|claim| claim.verdict);
-        verdicts.filter(|verdict| *verdict == wanted).count()
+/// The answers of all measures.
+fn sentences(findings: &Findings) -> Vec<Sentence<'_>> {
+    let measures = findings.study.measures.iter().zip(&findings.summaries);
+    let of_measure = |(measure, summary)| {
+        let measure: &Measure = measure;
+        let sentence = |words| Sentence {
+            measure: &measure.id,
+            words,
+        };
+        answer(summary).into_iter().map(sentence)
     };
+    measures.flat_map(of_measure).collect()
+}
+
+fn in_words(sentences: &[Sentence<'_>], measures: usize) -> Markup {
     html! {
-        @if !claims.is_empty() {
-            p.answer {
-                "Of " (counted(claims.len(), "published claim")) ", "
-                b.agrees { (does(count(Verdict::Holds), "holds", "hold")) } ", "
-                b.differs { (does(count(Verdict::Fails), "does not", "do not")) } " and "
-                b.unknown { (count(Verdict::Unknown)) " can’t be told" } "."
-            }
-        }
-    }
-}
-
-/// `1 holds`, `2 hold`.
-fn does(count: usize, one: &str, several: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { several })
-}
-
-fn published_answer(published: &[Compared]) -> Markup {
-    let numbers: Vec<_> = published.iter().flat_map(|row| &row.numbers).collect();
-    let count = |wanted| numbers.iter().filter(|n| n.agreement == wanted).count();
-    html! {
-        @if !numbers.is_empty() {
-            p.answer {
-                "Of " (counted(numbers.len(), "published number")) ", "
-                (does(count(Agreement::Agrees), "is", "are")) " as near to ours as was asked for, or within what "
-                "another run of as many connections could have measured; "
-                (does(count(Agreement::Differs), "is", "are")) " not; "
-                (count(Agreement::Unmeasured)) " we have not measured."
-            }
-        }
-    }
-}
-
-/// The answers of all measures, each a paragraph.
-fn sentences(findings: &Findings) -> Vec<Markup> {
-    let measures = &findings.study.measures;
-    let mut sentences = Vec::new();
-    for (measure, summary) in measures.iter().zip(&findings.summaries) {
-        for words in answer(summary) {
-            sentences.push(html! {
-                p.answer {
-                    @if measures.len() > 1 { b { (measure.id) } ": " }
-                    (words)
+        @if !sentences.is_empty() {
+            details.words {
+                summary { "The same in words, with its causes" }
+                @for Sentence { measure, words } in sentences {
+                    p {
+                        @if measures > 1 { b { (measure) } ": " }
+                        (words)
+                    }
                 }
-            });
+            }
         }
     }
-    sentences
 }
 
 /// How much longer the connections of populations wait.
@@ -150,24 +202,56 @@ fn waiting(findings: &Findings) -> Markup {
     }
 }
 
-fn section(findings: &Findings, drawn: &Drawn, published: &[Compared]) -> Markup {
+fn section(findings: &Findings, drawn: &Drawn, published: &[Compared], is_first: bool) -> Markup {
     let figure = drawn.figure;
     let rows: Vec<_> = (published.iter())
         .filter(|row| row.published.figure.as_ref() == Some(&figure.id))
         .collect();
+    let finding = drawn.finding.as_ref();
     html! {
         section.figure id=(figure.id) {
-            h2 { (drawn.title) }
-            p.caption { (caption(findings, drawn)) }
+            @if finding.is_some() { p.kicker { (drawn.title) } }
+            h2 { (whole_names(finding.unwrap_or(&drawn.title), &findings.study)) }
             @match &drawn.content {
                 Content::Chart(chart) => (chart.html()),
                 Content::Table(table) => (table),
             }
+            p.caption { (caption(findings, drawn)) " " (download(drawn)) }
             (holes(&drawn.holes))
-            (published_table(findings, &rows))
+            @if !rows.is_empty() {
+                @if is_first { p.caption { (AGREES) } }
+                details {
+                    summary { (tally(rows.iter().copied())) }
+                    (published_table(findings, &rows))
+                }
+            }
             (command(findings, drawn))
         }
     }
+}
+
+/// Told where the word is used first.
+const AGREES: &str = "A published number agrees if ours is as near as was asked for, or if another run of as many \
+    connections could as well have measured it, 19 times in 20.";
+
+/// `5 of 6 published numbers agree`
+fn tally<'a>(rows: impl Iterator<Item = &'a Compared<'a>>) -> String {
+    let numbers: Vec<_> = rows.flat_map(|row| &row.numbers).collect();
+    let agree = numbers
+        .iter()
+        .filter(|number| number.agreement == Agreement::Agrees);
+    let unmeasured = numbers
+        .iter()
+        .filter(|number| number.agreement == Agreement::Unmeasured);
+    let (agree, unmeasured) = (agree.count(), unmeasured.count());
+    let mut words = format!(
+        "{agree} of {} agree",
+        counted(numbers.len(), "published number")
+    );
+    if unmeasured > 0 {
+        words += &format!(", {unmeasured} were not measured");
+    }
+    words
 }
 
 fn holes(holes: &[String]) -> Markup {
@@ -200,8 +284,36 @@ fn caption(findings: &Findings, drawn: &Drawn) -> String {
         None => words.push("not measured".to_owned()),
     }
     words.push(format!("{} engine", findings.engine));
+    if let Content::Chart(chart) = &drawn.content
+        && chart.panels.len() > 1
+        && chart.axes == Axes::Own
+    {
+        words.push("each panel has its own axis".to_owned());
+    }
     let caption = format!("{}. {}", words.join("; "), drawn.note);
     caption.trim_end().to_owned()
+}
+
+/// The figure's numbers, in the page itself.
+fn download(drawn: &Drawn) -> Markup {
+    let name = format!("{}.csv", file_name(&drawn.figure.id));
+    let csv = numbers(drawn);
+    let data = format!("data:text/csv;charset=utf-8,{}", percent_encoded(&csv));
+    html! { a.download download=(name) href=(data) { "CSV" } }
+}
+
+/// RFC 3986, section 2: what is not unreserved is three characters.
+fn percent_encoded(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b',' => {
+                out.push(char::from(byte));
+            }
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
 }
 
 /// What measures the figure alone, to copy.
@@ -243,15 +355,27 @@ fn reproduced(commands: &[String]) -> Markup {
 }
 
 fn claims_section(findings: &Findings, claims: &[CheckedClaim]) -> Markup {
+    let count = |wanted| {
+        claims
+            .iter()
+            .filter(|claim| claim.verdict == wanted)
+            .count()
+    };
     html! {
         @if !claims.is_empty() {
             section id="claims" {
-                h2 { "Published claims" }
-                p.caption {
-                    "A claim holds when the whole 95 % interval of every number lies within the bounds; it does "
-                    "not when one lies outside altogether; else it can’t be told."
+                h2 {
+                    (count(Verdict::Holds)) " of " (counted(claims.len(), "published claim")) " "
+                    (if count(Verdict::Holds) == 1 { "holds" } else { "hold" })
                 }
-                @for checked in claims { (claim(findings, checked)) }
+                p.lead {
+                    "A claim holds if the whole 95 % interval of each of its numbers is within the bounds, and does "
+                    "not if one is outside altogether; else it can’t be told."
+                }
+                table.claims {
+                    thead { tr { th { "Verdict" } th { "Claim" } th { "What decides" } th {} } }
+                    tbody { @for checked in claims { (claim(findings, checked)) } }
+                }
             }
         }
     }
@@ -263,37 +387,52 @@ fn claim(findings: &Findings, checked: &CheckedClaim) -> Markup {
         verdict,
         checks,
     } = checked;
+    let deciding = checked.deciding();
     html! {
-        details.claim {
-            summary {
-                b class=(verdict.class()) { (verdict.word()) } " " (claim.text) " " code { (claim.id) }
-            }
-            ul {
-                @for (check, numbers) in checks {
-                    li {
-                        (quantity::check(findings, check)) br;
-                        @for (index, (answer, verdict)) in numbers.iter().enumerate() {
-                            @if index > 0 { "; " }
-                            span class=(verdict.class()) {
-                                (quantity::answer(findings, check, numbers, answer))
+        tr id=(claim.id) {
+            td { b class=(verdict.class()) { (verdict.word()) } }
+            td {
+                (claim.text)
+                @if let Some(cause) = &claim.cause { p.cause { (cause) } }
+                details {
+                    summary { (counted(checks.iter().map(|(_, numbers)| numbers.len()).sum::<usize>(), "number")) }
+                    ul {
+                        @for (check, numbers) in checks {
+                            li {
+                                (quantity::check(findings, check)) br;
+                                @for (index, (answer, verdict)) in numbers.iter().enumerate() {
+                                    @if index > 0 { "; " }
+                                    span class=(verdict.class()) {
+                                        (quantity::answer(findings, check, numbers, answer))
+                                    }
+                                }
                             }
                         }
                     }
                 }
             }
-            @if let Some(cause) = &claim.cause { p { (cause) } }
+            @match &deciding {
+                Some(deciding) => {
+                    td { (deciding.words(findings)) }
+                    td { (PreEscaped(deciding.bar())) }
+                }
+                None => { td { "not measured" } td {} }
+            }
         }
     }
 }
 
-/// Published numbers that stand beside no figure.
-fn loose_numbers(findings: &Findings, published: &[Compared]) -> Markup {
+/// Published numbers: how many agree, what that means, and those that stand beside no figure.
+fn scoreboard(findings: &Findings, published: &[Compared]) -> Markup {
     let rows = published.iter();
     let rows: Vec<_> = rows.filter(|row| row.published.figure.is_none()).collect();
     html! {
-        @if !rows.is_empty() {
-            section {
-                h2 { "Other published numbers" }
+        @if !published.is_empty() {
+            section id="published" {
+                h2 { (tally(published.iter())) }
+                p.lead {
+                    @if rows.len() == published.len() { (AGREES) } @else { "Those of a figure stand in it." }
+                }
                 (published_table(findings, &rows))
             }
         }

@@ -3,9 +3,11 @@
 use maud::Markup;
 
 use super::findings::Findings;
-use crate::report::chart::{Chart, Ink, KeyEntry, Mark, Panel, Point};
+use crate::report::chart::{
+    Axes, Chart, Colour, Drawing, Ink, KeyEntry, Mark, Panel, Point, Stroke,
+};
 use crate::results::{Estimate, Group, Metric, Percentile, group_by, groups};
-use crate::study::{Cell, Figure, Filter, Parameter, Quantity, Question, varying};
+use crate::study::{Cell, Figure, Filter, Parameter, Published, Quantity, Question, varying};
 
 /// A kind of plot, as its module tells it.
 pub(super) struct Kind {
@@ -17,6 +19,22 @@ pub(super) struct Kind {
     /// What the caption says of it, in whole sentences.
     pub(super) note: fn(&Plan) -> String,
     pub(super) draw: fn(&Plan) -> Content,
+    /// What it shows, in a sentence.
+    pub(super) finding: fn(&Plan) -> Option<String>,
+    /// What it draws, as numbers.
+    pub(super) numbers: fn(&Plan) -> Vec<Number>,
+}
+
+/// A number of a figure.
+pub(super) struct Number {
+    pub(super) panel: String,
+    /// The value on the horizontal axis.
+    pub(super) x: String,
+    pub(super) series: String,
+    pub(super) percentile: String,
+    /// Of what was not measured, there is none.
+    pub(super) ours: Option<Point>,
+    pub(super) theirs: Option<f64>,
 }
 
 /// What becomes of the first arm.
@@ -68,6 +86,14 @@ impl Kind {
 
     pub(super) fn draw(&self, plan: &Plan) -> Content {
         (self.draw)(plan)
+    }
+
+    pub(super) fn finding(&self, plan: &Plan) -> Option<String> {
+        (self.finding)(plan)
+    }
+
+    pub(super) fn numbers(&self, plan: &Plan) -> Vec<Number> {
+        (self.numbers)(plan)
     }
 }
 
@@ -342,27 +368,46 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// What the largest panel reaches, for all panels, unless that would make others flat.
-    pub(super) fn reach(&self, panels: Vec<Vec<f64>>) -> Vec<f64> {
+    /// What the axes of all panels reach, unless that would make some of them flat. Increases are compared by eye.
+    pub(super) fn reach(&self, panels: Vec<Vec<f64>>) -> Option<Vec<f64>> {
         const FLAT: f64 = 4.0;
         let most = |values: &Vec<f64>| values.iter().copied().map(f64::abs).fold(0.0, f64::max);
         let mosts: Vec<f64> = panels.iter().map(most).filter(|most| *most > 0.0).collect();
         let least = mosts.iter().copied().fold(f64::INFINITY, f64::min);
         let most = mosts.iter().copied().fold(0.0, f64::max);
-        if mosts.is_empty() || most / least > FLAT {
-            return Vec::new();
-        }
-        panels.concat()
+        let is_flat = !mosts.is_empty() && most / least > FLAT;
+        (self.kind.quantity == Quantity::Increase || !is_flat).then(|| panels.concat())
     }
 
     /// An entry for each series.
-    pub(super) fn key(&self, series: &[Series], ink: impl Fn(usize) -> Ink) -> Vec<KeyEntry> {
-        let series = series.iter().enumerate();
-        let entries = series.map(|(index, one)| KeyEntry {
+    pub(super) fn key(&self, series: &[Series]) -> Vec<KeyEntry> {
+        let entries = series.iter().map(|one| KeyEntry {
             name: self.name(one),
-            ink: ink(index),
+            ink: self.ink(series, one),
         });
         entries.collect()
+    }
+
+    /// How a series looks: an arm has its colour in every figure, and where there is but one, others tell series apart.
+    pub(super) fn ink(&self, all: &[Series], one: &Series) -> Ink {
+        let mut others: Vec<&str> = all.iter().map(|series| &*series.others).collect();
+        others.dedup();
+        let other = others.iter().position(|others| *others == one.others);
+        let other = other.unwrap_or_default();
+        match (self.arms.len(), others.len()) {
+            (1, 2..) => Ink::nth(other),
+            _ => self.ink_of_arm(&one.arm).of_several(other),
+        }
+    }
+
+    /// The first arm of the study is what others are compared with.
+    fn ink_of_arm(&self, arm: &str) -> Ink {
+        let arms = self.findings.study.arms();
+        match arms.iter().position(|known| known.name == arm) {
+            Some(0) if arms.len() > 1 => Ink::new(Colour::Baseline, Stroke::Solid),
+            Some(place) if arms.len() > 1 => Ink::nth(place - 1),
+            _ => Ink::nth(0),
+        }
     }
 
     pub(super) fn name(&self, series: &Series) -> String {
@@ -373,12 +418,107 @@ impl<'a> Plan<'a> {
         }
     }
 
-    pub(super) fn chart(&self, panels: Vec<Panel>, key: Vec<KeyEntry>) -> Content {
+    /// Panels, each with its title, and their key. Axes that reach the same are shared.
+    pub(super) fn chart<D: Drawing + 'static>(
+        &self,
+        panels: Vec<(String, D)>,
+        key: Vec<KeyEntry>,
+        reach: Option<&Vec<f64>>,
+    ) -> Content {
+        let panel = |(title, drawing)| Panel {
+            title,
+            drawing: Box::new(drawing),
+        };
         Content::Chart(Chart {
             title: self.title(),
-            panels,
+            panels: panels.into_iter().map(panel).collect(),
             key,
+            axes: match reach {
+                Some(_) => Axes::Shared,
+                None => Axes::Own,
+            },
+            has_theirs: self.has_theirs(),
         })
+    }
+
+    /// What is published of an arm at a place, one for each percentile.
+    pub(super) fn theirs(&self, group: Option<&Group>, arm: &str) -> Vec<Option<f64>> {
+        let mut theirs = vec![None; self.percentiles.len()];
+        let Some(group) = group else { return theirs };
+        for published in self
+            .published()
+            .filter(|published| published.question.arm == arm)
+        {
+            let question = &published.question;
+            let cells = self
+                .findings
+                .study
+                .cells_named(&question.measures, &question.cells);
+            let cells: Vec<_> = cells.map(|(place, _)| place).collect();
+            if cells.len() != group.cells.len()
+                || !cells.iter().all(|cell| group.cells.contains(cell))
+            {
+                continue;
+            }
+            for (percentile, value) in question.percentiles.iter().zip(&published.values) {
+                let place = self.percentiles.iter().position(|one| one == percentile);
+                if let Some(place) = place.and_then(|place| theirs.get_mut(place)) {
+                    *place = Some(*value);
+                }
+            }
+        }
+        theirs
+    }
+
+    /// Published numbers of what the figure draws.
+    fn published(&self) -> impl Iterator<Item = &'a Published> {
+        let published = self.findings.study.published.iter();
+        let (id, metric) = (&self.figure.id, self.figure.metric);
+        published.filter(move |published| {
+            published.figure.as_ref() == Some(id)
+                && published.question.metric == metric
+                && published.question.quantity == self.kind.quantity
+        })
+    }
+
+    fn has_theirs(&self) -> bool {
+        let groups = &self.groups;
+        let of_arm = |arm: &String| {
+            groups
+                .iter()
+                .any(|group| self.theirs(Some(group), arm).iter().any(Option::is_some))
+        };
+        self.arms.iter().any(of_arm)
+    }
+
+    /// All points that are drawn, with what is published of them.
+    pub(super) fn numbers(&self) -> Vec<Number> {
+        let series = self.series();
+        let axis = match self.axis() {
+            axis if axis.is_empty() => vec![(String::new(), None)],
+            axis => axis,
+        };
+        let mut numbers = Vec::new();
+        for (panel, groups) in self.panels() {
+            for one in &series {
+                for (x, _) in &axis {
+                    let group = self.at(&groups, one, x);
+                    let points = self.points(group, &one.arm).into_iter();
+                    let theirs = self.theirs(group, &one.arm);
+                    for ((ours, theirs), percentile) in points.zip(theirs).zip(self.percentiles) {
+                        numbers.push(Number {
+                            panel: panel.clone(),
+                            x: x.clone(),
+                            series: self.name(one),
+                            percentile: percentile.to_string(),
+                            ours,
+                            theirs,
+                        });
+                    }
+                }
+            }
+        }
+        numbers
     }
 
     fn first_cells(&self) -> impl Iterator<Item = &'a Cell> {
@@ -395,7 +535,11 @@ impl<'a> Plan<'a> {
         let Some(cell) = self.first_cell(group) else {
             return String::new();
         };
-        let words = parameters.iter().map(|parameter| parameter.describe(cell));
+        // A network's name says what it is.
+        let is_named = cell.link_name.is_some() && parameters.contains(&Parameter::LINK);
+        let told = parameters.iter();
+        let told = told.filter(|one| !is_named || !one.is_of_link() || **one == Parameter::LINK);
+        let words = told.map(|parameter| parameter.describe(cell));
         words.collect::<Vec<_>>().join(", ")
     }
 }

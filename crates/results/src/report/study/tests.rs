@@ -7,12 +7,12 @@ use tempfile::TempDir;
 
 use super::command::commands;
 use super::verdict::{Agreement, Verdict, check_claims, compare, prediction};
-use super::{Findings, automatic, figures, page};
+use super::{Drawing, Findings, automatic, figures, page, share};
 use crate::results::fixtures::{CLASSICAL, HYBRID, run_folder};
 use crate::results::{Dataset, Estimate, Interval};
 use crate::study::{Arm, Cell, Plot, Study};
 
-const MEASURED: &str = r#"connections = 100
+pub(super) const MEASURED: &str = r#"connections = 100
 [arm.old]
 tls = "secp256r1/rsa-2048"
 [arm.new]
@@ -98,7 +98,7 @@ where = { data = "200KiB", loss = "1%" }
 within = "0..0"
 "#;
 
-fn findings(text: &str, missing: &[(usize, usize, usize)]) -> Findings {
+pub(super) fn findings(text: &str, missing: &[(usize, usize, usize)]) -> Findings {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run");
     run_folder(&path, text, missing);
@@ -111,7 +111,7 @@ fn described() -> Findings {
 
 #[test]
 fn a_page_needs_nothing_else() {
-    let page = page(&described());
+    let page = page(&described(), None);
     for figure in ["fig1", "fig2", "fig3", "tab1"] {
         assert!(page.contains(&format!("id=\"{figure}\"")), "{figure}");
     }
@@ -151,7 +151,7 @@ fn published_numbers_stand_beside_ours() {
         agreements,
         [[Agreement::Agrees; 3], [Agreement::Differs; 3]]
     );
-    assert!(page(&findings).contains("Nobody knows."));
+    assert!(page(&findings, None).contains("Nobody knows."));
 }
 
 #[test]
@@ -172,9 +172,9 @@ fn another_run_has_luck_of_its_own() {
 fn what_is_missing_is_a_hole() {
     // The post-quantum arm at 1 % and 50 KiB.
     let findings = findings(&format!("{MEASURED}{DRAWN}"), &[(0, 4, 1)]);
-    let page = page(&findings);
+    let page = page(&findings, None);
     assert!(page.contains("Not measured: new at path, RTT 35ms, 1gbit, loss 1%"));
-    assert!(figures(&findings).unwrap().len() == 3);
+    assert!(figures(&findings).unwrap().len() == 4);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn nothing_measured_is_no_panic() {
         .flat_map(|cell| [(0, cell, 0), (0, cell, 1)])
         .collect();
     let findings = findings(&format!("{MEASURED}{DRAWN}"), &all);
-    assert!(page(&findings).contains("not measured"));
+    assert!(page(&findings, None).contains("not measured"));
     let verdicts = check_claims(&findings);
     assert!(
         verdicts
@@ -207,22 +207,164 @@ fn a_study_without_figures_gets_some() {
             ("growth-percentiles", Plot::Percentiles)
         ]
     );
-    assert!(page(&findings).matches("<svg xmlns").count() >= 4);
+    assert!(page(&findings, None).matches("<svg xmlns").count() >= 4);
 }
 
 #[test]
-fn files_are_pictures() {
+fn files_are_drawings_slides_and_numbers() {
     let files = figures(&described()).unwrap();
     let ids: Vec<_> = files.iter().map(|file| &*file.id).collect();
-    assert_eq!(ids, ["fig1", "fig2", "fig3"]);
+    assert_eq!(ids, ["fig1", "fig2", "fig3", "tab1"]);
     for file in &files {
-        assert!(
-            file.png.as_deref().unwrap().starts_with(b"\x89PNG"),
-            "{}",
-            file.id
-        );
-        assert!(file.svg.starts_with("<svg"), "{}", file.id);
+        let kinds: Vec<_> = file.drawings.iter().map(|(what, _)| *what).collect();
+        match &*file.id {
+            "tab1" => assert!(kinds.is_empty()),
+            _ => assert_eq!(kinds, ["", "-slide"]),
+        }
+        for (_, Drawing { svg, png }) in &file.drawings {
+            assert!(
+                svg.starts_with("<svg") && !svg.contains("var("),
+                "{}",
+                file.id
+            );
+            assert!(
+                png.as_deref().unwrap().starts_with(b"\x89PNG"),
+                "{}",
+                file.id
+            );
+        }
     }
+    let lines: Vec<&str> = files[0].csv.lines().collect();
+    assert_eq!(
+        lines[0],
+        "panel,data,series,percentile,increase_percent,low,high,published"
+    );
+    // Two panels of three sizes at three percentiles.
+    assert_eq!(lines.len(), 1 + 18);
+    assert!(lines[1].starts_with("loss 0%,0B,new,p50,"), "{}", lines[1]);
+    // The table is the one with published numbers, of which the figure draws times.
+    assert!(files[3].csv.lines().skip(1).all(|line| line.ends_with(',')));
+    assert!(
+        files[2].csv.lines().count() > 300,
+        "a distribution's quantiles"
+    );
+}
+
+#[test]
+fn published_numbers_are_marks_in_their_figure() {
+    let drawn = DRAWN.replace("figure = \"tab1\"\nmeasure", "figure = \"fig1\"\nmeasure");
+    let drawn = drawn.replacen(
+        "plot = \"increase\"",
+        "plot = \"increase\"\nmetric = \"handshake\"",
+        1,
+    );
+    let findings = findings(&format!("{MEASURED}{drawn}"), &[]);
+    let files = figures(&findings).unwrap();
+    // Two rows of three percentiles, and one in the key.
+    assert_eq!(
+        files[0].drawings[0]
+            .1
+            .svg
+            .matches("class=\"theirs\"")
+            .count(),
+        6 + 1
+    );
+    let published: Vec<&str> = (files[0].csv.lines())
+        .filter(|line| line.ends_with(",50") || line.ends_with(",5"))
+        .collect();
+    assert_eq!(published.len(), 6);
+}
+
+#[test]
+fn texts_of_people_stand_as_they_are_and_do_nothing() {
+    let text = format!(
+        "name = \"<script>alert(1)</script>\"\nquestion = \"Är <b>ML-DSA</b> langsam? 🐢 \u{5d0}\u{5d1}\"\n\
+         note = \"\u{202e}evil & </style>\"\n{MEASURED}{DRAWN}"
+    );
+    let text = text.replace("A < B & C", "\u{5e9}\u{5dc}\u{5d5}\u{5dd} 🐢 <img src=x>");
+    let findings = findings(&text, &[]);
+    let page = page(&findings, Some("https://example.com/a\"><b>/x.html"));
+    assert!(
+        page.contains("<h1>Är &lt;b&gt;ML-DSA&lt;/b&gt; langsam? 🐢 אב</h1>"),
+        "{}",
+        &page[..9000]
+    );
+    for markup in ["<script>alert", "<b>ML", "<img", "evil & <"] {
+        assert!(!page.contains(markup), "{markup}");
+    }
+    assert!(page.contains("og:image\" content=\"https://example.com/a&quot;&gt;&lt;b&gt;/x.png\""));
+    // What would turn the rest of the page around ends with its own text.
+    assert!(page.contains("<p class=\"note\"><bdi>"));
+    let files = figures(&findings).unwrap();
+    assert!(files.iter().all(|file| {
+        file.drawings
+            .iter()
+            .all(|(_, drawing)| drawing.png.is_some())
+    }));
+    assert!(share(&findings).unwrap().unwrap().starts_with(b"\x89PNG"));
+}
+
+#[test]
+fn a_figure_may_ask_for_what_does_not_vary() {
+    let text = format!(
+        "{MEASURED}[[figure]]\nid = \"odd\"\nmeasure = \"growth\"\nplot = \"increase\"\nx = \"rtt\"\nfacet = \"initcwnd\"\n"
+    );
+    let findings = findings(&text, &[]);
+    let files = figures(&findings).unwrap();
+    // What it leaves out and what varies tells series apart: nothing is drawn over another.
+    let series = ["loss 0%, 0B", "loss 1%, 200KiB"];
+    for name in series {
+        assert!(files[0].csv.contains(name), "{}", files[0].csv);
+    }
+}
+
+#[test]
+fn one_cell_is_a_page() {
+    let text = MEASURED.replace("loss = [\"0%\", \"1%\"]", "loss = \"0%\"");
+    let text = text.replace("[\"0KiB\", \"50KiB\", \"200KiB\"]", "\"50KiB\"");
+    let page = page(&findings(&text, &[]), None);
+    assert!(page.contains("over 1 network"), "{}", &page[..12_000]);
+    assert!(page.matches("<svg xmlns").count() >= 4);
+}
+
+#[test]
+fn twenty_arms_are_told_apart() {
+    let mut text = MEASURED.to_owned();
+    let mut arms = String::new();
+    for nth in 2..20 {
+        arms += &format!(
+            "[arm.a{nth}]\ntls = \"secp256r1/rsa-2048:{}B\"\n",
+            3000 + nth * 500
+        );
+    }
+    text = text.replace("[link.path]", &format!("{arms}[link.path]"));
+    let findings = findings(&text, &[]);
+    let page = page(&findings, None);
+    assert!(page.contains("What do 19 configurations cost"));
+    let files = figures(&findings).unwrap();
+    let mut looks: Vec<&str> = (files[0].drawings[0].1.svg.lines())
+        .filter_map(|line| line.strip_prefix("<path class=\"line ")?.split('"').next())
+        .collect();
+    looks.sort_unstable();
+    looks.dedup();
+    assert_eq!(looks.len(), 19, "{looks:?}");
+}
+
+#[test]
+fn a_thousand_cells_are_a_page_of_a_few_megabytes() {
+    let losses: Vec<String> = (0..100).map(|nth| format!("\"0.{nth:02}%\"")).collect();
+    let sizes: Vec<String> = (0..10).map(|nth| format!("\"{}KiB\"", 10 * nth)).collect();
+    let text = MEASURED
+        .replace("[\"0%\", \"1%\"]", &format!("[{}]", losses.join(",")))
+        .replace(
+            "[\"0KiB\", \"50KiB\", \"200KiB\"]",
+            &format!("[{}]", sizes.join(",")),
+        )
+        .replace("connections = 100", "connections = 4");
+    let findings = findings(&text, &[]);
+    let page = page(&findings, None);
+    assert!(page.len() < 5_000_000, "{}", page.len());
+    assert!(page.contains("over 100 networks"));
 }
 
 #[test]
@@ -259,10 +401,11 @@ within = "0.0989..0.09893"
     );
     let findings = findings(&text, &[]);
     let files = figures(&findings).unwrap();
-    // Two panels of four arms at three sizes.
-    assert_eq!(files[0].svg.matches("<circle").count(), 24);
-    assert_eq!(files[0].svg.matches(">?<").count(), 0);
-    let page = page(&findings);
+    // Two panels of four arms at three sizes, which the key has, too.
+    let svg = &files[0].drawings[0].1.svg;
+    assert_eq!(svg.matches("class=\"mark fill").count(), 24 + 3);
+    assert_eq!(svg.matches(">?<").count(), 0);
+    let page = page(&findings, None);
     assert!(page.contains("A dot for each value of"));
     assert!(page.contains("largest chain of new to that of old"));
     assert_eq!(check_claims(&findings)[0].verdict, Verdict::Holds);

@@ -5,7 +5,7 @@ use maud::{Markup, PreEscaped, html};
 use super::{
     DISTANCE, VERDICT, answer, cell_name, cells, connections, difference, distance, legend, metric,
 };
-use crate::report::document::document;
+use crate::report::document::{Head, document};
 use crate::report::qq::{Mark, QqPlot, STYLE};
 use crate::validate::{Comparison, MetricComparison, SampleComparison, Validation, Verdict};
 
@@ -15,9 +15,12 @@ const POINTS: u32 = 100;
 /// The differences of each sample with a Q-Q plot of each metric, as HTML in light and dark.
 pub fn page(validation: &Validation) -> String {
     let [a, b] = &validation.names;
+    let answer = answer(validation).join(" ");
     let body = html! {
-        h1 { (a) " and " (b) }
-        p.answer { (answer(validation).join(" ")) }
+        header {
+            h1 { (a) " and " (b) }
+            p.verdict { (answer) }
+        }
         p.legend { (legend(validation).join(" ")) }
         @for warning in &validation.warnings { p.warning { "warning: " (warning) } }
         @for samples in cells(validation) {
@@ -25,18 +28,18 @@ pub fn page(validation: &Validation) -> String {
             @for sample in samples { (section(sample)) }
         }
     };
-    document(&format!("{a} and {b}"), &[PAGE, STYLE], &body)
+    let head = Head {
+        title: &format!("{a} and {b}"),
+        about: Some(&answer),
+        url: None,
+    };
+    document(&head, &format!("{STYLE}{OWN_STYLE}"), &body)
 }
 
-const PAGE: &str = "\
-body { font: 15px/1.45 system-ui, sans-serif; max-width: 68rem; margin: 2rem auto; padding: 0 1rem;
-  color: CanvasText; background: Canvas }
-h1 { font-size: 1.5rem } h2 { font-size: 1.1rem; margin-top: 2.5rem } h3 { font-size: 1rem }
-.answer { font-weight: 600 } .legend, .untold { opacity: .7 }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums }
-th, td { padding: .15rem .8rem .15rem 0; text-align: right; font-weight: 400 }
-th:first-child { text-align: left } thead th { opacity: .7 }
-.plots { display: flex; flex-wrap: wrap; gap: .5rem }
+/// What stands beside the style of all pages.
+const OWN_STYLE: &str = "\
+.legend, .untold { color: var(--mut) } .legend { font-size: 14px; max-width: 52em }
+.plots { display: flex; flex-wrap: wrap; gap: 8px }
 ";
 
 /// One arm in one cell.
@@ -44,7 +47,7 @@ fn section(sample: &SampleComparison) -> Markup {
     let percentiles = sample.metrics.first().map(|metric| &metric.percentiles);
     html! {
         h3 { (sample.key.arm) ": " (connections(sample)) }
-        table {
+        div.scroll { table {
             thead {
                 tr {
                     th {}
@@ -54,7 +57,7 @@ fn section(sample: &SampleComparison) -> Markup {
                 }
             }
             @for metric in &sample.metrics { (row(metric)) }
-        }
+        } }
         div.plots {
             @for metric in &sample.metrics { (PreEscaped(plot(metric))) }
         }

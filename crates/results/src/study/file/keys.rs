@@ -100,6 +100,20 @@ pub(super) const TOP: &[Key] = &[
         "what the study is called",
     ),
     may(
+        "question",
+        TEXT,
+        "what the arms cost",
+        "\"Does ML-DSA slow your site?\"",
+        "what its page asks, and answers",
+    ),
+    may(
+        "note",
+        TEXT,
+        "nothing",
+        "\"Chains as a public CA would have them.\"",
+        "what readers of its page should know besides",
+    ),
+    may(
         "percentiles",
         PERCENTILES,
         "`[50, 75, 90]`",

@@ -107,6 +107,8 @@ fn slow_links() {
         study,
         Study {
             name: "slow links".into(),
+            question: None,
+            note: None,
             path: "studies/slow-links.toml".into(),
             text: SLOW_LINKS.into(),
             measures: vec![Measure {
@@ -1574,20 +1576,26 @@ fn any_study() -> impl Strategy<Value = Study> {
         measures(),
         prop::collection::btree_set(percentiles, 1..4),
         prop::sample::select(&EngineChoice::ALL[..]),
+        prop::option::of(name()),
+        prop::option::of(name()),
     )
-        .prop_map(|(name, measures, percentiles, engine)| Study {
-            name,
-            path: PathBuf::new(),
-            text: String::new(),
-            measures,
-            percentiles: percentiles.iter().map(|p| p.parse().unwrap()).collect(),
-            engine,
-            figures: Vec::new(),
-            published: Vec::new(),
-            claims: Vec::new(),
-            searches: Vec::new(),
-            folder: "/some where/\"else\"".into(),
-        })
+        .prop_map(
+            |(name, measures, percentiles, engine, question, note)| Study {
+                name,
+                question,
+                note,
+                path: PathBuf::new(),
+                text: String::new(),
+                measures,
+                percentiles: percentiles.iter().map(|p| p.parse().unwrap()).collect(),
+                engine,
+                figures: Vec::new(),
+                published: Vec::new(),
+                claims: Vec::new(),
+                searches: Vec::new(),
+                folder: "/some where/\"else\"".into(),
+            },
+        )
 }
 
 proptest! {

@@ -17,6 +17,11 @@ impl Study {
         });
         let mut text = Text::default();
         text.set("name", quoted(&self.name));
+        for (key, told) in [("question", &self.question), ("note", &self.note)] {
+            if let Some(told) = told {
+                text.set(key, quoted(told));
+            }
+        }
         text.set("percentiles", list(percentiles));
         text.set("engine", quoted(self.engine));
         text.set("folder", quoted(self.folder.display()));
@@ -40,7 +45,7 @@ impl Study {
     }
 
     /// Every arm once, in the order in which they first appear.
-    fn arms(&self) -> Vec<&Arm> {
+    pub fn arms(&self) -> Vec<&Arm> {
         let mut arms: Vec<&Arm> = Vec::new();
         for arm in self.measures.iter().flat_map(|m| &m.experiment.arms) {
             if !arms.iter().any(|other| other.name == arm.name) {

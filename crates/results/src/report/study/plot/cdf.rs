@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use crate::report::chart::{Cdf, Curve, Ink, Stroke};
-use crate::report::study::plan::{Baseline, Content, Kind, Plan, Series};
+use crate::report::chart::{Cdf, Curve, Point};
+use crate::report::study::finding;
+use crate::report::study::plan::{Baseline, Content, Kind, Number, Plan, Series};
 use crate::report::text;
 use crate::results::Group;
 use crate::study::Quantity;
@@ -14,6 +15,8 @@ pub(super) static KIND: Kind = Kind {
     title: |metric| format!("Distribution of the {}", text::metric(metric)),
     note: |_| String::new(),
     draw,
+    finding: finding::tail,
+    numbers,
 };
 
 /// Quantiles that a distribution function is drawn through.
@@ -25,28 +28,47 @@ fn draw(plan: &Plan) -> Content {
         .map(|(title, groups)| (title, curves(plan, &series, &groups)))
         .collect();
     let reach = plan.reach(panels.iter().map(|(_, curves)| times(curves)).collect());
-    let panel = |(title, curves)| {
-        Cdf {
-            title,
-            x_title: "ms",
-            curves,
-            marks: plan.marks(),
-            reach: reach.clone(),
-        }
-        .panel()
+    let cdf = |curves| Cdf {
+        x_title: "ms",
+        curves,
+        marks: plan.marks(),
+        reach: reach.clone().unwrap_or_default(),
     };
-    plan.chart(
-        panels.into_iter().map(panel).collect(),
-        plan.key(&series, ink),
-    )
+    let panels = panels
+        .into_iter()
+        .map(|(title, curves)| (title, cdf(curves)));
+    // Shares are on one axis at any rate; times are told below each panel.
+    plan.chart(panels.collect(), plan.key(&series), Some(&Vec::new()))
+}
+
+/// All quantiles that curves are drawn through.
+fn numbers(plan: &Plan) -> Vec<Number> {
+    let mut numbers = Vec::new();
+    for (panel, groups) in plan.panels() {
+        for one in &plan.series() {
+            for (time, share) in quantiles(plan, one, &groups).into_iter().flatten() {
+                numbers.push(Number {
+                    panel: panel.clone(),
+                    x: String::new(),
+                    series: plan.name(one),
+                    percentile: format!("p{}", (1e4 * share).round() / 100.0),
+                    ours: Some(Point {
+                        value: time,
+                        interval: None,
+                    }),
+                    theirs: None,
+                });
+            }
+        }
+    }
+    numbers
 }
 
 /// One for each series that was measured.
 fn curves(plan: &Plan, series: &[Series], groups: &[&Group]) -> Vec<Curve> {
-    let series = series.iter().enumerate();
-    let curves = series.filter_map(|(index, one)| {
+    let curves = series.iter().filter_map(|one| {
         Some(Curve {
-            ink: ink(index),
+            ink: plan.ink(series, one),
             quantiles: quantiles(plan, one, groups)?,
         })
     });
@@ -66,8 +88,4 @@ fn quantiles(plan: &Plan, series: &Series, groups: &[&Group]) -> Option<Vec<(f64
 fn times(curves: &[Curve]) -> Vec<f64> {
     let quantiles = curves.iter().flat_map(|curve| &curve.quantiles);
     quantiles.map(|(time, _)| *time).collect()
-}
-
-fn ink(index: usize) -> Ink {
-    Ink::new(index, Stroke::nth(index / 3))
 }

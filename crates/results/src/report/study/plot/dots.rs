@@ -1,7 +1,8 @@
 //! Percentiles of many arms: a row for each, and a dot for each value of what changes.
 
 use super::time_title;
-use crate::report::chart::{Dot, Dots, Ink, KeyEntry, Stroke};
+use crate::report::chart::{Dot, Dots, Ink, KeyEntry, reached};
+use crate::report::study::finding;
 use crate::report::study::plan::{Baseline, Content, Kind, Plan, Series};
 use crate::results::Group;
 use crate::study::{Parameter, Quantity};
@@ -12,6 +13,8 @@ pub(super) static KIND: Kind = Kind {
     title: time_title,
     note,
     draw,
+    finding: finding::times,
+    numbers: |plan| plan.numbers(),
 };
 
 fn note(plan: &Plan) -> String {
@@ -40,16 +43,16 @@ fn draw(plan: &Plan) -> Content {
         .map(|(title, groups)| (title, series.iter().map(|one| row(&groups, one)).collect()))
         .collect();
     let reach = plan.reach(panels.iter().map(|(_, rows)| values(rows)).collect());
-    let panel = |(title, rows)| {
-        Dots {
-            title,
-            x_title: plan.y_title(),
-            rows,
-            reach: reach.clone(),
-        }
-        .panel()
+    let drawing = |rows| Dots {
+        x_title: plan.y_title(),
+        rows,
+        reach: reach.clone().unwrap_or_default(),
     };
-    plan.chart(panels.into_iter().map(panel).collect(), key(plan))
+    let panels = panels
+        .into_iter()
+        .map(|(title, rows)| (title, drawing(rows)));
+    // Rows have the same names everywhere.
+    plan.chart(panels.collect(), key(plan), Some(&Vec::new()))
 }
 
 fn dots(plan: &Plan, groups: &[&Group], series: &Series) -> Vec<Dot> {
@@ -59,7 +62,7 @@ fn dots(plan: &Plan, groups: &[&Group], series: &Series) -> Vec<Dot> {
         None => points("").into_iter().map(|point| vec![point]).collect(),
     };
     let dot = |(place, points)| Dot {
-        ink: ink(place),
+        colour: ink(place).colour,
         points,
     };
     points.into_iter().enumerate().map(dot).collect()
@@ -84,11 +87,10 @@ fn key(plan: &Plan) -> Vec<KeyEntry> {
 }
 
 fn ink(place: usize) -> Ink {
-    Ink::new(place, Stroke::Solid)
+    Ink::nth(place)
 }
 
 fn values(rows: &[(String, Vec<Dot>)]) -> Vec<f64> {
     let dots = rows.iter().flat_map(|(_, dots)| dots);
-    let points = dots.flat_map(|dot| dot.points.iter().flatten());
-    points.map(|point| point.value).collect()
+    reached(dots.flat_map(|dot| dot.points.iter().flatten()))
 }

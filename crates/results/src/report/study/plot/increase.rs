@@ -2,8 +2,9 @@
 
 mod beside;
 
-use crate::report::chart::{Ink, KeyEntry, Line, Lines, Stroke};
+use crate::report::chart::{Ink, KeyEntry, Line, Lines, Shape, reached};
 use crate::report::study::bars::bars;
+use crate::report::study::finding;
 use crate::report::study::plan::{Baseline, Content, Kind, Plan, Series, short};
 use crate::report::text;
 use crate::results::{Group, Percentile};
@@ -15,6 +16,8 @@ pub(super) static KIND: Kind = Kind {
     title: |metric| format!("Increase of the {}", text::metric(metric)),
     note,
     draw,
+    finding: finding::increase,
+    numbers: |plan| plan.numbers(),
 };
 
 fn note(plan: &Plan) -> String {
@@ -23,7 +26,9 @@ fn note(plan: &Plan) -> String {
         Some(_) => "bands",
         None => "whiskers",
     };
-    format!("Percent over {baseline}; {intervals} are 95 % intervals.")
+    format!(
+        "Percent over {baseline}; {intervals} are 95 % intervals, drawn where both ends are known."
+    )
 }
 
 fn draw(plan: &Plan) -> Content {
@@ -43,19 +48,18 @@ fn lines(plan: &Plan, x: Parameter) -> Content {
     let places: Vec<_> = (axis.iter())
         .map(|(text, number)| (number.map_or_else(|| text.clone(), short), *number))
         .collect();
-    let panel = |(title, lines)| {
-        Lines {
-            title,
-            x_title: x.title(),
-            y_title: plan.y_title(),
-            x: places.clone(),
-            lines,
-            marks: plan.marks(),
-            reach: reach.clone(),
-        }
-        .panel()
+    let drawing = |lines| Lines {
+        x_title: x.title(),
+        y_title: plan.y_title(),
+        x: places.clone(),
+        lines,
+        marks: plan.marks(),
+        reach: reach.clone().unwrap_or_default(),
     };
-    plan.chart(panels.into_iter().map(panel).collect(), key(plan, &series))
+    let panels = panels
+        .into_iter()
+        .map(|(title, lines)| (title, drawing(lines)));
+    plan.chart(panels.collect(), key(plan, &series), reach.as_ref())
 }
 
 /// Those that have any point.
@@ -66,19 +70,28 @@ fn lines_of_panel(
     groups: &[&Group],
 ) -> Vec<Line> {
     let mut lines = Vec::new();
-    for (index, one) in series.iter().enumerate() {
-        let points: Vec<_> = (axis.iter())
-            .map(|(x, _)| plan.points(plan.at(groups, one, x), &one.arm))
+    for one in series {
+        let groups_of = axis.iter().map(|(x, _)| plan.at(groups, one, x));
+        let points: Vec<_> = groups_of
+            .clone()
+            .map(|group| plan.points(group, &one.arm))
+            .collect();
+        let theirs: Vec<_> = groups_of
+            .map(|group| plan.theirs(group, &one.arm))
             .collect();
         for (nth, percentile) in plan.percentiles.iter().enumerate() {
-            let points = points.iter();
             lines.push(Line {
-                ink: ink(series, index, nth),
-                label: match plan.percentiles {
-                    [_] => String::new(),
-                    _ => percentile.to_string(),
-                },
-                points: points.map(|all| all.get(nth).copied().flatten()).collect(),
+                ink: ink(plan, series, one, nth),
+                shape: Shape::Step,
+                label: name(plan, series, one, percentile),
+                points: points
+                    .iter()
+                    .map(|all| all.get(nth).copied().flatten())
+                    .collect(),
+                theirs: theirs
+                    .iter()
+                    .map(|all| all.get(nth).copied().flatten())
+                    .collect(),
             });
         }
         lines.extend(beside::lines(plan, one, axis, groups));
@@ -90,11 +103,11 @@ fn lines_of_panel(
 /// Each percentile of each series, and what is beside.
 fn key(plan: &Plan, series: &[Series]) -> Vec<KeyEntry> {
     let mut key = Vec::new();
-    for (index, one) in series.iter().enumerate() {
+    for one in series {
         for (nth, percentile) in plan.percentiles.iter().enumerate() {
             key.push(KeyEntry {
                 name: name(plan, series, one, percentile),
-                ink: ink(series, index, nth),
+                ink: ink(plan, series, one, nth),
             });
         }
     }
@@ -104,21 +117,23 @@ fn key(plan: &Plan, series: &[Series]) -> Vec<KeyEntry> {
 
 fn name(plan: &Plan, series: &[Series], one: &Series, percentile: &Percentile) -> String {
     match (series, plan.percentiles) {
-        ([_], _) => percentile.to_string(),
         (_, [_]) => plan.name(one),
+        ([_], _) => percentile.to_string(),
         _ => format!("{} {percentile}", plan.name(one)),
     }
 }
 
-/// A colour for each series, or for each percentile of the only one.
-fn ink(series: &[Series], index: usize, nth: usize) -> Ink {
+/// Percentiles of a series have its colour; those of the only one have each their own.
+fn ink(plan: &Plan, series: &[Series], one: &Series, nth: usize) -> Ink {
     match series {
-        [_] => Ink::new(nth, Stroke::nth(nth)),
-        _ => Ink::new(index, Stroke::nth(nth)),
+        [_] => Ink::nth(nth),
+        _ => plan.ink(series, one).of_several(nth),
     }
 }
 
+/// What an axis has to reach.
 fn values(lines: &[Line]) -> Vec<f64> {
-    let points = lines.iter().flat_map(|line| line.points.iter().flatten());
-    points.map(|point| point.value).collect()
+    let ours = lines.iter().flat_map(|line| line.points.iter().flatten());
+    let theirs = lines.iter().flat_map(|line| line.theirs.iter().flatten());
+    reached(ours).into_iter().chain(theirs.copied()).collect()
 }

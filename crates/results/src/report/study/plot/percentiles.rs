@@ -2,6 +2,7 @@
 
 use super::time_title;
 use crate::report::study::bars::bars;
+use crate::report::study::finding;
 use crate::report::study::plan::{Baseline, Kind, Plan};
 use crate::study::Quantity;
 
@@ -11,6 +12,8 @@ pub(super) static KIND: Kind = Kind {
     title: time_title,
     note,
     draw: bars,
+    finding: finding::times,
+    numbers: |plan| plan.numbers(),
 };
 
 fn note(plan: &Plan) -> String {

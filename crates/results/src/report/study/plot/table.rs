@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::time_title;
+use crate::report::study::finding;
 use crate::report::study::plan::{Baseline, Content, Kind, Plan};
 use crate::report::text;
 use crate::results::ArmSummary;
@@ -14,6 +15,8 @@ pub(super) static KIND: Kind = Kind {
     title: time_title,
     note: |_| String::new(),
     draw: |plan| Content::Table(table(plan)),
+    finding: finding::times,
+    numbers: |plan| plan.numbers(),
 };
 
 fn table(plan: &Plan) -> Markup {

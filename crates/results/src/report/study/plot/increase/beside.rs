@@ -2,7 +2,7 @@
 
 use lastbyte_sizes::Message;
 
-use crate::report::chart::{Ink, KeyEntry, Line, Point, Stroke};
+use crate::report::chart::{Colour, Ink, KeyEntry, Line, Point, Shape, Stroke};
 use crate::report::study::findings::Findings;
 use crate::report::study::plan::{Plan, Series};
 use crate::results::{Group, Metric};
@@ -33,10 +33,15 @@ pub(super) fn lines(
         })
     };
     let models = models(plan).into_iter().enumerate();
-    let lines = models.map(|(nth, (_, model))| Line {
+    let lines = models.map(|(nth, (name, model))| Line {
         ink: ink(nth),
-        label: String::new(),
+        shape: match model {
+            Model::Arithmetic => Shape::Step,
+            Model::Rule { .. } | Model::LongerRule => Shape::Slope,
+        },
+        label: name.to_owned(),
         points: axis.iter().map(|(x, _)| point(x, model)).collect(),
+        theirs: Vec::new(),
     });
     lines.collect()
 }
@@ -51,7 +56,7 @@ pub(super) fn key(plan: &Plan) -> Vec<KeyEntry> {
 }
 
 fn ink(nth: usize) -> Ink {
-    Ink::new(nth + 3, Stroke::nth(nth + 1))
+    Ink::new(Colour::Baseline, Stroke::nth(nth + 1))
 }
 
 /// What a figure asks for, by name.

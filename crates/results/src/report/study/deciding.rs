@@ -1,0 +1,120 @@
+//! The number that decides a claim, in words and drawn.
+
+use super::findings::{Answer, Findings};
+use super::numbers::quantity;
+use super::verdict::{CheckedClaim, Verdict};
+use crate::report::svg::Svg;
+use crate::results::{Estimate, Interval};
+use crate::study::Check;
+
+/// The number of a claim that is furthest out, or nearest to being so.
+pub(super) struct Deciding<'a> {
+    check: &'a Check,
+    numbers: &'a [(Answer, Verdict)],
+    answer: &'a Answer,
+    verdict: Verdict,
+    estimate: Estimate<f64>,
+}
+
+impl CheckedClaim<'_> {
+    /// `None` if none of its numbers was measured.
+    pub(super) fn deciding(&self) -> Option<Deciding<'_>> {
+        let numbers = self.checks.iter().flat_map(|(check, numbers)| {
+            let of_check = numbers.iter();
+            of_check.map(move |(answer, verdict)| (*check, numbers, answer, *verdict))
+        });
+        let known = numbers.filter_map(|(check, numbers, answer, verdict)| {
+            Some(Deciding {
+                check,
+                numbers,
+                answer,
+                verdict,
+                estimate: *answer.number.as_ref().ok()?,
+            })
+        });
+        let known = known.filter(|one| one.verdict == self.verdict);
+        known.max_by(|one, other| one.out().total_cmp(&other.out()))
+    }
+}
+
+impl Deciding<'_> {
+    /// How far the number is beyond its bounds, as a share of them; negative within them.
+    fn out(&self) -> f64 {
+        let value = self.estimate.value;
+        let share = |bound: f64| bound.abs().max(value.abs()).max(1e-9);
+        let within = self.check.within;
+        let below = within.least.map(|least| (least - value) / share(least));
+        let above = within.most.map(|most| (value - most) / share(most));
+        let sides = below.into_iter().chain(above);
+        sides.fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// `p50 12.3 % [11.9, 12.8]: 7.3 % above; claimed: at most 5 %`
+    pub(super) fn words(&self, findings: &Findings) -> String {
+        let measured = quantity::answer(findings, self.check, self.numbers, self.answer);
+        let claimed = quantity::check(findings, self.check);
+        let unit = quantity::unit(&self.check.question);
+        let value = self.estimate.value;
+        let beyond = match (self.check.within.least, self.check.within.most) {
+            (_, Some(most)) if value > most => {
+                Some((quantity::digits(unit, value - most), "too much"))
+            }
+            (Some(least), _) if value < least => {
+                Some((quantity::digits(unit, least - value), "too little"))
+            }
+            _ => None,
+        };
+        let beyond = beyond.map_or_else(String::new, |(by, side)| format!(", {by} {side}"));
+        format!("{measured}{beyond}. Claimed: {claimed}")
+    }
+
+    /// What was claimed as a box, what was measured as a disc with its interval, and the ends of the scale.
+    pub(super) fn bar(&self) -> String {
+        const WIDTH: f64 = 180.0;
+        const HEIGHT: f64 = 38.0;
+        const MIDDLE: f64 = 12.0;
+        let Estimate { value, interval } = self.estimate;
+        let within = self.check.within;
+        let Interval { low, high } = interval;
+        let all = [Some(value), low, high, within.least, within.most, Some(0.0)];
+        let all = || all.into_iter().flatten();
+        let (least, most) = (
+            all().fold(f64::INFINITY, f64::min),
+            all().fold(f64::NEG_INFINITY, f64::max),
+        );
+        let span = (most - least).max(1e-9);
+        let (least, most) = (least - 0.06 * span, most + 0.06 * span);
+        let place = |number: f64| 4.0 + (WIDTH - 8.0) * (number - least) / (most - least);
+        let mut svg = Svg::new(WIDTH, HEIGHT, self.verdict.word());
+        let from = within.least.map_or(4.0, place);
+        let to = within.most.map_or(WIDTH - 4.0, place);
+        svg.rect(
+            "claimed",
+            [from, MIDDLE - 7.0],
+            [(to - from).max(2.0), 14.0],
+        );
+        if let (Some(low), Some(high)) = (low, high) {
+            svg.line(
+                "interval",
+                [place(low), MIDDLE],
+                [place(high).max(place(low) + 1.0), MIDDLE],
+            );
+        }
+        svg.ring(
+            &format!("disc {}", self.verdict.class()),
+            [place(value), MIDDLE],
+            4.5,
+        );
+        let unit = quantity::unit(&self.check.question);
+        let bounds = [within.least, within.most];
+        let mut free = 0.0;
+        for bound in bounds.into_iter().flatten() {
+            let text = quantity::digits(unit, bound);
+            let width = text.chars().count() as f64 * 6.6;
+            let x = (place(bound) - width / 2.0).clamp(free, (WIDTH - width).max(free));
+            svg.text("mut", x, HEIGHT - 4.0, &text);
+            free = x + width + 8.0;
+        }
+        svg.finish()
+    }
+}

@@ -1,0 +1,131 @@
+//! Figures as files of their own: drawings, slides and numbers; and the picture of a page where it is shared.
+
+use super::described;
+use super::figure::{Drawn, draw};
+use super::findings::Findings;
+use super::plan::{Content, Number};
+use crate::report::chart::{Chart, Painter};
+use crate::report::search;
+use crate::study::Parameter;
+
+/// A figure as files.
+pub struct FigureFiles {
+    /// What the figure is called.
+    pub id: String,
+    /// The drawings: what is added to the name, and what they look like.
+    pub drawings: Vec<(&'static str, Drawing)>,
+    /// What is drawn, as CSV.
+    pub csv: String,
+}
+
+/// A drawing in both of its forms.
+pub struct Drawing {
+    /// As it was drawn.
+    pub svg: String,
+    /// The same in dots, with the feature `png`.
+    pub png: Option<Vec<u8>>,
+}
+
+/// The figures of a study as files. Those that are tables have no drawings.
+///
+/// # Errors
+///
+/// When there is no font to draw with, in one line with the hint.
+pub fn figures(findings: &Findings) -> Result<Vec<FigureFiles>, String> {
+    let painter = Painter::find()?;
+    let mut files = Vec::new();
+    for searched in &findings.searched {
+        let found = searched.found();
+        let chart = search::chart(searched, &found);
+        files.push(FigureFiles {
+            id: format!("search-{}", searched.search.id),
+            drawings: drawings(&chart, &chart.title, &foot(findings, ""), painter.as_ref())?,
+            csv: search::numbers(searched, &found),
+        });
+    }
+    for figure in &described(findings) {
+        let drawn = draw(findings, figure);
+        let drawings = match &drawn.content {
+            Content::Table(_) => Vec::new(),
+            Content::Chart(chart) => {
+                let heading = drawn.finding.as_ref().unwrap_or(&drawn.title);
+                drawings(
+                    chart,
+                    heading,
+                    &foot(findings, &drawn.common),
+                    painter.as_ref(),
+                )?
+            }
+        };
+        files.push(FigureFiles {
+            id: figure.id.clone(),
+            drawings,
+            csv: numbers(&drawn),
+        });
+    }
+    Ok(files)
+}
+
+/// The chart with its title, and a slide that says what it shows.
+fn drawings(
+    chart: &Chart,
+    heading: &str,
+    foot: &str,
+    painter: Option<&Painter>,
+) -> Result<Vec<(&'static str, Drawing)>, String> {
+    if chart.panels.is_empty() {
+        return Ok(Vec::new());
+    }
+    let of = |svg: String| {
+        let png = painter.map(|painter| painter.png(&svg)).transpose()?;
+        Ok::<_, String>(Drawing { svg, png })
+    };
+    Ok(vec![
+        ("", of(chart.file())?),
+        ("-slide", of(chart.slide(heading, foot))?),
+    ])
+}
+
+/// Where a slide's numbers come from.
+fn foot(findings: &Findings, common: &str) -> String {
+    let parts = [common, &findings.study.name, "measured with Lastbyte"];
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join(" · ")
+}
+
+/// What a figure draws, as CSV: a line for each number, with its interval and what is published of it.
+pub(super) fn numbers(drawn: &Drawn) -> String {
+    let mut csv = ::csv::Writer::from_writer(Vec::new());
+    let mut write = |fields: [&str; 8]| {
+        // Writing to memory cannot fail.
+        let _ = csv.write_record(fields);
+    };
+    let x = drawn.figure.x.map_or("x", Parameter::name);
+    let unit = drawn.unit.replace(", ", "_").replace('%', "percent");
+    write([
+        "panel",
+        x,
+        "series",
+        "percentile",
+        &unit,
+        "low",
+        "high",
+        "published",
+    ]);
+    let told = |number: Option<f64>| number.map_or_else(String::new, |number| number.to_string());
+    for Number {
+        panel,
+        x,
+        series,
+        percentile,
+        ours,
+        theirs,
+    } in &drawn.numbers
+    {
+        let (low, high) = ours.and_then(|ours| ours.interval).unwrap_or_default();
+        let numbers = [ours.map(|ours| ours.value), low, high, *theirs].map(told);
+        let [value, low, high, theirs] = &numbers;
+        write([panel, x, series, percentile, value, low, high, theirs]);
+    }
+    String::from_utf8(csv.into_inner().unwrap_or_default()).unwrap_or_default()
+}

@@ -1,0 +1,249 @@
+//! What a figure shows, as its heading.
+
+use super::plan::{Plan, Series};
+use crate::report::text;
+use crate::results::Group;
+use crate::study::{Parameter, Percentile};
+
+/// Series that are named.
+const NAMED: usize = 2;
+/// An increase that is one, in percent.
+const NOTICED: f64 = 0.5;
+/// One that is worth a clause beside another.
+const WORTH: f64 = 4.0;
+/// So many times as long is longer.
+const LONGER: f64 = 1.05;
+
+/// The largest and the smallest of a series, with where they are.
+struct Range {
+    name: String,
+    most: (f64, String),
+    least: (f64, String),
+}
+
+/// `pq delays the last byte by up to 51 % (fibre, no data); sig is up to 9 % sooner (geo, 50KiB)`
+pub(super) fn increase(plan: &Plan) -> Option<String> {
+    let median = percentile(plan, Percentile::MEDIAN);
+    let of = |groups: &[&Group], one: &Series, x: &str| {
+        let points = plan.points(plan.at(groups, one, x), &one.arm);
+        Some((*points.get(median)?)?.value)
+    };
+    let mut ranges: Vec<Range> = ranges(plan, of);
+    ranges.sort_by(|one, other| other.most.0.total_cmp(&one.most.0));
+    words(&ranges, plan)
+}
+
+/// `slh takes up to 9.5 times as long as classical (fibre, no data)`, at the median.
+pub(super) fn times(plan: &Plan) -> Option<String> {
+    at_percentile(plan, Percentile::MEDIAN, "")
+}
+
+/// The same of the slowest tenth, which distributions are drawn for.
+pub(super) fn tail(plan: &Plan) -> Option<String> {
+    let slowest = plan.percentiles.iter().find(|one| one.to_string() == "p90");
+    match slowest {
+        Some(slowest) => at_percentile(plan, *slowest, "one connection in ten of "),
+        None => times(plan),
+    }
+}
+
+fn at_percentile(plan: &Plan, wanted: Percentile, whose: &str) -> Option<String> {
+    let place = percentile(plan, wanted);
+    let series = plan.series();
+    let first = series.first()?;
+    let of = |groups: &[&Group], one: &Series, x: &str| {
+        let points = plan.points(plan.at(groups, one, x), &one.arm);
+        Some((*points.get(place)?)?.value)
+    };
+    if let [_] = &*series {
+        let all = ranges(plan, of);
+        let Range { name, most, least } = all.first()?;
+        return Some(match most.0 > LONGER * least.0 {
+            true => capital(format!(
+                "{whose}{name} takes {} to {}{}",
+                milliseconds(least.0),
+                milliseconds(most.0),
+                at(&most.1)
+            )),
+            false => capital(format!("{whose}{name} takes {}", milliseconds(most.0))),
+        });
+    }
+    let than = |groups: &[&Group], one: &Series, x: &str| {
+        let longer = of(groups, one, x)? / of(groups, first, x)?;
+        longer.is_finite().then_some(longer)
+    };
+    let mut all = ranges(plan, than);
+    all.retain(|range| range.name != plan.name(first));
+    let slowest = all
+        .iter()
+        .max_by(|one, other| one.most.0.total_cmp(&other.most.0))?;
+    let soonest = all
+        .iter()
+        .min_by(|one, other| one.least.0.total_cmp(&other.least.0))?;
+    let baseline = plan.name(first);
+    if slowest.most.0 >= LONGER {
+        let times = match slowest.most.0 {
+            9.95.. => format!("{:.0}", slowest.most.0),
+            1.95.. => format!("{:.1}", slowest.most.0),
+            _ => format!("{:.2}", slowest.most.0),
+        };
+        return Some(capital(format!(
+            "{whose}{} takes up to {times} times as long as {baseline}{}",
+            slowest.name,
+            at(&slowest.most.1)
+        )));
+    }
+    if soonest.least.0 <= 1.0 / LONGER {
+        return Some(capital(format!(
+            "{whose}{} takes down to {} of the time of {baseline}{}",
+            soonest.name,
+            percent(100.0 * soonest.least.0),
+            at(&soonest.least.1)
+        )));
+    }
+    let within = (slowest.most.0 - 1.0).max(1.0 - soonest.least.0).max(0.001);
+    Some(capital(format!(
+        "{whose}all take as long as {baseline}, within {}",
+        percent(100.0 * within)
+    )))
+}
+
+/// Where a percentile is among those of the figure; the first, if it is not.
+fn percentile(plan: &Plan, wanted: Percentile) -> usize {
+    let place = plan.percentiles.iter().position(|one| *one == wanted);
+    place.unwrap_or_default()
+}
+
+/// What is least and most of each series that has a number anywhere.
+fn ranges(plan: &Plan, of: impl Fn(&[&Group], &Series, &str) -> Option<f64>) -> Vec<Range> {
+    let axis = match plan.axis() {
+        empty if empty.is_empty() => vec![(String::new(), None)],
+        axis => axis,
+    };
+    let panels = plan.panels();
+    let mut ranges: Vec<Range> = Vec::new();
+    for series in plan.series() {
+        let mut range: Option<Range> = None;
+        for (panel, groups) in &panels {
+            for (x, _) in &axis {
+                let Some(value) = of(groups, &series, x) else {
+                    continue;
+                };
+                let words: Vec<String> = [panel.clone(), place_on_axis(plan, x)]
+                    .into_iter()
+                    .filter(|word| !word.is_empty())
+                    .collect();
+                let here = (value, words.join(", "));
+                match &mut range {
+                    Some(range) if here.0 > range.most.0 => range.most = here,
+                    Some(range) if here.0 < range.least.0 => range.least = here,
+                    Some(_) => {}
+                    None => {
+                        range = Some(Range {
+                            name: plan.name(&series),
+                            most: here.clone(),
+                            least: here,
+                        });
+                    }
+                }
+            }
+        }
+        ranges.extend(range);
+    }
+    ranges
+}
+
+/// `no data`, `50KiB`, `RTT 35ms`
+fn place_on_axis(plan: &Plan, x: &str) -> String {
+    match plan.figure.x {
+        Some(data) if data == Parameter::DATA && x == "0B" => "no data".to_owned(),
+        Some(parameter) if ![Parameter::DATA, Parameter::LINK].contains(&parameter) => {
+            format!("{} {x}", parameter.name().replace('_', " "))
+        }
+        Some(_) | None => x.to_owned(),
+    }
+}
+
+fn at(place: &str) -> String {
+    match place {
+        "" => String::new(),
+        place => format!(" ({place})"),
+    }
+}
+
+fn words(ranges: &[Range], plan: &Plan) -> Option<String> {
+    let what = text::metric(plan.figure.metric);
+    let first = ranges.first()?;
+    let soonest = ranges
+        .iter()
+        .min_by(|one, other| one.least.0.total_cmp(&other.least.0))?;
+    if first.most.0 < NOTICED && soonest.least.0 > -NOTICED {
+        return Some(match ranges {
+            [only] => format!("{} does not delay the {what}", only.name),
+            _ => format!("Nothing delays the {what}"),
+        });
+    }
+    if first.most.0 < NOTICED {
+        return Some(format!(
+            "{} brings the {what} up to {} sooner{}",
+            soonest.name,
+            percent(-soonest.least.0),
+            at(&soonest.least.1)
+        ));
+    }
+    let mut clauses = vec![match first.least.0 > 0.8 * first.most.0 {
+        true => format!(
+            "{} delays the {what} by {}",
+            first.name,
+            percent(first.most.0)
+        ),
+        false => format!(
+            "{} delays the {what} by up to {}{}",
+            first.name,
+            percent(first.most.0),
+            at(&first.most.1)
+        ),
+    }];
+    let others = ranges.iter().take(NAMED).skip(1);
+    for other in others.filter(|one| one.most.0 >= NOTICED) {
+        clauses.push(format!("{} by {}", other.name, percent(other.most.0)));
+    }
+    let mut words = clauses.join(", ");
+    if soonest.least.0 <= -WORTH {
+        let who = match ranges {
+            [_] => "it",
+            _ => &soonest.name,
+        };
+        words += &format!(
+            "; {who} comes up to {} sooner{}",
+            percent(-soonest.least.0),
+            at(&soonest.least.1)
+        );
+    }
+    Some(words)
+}
+
+fn percent(value: f64) -> String {
+    match value {
+        9.95.. => format!("{value:.0}\u{a0}%"),
+        _ => format!("{value:.1}\u{a0}%"),
+    }
+}
+
+fn milliseconds(value: f64) -> String {
+    match value {
+        9.95.. => format!("{value:.0}\u{a0}ms"),
+        _ => format!("{value:.1}\u{a0}ms"),
+    }
+}
+
+/// Names of arms are as they are.
+fn capital(words: String) -> String {
+    match words.strip_prefix("one ").map(|rest| format!("One {rest}")) {
+        Some(words) => words,
+        None => match words.strip_prefix("all ") {
+            Some(rest) => format!("All {rest}"),
+            None => words,
+        },
+    }
+}

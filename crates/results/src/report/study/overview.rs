@@ -1,0 +1,380 @@
+//! What each configuration costs on each network: the answer of a page, as a table and as a sentence.
+
+mod draw;
+mod sentence;
+#[cfg(test)]
+mod tests;
+
+pub(super) use draw::{breakable, grouped};
+
+use lastbyte_link::Bytes;
+
+use super::findings::Findings;
+use crate::report::answer::round_trips_later;
+use crate::results::{ArmSummary, CellSummary, Metric, Percentile, Validity};
+use crate::study::{Cell, Parameter, varying};
+
+/// Rows that people read; more networks than these are put together.
+const ROWS: usize = 10;
+/// A part of a round trip that nobody calls one.
+const NOTICED: f64 = 0.2;
+
+/// Costs of all compared arms over all networks.
+pub(super) struct Overview {
+    /// Of which percentile.
+    pub(super) percentile: Percentile,
+    /// What others are compared with, one for each baseline that there is.
+    pub(super) baselines: Vec<String>,
+    pub(super) arms: Vec<String>,
+    pub(super) columns: Vec<Column>,
+    pub(super) rows: Vec<Row>,
+}
+
+/// Which time is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Column {
+    pub(super) metric: Metric,
+    /// Of a response as large as that; absent for what needs none, and where connections draw it.
+    pub(super) data: Option<Bytes>,
+}
+
+/// A network, or several that are told together.
+pub(super) struct Row {
+    /// What tells it from the others.
+    pub(super) name: String,
+    /// What else it is.
+    pub(super) note: String,
+    /// How many networks it is.
+    pub(super) networks: usize,
+    /// Of each column, of each arm.
+    pub(super) costs: Vec<Vec<Option<Cost>>>,
+}
+
+/// What an arm costs more than its baseline.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Cost {
+    /// Times are known.
+    Known(Known),
+    /// Why they are not.
+    Unknown(&'static str),
+}
+
+/// Times in milliseconds, later than the baseline's.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Known {
+    pub(super) least: f64,
+    pub(super) most: f64,
+    /// The same in round trips.
+    pub(super) trips: [f64; 2],
+    /// Whole round trips, where they are counted and all networks have as many.
+    pub(super) counted: Option<i64>,
+    /// What of it is computing, where that is known.
+    pub(super) computing: Option<[f64; 2]>,
+    /// Whether it is a difference for all that is known.
+    pub(super) is_shown: bool,
+    /// How far the interval reaches to either side, at most.
+    pub(super) width: Option<f64>,
+}
+
+/// How a cost is felt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Felt {
+    Sooner,
+    Same,
+    /// A part of a round trip, or one on some networks alone.
+    Part,
+    Later,
+}
+
+impl Known {
+    pub(super) fn felt(&self) -> Felt {
+        let [low, high] = self.trips;
+        match (low, high) {
+            _ if !self.is_shown => Felt::Same,
+            (_, high) if high <= -NOTICED => Felt::Sooner,
+            (low, _) if low >= 1.0 - NOTICED => Felt::Later,
+            (_, high) if high >= NOTICED => Felt::Part,
+            (low, _) if low <= -NOTICED => Felt::Sooner,
+            _ => Felt::Same,
+        }
+    }
+
+    fn with(self, other: &Known) -> Known {
+        let wider = |one: Option<f64>, other: Option<f64>| Some(one?.max(other?));
+        Known {
+            least: self.least.min(other.least),
+            most: self.most.max(other.most),
+            trips: [
+                self.trips[0].min(other.trips[0]),
+                self.trips[1].max(other.trips[1]),
+            ],
+            counted: self.counted.filter(|count| other.counted == Some(*count)),
+            computing: self
+                .computing
+                .zip(other.computing)
+                .map(|(one, other)| [one[0].min(other[0]), one[1].max(other[1])]),
+            is_shown: self.is_shown || other.is_shown,
+            width: wider(self.width, other.width),
+        }
+    }
+}
+
+impl Cost {
+    fn with(self, other: Cost) -> Cost {
+        match (self, other) {
+            (Cost::Known(one), Cost::Known(other)) => Cost::Known(one.with(&other)),
+            (Cost::Unknown(why), _) | (_, Cost::Unknown(why)) => Cost::Unknown(why),
+        }
+    }
+}
+
+/// A cell of the study, with what was measured in it.
+struct Measured<'a> {
+    cell: &'a Cell,
+    summary: &'a CellSummary,
+    critical: f64,
+}
+
+impl Overview {
+    /// `None` of a study that compares nothing.
+    pub(super) fn new(findings: &Findings) -> Option<Overview> {
+        let percentile = findings
+            .summaries
+            .iter()
+            .find_map(|one| one.representative())?;
+        let measured: Vec<Measured<'_>> = (findings.summaries.iter())
+            .flat_map(|summary| {
+                summary.cells.iter().map(|cell| Measured {
+                    cell: &cell.cell,
+                    summary: cell,
+                    critical: summary.critical,
+                })
+            })
+            .filter(|one| one.summary.arms.len() > 1)
+            .collect();
+        let labels = |is_baseline: bool| {
+            let mut labels: Vec<String> = Vec::new();
+            for one in &measured {
+                let baseline = one.summary.baseline().map(|arm| &arm.label);
+                let arms = one.summary.arms.iter().map(|arm| &arm.label);
+                for label in arms.filter(|label| (baseline == Some(*label)) == is_baseline) {
+                    if !labels.contains(label) {
+                        labels.push(label.clone());
+                    }
+                }
+            }
+            labels
+        };
+        let arms = labels(false);
+        if arms.is_empty() {
+            return None;
+        }
+        let columns = columns(&measured);
+        let rows = (rows(&measured).into_iter())
+            .map(|(name, note, members)| Row {
+                networks: networks(members.iter().map(|one| one.cell)),
+                costs: (columns.iter())
+                    .map(|column| {
+                        let of_arm = |arm: &String| cost_of(&members, *column, arm, percentile);
+                        arms.iter().map(of_arm).collect()
+                    })
+                    .collect(),
+                name,
+                note,
+            })
+            .collect();
+        Some(Overview {
+            percentile,
+            baselines: labels(true),
+            arms,
+            columns,
+            rows,
+        })
+    }
+
+    /// The costs of a column with where they are: of each row and arm.
+    pub(super) fn of_column(&self, column: usize) -> impl Iterator<Item = (&Row, &str, &Known)> {
+        self.rows.iter().flat_map(move |row| {
+            let costs = row.costs.get(column).into_iter().flatten();
+            let known = costs.zip(&self.arms).filter_map(|(cost, arm)| match cost {
+                Some(Cost::Known(known)) => Some((arm.as_str(), known)),
+                _ => None,
+            });
+            known.map(move |(arm, known)| (row, arm, known))
+        })
+    }
+}
+
+/// The handshake, and the last byte of the response that most networks have.
+fn columns(measured: &[Measured<'_>]) -> Vec<Column> {
+    let mut columns = vec![Column {
+        metric: Metric::Handshake,
+        data: None,
+    }];
+    let sizes = measured.iter().filter(|one| one.cell.work().requests > 0);
+    let is_drawn = |one: &Measured<'_>| one.cell.draws(Parameter::DATA);
+    if measured.iter().any(is_drawn) {
+        columns.push(Column {
+            metric: Metric::Ttlb,
+            data: None,
+        });
+        return columns;
+    }
+    let mut counts: Vec<(Bytes, usize)> = Vec::new();
+    for size in sizes.map(|one| one.cell.data) {
+        match counts.iter_mut().find(|(known, _)| *known == size) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((size, 1)),
+        }
+    }
+    let most = counts.iter().map(|(_, count)| *count).max();
+    counts.retain(|(_, count)| Some(*count) == most);
+    counts.sort_by_key(|(size, _)| size.0);
+    // Of several, a page as most are.
+    let usual = counts
+        .iter()
+        .min_by_key(|(size, _)| size.0.abs_diff(50 << 10));
+    columns.extend(usual.map(|(size, _)| Column {
+        metric: Metric::Ttlb,
+        data: Some(*size),
+    }));
+    columns
+}
+
+/// The cells of each row, with its name and what else it is.
+fn rows<'m, 'a>(measured: &'m [Measured<'a>]) -> Vec<(String, String, Vec<&'m Measured<'a>>)> {
+    let cells: Vec<&Cell> = measured.iter().map(|one| one.cell).collect();
+    let mut told = varying(&cells);
+    let is_load = |parameter: &Parameter| [Parameter::DATA, Parameter::UPLOAD].contains(parameter);
+    told.retain(|parameter| !is_load(parameter));
+    // Names tell networks, where all have one.
+    let mut note = Vec::new();
+    if cells.iter().all(|cell| cell.link_name.is_some()) && Parameter::LINK.values(&cells).len() > 1
+    {
+        note = vec![Parameter::RTT, Parameter::RATE];
+        if cells.iter().any(|cell| cell.has_loss()) {
+            note.push(Parameter::LOSS);
+        }
+        told.retain(|parameter| !parameter.is_of_link() || *parameter == Parameter::LINK);
+        if !told.contains(&Parameter::LINK) {
+            told.insert(0, Parameter::LINK);
+        }
+    }
+    loop {
+        let mut rows: Vec<(String, String, Vec<&Measured<'_>>)> = Vec::new();
+        for one in measured {
+            let name = words(&told, one.cell);
+            match rows.iter_mut().find(|(known, ..)| *known == name) {
+                Some((_, _, members)) => members.push(one),
+                None => rows.push((name, words(&note, one.cell), vec![one])),
+            }
+        }
+        if rows.len() <= ROWS || told.len() <= 1 {
+            return rows;
+        }
+        // What comes last among parameters is told together first; windows decide most.
+        let decides = |parameter: &&Parameter| {
+            [
+                Parameter::LINK,
+                Parameter::RTT,
+                Parameter::RATE,
+                Parameter::INITCWND,
+            ]
+            .contains(parameter)
+        };
+        let place = (told.iter().rposition(|parameter| !decides(&parameter)))
+            .or_else(|| {
+                told.iter()
+                    .rposition(|parameter| *parameter != Parameter::INITCWND)
+            })
+            .unwrap_or_default();
+        told.remove(place);
+    }
+}
+
+fn words(parameters: &[Parameter], cell: &Cell) -> String {
+    let words = parameters.iter().map(|parameter| parameter.describe(cell));
+    let words = words.filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// How many of these are other networks than each other.
+pub(super) fn networks<'c>(cells: impl Iterator<Item = &'c Cell>) -> usize {
+    let mut names: Vec<String> = Vec::new();
+    for cell in cells {
+        let name = Cell {
+            data: Bytes(0),
+            upload: Bytes(0),
+            ..cell.clone()
+        }
+        .to_string();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.len()
+}
+
+/// Of all cells of a row that have the column's time.
+fn cost_of(
+    members: &[&Measured<'_>],
+    column: Column,
+    arm: &str,
+    percentile: Percentile,
+) -> Option<Cost> {
+    let has = |one: &&&Measured<'_>| match (column.metric, column.data) {
+        (Metric::Handshake, _) => true,
+        (_, Some(size)) => one.cell.data == size && one.cell.work().requests > 0,
+        (_, None) => one.cell.work().requests > 0,
+    };
+    let costs =
+        (members.iter().filter(has)).filter_map(|one| cost(one, column.metric, arm, percentile));
+    costs.reduce(Cost::with)
+}
+
+fn cost(one: &Measured<'_>, metric: Metric, arm: &str, percentile: Percentile) -> Option<Cost> {
+    let baseline = one.summary.baseline()?;
+    let arm = one.summary.arms.iter().find(|sample| sample.label == arm)?;
+    if std::ptr::eq(arm, baseline) {
+        return None;
+    }
+    let is_valid = |sample: &ArmSummary| sample.validity == Validity::Valid;
+    if !is_valid(arm) || !is_valid(baseline) {
+        return Some(Cost::Unknown("disturbed"));
+    }
+    let time = |sample: &ArmSummary| {
+        let time = sample.metric(metric).percentiles.get(&percentile)?.ok()?;
+        Some(time.value.as_secs_f64() * 1e3)
+    };
+    let (Some(then), Some(now)) = (time(baseline), time(arm)) else {
+        return Some(Cost::Unknown("timed out"));
+    };
+    let rtt = one.cell.link.rtt().as_secs_f64() * 1e3;
+    let computing = |sample: &ArmSummary| {
+        let shares = sample.metric(metric).shares(percentile)?;
+        Some(shares.cpu.as_secs_f64() * 1e3)
+    };
+    let increase = arm.metric(metric).increases.get(&percentile);
+    let interval = increase
+        .and_then(|increase| increase.ok())
+        .map(|increase| increase.interval);
+    let width = interval.and_then(|interval| Some((interval.high?.0 - interval.low?.0) / 2.0));
+    let later = now - then;
+    let trips = match one.cell.draws(Parameter::RTT) || rtt <= 0.0 {
+        // There is no one RTT: a fifth of the time is felt as well.
+        true => later / then.max(1e-9),
+        false => later / rtt,
+    };
+    let shown = arm.metric(metric).difference(percentile, one.critical);
+    Some(Cost::Known(Known {
+        least: later,
+        most: later,
+        trips: [trips; 2],
+        counted: round_trips_later(one.summary, arm, metric, percentile),
+        computing: computing(baseline)
+            .zip(computing(arm))
+            .map(|(then, now)| [now - then; 2]),
+        is_shown: shown.is_some(),
+        width: width.map(|percent| percent / 100.0 * then),
+    }))
+}

@@ -1,0 +1,325 @@
+//! The table of answers, as HTML.
+
+use maud::{Markup, html};
+
+use super::{Column, Cost, Felt, Known, Overview, Row};
+use crate::report::text;
+use crate::results::Metric;
+
+/// A space at which no line ends.
+const SPACE: char = '\u{a0}';
+/// Computing that is worth a word: a part of what is told.
+const WORTH: f64 = 0.1;
+/// Nor is less than that, in milliseconds.
+const LEAST: f64 = 1.0;
+
+/// Configurations that stand beside each other, at most.
+const ACROSS: usize = 6;
+/// Lines that are told at once, and how many of more.
+const DOWN: usize = 40;
+const SHOWN: usize = 12;
+
+/// A configuration on a network.
+struct Line<'a> {
+    row: &'a Row,
+    arm: &'a str,
+    /// Of each column.
+    costs: Vec<Option<&'a Cost>>,
+}
+
+impl Line<'_> {
+    /// The most that it costs, in milliseconds.
+    fn most(&self) -> f64 {
+        let costs = self.costs.iter().flatten();
+        let known = costs.filter_map(|cost| match cost {
+            Cost::Known(known) => Some(known.most),
+            Cost::Unknown(_) => None,
+        });
+        known.fold(f64::NEG_INFINITY, f64::max)
+    }
+}
+
+impl Overview {
+    /// Networks down and configurations across; many configurations stand below each other.
+    pub(in super::super) fn html(&self) -> Markup {
+        match self.arms.len() > ACROSS {
+            false => self.across(),
+            true => self.down(),
+        }
+    }
+
+    fn down(&self) -> Markup {
+        let lines = self.lines();
+        let costliest = {
+            let mut sorted: Vec<&Line<'_>> = lines.iter().collect();
+            sorted.sort_by(|one, other| other.most().total_cmp(&one.most()));
+            sorted.truncate(SHOWN);
+            sorted
+        };
+        html! {
+            @if lines.len() <= DOWN {
+                (self.list(&lines.iter().collect::<Vec<_>>(), &self.caption()))
+            } @else {
+                (self.list(&costliest, &format!("The {SHOWN} costliest. {}", self.caption())))
+                details {
+                    summary { "All " (lines.len()) }
+                    (self.list(&lines.iter().collect::<Vec<_>>(), ""))
+                }
+            }
+        }
+    }
+
+    /// A line for each configuration on each network where it was measured.
+    fn lines(&self) -> Vec<Line<'_>> {
+        let mut lines = Vec::new();
+        for row in &self.rows {
+            for (index, arm) in self.arms.iter().enumerate() {
+                let costs = row.costs.iter().map(|costs| costs.get(index)?.as_ref());
+                let costs: Vec<Option<&Cost>> = costs.collect();
+                if costs.iter().any(Option::is_some) {
+                    lines.push(Line { row, arm, costs });
+                }
+            }
+        }
+        lines
+    }
+
+    fn list(&self, lines: &[&Line<'_>], caption: &str) -> Markup {
+        let mut before: Option<&Row> = None;
+        html! {
+            table.answers.list style="--arms:1" {
+                caption { (caption) }
+                thead {
+                    tr {
+                        th scope="col" { "Configuration" }
+                        @for column in &self.columns { th scope="col" { (column.title()) } }
+                    }
+                }
+                tbody {
+                    @for line in lines {
+                        @if !before.replace(line.row).is_some_and(|before| std::ptr::eq(before, line.row)) {
+                            tr.network { th scope="rowgroup" colspan=(1 + self.columns.len()) { (row_head(line.row)) } }
+                        }
+                        tr {
+                            th scope="row" { (breakable(line.arm)) }
+                            @for (column, cost) in self.columns.iter().zip(&line.costs) {
+                                (cell(column.short(), *cost))
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn across(&self) -> Markup {
+        html! {
+            table.answers style=(format!("--arms:{}", self.arms.len())) {
+                caption { (self.caption()) }
+                thead {
+                    tr {
+                        td {}
+                        @for column in &self.columns {
+                            th.metric scope="colgroup" colspan=(self.arms.len()) { (column.title()) }
+                        }
+                    }
+                    tr {
+                        th scope="col" { "Network" }
+                        @for _ in &self.columns {
+                            @for arm in &self.arms { th scope="col" { (breakable(arm)) } }
+                        }
+                    }
+                }
+                tbody {
+                    @for row in &self.rows {
+                        tr {
+                            th scope="row" { (row_head(row)) }
+                            @for (column, costs) in self.columns.iter().zip(&row.costs) {
+                                @for (arm, cost) in self.arms.iter().zip(costs) {
+                                    (cell(&format!("{}: {arm}", column.short()), cost.as_ref()))
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn caption(&self) -> String {
+        let baselines = self.baselines.join(" or ");
+        let least = match self.rows.iter().any(|row| row.networks > 1) {
+            true => " Where a row is several networks, the least and the most of them.",
+            false => "",
+        };
+        let computing = (0..self.columns.len())
+            .flat_map(|column| self.of_column(column))
+            .any(|(_, _, known)| known.computing.is_some());
+        let contents = match computing {
+            true => " Computing on this machine is part of every number.",
+            false => " The network alone: computing took no time.",
+        };
+        format!(
+            "Added to {baselines}, at {}. Less than a fifth of a round trip is grey.{least}{contents}",
+            match self.percentile {
+                crate::results::Percentile::MEDIAN => "the median".to_owned(),
+                other => other.to_string(),
+            }
+        )
+    }
+}
+
+impl Column {
+    fn short(self) -> &'static str {
+        match self.metric {
+            Metric::Ttlb => "Last byte",
+            _ => "Handshake",
+        }
+    }
+
+    pub(super) fn title(self) -> String {
+        match (self.metric, self.data) {
+            (Metric::Handshake, _) => "Handshake".to_owned(),
+            (_, Some(size)) => format!("Last byte of {}", spaced(&size.to_string())),
+            (metric, None) => {
+                let name = text::metric(metric);
+                name[..1].to_uppercase() + &name[1..]
+            }
+        }
+    }
+}
+
+/// `50 KiB` for `50KiB`.
+pub(super) fn spaced(size: &str) -> String {
+    match size.find(|c: char| !c.is_ascii_digit() && c != '.') {
+        Some(unit) if unit > 0 => format!("{}{SPACE}{}", &size[..unit], &size[unit..]),
+        _ => size.to_owned(),
+    }
+}
+
+fn row_head(row: &Row) -> Markup {
+    html! {
+        @if row.name.is_empty() { "All" } @else { (row.name) }
+        @if !row.note.is_empty() { small { (row.note) } }
+        @if row.networks > 1 { small { (row.networks) " networks" } }
+    }
+}
+
+/// A label that may be broken where its parts end.
+pub(in super::super) fn breakable(label: &str) -> Markup {
+    let parts: Vec<&str> = label.split_inclusive(['/', '=', ',']).collect();
+    html! {
+        @for (index, part) in parts.iter().enumerate() {
+            @if index > 0 { wbr; }
+            (part)
+        }
+    }
+}
+
+/// `of` says what it is where there is no room for the table's head.
+fn cell(of: &str, cost: Option<&Cost>) -> Markup {
+    html! {
+        @match cost {
+            None => td.absent data-of=(of) { "–" },
+            Some(Cost::Unknown(why)) => td.unknown data-of=(of) { (why) },
+            Some(Cost::Known(known)) => {
+                td class=(known.felt().class()) data-of=(of) {
+                    b { (known.time()) }
+                    @if let Some(because) = known.because() { small { (because) } }
+                }
+            }
+        }
+    }
+}
+
+impl Cost {
+    /// Its class, and what is told of it.
+    pub(in super::super) fn told(&self) -> (&'static str, String) {
+        match self {
+            Cost::Unknown(why) => ("unknown", (*why).to_owned()),
+            Cost::Known(known) => (known.felt().class(), known.time()),
+        }
+    }
+}
+
+impl Felt {
+    pub(super) fn class(self) -> &'static str {
+        match self {
+            Felt::Sooner => "sooner",
+            Felt::Same => "same",
+            Felt::Part => "part",
+            Felt::Later => "later",
+        }
+    }
+}
+
+impl Known {
+    /// `+36 ms`, `+1.2 to +36 ms`, `no difference`.
+    pub(super) fn time(&self) -> String {
+        if !self.is_shown && self.least.abs().max(self.most.abs()) >= 0.05 {
+            return "no difference".to_owned();
+        }
+        match (signed(self.least), signed(self.most)) {
+            (least, most) if least == most => format!("{most}{SPACE}ms"),
+            (least, most) => format!("{least} to{SPACE}{most}{SPACE}ms"),
+        }
+    }
+
+    /// What that comes of, where it is known.
+    pub(super) fn because(&self) -> Option<String> {
+        if !self.is_shown {
+            let width = self.width.filter(|width| *width >= 0.05)?;
+            return Some(format!("±{}{SPACE}ms", digits(width)));
+        }
+        let most = self.least.abs().max(self.most.abs());
+        let computing = self.computing.filter(|[least, most_of_it]| {
+            least.abs().max(most_of_it.abs()) >= (WORTH * most).max(LEAST)
+        });
+        let computing = computing.map(|[least, most]| match (signed(least), signed(most)) {
+            (least, most) if least == most => format!("{most}{SPACE}ms computing"),
+            (least, most) => format!("{least} to{SPACE}{most}{SPACE}ms computing"),
+        });
+        let trips = match self.counted {
+            Some(1) => Some(format!("+1{SPACE}round trip")),
+            Some(-1) => Some(format!("\u{2212}1{SPACE}round trip")),
+            Some(count @ 2..) => Some(format!("+{count}{SPACE}round trips")),
+            Some(count @ ..=-2) => Some(format!("\u{2212}{}{SPACE}round trips", count.abs())),
+            Some(0) | None => None,
+        };
+        let parts: Vec<String> = trips.into_iter().chain(computing).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+}
+
+/// With its sign: `+36`, `+1.2`, `+0`, `−590`.
+pub(super) fn signed(ms: f64) -> String {
+    let digits = digits(ms.abs());
+    let sign = if ms < 0.0 && digits != "0" {
+        '\u{2212}'
+    } else {
+        '+'
+    };
+    format!("{sign}{digits}")
+}
+
+/// To a tenth below ten, and to thousands with their commas.
+pub(super) fn digits(ms: f64) -> String {
+    if ms < 9.95 {
+        let text = format!("{ms:.1}");
+        return text.trim_end_matches(".0").to_owned();
+    }
+    grouped(ms.round() as usize)
+}
+
+/// Thousands with their commas: `14,480`.
+pub(in super::super) fn grouped(number: usize) -> String {
+    let text = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in text.chars().enumerate() {
+        if index > 0 && (text.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}

@@ -1,0 +1,177 @@
+//! The verdict of a page: one sentence, the largest cost first.
+
+use super::draw::digits;
+use super::{Column, Felt, Known, Overview, Row};
+
+/// A space at which no line ends.
+const SPACE: char = '\u{a0}';
+/// Configurations that are named.
+const NAMED: usize = 3;
+
+/// An arm with where it costs most, and where least.
+struct Extremes<'a> {
+    arm: &'a str,
+    most: (&'a Row, &'a Known),
+    least: (&'a Row, &'a Known),
+}
+
+impl Overview {
+    /// What the page is about, where the study asks nothing itself.
+    pub(in super::super) fn question(&self) -> String {
+        let baseline = self.baselines.join(" or ");
+        match &*self.arms {
+            [arm] => format!("What does {arm} cost, compared with {baseline}?"),
+            arms => format!(
+                "What do {} configurations cost, compared with {baseline}?",
+                arms.len()
+            ),
+        }
+    }
+
+    /// What it comes to. `None` if no time is known.
+    pub(in super::super) fn verdict(&self) -> Option<String> {
+        let mut clauses = Vec::new();
+        for (index, column) in self.columns.iter().enumerate() {
+            let mut all = self.extremes(index);
+            all.sort_by(|one, other| other.most.1.most.total_cmp(&one.most.1.most));
+            match index {
+                0 => clauses.push(handshake(&all)?),
+                _ => clauses.extend(last_byte(*column, &all)),
+            }
+        }
+        Some(clauses.join("; ") + ".")
+    }
+
+    fn extremes(&self, column: usize) -> Vec<Extremes<'_>> {
+        let mut all: Vec<Extremes<'_>> = Vec::new();
+        for (row, arm, known) in self.of_column(column) {
+            match all.iter_mut().find(|one| one.arm == arm) {
+                Some(one) => {
+                    if known.most > one.most.1.most {
+                        one.most = (row, known);
+                    }
+                    if known.least < one.least.1.least {
+                        one.least = (row, known);
+                    }
+                }
+                None => all.push(Extremes {
+                    arm,
+                    most: (row, known),
+                    least: (row, known),
+                }),
+            }
+        }
+        all
+    }
+}
+
+fn handshake(all: &[Extremes<'_>]) -> Option<String> {
+    let first = all.first()?;
+    let is_late = |one: &&Extremes<'_>| matches!(one.most.1.felt(), Felt::Later | Felt::Part);
+    let late: Vec<_> = all.iter().filter(is_late).collect();
+    let Some(worst) = late.first() else {
+        let most = first.most.1.most.max(0.0);
+        return Some(match all {
+            _ if most < 0.05 => "No handshake takes longer".to_owned(),
+            [only] => format!(
+                "{} delays the handshake by {} at most",
+                only.arm,
+                time(most)
+            ),
+            _ => format!("No handshake takes more than {} longer", time(most)),
+        });
+    };
+    let mut words = format!(
+        "{} delays the handshake by {}{}",
+        worst.arm,
+        time(worst.most.1.most),
+        place(worst.most.0)
+    );
+    let (row, least) = worst.least;
+    if least.felt() == Felt::Same && row.name != worst.most.0.name {
+        words += &format!(" and by {}{}", time(least.least.max(0.0)), place(row));
+    }
+    for one in late.iter().skip(1).take(NAMED - 1) {
+        words += &format!(
+            ", {} by {}{}",
+            one.arm,
+            time(one.most.1.most),
+            elsewhere(one, worst)
+        );
+    }
+    if late.len() > NAMED {
+        words += &format!(", and {} more by less", late.len() - NAMED);
+    }
+    let calm: Vec<_> = all.iter().filter(|one| !is_late(one)).collect();
+    if let Some(most) = calm.iter().map(|one| one.most.1.most).reduce(f64::max) {
+        let who = match &*calm {
+            [only] => only.arm.to_owned(),
+            _ if calm.len() <= NAMED => {
+                let names: Vec<&str> = calm.iter().map(|one| one.arm).collect();
+                names.join(" and ")
+            }
+            _ => format!("{} others", calm.len()),
+        };
+        words += &format!(", {who} by {} at most", time(most.max(0.0)));
+    }
+    Some(words)
+}
+
+fn last_byte(column: Column, all: &[Extremes<'_>]) -> Option<String> {
+    let what = column.title();
+    let what = what[..1].to_lowercase() + &what[1..];
+    let latest = all.first()?;
+    let soonest = all
+        .iter()
+        .min_by(|one, other| one.least.1.least.total_cmp(&other.least.1.least))?;
+    let is_late = matches!(latest.most.1.felt(), Felt::Later | Felt::Part);
+    let is_soon =
+        soonest.least.1.felt() == Felt::Sooner || soonest.least.1.trips[0] <= -super::NOTICED;
+    let named = |one: &Extremes<'_>, row: &Row| match (all.len(), place(row)) {
+        (1, place) => place,
+        (_, place) if place.is_empty() => format!(" ({})", one.arm),
+        (_, place) => format!(" ({},{}", one.arm, place.replacen('(', "", 1)),
+    };
+    let later = format!(
+        "{}{} later",
+        time(latest.most.1.most),
+        named(latest, latest.most.0)
+    );
+    let sooner = format!(
+        "{}{} sooner",
+        time(-soonest.least.1.least),
+        named(soonest, soonest.least.0)
+    );
+    Some(
+        match (is_late, is_soon) {
+            (true, true) => format!("the {what} comes up to {later}, and up to {sooner}"),
+            (true, false) => format!("the {what} comes up to {later}"),
+            (false, true) => format!("the {what} comes up to {sooner}"),
+            (false, false) => format!(
+                "the {what} comes {} later at most",
+                time(latest.most.1.most.max(0.0))
+            ),
+        }
+        .replace("the the", "the"),
+    )
+}
+
+fn time(ms: f64) -> String {
+    format!("{}{SPACE}ms", digits(ms.abs()))
+}
+
+/// ` (RTT 35ms)`
+fn place(row: &Row) -> String {
+    match &*row.name {
+        "" => String::new(),
+        name => format!(" ({name})"),
+    }
+}
+
+/// Where it is, if that is elsewhere.
+fn elsewhere(one: &Extremes<'_>, than: &Extremes<'_>) -> String {
+    match one.most.0.name == than.most.0.name {
+        true => String::new(),
+        false => place(one.most.0),
+    }
+}
