@@ -20,6 +20,7 @@ use super::saved::SavedName;
 use super::{Failure, detail, own, print, screen};
 use lastbyte::lab::{self, Ending, PreparedArm, Run, Shortcuts};
 use lastbyte::report;
+use lastbyte::report::study::Findings;
 use lastbyte::results::rows::{Batch, CsvWriter, Origin};
 use lastbyte::results::{
     Bound, Environment, Moment, Percentile, Sample, Summary, Threshold, Validity, write_rows,
@@ -61,6 +62,9 @@ pub(super) struct Compare {
     /// Keep every connection (FILE.parquet, FILE.csv) or the JSON document (FILE.json)
     #[arg(short, long, value_name = "FILE", help_heading = RESULTS)]
     output: Option<Output>,
+    /// Write a page that can be shared: the answer, figures and every number
+    #[arg(long, value_name = "FILE.html", help_heading = RESULTS)]
+    report: Option<PathBuf>,
     /// Save the results under a name, in .lastbyte below the current folder, or as a file:
     /// ./FILE.parquet
     #[arg(long, value_name = "NAME", help_heading = RESULTS)]
@@ -136,6 +140,7 @@ impl Compare {
         let output = self.output.as_ref().map(|output| &*output.path);
         let output = output.map(draft).transpose()?;
         let junit = self.junit.as_deref().map(draft).transpose()?;
+        let page = self.report.as_deref().map(draft).transpose()?;
         let interrupt = interrupt().map_err(Failure::run)?;
 
         self.check_thresholds(&arms)?;
@@ -182,6 +187,10 @@ impl Compare {
                 Content::Csv => rows.write_csv(out),
                 Content::Document => out.write_all(report::json(&summary, environment).as_bytes()),
             })?;
+        }
+        if let Some(draft) = page {
+            let findings = Findings::of(experiment.clone(), &run.samples, environment);
+            draft.write(|out| out.write_all(report::study::page(&findings, None).as_bytes()))?;
         }
         if let Some(draft) = junit {
             let samples = match self.strict {

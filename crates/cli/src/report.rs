@@ -9,17 +9,17 @@ use clap::Args;
 use super::draft::{Draft, cannot_write};
 use super::{Failure, print};
 use lastbyte::report::study::{FigureFiles, Findings, figures, page, share};
-use lastbyte::results::{Dataset, file_name};
+use lastbyte::results::{Dataset, FolderError, SILENT, Saved, SavedError, file_name};
 use lastbyte::study::Study;
 
-/// Makes one page of a run: the answer, figures, published numbers and claims beside ours, and every
+/// Makes one page of what was measured: the answer, figures, published numbers and claims beside ours, and every
 /// number. The page needs no network.
 #[derive(Debug, Args)]
 pub(super) struct Report {
-    /// A folder of `lastbyte run`, complete or not
-    #[arg(value_name = "DIR")]
-    folder: PathBuf,
-    /// Where to write the page [default: report.html in DIR]
+    /// A folder of `lastbyte run`, complete or not, or a file of `lastbyte compare --output FILE.parquet`
+    #[arg(value_name = "DIR|FILE.parquet")]
+    measured: PathBuf,
+    /// Where to write the page [default: report.html in DIR, FILE.html beside FILE.parquet]
     #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
     /// Write each figure into this folder, too: its drawing and a 16:9 slide as SVG, and as PNG if that is built in,
@@ -35,15 +35,27 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn run(self) -> Result<(), Failure> {
-        if self.folder.is_file() {
-            return Err(Failure::Usage(format!(
-                "report takes a folder of `lastbyte run`, and {:?} is a file: measure with `lastbyte run STUDY.toml -o \
-                 DIR`, then `lastbyte report DIR`",
-                self.folder
-            )));
+    /// What was measured, and where its page stands if nobody says.
+    fn read(&self) -> Result<(Findings, PathBuf), Failure> {
+        let path = &self.measured;
+        let is_rows = path
+            .extension()
+            .is_some_and(|extension| extension == "parquet");
+        match path.is_file() {
+            true if is_rows => Ok((saved(path)?, path.with_extension("html"))),
+            true => Err(Failure::Usage(format!(
+                "report takes a folder of `lastbyte run` or a file of `lastbyte compare --output FILE.parquet`, and \
+                 {path:?} is another file"
+            ))),
+            false => {
+                let findings = Findings::read(&Dataset::open(path)?)?;
+                Ok((findings, path.join("report.html")))
+            }
         }
-        let findings = Findings::read(&Dataset::open(&self.folder)?)?;
+    }
+
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let (findings, usual) = self.read()?;
         let findings = match &self.study {
             None => findings,
             Some(path) => {
@@ -53,7 +65,7 @@ impl Report {
         };
         let path = match &self.output {
             Some(path) => path.clone(),
-            None => self.folder.join("report.html"),
+            None => usual,
         };
         if let Some(url) = &self.url {
             if !(url.starts_with("https://") || url.starts_with("http://")) {
@@ -88,6 +100,27 @@ impl Report {
         }
         Ok(())
     }
+}
+
+/// Reads the rows of `lastbyte compare`.
+fn saved(path: &Path) -> Result<Findings, Failure> {
+    let rows = Saved::open(path, "these").map_err(|error| match error {
+        SavedError::Unreadable(FolderError::Content { problem, .. }) if problem == SILENT => {
+            let folder = path.parent().unwrap_or(Path::new("."));
+            Failure::Usage(format!(
+                "{path:?}: {SILENT}: name the folder of its run, {folder:?}"
+            ))
+        }
+        SavedError::Unreadable(error) => Failure::Run(format!(
+            "{error}: measure it again with `lastbyte compare --output FILE.parquet`"
+        )),
+        error @ SavedError::Lacking { .. } => Failure::usage(error),
+    })?;
+    Ok(Findings::of(
+        rows.experiment.clone(),
+        rows.samples(),
+        &rows.environment,
+    ))
 }
 
 fn write(path: &Path, content: &[u8]) -> Result<(), Failure> {

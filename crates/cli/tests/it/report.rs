@@ -78,11 +78,17 @@ fn a_page_and_its_figures() {
     let page = fs::read_to_string(file(&folder, "page.html")).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
     // What can be said depends on how busy the machine is.
-    assert!(page.contains("<p class=\"answer\">"));
+    assert!(page.contains("<p class=\"verdict\">"));
     assert!(page.contains("n = 20 connections each; live engine"));
     for (name, start) in [
         ("figures/tall-increase.svg", &b"<svg"[..]),
         ("figures/tall-increase.png", &b"\x89PNG"[..]),
+        ("figures/tall-increase-slide.svg", &b"<svg"[..]),
+        ("figures/tall-increase-slide.png", &b"\x89PNG"[..]),
+        (
+            "figures/tall-increase.csv",
+            &b"panel,data,series,percentile,"[..],
+        ),
         ("figures/tall-percentiles.svg", &b"<svg"[..]),
     ] {
         assert!(
@@ -95,12 +101,17 @@ fn a_page_and_its_figures() {
 #[test]
 fn it_says_what_it_takes_and_where_it_can_not_write() {
     let folder = measured();
-    for name in ["rows.parquet", "g.json"] {
-        fs::write(file(&folder, name), "").unwrap();
-        let ended = run(lastbyte(["report", name]).current_dir(folder.path()));
-        let words = ["takes a folder of `lastbyte run`", name, "is a file"];
-        assert_refused(&ended, 2, &words);
-    }
+    fs::write(file(&folder, "g.json"), "").unwrap();
+    let ended = run(lastbyte(["report", "g.json"]).current_dir(folder.path()));
+    let words = [
+        "takes a folder of `lastbyte run`",
+        "g.json",
+        "is another file",
+    ];
+    assert_refused(&ended, 2, &words);
+    // A part of a run does not say what it is of.
+    let ended = run(lastbyte(["report", "run/rows.parquet"]).current_dir(folder.path()));
+    assert_refused(&ended, 2, &["name the folder of its run, \"run\""]);
     for options in [["-o", "g.json/page.html"], ["--figures", "g.json/figures"]] {
         assert_refused(&report(&folder, &options), 2, &["can't write \"g.json/"]);
     }
@@ -191,4 +202,93 @@ fn a_place_that_can_not_be_written() {
     let folder = measured();
     let ended = report(&folder, &["-o", "no/where/page.html"]);
     assert_refused(&ended, 2, &["can't write \"no/where/page.html\""]);
+}
+
+#[test]
+fn a_comparison_is_a_page_at_once_and_later() {
+    need_live_engine();
+    let folder = TempDir::new().unwrap();
+    let arms = [
+        "--baseline",
+        "x25519/ecdsa-p256",
+        "--against",
+        "X25519MLKEM768/ml-dsa-44",
+    ];
+    let cell = [
+        "--engine",
+        "live",
+        "--rtt",
+        "2ms",
+        "--data",
+        "0KiB",
+        "--connections",
+        "10",
+    ];
+    let files = ["--report", "page.html", "--output", "rows.parquet"];
+    let mut command = lastbyte(["compare"]);
+    let ended = run(command
+        .args(arms)
+        .args(cell)
+        .args(files)
+        .current_dir(folder.path()));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let ended = run(lastbyte(["report", "rows.parquet"]).current_dir(folder.path()));
+    assert_eq!(
+        (ended.code, &*ended.stdout),
+        (Some(0), "rows.html\n"),
+        "{}",
+        ended.stderr
+    );
+    let read = |name| fs::read_to_string(file(&folder, name)).unwrap();
+    let page = read("page.html");
+    assert!(page.contains("<h1>What does "), "{page}");
+    assert!(page.contains("lastbyte compare --baseline x25519/ecdsa-p256 "));
+    assert!(
+        page == read("rows.html"),
+        "the same rows make the same page"
+    );
+
+    let rows = fs::read(file(&folder, "rows.parquet")).unwrap();
+    for (length, name) in [
+        (rows.len() / 2, "half"),
+        (0, "empty"),
+        (rows.len() - 1, "short"),
+    ] {
+        let name = format!("{name}.parquet");
+        fs::write(file(&folder, &name), &rows[..length]).unwrap();
+        let ended = run(lastbyte(["report", &name]).current_dir(folder.path()));
+        assert_refused(&ended, 1, &[&name, "measure it again"]);
+        assert!(!file(&folder, &name.replace("parquet", "html")).exists());
+    }
+    // Before anything is measured.
+    let ended = run(lastbyte(["compare", "--report", "no/where.html"]).current_dir(folder.path()));
+    assert_refused(&ended, 2, &["can't write \"no/where.html\""]);
+}
+
+#[test]
+fn a_page_to_be_shared_has_its_picture() {
+    let folder = measured();
+    let ended = report(
+        &folder,
+        &[
+            "-o",
+            "page.html",
+            "--url",
+            "https://example.com/a/page.html",
+        ],
+    );
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(
+        fs::read(file(&folder, "page.png"))
+            .unwrap()
+            .starts_with(b"\x89PNG")
+    );
+    let page = fs::read_to_string(file(&folder, "page.html")).unwrap();
+    assert!(page.contains("property=\"og:image\" content=\"https://example.com/a/page.png\""));
+    let ended = report(&folder, &["--url", "example.com"]);
+    assert_refused(
+        &ended,
+        2,
+        &["is no address of a page", "https://example.com/report.html"],
+    );
 }

@@ -48,7 +48,7 @@ pub(crate) use measurements::group_by;
 pub use measurements::{Group, Measurements, SampleTimes, baseline, groups};
 pub use merged::{SampleKey, write_rows};
 pub use part::{Part, PartError, PartHeader, PartProblem, read_part, write_part};
-pub use saved::{Moment, Saved, SavedError};
+pub use saved::{Moment, SILENT, Saved, SavedError};
 pub use since::{Pairing, Since};
 pub use stats::{Estimate, Interval, Level, Percent};
 pub use summary::{

@@ -31,6 +31,9 @@ pub struct Saved {
 #[serde(transparent)]
 pub struct Moment(pub u64);
 
+/// What is wrong with rows that are part of a run's folder, which says it.
+pub const SILENT: &str = "it does not say what was measured";
+
 /// Saved results can't be compared with.
 #[derive(Debug, thiserror::Error)]
 pub enum SavedError {
@@ -65,7 +68,7 @@ impl Saved {
         };
         let rows = MergedSamples::open(path)?;
         let about = rows.about();
-        let silent = || content("it does not say what was measured".to_owned());
+        let silent = || content(SILENT.to_owned());
         let text = about.experiment.as_deref().ok_or_else(silent)?;
         let study = Study::parse(text, Path::new("saved.toml"))
             .map_err(|error| content(error.to_string()))?;

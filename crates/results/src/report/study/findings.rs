@@ -8,7 +8,7 @@ use crate::results::{
     Percentile, Sample, SampleKey, Summary, baseline, family, groups,
 };
 use crate::search::Searched;
-use crate::study::{Cell, Figure, Quantity, Question, Search, Study};
+use crate::study::{Cell, Experiment, Figure, Quantity, Question, Search, Study};
 use crate::validate::arithmetic;
 
 /// What came of a question, for one group and one percentile.
@@ -40,6 +40,30 @@ pub struct Findings {
     arithmetic: BTreeMap<SampleKey, [Option<Duration>; 4]>,
 }
 
+/// What is kept of samples that come by.
+struct Seen<'a> {
+    times: &'a mut Measurements,
+    arithmetic: &'a mut BTreeMap<SampleKey, [Option<Duration>; 4]>,
+}
+
+impl Seen<'_> {
+    fn see(&mut self, study: &Study, engine: &str, key: SampleKey, sample: &Sample) {
+        let measure = study.measures.get(key.measure);
+        let Some(experiment) = measure.map(|measure| &measure.experiment) else {
+            return;
+        };
+        let user = |index| {
+            let cell = experiment.cells.get(key.cell);
+            cell.map_or(index, |cell| cell.user(index))
+        };
+        let sample = sample.waited(experiment);
+        (self.times).add(key, &sample, sample.validity(experiment), user);
+        if let Some(times) = arithmetic(engine, experiment, &sample) {
+            self.arithmetic.insert(key, times);
+        }
+    }
+}
+
 impl Findings {
     /// Reads the folder of a run, complete or not.
     ///
@@ -47,48 +71,74 @@ impl Findings {
     ///
     /// When its rows can't be read.
     pub fn read(data: &Dataset) -> Result<Findings, FolderError> {
-        let mut findings = Findings {
-            study: data.study.clone(),
-            engine: data.manifest.engine.clone(),
-            environment: data.manifest.environment.clone(),
-            summaries: Vec::new(),
-            searched: Searched::read_all(data.path(), &data.study)?,
-            times: Measurements::default(),
-            arithmetic: BTreeMap::new(),
-        };
+        let environment = data.manifest.environment.clone();
+        let mut findings = Findings::empty(data.study.clone(), &data.manifest.engine, environment);
+        findings.searched = Searched::read_all(data.path(), &data.study)?;
         let Findings {
             summaries,
             times,
-            arithmetic: computed,
+            arithmetic,
             ..
         } = &mut findings;
-        let see = |key: SampleKey, sample: &Sample| {
-            let measure = data.study.measures.get(key.measure);
-            let Some(experiment) = measure.map(|measure| &measure.experiment) else {
-                return;
+        let mut seen = Seen { times, arithmetic };
+        data.summarise_seeing(
+            |key, sample| seen.see(&data.study, &data.manifest.engine, key, sample),
+            |_, _, summary| {
+                summaries.push(summary);
+                Ok::<_, FolderError>(())
+            },
+        )?;
+        findings.settle();
+        Ok(findings)
+    }
+
+    /// What came of one experiment.
+    pub fn of(experiment: Experiment, samples: &[Sample], environment: &Environment) -> Findings {
+        let study = Study::single("compare", experiment);
+        let mut findings = Findings::empty(study, &environment.engine, environment.clone());
+        let Findings {
+            study,
+            summaries,
+            times,
+            arithmetic,
+            ..
+        } = &mut findings;
+        let mut seen = Seen { times, arithmetic };
+        for sample in samples {
+            let key = SampleKey {
+                measure: 0,
+                cell: sample.cell,
+                arm: sample.arm,
             };
-            let user = |index| {
-                experiment
-                    .cells
-                    .get(key.cell)
-                    .map_or(index, |cell| cell.user(index))
-            };
-            let sample = sample.waited(experiment);
-            times.add(key, &sample, sample.validity(experiment), user);
-            if let Some(times) = arithmetic(&data.manifest.engine, experiment, &sample) {
-                computed.insert(key, times);
-            }
-        };
-        data.summarise_seeing(see, |_, _, summary| {
-            summaries.push(summary);
-            Ok::<_, FolderError>(())
-        })?;
-        let p_values = findings.summaries.iter().flat_map(Summary::p_values);
+            seen.see(study, &environment.engine, key, sample);
+        }
+        let measures = study.measures.iter();
+        summaries.extend(
+            measures.map(|measure| Summary::new(&measure.experiment, samples, &study.percentiles)),
+        );
+        findings.settle();
+        findings
+    }
+
+    fn empty(study: Study, engine: &str, environment: Environment) -> Findings {
+        Findings {
+            study,
+            engine: engine.to_owned(),
+            environment,
+            summaries: Vec::new(),
+            searched: Vec::new(),
+            times: Measurements::default(),
+            arithmetic: BTreeMap::new(),
+        }
+    }
+
+    /// Chooses what counts as a difference, among all that was summarised.
+    fn settle(&mut self) {
+        let p_values = self.summaries.iter().flat_map(Summary::p_values);
         let critical = family::critical(p_values.collect());
-        for summary in &mut findings.summaries {
+        for summary in &mut self.summaries {
             summary.critical = critical;
         }
-        Ok(findings)
     }
 
     /// The last p-value that counts among all increases of the study.

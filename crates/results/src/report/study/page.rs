@@ -50,7 +50,7 @@ pub fn page(findings: &Findings, url: Option<&str>) -> String {
         .map(|drawn| drawn.figure.id.clone());
     let body = html! {
         header {
-            p.kicker { bdi { (study.name) } }
+            @if !study.text.is_empty() { p.kicker { bdi { (study.name) } } }
             h1 { (whole_names(&title, study)) }
             @match &verdict {
                 Some(verdict) => p.verdict { (whole_names(verdict, study)) },
@@ -332,14 +332,18 @@ fn command(findings: &Findings, drawn: &Drawn) -> Markup {
             continue;
         }
         let Some(commands) = commands(&measure.experiment, &cells, &arms, &findings.engine) else {
-            return reproduced(&[run_command(study)]);
+            return reproduced(&[run_command(findings)]);
         };
         all.extend(commands);
     }
     reproduced(&all)
 }
 
-fn run_command(study: &Study) -> String {
+fn run_command(findings: &Findings) -> String {
+    let study = &findings.study;
+    if study.text.is_empty() {
+        return findings.environment.command.join(" ");
+    }
     let file = study.path.file_name().unwrap_or_default().to_string_lossy();
     format!("lastbyte run {file} -o results && lastbyte report results")
 }
@@ -473,12 +477,14 @@ fn origin(findings: &Findings) -> Markup {
                 p { (contents) }
             }
             p { "Processor: " (environment.host.cpu) ", " (environment.host.cpus) " in use." }
-            details {
-                summary { "The study" }
-                pre { (study.text) }
+            @if !study.text.is_empty() {
+                details {
+                    summary { "The study" }
+                    pre { (study.text) }
+                }
             }
             p { "All of it again:" }
-            (reproduced(&[run_command(study)]))
+            (reproduced(&[run_command(findings)]))
         }
     }
 }
