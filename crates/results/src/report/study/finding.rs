@@ -13,6 +13,8 @@ const NOTICED: f64 = 0.5;
 const WORTH: f64 = 4.0;
 /// So many times as long is longer.
 const LONGER: f64 = 1.05;
+/// So many times as long as hardly anything is not told as times.
+const TIMES: f64 = 20.0;
 
 /// The largest and the smallest of a series, with where they are.
 struct Range {
@@ -81,6 +83,21 @@ fn at_percentile(plan: &Plan, wanted: Percentile, whose: &str) -> Option<String>
         .iter()
         .min_by(|one, other| one.least.0.total_cmp(&other.least.0))?;
     let baseline = plan.name(first);
+    if slowest.most.0 >= TIMES {
+        let later = |groups: &[&Group], one: &Series, x: &str| {
+            Some(of(groups, one, x)? - of(groups, first, x)?)
+        };
+        let all = ranges(plan, later);
+        let slowest = all
+            .iter()
+            .max_by(|one, other| one.most.0.total_cmp(&other.most.0))?;
+        return Some(capital(format!(
+            "{whose}{} takes up to {} longer than {baseline}{}",
+            slowest.name,
+            milliseconds(slowest.most.0),
+            at(&slowest.most.1)
+        )));
+    }
     if slowest.most.0 >= LONGER {
         let times = match slowest.most.0 {
             9.95.. => format!("{:.0}", slowest.most.0),
