@@ -9,7 +9,7 @@ use lastbyte_link::Bytes;
 
 use super::draft::Draft;
 use super::{Failure, own, print};
-use lastbyte::study::{Arm, ArmError};
+use lastbyte::study::{Arm, ArmError, ArmProblem};
 
 /// The group that a chain is measured with, where the user names none.
 const GROUP: &str = "X25519MLKEM768";
@@ -79,6 +79,7 @@ pub(super) fn arm(text: &str) -> Result<Arm, Failure> {
 pub(super) fn arm_or_chain(text: &str) -> Result<Arm, ArmError> {
     let of_arm = match text.parse::<Arm>() {
         Ok(arm) => return Ok(arm),
+        Err(problem) if names_a_group(&problem) => return Err(problem),
         Err(problem) => problem,
     };
     format!("{GROUP}/{text}")
@@ -92,9 +93,15 @@ pub(super) fn arm_or_chain(text: &str) -> Result<Arm, ArmError> {
         })
 }
 
+/// Whether an arm begins with a group, in other letters: it is no path then.
+fn names_a_group(error: &ArmError) -> bool {
+    matches!(&error.problem, ArmProblem::Group(unknown) if unknown.is_of_other_case())
+}
+
 fn parsed(text: &str) -> Result<Arm, Failure> {
     let problem = match text.parse::<Arm>() {
         Ok(arm) => return Ok(arm),
+        Err(problem) if names_a_group(&problem) => return Err(Failure::usage(problem)),
         Err(problem) => problem,
     };
     let sized = format!("{GROUP}/{KEY}:{text}").parse::<Arm>();

@@ -82,7 +82,7 @@ pub enum PemProblem {
     #[error("is DER, not PEM: convert it with \"openssl x509 -inform der -in FILE -out FILE.pem\"")]
     Der,
     /// It has PEM blocks of other kinds only.
-    #[error("holds no certificate, but a {label}")]
+    #[error("holds no certificate, only {label:?}")]
     NoCertificate {
         /// What the first block says it is.
         label: String,

@@ -531,7 +531,7 @@ fn files_without_certificates_are_told_in_one_line() {
     for (name, problem) in [
         ("leaf.der.pem", "is DER, not PEM: convert it with"),
         ("empty.pem", "is empty: write certificates in PEM into it"),
-        ("key.pem", "holds no certificate, but a PRIVATE KEY"),
+        ("key.pem", "holds no certificate, only \"PRIVATE KEY\""),
         ("none.pem", "can't be read: No such file"),
     ] {
         let file = path(name);

@@ -56,6 +56,14 @@ fn options_that_can_not_be() {
             r#"'--rtt <TIME>': negative duration "-5ms": write one such as "35ms""#,
         ),
         (
+            vec!["explain", "X25519/./chain.pem"],
+            r#"unknown group "X25519": did you mean "x25519"?"#,
+        ),
+        (
+            vec!["plan", "x25519mlkem768/chain.pem"],
+            r#"unknown group "x25519mlkem768": did you mean "X25519MLKEM768"?"#,
+        ),
+        (
             vec!["compare", "--mix", "lte"],
             "write each network with its weight, as in lte=3,fibre=1",
         ),

@@ -189,7 +189,7 @@ fn files_that_hold_something_else_are_refused() {
     folder.write("chain.pem", &[key(&chain)]);
     assert_eq!(
         folder.load().unwrap_err(),
-        "\"DIR/chain.pem\" holds no certificate, but a PRIVATE KEY"
+        "\"DIR/chain.pem\" holds no certificate, only \"PRIVATE KEY\""
     );
     let mut damaged = certificate(&chain, 0);
     damaged.drain(100..120);

@@ -18,6 +18,8 @@ pub(in super::super) struct Room {
     pub(super) height: f64,
     /// Left of the plot.
     pub(super) left: f64,
+    /// The same of the panel whose ticks or names are those of this one, too.
+    pub(super) first_left: f64,
     /// Whether ticks of the vertical axis, or names of rows, stand there.
     pub(super) is_told: bool,
     /// Right of the plot, for labels of series.
@@ -28,6 +30,11 @@ impl Room {
     /// Where the plot ends.
     pub(super) fn right(&self) -> f64 {
         self.width - RIGHT - self.labels
+    }
+
+    /// How high most panels are: a wide one is flatter than a narrow one.
+    pub(super) fn usual_height(&self) -> f64 {
+        (90.0 + 0.44 * (self.width - self.left)).clamp(170.0, 390.0)
     }
 
     /// A plot whose vertical axis has ticks.

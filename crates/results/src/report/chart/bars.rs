@@ -28,6 +28,8 @@ pub(in super::super) struct Bar {
 
 /// A bar that is nothing is as high as that, so that it is seen to be there.
 const NOTHING: f64 = 2.0;
+/// Percentiles that a bar may have.
+const PARTS: usize = 8;
 /// Bars that are narrower can't be told apart.
 const NARROWEST: f64 = 4.0;
 
@@ -41,6 +43,22 @@ impl Bars {
             step,
         )
         .1
+    }
+
+    /// The bars of a series, each with its left side.
+    fn at<'b>(
+        &'b self,
+        place: usize,
+        wide: f64,
+        middle: &'b impl Fn(usize) -> f64,
+    ) -> impl Iterator<Item = (f64, &'b Bar)> {
+        self.groups
+            .iter()
+            .enumerate()
+            .filter_map(move |(index, (_, bars))| {
+                let first = middle(index) - wide * bars.len() as f64 / 2.0;
+                Some((first + wide * place as f64, bars.get(place)?))
+            })
     }
 
     fn parts(&self) -> impl Iterator<Item = &Point> + Clone {
@@ -63,9 +81,8 @@ impl Drawing for Bars {
         (LEFT + NARROWEST / 0.8 * bars as f64).max(140.0)
     }
 
-    fn height(&self, width: f64) -> f64 {
-        let usual = (70.0 + 0.44 * width).clamp(170.0, 390.0);
-        usual + self.foot(width - LEFT) - BOTTOM
+    fn height(&self, room: &Room) -> f64 {
+        room.usual_height() + self.foot(room.right() - room.left) - BOTTOM
     }
 
     fn draw(&self, room: &Room) -> Svg {
@@ -91,11 +108,22 @@ impl Drawing for Bars {
             .all(|part| text_width(&told(part.value)) <= wide - 2.0);
         let is_alone =
             bars().all(|bar| bar.parts.len() == 1 && bar.theirs.iter().all(Option::is_none));
-        for (index, (_, bars)) in self.groups.iter().enumerate() {
-            let first = middle(index) - wide * bars.len() as f64 / 2.0;
-            for (place, bar) in bars.iter().enumerate() {
-                let left = first + wide * place as f64;
-                draw(&mut svg, bar, [left, wide], &y);
+        // What looks alike one after the other, which makes it one path.
+        for place in 0..most.unwrap_or_default() {
+            for nth in 0..PARTS {
+                for (left, bar) in self.at(place, wide, &middle) {
+                    draw_part(&mut svg, bar, nth, [left, wide], &y);
+                }
+            }
+        }
+        for place in 0..most.unwrap_or_default() {
+            for (left, bar) in self.at(place, wide, &middle) {
+                draw_intervals(&mut svg, bar, [left, wide], &y);
+            }
+        }
+        for place in 0..most.unwrap_or_default() {
+            for (left, bar) in self.at(place, wide, &middle) {
+                draw_theirs(&mut svg, bar, [left, wide], &y);
                 let only = bar.parts.first().copied().flatten();
                 if let Some(part) = only.filter(|_| has_room && is_alone) {
                     let top = part
@@ -111,39 +139,59 @@ impl Drawing for Bars {
     }
 }
 
-fn draw(svg: &mut Svg, bar: &Bar, [left, wide]: [f64; 2], y: &Scale) {
-    let zero = y.place(0.0);
-    let mut base = 0.0;
-    for (nth, part) in bar.parts.iter().enumerate() {
-        let Some(part) = part else { continue };
-        let [from, to] = [y.place(base), y.place(part.value)];
-        let class = format!("fill {} p{}", bar.colour.class(), nth.min(2));
-        let (top, height) = (from.min(to), (from - to).abs());
-        match base == 0.0 && height < NOTHING {
-            true => svg.rect(
-                &class,
-                [left + 0.5, zero - NOTHING / 2.0],
-                [wide - 1.0, NOTHING],
-            ),
-            false => svg.rect(&class, [left + 0.5, top], [wide - 1.0, height]),
-        }
-        base = part.value;
+fn draw_part(svg: &mut Svg, bar: &Bar, nth: usize, [left, wide]: [f64; 2], y: &Scale) {
+    let Some(Some(part)) = bar.parts.get(nth) else {
+        return;
+    };
+    let before = bar.parts.iter().take(nth).flatten().last();
+    let base = before.map_or(0.0, |part| part.value);
+    let [from, to] = [y.place(base), y.place(part.value)];
+    let class = format!("fill {} p{}", bar.colour.class(), nth.min(2));
+    let (top, height) = (from.min(to), (from - to).abs());
+    match before.is_none() && height < NOTHING {
+        true => svg.rect(
+            &class,
+            [left + 0.5, y.place(0.0) - NOTHING / 2.0],
+            [wide - 1.0, NOTHING],
+        ),
+        // Percentiles that are equal are one.
+        false if height < 0.05 => {}
+        false => svg.rect(&class, [left + 0.5, top], [wide - 1.0, height]),
     }
-    let places = bar.parts.len() as f64 + 1.0;
-    let at = |nth: usize| left + wide * (nth as f64 + 1.0) / places;
+}
+
+/// Where the nth of a bar's percentiles stands.
+fn part_place(bar: &Bar, nth: usize, [left, wide]: [f64; 2]) -> f64 {
+    left + wide * (nth as f64 + 1.0) / (bar.parts.len() as f64 + 1.0)
+}
+
+fn draw_intervals(svg: &mut Svg, bar: &Bar, [left, wide]: [f64; 2], y: &Scale) {
     for (nth, part) in bar.parts.iter().enumerate() {
         if let Some([low, high]) = part.as_ref().and_then(Point::closed) {
-            svg.line("whisker", [at(nth), y.place(low)], [at(nth), y.place(high)]);
-        }
-    }
-    for (nth, theirs) in bar.theirs.iter().enumerate() {
-        if let Some(value) = theirs {
-            let size = (wide / places).clamp(2.5, 5.0);
-            svg.form("theirs", Form::Diamond, [at(nth), y.place(*value)], size);
+            let [low, high] = [low, high].map(|end| y.place(end));
+            // One that is no larger than its line says nothing.
+            if low - high > 0.5 {
+                let x = part_place(bar, nth, [left, wide]);
+                svg.line("whisker", [x, low], [x, high]);
+            }
         }
     }
     if bar.parts.iter().all(Option::is_none) {
-        svg.text("mut middle", left + wide / 2.0, zero - 4.0, "?");
+        svg.text("mut middle", left + wide / 2.0, y.place(0.0) - 4.0, "?");
+    }
+}
+
+fn draw_theirs(svg: &mut Svg, bar: &Bar, [left, wide]: [f64; 2], y: &Scale) {
+    for (nth, theirs) in bar.theirs.iter().enumerate() {
+        if let Some(value) = theirs {
+            let size = (wide / (bar.parts.len() as f64 + 1.0)).clamp(2.5, 5.0);
+            svg.form(
+                "theirs",
+                Form::Diamond,
+                [part_place(bar, nth, [left, wide]), y.place(*value)],
+                size,
+            );
+        }
     }
 }
 

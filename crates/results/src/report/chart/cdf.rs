@@ -56,6 +56,7 @@ impl Drawing for Cdf {
         for curve in &self.curves {
             let quantiles = curve.quantiles.iter();
             let points = quantiles.map(|(time, share)| [x.place(*time), y.place(100.0 * share)]);
+            let points = thinned(points.collect()).into_iter();
             svg.polyline(&format!("line {}", curve.ink.class()), points);
             // Where lines run together, marks tell whose they are.
             for wanted in [0.25, 0.5, 0.75, 0.95] {
@@ -71,4 +72,23 @@ impl Drawing for Cdf {
         }
         svg
     }
+}
+
+/// Without what is so near to the point before that nobody could see it.
+fn thinned(points: Vec<[f64; 2]>) -> Vec<[f64; 2]> {
+    const NEAR: f64 = 1.0;
+    let last = points.last().copied();
+    let mut kept: Vec<[f64; 2]> = Vec::new();
+    for point in points {
+        let is_near = kept
+            .last()
+            .is_some_and(|[x, y]| (point[0] - x).abs() < NEAR && (point[1] - y).abs() < 3.0 * NEAR);
+        if !is_near {
+            kept.push(point);
+        }
+    }
+    if kept.last().copied() != last {
+        kept.extend(last);
+    }
+    kept
 }

@@ -27,7 +27,7 @@ const GAP: f64 = 12.0;
 /// A name that stands above its row.
 const NAME: f64 = 18.0;
 /// Names beside rows have no more than this share of the width.
-const SHARE: f64 = 0.42;
+const SHARE: f64 = 0.32;
 
 impl Dots {
     fn names(&self) -> f64 {
@@ -35,9 +35,9 @@ impl Dots {
         names.fold(0.0, f64::max) + 14.0
     }
 
-    /// Whether names have no room beside rows.
-    fn is_stacked(&self, width: f64) -> bool {
-        self.names() > SHARE * width
+    /// Whether names stand above rows, here and in the panels beside.
+    fn is_above(&self, room: &Room) -> bool {
+        room.first_left < self.names()
     }
 }
 
@@ -47,7 +47,7 @@ impl Drawing for Dots {
     }
 
     fn left(&self, width: f64) -> f64 {
-        match self.is_stacked(width) {
+        match self.names() > SHARE * width {
             true => 8.0,
             false => self.names(),
         }
@@ -57,15 +57,15 @@ impl Drawing for Dots {
         280.0
     }
 
-    fn height(&self, _: f64) -> f64 {
-        // Room for names above rows is there wherever they may have to stand there.
-        let rows = self.rows.iter().map(|(_, dots)| height(dots) + NAME);
+    fn height(&self, room: &Room) -> f64 {
+        let name = if self.is_above(room) { NAME } else { 0.0 };
+        let rows = self.rows.iter().map(|(_, dots)| height(dots) + name);
         TOP + rows.sum::<f64>() + BOTTOM
     }
 
     fn draw(&self, room: &Room) -> Svg {
         let (left, right) = (room.left, room.right());
-        let is_stacked = left < self.names() && room.is_told;
+        let is_stacked = self.is_above(room);
         let name_height = if is_stacked { NAME } else { 0.0 };
         let heights = self.rows.iter().map(|(_, dots)| height(dots) + name_height);
         let bottom = TOP + heights.sum::<f64>();
@@ -86,7 +86,7 @@ impl Drawing for Dots {
         for (name, dots) in &self.rows {
             svg.line("grid", [left, top], [right, top]);
             let middle = top + name_height + height(dots) / 2.0;
-            if is_stacked {
+            if is_stacked && room.is_told {
                 let line = wrapped(name, right - left).into_iter().next();
                 svg.text("", left, top + 14.0, &line.unwrap_or_default());
             } else if room.is_told {

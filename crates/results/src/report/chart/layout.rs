@@ -58,9 +58,7 @@ impl Chart {
                 for (nth, line) in wrapped(&panel.title, room.width - left).iter().enumerate() {
                     svg.text("title", x + left, y + LINE * (nth as f64 + 1.0) - 4.0, line);
                 }
-                room.height = panel
-                    .drawing
-                    .height(room.width - room.left + super::axes::LEFT);
+                room.height = panel.drawing.height(&room);
                 svg.moved([x, y + head], 1.0, &panel.drawing.draw(&room).body());
                 below = below.max(room.height);
                 x += room.width + gap;
@@ -78,21 +76,28 @@ impl Chart {
 
     /// Room for each column: plots are equally wide, and the first has ticks for all, where axes are shared.
     fn rooms(&self, columns: usize, width: f64, labels: Option<f64>) -> Vec<Room> {
-        let all = width / columns as f64;
         let left = |column: usize| {
             let first = self.panels.get(column).or(self.panels.first());
-            let left = first.map_or(0.0, |panel| panel.drawing.left(all));
+            let left = first.map_or(0.0, |panel| match self.axes {
+                Axes::Shared => panel.drawing.left(width),
+                Axes::Own => panel.drawing.left(width / columns as f64),
+            });
             match column == 0 || self.axes == Axes::Own {
                 true => left,
                 false => NARROW,
             }
         };
         let lefts: Vec<f64> = (0..columns).map(left).collect();
+        let first_left = lefts.first().copied().unwrap_or_default();
         let plot = (width - lefts.iter().sum::<f64>()) / columns as f64;
         let room = |(column, left): (usize, f64)| Room {
             width: left + plot,
             height: 0.0,
             left,
+            first_left: match self.axes {
+                Axes::Shared => first_left,
+                Axes::Own => left,
+            },
             is_told: column == 0 || self.axes == Axes::Own,
             labels: labels.unwrap_or_default(),
         };

@@ -222,9 +222,8 @@ impl Drawing for Lines {
         svg
     }
 
-    fn height(&self, width: f64) -> f64 {
-        let usual = (70.0 + 0.44 * width).clamp(170.0, 390.0);
-        usual + self.foot(width - LEFT) - BOTTOM
+    fn height(&self, room: &Room) -> f64 {
+        room.usual_height() + self.foot(room.right() - room.left) - BOTTOM
     }
 }
 

@@ -101,13 +101,12 @@ pub(super) trait Drawing {
     /// The titles of the horizontal and of the vertical axis.
     fn titles(&self) -> [&str; 2];
 
-    /// How much of a width is left of the plot, where ticks or names stand there.
+    /// How much of a chart's width is left of the first plot, where ticks or names stand there.
     fn left(&self, width: f64) -> f64;
 
     /// How high a panel of this width is, in pixels.
-    fn height(&self, width: f64) -> f64 {
-        // A wide panel is flatter than a narrow one.
-        (70.0 + 0.44 * width).clamp(170.0, 390.0)
+    fn height(&self, room: &Room) -> f64 {
+        room.usual_height()
     }
 
     /// A panel that is narrower can't be read.

@@ -35,7 +35,8 @@ const MARKS: [Token; 11] = [
 ];
 
 /// Grounds: of cells of tables, each with the text that stands on it, and of lines between rows.
-const GROUNDS: [Token; 7] = [
+const GROUNDS: [Token; 8] = [
+    ("on-bar", "#ffffff", "#14171a"),
     ("bar2", "#77a9d4", "#2d5f8f"),
     ("rule", "#dedfdd", "#2f3336"),
     ("later", "#fbe3c8", "#4d2f12"),
@@ -170,6 +171,7 @@ mod tests {
         let of = |wanted: &str| all().find(|(name, ..)| *name == wanted).unwrap();
         let pairs = [
             ("on-later", "later"),
+            ("on-bar", "bar"),
             ("ink", "part"),
             ("ink", "sooner"),
             ("ink", "same"),

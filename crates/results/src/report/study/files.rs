@@ -112,7 +112,12 @@ pub(super) fn numbers(drawn: &Drawn) -> String {
         "high",
         "published",
     ]);
-    let told = |number: Option<f64>| number.map_or_else(String::new, |number| number.to_string());
+    // To a nanosecond, or to as much of a percent.
+    let told = |number: Option<f64>| {
+        number.map_or_else(String::new, |number| {
+            ((number * 1e6).round() / 1e6).to_string()
+        })
+    };
     for Number {
         panel,
         x,

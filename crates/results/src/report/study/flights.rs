@@ -1,6 +1,7 @@
 //! What of a handshake fits the server's first window, and when its flights leave: by arithmetic, for the cell in which
 //! configurations differ most.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use lastbyte_flights::Timeline;
@@ -11,11 +12,10 @@ use maud::{Markup, PreEscaped, html};
 use super::findings::Findings;
 use super::overview::{breakable, grouped};
 use crate::explain::{Explanation, SERVER_MESSAGES, Step, check, explain, message_on_wire};
-use crate::report::answer::round_trips_later;
 use crate::report::chart::text_width;
 use crate::report::svg::Svg;
 use crate::results::number::milliseconds;
-use crate::results::{CellSummary, Metric, Summary};
+use crate::results::{CellSummary, Summary};
 use crate::study::{Arm, ArmChain, Cell};
 
 /// Configurations that stand below each other, at most.
@@ -33,7 +33,7 @@ const HEADERS: usize = 66;
 struct Explained {
     cell: Cell,
     arms: Vec<Explanation>,
-    /// The one that takes most round trips more.
+    /// The one that differs most.
     worst: usize,
 }
 
@@ -72,40 +72,82 @@ pub(super) fn section(findings: &Findings) -> Option<Markup> {
     })
 }
 
-/// The cell with the most round trips between arms, of those that arithmetic knows.
+/// The cell in which a handshake waits most often more than the baseline's, or less, of those that arithmetic knows. Of
+/// several, one with a response, and nearest to what most users have.
 fn explained(findings: &Findings) -> Option<Explained> {
-    let mut cells: Vec<(i64, &Summary, &CellSummary)> = Vec::new();
+    let mut best: Option<(Rank, Explained)> = None;
     for summary in &findings.summaries {
-        for cell in &summary.cells {
-            if check(&cell.cell).is_err() || cell.cell.population.is_some() {
+        for cell in candidates(summary) {
+            let Some((flights, explained)) = explain_in(summary, cell) else {
                 continue;
+            };
+            let rank = (flights, cell.work().requests > 0, Reverse(apart(cell)));
+            if best.as_ref().is_none_or(|(known, _)| rank > *known) {
+                best = Some((rank, explained));
             }
-            let percentile = summary.representative()?;
-            let later = |arm| round_trips_later(cell, arm, Metric::Handshake, percentile);
-            let most = cell.arms.iter().skip(1).filter_map(later).max();
-            cells.push((most.unwrap_or(0), summary, cell));
         }
     }
-    // Of several, one with a response, and nearest to what most users have.
-    let rank = |(most, _, cell): &&(i64, &Summary, &CellSummary)| {
-        let apart = cell.cell.link.rtt().abs_diff(USUAL_RTT);
+    best.map(|(_, explained)| explained)
+}
+
+/// What makes one cell worth more than another: flights apart, whether there is a response, and how usual its round trip.
+type Rank = (usize, bool, Reverse<Duration>);
+
+/// How far a cell's round trip is from what most users have.
+fn apart(cell: &Cell) -> Duration {
+    cell.link.rtt().abs_diff(USUAL_RTT)
+}
+
+/// One cell for each initial window: nothing else of a network decides how often a server waits.
+fn candidates(summary: &Summary) -> Vec<&Cell> {
+    let mut candidates: Vec<&Cell> = Vec::new();
+    for CellSummary { cell, .. } in &summary.cells {
+        if check(cell).is_err() || cell.population.is_some() {
+            continue;
+        }
+        let rank = |cell: &Cell| (cell.work().requests > 0, Reverse(apart(cell)));
+        match candidates
+            .iter_mut()
+            .find(|known| known.initcwnd == cell.initcwnd)
+        {
+            Some(known) if rank(cell) > rank(known) => *known = cell,
+            Some(_) => {}
+            None => candidates.push(cell),
+        }
+    }
+    candidates
+}
+
+/// How often the handshake that differs most waits more than the baseline's, or less, with all of them.
+fn explain_in(summary: &Summary, cell: &Cell) -> Option<(usize, Explained)> {
+    let is_made = |arm: &&Arm| matches!(arm.chain, ArmChain::Made(_));
+    let arms = summary.experiment.arms.iter().filter(is_made);
+    let arms = arms.filter_map(|arm| explain(arm, std::slice::from_ref(cell)).ok());
+    let mut arms: Vec<Explanation> = arms.collect();
+    let flights = |arm: &Explanation| arm.windows.first().map_or(0, |window| window.edges.flights);
+    let (first, bytes) = (
+        arms.first().map_or(0, flights),
+        arms.first().map_or(0, server_bytes),
+    );
+    let apart = |arm: &Explanation| {
         (
-            *most,
-            cell.cell.work().requests > 0,
-            std::cmp::Reverse(apart),
+            flights(arm).abs_diff(first),
+            server_bytes(arm).abs_diff(bytes),
         )
     };
-    let best = cells.iter().rev().max_by_key(rank)?;
-    let (_, summary, cell) = best;
-    let cell = cell.cell.clone();
-    let is_made = |arm: &&Arm| matches!(arm.chain, ArmChain::Made(_));
-    let arms = summary.experiment.arms.iter().filter(is_made).take(ARMS);
-    let arms = arms.filter_map(|arm| explain(arm, std::slice::from_ref(&cell)).ok());
-    let arms: Vec<Explanation> = arms.collect();
-    let flights = |arm: &Explanation| arm.windows.first().map_or(0, |window| window.edges.flights);
-    let larger = |arm: &Explanation| (flights(arm), server_bytes(arm));
-    let worst = (1..arms.len()).max_by_key(|index| arms.get(*index).map(larger))?;
-    Some(Explained { cell, arms, worst })
+    let worst = (1..arms.len()).max_by_key(|index| arms.get(*index).map(apart))?;
+    let (apart, _) = arms.get(worst).map(apart)?;
+    // It is among those that there is room for.
+    let worst = match worst < ARMS {
+        true => worst,
+        false => {
+            arms.swap(ARMS - 1, worst);
+            ARMS - 1
+        }
+    };
+    arms.truncate(ARMS);
+    let cell = cell.clone();
+    Some((apart, Explained { cell, arms, worst }))
 }
 
 fn window_bytes(cell: &Cell) -> usize {

@@ -294,12 +294,21 @@ fn caption(findings: &Findings, drawn: &Drawn) -> String {
     caption.trim_end().to_owned()
 }
 
+/// A page has no longer ones in it.
+const LONGEST_CSV: usize = 40_000;
+
 /// The figure's numbers, in the page itself.
 fn download(drawn: &Drawn) -> Markup {
     let name = format!("{}.csv", file_name(&drawn.figure.id));
     let csv = numbers(drawn);
-    let data = format!("data:text/csv;charset=utf-8,{}", percent_encoded(&csv));
-    html! { a.download download=(name) href=(data) { "CSV" } }
+    html! {
+        @if csv.len() <= LONGEST_CSV {
+            @let data = format!("data:text/csv;charset=utf-8,{}", percent_encoded(&csv));
+            a.download download=(name) href=(data) { "CSV" }
+        } @else {
+            "Its numbers are many: " code { "lastbyte report --figures" } " writes them as CSV."
+        }
+    }
 }
 
 /// RFC 3986, section 2: what is not unreserved is three characters.
