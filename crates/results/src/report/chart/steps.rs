@@ -1,6 +1,6 @@
 //! Times over sizes, which step at edges.
 
-use super::axes::{BOTTOM, LEFT, Room, TOP, Texts, Ticks, along};
+use super::axes::{BOTTOM, LEFT, Room, TOP, Texts, Ticks, along, text_width};
 use super::scale::{Growth, Scale};
 use super::{Drawing, Ink, Svg};
 use crate::report::svg::Form;
@@ -45,11 +45,16 @@ impl Drawing for Steps {
         let x = Scale::around(sizes, Growth::Linear, room.left, right);
         let mut svg = room.frame(&y, bottom);
         along(&mut svg, &x.ticks(), Ticks::Level, Texts::Numbers, bottom);
+        let mut free = 0.0;
         for (at, name) in self.marks.iter().filter(|(at, _)| x.holds(*at)) {
             let place = x.place(*at);
+            let end = place + 4.0 + text_width(name);
             svg.line("level", [place, TOP], [place, bottom]);
             svg.form("theirs", Form::Diamond, [place, bottom], 5.0);
-            svg.text("mut", place + 4.0, TOP + 11.0, name);
+            if place > free && end < right {
+                svg.text("mut", place + 4.0, TOP + 11.0, name);
+                free = end;
+            }
         }
         for line in &self.lines {
             let fill = format!("fill {}", line.ink.colour.class());

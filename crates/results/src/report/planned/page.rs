@@ -26,7 +26,7 @@ pub fn page(planned: &Planned<'_>) -> String {
     let body = html! {
         header {
             h1 { (TITLE) }
-            @for sentence in planned.answer() { p.verdict { (sentence) } }
+            @for sentence in planned.answer() { p.verdict { (sentence.replace(" %", "\u{a0}%")) } }
         }
         @for warning in planned.warnings { p.warning { "warning: " (warning) } }
         section {

@@ -255,7 +255,16 @@ fn budget(explained: &Explained, width: f64) -> String {
             false => svg.text(&format!("{class} end"), width, top + 13.0, &text),
         }
     }
-    svg.line("edge", [edge, TOP - 6.0], [edge, height - 6.0]);
+    match width > 500.0 {
+        true => svg.line("edge", [edge, TOP - 6.0], [edge, height - 6.0]),
+        // What is too many or left stands there, too.
+        false => {
+            for index in 0..explained.arms.len() {
+                let top = TOP + ROW * index as f64;
+                svg.line("edge", [edge, top + 16.0], [edge, top + 38.0]);
+            }
+        }
+    }
     let label = format!(
         "{}: {} bytes",
         counted(explained.cell.initcwnd as usize, "packet"),
@@ -396,9 +405,9 @@ fn names(steps: &[Step], timeline: &Timeline) -> Vec<String> {
     let mut of_server = || {
         nth += 1;
         match nth {
-            1 if all == 1 => "ServerHello to Finished",
-            1 => "from ServerHello on",
-            nth if nth == all => "up to Finished",
+            1 if all == 1 => "whole handshake",
+            1 => "handshake begins",
+            nth if nth == all => "handshake ends",
             _ => "more of it",
         }
     };

@@ -9,7 +9,7 @@ use super::command::commands;
 use super::verdict::{Agreement, Verdict, check_claims, compare, prediction};
 use super::{Drawing, Findings, automatic, figures, page, share};
 use crate::results::fixtures::{CLASSICAL, HYBRID, run_folder};
-use crate::results::{Dataset, Estimate, Interval};
+use crate::results::{Dataset, Estimate, Interval, Validity};
 use crate::study::{Arm, Cell, Plot, Study};
 
 pub(super) const MEASURED: &str = r#"connections = 100
@@ -198,6 +198,21 @@ fn nothing_measured_is_no_panic() {
             .iter()
             .all(|claim| claim.verdict == Verdict::Unknown)
     );
+}
+
+#[test]
+fn nothing_valid_is_told_of_nothing() {
+    let mut findings = described();
+    for summary in &mut findings.summaries {
+        for arm in summary.cells.iter_mut().flat_map(|cell| &mut cell.arms) {
+            arm.validity = Validity::Invalid("the machine was busy".to_owned());
+        }
+    }
+    let page = page(&findings, None);
+    let verdict = page.split("class=\"verdict\">").nth(1).unwrap();
+    assert_snapshot!(verdict.split("</p>").next().unwrap(), @"Nothing can be said about new: there is no valid median to go by.");
+    assert_eq!(page.matches("class=\"unknown\" data-of=").count(), 4);
+    assert!(page.contains(">disturbed<"));
 }
 
 #[test]
