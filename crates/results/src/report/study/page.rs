@@ -492,7 +492,7 @@ fn origin(findings: &Findings) -> Markup {
                     pre { (study.text) }
                 }
             }
-            p { "All of it again:" }
+            p.again { "All of it again:" }
             (reproduced(&[run_command(findings)]))
         }
     }

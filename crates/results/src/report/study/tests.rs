@@ -367,6 +367,29 @@ fn twenty_arms_are_told_apart() {
 }
 
 #[test]
+fn fifty_figures_are_less_than_three_megabytes() {
+    let mut text = MEASURED.replace("[\"0%\", \"1%\"]", "[\"0%\", \"0.5%\", \"1%\", \"2%\", \"3%\"]");
+    text = text.replace("[\"0KiB\", \"50KiB\", \"200KiB\"]", "[\"0KiB\", \"10KiB\", \"50KiB\", \"200KiB\", \"1MiB\"]");
+    text = text.replace(
+        "[link.path]",
+        "[arm.a]\ntls = \"x25519/ecdsa-p256\"\n[arm.b]\ntls = \"X25519MLKEM768/ml-dsa-44\"\n\
+         [arm.c]\ntls = \"X25519MLKEM768/ml-dsa-87\"\n[link.path]",
+    );
+    for nth in 0..50 {
+        let metric = ["handshake", "ttfb", "ttlb"][nth % 3];
+        text += &format!("[[figure]]\nid = \"f{nth}\"\nmeasure = \"growth\"\nmetric = \"{metric}\"\nfacet = \"loss\"\n");
+        text += match nth % 5 {
+            0 | 1 => "plot = \"increase\"\nx = \"data\"\n",
+            2 | 3 => "plot = \"percentiles\"\nx = \"data\"\n",
+            _ => "plot = \"cdf\"\nwhere = { data = \"50KiB\" }\n",
+        };
+    }
+    let page = page(&findings(&text, &[]), None);
+    assert_eq!(page.matches("<section class=\"figure\" id=\"f").count(), 50);
+    assert!(page.len() < 3_000_000, "{}", page.len());
+}
+
+#[test]
 fn a_thousand_cells_are_a_page_of_a_few_megabytes() {
     let losses: Vec<String> = (0..100).map(|nth| format!("\"0.{nth:02}%\"")).collect();
     let sizes: Vec<String> = (0..10).map(|nth| format!("\"{}KiB\"", 10 * nth)).collect();
