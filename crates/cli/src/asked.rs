@@ -85,8 +85,8 @@ pub(super) fn arm_or_chain(text: &str) -> Result<Arm, ArmError> {
     format!("{GROUP}/{text}")
         .parse::<Arm>()
         .map_err(|of_chain| {
-            // No group has a dot.
-            match text.contains('.') && !text.contains('/') {
+            // No group has a dot, and no group and no path begins like a URL.
+            match text.starts_with("https://") || (text.contains('.') && !text.contains('/')) {
                 true => of_chain,
                 false => of_arm,
             }
@@ -108,6 +108,7 @@ fn parsed(text: &str) -> Result<Arm, Failure> {
     let chain = format!("{GROUP}/{text}").parse::<Arm>();
     match (chain, sized) {
         (Ok(arm), _) | (_, Ok(arm)) => Ok(arm),
+        (Err(problem), _) if text.starts_with("https://") => Err(Failure::usage(problem)),
         // Of what begins with a group, that tells most.
         _ if text.contains('/') => Err(Failure::usage(problem)),
         (_, Err(problem)) if text.parse::<Bytes>().is_ok() => Err(Failure::usage(problem)),

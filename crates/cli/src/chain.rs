@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use lastbyte_pki::{
-    Chain, ChainRole, Explanation, PemFiles, PkiError, PublicChain, Sct, SctStatus, explain, sizes,
-    verify_scts,
+    Chain, ChainRole, Explanation, PemFiles, PkiError, PublicChain, Sct, SctStatus, explain, plain,
+    sizes, verify_scts,
 };
 use openssl::x509::X509;
 
@@ -198,7 +198,7 @@ fn tree(chain: &Shown) -> Result<String, Failure> {
     let mut text = format!(
         "Certificate message  {} B for {}\n",
         chain.certificate_message_bytes,
-        chain.server_name.unwrap_or("no server")
+        plain(chain.server_name.unwrap_or("no server"))
     );
     let count = chain.sent.len();
     for (index, certificate) in chain.sent.iter().enumerate() {

@@ -181,6 +181,16 @@ impl Compare {
             samples: &run.samples,
             environment,
         };
+        // Before any file: where one can't be written, what was measured is not lost.
+        if self.engine == EngineChoice::Auto {
+            let _ = writeln!(io::stderr(), "lastbyte: {}", chosen.reason);
+        }
+        print(&match self.format {
+            Format::Table => report::table(&summary, screen(), detail(self.verbose)),
+            Format::Json => report::json(&summary, environment),
+            Format::Csv => report::csv(&summary),
+            Format::Markdown => report::markdown(&summary),
+        })?;
         if let (Some(draft), Some(output)) = (output, &self.output) {
             draft.write(|out| match output.content {
                 Content::Parquet => rows.write_parquet(out, None),
@@ -200,15 +210,6 @@ impl Compare {
             let junit = report::junit(&summary, environment, &self.fail_if, samples);
             draft.write(|out| out.write_all(junit.as_bytes()))?;
         }
-        if self.engine == EngineChoice::Auto {
-            let _ = writeln!(io::stderr(), "lastbyte: {}", chosen.reason);
-        }
-        print(&match self.format {
-            Format::Table => report::table(&summary, screen(), detail(self.verbose)),
-            Format::Json => report::json(&summary, environment),
-            Format::Csv => report::csv(&summary),
-            Format::Markdown => report::markdown(&summary),
-        })?;
         // What crosses a threshold was measured all the same.
         let is_complete = run.ending == Ending::Complete && self.check_samples(&summary).is_ok();
         if let Some(draft) = save.filter(|_| is_complete) {
@@ -311,8 +312,7 @@ pub(super) fn prepare<'a>(
     arms: impl IntoIterator<Item = &'a Arm>,
     bar: &Bar,
 ) -> Result<Vec<PreparedArm>, Failure> {
-    let store = Store::open(Store::default_dir().map_err(Failure::usage)?);
-    prepare_in(&store, arms, bar)
+    prepare_in(&own::store()?, arms, bar)
 }
 
 /// The same with chains of this store.
@@ -330,16 +330,15 @@ pub(super) fn prepare_in<'a>(
 
 /// Tries one handshake in memory of each way in which arms may begin in a population, so that what can't be is
 /// reported before anything is measured.
-pub(super) fn try_sessions(experiment: &Experiment) -> Result<(), Failure> {
+pub(super) fn try_sessions(store: &Store, experiment: &Experiment) -> Result<(), Failure> {
     // All cells draw the same.
     let mut cells = experiment.cells.iter();
     let Some(cell) = cells.find(|cell| cell.population.is_some()) else {
         return Ok(());
     };
-    let store = Store::open(Store::default_dir().map_err(Failure::usage)?);
     for arm in &experiment.arms {
         for session in arm.possible_sessions(cell) {
-            PreparedArm::new(arm.beginning(session).into_owned(), &store)?.tried()?;
+            PreparedArm::new(arm.beginning(session).into_owned(), store)?.tried()?;
         }
     }
     Ok(())

@@ -219,6 +219,16 @@ impl Failure {
         }
     }
 
+    /// The same, of something that has a name.
+    fn of(self, what: &str) -> Self {
+        match self {
+            Failure::Run(message) => Failure::Run(format!("{what}: {message}")),
+            Failure::Usage(message) => Failure::Usage(format!("{what}: {message}")),
+            Failure::Machine(message) => Failure::Machine(format!("{what}: {message}")),
+            Failure::Threshold | Failure::Interrupted => self,
+        }
+    }
+
     fn usage(error: impl fmt::Display) -> Self {
         Failure::Usage(error.to_string())
     }
@@ -267,6 +277,7 @@ impl From<FolderError> for Failure {
                 Failure::run(error)
             }
             FolderError::NoRun(_)
+            | FolderError::NoFolder(_)
             | FolderError::NotEmpty(_)
             | FolderError::Exists(_)
             | FolderError::OtherRun { .. }

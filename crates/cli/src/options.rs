@@ -348,7 +348,7 @@ fn concurrency() -> impl TypedValueParser<Value = u32> {
 
 /// Takes what a generator can begin with.
 pub(super) fn seed() -> impl TypedValueParser<Value = u64> {
-    whole(0..=u64::MAX)
+    whole(0..=Seed::MOST)
 }
 
 /// Takes an address with its port, and says what is missing.

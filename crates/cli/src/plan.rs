@@ -134,8 +134,9 @@ impl Command {
             rtt_share: self.try_rtt,
         };
         let mut plan = Plan::new(today, planned, cell, amounts);
+        let store = own::store()?;
         plan.leave_out(|setting| {
-            try_sessions(&alone(setting))
+            try_sessions(&store, &alone(setting))
                 .err()
                 .and_then(|failure| failure.message().map(str::to_owned))
         });
@@ -283,7 +284,7 @@ impl Lab<'_> {
         };
         let bar = Bar::new();
         let prepared = prepare(&experiment.arms, &bar)?;
-        try_sessions(&experiment)?;
+        try_sessions(&own::store()?, &experiment)?;
         let percentiles = percentiles();
         let run = engine::measure(
             self.engine,

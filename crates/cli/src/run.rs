@@ -6,39 +6,50 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::{Display, Write as _};
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use lastbyte_link::counted;
+use lastbyte_pki::Store;
 
 use self::search::Searching;
-use super::compare::{interrupt, prepare, try_sessions};
+use super::compare::{interrupt, prepare_in, try_sessions};
 use super::engine::{Carrier, Chosen, choose};
 use super::progress::{Bar, rounded};
 use super::{Failure, detail, own, print, screen};
 use lastbyte::lab::{
-    self, Ending, Engine, Finished, PreparedArm, RunError, Runner, Shard, Shortcuts, Watcher,
+    self, Ending, Engine, Finished, NoShard, PreparedArm, RunError, Runner, Shard, Shortcuts,
+    Watcher,
 };
 use lastbyte::report;
-use lastbyte::results::{Dataset, Folder, FolderError, Manifest, Start, Validity, file_name};
-use lastbyte::study::{Arm, BlockId, EngineChoice, Study, check_comparison};
+use lastbyte::results::{
+    Dataset, Environment, Folder, FolderError, GatherError, Gathered, Manifest, Start, Validity,
+    file_name, gather,
+};
+use lastbyte::study::{Arm, BlockId, Connections, EngineChoice, Measure, Study, check_comparison};
 
 #[derive(Debug, Args)]
 pub(super) struct Run {
     /// The study file
-    #[arg(value_name = "STUDY.toml")]
-    study: PathBuf,
+    #[arg(value_name = "STUDY.toml", required_unless_present = "gather")]
+    study: Option<PathBuf>,
     /// The folder for the results [default: the study's name]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// What carries the bytes: auto, live or virtual [default: what the study says]
     #[arg(long, value_name = "NAME")]
     engine: Option<EngineChoice>,
-    /// Measure only the I-th of N shards. Copy the parts of all into one folder, and finish it
-    /// with --resume
-    #[arg(long, value_name = "I/N", default_value_t = Shard::WHOLE)]
+    /// Measure only the I-th of N shards, or the one that Slurm's array or Kubernetes' indexed job says (auto).
+    /// --gather makes one run of all
+    #[arg(long, value_name = "I/N|auto", default_value = "1/1", value_parser = shard)]
     shard: Shard,
+    /// Make one run of these folders, each of a shard
+    #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with_all = ["study", "shard", "resume", "dry_run", "engine"])]
+    gather: Vec<PathBuf>,
+    /// Keep the arms' chains in this folder, to take them along to other machines [default: the user's cache]
+    #[arg(long, value_name = "DIR")]
+    chains: Option<PathBuf>,
     /// Go on with a run that has not come to its end
     #[arg(long)]
     resume: bool,
@@ -58,7 +69,10 @@ pub(super) struct Run {
 
 impl Run {
     pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
-        let study = Study::load(&self.study).map_err(Failure::usage)?;
+        if !self.gather.is_empty() {
+            return self.gather();
+        }
+        let study = Study::load(self.study()).map_err(Failure::usage)?;
         own::check_study(arms(&study))?;
         let carrier = self.carrier(&study)?;
         let engine = carrier.set_up(arguments, self.shortcuts)?;
@@ -66,15 +80,17 @@ impl Run {
         search::check(engine.as_ref(), &study)?;
         let blocks = self.shard.blocks(&study, engine.block_size(&study));
         if self.dry_run {
-            return plan(&study, engine.as_ref(), &blocks);
+            return plan(&study, &self.store()?, engine.as_ref(), &blocks);
         }
         let take_folder = || self.take_folder(&study, engine.as_ref());
         let begun = self.resume.then(take_folder).transpose()?;
         if let Some(folder) = begun.as_ref().filter(|folder| folder.is_complete()) {
+            // Whoever asks wants to know whether it can be used.
+            Dataset::open(folder.path())?.samples()?;
             return print(&format!("{} is complete\n", folder.path().display()));
         }
         // What can't be leaves no folder behind.
-        let arms = prepare_all(&study)?;
+        let arms = prepare_all(&study, &self.store()?)?;
         own::tell(&own::notes(&arms));
         let folder = begun.map_or_else(take_folder, Ok)?;
         let interrupt = interrupt().map_err(Failure::run)?;
@@ -97,11 +113,10 @@ impl Run {
                 ));
             }
             return print(&format!(
-                "{}: shard {} is complete; copy the parts of all shards into one folder, and finish it there:\n\
-                 {}\n",
+                "{0}: shard {1} is complete; once all are:\nlastbyte run --gather {0} ... -o {2}\n",
                 folder.path().display(),
                 self.shard,
-                self.resume_command(&folder, Shard::WHOLE),
+                file_name(&study.name),
             ));
         }
         let searching = Searching {
@@ -114,8 +129,68 @@ impl Run {
         folder
             .merge(&study)
             .map_err(|error| self.stopped(&folder, error))?;
-        self.report(&folder, engine.as_ref())?;
+        self.report(&folder, engine.environment())?;
         search::report(&searched, &folder)
+    }
+
+    /// The study file; whoever gathers has none.
+    fn study(&self) -> &Path {
+        self.study.as_deref().unwrap_or(Path::new(""))
+    }
+
+    /// Where chains are, or are made.
+    fn store(&self) -> Result<Store, Failure> {
+        match &self.chains {
+            Some(folder) => Ok(Store::open(folder)),
+            None => own::store(),
+        }
+    }
+
+    /// Makes one run of shards.
+    fn gather(&self) -> Result<(), Failure> {
+        let open = |error: GatherError| match error {
+            GatherError::Folder(error) => error.into(),
+            error => Failure::usage(error),
+        };
+        let first = self
+            .gather
+            .first()
+            .map(|shard| Dataset::open(shard))
+            .transpose()?;
+        let name = first.map_or_else(String::new, |first| file_name(&first.study.name));
+        let path = self.output.clone().unwrap_or_else(|| name.into());
+        let gathered = gather(&self.gather, &path).map_err(open)?;
+        for part in &gathered.damaged {
+            let _ = writeln!(io::stderr(), "lastbyte: {part}");
+        }
+        let resume = format!("lastbyte run STUDY.toml -o {} --resume", path.display());
+        let shards = counted(self.gather.len(), "shard");
+        if !gathered.missing.is_empty() || gathered.blocks == 0 {
+            return Err(Failure::Run(format!(
+                "{} of {shards} are gathered in {}, and {} missing: {}; measure what is missing with `{resume}`",
+                counted(gathered.blocks, "block"),
+                path.display(),
+                counted(gathered.missing.len(), "block")
+                    + if gathered.missing.len() == 1 {
+                        " is"
+                    } else {
+                        " are"
+                    },
+                named(&gathered),
+            )));
+        }
+        let until =
+            |measure: &Measure| matches!(measure.experiment.connections, Connections::Until(_));
+        if gathered.study.measures.iter().any(until) || !gathered.study.searches.is_empty() {
+            // Whether cells are precise enough, and where edges are, is known from all shards together.
+            return print(&format!(
+                "{}: {shards} are gathered; finish it with `{resume}`\n",
+                path.display()
+            ));
+        }
+        gathered.folder.merge(&gathered.study)?;
+        let environment = Dataset::open(&path)?.manifest.environment;
+        self.report(&gathered.folder, &environment)
     }
 
     fn carrier(&self, study: &Study) -> Result<Carrier, Failure> {
@@ -220,7 +295,7 @@ impl Run {
     fn resume_command(&self, folder: &Folder, shard: Shard) -> String {
         let mut command = format!(
             "lastbyte run {} -o {} --resume",
-            self.study.display(),
+            self.study().display(),
             folder.path().display()
         );
         // Writing to a String can't fail.
@@ -234,12 +309,12 @@ impl Run {
     }
 
     /// Prints the table of each measure, and keeps its document.
-    fn report(&self, folder: &Folder, engine: &dyn Engine) -> Result<(), Failure> {
+    fn report(&self, folder: &Folder, environment: &Environment) -> Result<(), Failure> {
         let data = Dataset::open(folder.path())?;
         let mut completed = false;
         let mut invalid = None;
         data.summarise(|index, measure, summary| -> Result<(), Failure> {
-            let document = report::json(&summary, engine.environment());
+            let document = report::json(&summary, environment);
             folder.keep_document(&data.study, index, &document)?;
             print(&format!(
                 "{}\n\n{}\n",
@@ -265,6 +340,40 @@ impl Run {
     }
 }
 
+/// A shard, as it is written or as the batch system says.
+fn shard(text: &str) -> Result<Shard, String> {
+    match text {
+        "auto" => Shard::from_environment(|name| std::env::var(name).ok()),
+        text => text.parse().map_err(|error: NoShard| error.to_string()),
+    }
+}
+
+/// The first of the samples of which blocks are missing.
+fn named(gathered: &Gathered) -> String {
+    const NAMED: usize = 3;
+    let mut names: Vec<String> = Vec::new();
+    for id in &gathered.missing {
+        let measure = gathered.study.measures.get(id.measure);
+        let name = measure.and_then(|measure| {
+            let (arm, cell) = (
+                measure.experiment.arms.get(id.arm)?,
+                measure.experiment.cells.get(id.cell)?,
+            );
+            Some(format!("{} of {} at {cell}", measure.id, arm.name))
+        });
+        let name = name.unwrap_or_default();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let more = names.len().saturating_sub(NAMED);
+    names.truncate(NAMED);
+    match more {
+        0 => names.join("; "),
+        more => format!("{}; and {more} more", names.join("; ")),
+    }
+}
+
 /// What blocks are measured with.
 #[derive(Clone, Copy)]
 struct Work<'a> {
@@ -275,9 +384,14 @@ struct Work<'a> {
 }
 
 /// What would be measured, and about how long it would take.
-fn plan(study: &Study, engine: &dyn Engine, blocks: &[BlockId]) -> Result<(), Failure> {
+fn plan(
+    study: &Study,
+    store: &Store,
+    engine: &dyn Engine,
+    blocks: &[BlockId],
+) -> Result<(), Failure> {
     let bar = Bar::new();
-    let arms = prepare_all(study)?;
+    let arms = prepare_all(study, store)?;
     let interrupt = AtomicBool::new(false);
     let runner = runner(study, engine, &arms, &interrupt, &bar);
     let size = engine.block_size(study);
@@ -351,19 +465,24 @@ fn runner<'a>(
 }
 
 /// The arms of a study, with their chains and stacks.
-fn prepare_all(study: &Study) -> Result<Vec<PreparedArm>, Failure> {
+fn prepare_all(study: &Study, store: &Store) -> Result<Vec<PreparedArm>, Failure> {
     let bar = Bar::new();
-    let arms = prepare(arms(study), &bar);
+    let of_arm = |arm: &Arm| {
+        let prepared = prepare_in(store, [arm], &bar);
+        prepared
+            .map_err(|failure| failure.of(&format!("{}: arm {:?}", study.path.display(), arm.name)))
+    };
+    let prepared: Result<Vec<_>, Failure> = arms(study).into_iter().map(of_arm).collect();
     bar.finish();
-    let arms = arms?;
+    let prepared: Vec<PreparedArm> = prepared?.into_iter().flatten().collect();
     for measure in &study.measures {
         check_comparison(&measure.experiment.arms).map_err(|problem| {
             let (file, id) = (study.path.display(), &measure.id);
             Failure::Usage(format!("{file}: measure {id:?}: {problem}"))
         })?;
-        try_sessions(&measure.experiment)?;
+        try_sessions(store, &measure.experiment)?;
     }
-    Ok(arms)
+    Ok(prepared)
 }
 
 /// The arms of all measures, each label once.

@@ -51,6 +51,9 @@ pub(crate) enum Draw {
 }
 
 impl Seed {
+    /// The greatest that users can choose: what tables of whole numbers with a sign can hold.
+    pub const MOST: u64 = i64::MAX as u64;
+
     /// The seed of a part of this study, such as one link. Parts with different names have
     /// unrelated luck; luck drawn from one seed is shared.
     #[must_use]

@@ -190,11 +190,20 @@ fn a_file_that_is_half_there() {
     let path = file(&folder, "run/rows.parquet");
     let rows = fs::read(&path).unwrap();
     fs::write(&path, &rows[..rows.len() / 2]).unwrap();
-    assert_refused(&report(&folder, &[]), 1, &["rows.parquet"]);
+    let words = ["rows.parquet", "delete it, and measure again with --resume"];
+    assert_refused(&report(&folder, &[]), 1, &words);
     assert!(!file(&folder, "run/report.html").exists());
+    // Nor does whoever goes on with it take it for complete.
+    let ended =
+        run(lastbyte(["run", "study.toml", "-o", "run", "--resume"]).current_dir(folder.path()));
+    assert_refused(&ended, 1, &words);
 
     fs::write(file(&folder, "run/manifest.json"), "{\"schema\": ").unwrap();
-    assert_refused(&report(&folder, &[]), 1, &["manifest.json"]);
+    assert_refused(
+        &report(&folder, &[]),
+        1,
+        &["manifest.json", "it is no manifest, or damaged"],
+    );
 }
 
 #[test]

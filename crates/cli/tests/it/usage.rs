@@ -56,6 +56,14 @@ fn options_that_can_not_be() {
             r#"'--rtt <TIME>': negative duration "-5ms": write one such as "35ms""#,
         ),
         (
+            vec!["explain", "https://localhost:8443/path"],
+            r#"for a server, write "localhost:8443""#,
+        ),
+        (
+            vec!["chain", "show", "localhost:70000"],
+            r#"a server's port is a number from 1 to 65535, as in "localhost:443""#,
+        ),
+        (
             vec!["explain", "X25519/./chain.pem"],
             r#"unknown group "X25519": did you mean "x25519"?"#,
         ),

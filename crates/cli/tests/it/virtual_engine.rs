@@ -307,13 +307,32 @@ fn a_cell_ends_when_it_is_precise_enough_wherever_and_however_it_is_measured() {
     succeed(command.args(run.get_args()).arg("--resume"));
     assert_same_rows(&place, "out", "killed");
 
-    // By two machines, of which neither knows when the other one is done.
-    for (shard, start) in [("1/2", None), ("2/2", Some("--resume"))] {
-        let mut command = place.run("shared");
-        let ended = succeed(command.args(["--shard", shard]).args(start));
-        assert!(ended.stdout.contains("copy the parts of all"), "{ended:?}");
-    }
-    succeed(place.run("shared").arg("--resume"));
+    // By two machines with the same chains, of which one is a job of an array, and by one with others.
+    let mut command = place.run("shared-1");
+    let ended = succeed(command.args(["--shard", "1/2"]));
+    assert!(ended.stdout.contains("lastbyte run --gather"), "{ended:?}");
+    let mut command = place.run("shared-2");
+    command.args(["--shard", "auto"]);
+    command.env("SLURM_ARRAY_TASK_ID", "2");
+    succeed(command.env("SLURM_ARRAY_TASK_COUNT", "2"));
+    let mut command = place.run("foreign");
+    command.args(["--shard", "2/2", "--chains"]);
+    succeed(command.arg(place.path("chains")));
+    let gather = |shards: &[&str]| {
+        let mut command = lastbyte(["run", "--gather"]);
+        command.args(shards.iter().map(|shard| place.path(shard)));
+        command.arg("-o").arg(place.path("shared"));
+        command
+    };
+    let ended = crate::common::run(&mut gather(&["shared-1", "foreign"]));
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("had another chain"), "{ended:?}");
+    let ended = crate::common::run(&mut gather(&["shared-1"]));
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("missing: "), "{ended:?}");
+    fs::remove_dir_all(place.path("shared")).unwrap();
+    let ended = succeed(&mut gather(&["shared-1", "shared-2"]));
+    assert!(ended.stdout.contains("Results: "), "{ended:?}");
     assert_same_rows(&place, "out", "shared");
 }
 

@@ -503,6 +503,55 @@ impl Shard {
     }
 }
 
+impl Shard {
+    /// The one that a batch system has given to this process: a job of a Slurm array, or a pod of an indexed Job of
+    /// Kubernetes, which does not say how many there are (`LASTBYTE_SHARDS` does).
+    ///
+    /// # Errors
+    ///
+    /// When no batch system says it, or what it says makes no sense, in one line with the hint.
+    pub fn from_environment(get: impl Fn(&str) -> Option<String>) -> Result<Shard, String> {
+        let number = |name: &str| -> Result<Option<u32>, String> {
+            let Some(text) = get(name) else {
+                return Ok(None);
+            };
+            let number = text
+                .parse()
+                .map_err(|_| format!("{name} is {text:?}, which is no whole number"))?;
+            Ok(Some(number))
+        };
+        let of = number("LASTBYTE_SHARDS")?;
+        let slurm = number("SLURM_ARRAY_TASK_ID")?;
+        let kubernetes = number("JOB_COMPLETION_INDEX")?;
+        let (index, of) = match (slurm, kubernetes, of) {
+            (Some(task), _, of) => {
+                let first = number("SLURM_ARRAY_TASK_MIN")?.unwrap_or(1);
+                let step = number("SLURM_ARRAY_TASK_STEP")?.unwrap_or(1).max(1);
+                let of = of.map_or_else(|| number("SLURM_ARRAY_TASK_COUNT"), |of| Ok(Some(of)))?;
+                let of = of.ok_or("SLURM_ARRAY_TASK_COUNT is not set: write --shard I/N")?;
+                (task.checked_sub(first).map(|past| past / step + 1), of)
+            }
+            (None, Some(index), Some(of)) => (index.checked_add(1), of),
+            (None, Some(_), None) => {
+                return Err("JOB_COMPLETION_INDEX says which shard this is, but not of how many: set LASTBYTE_SHARDS to \
+                            the completions of the Job"
+                    .to_owned());
+            }
+            (None, None, _) => {
+                return Err("no batch system says which shard this is (SLURM_ARRAY_TASK_ID, JOB_COMPLETION_INDEX): write \
+                            --shard I/N"
+                    .to_owned());
+            }
+        };
+        match index.filter(|index| (1..=of).contains(index)) {
+            Some(index) => Ok(Shard { index, of }),
+            None => Err(format!(
+                "the batch system's numbers are those of no shard of {of}: write --shard I/N"
+            )),
+        }
+    }
+}
+
 impl fmt::Display for Shard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{}/{}", self.index, self.of))

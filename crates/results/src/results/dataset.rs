@@ -6,7 +6,7 @@ use std::vec;
 use super::folder::{parts, read_manifest, rows_path, study_path};
 use super::merged::MergedSamples;
 use super::{EngineReport, FolderError, Manifest, Sample, SampleKey, Summary, read_part};
-use crate::study::{Measure, Study};
+use crate::study::{Measure, Study, StudyError};
 
 /// The folder of a run, to read from.
 #[derive(Debug)]
@@ -31,9 +31,12 @@ impl Dataset {
             return Err(FolderError::Content { path, problem });
         }
         let file = study_path(path);
-        let study = Study::load(&file).map_err(|error| FolderError::Content {
-            path: file,
-            problem: error.to_string(),
+        let study = Study::load(&file).map_err(|error| match error {
+            StudyError::Unreadable { path, error } => FolderError::io("read", &path)(error),
+            error @ StudyError::Wrong { .. } => FolderError::Content {
+                path: file,
+                problem: error.to_string(),
+            },
         })?;
         Ok(Dataset {
             study: Study {
@@ -60,7 +63,15 @@ impl Dataset {
     pub fn samples(&self) -> Result<Samples<'_>, FolderError> {
         let rows = rows_path(&self.path);
         let source = if rows.exists() {
-            Source::Merged(Box::new(MergedSamples::open(&rows)?))
+            // What was made of parts can be made again.
+            let mended = |error| match error {
+                FolderError::Content { path, problem } => FolderError::Content {
+                    path,
+                    problem: format!("{problem}: delete it, and measure again with --resume"),
+                },
+                error => error,
+            };
+            Source::Merged(Box::new(MergedSamples::open(&rows).map_err(mended)?))
         } else {
             Source::Parts(SampleKey::all(&self.study).collect::<Vec<_>>().into_iter())
         };

@@ -13,7 +13,7 @@ use super::{
     Beside, Dns, EngineReport, Environment, Folder, Lateness, Manifest, Outcome, PartHeader,
     Resumption, Row, Sample, Start, TcpStats, Times, Validity, Wire, write_part,
 };
-use crate::study::{Arm, ArmChain, Cell, Connections, Experiment, Study};
+use crate::study::{Arm, ArmChain, BlockId, Cell, Connections, Experiment, Study};
 
 /// An arm without post-quantum algorithms.
 pub const CLASSICAL: &str = "secp256r1/rsa-2048";
@@ -181,23 +181,40 @@ fn wire(arm: &Arm, index: u32) -> Wire {
 
 /// A folder with the run of a study, complete but for the blocks of these samples: measure, cell, arm.
 pub fn run_folder(path: &Path, text: &str, missing: &[(usize, usize, usize)]) {
-    const BLOCK: u32 = 50;
-    let study = Study::parse(text, Path::new("studies/made-up.toml")).unwrap();
-    let environment = Environment {
+    let is_there = |id: BlockId| !missing.contains(&(id.measure, id.cell, id.arm));
+    let (study, folder) = part_folder(path, text, &environment(), is_there, |_| {});
+    if missing.is_empty() {
+        folder.merge(&study).unwrap();
+    }
+}
+
+/// Where made-up runs are measured.
+pub fn environment() -> Environment {
+    Environment {
         engine: "virtual".to_owned(),
         command: vec!["lastbyte".to_owned(), "run".to_owned()],
         kernel: "Linux 6.12.0".to_owned(),
         ..Environment::default()
-    };
+    }
+}
+
+/// A folder with those blocks of a run that are there, each sample changed before it is cut up.
+pub fn part_folder(
+    path: &Path,
+    text: &str,
+    environment: &Environment,
+    is_there: impl Fn(BlockId) -> bool,
+    change: impl Fn(&mut Sample),
+) -> (Study, Folder) {
+    const BLOCK: u32 = 50;
+    let study = Study::parse(text, Path::new("studies/made-up.toml")).unwrap();
     let manifest = Manifest::new(&study, BLOCK, environment.clone());
     let folder = Folder::take(path, &study, manifest, Start::Afresh).unwrap();
-    for id in study.blocks(BLOCK) {
-        if missing.contains(&(id.measure, id.cell, id.arm)) {
-            continue;
-        }
+    for id in study.blocks(BLOCK).filter(|id| is_there(*id)) {
         let experiment = &study.measures[id.measure].experiment;
         let block = study.block(id, BLOCK);
-        let sample = sample(experiment, id.cell, id.arm);
+        let mut sample = sample(experiment, id.cell, id.arm);
+        change(&mut sample);
         let rows: Vec<Row> = (sample.rows.into_iter())
             .filter(|row| block.contains(&row.index))
             .map(|row| Row {
@@ -219,7 +236,5 @@ pub fn run_folder(path: &Path, text: &str, missing: &[(usize, usize, usize)]) {
         write_part(file, &header, &study, &rows).unwrap();
         folder.keep(&study, id).unwrap();
     }
-    if missing.is_empty() {
-        folder.merge(&study).unwrap();
-    }
+    (study, folder)
 }

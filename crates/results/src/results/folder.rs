@@ -101,6 +101,9 @@ pub enum FolderError {
     /// It holds no run.
     #[error("{0:?} holds no run: name a folder of `lastbyte run`")]
     NoRun(PathBuf),
+    /// It is a file.
+    #[error("{0:?} is a file: name a folder with -o")]
+    NoFolder(PathBuf),
     /// It holds something else.
     #[error("{0:?} is not empty and holds no run: name another folder with -o")]
     NotEmpty(PathBuf),
@@ -162,7 +165,7 @@ impl Manifest {
     }
 
     /// What tells another run from this one, if anything does.
-    fn difference(&self, other: &Manifest) -> Option<String> {
+    pub(super) fn difference(&self, other: &Manifest) -> Option<String> {
         if other.schema != self.schema {
             let schema = &other.schema;
             return Some(format!(
@@ -200,6 +203,9 @@ impl Folder {
         manifest: Manifest,
         start: Start,
     ) -> Result<Folder, FolderError> {
+        if path.is_file() {
+            return Err(FolderError::NoFolder(path.to_owned()));
+        }
         fs::create_dir_all(path).map_err(FolderError::io("make", path))?;
         let lock = lock(path)?;
         let known = read_manifest(path)?;
@@ -433,7 +439,12 @@ impl Folder {
     }
 
     /// What tells a part from the one that the run would have measured, if anything does.
-    fn difference(&self, study: &Study, id: BlockId, header: &PartHeader) -> Option<String> {
+    pub(super) fn difference(
+        &self,
+        study: &Study,
+        id: BlockId,
+        header: &PartHeader,
+    ) -> Option<String> {
         let connections = study.block(id, self.manifest.block_size);
         let PartHeader {
             study,
@@ -450,7 +461,23 @@ impl Folder {
     }
 
     fn part(&self, study: &Study, id: BlockId) -> PathBuf {
-        self.path.join(PARTS).join(part_name(study, id))
+        part_of(&self.path, study, id)
+    }
+
+    /// Blocks that cells still need: all of the stages that have begun.
+    pub(super) fn missing(&self, study: &Study) -> Vec<BlockId> {
+        let mut missing = Vec::new();
+        for SampleKey { measure, cell, arm } in SampleKey::all(study) {
+            let blocks = self.blocks(study, measure, cell) as u32;
+            let of_sample = (0..blocks).map(|block| BlockId {
+                measure,
+                cell,
+                block,
+                arm,
+            });
+            missing.extend(of_sample.filter(|id| !self.part(study, *id).exists()));
+        }
+        missing
     }
 
     /// Removes what an earlier run had no time to finish.
@@ -507,7 +534,9 @@ pub(super) fn read_manifest(folder: &Path) -> Result<Option<Manifest>, FolderErr
     let mut manifest: Manifest =
         serde_json::from_str(&text).map_err(|error| FolderError::Content {
             path,
-            problem: error.to_string(),
+            problem: format!(
+                "it is no manifest, or damaged ({error}): name another folder, or delete this one"
+            ),
         })?;
     manifest.environment.engine.clone_from(&manifest.engine);
     Ok(Some(manifest))
@@ -539,7 +568,12 @@ pub(super) fn parts(
             arm,
         })
         .take_while(|id| !study.block(*id, manifest.block_size).is_empty())
-        .map(|id| (id.block, folder.join(PARTS).join(part_name(study, id))))
+        .map(|id| (id.block, part_of(folder, study, id)))
+}
+
+/// Where a block's part is in the folder of a run.
+pub(super) fn part_of(folder: &Path, study: &Study, id: BlockId) -> PathBuf {
+    folder.join(PARTS).join(part_name(study, id))
 }
 
 fn part_name(study: &Study, id: BlockId) -> String {

@@ -11,6 +11,7 @@ pub mod family;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
 mod folder;
+mod gather;
 mod look;
 mod measurements;
 mod merged;
@@ -42,6 +43,7 @@ pub use dataset::{Dataset, Samples};
 pub use environment::{Environment, Host};
 pub use expected::{expected, expected_duration, overflows};
 pub use folder::{Folder, FolderError, Manifest, Start, file_name};
+pub use gather::{GatherError, Gathered, gather};
 pub use lastbyte_sizes::Outcome as DeliveryOutcome;
 pub use look::{Fault, Imprecision, Look, look};
 pub(crate) use measurements::group_by;

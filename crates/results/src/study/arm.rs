@@ -533,6 +533,14 @@ fn looks_like_key(name: &str) -> bool {
 }
 
 fn parse_chain(text: &str) -> Result<ArmChain, ArmProblem> {
+    if let Some(address) = text.strip_prefix("https://") {
+        let host = address.split('/').next().unwrap_or(address);
+        let port = if host.contains(':') { "" } else { ":443" };
+        return Err(ArmProblem::UnknownChain {
+            chain: text.into(),
+            hint: format!("for a server, write \"{host}{port}\""),
+        });
+    }
     if let Some((chain, size)) = text.rsplit_once(':')
         && is_path(chain)
         && size.parse::<Bytes>().is_ok()
@@ -557,6 +565,15 @@ fn parse_chain(text: &str) -> Result<ArmChain, ArmProblem> {
         return Err(ArmProblem::UnknownChain {
             chain: text.into(),
             hint: format!("for a server, write \"{text}:443\"; for a file, \"./{text}\""),
+        });
+    }
+    if let Some((name, _)) = text.rsplit_once(':')
+        && !is_path(name)
+        && is_host(&format!("{name}:443"))
+    {
+        return Err(ArmProblem::UnknownChain {
+            chain: text.into(),
+            hint: format!("a server's port is a number from 1 to 65535, as in \"{name}:443\""),
         });
     }
     parse_made(text).map(ArmChain::Made)

@@ -45,9 +45,20 @@ impl Study {
     ///
     /// When the file can't be read or is no study: one line with the file, the line and the hint.
     pub fn load(path: &Path) -> Result<Study, StudyError> {
-        let text = fs::read_to_string(path).map_err(|error| StudyError::Unreadable {
+        let bytes = fs::read(path).map_err(|error| StudyError::Unreadable {
             path: path.to_owned(),
             error,
+        })?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let before = error
+                .as_bytes()
+                .iter()
+                .take(error.utf8_error().valid_up_to());
+            StudyError::Wrong {
+                path: path.to_owned(),
+                line: 1 + before.filter(|byte| **byte == b'\n').count(),
+                problem: Box::new(StudyProblem::Encoding),
+            }
         })?;
         Study::parse(&text, path)
     }
@@ -65,7 +76,7 @@ impl Study {
         let top = Table::new(source, String::new(), 0..0, document.get_ref(), &known)?;
 
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let name = top.read("name", Field::text)?;
+        let name = top.read("name", Field::name)?;
         let told = |key| Ok(top.read(key, Field::text)?.map(str::to_owned));
         let percentiles = top.read("percentiles", |field| field.list(percentile))?;
         let engine = top.read("engine", Field::parse)?;
@@ -170,7 +181,7 @@ impl File {
 
     /// `most` is how many cells it may have.
     fn measure(&self, table: &Table, most: usize) -> Result<Measure, StudyError> {
-        let id = table.require("id", "id = \"NAME\"")?.text()?.to_owned();
+        let id = table.require("id", "id = \"NAME\"")?.name()?.to_owned();
         let arms = self.arms_of(table)?;
         let cells = match table.get("cell") {
             Some(cells) => self.explicit_cells(table, &cells, most)?,
@@ -378,7 +389,7 @@ fn links(
 /// `usual`, with what a table says otherwise.
 fn sampling(table: &Table, usual: Experiment) -> Result<Experiment, StudyError> {
     let connections = table.read("connections", connections)?;
-    let seed = table.read("seed", |field| field.whole(0..=u64::MAX))?;
+    let seed = table.read("seed", |field| field.whole(0..=Seed::MOST))?;
     let timeout = table.read("timeout", Field::duration)?;
     let concurrency = table.read("concurrency", |field| field.whole(1..=u32::MAX))?;
     let emulation = table.read("emulation", Field::parse)?;

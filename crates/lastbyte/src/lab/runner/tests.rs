@@ -496,3 +496,37 @@ fn shards_are_written_with_a_slash() {
         );
     }
 }
+
+#[test]
+fn batch_systems_say_which_shard_it_is() {
+    let shard = |set: &[(&str, &str)]| {
+        let get = |name: &str| {
+            let known = set.iter().find(|(known, _)| *known == name);
+            known.map(|(_, value)| (*value).to_owned())
+        };
+        Shard::from_environment(get).map(|shard| shard.to_string())
+    };
+    let slurm = |id, first, step| {
+        let set = [
+            ("SLURM_ARRAY_TASK_ID", id),
+            ("SLURM_ARRAY_TASK_MIN", first),
+            ("SLURM_ARRAY_TASK_STEP", step),
+            ("SLURM_ARRAY_TASK_COUNT", "4"),
+        ];
+        shard(&set)
+    };
+    assert_eq!(slurm("1", "1", "1").unwrap(), "1/4");
+    assert_eq!(slurm("3", "0", "1").unwrap(), "4/4");
+    assert_eq!(slurm("12", "10", "2").unwrap(), "2/4");
+    assert!(slurm("9", "1", "1").unwrap_err().contains("no shard of 4"));
+    assert!(slurm("0", "1", "1").unwrap_err().contains("no shard of 4"));
+    assert_eq!(
+        slurm("x", "1", "1").unwrap_err(),
+        "SLURM_ARRAY_TASK_ID is \"x\", which is no whole number"
+    );
+    let pod = ("JOB_COMPLETION_INDEX", "0");
+    assert_eq!(shard(&[pod, ("LASTBYTE_SHARDS", "8")]).unwrap(), "1/8");
+    assert!(shard(&[pod]).unwrap_err().contains("set LASTBYTE_SHARDS"));
+    assert!(shard(&[("JOB_COMPLETION_INDEX", "8"), ("LASTBYTE_SHARDS", "8")]).is_err());
+    assert!(shard(&[]).unwrap_err().contains("write --shard I/N"));
+}

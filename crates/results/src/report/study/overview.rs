@@ -266,10 +266,13 @@ fn rows<'m, 'a>(measured: &'m [Measured<'a>]) -> Vec<(String, String, Vec<&'m Me
             let name = words(&told, one.cell);
             match rows.iter_mut().find(|(known, ..)| *known == name) {
                 Some((_, _, members)) => members.push(one),
-                None => rows.push((name, words(&note, one.cell), vec![one])),
+                None => rows.push((name, String::new(), vec![one])),
             }
         }
         if rows.len() <= ROWS || told.len() <= 1 {
+            for (_, besides, members) in &mut rows {
+                *besides = alike(&note, members);
+            }
             return rows;
         }
         // What comes last among parameters is told together first; windows decide most.
@@ -290,6 +293,16 @@ fn rows<'m, 'a>(measured: &'m [Measured<'a>]) -> Vec<(String, String, Vec<&'m Me
             .unwrap_or_default();
         told.remove(place);
     }
+}
+
+/// What all of these have alike.
+fn alike(parameters: &[Parameter], members: &[&Measured<'_>]) -> String {
+    let cells: Vec<&Cell> = members.iter().map(|one| one.cell).collect();
+    let mut parameters = parameters.to_vec();
+    parameters.retain(|parameter| parameter.values(&cells).len() == 1);
+    cells
+        .first()
+        .map_or_else(String::new, |cell| words(&parameters, cell))
 }
 
 fn words(parameters: &[Parameter], cell: &Cell) -> String {

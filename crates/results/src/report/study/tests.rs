@@ -368,8 +368,14 @@ fn twenty_arms_are_told_apart() {
 
 #[test]
 fn fifty_figures_are_less_than_three_megabytes() {
-    let mut text = MEASURED.replace("[\"0%\", \"1%\"]", "[\"0%\", \"0.5%\", \"1%\", \"2%\", \"3%\"]");
-    text = text.replace("[\"0KiB\", \"50KiB\", \"200KiB\"]", "[\"0KiB\", \"10KiB\", \"50KiB\", \"200KiB\", \"1MiB\"]");
+    let mut text = MEASURED.replace(
+        "[\"0%\", \"1%\"]",
+        "[\"0%\", \"0.5%\", \"1%\", \"2%\", \"3%\"]",
+    );
+    text = text.replace(
+        "[\"0KiB\", \"50KiB\", \"200KiB\"]",
+        "[\"0KiB\", \"10KiB\", \"50KiB\", \"200KiB\", \"1MiB\"]",
+    );
     text = text.replace(
         "[link.path]",
         "[arm.a]\ntls = \"x25519/ecdsa-p256\"\n[arm.b]\ntls = \"X25519MLKEM768/ml-dsa-44\"\n\
@@ -377,7 +383,9 @@ fn fifty_figures_are_less_than_three_megabytes() {
     );
     for nth in 0..50 {
         let metric = ["handshake", "ttfb", "ttlb"][nth % 3];
-        text += &format!("[[figure]]\nid = \"f{nth}\"\nmeasure = \"growth\"\nmetric = \"{metric}\"\nfacet = \"loss\"\n");
+        text += &format!(
+            "[[figure]]\nid = \"f{nth}\"\nmeasure = \"growth\"\nmetric = \"{metric}\"\nfacet = \"loss\"\n"
+        );
         text += match nth % 5 {
             0 | 1 => "plot = \"increase\"\nx = \"data\"\n",
             2 | 3 => "plot = \"percentiles\"\nx = \"data\"\n",

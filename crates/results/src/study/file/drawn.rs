@@ -36,7 +36,7 @@ impl Known<'_> {
         let measures = self.measures_of(table, "measure")?;
         let arms = table.read("arms", |field| field.list(|arm| self.arm(arm, &measures)))?;
         Ok(Figure {
-            id: table.require("id", "id = \"NAME\"")?.text()?.to_owned(),
+            id: table.require("id", "id = \"NAME\"")?.name()?.to_owned(),
             title: table.read("title", Field::text)?.map(str::to_owned),
             plot: table.require("plot", "plot = \"increase\"")?.parse()?,
             x: table.read("x", Field::parse)?,
@@ -107,7 +107,7 @@ impl Known<'_> {
         let mut claims: Vec<Claim> = Vec::new();
         for table in tables(top, "claim", HEADER, &names(keys::CLAIM))? {
             let claim = Claim {
-                id: table.require("id", "id = \"NAME\"")?.text()?.to_owned(),
+                id: table.require("id", "id = \"NAME\"")?.name()?.to_owned(),
                 text: table
                     .require("text", "text = \"WORDS\"")?
                     .text()?

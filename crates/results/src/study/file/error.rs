@@ -35,6 +35,27 @@ pub enum StudyProblem {
     /// It is not TOML.
     #[error("not TOML: {0}")]
     Syntax(String),
+    /// It is not UTF-8.
+    #[error("this is not UTF-8: save the file as UTF-8")]
+    Encoding,
+    /// A text has what no screen shows.
+    #[error("{key:?} has the control character {character:?}: leave it out")]
+    Control {
+        /// The key.
+        key: String,
+        /// Which one.
+        character: char,
+    },
+    /// A name is too long for files and tables.
+    #[error("the name {start:?}... has {found} characters: use at most {most}")]
+    Long {
+        /// How it begins.
+        start: String,
+        /// How many it has.
+        found: usize,
+        /// How many it may have.
+        most: usize,
+    },
     /// A key or a table is there already.
     #[error("{0:?} is there twice: leave one out")]
     KeyTwice(String),

@@ -31,7 +31,7 @@ impl File {
 
     fn search(&self, table: &Table) -> Result<Search, StudyError> {
         const MOST_BYTES: usize = 1 << 20;
-        let id = table.require("id", "id = \"NAME\"")?.text()?.to_owned();
+        let id = table.require("id", "id = \"NAME\"")?.name()?.to_owned();
         let arms = self.arms_of(table)?;
         let cells = grid::cells(
             table,

@@ -185,8 +185,45 @@ impl<'a> Field<'a> {
                 key: self.key.to_owned(),
                 wanted: "a text".to_owned(),
             })),
-            Some(text) => Ok(text),
+            Some(text) => self.without_controls(text).map(|()| text),
             None => Err(self.wrong_type("a text in quotes")),
+        }
+    }
+
+    /// A text that files, columns and axes are called by.
+    pub(super) fn name(&self) -> Result<&'a str, StudyError> {
+        let name = self.text()?;
+        self.check_name(name).map(|()| name)
+    }
+
+    /// Whether this can be a name: what turns the direction of the text around it can't.
+    fn check_name(&self, name: &str) -> Result<(), StudyError> {
+        /// File systems take 255 bytes, of which we need some.
+        const MOST: usize = 100;
+        const SHOWN: usize = 20;
+        let turns = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if let Some(character) = name.chars().find(|c| c.is_control() || turns(*c)) {
+            let key = self.key.to_owned();
+            return Err(self.error(StudyProblem::Control { key, character }));
+        }
+        match name.chars().count() {
+            found if found > MOST => Err(self.error(StudyProblem::Long {
+                start: name.chars().take(SHOWN).collect(),
+                found,
+                most: MOST,
+            })),
+            _ => Ok(()),
+        }
+    }
+
+    fn without_controls(&self, text: &str) -> Result<(), StudyError> {
+        let is_control = |c: &char| c.is_control() && !['\n', '\t'].contains(c);
+        match text.chars().find(is_control) {
+            Some(character) => Err(self.error(StudyProblem::Control {
+                key: self.key.to_owned(),
+                character,
+            })),
+            None => Ok(()),
         }
     }
 
@@ -320,7 +357,11 @@ impl<'a> Field<'a> {
             place: key.span(),
             value: value.get_ref(),
         };
-        Ok(entries.iter().map(field).collect())
+        let fields: Vec<Field<'a>> = entries.iter().map(field).collect();
+        for field in &fields {
+            field.check_name(field.key)?;
+        }
+        Ok(fields)
     }
 
     pub(super) fn error(&self, problem: StudyProblem) -> StudyError {

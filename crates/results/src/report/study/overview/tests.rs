@@ -141,3 +141,24 @@ fn many_networks_are_told_together() {
         .collect();
     assert_eq!(rows, [("RTT 10ms", 4), ("RTT 35ms", 4), ("RTT 70ms", 4)]);
 }
+
+#[test]
+fn a_network_is_called_what_all_of_it_is() {
+    let text = MEASURED
+        .replace(
+            "[link.path]",
+            "[link.far]\nrtt = \"70ms\"\nloss = [\"0%\", \"1%\"]\n[link.path]",
+        )
+        .replace(
+            "rtt = \"35ms\"",
+            "rtt = [\"10ms\", \"20ms\", \"30ms\", \"40ms\", \"50ms\", \"60ms\"]",
+        );
+    let overview = Overview::new(&findings(&text, &[])).unwrap();
+    let rows: Vec<_> = (overview.rows.iter())
+        .map(|row| (&*row.name, &*row.note, row.networks))
+        .collect();
+    assert_eq!(
+        rows,
+        [("far", "RTT 70ms, no rate limit", 2), ("path", "1gbit", 12)]
+    );
+}

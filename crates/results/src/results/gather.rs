@@ -1,0 +1,230 @@
+//! Shards of a run that other machines have measured, gathered in one folder.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::folder::{FolderError, Manifest, Start, part_of, rows_path};
+use super::part::read_header;
+use super::{Dataset, Environment, Folder, PartError, read_part};
+use crate::study::{BlockId, Study};
+
+/// What was gathered.
+#[derive(Debug)]
+pub struct Gathered {
+    /// Where it is.
+    pub folder: Folder,
+    /// The study that all shards measure.
+    pub study: Study,
+    /// Blocks that are there now.
+    pub blocks: usize,
+    /// What cells still need, in the order of the study, and no shard has: all blocks of a stage that has begun.
+    pub missing: Vec<BlockId>,
+    /// Parts that can't be read, which count as missing.
+    pub damaged: Vec<PartError>,
+}
+
+/// Shards do not fit together.
+#[derive(Debug, thiserror::Error)]
+pub enum GatherError {
+    /// No shard was named.
+    #[error("nothing to gather: name the folders of the shards, as in --gather shard-1 shard-2")]
+    NoShards,
+    /// A folder can't be read, or the new one can't be written.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// It is a whole run, not a shard of one.
+    #[error("{0:?} is a run that has come to its end: there is nothing to gather, report on it")]
+    Complete(PathBuf),
+    /// One was measured in another way than the first.
+    #[error("{shard:?} does not fit {first:?}: {what}")]
+    Other {
+        /// The first shard.
+        first: PathBuf,
+        /// The one that does not fit it.
+        shard: PathBuf,
+        /// What tells them apart, with the hint.
+        what: String,
+    },
+    /// Two have the same connections, with other rows.
+    #[error(
+        "{0:?} and {1:?} are the same connections with other rows: keep the part that you trust"
+    )]
+    Twice(PathBuf, PathBuf),
+}
+
+/// Where the chain of each arm was first seen.
+#[derive(Default)]
+struct Chains(BTreeMap<(usize, usize), (String, PathBuf)>);
+
+/// Gathers the finished blocks of `shards` in a new folder at `path`. Files are copied: shards stay as they are.
+///
+/// # Errors
+///
+/// When a shard can't be read, or measures something else, or in another way: another study, another version, kernel or
+/// chain; when two have other rows of the same connections; when `path` can't be written, or holds anything.
+pub fn gather(shards: &[PathBuf], path: &Path) -> Result<Gathered, GatherError> {
+    let [first, ..] = shards else {
+        return Err(GatherError::NoShards);
+    };
+    let sets: Vec<Dataset> = (shards.iter())
+        .map(|shard| Dataset::open(shard))
+        .collect::<Result<_, _>>()?;
+    let Some(of) = sets.first() else {
+        return Err(GatherError::NoShards);
+    };
+    for set in &sets {
+        if rows_path(set.path()).exists() {
+            return Err(GatherError::Complete(set.path().to_owned()));
+        }
+        let what = difference(&of.manifest, &set.manifest);
+        if let Some(what) = what {
+            return Err(GatherError::Other {
+                first: first.clone(),
+                shard: set.path().to_owned(),
+                what,
+            });
+        }
+    }
+    let was_there = path.exists();
+    // Its files are beside the first one's study.
+    let folder = Folder::take(path, &of.study, of.manifest.clone(), Start::Afresh)?;
+    let gathered = gather_in(folder, &sets, of);
+    if gathered.is_err() {
+        // What does not fit together is no run, and nothing to go on with.
+        remove(path, was_there).map_err(FolderError::io("remove", path))?;
+    }
+    gathered
+}
+
+/// Removes what was begun, and the folder unless it was there before.
+fn remove(path: &Path, was_there: bool) -> io::Result<()> {
+    if !was_there {
+        return fs::remove_dir_all(path);
+    }
+    for entry in fs::read_dir(path)? {
+        let path = entry?.path();
+        match path.is_dir() {
+            true => fs::remove_dir_all(path)?,
+            false => fs::remove_file(path)?,
+        }
+    }
+    Ok(())
+}
+
+fn gather_in(folder: Folder, sets: &[Dataset], of: &Dataset) -> Result<Gathered, GatherError> {
+    let (first, study) = (of.path(), of.study.clone());
+    let mut gathered = Gathered {
+        folder,
+        blocks: 0,
+        missing: Vec::new(),
+        damaged: Vec::new(),
+        study,
+    };
+    let mut chains = Chains::default();
+    for id in gathered.study.blocks(of.manifest.block_size) {
+        let mut kept: Option<PathBuf> = None;
+        for set in sets {
+            let part = part_of(set.path(), &gathered.study, id);
+            if !part.exists() {
+                continue;
+            }
+            // Its rows as well: what is cut short or damaged is known by its seal.
+            let read = read_header(&part).and_then(|header| Ok((header, read_part(&part)?)));
+            let (header, rows) = match read {
+                Ok((header, part)) => (header, part.rows),
+                Err(error) => {
+                    gathered.damaged.push(error);
+                    continue;
+                }
+            };
+            let other = |what| GatherError::Other {
+                first: first.to_owned(),
+                shard: part.clone(),
+                what,
+            };
+            if let Some(what) = gathered.folder.difference(&gathered.study, id, &header) {
+                return Err(other(what));
+            }
+            if let Some(what) = foreign(&of.manifest.environment, &header.environment) {
+                return Err(other(what));
+            }
+            chains.check(id, &header.chain_sha256, &part)?;
+            match &kept {
+                None => {
+                    let draft = gathered.folder.draft(&gathered.study, id);
+                    fs::copy(&part, &draft).map_err(FolderError::io("copy", &part))?;
+                    gathered.folder.keep(&gathered.study, id)?;
+                    gathered.blocks += 1;
+                    kept = Some(part);
+                }
+                Some(kept) if read_part(kept).map_err(FolderError::from)?.rows == rows => {}
+                Some(kept) => return Err(GatherError::Twice(kept.clone(), part)),
+            }
+        }
+    }
+    gathered.missing = gathered.folder.missing(&gathered.study);
+    Ok(gathered)
+}
+
+/// What tells a shard from the first, if anything does.
+fn difference(first: &Manifest, shard: &Manifest) -> Option<String> {
+    if first.study_sha256 != shard.study_sha256 {
+        return Some(format!(
+            "it measures another file of the study {:?}: gather shards of one",
+            shard.study
+        ));
+    }
+    let what = first.difference(shard).map(|what| format!("its {what}"));
+    what.or_else(|| foreign(&first.environment, &shard.environment))
+}
+
+/// What else measured there than here, if that changes rows. Machines may be others.
+fn foreign(first: &Environment, other: &Environment) -> Option<String> {
+    if first.kernel != other.kernel {
+        return Some(format!(
+            "it was measured with {:?}, not {:?}: measure all shards with one kernel",
+            other.kernel, first.kernel
+        ));
+    }
+    let names = first.versions.keys().chain(other.versions.keys());
+    let version = |of: &Environment, name: &String| {
+        of.versions
+            .get(name)
+            .cloned()
+            .unwrap_or_else(|| "none".to_owned())
+    };
+    for name in names {
+        let (here, there) = (version(first, name), version(other, name));
+        if here != there {
+            return Some(format!(
+                "its {name} was {there}, not {here}: measure all shards with one version"
+            ));
+        }
+    }
+    (first.sysctls != other.sysctls).then(|| {
+        "its kernel had other settings (sysctls): measure all shards with the same".to_owned()
+    })
+}
+
+impl Chains {
+    /// An arm has one chain in all blocks.
+    fn check(&mut self, id: BlockId, digest: &str, part: &Path) -> Result<(), GatherError> {
+        let BlockId { measure, arm, .. } = id;
+        let (known, first) = (self.0)
+            .entry((measure, arm))
+            .or_insert_with(|| (digest.to_owned(), part.to_owned()));
+        if known == digest {
+            return Ok(());
+        }
+        Err(GatherError::Other {
+            first: first.clone(),
+            shard: part.to_owned(),
+            what: "its server had another chain: measure all shards with one folder of them (--chains DIR)".to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+
+use insta::assert_snapshot;
+use tempfile::TempDir;
+
+use super::*;
+use crate::results::fixtures::{environment, part_folder, run_folder};
+use crate::results::{Sample, Summary};
+use crate::study::Percentile;
+
+const STUDY: &str = r#"connections = 100
+[arm.old]
+tls = "secp256r1/rsa-2048"
+[arm.new]
+tls = "SecP256r1MLKEM768/ml-dsa-65"
+[link.path]
+rtt = "35ms"
+[[measure]]
+id = "growth"
+data = ["0KiB", "50KiB"]
+"#;
+
+/// A place for shards.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Place {
+        Place(TempDir::new().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// One that has the blocks of these cells.
+    fn shard(&self, name: &str, cells: &[usize]) -> PathBuf {
+        self.changed(name, cells, &environment(), |_| {})
+    }
+
+    fn changed(
+        &self,
+        name: &str,
+        cells: &[usize],
+        environment: &Environment,
+        change: impl Fn(&mut Sample),
+    ) -> PathBuf {
+        let path = self.path(name);
+        let is_there = |id: BlockId| cells.contains(&id.cell);
+        part_folder(&path, STUDY, environment, is_there, change);
+        path
+    }
+
+    fn gather(&self, shards: &[PathBuf]) -> Result<Gathered, GatherError> {
+        gather(shards, &self.path("out"))
+    }
+
+    /// Why it can't be, which leaves nothing behind, without where the place is.
+    fn refused(&self, shards: &[PathBuf]) -> String {
+        let files = || fs::read_dir(self.path("out")).map_or(0, Iterator::count);
+        let before = files();
+        let error = self.gather(shards).err().unwrap().to_string();
+        assert_eq!(files(), before);
+        error.replace(&self.0.path().display().to_string(), "DIR")
+    }
+}
+
+/// The first part of a shard.
+fn first_part(shard: &Path) -> PathBuf {
+    let parts = fs::read_dir(shard.join("parts")).unwrap();
+    let mut parts: Vec<_> = parts.map(|part| part.unwrap().path()).collect();
+    parts.sort();
+    parts.swap_remove(0)
+}
+
+#[test]
+fn shards_make_the_rows_of_one_machine() {
+    let place = Place::new();
+    let (one, two) = (place.shard("one", &[0]), place.shard("two", &[1]));
+    let gathered = place.gather(&[one.clone(), two]).unwrap();
+    assert_eq!((gathered.blocks, gathered.missing.len()), (8, 0));
+    gathered.folder.merge(&gathered.study).unwrap();
+    run_folder(&place.path("whole"), STUDY, &[]);
+    let rows = |folder: &str| fs::read(place.path(folder).join("rows.parquet")).unwrap();
+    assert!(rows("out") == rows("whole"));
+    // Shards stay as they are.
+    assert!(first_part(&one).exists());
+}
+
+#[test]
+fn what_no_shard_has_is_told() {
+    let place = Place::new();
+    let one = place.shard("one", &[0]);
+    let gathered = place.gather(&[one]).unwrap();
+    let missing: Vec<_> = (gathered.missing.iter())
+        .map(|id| (id.cell, id.arm, id.block))
+        .collect();
+    assert_eq!(missing, [(1, 0, 0), (1, 0, 1), (1, 1, 0), (1, 1, 1)]);
+}
+
+#[test]
+fn a_part_that_was_cut_short_is_missing_unless_another_shard_has_it() {
+    let place = Place::new();
+    let (one, two) = (place.shard("one", &[0, 1]), place.shard("two", &[0]));
+    let cut = first_part(&one);
+    let bytes = fs::read(&cut).unwrap();
+    fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();
+    let gathered = place.gather(&[one.clone(), two]).unwrap();
+    assert_eq!((gathered.missing.len(), gathered.damaged.len()), (0, 1));
+    let gathered = gather(&[one], &place.path("alone")).unwrap();
+    assert_eq!((gathered.missing.len(), gathered.damaged.len()), (1, 1));
+}
+
+#[test]
+fn the_same_rows_twice_are_one_and_others_are_refused() {
+    let place = Place::new();
+    let (one, two) = (place.shard("one", &[0]), place.shard("two", &[0, 1]));
+    let gathered = gather(&[one.clone(), two.clone()], &place.path("alike")).unwrap();
+    assert_eq!(gathered.blocks, 8);
+    let other = place.changed("other", &[0], &environment(), |sample| {
+        let times = &mut sample.rows[0].times;
+        times.handshake = times
+            .handshake
+            .map(|time| time + std::time::Duration::from_nanos(1));
+    });
+    assert_snapshot!(
+        place.refused(&[one, two, other]),
+        @r#""DIR/one/parts/00-growth-0000-00-00000.parquet" and "DIR/other/parts/00-growth-0000-00-00000.parquet" are the same connections with other rows: keep the part that you trust"#
+    );
+}
+
+#[test]
+fn shards_of_other_studies_versions_kernels_and_chains_are_refused() {
+    let place = Place::new();
+    let one = place.shard("one", &[0]);
+    let path = place.path("seed");
+    let text = STUDY.replace("connections = 100", "connections = 100\nseed = 2");
+    part_folder(&path, &text, &environment(), |_| true, |_| {});
+    assert_snapshot!(place.refused(&[one.clone(), path]), @r#""DIR/seed" does not fit "DIR/one": it measures another file of the study "made-up": gather shards of one"#);
+    let kernel = Environment {
+        kernel: "Linux 6.13.0".to_owned(),
+        ..environment()
+    };
+    let other = place.changed("kernel", &[1], &kernel, |_| {});
+    assert_snapshot!(place.refused(&[one.clone(), other]), @r#""DIR/kernel" does not fit "DIR/one": it was measured with "Linux 6.13.0", not "Linux 6.12.0": measure all shards with one kernel"#);
+    let version = Environment {
+        versions: [("openssl".to_owned(), "3.9".to_owned())].into(),
+        ..environment()
+    };
+    let other = place.changed("version", &[1], &version, |_| {});
+    assert_snapshot!(place.refused(&[one.clone(), other]), @r#""DIR/version" does not fit "DIR/one": its openssl was 3.9, not none: measure all shards with one version"#);
+    let other = place.changed("chain", &[1], &environment(), |sample| {
+        sample.chain_digest = "another".to_owned();
+    });
+    assert_snapshot!(place.refused(&[one, other]), @r#""DIR/chain/parts/00-growth-0001-00-00000.parquet" does not fit "DIR/one/parts/00-growth-0000-00-00000.parquet": its server had another chain: measure all shards with one folder of them (--chains DIR)"#);
+}
+
+#[test]
+fn what_is_no_shard_is_said() {
+    let place = Place::new();
+    assert_snapshot!(place.refused(&[]), @r#"nothing to gather: name the folders of the shards, as in --gather shard-1 shard-2"#);
+    run_folder(&place.path("whole"), STUDY, &[]);
+    assert_snapshot!(place.refused(&[place.path("whole")]), @r#""DIR/whole" is a run that has come to its end: there is nothing to gather, report on it"#);
+    assert_snapshot!(place.refused(&[place.path("nothing")]), @r#""DIR/nothing" holds no run: name a folder of `lastbyte run`"#);
+    let one = place.shard("one", &[0]);
+    fs::create_dir(place.path("out")).unwrap();
+    fs::write(place.path("out/mine.txt"), "").unwrap();
+    assert_snapshot!(place.refused(&[one]), @r#""DIR/out" is not empty and holds no run: name another folder with -o"#);
+}
+
+#[test]
+fn what_is_gathered_is_summarised_like_any_run() {
+    let place = Place::new();
+    let shards = [place.shard("one", &[0]), place.shard("two", &[1])];
+    let gathered = place.gather(&shards).unwrap();
+    gathered.folder.merge(&gathered.study).unwrap();
+    let data = Dataset::open(&place.path("out")).unwrap();
+    let mut summaries: Vec<Summary> = Vec::new();
+    data.summarise(|_, _, summary| {
+        summaries.push(summary);
+        Ok::<_, FolderError>(())
+    })
+    .unwrap();
+    let arms = &summaries[0].cells[1].arms;
+    assert!(arms.iter().all(|arm| arm.connections == 100));
+    assert!(arms[0].handshake.percentiles[&Percentile::MEDIAN].is_ok());
+}
