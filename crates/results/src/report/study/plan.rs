@@ -1,5 +1,8 @@
 //! What all kinds of plots are made from, and what a kind of plot is.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use maud::Markup;
 
 use super::findings::Findings;
@@ -66,7 +69,13 @@ pub(super) struct Plan<'a> {
     facets: Vec<Parameter>,
     /// What tells series apart besides arms and percentiles.
     others: Vec<Parameter>,
+    /// Points that are known, by the first cell of their group and by arm: a figure asks for them again for its heading
+    /// and for its CSV, and intervals of several cells together take long.
+    known: RefCell<BTreeMap<Place, Vec<Option<Point>>>>,
 }
+
+/// A group's first cell, and an arm.
+type Place = ((usize, usize), String);
 
 /// A series of a panel: an arm where the cells have some values of what is neither axis nor facet.
 #[derive(Clone, PartialEq)]
@@ -112,6 +121,7 @@ impl<'a> Plan<'a> {
             arms: Vec::new(),
             facets: Vec::new(),
             others: Vec::new(),
+            known: RefCell::default(),
         };
         plan.arms = plan.drawn_arms();
         (plan.facets, plan.others) = plan.told_apart();
@@ -324,13 +334,21 @@ impl<'a> Plan<'a> {
 
     /// One for each percentile; a hole where there is none.
     pub(super) fn points(&self, group: Option<&Group>, arm: &str) -> Vec<Option<Point>> {
-        let question = self.question(arm);
-        let numbers = group.and_then(|group| self.findings.numbers(group, &question).ok());
-        let numbers = numbers.unwrap_or_else(|| vec![None; self.percentiles.len()]);
-        numbers
-            .into_iter()
+        let first = group.and_then(|group| group.cells.first());
+        let Some((group, first)) = group.zip(first) else {
+            return vec![None; self.percentiles.len()];
+        };
+        let place = (*first, arm.to_owned());
+        if let Some(points) = self.known.borrow().get(&place) {
+            return points.clone();
+        }
+        let numbers = self.findings.numbers(group, &self.question(arm));
+        let numbers = numbers.unwrap_or_else(|_| vec![None; self.percentiles.len()]);
+        let points: Vec<Option<Point>> = (numbers.into_iter())
             .map(|number| number.map(point))
-            .collect()
+            .collect();
+        self.known.borrow_mut().insert(place, points.clone());
+        points
     }
 
     fn question(&self, arm: &str) -> Question {
