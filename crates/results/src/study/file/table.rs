@@ -192,28 +192,29 @@ impl<'a> Field<'a> {
 
     /// A text that files, columns and axes are called by.
     pub(super) fn name(&self) -> Result<&'a str, StudyError> {
-        let name = self.text()?;
-        self.check_name(name).map(|()| name)
-    }
-
-    /// Whether this can be a name: what turns the direction of the text around it can't.
-    fn check_name(&self, name: &str) -> Result<(), StudyError> {
         /// File systems take 255 bytes, of which we need some.
         const MOST: usize = 100;
         const SHOWN: usize = 20;
-        let turns = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if let Some(character) = name.chars().find(|c| c.is_control() || turns(*c)) {
-            let key = self.key.to_owned();
-            return Err(self.error(StudyProblem::Control { key, character }));
-        }
+        let name = self.text()?;
+        self.check_name(name)?;
         match name.chars().count() {
             found if found > MOST => Err(self.error(StudyProblem::Long {
                 start: name.chars().take(SHOWN).collect(),
                 found,
                 most: MOST,
             })),
-            _ => Ok(()),
+            _ => Ok(name),
         }
+    }
+
+    /// Whether this can be a name: what turns the direction of the text around it can't.
+    fn check_name(&self, name: &str) -> Result<(), StudyError> {
+        let turns = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if let Some(character) = name.chars().find(|c| c.is_control() || turns(*c)) {
+            let key = self.key.to_owned();
+            return Err(self.error(StudyProblem::Control { key, character }));
+        }
+        Ok(())
     }
 
     fn without_controls(&self, text: &str) -> Result<(), StudyError> {
