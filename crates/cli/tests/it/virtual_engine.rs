@@ -307,33 +307,51 @@ fn a_cell_ends_when_it_is_precise_enough_wherever_and_however_it_is_measured() {
     succeed(command.args(run.get_args()).arg("--resume"));
     assert_same_rows(&place, "out", "killed");
 
-    // By two machines with the same chains, of which one is a job of an array, and by one with others.
-    let mut command = place.run("shared-1");
+    // By two machines, of which neither knows when the other one is done.
+    for shard in ["1/2", "2/2"] {
+        let mut command = place.run(&format!("shared-{}", &shard[..1]));
+        succeed(command.args(["--shard", shard]));
+    }
+    let ended = succeed(&mut gather(&place, &["shared-1", "shared-2"]));
+    assert!(ended.stdout.contains("finish it with"), "{ended:?}");
+    succeed(place.run("shared").arg("--resume"));
+    assert_same_rows(&place, "out", "shared");
+}
+
+/// Makes a run of shards, in the folder "shared".
+fn gather(place: &Place, shards: &[&str]) -> Command {
+    let mut command = lastbyte(["run", "--gather"]);
+    command.args(shards.iter().map(|shard| place.path(shard)));
+    command.arg("-o").arg(place.path("shared"));
+    command
+}
+
+#[test]
+fn shards_with_the_same_chains_make_the_rows_of_one_machine() {
+    let place = Place::new(&LOSSY.replace("connections = 500", "connections = 40"));
+    succeed(&mut place.run("whole"));
+    let mut command = place.run("one");
     let ended = succeed(command.args(["--shard", "1/2"]));
     assert!(ended.stdout.contains("lastbyte run --gather"), "{ended:?}");
-    let mut command = place.run("shared-2");
+    let mut command = place.run("two");
     command.args(["--shard", "auto"]);
     command.env("SLURM_ARRAY_TASK_ID", "2");
     succeed(command.env("SLURM_ARRAY_TASK_COUNT", "2"));
     let mut command = place.run("foreign");
     command.args(["--shard", "2/2", "--chains"]);
     succeed(command.arg(place.path("chains")));
-    let gather = |shards: &[&str]| {
-        let mut command = lastbyte(["run", "--gather"]);
-        command.args(shards.iter().map(|shard| place.path(shard)));
-        command.arg("-o").arg(place.path("shared"));
-        command
-    };
-    let ended = crate::common::run(&mut gather(&["shared-1", "foreign"]));
+    let ended = run(&mut gather(&place, &["one", "foreign"]));
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.stderr.contains("had another chain"), "{ended:?}");
-    let ended = crate::common::run(&mut gather(&["shared-1"]));
+    // What does not fit leaves nothing behind, and what is missing can be measured.
+    assert!(!place.path("shared").exists());
+    let ended = run(&mut gather(&place, &["one"]));
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stderr.contains("missing: "), "{ended:?}");
+    assert!(ended.stderr.contains("missing: m of "), "{ended:?}");
     fs::remove_dir_all(place.path("shared")).unwrap();
-    let ended = succeed(&mut gather(&["shared-1", "shared-2"]));
+    let ended = succeed(&mut gather(&place, &["one", "two"]));
     assert!(ended.stdout.contains("Results: "), "{ended:?}");
-    assert_same_rows(&place, "out", "shared");
+    assert_same_rows(&place, "whole", "shared");
 }
 
 #[test]
