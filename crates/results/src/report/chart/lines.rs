@@ -47,7 +47,7 @@ pub(in super::super) struct Point {
 
 impl Point {
     /// Both ends of its interval, if both are known.
-    pub(super) fn closed(&self) -> Option<[f64; 2]> {
+    pub(in super::super) fn closed(&self) -> Option<[f64; 2]> {
         let (low, high) = self.interval?;
         Some([low?, high?])
     }

@@ -109,7 +109,7 @@ impl Deciding<'_> {
         let bounds = [within.least, within.most];
         let mut free = 0.0;
         for bound in bounds.into_iter().flatten() {
-            let text = quantity::digits(unit, bound);
+            let text = quantity::bound(unit, bound);
             let width = text.chars().count() as f64 * 6.6;
             let x = (place(bound) - width / 2.0).clamp(free, (WIDTH - width).max(free));
             svg.text("mut", x, HEIGHT - 4.0, &text);

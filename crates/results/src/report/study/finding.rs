@@ -32,7 +32,36 @@ pub(super) fn increase(plan: &Plan) -> Option<String> {
     };
     let mut ranges: Vec<Range> = ranges(plan, of);
     ranges.sort_by(|one, other| other.most.0.total_cmp(&one.most.0));
-    words(&ranges, plan)
+    let is_noticed = |range: &Range| range.most.0 >= NOTICED || range.least.0 <= -NOTICED;
+    match ranges.iter().any(is_noticed) {
+        true => words(&ranges, plan),
+        false => slowest(plan).or_else(|| words(&ranges, plan)),
+    }
+}
+
+/// Where medians are not delayed, what is for certain at the latest percentile: `The median handshake is not delayed; at
+/// p90, pq is, by up to 85 % (loss 5%)`.
+fn slowest(plan: &Plan) -> Option<String> {
+    let (place, percentile) = plan.percentiles.iter().enumerate().next_back()?;
+    let of = |groups: &[&Group], one: &Series, x: &str| {
+        let points = plan.points(plan.at(groups, one, x), &one.arm);
+        let point = (*points.get(place)?)?;
+        let [low, _] = point.closed()?;
+        (low > 0.0).then_some(point.value)
+    };
+    let ranges = ranges(plan, of);
+    let latest = ranges
+        .iter()
+        .max_by(|one, other| one.most.0.total_cmp(&other.most.0))?;
+    (latest.most.0 >= NOTICED).then(|| {
+        format!(
+            "The median {} is not delayed; at {percentile}, {} is, by up to {}{}",
+            text::metric(plan.figure.metric),
+            latest.name,
+            percent(latest.most.0),
+            at(&latest.most.1)
+        )
+    })
 }
 
 /// `slh takes up to 9.5 times as long as classical (fibre, no data)`, at the median.

@@ -145,6 +145,21 @@ pub(super) mod quantity {
         }
     }
 
+    /// What somebody chose, and so is round: `20 %`.
+    pub(in super::super) fn bound(unit: Unit, number: f64) -> String {
+        let text = digits(unit, number);
+        let Some((number, unit)) = text.split_once(' ') else {
+            return text;
+        };
+        match number.contains('.') {
+            true => format!(
+                "{} {unit}",
+                number.trim_end_matches('0').trim_end_matches('.')
+            ),
+            false => text,
+        }
+    }
+
     /// `handshake increase of pq`
     pub(in super::super) fn what(question: &Question) -> String {
         let metric = text::metric(question.metric);
@@ -193,10 +208,10 @@ pub(super) mod quantity {
         let Bounds { least, most } = check.within;
         let bounds = match (least, most) {
             (Some(least), Some(most)) => {
-                format!("{} to {}", digits(unit, least), digits(unit, most))
+                format!("{} to {}", bound(unit, least), bound(unit, most))
             }
-            (Some(least), None) => format!("at least {}", digits(unit, least)),
-            (None, Some(most)) => format!("at most {}", digits(unit, most)),
+            (Some(least), None) => format!("at least {}", bound(unit, least)),
+            (None, Some(most)) => format!("at most {}", bound(unit, most)),
             (None, None) => String::new(),
         };
         format!("{}: {bounds}", question(findings, &check.question))
@@ -228,8 +243,13 @@ pub(super) mod quantity {
         let number = match &answer.number {
             Err(reason) => reason.clone(),
             Ok(Estimate { value, interval }) => {
+                let told = digits(unit, *value);
                 let interval = text::interval(interval, |end| digits(unit, end));
-                format!("{} {interval}", digits(unit, *value))
+                // One that is a point says nothing.
+                match interval == format!("[{told}, {told}]") {
+                    true => told,
+                    false => format!("{told} {interval}"),
+                }
             }
         };
         format!("{} {number}", words.join(" "))

@@ -244,10 +244,13 @@ fn tally<'a>(rows: impl Iterator<Item = &'a Compared<'a>>) -> String {
         .iter()
         .filter(|number| number.agreement == Agreement::Unmeasured);
     let (agree, unmeasured) = (agree.count(), unmeasured.count());
-    let mut words = format!(
-        "{agree} of {} agree",
-        counted(numbers.len(), "published number")
-    );
+    let verb = if numbers.len() == 1 {
+        "agrees"
+    } else {
+        "agree"
+    };
+    let of = counted(numbers.len(), "published number");
+    let mut words = format!("{agree} of {of} {verb}");
     if unmeasured > 0 {
         words += &format!(", {unmeasured} were not measured");
     }

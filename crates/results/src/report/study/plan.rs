@@ -7,7 +7,7 @@ use maud::Markup;
 
 use super::findings::Findings;
 use crate::report::chart::{
-    Axes, Chart, Colour, Drawing, Ink, KeyEntry, Mark, Panel, Point, Stroke,
+    Axes, COLOURS, Chart, Colour, Drawing, Ink, KeyEntry, Mark, Panel, Point, Stroke,
 };
 use crate::results::{Estimate, Group, Metric, Percentile, group_by, groups};
 use crate::study::{Cell, Figure, Filter, Parameter, Published, Quantity, Question, varying};
@@ -418,14 +418,25 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The first arm of the study is what others are compared with.
+    /// The first arm of the study is what others are compared with. Where those are more than there are colours, each has
+    /// the colour of its place in the figure.
     fn ink_of_arm(&self, arm: &str) -> Ink {
         let arms = self.findings.study.arms();
-        match arms.iter().position(|known| known.name == arm) {
-            Some(0) if arms.len() > 1 => Ink::new(Colour::Baseline, Stroke::Solid),
-            Some(place) if arms.len() > 1 => Ink::nth(place - 1),
-            _ => Ink::nth(0),
+        if arms.len() > 1 && arms.first().is_some_and(|first| first.name == arm) {
+            return Ink::new(Colour::Baseline, Stroke::Solid);
         }
+        let compared: Vec<&str> = arms.iter().skip(1).map(|arm| &*arm.name).collect();
+        let of_figure: Vec<&str> = compared
+            .iter()
+            .copied()
+            .filter(|name| self.arms.iter().any(|arm| arm == name))
+            .collect();
+        let all = if compared.len() > COLOURS {
+            of_figure
+        } else {
+            compared
+        };
+        Ink::nth(all.iter().position(|name| *name == arm).unwrap_or_default())
     }
 
     pub(super) fn name(&self, series: &Series) -> String {
