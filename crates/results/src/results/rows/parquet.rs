@@ -24,11 +24,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use super::{Batch, COLUMNS, Column, Kind, Presence, Value};
+use super::{Batch, COLUMNS, Column, Kind, Presence, Value, descriptions};
 use crate::results::{Dns, Lateness, Outcome, Row, Times, Wire};
 
 /// Where the document is in the metadata.
 const KEY: &str = "lastbyte";
+/// And what each column holds.
+const COLUMNS_KEY: &str = "columns";
 /// Rows that are held in memory at most: those of a row group.
 const GROUP: usize = 8192;
 const MAGIC: &[u8; 4] = b"PAR1";
@@ -63,21 +65,40 @@ impl<W: Write + Seek + Send> ParquetWriter<W> {
         })
     }
 
+    /// Has the file tell what each column holds, for readers that know nothing else of it.
+    pub fn describe(&mut self) {
+        self.file
+            .append_key_value_metadata(KeyValue::new(COLUMNS_KEY.to_owned(), descriptions()));
+    }
+
     /// Writes the connections of `batch`.
     ///
     /// # Errors
     ///
     /// When they can't be written, or a whole number needs more than 63 bits.
     pub fn write(&mut self, batch: &Batch<'_>) -> io::Result<()> {
-        for connection in batch.connections() {
-            for (column, buffer) in COLUMNS.iter().zip(&mut self.columns) {
-                buffer.push(column.value(&connection))?;
-            }
-            if self.columns.first().map_or(0, |buffer| buffer.levels.len()) >= GROUP {
+        let mut connections = batch.connections();
+        loop {
+            let held = self.columns.first().map_or(0, |buffer| buffer.levels.len());
+            if held >= GROUP {
                 self.write_group()?;
+                continue;
+            }
+            let some: Vec<_> = connections.by_ref().take(GROUP - held).collect();
+            let Some(first) = some.first() else {
+                return Ok(());
+            };
+            for (column, buffer) in COLUMNS.iter().zip(&mut self.columns) {
+                if column.is_common(batch) {
+                    buffer.push(column.value(first))?;
+                    buffer.repeat(some.len() - 1);
+                } else {
+                    for connection in &some {
+                        buffer.push(column.value(connection))?;
+                    }
+                }
             }
         }
-        Ok(())
     }
 
     /// Writes what is still held back, and `about` as JSON.
@@ -170,6 +191,24 @@ impl Buffer {
         };
         self.levels.push(level);
         Ok(())
+    }
+
+    /// Has the last field so many times more.
+    fn repeat(&mut self, times: usize) {
+        fn again<T: Clone>(values: &mut Vec<T>, times: usize) {
+            if let Some(last) = values.last().cloned() {
+                values.resize(values.len() + times, last);
+            }
+        }
+        if self.levels.last() == Some(&1) {
+            match &mut self.values {
+                Values::Text(values) => again(values, times),
+                Values::Whole(values) => again(values, times),
+                Values::Fraction(values) => again(values, times),
+                Values::Truth(values) => again(values, times),
+            }
+        }
+        again(&mut self.levels, times);
     }
 
     fn write<W: Write + Send>(
