@@ -1,28 +1,47 @@
 //! Makes up the shards of a run, with the library's own writer, always the same:
 //!
-//!     shards FOLDER SHARDS CELLS CONNECTIONS
+//!     shards make FOLDER SHARDS CELLS CONNECTIONS
+//!     shards gather FOLDER OUT
 //!
 //! FOLDER gets a folder for each shard. Each of two arms has so many connections in each cell, in blocks of 250 as the
-//! virtual engine measures them.
+//! virtual engine measures them. The second line gathers them as `lastbyte run --gather` does, and summarises nothing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::env;
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::Path;
 
 use lastbyte_results::results::fixtures::{CLASSICAL, HYBRID, environment, sample};
-use lastbyte_results::results::{Folder, Manifest, PartHeader, Row, Start, write_part};
+use lastbyte_results::results::{Folder, Manifest, PartHeader, Row, Start, gather, write_part};
 use lastbyte_results::study::{BlockId, Study};
 
 const BLOCK: u32 = 250;
 
 fn main() {
     let arguments: Vec<String> = env::args().collect();
-    let [_, folder, shards, cells, connections] = arguments.as_slice() else {
-        panic!("usage: shards FOLDER SHARDS CELLS CONNECTIONS");
-    };
-    let number = |text: &String| text.parse::<u32>().expect("no number");
-    let (shards, cells, connections) = (number(shards), number(cells), number(connections));
+    let arguments: Vec<&str> = arguments.iter().skip(1).map(String::as_str).collect();
+    let number = |text: &str| text.parse::<u32>().expect("no number");
+    match arguments.as_slice() {
+        ["make", folder, shards, cells, connections] => {
+            make(folder, number(shards), number(cells), number(connections))
+        }
+        ["gather", folder, out] => gather_all(folder, out),
+        _ => panic!(
+            "usage: shards make FOLDER SHARDS CELLS CONNECTIONS, or shards gather FOLDER OUT"
+        ),
+    }
+}
+
+fn gather_all(folder: &str, out: &str) {
+    let shards = fs::read_dir(folder).unwrap();
+    let mut shards: Vec<_> = shards.map(|shard| shard.unwrap().path()).collect();
+    shards.sort();
+    let gathered = gather(&shards, Path::new(out)).unwrap();
+    assert_eq!((gathered.missing.len(), gathered.damaged.len()), (0, 0));
+    gathered.folder.merge(&gathered.study).unwrap();
+}
+
+fn make(folder: &str, shards: u32, cells: u32, connections: u32) {
     let rtts: Vec<String> = (1..=cells).map(|rtt| format!("\"{rtt}ms\"")).collect();
     let text = format!(
         "connections = {connections}\n[arm.old]\ntls = \"{CLASSICAL}\"\n[arm.new]\ntls = \"{HYBRID}\"\n\

@@ -403,7 +403,8 @@ impl Folder {
                 for key in SampleKey::all(study) {
                     let blocks = self.blocks(study, key.measure, key.cell);
                     let parts = parts_of(&self.path, study, &self.manifest, key).take(blocks);
-                    let read = parts.map(|(block, path)| read_part(&path).map(|part| (block, part)));
+                    let read =
+                        parts.map(|(block, path)| read_part(&path).map(|part| (block, part)));
                     for part in read {
                         if sender.send((key, part)).is_err() {
                             return;

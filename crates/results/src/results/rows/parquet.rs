@@ -5,11 +5,12 @@
 //! has changed since, is known before anything in it is believed: on what is no Parquet, the library
 //! that reads it may panic.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::column::writer::ColumnWriterImpl;
@@ -332,7 +333,7 @@ fn into_io(error: ParquetError) -> io::Error {
 
 /// Reads the rows of a Parquet file that [`ParquetWriter`] wrote.
 pub(in crate::results) struct ParquetReader {
-    file: SerializedFileReader<File>,
+    file: Box<dyn FileReader>,
     /// The columns that make a row, with their places in the file.
     columns: Vec<(usize, &'static Column)>,
 }
@@ -355,7 +356,17 @@ impl ParquetReader {
     pub(in crate::results) fn open(path: &Path) -> Result<Self, Unreadable> {
         let mut file = File::open(path)?;
         check_seal(&mut file)?;
-        let file = SerializedFileReader::new(file)?;
+        Self::of(Box::new(SerializedFileReader::new(file)?))
+    }
+
+    /// The same of a small file, which is read whole: one by one, its columns would take several system calls each.
+    pub(in crate::results) fn read(path: &Path) -> Result<Self, Unreadable> {
+        let bytes = fs::read(path)?;
+        check_seal(&mut bytes.as_slice())?;
+        Self::of(Box::new(SerializedFileReader::new(Bytes::from(bytes))?))
+    }
+
+    fn of(file: Box<dyn FileReader>) -> Result<Self, Unreadable> {
         let mut columns = Vec::new();
         for column in COLUMNS.iter().filter(|column| column.is_restored()) {
             let schema = file.metadata().file_metadata().schema_descr();
@@ -472,7 +483,7 @@ impl Column {
     }
 }
 
-fn check_seal(file: &mut File) -> Result<(), Unreadable> {
+fn check_seal(file: &mut impl Read) -> Result<(), Unreadable> {
     let mut start = [0; MAGIC.len() + SEAL];
     file.read_exact(&mut start)
         .map_err(|error| match error.kind() {
