@@ -19,6 +19,7 @@ use super::compare::{interrupt, prepare_in, try_sessions};
 use super::engine::{Carrier, Chosen, choose};
 use super::progress::{Bar, rounded};
 use super::{Failure, detail, own, print, screen};
+use lastbyte::kernel;
 use lastbyte::lab::{
     self, AssignedShard, Ending, Engine, Finished, NoShard, PreparedArm, RunError, Runner, Shard,
     Shortcuts, Watcher,
@@ -251,6 +252,12 @@ impl Run {
         };
         let environment = engine.environment().clone();
         let manifest = Manifest::new(study, engine.block_size(study), environment);
+        // Where it can't be read, nothing is said of it.
+        let program = std::env::current_exe().and_then(|program| kernel::sha256_of_file(&program));
+        let manifest = match program {
+            Ok(sha256) => manifest.by_program(sha256),
+            Err(_) => manifest,
+        };
         let taken = Folder::take(&path, study, manifest, start);
         taken.map_err(|error| match error {
             // The same mistake as of a file that `compare` can't write.

@@ -63,6 +63,9 @@ pub struct Manifest {
     pub blocks: u64,
     /// Connections of all blocks, at most.
     pub connections: u64,
+    /// SHA-256 of the program that began it, in hex, if it is known. Two builds of one version draw other random numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program_sha256: Option<String>,
     /// Where the run began.
     pub environment: Environment,
 }
@@ -160,7 +163,17 @@ impl Manifest {
             samples: size.samples,
             blocks: size.blocks,
             connections: size.connections,
+            program_sha256: None,
             environment,
+        }
+    }
+
+    /// The same with the digest of the program that measures.
+    #[must_use]
+    pub fn by_program(self, sha256: String) -> Manifest {
+        Manifest {
+            program_sha256: Some(sha256),
+            ..self
         }
     }
 

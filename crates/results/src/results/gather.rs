@@ -205,7 +205,15 @@ fn difference(first: &Manifest, shard: &Manifest) -> Option<String> {
         ));
     }
     let what = first.difference(shard).map(|what| format!("its {what}"));
-    what.or_else(|| foreign(&first.environment, &shard.environment))
+    let what = what.or_else(|| foreign(&first.environment, &shard.environment));
+    let program = || {
+        (first.program_sha256 != shard.program_sha256).then(|| {
+            "it was measured by another build of lastbyte, which draws other random numbers: measure all shards with \
+             one file of the program"
+                .to_owned()
+        })
+    };
+    what.or_else(program)
 }
 
 /// What else measured there than here, if that changes rows. Machines may be others.

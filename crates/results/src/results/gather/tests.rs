@@ -153,6 +153,15 @@ fn shards_of_other_studies_versions_kernels_and_chains_are_refused() {
     let other = place.changed("chain", &[1], &environment(), |sample| {
         sample.chain_digest = "another".to_owned();
     });
+    let build = place.shard("build", &[1]);
+    let manifest = build.join("manifest.json");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(
+        &manifest,
+        text.replacen('{', "{\"program_sha256\": \"00\",", 1),
+    )
+    .unwrap();
+    assert_snapshot!(place.refused(&[one.clone(), build]), @r#""DIR/build" does not fit "DIR/one": it was measured by another build of lastbyte, which draws other random numbers: measure all shards with one file of the program"#);
     assert_snapshot!(place.refused(&[one, other]), @r#""DIR/chain/parts/00-growth-0001-00-00000.parquet" does not fit "DIR/one/parts/00-growth-0000-00-00000.parquet": its server had another chain: measure all shards with one folder of them (--chains DIR)"#);
 }
 
