@@ -67,13 +67,6 @@ impl Cache {
         })
     }
 
-    /// With those that were installed there.
-    #[cfg(test)]
-    pub(super) fn installed_in(self, folder: &Path) -> Cache {
-        let installed = Some(folder.to_owned());
-        Cache { installed, ..self }
-    }
-
     /// The newest kernel for this version of Lastbyte, if there is one.
     ///
     /// # Errors

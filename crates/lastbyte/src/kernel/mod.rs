@@ -106,6 +106,13 @@ pub struct PatchInfo {
     pub sha256: String,
 }
 
+/// Names the recipe of this version of Lastbyte: the digest of the configuration, the patches and how they are used, which
+/// kernels have in [`KernelInfo::recipe_sha256`].
+#[must_use]
+pub fn recipe() -> String {
+    recipe::RECIPE.digest()
+}
+
 /// The user's kernel for this version of Lastbyte, if one is built: the newest, if it was
 /// built from several sources.
 ///
