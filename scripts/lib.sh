@@ -175,7 +175,7 @@ make_peers() {
         "$root/crates/tls/tests/interop/go/peer.go" >&2
 }
 
-# need_packaging: what packages are made and templates are read with, of PyPI, outside the repository. Its folder is
+# need_packaging: what packages are made with, of PyPI, outside the repository. Its folder is
 # $packaging then.
 need_packaging() {
     local requirements=$root/packaging/requirements.txt
@@ -276,6 +276,8 @@ has_package() {
         # The base system has a perl without the modules that OpenSSL's Configure uses.
         perl) perl -MFile::Compare -MFindBin -MIPC::Cmd -e 1 2>&1 ;;
         python3-venv) python3 -c 'import ensurepip, venv' 2>&1 ;;
+        # For the system's own Python, which may not be the first.
+        python3-yaml) /usr/bin/python3 -c 'import yaml' 2>&1 ;;
         # Not where everybody's shell looks.
         knotd | named | nginx | nsd | unbound) PATH=$PATH:/usr/sbin command -v "$1" ;;
         *) command -v "$1" ;;

@@ -48,7 +48,10 @@ fn urls_are_read() {
 fn where_a_redirection_leads() {
     let url: Url = "https://example.org:8443/a/b".parse().unwrap();
     for (location, expected) in [
-        ("https://other.example/c?d", Some("https://other.example/c?d")),
+        (
+            "https://other.example/c?d",
+            Some("https://other.example/c?d"),
+        ),
         ("/c", Some("https://example.org:8443/c")),
         ("http://example.org/c", None),
         ("//other.example/c", None),
@@ -103,7 +106,11 @@ fn responses_are_read_however_they_come() {
         ),
         ("HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n", 404, ""),
         ("HTTP/1.1 204 \r\n\r\n", 204, ""),
-        ("HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n", 302, ""),
+        (
+            "HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n",
+            302,
+            "",
+        ),
         ("HTTP/1.0 200 OK\r\n\r\nuntil the end", 200, "until the end"),
         (
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 \r\nA: b\r\n\r\nHTTP/1.1 200 \r\n\

@@ -163,7 +163,9 @@ impl Source for PathBuf {
         };
         let bytes = read().map_err(|error| refuse(format!("can't be read: {error}")))?;
         match bytes.len() > most {
-            true => Err(refuse(format!("is too large: it has more than {most} bytes"))),
+            true => Err(refuse(format!(
+                "is too large: it has more than {most} bytes"
+            ))),
             false => Ok(bytes),
         }
     }
@@ -179,9 +181,8 @@ struct Remote<'a> {
 impl<'a> Remote<'a> {
     fn new(url: &'a Url, timeout: Duration) -> Result<Self, Failure> {
         let dns = Client::system();
-        let dns = dns.map_err(|error| {
-            Failure::Machine(format!("can't read /etc/resolv.conf: {error}"))
-        })?;
+        let dns =
+            dns.map_err(|error| Failure::Machine(format!("can't read /etc/resolv.conf: {error}")))?;
         let settings = Settings {
             patience: timeout,
             ..Settings::default()

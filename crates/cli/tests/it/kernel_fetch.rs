@@ -121,9 +121,13 @@ impl Place {
 
     /// The second user has nothing, not even half of it.
     fn assert_nothing_is_kept(&self) {
-        let kept = fs::read_dir(self.path("second/kernel")).into_iter().flatten();
+        let kept = fs::read_dir(self.path("second/kernel"))
+            .into_iter()
+            .flatten();
         let kept: Vec<_> = kept.map(|entry| entry.unwrap().file_name()).collect();
-        let kernels = kept.iter().filter(|name| *name != "lock" && *name != "build.log");
+        let kernels = kept
+            .iter()
+            .filter(|name| *name != "lock" && *name != "build.log");
         assert_eq!(kernels.count(), 0, "{kept:?}");
     }
 
@@ -160,7 +164,10 @@ fn what_is_packed_is_taken_elsewhere() {
     let status = place.run("second", &["status"]);
     assert_eq!(status.code, Some(0), "{status:?}");
     assert!(status.stdout.contains(", fits this version"), "{status:?}");
-    let program = status.stdout.split_whitespace().find(|word| word.ends_with("/linux"));
+    let program = status
+        .stdout
+        .split_whitespace()
+        .find(|word| word.ends_with("/linux"));
     assert_eq!(fs::read(program.unwrap()).unwrap(), place.program);
 
     let digest = Digest::of(&packed).to_string().to_uppercase();
@@ -182,38 +189,79 @@ fn files_that_are_refused() {
     let program_entry = ("linux", program.as_slice());
 
     let zeros = "0".repeat(64);
-    let other = format!("is incomplete or another file: its SHA-256 is {}", Digest::of(&good));
+    let other = format!(
+        "is incomplete or another file: its SHA-256 is {}",
+        Digest::of(&good)
+    );
     place.assert_refused(&["good.tar.gz", "--sha256", &zeros], 2, &other);
-    place.assert_refused(&["good.tar.gz", "--sha256", "abc"], 2, "64 hexadecimal digits");
+    place.assert_refused(
+        &["good.tar.gz", "--sha256", "abc"],
+        2,
+        "64 hexadecimal digits",
+    );
     fs::remove_file(place.path("good.tar.gz.sha256")).unwrap();
-    place.assert_refused(&["good.tar.gz"], 2, "no digest to expect: name it with --sha256");
+    place.assert_refused(
+        &["good.tar.gz"],
+        2,
+        "no digest to expect: name it with --sha256",
+    );
     fs::write(place.path("good.tar.gz.sha256"), "<html>").unwrap();
     place.assert_refused(&["good.tar.gz"], 2, "tells no digest: a SHA-256 has 64");
-    place.assert_refused(&["none.tar.gz", "--sha256", &zeros], 2, "can't be read: No such file");
+    place.assert_refused(
+        &["none.tar.gz", "--sha256", &zeros],
+        2,
+        "can't be read: No such file",
+    );
     place.assert_refused(&[".", "--sha256", &zeros], 2, "it is no file");
 
     // Half of it, by the digest of the whole and by its own.
     fs::write(place.path("half.tar.gz"), &good[..good.len() / 2]).unwrap();
     let whole = Digest::of(&good).to_string();
-    place.assert_refused(&["half.tar.gz", "--sha256", &whole], 2, "is incomplete or another file");
+    place.assert_refused(
+        &["half.tar.gz", "--sha256", &whole],
+        2,
+        "is incomplete or another file",
+    );
     place.write("half.tar.gz", &good[..good.len() / 2]);
     place.assert_refused(&["half.tar.gz"], 2, "is incomplete: get it again");
     place.write("text.tar.gz", b"<html>");
-    place.assert_refused(&["text.tar.gz"], 2, "is no kernel: it takes what `lastbyte kernel pack`");
+    place.assert_refused(
+        &["text.tar.gz"],
+        2,
+        "is no kernel: it takes what `lastbyte kernel pack`",
+    );
 
     let long = "x".repeat(100);
     for (entries, problem) in [
-        (vec![("../../evil", b"".as_slice())], r#"is no kernel: "../../evil" has no place"#),
-        (vec![("/etc/passwd", b"")], r#"is no kernel: "/etc/passwd" has no place"#),
-        (vec![("./kernel.json", &info)], r#"is no kernel: "./kernel.json" has no place"#),
+        (
+            vec![("../../evil", b"".as_slice())],
+            r#"is no kernel: "../../evil" has no place"#,
+        ),
+        (
+            vec![("/etc/passwd", b"")],
+            r#"is no kernel: "/etc/passwd" has no place"#,
+        ),
+        (
+            vec![("./kernel.json", &info)],
+            r#"is no kernel: "./kernel.json" has no place"#,
+        ),
         (vec![("a\u{1b}[2J", b"")], r"is no kernel: "),
         (vec![(&long, b"")], "is no kernel: "),
-        (vec![program_entry, info_entry], r#"is no kernel: "linux" has no place"#),
-        (vec![info_entry, program_entry, ("more", b"")], r#""more" has no place"#),
+        (
+            vec![program_entry, info_entry],
+            r#"is no kernel: "linux" has no place"#,
+        ),
+        (
+            vec![info_entry, program_entry, ("more", b"")],
+            r#""more" has no place"#,
+        ),
         (vec![info_entry], r#"is no kernel: it has no "linux""#),
         (vec![], r#"is no kernel: it has no "kernel.json""#),
         (vec![("kernel.json", b"{}"), program_entry], "can't be read"),
-        (vec![info_entry, ("linux", b"other")], "is damaged: its program is not"),
+        (
+            vec![info_entry, ("linux", b"other")],
+            "is damaged: its program is not",
+        ),
     ] {
         place.archive("odd.tar.gz", &entries);
         place.assert_refused(&["odd.tar.gz"], 2, problem);
@@ -221,14 +269,27 @@ fn files_that_are_refused() {
 
     // Another recipe, words that would move a cursor, and one that is not what it says.
     for (key, value, code, problem) in [
-        ("recipe_sha256", zeros.as_str(), 2, "is a kernel for another version of Lastbyte: its recipe is 0000"),
+        (
+            "recipe_sha256",
+            zeros.as_str(),
+            2,
+            "is a kernel for another version of Lastbyte: its recipe is 0000",
+        ),
         ("compiler", "gcc\u{1b}[2J", 2, r#"its "kernel.json" is odd"#),
         ("config_sha256", "none", 2, r#"its "kernel.json" is odd"#),
-        ("version", "6.12.1", 1, "starting the kernel failed: it tells the version \"true"),
+        (
+            "version",
+            "6.12.1",
+            1,
+            "starting the kernel failed: it tells the version \"true",
+        ),
     ] {
         let before = place.info[key].take();
         place.info[key] = value.into();
-        place.archive("other.tar.gz", &[("kernel.json", &place.info()), program_entry]);
+        place.archive(
+            "other.tar.gz",
+            &[("kernel.json", &place.info()), program_entry],
+        );
         place.assert_refused(&["other.tar.gz"], code, problem);
         place.info[key] = before;
     }
@@ -240,13 +301,28 @@ fn files_that_are_refused() {
         program
     };
     for (program, code, problem) in [
-        (machine(183), 2, "is a kernel for another processor: for aarch64, and this one is x86_64"),
-        (machine(243), 2, "for number 243 of ELF, and this one is x86_64"),
-        (b"#!/bin/sh\necho 6.12".to_vec(), 2, "holds no program of 64-bit Linux"),
+        (
+            machine(183),
+            2,
+            "is a kernel for another processor: for aarch64, and this one is x86_64",
+        ),
+        (
+            machine(243),
+            2,
+            "for number 243 of ELF, and this one is x86_64",
+        ),
+        (
+            b"#!/bin/sh\necho 6.12".to_vec(),
+            2,
+            "holds no program of 64-bit Linux",
+        ),
         (program[..64].to_vec(), 1, "starting the kernel failed: "),
     ] {
         place.program = program;
-        place.archive("other.tar.gz", &[("kernel.json", &place.info()), ("linux", &place.program)]);
+        place.archive(
+            "other.tar.gz",
+            &[("kernel.json", &place.info()), ("linux", &place.program)],
+        );
         place.assert_refused(&["other.tar.gz"], code, problem);
     }
 }
@@ -263,7 +339,13 @@ fn a_disk_without_room_keeps_nothing() {
                   LASTBYTE_CACHE=$PWD/second \"$0\" kernel fetch k.tar.gz || code=$?; \
                   ls second/kernel; exit $code";
     let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_lastbyte")]);
+    command.args([
+        "--mount",
+        "sh",
+        "-c",
+        script,
+        env!("CARGO_BIN_EXE_lastbyte"),
+    ]);
     let ended = run(command.current_dir(place.folder.path()));
     assert_eq!(ended.code, Some(3), "{ended:?}");
     let full = "/second/kernel\" is full: make room or set LASTBYTE_CACHE\n";
@@ -291,7 +373,10 @@ fn installed_kernels_are_found_beside_the_program() {
 
     let status = kernel(&["status"]);
     assert_eq!(status.code, Some(0), "{status:?}");
-    let told = format!("{}/linux (", fs::canonicalize(&installed).unwrap().display());
+    let told = format!(
+        "{}/linux (",
+        fs::canonicalize(&installed).unwrap().display()
+    );
     assert!(status.stdout.contains(&told), "{status:?}");
     assert!(status.stdout.contains(", installed)\n"), "{status:?}");
     // Nothing is written to find it, and what was installed is not ours to remove.
@@ -326,10 +411,17 @@ impl Server {
         builder.set_subject_name(&name).unwrap();
         builder.set_issuer_name(&name).unwrap();
         builder.set_pubkey(&key).unwrap();
-        builder.set_not_before(&Asn1Time::days_from_now(0).unwrap()).unwrap();
-        builder.set_not_after(&Asn1Time::days_from_now(1).unwrap()).unwrap();
+        builder
+            .set_not_before(&Asn1Time::days_from_now(0).unwrap())
+            .unwrap();
+        builder
+            .set_not_after(&Asn1Time::days_from_now(1).unwrap())
+            .unwrap();
         let mut names = SubjectAlternativeName::new();
-        let names = names.ip("127.0.0.1").build(&builder.x509v3_context(None, None)).unwrap();
+        let names = names
+            .ip("127.0.0.1")
+            .build(&builder.x509v3_context(None, None))
+            .unwrap();
         builder.append_extension(names).unwrap();
         builder.sign(&key, MessageDigest::sha256()).unwrap();
         let certificate = builder.build();
@@ -346,7 +438,9 @@ impl Server {
         thread::spawn(move || {
             for socket in listener.incoming().map_while(Result::ok) {
                 // A client that does not trust it goes away.
-                let Ok(mut stream) = acceptor.accept(socket) else { continue };
+                let Ok(mut stream) = acceptor.accept(socket) else {
+                    continue;
+                };
                 let answer = Arc::clone(&answer);
                 thread::spawn(move || {
                     let mut request = Vec::new();
@@ -372,7 +466,10 @@ impl Server {
 }
 
 fn response(status: &str, body: &[u8]) -> Vec<u8> {
-    let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
     [head.as_bytes(), body].concat()
 }
 
@@ -408,12 +505,27 @@ fn a_kernel_from_a_server() {
         run(command.env("SSL_CERT_FILE", &server.certificate))
     };
     for (path, timeout, code, problem) in [
-        ("/none", "60s", 1, "/none: the server answers with the status 404"),
+        (
+            "/none",
+            "60s",
+            1,
+            "/none: the server answers with the status 404",
+        ),
         ("/round", "60s", 1, "after 5 redirections that is enough"),
         ("/plain", "60s", 1, "begin it with https://"),
-        ("/half", "60s", 1, "closes the connection before the response is complete"),
+        (
+            "/half",
+            "60s",
+            1,
+            "closes the connection before the response is complete",
+        ),
         ("/silent", "300ms", 1, "/silent: not complete within 300ms"),
-        ("/k.tar.gz.sha256", "60s", 2, "is incomplete or another file"),
+        (
+            "/k.tar.gz.sha256",
+            "60s",
+            2,
+            "is incomplete or another file",
+        ),
     ] {
         let ended = fetch(&[&url(path), "--sha256", &digest, "--timeout", timeout]);
         assert_eq!(ended.code, Some(code), "{ended:?}");
@@ -423,11 +535,18 @@ fn a_kernel_from_a_server() {
     }
     let ended = fetch(&[&url("/large")]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(ended.stderr.contains("it has more than 4096 bytes"), "{ended:?}");
+    assert!(
+        ended.stderr.contains("it has more than 4096 bytes"),
+        "{ended:?}"
+    );
     let http = url("/k.tar.gz").replace("https", "http");
     assert!(fetch(&[&http]).stderr.contains("begin it with https://"));
     // Nobody vouches for it.
-    place.assert_refused(&[&url("/k.tar.gz"), "--sha256", &digest], 1, "self-signed certificate");
+    place.assert_refused(
+        &[&url("/k.tar.gz"), "--sha256", &digest],
+        1,
+        "self-signed certificate",
+    );
 
     let ended = fetch(&[&url("/moved"), "--sha256", &digest]);
     assert_eq!(ended.code, Some(0), "{ended:?}");

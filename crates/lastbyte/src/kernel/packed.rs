@@ -247,11 +247,12 @@ impl Packed {
             build_seconds: _,
         } = &self.info;
         let digests = [sha256, &source.sha256, recipe_sha256, config_sha256];
-        let digests = digests.into_iter().chain(patches.iter().map(|it| &it.sha256));
+        let digests = digests
+            .into_iter()
+            .chain(patches.iter().map(|it| &it.sha256));
         let texts = [version, &source.name, compiler, built];
         let mut texts = texts.into_iter().chain(patches.iter().map(|it| &it.name));
-        let is_plain =
-            |text: &String| text.len() <= LONGEST && !text.chars().any(char::is_control);
+        let is_plain = |text: &String| text.len() <= LONGEST && !text.chars().any(char::is_control);
         let are_digests = digests.map(|it| it.parse::<Digest>()).all(|it| it.is_ok());
         match are_digests && texts.all(is_plain) {
             true => Ok(()),
@@ -264,7 +265,10 @@ impl Packed {
         const START: [u8; 6] = [0x7f, b'E', b'L', b'F', 2, 1];
         const X86_64: u16 = 62;
         const AARCH64: u16 = 183;
-        let machine = self.program.get(18..20).filter(|_| self.program.starts_with(&START));
+        let machine = self
+            .program
+            .get(18..20)
+            .filter(|_| self.program.starts_with(&START));
         let machine = match machine {
             Some([low, high]) => u16::from_le_bytes([*low, *high]),
             _ => return Err("holds no program of 64-bit Linux".to_owned()),
