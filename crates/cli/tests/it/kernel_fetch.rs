@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use lastbyte::kernel::{Digest, KernelInfo};
+use lastbyte::kernel::{Digest, KernelInfo, Packed};
 use openssl::asn1::Asn1Time;
 use openssl::ec::{EcGroup, EcKey};
 use openssl::hash::MessageDigest;
@@ -325,6 +325,42 @@ fn files_that_are_refused() {
         );
         place.assert_refused(&["other.tar.gz"], code, problem);
     }
+}
+
+#[test]
+fn what_is_damaged_is_refused_or_says_the_same() {
+    let place = Place::new();
+    let whole = place.pack("k.tar.gz");
+    let packed = Packed::read(&whole).unwrap();
+    // Its heads in full, and the rest in steps.
+    for at in (0..whole.len()).filter(|at| *at < 200 || at % 97 == 0) {
+        let cut = Packed::read(&whole[..at]);
+        assert!(cut.is_err(), "the first {at} bytes");
+        let mut changed = whole.clone();
+        changed[at] ^= 1;
+        if let Ok(read) = Packed::read(&changed) {
+            assert!(read == packed, "byte {at} changed");
+        }
+    }
+}
+
+#[test]
+fn a_digest_is_the_first_word_of_a_file() {
+    let digest = "0123456789abcdef".repeat(4);
+    for (content, is_one) in [
+        (digest.clone(), true),
+        (format!("{digest}\n"), true),
+        (format!("{digest}  lastbyte.tar.gz\nmore"), true),
+        (digest.to_uppercase(), true),
+        (format!(" {digest}"), false),
+        (format!("{digest}0"), false),
+        (digest.replace('f', "g"), false),
+        (String::new(), false),
+    ] {
+        let read = Digest::in_file(content.as_bytes()).map(|digest| digest.to_string());
+        assert_eq!(read.ok(), is_one.then(|| digest.clone()), "{content:?}");
+    }
+    assert!(Digest::in_file(b"\xff").is_err());
 }
 
 #[test]
