@@ -189,6 +189,39 @@ make_peers() {
         "$root/crates/tls/tests/interop/go/peer.go" >&2
 }
 
+# need_packaging: what packages are made with, of PyPI, outside the repository. Its folder is
+# $packaging then.
+need_packaging() {
+    local requirements=$root/packaging/requirements.txt
+    packaging=$(cache)/tools/packaging
+    cmp --silent "$requirements" "$packaging/requirements.txt" && return
+    say "installing maturin and Zig in $packaging (needed for packages)"
+    rm -rf "$packaging"
+    if ! { python3 -m venv "$packaging" &&
+        "$packaging/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: \
+            --requirement "$requirements" >&2; }; then
+        give_up "what $requirements names could not be installed"
+    fi
+    cp "$requirements" "$packaging/requirements.txt"
+}
+
+# kept_root SUITE [PACKAGE...]: the archive of a bare root of Debian with these packages, from the mirror that apt
+# knows here. It is made once.
+kept_root() {
+    local suite=$1 folder file
+    shift
+    folder=$(cache)/roots
+    file=$folder/$(printf '%s\n' "$suite" "$@" | paste --serial --delimiters=-).tar
+    if [[ ! -e $file ]]; then
+        say "making a root of Debian $suite (needs the network, takes a minute)"
+        mkdir -p "$folder"
+        mmdebstrap --quiet --variant=minbase --include="$(IFS=,; echo "$*")" "$suite" "$file.new.tar" >&2 ||
+            give_up "a root of $suite can't be made"
+        mv "$file.new.tar" "$file"
+    fi
+    printf '%s\n' "$file"
+}
+
 # put_on_path PROGRAM FOLDER...: a link to a program in the first of these folders that shells look into and that can
 # be written. Where there is none, what to do instead is told. What is there under its name is left alone, unless it is
 # such a link.
@@ -224,6 +257,7 @@ need_packages() {
             bwrap) missing+=(bubblewrap) ;;
             certutil) missing+=(libnss3-tools) ;;
             ip) missing+=(iproute2) ;;
+            dpkg-shlibdeps) missing+=(dpkg-dev) ;;
             knotd) missing+=(knot) ;;
             named) missing+=(bind9) ;;
             nginx) missing+=(nginx-light) ;;
@@ -259,6 +293,8 @@ has_package() {
         # The base system has a perl without the modules that OpenSSL's Configure uses.
         perl) perl -MFile::Compare -MFindBin -MIPC::Cmd -e 1 2>&1 ;;
         python3-venv) python3 -c 'import ensurepip, venv' 2>&1 ;;
+        # For the system's own Python, which may not be the first.
+        python3-yaml) /usr/bin/python3 -c 'import yaml' 2>&1 ;;
         # Not where everybody's shell looks.
         knotd | named | nginx | nsd | slurmctld | slurmd | unbound) PATH=$PATH:/usr/sbin command -v "$1" ;;
         *) command -v "$1" ;;
