@@ -82,6 +82,8 @@ impl Searching<'_> {
             engine,
             arms: &arms?,
             interrupt: self.interrupt,
+            // Its rounds are of chains that nobody has.
+            inspection: None,
         };
         let blocks: Vec<_> = round.blocks(size).collect();
         self.run.measure(&work, &blocks, &folder, whole)?;

@@ -1,0 +1,210 @@
+//! A connection as a drawing: arrows between client and server, time going down, and beside them what is under way.
+
+use std::time::Duration;
+
+use lastbyte_capture::{Fate, Transmission};
+use lastbyte_link::Side;
+
+use super::text::{Row, again_word, begins, rows, sender};
+use super::{Inside, story};
+use crate::report::chart::{file_style, wrapped};
+use crate::report::svg::{Form, Svg};
+use crate::results::number::milliseconds;
+
+const WIDTH: f64 = 960.0;
+const CLIENT: f64 = 96.0;
+const SERVER: f64 = 420.0;
+/// Where the flights' names begin.
+const NAMES: f64 = SERVER + 14.0;
+/// What is under way.
+const PANEL: [f64; 2] = [720.0, 940.0];
+const TOP: f64 = 34.0;
+const DOWN: f64 = 560.0;
+const LINE: f64 = 15.0;
+
+/// The drawing with the answer above it, as a file of its own.
+#[must_use]
+pub fn svg(inside: &Inside) -> String {
+    const EDGE: f64 = 16.0;
+    let sentences = wrapped(&story(inside).join(" "), (WIDTH - 2.0 * EDGE) / 1.1);
+    let head = EDGE + LINE * 1.3 * (sentences.len() + 1) as f64 + 8.0;
+    let (body, height) = body(inside);
+    let mut picture = Svg::new(WIDTH, head + height + EDGE, &inside.name);
+    picture.style(&file_style());
+    picture.rect("ground", [0.0, 0.0], [WIDTH, head + height + EDGE]);
+    let mut y = EDGE + LINE;
+    for line in sentences {
+        picture.text("title", EDGE, y, &line);
+        y += LINE * 1.3;
+    }
+    picture.text("mut", EDGE, y, &inside.name);
+    picture.moved([0.0, head], 1.0, &body);
+    picture.finish()
+}
+
+/// The drawing for a page, and its height.
+pub(crate) fn body(inside: &Inside) -> (String, f64) {
+    let mut svg = Svg::fragment();
+    let transmissions = &inside.connection.transmissions;
+    let ends = transmissions
+        .iter()
+        .map(|sent| sent.arrived.unwrap_or(sent.sent));
+    let end = ends.max().unwrap_or_default().max(Duration::from_micros(1));
+    let scale = DOWN / end.as_secs_f64();
+    let y = |time: Duration| TOP + time.as_secs_f64() * scale;
+    svg.text("mut middle", CLIENT, TOP - 12.0, "client");
+    svg.text("mut middle", SERVER, TOP - 12.0, "server");
+    for x in [CLIENT, SERVER] {
+        svg.line("zero", [x, TOP], [x, TOP + DOWN]);
+    }
+    for sent in transmissions {
+        arrow(&mut svg, sent, &y);
+    }
+    let height = names(&mut svg, inside, &y).max(times(&mut svg, inside, &y));
+    under_way(&mut svg, transmissions, &y);
+    (svg.body(), height.max(TOP + DOWN) + 8.0)
+}
+
+fn arrow(svg: &mut Svg, sent: &Transmission, y: &impl Fn(Duration) -> f64) {
+    let (from, to) = match sent.sender {
+        Side::Client => (CLIENT, SERVER),
+        Side::Server => (SERVER, CLIENT),
+    };
+    // What carries data, what is sent again, and all else.
+    let class = match (sent.again, sent.payload.is_empty()) {
+        (Some(_), _) => "line c1",
+        (None, false) => "line c0",
+        (None, true) => "grid",
+    };
+    match (sent.arrived, sent.fate) {
+        (Some(arrived), _) => svg.line(class, [from, y(sent.sent)], [to, y(arrived)]),
+        (None, Fate::UnderWay) => {}
+        (None, _) => {
+            let middle = [(from + to) / 2.0, y(sent.sent) + 6.0];
+            svg.line(class, [from, y(sent.sent)], middle);
+            svg.form("cost", Form::Cross, middle, 5.0);
+        }
+    }
+}
+
+/// What each row of packets with data is, and what was lost. Gives where the last one ends.
+fn names(svg: &mut Svg, inside: &Inside, y: &impl Fn(Duration) -> f64) -> f64 {
+    let mut lowest = 0.0;
+    for row in rows(inside) {
+        let Some(name) = name(inside, &row) else {
+            continue;
+        };
+        let place = f64::max(y(begins(&row)) + 4.0, lowest);
+        let class = match is_trouble(&row) {
+            true => "cost",
+            false => "ink",
+        };
+        svg.text(class, NAMES, place, &name);
+        lowest = place + LINE;
+    }
+    lowest
+}
+
+fn is_trouble(row: &Row<'_>) -> bool {
+    let mut packets = row.packets.iter();
+    packets.any(|sent| sent.again.is_some() || matches!(sent.fate, Fate::Lost | Fate::QueueFull))
+}
+
+/// `server: Certificate, 10 packets`; none of what is not worth a name.
+fn name(inside: &Inside, row: &Row<'_>) -> Option<String> {
+    let (first, last) = (row.packets.first()?, row.packets.last()?);
+    if !first.takes_place() && !is_trouble(row) {
+        return None;
+    }
+    let what = match first.payload.is_empty() {
+        true => inside.what(first),
+        false => inside.messages(first.sender, first.offset, last.end()),
+    };
+    let mut name = format!("{}: {what}", sender(row));
+    if row.packets.len() > 1 {
+        name += &format!(", {} packets", row.packets.len());
+    }
+    if let Some(again) = first.again {
+        name += &format!(", {}", again_word(again));
+    }
+    match first.fate {
+        Fate::Lost => name += ", lost",
+        Fate::QueueFull => name += ", queue full",
+        Fate::Carried | Fate::UnderWay => {}
+    }
+    Some(name)
+}
+
+/// Times beside the client: its beginning, what matters, and its end. Gives where the last one ends.
+fn times(svg: &mut Svg, inside: &Inside, y: &impl Fn(Duration) -> f64) -> f64 {
+    let mut reached = vec![("connect()", Duration::ZERO)];
+    reached.extend(inside.handshake().map(|time| ("handshake", time)));
+    if let Some(end) = inside.end().filter(|end| inside.handshake() != Some(*end)) {
+        reached.push(("last byte", end));
+    }
+    if let Some(asked) = inside.asked {
+        reached.push(("without loss", asked.arithmetic));
+    }
+    reached.sort_by_key(|(_, time)| *time);
+    let mut lowest = 0.0;
+    for (name, time) in reached {
+        let place = f64::max(y(time) + 4.0, lowest);
+        let class = match name {
+            "without loss" => "mut end",
+            _ => "name end",
+        };
+        svg.line("zero", [CLIENT - 5.0, y(time)], [CLIENT, y(time)]);
+        svg.text("mut end", CLIENT - 9.0, place, name);
+        svg.text(class, CLIENT - 9.0, place + LINE, &milliseconds(time));
+        lowest = place + 2.0 * LINE + 2.0;
+    }
+    lowest
+}
+
+/// How much each side has under way, against time.
+fn under_way(svg: &mut Svg, transmissions: &[Transmission], y: &impl Fn(Duration) -> f64) {
+    let most = transmissions.iter().map(|sent| sent.in_flight).max();
+    let most = most.unwrap_or(0).max(1);
+    let [left, right] = PANEL;
+    let x = |bytes: u64| left + (right - left) * bytes as f64 / most as f64;
+    svg.text("mut", left, TOP - 12.0, "under way, bytes");
+    svg.text("mut end", right, TOP - 12.0, &most.to_string());
+    svg.line("zero", [left, TOP], [left, TOP + DOWN]);
+    svg.line("grid", [right, TOP], [right, TOP + DOWN]);
+    for (class, side) in [("line base", Side::Client), ("line c0", Side::Server)] {
+        let mut line = vec![[left, TOP]];
+        let mut now = 0;
+        for (time, bytes) in changes(transmissions, side) {
+            line.push([x(now), y(time)]);
+            line.push([x(bytes), y(time)]);
+            now = bytes;
+        }
+        line.push([x(now), TOP + DOWN]);
+        svg.polyline(class, line.into_iter());
+    }
+}
+
+/// When a side has more or less under way: what it sends, and what is acknowledged.
+fn changes(transmissions: &[Transmission], side: Side) -> Vec<(Duration, u64)> {
+    let mut events: Vec<(Duration, bool, u64)> = Vec::new();
+    for sent in transmissions {
+        match (sent.sender == side, sent.arrived) {
+            (true, _) if !sent.payload.is_empty() => {
+                events.push((sent.sent, true, sent.end()));
+            }
+            (false, Some(arrived)) => events.push((arrived, false, sent.acknowledges)),
+            _ => {}
+        }
+    }
+    events.sort();
+    let (mut highest, mut acknowledged) = (0_u64, 0_u64);
+    let mut changes = Vec::new();
+    for (time, is_sent, place) in events {
+        match is_sent {
+            true => highest = highest.max(place),
+            false => acknowledged = acknowledged.max(place),
+        }
+        changes.push((time, highest.saturating_sub(acknowledged)));
+    }
+    changes
+}
