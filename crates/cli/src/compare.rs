@@ -18,7 +18,7 @@ use super::inside::Inside;
 use super::options::{Network, Sampling};
 use super::progress::Bar;
 use super::saved::SavedName;
-use super::{Failure, detail, own, print, screen};
+use super::{Failure, detail, own, print, screen, show};
 use lastbyte::lab::{self, CAPTURES, Ending, PreparedArm, Run, Shortcuts};
 use lastbyte::report;
 use lastbyte::report::study::Findings;
@@ -208,7 +208,10 @@ impl Compare {
             })?;
         }
         if let Some(draft) = page {
-            let findings = Findings::of(experiment.clone(), &run.samples, environment);
+            let mut findings = Findings::of(experiment.clone(), &run.samples, environment);
+            if self.inside.captures() {
+                findings.inside = show::closest_of(&findings, &self.capture_to)?;
+            }
             draft.write(|out| out.write_all(report::study::page(&findings, None).as_bytes()))?;
         }
         if let Some(draft) = junit {

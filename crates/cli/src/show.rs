@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use lastbyte_capture::{Capture, Connection, Taken, connections, read};
@@ -12,10 +13,11 @@ use lastbyte_tls::observer::{MessageType, Observer, Side};
 
 use super::draft::Draft;
 use super::{Failure, print, screen};
-use lastbyte::lab::{captured_sample, wire};
+use lastbyte::lab::{capture_name, captured_sample, wire};
 use lastbyte::report::inside::{Asked, Inside, Last, Span, json, svg, text};
+use lastbyte::report::study::{Findings, closest};
 use lastbyte::results::{Wire, expected};
-use lastbyte::study::Study;
+use lastbyte::study::{BlockId, Study};
 
 /// Draws one connection of a capture, packet by packet, and says first why it took so long.
 #[derive(Debug, Args)]
@@ -97,6 +99,48 @@ pub(super) fn open(path: &Path) -> Result<Capture, Failure> {
         return Err(cannot(&"it is a folder: name a file in it"));
     }
     read(BufReader::new(file)).map_err(|error| cannot(&error))
+}
+
+/// Of each arm, the slowest connection whose packets are in this folder: in the cell that a page looks closest at, else
+/// in the first one of which there are any.
+pub(super) fn closest_of(findings: &Findings, folder: &Path) -> Result<Vec<Inside>, Failure> {
+    let study = &findings.study;
+    let measures = study.measures.iter().enumerate();
+    let places = measures.flat_map(|(measure, described)| {
+        (0..described.experiment.cells.len()).map(move |cell| (measure, cell))
+    });
+    for (measure, cell) in closest(findings).into_iter().chain(places) {
+        let arms = study
+            .measures
+            .get(measure)
+            .map_or(0, |measure| measure.experiment.arms.len());
+        let path = |arm| {
+            let id = BlockId {
+                measure,
+                cell,
+                block: 0,
+                arm,
+            };
+            folder.join(capture_name(study, id, 0))
+        };
+        let files: Vec<PathBuf> = (0..arms).map(path).filter(|path| path.is_file()).collect();
+        if !files.is_empty() {
+            let slowest = files.iter().map(|path| slowest(path));
+            return Ok(slowest
+                .collect::<Result<Vec<_>, _>>()?
+                .into_iter()
+                .flatten()
+                .collect());
+        }
+    }
+    Ok(Vec::new())
+}
+
+fn slowest(path: &Path) -> Result<Option<Inside>, Failure> {
+    let capture = open(path)?;
+    let all = connections(&capture.packets).into_iter();
+    let all = all.map(|connection| inside(&capture, connection));
+    Ok(all.max_by_key(|inside| inside.end().unwrap_or(Duration::MAX)))
 }
 
 fn tell(path: &Path, what: &str) {

@@ -105,11 +105,18 @@ fn no_row_tells_whether_anybody_looks_inside() {
             rows.collect::<Vec<_>>()
         };
         let without = rows(&[]);
-        assert!(without.iter().flatten().any(|row| {
-            row.server_tcp.is_some_and(|tcp| tcp.retransmits > 0)
-        }));
+        assert!(
+            without
+                .iter()
+                .flatten()
+                .any(|row| { row.server_tcp.is_some_and(|tcp| tcp.retransmits > 0) })
+        );
         assert_eq!(rows(&["--capture", "15"]), without, "{emulation}");
-        assert_eq!(rows(&["--capture", "15", "--keylog", keys]), without, "{emulation}");
+        assert_eq!(
+            rows(&["--capture", "15", "--keylog", keys]),
+            without,
+            "{emulation}"
+        );
     }
 }
 
@@ -132,8 +139,16 @@ fn check_losses(results: &Path) {
             let row = &sample.rows[index(connection) as usize];
             let retransmits = |side| connection.retransmissions(side) as u32;
             let name = format!("{path:?} {place}");
-            assert_eq!(retransmits(Side::Client), row.client_tcp.unwrap().retransmits, "{name}");
-            assert_eq!(retransmits(Side::Server), row.server_tcp.unwrap().retransmits, "{name}");
+            assert_eq!(
+                retransmits(Side::Client),
+                row.client_tcp.unwrap().retransmits,
+                "{name}"
+            );
+            assert_eq!(
+                retransmits(Side::Server),
+                row.server_tcp.unwrap().retransmits,
+                "{name}"
+            );
             let document = shown(&path, place);
             let answer = document["answer"][0].as_str().unwrap();
             let matter: Vec<_> = connection
@@ -141,13 +156,23 @@ fn check_losses(results: &Path) {
                 .into_iter()
                 .filter(|loss| connection.transmissions[loss.lost].takes_place())
                 .collect();
-            assert_eq!(matter.is_empty(), answer.starts_with("Nothing was lost"), "{name}: {answer}");
+            assert_eq!(
+                matter.is_empty(),
+                answer.starts_with("Nothing was lost"),
+                "{name}: {answer}"
+            );
             losses += matter.len();
             // The time that is told is the row's, but for what computing nobody counts.
             let end = document["end_ms"].as_f64().unwrap() / 1e3;
             let ttlb = row.times.ttlb.unwrap().as_secs_f64();
-            assert!((end - ttlb).abs() < 1e-6 * ttlb + 1e-6, "{name}: {end} s, by its row {ttlb} s");
-            let again = connection.transmissions.iter().filter_map(|sent| sent.again);
+            assert!(
+                (end - ttlb).abs() < 1e-6 * ttlb + 1e-6,
+                "{name}: {end} s, by its row {ttlb} s"
+            );
+            let again = connection
+                .transmissions
+                .iter()
+                .filter_map(|sent| sent.again);
             triggers.extend(again.map(|again| match again {
                 Trigger::FastRetransmit => "fast retransmit",
                 Trigger::LossProbe(_) => "loss probe",
@@ -160,7 +185,10 @@ fn check_losses(results: &Path) {
         }
     }
     assert!(losses > 20, "{losses}");
-    assert!(triggers.contains("fast retransmit") && triggers.contains("loss probe"), "{triggers:?}");
+    assert!(
+        triggers.contains("fast retransmit") && triggers.contains("loss probe"),
+        "{triggers:?}"
+    );
 }
 
 #[test]
@@ -194,7 +222,10 @@ fn a_queue_that_is_too_short_is_told_from_bad_luck() {
     };
     let netem = dropped("netem");
     assert!(netem.len() > 5);
-    assert!(netem.iter().all(|(.., fate)| *fate == Fate::QueueFull), "{netem:?}");
+    assert!(
+        netem.iter().all(|(.., fate)| *fate == Fate::QueueFull),
+        "{netem:?}"
+    );
     // The link says itself what netem's packets tell by what does not come.
     assert_eq!(dropped("link"), netem);
 }
@@ -202,14 +233,21 @@ fn a_queue_that_is_too_short_is_told_from_bad_luck() {
 /// What tshark makes of a file, one line for each packet with these fields.
 fn tshark(path: &Path, filter: &str, fields: &[&str]) -> Vec<Vec<String>> {
     let mut command = Command::new("tshark");
-    command.arg("-r").arg(path).args(["-Y", filter, "-T", "fields"]);
+    command
+        .arg("-r")
+        .arg(path)
+        .args(["-Y", filter, "-T", "fields"]);
     for field in fields {
         command.args(["-e", field]);
     }
-    let output = command.output().unwrap_or_else(|error| {
-        panic!("this test needs tshark (apt-get install tshark): {error}")
-    });
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("this test needs tshark (apt-get install tshark): {error}"));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let lines = String::from_utf8(output.stdout).unwrap();
     let words = |line: &str| line.split('\t').map(str::to_owned).collect();
     lines.lines().map(words).collect()
@@ -230,25 +268,54 @@ fn tshark_opens_captures_without_a_key_file() {
     for file in &files {
         let delivered = "frame.interface_name == \"delivered to the client\"";
         let types = tshark(file, delivered, &["tls.handshake.type"]);
-        let types: BTreeSet<&str> = types.iter().flatten().flat_map(|types| types.split(',')).collect();
+        let types: BTreeSet<&str> = types
+            .iter()
+            .flatten()
+            .flat_map(|types| types.split(','))
+            .collect();
         // EncryptedExtensions, Certificate, CertificateVerify, Finished: none is in the clear.
         for kind in ["8", "11", "15", "20"] {
             assert!(types.contains(kind), "{kind}: {types:?}");
         }
         // What a record of application data has inside is known where it was opened.
         let data = tshark(file, "tls.app_data", &["frame.interface_name"]);
-        let opened = tshark(file, "data.data || http || tls.app_data_proto", &["frame.interface_name"]);
-        assert!(!data.is_empty() && !opened.is_empty(), "{} {}", data.len(), opened.len());
+        let opened = tshark(
+            file,
+            "data.data || http || tls.app_data_proto",
+            &["frame.interface_name"],
+        );
+        assert!(
+            !data.is_empty() && !opened.is_empty(),
+            "{} {}",
+            data.len(),
+            opened.len()
+        );
         let names = tshark(file, "tcp", &["frame.interface_name"]);
         let names: BTreeSet<String> = names.into_iter().flatten().collect();
         assert_eq!(names.len(), 4, "{names:?}");
-        let lost = tshark(file, "frame.comment contains \"lost by the link\"", &["frame.interface_name"]);
-        assert!(lost.iter().flatten().all(|name| name.starts_with("sent by")), "{lost:?}");
+        let lost = tshark(
+            file,
+            "frame.comment contains \"lost by the link\"",
+            &["frame.interface_name"],
+        );
+        assert!(
+            lost.iter()
+                .flatten()
+                .all(|name| name.starts_with("sent by")),
+            "{lost:?}"
+        );
         let wrong = tshark(file, "tcp.checksum.status == 0", &["frame.number"]);
         assert!(wrong.is_empty());
     }
     let lost: usize = (files.iter())
-        .map(|file| tshark(file, "frame.comment == \"lost by the link\"", &["frame.number"]).len())
+        .map(|file| {
+            tshark(
+                file,
+                "frame.comment == \"lost by the link\"",
+                &["frame.number"],
+            )
+            .len()
+        })
         .sum();
     assert!(lost > 0);
 }
@@ -300,13 +367,32 @@ fn the_live_engine_captures_too() {
     for connection in &found {
         let row = &rows[index(connection) as usize];
         let seen = connection.retransmissions(Side::Server) as u64;
-        assert_eq!(seen, row.number("server_retransmits"), "{}", connection.comment);
+        assert_eq!(
+            seen,
+            row.number("server_retransmits"),
+            "{}",
+            connection.comment
+        );
     }
     let document = shown(file, 0);
     let what = |message: &Value| message["what"].as_str().unwrap().to_owned();
-    let messages: Vec<String> = document["messages"].as_array().unwrap().iter().map(what).collect();
-    for message in ["ClientHello", "Certificate", "Finished", "request", "response"] {
-        assert!(messages.iter().any(|known| known == message), "{message}: {messages:?}");
+    let messages: Vec<String> = document["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(what)
+        .collect();
+    for message in [
+        "ClientHello",
+        "Certificate",
+        "Finished",
+        "request",
+        "response",
+    ] {
+        assert!(
+            messages.iter().any(|known| known == message),
+            "{message}: {messages:?}"
+        );
     }
     let secrets = fs::read_to_string(&keys).unwrap();
     assert_eq!(secrets.matches("\nSERVER_TRAFFIC_SECRET_0 ").count(), 20);
@@ -334,7 +420,10 @@ fn captures_of_an_interrupted_run_open() {
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let before = captures(&folder);
-    let whole = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "pcapng");
+    let whole = |path: &PathBuf| {
+        path.extension()
+            .is_some_and(|extension| extension == "pcapng")
+    };
     assert!(!before.is_empty() && before.iter().all(whole), "{before:?}");
     for path in &before {
         assert!(!connections(&open(path).packets).is_empty());
@@ -363,11 +452,15 @@ fn what_can_t_be_captured_or_shown_is_a_line() {
         ended.stderr
     };
     let question = |options: &str| {
-        let command = format!("compare --engine virtual --connections 2 --data 0KiB --format csv {options}");
+        let command =
+            format!("compare --engine virtual --connections 2 --data 0KiB --format csv {options}");
         lastbyte(command.split_whitespace())
     };
     let told = refused(&mut question("--preset published-2024 --capture 1"));
-    assert!(told.contains("nobody is between TCP and the link"), "{told}");
+    assert!(
+        told.contains("nobody is between TCP and the link"),
+        "{told}"
+    );
     refused(&mut question("--capture 0"));
     refused(&mut question("--capture-to elsewhere"));
     refused(&mut question("--keylog nowhere/keys"));

@@ -10,7 +10,7 @@ use std::time::Duration;
 use lastbyte_capture::{Connection, Flag, Transmission};
 use lastbyte_link::Side;
 
-pub(super) use drawing::body;
+pub(super) use drawing::for_page;
 pub use drawing::svg;
 pub use json::{SCHEMA, json};
 pub use story::story;

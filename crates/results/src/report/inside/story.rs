@@ -15,18 +15,25 @@ pub fn story(inside: &Inside) -> Vec<String> {
     let (matter, others): (Vec<Loss>, Vec<Loss>) = losses
         .into_iter()
         .partition(|loss| inside.lost(loss).is_some_and(Transmission::takes_place));
+    // Nor does anybody wait for what leaves when all is over.
+    let end = inside.end().unwrap_or(Duration::MAX);
+    let counts = |loss: &&Loss| {
+        let lost = inside.lost(loss);
+        lost.is_some_and(|lost| lost.sent <= end && !lost.has(Flag::Reset))
+    };
+    let others = others.iter().filter(counts).count();
     let mut sentences = match inside.costliest(&matter) {
         Some(loss) => inside.lost_story(&matter, loss),
         None => vec![inside.quiet_story()],
     };
-    if !others.is_empty() {
-        let (were, those) = match others.len() {
+    if others > 0 {
+        let (were, those) = match others {
             1 => ("was", "It carries"),
             _ => ("were", "They carry"),
         };
         sentences.push(format!(
             "{} {were} lost besides. {those} no data, and nobody sends one again: the next one says the same.",
-            counted(others.len(), "acknowledgement"),
+            counted(others, "acknowledgement"),
         ));
     }
     sentences

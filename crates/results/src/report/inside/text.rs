@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lastbyte_capture::{Fate, Transmission, Trigger};
+use lastbyte_capture::{Fate, Flag, Transmission, Trigger};
 use lastbyte_link::Side;
 
 use super::story::story;
@@ -67,6 +67,7 @@ pub(super) fn rows(inside: &Inside) -> Vec<Row<'_>> {
             first.zip(last).is_some_and(|(first, last)| {
                 is_plain(last)
                     && is_plain(sent)
+                    && last.flags == sent.flags
                     && last.sender == sent.sender
                     && last.payload.is_empty() == sent.payload.is_empty()
                     && sent.sent.saturating_sub(first.sent) <= together
@@ -84,7 +85,8 @@ pub(super) fn rows(inside: &Inside) -> Vec<Row<'_>> {
 
 /// Whether nothing is to be said of it but its data.
 fn is_plain(sent: &Transmission) -> bool {
-    sent.fate == Fate::Carried && sent.again.is_none() && sent.flags.is_empty()
+    let is_other = sent.has(Flag::Syn) || sent.has(Flag::Fin);
+    sent.fate == Fate::Carried && sent.again.is_none() && !is_other
 }
 
 fn line(inside: &Inside, row: &Row<'_>, arrow: usize) -> String {
