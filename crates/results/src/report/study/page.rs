@@ -391,7 +391,7 @@ fn claims_section(findings: &Findings, claims: &[CheckedClaim]) -> Markup {
                     "not if one is outside altogether; else it can’t be told."
                 }
                 table.claims {
-                    thead { tr { th { "Verdict" } th { "Claim" } th { "What decides" } th {} } }
+                    thead { tr { th { "Verdict" } th { "Claim" } th { "The number that decides" } } }
                     tbody { @for checked in claims { (claim(findings, checked)) } }
                 }
             }
@@ -430,11 +430,12 @@ fn claim(findings: &Findings, checked: &CheckedClaim) -> Markup {
                 }
             }
             @match &deciding {
-                Some(deciding) => {
-                    td { (deciding.words(findings)) }
-                    td { (PreEscaped(deciding.bar())) }
-                }
-                None => { td { "not measured" } td {} }
+                Some(deciding) => td {
+                    (PreEscaped(deciding.bar()))
+                    p { (deciding.words()) }
+                    p.cause { (deciding.of_what(findings)) }
+                },
+                None => td { "not measured" },
             }
         }
     }
