@@ -365,12 +365,21 @@ impl Sender {
         self.knows_gap |= packet.is_selective;
     }
 
+    /// Whether what leaves at this time was asked for by what has just come.
+    fn answers(&self, at: Duration) -> bool {
+        (self.heard).is_some_and(|heard| at.saturating_sub(heard) <= Self::AT_ONCE)
+    }
+
     /// Why it sends this again; none of what is new, or takes no place.
     fn sends(&mut self, packet: &Transmission, least_rtt: Duration) -> Option<Trigger> {
         let at = packet.sent;
         let waited = at.saturating_sub(self.timer);
         if packet.has(Flag::Syn) {
-            let again = self.sent_syn.then_some(Trigger::Timeout(waited));
+            let again = self.sent_syn.then_some(match self.answers(at) {
+                // Its other side has timed out, and asks once more.
+                true => Trigger::AfterTimeout,
+                false => Trigger::Timeout(waited),
+            });
             (self.sent_syn, self.timer) = (true, at);
             return again;
         }
@@ -388,7 +397,7 @@ impl Sender {
             self.has_probed = false;
             return None;
         }
-        let follows = (self.heard).is_some_and(|heard| at.saturating_sub(heard) <= Self::AT_ONCE);
+        let follows = self.answers(at);
         let is_last = packet.end() >= self.highest;
         let is_timeout = waited >= least_rtt + Self::LEAST_TIMEOUT.mul_f64(0.9);
         let trigger = match (self.timed_out, self.knows_gap) {

@@ -182,6 +182,18 @@ fn a_syn_that_is_lost_is_timed_out() {
 }
 
 #[test]
+fn a_syn_that_comes_again_is_answered_again() {
+    let mut trace = Trace::default();
+    let syn = segment(Side::Client, SYN, 999, 0, &[], &[]);
+    let answer = segment(Side::Server, SYN | ACK, 7, 1000, &[], &[]);
+    trace.packet(0, Side::Client, false, syn.clone());
+    trace.packet(50, Side::Server, true, answer.clone());
+    trace.packet(1000, Side::Client, false, syn);
+    trace.packet(1050, Side::Server, false, answer);
+    assert_eq!(recovery(&trace.connection()), (Trigger::AfterTimeout, 1050));
+}
+
+#[test]
 fn an_acknowledgement_is_not_sent_again() {
     let mut trace = Trace::established();
     trace.server_sends(150, 0, 1000, false);

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::num::NonZero;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fs, mem};
 
@@ -19,7 +19,6 @@ use lastbyte_link::{TcpPacket, Time};
 use serde::{Deserialize, Serialize};
 
 use super::connection::EndedConnection;
-use super::runner::{Job, lock};
 use super::surroundings::client_slot;
 use super::sys;
 use super::sys::memory::{Mapping, PLACES};
@@ -54,6 +53,16 @@ pub struct Told {
     pub unseen: u64,
     /// What could not be written, each in a line.
     pub problems: Vec<String>,
+}
+
+/// The block that something is kept of.
+pub(super) struct Whose<'a> {
+    pub(super) study: &'a Study,
+    pub(super) id: BlockId,
+    pub(super) connections: Range<u32>,
+    pub(super) cell: &'a Cell,
+    /// The label of its arm.
+    pub(super) arm: &'a str,
 }
 
 /// What is to be kept of one block.
@@ -153,12 +162,12 @@ impl Inspection {
     }
 
     /// Keeps what was seen of a block that is measured. What can't be is told in the end: rows are not lost for it.
-    pub(super) fn keep(&self, job: &Job<'_>, seen: Seen) {
+    pub(super) fn keep(&self, block: &Whose<'_>, seen: Seen) {
         if let Some(secrets) = &self.secrets
-            && let Err(error) = write_secrets(&mut **lock(secrets), job, &seen.secrets)
+            && let Err(error) = write_secrets(&mut **held(secrets), block, &seen.secrets)
         {
             let problem = format!("can't write secrets: {error}");
-            let mut told = lock(&self.told);
+            let mut told = held(&self.told);
             if !told.problems.contains(&problem) {
                 told.problems.push(problem);
             }
@@ -166,14 +175,14 @@ impl Inspection {
         let Some(captures) = &self.captures else {
             return;
         };
-        let captured = captures.of_block(&job.connections);
+        let captured = captures.of_block(&block.connections);
         if captured == 0 {
             return;
         }
-        let path = captures.path(job.study, job.id, job.connections.start);
+        let path = captures.path(block.study, block.id, block.connections.start);
         let unseen = seen.unseen;
-        let written = write_capture(&path, job, seen, captured);
-        let mut told = lock(&self.told);
+        let written = write_capture(&path, block, seen, captured);
+        let mut told = held(&self.told);
         told.unseen += unseen;
         match written {
             Ok(()) => told.files.push(path),
@@ -192,9 +201,9 @@ impl Inspection {
     /// That secrets could not be written to their end.
     pub fn finish(&self) -> io::Result<Told> {
         if let Some(secrets) = &self.secrets {
-            lock(secrets).flush()?;
+            held(secrets).flush()?;
         }
-        Ok(mem::take(&mut lock(&self.told)))
+        Ok(mem::take(&mut held(&self.told)))
     }
 }
 
@@ -287,9 +296,12 @@ fn occupied(path: &Path, comment: &str) -> Option<String> {
     }
 }
 
-fn write_secrets(out: &mut dyn Write, job: &Job<'_>, secrets: &[(u32, String)]) -> io::Result<()> {
-    let arm = &job.arm.arm.label;
-    writeln!(out, "# {arm}, {}", job.cell)?;
+fn write_secrets(
+    out: &mut dyn Write,
+    block: &Whose<'_>,
+    secrets: &[(u32, String)],
+) -> io::Result<()> {
+    writeln!(out, "# {}, {}", block.arm, block.cell)?;
     for (index, lines) in secrets {
         writeln!(out, "# connection {index}")?;
         out.write_all(lines.as_bytes())?;
@@ -297,7 +309,7 @@ fn write_secrets(out: &mut dyn Write, job: &Job<'_>, secrets: &[(u32, String)]) 
     Ok(())
 }
 
-fn write_capture(path: &Path, job: &Job<'_>, seen: Seen, captured: u32) -> io::Result<()> {
+fn write_capture(path: &Path, block: &Whose<'_>, seen: Seen, captured: u32) -> io::Result<()> {
     let since = |time: Time| Time(time.0.wrapping_add(seen.since));
     let mut packets: Vec<Packet> = Records(&seen.notes)
         .map(|packet| Packet {
@@ -307,7 +319,7 @@ fn write_capture(path: &Path, job: &Job<'_>, seen: Seen, captured: u32) -> io::R
         .collect();
     packets.sort_by_key(|packet| packet.at);
     let closed = since(Time(seen.closed));
-    let Cell { link, .. } = job.cell;
+    let Cell { link, .. } = block.cell;
     let limits = Limits {
         toward_client: link.backward.queue,
         toward_server: link.forward.queue,
@@ -322,10 +334,10 @@ fn write_capture(path: &Path, job: &Job<'_>, seen: Seen, captured: u32) -> io::R
         complete_checksums(&mut packet.bytes);
     }
     let secrets: String = (seen.secrets.iter())
-        .take_while(|(index, _)| *index < job.connections.start + captured)
+        .take_while(|(index, _)| *index < block.connections.start + captured)
         .map(|(_, lines)| lines.as_str())
         .collect();
-    let comment = comment(job.study, job.id);
+    let comment = comment(block.study, block.id);
     let about = About {
         comment: &comment,
         program: concat!("lastbyte ", env!("CARGO_PKG_VERSION")),
@@ -334,7 +346,7 @@ fn write_capture(path: &Path, job: &Job<'_>, seen: Seen, captured: u32) -> io::R
         closed,
     };
     let mut named = Vec::new();
-    let first = job.connections.start;
+    let first = block.connections.start;
     let packets = packets
         .iter()
         .map(|packet| (packet, begins(packet, first, &mut named)));
@@ -409,6 +421,11 @@ impl Asked {
             .map(|(index, ended)| (index, lines(ended)))
             .collect()
     }
+}
+
+/// Whoever held it and panicked has left it whole.
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Between the monotonic clock and that of the day.

@@ -169,8 +169,8 @@ impl Engine for LiveEngine {
         File::create(draft)
             .and_then(|file| write_part(file, &header, job.study, &block.rows))
             .map_err(BlockError::Write)?;
-        if let (Some(inspection), Some(seen)) = (job.inspection, block.seen) {
-            inspection.keep(job, seen);
+        if let Some(seen) = block.seen {
+            job.keep(seen);
         }
         Ok(Ending::Complete)
     }

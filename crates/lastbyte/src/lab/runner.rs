@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use self::agenda::{Agenda, Stage, Turn};
-use super::inspection::{Asked, Inspection};
+use super::inspection::{Asked, Inspection, Seen, Whose};
 use super::{LabError, PreparedArm};
 use crate::results::{Environment, Folder, FolderError, Look, Row, SampleKey, look};
 use crate::study::{BlockId, Cell, Connections, Experiment, Study};
@@ -399,6 +399,21 @@ impl Runner<'_> {
 }
 
 impl Job<'_> {
+    /// Keeps what was seen of it besides its rows, if anything was to be kept.
+    pub(super) fn keep(&self, seen: Seen) {
+        if let Some(inspection) = self.inspection {
+            let block = Whose {
+                study: self.study,
+                id: self.id,
+                connections: self.connections.clone(),
+                cell: self.cell,
+                arm: &self.arm.arm.label,
+            };
+            inspection.keep(&block, seen);
+        }
+    }
+
+    /// What is to be kept of it besides its part.
     pub(super) fn asked(&self) -> Asked {
         let inspection = self.inspection;
         inspection.map_or_else(Asked::default, |inspection| {

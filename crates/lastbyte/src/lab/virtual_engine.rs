@@ -427,8 +427,8 @@ impl Engine for VirtualEngine {
                 None => Err(BlockError::Failed(reason)),
             },
             Fate::Done => {
-                if let Some(inspection) = job.inspection.filter(|_| !job.asked().is_nothing()) {
-                    inspection.keep(job, seen(&folder).map_err(BlockError::Write)?);
+                if !job.asked().is_nothing() {
+                    job.keep(seen(&folder).map_err(BlockError::Write)?);
                 }
                 fs::rename(folder.join(guest::PART), draft).map_err(BlockError::Write)?;
                 Ok(Ending::Complete)

@@ -44,7 +44,7 @@ struct Places {
 #[must_use]
 pub fn svg(inside: &Inside) -> String {
     const EDGE: f64 = 16.0;
-    let sentences = wrapped(&story(inside).join(" "), (WIDTH - 2.0 * EDGE) / 1.1);
+    let sentences = wrapped(&story(inside).join(" "), (WIDTH - 2.0 * EDGE) / 1.22);
     let head = EDGE + LINE * 1.3 * (sentences.len() + 1) as f64 + 8.0;
     let (body, height) = body(inside, WIDE);
     let mut picture = Svg::new(WIDTH, head + height + EDGE, &inside.name);
@@ -136,7 +136,7 @@ fn names(svg: &mut Svg, inside: &Inside, places: Places, y: &impl Fn(Duration) -
             true => "cost",
             false => "ink",
         };
-        for line in wrapped(&name, places.width - left) {
+        for line in wrapped(&name, (places.width - left) * 1.15) {
             svg.text(class, left, f64::max(place, lowest), &line);
             lowest = f64::max(place, lowest) + LINE;
         }

@@ -168,7 +168,7 @@ impl Inside {
             false => String::new(),
         };
         format!(
-            "Nothing was lost: {} after connect(), which is {} of {}, because {}{besides}.",
+            "Nothing was lost: {} after connect(), which is {} of {}: {}{besides}.",
             milliseconds(end),
             counted(all, "round trip"),
             milliseconds(rtt),
@@ -189,7 +189,7 @@ impl Inside {
         let bytes = self.handshake_bytes();
         let why = match (of_handshake.len(), self.asked) {
             (2.., Some(asked)) => format!(
-                "the handshake (the server's {bytes} bytes do not fit its window of {})",
+                "the handshake (because the server's {bytes} bytes do not fit its window of {})",
                 counted(asked.window, "packet")
             ),
             _ => format!("the handshake ({bytes} bytes of the server's)"),

@@ -102,7 +102,7 @@ fn where_nothing_is_lost_round_trips_are_counted() {
     assert_eq!(
         story(&inside(|_| ())),
         [
-            "Nothing was lost: 120.0 ms after connect(), which is 3 round trips of 40.0 ms, because 1 for TCP, \
+            "Nothing was lost: 120.0 ms after connect(), which is 3 round trips of 40.0 ms: 1 for TCP, \
              1 for the handshake (2800 bytes of the server's) and 1 for the response (1 flight)."
         ]
     );
