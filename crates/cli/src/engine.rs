@@ -11,7 +11,8 @@ use super::progress::Bar;
 use super::{Failure, own};
 use lastbyte::kernel::{self, Kernel};
 use lastbyte::lab::{
-    self, Engine, LiveEngine, PreparedArm, Run, Runner, Shortcuts, VirtualEngine, Watcher,
+    self, Engine, Inspection, LiveEngine, PreparedArm, Run, Runner, Shortcuts, VirtualEngine,
+    Watcher,
 };
 use lastbyte::study::{EngineChoice, Experiment, Percentile, Study};
 
@@ -133,9 +134,14 @@ pub(super) fn measure(
     percentiles: &[Percentile],
     interrupt: &AtomicBool,
     bar: &Bar,
+    inspection: Option<&Inspection>,
 ) -> Result<Run, Failure> {
     let study = compared(experiment, percentiles);
     engine.check(&study).map_err(Failure::Usage)?;
+    if let Some(inspection) = inspection {
+        let checked = inspection.check(&study, engine.block_size(&study));
+        checked.map_err(Failure::Usage)?;
+    }
     if let (Some(_), "virtual") = (experiment.concurrency, &*engine.environment().engine) {
         bar.warn(
             "--concurrency changes nothing: in virtual time there is one connection at a time",
@@ -147,6 +153,7 @@ pub(super) fn measure(
         arms,
         interrupt,
         watcher: bar,
+        inspection,
     });
     bar.finish();
     Ok(run?)

@@ -17,12 +17,13 @@ use lastbyte_pki::Store;
 use self::search::Searching;
 use super::compare::{interrupt, prepare_in, try_sessions};
 use super::engine::{Carrier, Chosen, choose};
+use super::inside::Inside;
 use super::progress::{Bar, rounded};
 use super::{Failure, detail, own, print, screen};
 use lastbyte::kernel;
 use lastbyte::lab::{
-    self, AssignedShard, Ending, Engine, Finished, NoShard, PreparedArm, RunError, Runner, Shard,
-    Shortcuts, Watcher,
+    self, AssignedShard, CAPTURES, Ending, Engine, Finished, Inspection, NoShard, PreparedArm, RunError, Runner,
+    Shard, Shortcuts, Watcher,
 };
 use lastbyte::report;
 use lastbyte::results::{
@@ -62,6 +63,8 @@ pub(super) struct Run {
     /// Only tell what would be measured, and about how long it would take
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    inside: Inside,
     /// Fail if a sample is invalid
     #[arg(long)]
     strict: bool,
@@ -89,6 +92,12 @@ impl Run {
         let engine = carrier.set_up_with(arguments, self.shortcuts, &store, None)?;
         engine.check(&study).map_err(Failure::Usage)?;
         search::check(engine.as_ref(), &study)?;
+        if self.inside.captures() {
+            let folder = self.path(&study).join(CAPTURES);
+            let inspection = self.inside.begin(&folder)?.inspection;
+            let size = engine.block_size(&study);
+            inspection.check(&study, size).map_err(Failure::Usage)?;
+        }
         let blocks = shard.blocks(&study, engine.block_size(&study));
         if self.dry_run {
             return plan(&study, &store, engine.as_ref(), &blocks);
@@ -104,6 +113,7 @@ impl Run {
         let arms = prepare_all(&study, &store)?;
         own::tell(&own::notes(&arms));
         let folder = begun.map_or_else(take_folder, Ok)?;
+        let kept = self.inside.begin(&folder.path().join(CAPTURES))?;
         let interrupt = interrupt().map_err(Failure::run)?;
         let work = Work {
             study: &study,
@@ -111,8 +121,12 @@ impl Run {
             arms: &arms,
             shard,
             interrupt: &interrupt,
+            inspection: Some(&kept.inspection),
         };
-        let measured = self.measure(&work, &blocks, &folder, &folder)?;
+        let measured = self.measure(&work, &blocks, &folder, &folder);
+        let kept = kept.finish();
+        let measured = measured?;
+        kept?;
         let all = study.size(engine.block_size(&study)).blocks;
         // Without the other shards' looks, nobody knows which cells end early.
         if shard != Shard::WHOLE && measured < all {
@@ -242,9 +256,13 @@ impl Run {
         Ok(engine)
     }
 
-    fn take_folder(&self, study: &Study, engine: &dyn Engine) -> Result<Folder, Failure> {
+    fn path(&self, study: &Study) -> PathBuf {
         let named = self.output.clone();
-        let path = named.unwrap_or_else(|| file_name(&study.name).into());
+        named.unwrap_or_else(|| file_name(&study.name).into())
+    }
+
+    fn take_folder(&self, study: &Study, engine: &dyn Engine) -> Result<Folder, Failure> {
+        let path = self.path(study);
         let start = if self.resume {
             Start::Resume
         } else {
@@ -284,6 +302,7 @@ impl Run {
             arms,
             shard,
             interrupt,
+            inspection,
         } = *work;
         let bar = Bar::new();
         let chains: HashMap<_, _> = (arms.iter())
@@ -305,7 +324,10 @@ impl Run {
         if missing.is_empty() {
             return Ok(finished.len() as u64);
         }
-        let runner = runner(study, engine, arms, interrupt, &bar);
+        let runner = Runner {
+            inspection,
+            ..runner(study, engine, arms, interrupt, &bar)
+        };
         let run = runner.run(&missing, folder);
         bar.finish();
         let run = run.map_err(|error| match error {
@@ -471,6 +493,7 @@ struct Work<'a> {
     arms: &'a [PreparedArm],
     shard: Shard,
     interrupt: &'a AtomicBool,
+    inspection: Option<&'a Inspection>,
 }
 
 /// What would be measured, and about how long it would take.
@@ -551,6 +574,7 @@ fn runner<'a>(
         arms,
         interrupt,
         watcher,
+        inspection: None,
     }
 }
 

@@ -86,6 +86,8 @@ impl Searching<'_> {
             arms: &arms?,
             shard: Shard::WHOLE,
             interrupt: self.interrupt,
+            // Its rounds are of chains that nobody has.
+            inspection: None,
         };
         let blocks: Vec<_> = round.blocks(size).collect();
         self.run.measure(&work, &blocks, &folder, whole)?;

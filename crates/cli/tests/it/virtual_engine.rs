@@ -811,6 +811,7 @@ fn run_with_store(
         .map(|arm| PreparedArm::new(arm.clone(), &store).unwrap())
         .collect();
     let runner = Runner {
+        inspection: None,
         study: &study,
         engine: &engine,
         arms: &arms,

@@ -16,6 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use self::agenda::{Agenda, Stage, Turn};
+use super::inspection::{Asked, Inspection, Seen, Whose};
 use super::{LabError, PreparedArm};
 use crate::results::{Environment, Folder, FolderError, Look, Row, SampleKey, look};
 use crate::study::{BlockId, Cell, Connections, Experiment, Study};
@@ -68,6 +69,8 @@ pub struct Job<'a> {
     pub interrupt: &'a AtomicBool,
     /// Hears of each connection that has ended, where blocks take long.
     pub ended: &'a (dyn Fn() + Sync),
+    /// What is kept of it besides its part.
+    pub inspection: Option<&'a Inspection>,
 }
 
 /// A block was not measured.
@@ -117,6 +120,8 @@ pub struct Runner<'a> {
     pub interrupt: &'a AtomicBool,
     /// Hears how it goes.
     pub watcher: &'a dyn Watcher,
+    /// What is kept of connections besides rows.
+    pub inspection: Option<&'a Inspection>,
 }
 
 /// What became of the blocks that were to be measured.
@@ -372,6 +377,7 @@ impl Runner<'_> {
             arm: (self.arms.iter()).find(|prepared| prepared.arm.label == arm.label)?,
             interrupt: self.interrupt,
             ended: &|| (),
+            inspection: self.inspection,
         })
     }
 
@@ -393,6 +399,28 @@ impl Runner<'_> {
 }
 
 impl Job<'_> {
+    /// Keeps what was seen of it besides its rows, if anything was to be kept.
+    pub(super) fn keep(&self, seen: Seen) {
+        if let Some(inspection) = self.inspection {
+            let block = Whose {
+                study: self.study,
+                id: self.id,
+                connections: self.connections.clone(),
+                cell: self.cell,
+                arm: &self.arm.arm.label,
+            };
+            inspection.keep(&block, seen);
+        }
+    }
+
+    /// What is to be kept of it besides its part.
+    pub(super) fn asked(&self) -> Asked {
+        let inspection = self.inspection;
+        inspection.map_or_else(Asked::default, |inspection| {
+            inspection.asked(&self.connections)
+        })
+    }
+
     /// The sample that it is a part of.
     pub fn sample(&self) -> SampleKey {
         SampleKey {

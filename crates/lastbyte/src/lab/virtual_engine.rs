@@ -27,6 +27,7 @@ use nix::unistd::Pid;
 use super::calibration::Calibration;
 use super::cores::available_cpus;
 use super::guest::{self, GuestJob, Provenance};
+use super::inspection::Seen;
 use super::runner::{BlockError, Engine, Job, lock};
 use super::scratch::Scratch;
 use super::shortcuts::Shortcuts;
@@ -204,6 +205,7 @@ impl VirtualEngine {
         let guest_job = self.guest_job(job)?;
         let write = || -> io::Result<()> {
             fs::write(folder.join(guest::JOB), serde_json::to_vec(&guest_job)?)?;
+            fs::write(folder.join(guest::ASKED), job.asked().to_bytes())?;
             fs::write(
                 folder.join(guest::PROVENANCE),
                 serde_json::to_vec(&provenance)?,
@@ -435,6 +437,9 @@ impl Engine for VirtualEngine {
                 None => Err(BlockError::Failed(reason)),
             },
             Fate::Done => {
+                if !job.asked().is_nothing() {
+                    job.keep(seen(&folder).map_err(BlockError::Write)?);
+                }
                 fs::rename(folder.join(guest::PART), draft).map_err(BlockError::Write)?;
                 Ok(Ending::Complete)
             }
@@ -533,6 +538,15 @@ fn names_files(experiment: &Experiment) -> bool {
             let name = direction.distribution.to_string();
             name.parse::<Distribution>().is_err()
         })
+}
+
+/// What a guest has left besides its part.
+fn seen(folder: &Path) -> io::Result<Seen> {
+    let seen = fs::read(folder.join(guest::SEEN))?;
+    Ok(Seen {
+        notes: fs::read(folder.join(guest::NOTES))?,
+        ..serde_json::from_slice(&seen)?
+    })
 }
 
 /// Removes a folder when dropped.

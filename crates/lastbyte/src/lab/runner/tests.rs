@@ -158,6 +158,7 @@ fn run(workers: usize, interrupt: bool, doing: Doing) -> Ran {
     let ears = Ears::default();
     let interrupt = AtomicBool::new(interrupt);
     let runner = Runner {
+        inspection: None,
         study: &study,
         engine: &engine,
         arms: &arms,
@@ -206,6 +207,7 @@ fn run_in(path: &Path, study: &Study, engine: &Invented) -> (Finished, BTreeSet<
         .collect();
     let ears = Ears::default();
     let runner = Runner {
+        inspection: None,
         study,
         engine,
         arms: &arms,

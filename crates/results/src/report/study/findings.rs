@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::report::inside::Inside;
 use crate::results::{
     CellSummary, Dataset, Environment, Estimate, FolderError, Group, Measurements, Metric,
     Percentile, Sample, SampleKey, Summary, baseline, family, groups,
@@ -34,6 +35,8 @@ pub struct Findings {
     pub summaries: Vec<Summary>,
     /// What its searches have measured.
     pub searched: Vec<Searched>,
+    /// A connection of each arm in one cell, if packets were kept.
+    pub inside: Vec<Inside>,
     /// Every connection's times.
     pub(super) times: Measurements,
     /// What flight arithmetic says, where it says anything, in the order of [`Metric::FROM_CONNECT`].
@@ -127,6 +130,7 @@ impl Findings {
             environment,
             summaries: Vec::new(),
             searched: Vec::new(),
+            inside: Vec::new(),
             times: Measurements::default(),
             arithmetic: BTreeMap::new(),
         }

@@ -82,6 +82,19 @@ pub(super) fn section(findings: &Findings) -> Option<Markup> {
     })
 }
 
+/// Where a page looks closer at how connections go: the cell in which handshakes differ most, by places of measures and
+/// cells; none where arithmetic knows nothing of what was measured.
+pub fn closest(findings: &Findings) -> Option<(usize, usize)> {
+    let explained = explained(findings)?;
+    let measures = findings.summaries.iter().enumerate();
+    measures
+        .flat_map(|(measure, summary)| {
+            let cells = summary.cells.iter().enumerate();
+            cells.map(move |(cell, summary)| ((measure, cell), &summary.cell))
+        })
+        .find_map(|(place, cell)| (*cell == explained.cell).then_some(place))
+}
+
 /// The cell in which a handshake waits most often more than the baseline's, or less, of those that arithmetic knows. Of
 /// several, one with a response, and nearest to what most users have.
 fn explained(findings: &Findings) -> Option<Explained> {

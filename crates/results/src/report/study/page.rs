@@ -10,6 +10,7 @@ use super::figure::{Drawn, draw};
 use super::files::numbers;
 use super::findings::Findings;
 use super::flights;
+use super::inside;
 use super::numbers::{published_table, quantity};
 use super::overview::{Overview, grouped, networks};
 use super::plan::Content;
@@ -62,6 +63,7 @@ pub fn page(findings: &Findings, url: Option<&str>) -> String {
         @if let Some(overview) = &overview { (overview.html()) }
         (in_words(&sentences, findings.study.measures.len()))
         @if let Some(flights) = flights::section(findings) { (flights) }
+        @if let Some(inside) = inside::section(findings) { (inside) }
         @for searched in &findings.searched { (search::section(searched)) }
         (waiting(findings))
         @for drawn in &drawn {
