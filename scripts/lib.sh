@@ -143,6 +143,20 @@ free_space() {
     printf '%s\n' $((kibibytes >> 20))
 }
 
+# need_venv NAME REQUIREMENTS: PyPI's packages of that file, in an environment outside the repository: $venv from now on.
+need_venv() {
+    local requirements=$2
+    need_packages "for packages of PyPI" python3-venv
+    venv=$(cache)/tools/$1
+    # The requirements are copied last, so what was interrupted is made again.
+    cmp --silent "$requirements" "$venv/requirements.txt" && return
+    say "installing what $requirements names in $venv"
+    rm -rf "$venv"
+    { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet --disable-pip-version-check --prefer-binary \
+        --requirement "$requirements" >&2; } || give_up "the packages in $requirements could not be installed"
+    cp "$requirements" "$venv/requirements.txt"
+}
+
 # need_peers: what the interop tests speak with, Debian's as packages and PyPI's in an environment
 # outside the repository. The tests look for it in the same place.
 need_peers() {
@@ -240,12 +254,15 @@ need_packages() {
         has_package "$package" && continue
         case $package in
             busybox) missing+=(busybox-static) ;;
+            bwrap) missing+=(bubblewrap) ;;
             certutil) missing+=(libnss3-tools) ;;
+            ip) missing+=(iproute2) ;;
             dpkg-shlibdeps) missing+=(dpkg-dev) ;;
             knotd) missing+=(knot) ;;
             named) missing+=(bind9) ;;
             nginx) missing+=(nginx-light) ;;
             qemu-system-x86_64) missing+=(qemu-system-x86) ;;
+            sbatch) missing+=(slurm-client) ;;
             setpriv | taskset | unshare) missing+=(util-linux) ;;
             xz) missing+=(xz-utils) ;;
             *) missing+=("$package") ;;
@@ -279,7 +296,7 @@ has_package() {
         # For the system's own Python, which may not be the first.
         python3-yaml) /usr/bin/python3 -c 'import yaml' 2>&1 ;;
         # Not where everybody's shell looks.
-        knotd | named | nginx | nsd | unbound) PATH=$PATH:/usr/sbin command -v "$1" ;;
+        knotd | named | nginx | nsd | slurmctld | slurmd | unbound) PATH=$PATH:/usr/sbin command -v "$1" ;;
         *) command -v "$1" ;;
     esac >/dev/null
 }

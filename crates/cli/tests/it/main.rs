@@ -30,6 +30,7 @@ mod rows;
 mod rtt;
 mod run;
 mod scripts;
+mod see_inside;
 mod usage;
 mod validate;
 mod virtual_engine;

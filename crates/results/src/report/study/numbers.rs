@@ -87,6 +87,7 @@ fn agreement(agreement: Agreement) -> (&'static str, &'static str) {
     match agreement {
         Agreement::Agrees => ("agrees", "agrees"),
         Agreement::Differs => ("differs", "differs"),
+        Agreement::Open => ("unknown", "can’t tell"),
         Agreement::Unmeasured => ("unknown", "not measured"),
     }
 }
@@ -193,7 +194,7 @@ pub(super) mod quantity {
             .collect()
     }
 
-    fn question(findings: &Findings, question: &Question) -> String {
+    pub(in super::super) fn question(findings: &Findings, question: &Question) -> String {
         let what = what(question);
         let place = place(findings, question);
         match place.is_empty() {
@@ -204,17 +205,31 @@ pub(super) mod quantity {
 
     /// What must hold.
     pub(in super::super) fn check(findings: &Findings, check: &Check) -> String {
+        format!("{}: {}", question(findings, &check.question), bounds(check))
+    }
+
+    /// `10 to 20 %`, `at most 5 %`
+    pub(in super::super) fn bounds(check: &Check) -> String {
         let unit = unit(&check.question);
         let Bounds { least, most } = check.within;
-        let bounds = match (least, most) {
+        match (least, most) {
             (Some(least), Some(most)) => {
-                format!("{} to {}", bound(unit, least), bound(unit, most))
+                let (least, most) = (bound(unit, least), bound(unit, most));
+                let number = least.split_once(' ').map_or(&*least, |(number, _)| number);
+                format!("{number} to {most}")
             }
             (Some(least), None) => format!("at least {}", bound(unit, least)),
             (None, Some(most)) => format!("at most {}", bound(unit, most)),
             (None, None) => String::new(),
-        };
-        format!("{}: {bounds}", question(findings, &check.question))
+        }
+    }
+
+    /// How far two numbers are apart: `5.35 points` for percentages, which have no percent between them.
+    pub(in super::super) fn distance(unit: Unit, number: f64) -> String {
+        match unit {
+            Unit::Percent => format!("{number:.2} points"),
+            _ => digits(unit, number),
+        }
     }
 
     /// A number with its place, as far as the check has several.
@@ -224,7 +239,20 @@ pub(super) mod quantity {
         all: &[(Answer, Verdict)],
         answer: &Answer,
     ) -> String {
-        let unit = unit(&check.question);
+        let (place, number) = (
+            own_place(findings, check, all, answer),
+            measured(check, answer),
+        );
+        format!("{place} {number}")
+    }
+
+    /// `200KiB p90`: what tells a number from the others of its check.
+    pub(in super::super) fn own_place(
+        findings: &Findings,
+        check: &Check,
+        all: &[(Answer, Verdict)],
+        answer: &Answer,
+    ) -> String {
         let cells: Vec<&Cell> = (all.iter())
             .filter_map(|(answer, _)| findings.cell(*answer.group.cells.first()?))
             .collect();
@@ -240,7 +268,13 @@ pub(super) mod quantity {
             })
             .collect();
         words.push(answer.percentile.to_string());
-        let number = match &answer.number {
+        words.join(" ")
+    }
+
+    /// `4.65 % [0.96 %, 9.48 %]`, or why there is no number.
+    pub(in super::super) fn measured(check: &Check, answer: &Answer) -> String {
+        let unit = unit(&check.question);
+        match &answer.number {
             Err(reason) => reason.clone(),
             Ok(Estimate { value, interval }) => {
                 let told = digits(unit, *value);
@@ -251,7 +285,6 @@ pub(super) mod quantity {
                     false => format!("{told} {interval}"),
                 }
             }
-        };
-        format!("{} {number}", words.join(" "))
+        }
     }
 }
