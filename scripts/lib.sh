@@ -47,7 +47,7 @@ need_target() {
     return 1
 }
 
-# need_tool NAME VERSION OPTION...: a program of crates.io, on PATH from now on. Any version that is there
+# need_tool NAME VERSION OPTION...: a program of the Rust registry, on PATH from now on. Any version that is there
 # will do, else one is compiled, which takes minutes, and kept outside the repository.
 need_tool() {
     local name=$1 version=$2 home

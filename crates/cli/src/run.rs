@@ -22,8 +22,8 @@ use super::progress::{Bar, rounded};
 use super::{Failure, detail, own, print, screen};
 use lastbyte::kernel;
 use lastbyte::lab::{
-    self, AssignedShard, CAPTURES, Ending, Engine, Finished, Inspection, NoShard, PreparedArm, RunError, Runner,
-    Shard, Shortcuts, Watcher,
+    self, AssignedShard, CAPTURES, Ending, Engine, Finished, Inspection, NoShard, PreparedArm,
+    RunError, Runner, Shard, Shortcuts, Watcher,
 };
 use lastbyte::report;
 use lastbyte::results::{
