@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 
 use lastbyte_pki::Store;
 
-use super::Failure;
 use super::progress::Bar;
+use super::{Failure, own};
 use lastbyte::kernel::{self, Kernel};
 use lastbyte::lab::{
     self, Engine, Inspection, LiveEngine, PreparedArm, Run, Runner, Shortcuts, VirtualEngine,
@@ -79,23 +79,30 @@ impl Carrier {
         arguments: &[OsString],
         shortcuts: Shortcuts,
     ) -> Result<Box<dyn Engine>, Failure> {
-        let store = Store::default_dir().map_err(Failure::usage)?;
-        self.set_up_with(arguments, shortcuts, &store)
+        self.set_up_with(arguments, shortcuts, &own::store()?, None)
     }
 
-    /// The same for arms whose chains are in this folder.
+    /// The same for arms whose chains are in this store. Calibrations are in that folder, or else where they are for
+    /// everybody.
     pub(super) fn set_up_with(
         &self,
         arguments: &[OsString],
         shortcuts: Shortcuts,
-        store: &Path,
+        chains: &Store,
+        calibrations: Option<&Path>,
     ) -> Result<Box<dyn Engine>, Failure> {
         match self {
             Carrier::Live => Ok(Box::new(LiveEngine::new(lab::environment(arguments)))),
             Carrier::Virtual(kernel) => {
-                let store = std::path::absolute(store).map_err(Failure::usage)?;
                 let engine = virtual_engine(kernel.clone(), arguments)?;
-                let engine = engine.with_store(store);
+                // Guests are given a link to it.
+                let engine = engine.with_chains(chains.absolute().map_err(Failure::usage)?);
+                let engine = match calibrations {
+                    Some(folder) => {
+                        engine.with_cache(std::path::absolute(folder).map_err(Failure::usage)?)
+                    }
+                    None => engine,
+                };
                 Ok(Box::new(engine.with_shortcuts(shortcuts)))
             }
         }

@@ -13,6 +13,7 @@ mod exit_codes;
 mod explain;
 mod interrupts;
 mod kernel;
+mod kernel_fetch;
 mod link;
 mod mtc;
 mod options;

@@ -51,8 +51,8 @@ pub use prepare::PreparedArm;
 pub use privilege::{Privilege, acquire};
 pub use row::wire;
 pub use runner::{
-    BlockError, Ending, Engine, FailedBlock, Finished, Job, NoShard, RunError, Runner, Shard,
-    Watcher,
+    AssignedShard, BlockError, Ending, Engine, FailedBlock, Finished, Job, NoShard, RunError,
+    Runner, Shard, Watcher,
 };
 pub use shortcuts::Shortcuts;
 pub use virtual_engine::{VirtualEngine, can_boot as can_boot_kernels};

@@ -31,8 +31,8 @@ use self::table::{Field, Source, Table};
 use self::write::key;
 pub use self::write::quoted;
 use super::{
-    Arm, ArmChain, Cell, Connections, EngineChoice, Experiment, Measure, NoPercentile, Parameter,
-    Percentile, Population, Sessions, Study, StudyFolder, UnknownName, Until,
+    Arm, ArmChain, Cell, Connections, EngineChoice, Experiment, Leads, Measure, NoPercentile,
+    Parameter, Percentile, Population, Sessions, Study, StudyFolder, UnknownName, Until,
 };
 
 /// Cells of a study, at most.
@@ -80,6 +80,7 @@ impl Study {
         let told = |key| Ok(top.read(key, Field::text)?.map(str::to_owned));
         let percentiles = top.read("percentiles", |field| field.list(percentile))?;
         let engine = top.read("engine", Field::parse)?;
+        let leads = top.read("leads", Field::parse)?;
         let folder = top.read("folder", Field::text)?.unwrap_or_default();
         let folder = StudyFolder {
             path: absolute(&path.with_file_name(folder)),
@@ -108,6 +109,7 @@ impl Study {
         Ok(Study {
             name: name.unwrap_or(&stem).to_owned(),
             question: told("question")?,
+            leads: leads.unwrap_or_default(),
             note: told("note")?,
             path: path.to_owned(),
             text: text.to_owned(),
@@ -131,6 +133,7 @@ impl Study {
         Study {
             name: name.to_owned(),
             question: None,
+            leads: Leads::default(),
             note: None,
             path: PathBuf::new(),
             text: String::new(),
