@@ -202,7 +202,7 @@ fn a_connection_fits_its_terminal() {
         " SYN-ACK ",
         " ✕ Certificate to Finished, 1400 B, lost ",
         " response, 1200 B ",
-        "Under way is what the sender has sent",
+        "not got acknowledged, in bytes.\n",
     ] {
         assert!(text.contains(told), "{told}: {text}");
     }
