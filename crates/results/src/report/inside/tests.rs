@@ -188,13 +188,27 @@ fn a_connection_fits_its_terminal() {
             "{text}"
         );
     }
-    insta::assert_snapshot!(text(
+    let text = text(
         &inside,
         Screen {
             columns: 80,
             ..Screen::PLAIN
-        }
-    ));
+        },
+    );
+    for told in [
+        "One packet was lost: bytes 1401 to 2800",
+        "classical, RTT 40ms, connection 0\n",
+        "ms client",
+        " SYN-ACK ",
+        " ✕ Certificate to Finished, 1400 B, lost ",
+        " response, 1200 B ",
+        "not got acknowledged, in bytes.\n",
+    ] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    let arrow = |what: &str| text.lines().find(|line| line.contains(what)).unwrap();
+    assert!(arrow(" ClientHello, 300 B ").contains('>'), "{text}");
+    assert!(arrow(" response, 1200 B ").contains('<'), "{text}");
 }
 
 #[test]
