@@ -95,7 +95,11 @@ impl Deciding<'_> {
         let mut svg = Svg::new(WIDTH, HEIGHT, self.verdict.word());
         let from = within.least.map_or(4.0, place);
         let to = within.most.map_or(WIDTH - 4.0, place);
-        svg.line("zero", [place(0.0), MIDDLE - 9.0], [place(0.0), MIDDLE + 9.0]);
+        svg.line(
+            "zero",
+            [place(0.0), MIDDLE - 9.0],
+            [place(0.0), MIDDLE + 9.0],
+        );
         svg.rect(
             "claimed",
             [from, MIDDLE - 7.0],
