@@ -13,7 +13,7 @@ use lastbyte::kernel::{self, Kernel};
 use lastbyte::lab::{
     self, Engine, LiveEngine, PreparedArm, Run, Runner, Shortcuts, VirtualEngine, Watcher,
 };
-use lastbyte::study::{EngineChoice, Experiment, Percentile, Study};
+use lastbyte::study::{Connections, CpuTime, EngineChoice, Experiment, Percentile, Study};
 
 /// An engine, and why this one.
 pub(super) struct Chosen {
@@ -129,6 +129,16 @@ pub(super) fn measure(
 ) -> Result<Run, Failure> {
     let study = compared(experiment, percentiles);
     engine.check(&study).map_err(Failure::Usage)?;
+    let is_live = &*engine.environment().engine == "live";
+    if is_live && experiment.cpu != CpuTime::default() {
+        bar.warn(&format!(
+            "--cpu {} changes nothing: in real time, computing is part of every time",
+            experiment.cpu
+        ));
+    }
+    if let Connections::Until(_) = experiment.connections {
+        bar.ends_early();
+    }
     if let (Some(_), "virtual") = (experiment.concurrency, &*engine.environment().engine) {
         bar.warn(
             "--concurrency changes nothing: in virtual time there is one connection at a time",

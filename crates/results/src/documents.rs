@@ -52,7 +52,10 @@ fn claims_and_published_numbers_that_are_not_met_have_a_cause() {
             tables += 1;
         }
     }
-    assert!(claims > 20 && tables > 5, "{claims} claims, {tables} tables");
+    assert!(
+        claims > 20 && tables > 5,
+        "{claims} claims, {tables} tables"
+    );
 }
 
 fn is_as_written(name: &str, text: &str) {
