@@ -86,16 +86,21 @@ pub(super) fn arm_or_chain(text: &str) -> Result<Arm, ArmError> {
         .parse::<Arm>()
         .map_err(|of_chain| {
             // No group has a dot, and no group and no path begins like a URL.
-            match text.starts_with("https://") || (text.contains('.') && !text.contains('/')) {
+            let is_host =
+                |text: &str| text.split(':').next() == Some("localhost") || text.contains('.');
+            match text.starts_with("https://") || (is_host(text) && !text.contains('/')) {
                 true => of_chain,
                 false => of_arm,
             }
         })
 }
 
-/// Whether an arm begins with a group, in other letters: it is no path then.
+/// Whether an arm begins with a group, in whatever letters: it is no path then.
 fn names_a_group(error: &ArmError) -> bool {
-    matches!(&error.problem, ArmProblem::Group(unknown) if unknown.is_of_other_case())
+    match &error.problem {
+        ArmProblem::Group(unknown) => unknown.is_of_other_case(),
+        _ => true,
+    }
 }
 
 fn parsed(text: &str) -> Result<Arm, Failure> {
@@ -108,7 +113,9 @@ fn parsed(text: &str) -> Result<Arm, Failure> {
     let chain = format!("{GROUP}/{text}").parse::<Arm>();
     match (chain, sized) {
         (Ok(arm), _) | (_, Ok(arm)) => Ok(arm),
-        (Err(problem), _) if text.starts_with("https://") => Err(Failure::usage(problem)),
+        (Err(problem), _) if text.starts_with("https://") || text.starts_with("localhost") => {
+            Err(Failure::usage(problem))
+        }
         // Of what begins with a group, that tells most.
         _ if text.contains('/') => Err(Failure::usage(problem)),
         (_, Err(problem)) if text.parse::<Bytes>().is_ok() => Err(Failure::usage(problem)),

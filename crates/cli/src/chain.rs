@@ -7,8 +7,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use lastbyte_link::visible;
 use lastbyte_pki::{
-    Chain, ChainRole, Explanation, PemFiles, PkiError, PublicChain, Sct, SctStatus, explain, plain,
+    Chain, ChainRole, Explanation, Note, PemFiles, PkiError, PublicChain, Sct, SctStatus, explain,
     sizes, verify_scts,
 };
 use openssl::x509::X509;
@@ -47,7 +48,7 @@ impl Command {
             Command::New { chain, output } => {
                 let loaded = load(&chain)?;
                 if let ArmChain::Pem(files) = &chain {
-                    own::tell(&own::lines(files, loaded.notes()).collect::<Vec<_>>());
+                    own::tell(&written(files, loaded.notes()));
                 }
                 write_chain(&loaded, &output)
             }
@@ -123,6 +124,19 @@ fn write_chain(chain: &Chain, folder: &Path) -> Result<(), Failure> {
     ))
 }
 
+/// What there is to say of a chain that is written and not measured.
+fn written(files: &PemFiles, notes: &[Note]) -> Vec<String> {
+    let line = |note: &Note| match note {
+        Note::StandIn(missing) => format!(
+            "{} (no {missing} here): what is written is a stand-in of the same names, sizes, algorithms and extensions, \
+             and key.pem is the stand-in's",
+            files.chain.display()
+        ),
+        note => format!("{}{note}", files.chain.display()),
+    };
+    notes.iter().map(line).collect()
+}
+
 /// What is shown of a chain.
 struct Shown<'a> {
     certificate_message_bytes: usize,
@@ -189,6 +203,8 @@ fn show(files: &PemFiles) -> Result<String, Failure> {
         }),
     };
     lines.extend(trust);
+    let wrong_key = own::store()?.wrong_key(&files).map_err(Failure::usage)?;
+    lines.extend(wrong_key.map(|problem| problem.to_string()));
     let lines = lines.iter().map(|line| format!("{line}\n"));
     Ok(tree(&Shown::public(&chain))? + &lines.collect::<String>())
 }
@@ -198,7 +214,7 @@ fn tree(chain: &Shown) -> Result<String, Failure> {
     let mut text = format!(
         "Certificate message  {} B for {}\n",
         chain.certificate_message_bytes,
-        plain(chain.server_name.unwrap_or("no server"))
+        visible(chain.server_name.unwrap_or("no server"))
     );
     let count = chain.sent.len();
     for (index, certificate) in chain.sent.iter().enumerate() {

@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use lastbyte_pki::Store;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::draft::Draft;
+use super::draft::{Draft, page_path};
 use super::engine::{self, Carrier};
 use super::inside::Inside;
 use super::options::{Network, Sampling};
@@ -39,7 +39,8 @@ pub(super) struct Compare {
     /// [default: secp256r1/rsa-2048]
     #[arg(long, value_name = "ARM")]
     baseline: Option<Arm>,
-    /// An arm to compare; may be repeated [default: SecP256r1MLKEM768/ml-dsa-65]
+    /// An arm to compare; may be repeated [default: SecP256r1MLKEM768/ml-dsa-65, and none with --baseline, which is then
+    /// measured alone]
     #[arg(long, value_name = "ARM")]
     against: Vec<Arm>,
     #[command(flatten, next_help_heading = "Network")]
@@ -69,7 +70,7 @@ pub(super) struct Compare {
     #[arg(short, long, value_name = "FILE", help_heading = RESULTS)]
     output: Option<Output>,
     /// Write a page that can be shared: the answer, figures and every number
-    #[arg(long, value_name = "FILE.html", help_heading = RESULTS)]
+    #[arg(long, value_name = "FILE.html", value_parser = page_path, help_heading = RESULTS)]
     report: Option<PathBuf>,
     /// Save the results under a name, in .lastbyte below the current folder, or as a file:
     /// ./FILE.parquet

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Failure;
 
@@ -75,6 +75,20 @@ impl<'a> Draft<'a> {
     pub(super) fn finish(self) -> Result<(), Failure> {
         let Self { path, draft } = self;
         draft.keep().map_err(|error| cannot_write(path, error))
+    }
+}
+
+/// Takes the name of a page, whose ending browsers and mail go by.
+///
+/// # Errors
+///
+/// When it has another one.
+pub(super) fn page_path(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    match ending.is_some_and(|ending| ["html", "htm"].contains(&ending)) {
+        true => Ok(path),
+        false => Err("it is a page: name it .html".to_owned()),
     }
 }
 

@@ -14,7 +14,7 @@ use lastbyte::lab::{
     self, Engine, Inspection, LiveEngine, PreparedArm, Run, Runner, Shortcuts, VirtualEngine,
     Watcher,
 };
-use lastbyte::study::{EngineChoice, Experiment, Percentile, Study};
+use lastbyte::study::{Connections, CpuTime, EngineChoice, Experiment, Percentile, Study};
 
 /// An engine, and why this one.
 pub(super) struct Chosen {
@@ -141,6 +141,16 @@ pub(super) fn measure(
     if let Some(inspection) = inspection {
         let checked = inspection.check(&study, engine.block_size(&study));
         checked.map_err(Failure::Usage)?;
+    }
+    let is_live = &*engine.environment().engine == "live";
+    if is_live && experiment.cpu != CpuTime::default() {
+        bar.warn(&format!(
+            "--cpu {} changes nothing: in real time, computing is part of every time",
+            experiment.cpu
+        ));
+    }
+    if let Connections::Until(_) = experiment.connections {
+        bar.ends_early();
     }
     if let (Some(_), "virtual") = (experiment.concurrency, &*engine.environment().engine) {
         bar.warn(

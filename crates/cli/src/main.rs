@@ -322,7 +322,7 @@ fn detail(verbose: bool) -> Detail {
 fn print(text: &str) -> Result<(), Failure> {
     match io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::Run(format!("can't write the results: {error}")))
+            Err(Failure::Usage(format!("can't write the results: {error}")))
         }
         _ => Ok(()),
     }

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use lastbyte::study::Parameter;
+use lastbyte_link::visible;
 
 use super::Cli;
 
@@ -105,10 +106,14 @@ pub(super) fn line(error: &clap::Error, arguments: &[OsString]) -> String {
     readable(&whole, 60)
 }
 
-/// The same line, with words of more than `most` characters without their middle, which nobody reads.
+/// The same line, with words of more than `most` characters without their middle, which nobody reads, and without what
+/// acts on a terminal.
 pub(super) fn readable(line: &str, most: usize) -> String {
-    let words = line.split(' ').map(|word| cut(word, most));
-    words.collect::<Vec<_>>().join(" ")
+    let lines = line.split('\n').map(|line| {
+        let words = line.split(' ').map(|word| cut(&visible(word), most));
+        words.collect::<Vec<_>>().join(" ")
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The command that arguments name, and what it takes.

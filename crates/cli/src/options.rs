@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::builder::{TypedValueParser, ValueParser};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use lastbyte_link::{Bytes, Seed, UnitError, format_duration, parse_duration};
+use lastbyte_link::{Bytes, Seed, format_duration, parse_duration};
 
 use super::Failure;
 use lastbyte::study::{
@@ -169,7 +169,7 @@ pub(super) struct Sampling {
     #[arg(long, value_name = "N", value_parser = concurrency())]
     concurrency: Option<u32>,
     /// When a connection counts as failed
-    #[arg(long, value_name = "TIME", default_value = "300s", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "300s", value_parser = timeout)]
     timeout: Duration,
     /// Where all randomness comes from
     #[arg(long, value_name = "N", default_value = "1", value_parser = seed())]
@@ -272,6 +272,18 @@ impl Network {
 
 /// A cell whose connections draw one of these networks, and are sorted by it.
 fn mixed(mix: &[Part]) -> Result<Cell, String> {
+    for (index, part) in mix.iter().enumerate() {
+        let name = part.network.name;
+        if mix
+            .iter()
+            .take(index)
+            .any(|other| other.network.name == name)
+        {
+            return Err(format!(
+                "--{MIX}: {name:?} is given twice: give it one weight"
+            ));
+        }
+    }
     let quoted = |text: &str| format!("{text:?}");
     let column = |name: &str, values: Vec<String>| format!("{name} = [{}]", values.join(", "));
     let names = mix.iter().map(|part| quoted(part.network.name)).collect();
@@ -385,6 +397,13 @@ pub(super) fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
     Failure::Usage(format!("can't listen on {address}: {error}{hint}"))
 }
 
-fn duration(text: &str) -> Result<Duration, UnitError> {
-    parse_duration(text)
+/// Takes the time that a connection has.
+fn timeout(text: &str) -> Result<Duration, String> {
+    match parse_duration(text) {
+        Ok(Duration::ZERO) => {
+            Err("nothing takes no time: give a connection some, such as 300s".to_owned())
+        }
+        Ok(time) => Ok(time),
+        Err(error) => Err(error.to_string()),
+    }
 }

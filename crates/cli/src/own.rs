@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use lastbyte::lab::PreparedArm;
 use lastbyte::study::{Arm, ArmChain};
+use lastbyte_link::visible;
 use lastbyte_pki::{Note, PemFiles, Store};
 
 use super::Failure;
@@ -107,7 +108,7 @@ pub(super) fn lines(files: &PemFiles, notes: &[Note]) -> impl Iterator<Item = St
 /// Tells them beside the answer.
 pub(super) fn tell(notes: &[String]) {
     for note in notes {
-        let _ = writeln!(io::stderr(), "lastbyte: {note}");
+        let _ = writeln!(io::stderr(), "lastbyte: {}", visible(note));
     }
 }
 

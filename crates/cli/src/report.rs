@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::draft::{Draft, cannot_write};
+use super::draft::{Draft, cannot_write, page_path};
 use super::{Failure, print, show};
 use lastbyte::lab::CAPTURES;
 use lastbyte::report::study::{FigureFiles, Findings, figures, page, share};
@@ -21,7 +21,7 @@ pub(super) struct Report {
     #[arg(value_name = "DIR|FILE.parquet")]
     measured: PathBuf,
     /// Where to write the page [default: report.html in DIR, FILE.html beside FILE.parquet]
-    #[arg(short, long, value_name = "FILE.html")]
+    #[arg(short, long, value_name = "FILE.html", value_parser = page_path)]
     output: Option<PathBuf>,
     /// Write each figure into this folder, too: its drawing and a 16:9 slide as SVG, and as PNG if that is built in,
     /// and its numbers as CSV
@@ -42,13 +42,19 @@ impl Report {
         let is_rows = path
             .extension()
             .is_some_and(|extension| extension == "parquet");
-        match path.is_file() {
-            true if is_rows => Ok((saved(path)?, path.with_extension("html"))),
-            true => Err(Failure::Usage(format!(
+        if !path.exists() {
+            return Err(Failure::Usage(format!(
+                "{path:?} does not exist: name a folder of `lastbyte run`, or a file of `lastbyte compare --output \
+                 FILE.parquet`"
+            )));
+        }
+        match path.is_dir() {
+            false if is_rows => Ok((saved(path)?, path.with_extension("html"))),
+            false => Err(Failure::Usage(format!(
                 "report takes a folder of `lastbyte run` or a file of `lastbyte compare --output FILE.parquet`, and \
                  {path:?} is another file"
             ))),
-            false => {
+            true => {
                 let mut findings = Findings::read(&Dataset::open(path)?)?;
                 findings.inside = show::closest_of(&findings, &path.join(CAPTURES))?;
                 Ok((findings, path.join("report.html")))

@@ -1,6 +1,5 @@
 //! `lastbyte rtt`.
 
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -228,7 +227,9 @@ fn only<'a>(geography: &'a Geography, option: &str) -> Result<&'a Setting, Failu
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(path)
+    /// Tables of some ten million users.
+    const MOST: u64 = 1 << 30;
+    lastbyte_files::read(path, MOST)
         .map_err(|error| Failure::Usage(format!("can't read \"{}\": {error}", path.display())))
 }
 

@@ -324,6 +324,11 @@ impl Run {
         if missing.is_empty() {
             return Ok(finished.len() as u64);
         }
+        let size = engine.block_size(study);
+        let is_certain = missing.iter().all(|id| study.is_certain(*id, size));
+        if !is_certain {
+            bar.ends_early();
+        }
         let runner = Runner {
             inspection,
             ..runner(study, engine, arms, interrupt, &bar)
@@ -334,8 +339,7 @@ impl Run {
             RunError::Folder(error) => self.stopped(whole, shard, error),
             error => error.into(),
         })?;
-        let size = engine.block_size(study);
-        let asked = match missing.iter().all(|id| study.is_certain(*id, size)) {
+        let asked = match is_certain {
             true => missing.len().to_string(),
             false => format!("up to {}", missing.len()),
         };

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::Failure;
 use super::draft::cannot_write;
 use lastbyte::results::Saved;
-use lastbyte_link::nearest;
+use lastbyte_link::{is_hidden, nearest};
 
 /// In the current folder: what a build's cache or a repository can hold.
 const FOLDER: &str = ".lastbyte";
@@ -29,6 +29,9 @@ impl FromStr for SavedName {
             .is_some_and(|extension| extension == EXTENSION);
         let path = match (name.contains('/'), is_file) {
             _ if name.is_empty() => return Err("give it a name".to_owned()),
+            _ if name.contains(is_hidden) => {
+                return Err("it has a character that is not seen: leave that out".to_owned());
+            }
             (true, true) => PathBuf::from(name),
             (true, false) => {
                 return Err(format!(

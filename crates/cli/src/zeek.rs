@@ -127,7 +127,9 @@ impl Zeek {
         let Some(path) = &self.cdn else {
             return DEFAULT_CDN_LIST.parse().map_err(Failure::run);
         };
-        let text = fs::read_to_string(path);
+        /// More than all CDNs have names.
+        const MOST: u64 = 64 << 20;
+        let text = lastbyte_files::read_text(path, MOST);
         let text = text.map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
         let list = text.parse();
         list.map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))

@@ -4,9 +4,55 @@
 //! is on the disk before it has its name, and the name is before anybody hears of it.
 
 use std::fs::{self, File, Permissions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+/// Reads a file that a user names, of at most `most` bytes.
+///
+/// A pipe that a shell has opened, as `<(...)` and `/dev/stdin` are, is read to its end. Pipes and devices in folders are
+/// refused: nobody may ever write into a pipe, and some devices have no end.
+///
+/// # Errors
+///
+/// When it can't be read, is no regular file or is larger.
+pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let refuse = |problem: String| Err(io::Error::new(ErrorKind::InvalidInput, problem));
+    let is_open_already = ["/dev/fd", "/proc/self/fd", "/dev/stdin"];
+    let found = path.metadata()?;
+    // Of a folder, reading says best that it is one.
+    if !(found.is_file() || found.is_dir() || is_open_already.iter().any(|fd| path.starts_with(fd)))
+    {
+        return refuse("it is no regular file: name another".to_owned());
+    }
+    let mut content = Vec::new();
+    let read = File::open(path)?
+        .take(most.saturating_add(1))
+        .read_to_end(&mut content)?;
+    match read as u64 > most {
+        true => refuse(format!("it is larger than {}", size(most))),
+        false => Ok(content),
+    }
+}
+
+/// The same of a text in UTF-8.
+///
+/// # Errors
+///
+/// As [`read`], and when it is none.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    let text = String::from_utf8(read(path, most)?);
+    text.map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is no text in UTF-8"))
+}
+
+/// `1 MiB`, or bytes where it is no whole number of those.
+fn size(bytes: u64) -> String {
+    const MIB: u64 = 1 << 20;
+    match bytes.is_multiple_of(MIB) && bytes > 0 {
+        true => format!("{} MiB", bytes / MIB),
+        false => format!("{bytes} bytes"),
+    }
+}
 
 /// A file without its name yet. Dropped, it leaves nothing behind.
 #[derive(Debug)]

@@ -121,3 +121,54 @@ fn a_folder_replaces_an_earlier_one() {
     keep_folder(&draft, &path).unwrap_err();
     assert_eq!(names(&path), ["deep"], "without a draft it stays");
 }
+
+#[test]
+fn what_a_user_names_is_read_to_its_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "12345678").unwrap();
+    assert_eq!(read(&file, 8).unwrap(), b"12345678");
+    assert_eq!(
+        read(&file, 7).unwrap_err().to_string(),
+        "it is larger than 7 bytes"
+    );
+    let zero = folder.path().join("zero");
+    std::os::unix::fs::symlink("/dev/zero", &zero).unwrap();
+    for endless in [zero.as_path(), Path::new("/dev/zero")] {
+        assert_eq!(
+            read(endless, 1 << 20).unwrap_err().to_string(),
+            "it is no regular file: name another"
+        );
+    }
+    // Nobody writes into it: opening it would wait.
+    let pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo")
+        .arg(&pipe)
+        .status()
+        .unwrap();
+    assert!(made.success());
+    assert!(read(&pipe, 1 << 20).is_err());
+    assert!(read(folder.path(), 1 << 20).is_err());
+    fs::write(&file, [0xff]).unwrap();
+    assert_eq!(
+        read_text(&file, 8).unwrap_err().to_string(),
+        "it is no text in UTF-8"
+    );
+}
+
+/// As a shell's `<(...)` is.
+#[test]
+fn a_pipe_that_is_open_is_read_to_its_bound() {
+    use std::os::fd::AsRawFd;
+    let pipe = |content: &[u8]| {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(content).unwrap();
+        reader
+    };
+    let path =
+        |reader: &std::io::PipeReader| PathBuf::from(format!("/dev/fd/{}", reader.as_raw_fd()));
+    let whole = pipe(b"12345678");
+    assert_eq!(read(&path(&whole), 8).unwrap(), b"12345678");
+    let more = pipe(b"123456789");
+    assert!(read(&path(&more), 8).is_err());
+}

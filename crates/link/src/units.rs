@@ -62,13 +62,13 @@ pub enum UnitError {
         example: &'static str,
     },
     /// The number stands alone.
-    #[error("missing unit in {quantity} {text:?}: did you mean {hint:?}?")]
+    #[error("missing unit in {quantity} {text:?}: did you mean {hint}?")]
     MissingUnit {
         /// What was asked for.
         quantity: &'static str,
         /// What was found.
         text: String,
-        /// The same with a unit.
+        /// The same with a unit, in quotes.
         hint: String,
     },
     /// The unit is none of those known.
@@ -183,11 +183,12 @@ impl FromStr for Rate {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Rate, UnitError> {
-        Rate::from_bits_per_second(RATE.parse(text)?).ok_or_else(|| UnitError::OutOfRange {
-            quantity: RATE.name,
-            text: text.into(),
-            hint: "is zero: leave it out for a link without limit".into(),
-        })
+        let zero = || RATE.out_of_range(text, "is zero: leave it out for a link without limit");
+        // Of no unit.
+        if text.parse() == Ok(0.0) {
+            return Err(zero());
+        }
+        Rate::from_bits_per_second(RATE.parse(text)?).ok_or_else(zero)
     }
 }
 
@@ -433,12 +434,14 @@ impl Quantity {
             })
     }
 
-    /// A bare number as it was meant: a share below one is hardly a part of a percent.
+    /// A bare number as it may have been meant: one below one can be a share, or a part of a percent.
     fn with_unit(&self, number: &str, unit: &str) -> String {
         let fraction = number.parse().ok().and_then(Probability::from_fraction);
         match fraction {
-            Some(share) if unit == "%" && share.0 > 0.0 && share.0 < 1.0 => share.to_string(),
-            _ => format!("{number}{unit}"),
+            Some(share) if unit == "%" && share.0 > 0.0 && share.0 < 1.0 => {
+                format!("\"{share}\" or \"{number}{unit}\"")
+            }
+            _ => format!("\"{number}{unit}\""),
         }
     }
 

@@ -62,6 +62,15 @@ pub enum Missing {
     Root,
 }
 
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Missing::Key => "private key",
+            Missing::Root => "root",
+        })
+    }
+}
+
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -80,10 +89,6 @@ impl fmt::Display for Note {
                 list(numbers)
             ),
             Note::StandIn(missing) => {
-                let missing = match missing {
-                    Missing::Key => "private key",
-                    Missing::Root => "root",
-                };
                 write!(
                     f,
                     " (no {missing} here): measured with a stand-in of the same names, sizes, algorithms and extensions"

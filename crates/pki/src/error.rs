@@ -87,6 +87,11 @@ pub enum PemProblem {
     /// There is nothing in it.
     #[error("is empty: write certificates in PEM into it, the end-entity's first")]
     Empty,
+    /// It is to be sent with its root.
+    #[error(
+        "does not end in its root, which root=sent has sent: write the root at its end, or leave root=sent out"
+    )]
+    NoRootToSend,
     /// It has no PEM block.
     #[error("is not PEM: no line of it is \"-----BEGIN CERTIFICATE-----\"")]
     NotPem,

@@ -1,6 +1,6 @@
 //! What a certificate is, for people to read.
 
-use lastbyte_sizes::profile;
+use lastbyte_sizes::{profile, visible};
 use openssl::asn1::Asn1Object;
 use openssl::error::ErrorStack;
 use openssl::nid::Nid;
@@ -72,28 +72,7 @@ pub(crate) fn name(name: &X509NameRef) -> Result<String, ErrorStack> {
             _ => format!("{kind}={value}"),
         });
     }
-    Ok(plain(&parts.join(", ")))
-}
-
-/// A text of somebody else's certificate, with what moves a terminal's cursor, changes its colours or turns the
-/// direction of what follows told by its number.
-pub fn plain(text: &str) -> String {
-    let is_told = |c: char| {
-        c.is_control()
-            || matches!(
-                c,
-                '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}'
-            )
-            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    let mut out = String::new();
-    for c in text.chars() {
-        match is_told(c) {
-            true => out.extend(c.escape_unicode()),
-            false => out.push(c),
-        }
-    }
-    out
+    Ok(visible(&parts.join(", ")))
 }
 
 fn algorithm_name(oid: &str) -> String {
@@ -105,22 +84,4 @@ fn algorithm_name(oid: &str) -> String {
 fn nid(oid: &str) -> Option<Nid> {
     let nid = Asn1Object::from_str(oid).ok()?.nid();
     (nid != Nid::UNDEF).then_some(nid)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::plain;
-
-    #[test]
-    fn what_strangers_write_moves_no_cursor() {
-        assert_eq!(
-            plain("CN=ev\u{1b}[31mil\u{7}\nX"),
-            "CN=ev\\u{1b}[31mil\\u{7}\\u{a}X"
-        );
-        assert_eq!(plain("a\u{202e}b\u{9b}"), "a\\u{202e}b\\u{9b}");
-        assert_eq!(
-            plain("\u{5d0}\u{5d1} ünïcode 🐢"),
-            "\u{5d0}\u{5d1} ünïcode 🐢"
-        );
-    }
 }

@@ -38,7 +38,7 @@ mod verify;
 pub use anatomy::{Anatomy, DerError, DerProblem, Extension, anatomy};
 pub use chain::{Chain, Missing, Note};
 pub use error::{PemProblem, PkiError};
-pub use explain::{Explanation, explain, plain};
+pub use explain::{Explanation, explain};
 pub use keys::key_algorithm;
 pub use lastbyte_sizes::{
     AlgorithmSizes, ChainError, ChainRole, ChainSpec, Host, KeyAlgorithm, PaddedCertificate,

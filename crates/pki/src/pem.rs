@@ -1,6 +1,6 @@
 //! A user's own chain: read from PEM files, or as a server has shown it.
 
-use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use lastbyte_sizes::der::SEQUENCE;
@@ -117,6 +117,10 @@ impl Source<'_> {
             None => sent.last(),
         };
         let last = last.filter(|last| is_self_signed(last)).cloned();
+        let is_file = self.files.host().is_none();
+        if is_file && self.files.root == RootDelivery::Sent && last.is_none() {
+            return Err(self.at_chain(PemProblem::NoRootToSend));
+        }
         let shown = self.files.host().is_some() || self.files.root == RootDelivery::Sent;
         if last.is_some() && sent.len() > 1 && !shown {
             let with_root = message_bytes(&sent)?;
@@ -151,7 +155,7 @@ impl Source<'_> {
     /// The certificates of a file, of which there is at least one.
     fn read_certificates(&self, place: &Path, path: &Path) -> Result<Vec<X509>, PkiError> {
         let pem =
-            fs::read(place).map_err(|error| PkiError::pem(path, PemProblem::Unreadable(error)))?;
+            read(place).map_err(|error| PkiError::pem(path, PemProblem::Unreadable(error)))?;
         let labels = labels(&pem);
         let certificates = X509::stack_from_pem(&pem)
             .map_err(|error| PkiError::pem(path, PemProblem::BadCertificate(error)))?;
@@ -384,9 +388,15 @@ fn find_key(files: &PemFiles) -> Result<Option<(PathBuf, PKey<Private>)>, PkiErr
     Ok(None)
 }
 
+/// What a file holds, which has room for all roots that anybody trusts.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    const MOST: u64 = 32 << 20;
+    lastbyte_files::read(path, MOST)
+}
+
 /// The private key in a file, or `None` if there is none.
 fn read_key(path: &Path) -> Result<Option<PKey<Private>>, PkiError> {
-    let pem = fs::read(path).map_err(|error| PkiError::pem(path, PemProblem::Unreadable(error)))?;
+    let pem = read(path).map_err(|error| PkiError::pem(path, PemProblem::Unreadable(error)))?;
     if !labels(&pem)
         .iter()
         .any(|label| label.ends_with("PRIVATE KEY"))

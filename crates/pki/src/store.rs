@@ -157,6 +157,22 @@ impl Store {
         source.public()
     }
 
+    /// What is wrong with the key that lies with a user's own chain, if there is one and it does not fit.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::public`].
+    pub fn wrong_key(&self, files: &PemFiles) -> Result<Option<PkiError>, PkiError> {
+        let place = self.place(files)?;
+        let source = Source {
+            files,
+            place: &place,
+        };
+        let certificates = source.certificates()?;
+        let end_entity = certificates.sent.first();
+        Ok(end_entity.and_then(|end_entity| source.key(end_entity).err()))
+    }
+
     /// Keeps what a server has shown, for [`own`](Store::own) and [`public`](Store::public).
     ///
     /// # Errors

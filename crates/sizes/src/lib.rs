@@ -50,6 +50,7 @@ pub use elision::{
 };
 pub use group::{Group, UnknownGroup};
 pub use host::Host;
+pub use lastbyte_link::visible;
 pub use message::{Message, MessageSizes, MessageType};
 pub use role::ChainRole;
 pub use signature::{FN_DSA, SLH_DSA, TlsSignature, signatures};

@@ -1,6 +1,5 @@
 //! `lastbyte ad publish`.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -117,7 +116,9 @@ impl Publish {
         let wrong = |error: &dyn std::fmt::Display| {
             Failure::Usage(format!("\"{}\": {error}", file.display()))
         };
-        let text = fs::read_to_string(file).map_err(|error| wrong(&error))?;
+        /// Larger than any key.
+        const MOST: u64 = 1 << 20;
+        let text = lastbyte_files::read_text(file, MOST).map_err(|error| wrong(&error))?;
         tsig::key(&text).map(Some).map_err(|error| wrong(&error))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -19,15 +19,7 @@ pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
     let refuse = |problem: &dyn Display| {
         Failure::Usage(format!("can't read \"{}\": {problem}", path.display()))
     };
-    let file = fs::File::open(path).map_err(|error| refuse(&error))?;
-    let mut content = Vec::new();
-    let read = file.take(MAX_FILE + 1).read_to_end(&mut content);
-    match read.map_err(|error| refuse(&error))? as u64 {
-        ..=MAX_FILE => Ok(content),
-        _ => Err(refuse(
-            &"it is larger than 1 MiB, and so no certificate and no key",
-        )),
-    }
+    lastbyte_files::read(path, MAX_FILE).map_err(|error| refuse(&error))
 }
 
 /// The one certificate in a file.

@@ -16,6 +16,9 @@ use openssl::x509::X509;
 /// For the name, the connection and the handshake.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
+/// More than any handshake has, in bytes.
+const MOST: u64 = 4 << 20;
+
 /// The certificates that a server sends to a client that takes any, in their order.
 ///
 /// # Errors
@@ -98,7 +101,14 @@ fn shake_hands(host: &Host, stream: Timed) -> Result<SslStream<Timed>, String> {
                 Began::OtherThanTls => {
                     "speaks no TLS at this port: name the port of its TLS".to_owned()
                 }
-                _ if error.io_error().is_some_and(is_timeout) => silent(),
+                Began::Nothing if error.io_error().is_some_and(is_timeout) => silent(),
+                Began::Tls if error.io_error().is_some_and(is_timeout) => format!(
+                    "begins to answer, and has not sent its certificates within {} s: is it TLS, at this port?",
+                    TIMEOUT.as_secs()
+                ),
+                _ if failed.get_ref().received > MOST => {
+                    "sends more than any handshake has: name the port of its TLS".to_owned()
+                }
                 Began::Nothing => {
                     "hangs up before it says anything: name the port of its TLS".to_owned()
                 }
@@ -144,6 +154,8 @@ struct Timed {
     socket: TcpStream,
     until: Instant,
     began: Began,
+    /// Bytes.
+    received: u64,
 }
 
 /// What the other end has begun to say.
@@ -160,6 +172,7 @@ impl Timed {
             socket,
             until,
             began: Began::Nothing,
+            received: 0,
         }
     }
 
@@ -179,6 +192,10 @@ impl Read for Timed {
             Err(error) if is_timeout(&error) => return Err(ErrorKind::TimedOut.into()),
             read => read?,
         };
+        self.received += count as u64;
+        if self.received > MOST {
+            return Err(ErrorKind::InvalidData.into());
+        }
         self.began = match (self.began, buffer.first()) {
             (Began::Nothing, Some(&(ALERT | HANDSHAKE))) if count > 0 => Began::Tls,
             (Began::Nothing, Some(_)) if count > 0 => Began::OtherThanTls,

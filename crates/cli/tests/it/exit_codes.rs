@@ -28,7 +28,8 @@ fn thresholds() {
         ("handshake.p99 > 1ms", 99),
         ("handshake.p50 > 1000s,connect.p50 >= 10ms", 99),
         ("ttlb.p50 > 100000%", 0),
-        ("ttlb.p50 > -99%", 99),
+        // Two connections tell no increase.
+        ("ttlb.p50 > -99%", 0),
         // Without data there is no first byte.
         ("ttfb.p50 > 1ms", 0),
     ] {
@@ -39,6 +40,39 @@ fn thresholds() {
         // Results come first, whatever they are.
         assert!(ended.stdout.contains("x25519/rsa-2048"), "{}", ended.stdout);
     }
+}
+
+#[test]
+fn a_threshold_of_an_increase_needs_connections_that_tell_it() {
+    let ask = |connections: &str| {
+        let mut command = compare(&["--against", "x25519/rsa-2048"]);
+        command.args(["--fail-if", "ttlb.p50 > -99%", "--connections", connections]);
+        run(&mut command)
+    };
+    let few = ask("1");
+    assert_eq!(few.code, Some(0), "{}", few.stderr);
+    assert!(
+        few.stderr.contains("lastbyte: can't tell: ttlb.p50 > -99%"),
+        "{}",
+        few.stderr
+    );
+    assert_eq!(ask("30").code, Some(99));
+}
+
+/// Standard output is a place, too.
+#[test]
+fn output_that_can_not_be_written() {
+    let full = fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let ended = lastbyte(["explain"]).stdout(full).output().unwrap();
+    assert_eq!(ended.status.code(), Some(2));
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert!(
+        told.starts_with("lastbyte: can't write the results: No space left"),
+        "{told}"
+    );
 }
 
 #[test]

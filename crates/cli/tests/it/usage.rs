@@ -80,6 +80,73 @@ fn options_that_can_not_be() {
             r#""0" is no weight: write a number above 0"#,
         ),
         (
+            vec!["compare", "--mix", "lte=3,lte=1"],
+            r#"--mix: "lte" is given twice: give it one weight"#,
+        ),
+        (
+            vec!["compare", "--rate", "0"],
+            r#"rate "0" is zero: leave it out for a link without limit"#,
+        ),
+        (
+            vec!["compare", "--timeout", "0s"],
+            "'--timeout <TIME>': nothing takes no time: give a connection some, such as 300s",
+        ),
+        (
+            vec!["compare", "--report", "page.pdf"],
+            "'--report <FILE.html>': it is a page: name it .html",
+        ),
+        (
+            vec!["report", ".", "-o", "page.pdf"],
+            "'--output <FILE.html>': it is a page: name it .html",
+        ),
+        (
+            vec!["report", "nonexist.parquet"],
+            r#""nonexist.parquet" does not exist: name a folder of `lastbyte run`, or a file of"#,
+        ),
+        (
+            vec!["report", "/dev/null"],
+            r#"report takes a folder of `lastbyte run` or a file of `lastbyte compare --output FILE.parquet`"#,
+        ),
+        (
+            vec!["explain", "localhost"],
+            r#"for a server, write "localhost:443""#,
+        ),
+        (
+            vec!["explain", "localhost:0"],
+            r#"a server's port is a number from 1 to 65535, as in "localhost:443""#,
+        ),
+        (
+            vec!["explain", "X25519MLKEM768/localhost:99999"],
+            r#"a server's port is a number from 1 to 65535, as in "localhost:443""#,
+        ),
+        (vec!["explain", "/dev/zero/../zero.pem"], "can't be read"),
+        (
+            vec!["run", "/dev/zero"],
+            "it is no regular file: name another",
+        ),
+        (
+            vec![
+                "compare",
+                "--jitter",
+                "1ms",
+                "--jitter-distribution",
+                "/dev/zero",
+            ],
+            "it is no regular file: name another",
+        ),
+        (
+            vec!["compare", "--save", "a\u{1b}[31mb"],
+            "it has a character that is not seen: leave that out",
+        ),
+        (
+            vec!["explain", "a\u{1b}[31mb.pem"],
+            "has the character U+001B, which acts on a terminal and is not seen: leave it out",
+        ),
+        (
+            vec!["compare", "--against", "X25519MLKEM768/./\u{202e}red.pem"],
+            "has the character U+202E, which acts on a terminal and is not seen: leave it out",
+        ),
+        (
             vec!["compare", "--mix", "ltee=3"],
             r#"unknown network "ltee": did you mean "lte"?"#,
         ),
@@ -105,7 +172,7 @@ fn options_that_can_not_be() {
         ),
         (
             vec!["compare", "--loss", "0.03"],
-            r#"missing unit in probability "0.03": did you mean "3%"?"#,
+            r#"missing unit in probability "0.03": did you mean "3%" or "0.03%"?"#,
         ),
         (
             vec!["mtc", "serve", "folder", "--listen", "8444"],

@@ -105,8 +105,9 @@ impl Engine for LiveEngine {
             for cell in &measure.experiment.cells {
                 if cell.population.is_some() {
                     return Err(format!(
-                        "the live engine has no populations, which measure {:?} asks for: use --engine virtual",
-                        measure.id
+                        "the live engine measures one network at a time, and no population ({}): that takes the virtual \
+                         engine, whose kernel `lastbyte kernel build` makes",
+                        cell.link_name.as_deref().unwrap_or(&measure.id)
                     ));
                 }
                 let what = match (cell.gso, cell.preset) {

@@ -356,6 +356,42 @@ fn a_root_in_the_file_is_sent_if_it_is_asked_for() {
 }
 
 #[test]
+fn a_root_that_is_not_there_is_not_sent() {
+    let folder = Folder::new();
+    let chain = long_chain();
+    folder.write(
+        "chain.pem",
+        &[certificate(&chain, 0), certificate(&chain, 1)],
+    );
+    let files = PemFiles {
+        root: RootDelivery::Sent,
+        ..PemFiles::new(folder.path("chain.pem"))
+    };
+    assert_eq!(
+        folder.own(&files, ChainRole::Server).unwrap_err(),
+        "\"DIR/chain.pem\" does not end in its root, which root=sent has sent: write the root at its end, or leave \
+         root=sent out"
+    );
+}
+
+/// What is shown of a chain says so where the key beside it is another chain's.
+#[test]
+fn a_key_that_does_not_fit_is_told() {
+    let folder = Folder::new();
+    let chain = test_chains::for_name("server.example").unwrap();
+    let other = long_chain();
+    let certificates = [certificate(&chain, 0), certificate(&chain, 1), root(&chain)];
+    folder.write("chain.pem", &certificates);
+    let store = Store::open(folder.path("store"));
+    let files = PemFiles::new(folder.path("chain.pem"));
+    assert!(store.wrong_key(&files).unwrap().is_none());
+    folder.write("key.pem", &[key(&chain)]);
+    assert!(store.wrong_key(&files).unwrap().is_none());
+    folder.write("key.pem", &[key(&other)]);
+    assert!(store.wrong_key(&files).unwrap().is_some());
+}
+
+#[test]
 fn what_only_verification_finds_is_refused() {
     let chain = test_chains::for_name("server.example").unwrap();
     let mut forged = chain.certificates()[0].to_der().unwrap();

@@ -1,15 +1,20 @@
 //! What the results come to, in plain words.
 
+mod cause;
+
+pub(super) use cause::{Reason, parts};
+
+use cause::{Flights, Parts, behind_the_handshake, flights, of_handshake, sending};
+
 use std::cmp::Ordering;
 use std::time::Duration;
 
 use jiff::SignedDuration;
 use lastbyte_link::counted;
-use lastbyte_sizes::Message;
 
 use crate::results::number::{difference_digits, milliseconds, percent, share};
 use crate::results::{
-    ArmSummary, CellSummary, Metric, Percent, Percentile, Shares, Step, Summary, Validity,
+    ArmSummary, CellSummary, Estimate, Metric, Percent, Percentile, Shares, Step, Summary, Validity,
 };
 use crate::study::{Experiment, Parameter};
 
@@ -21,6 +26,9 @@ pub(super) const FELT: Step = Step::Milliseconds(20);
 
 /// The share of what is computed more that one step may be, where another one takes less.
 const MOST_OF_ALL: f64 = 1.1;
+
+/// The part of a difference that is worth a word; less than that does not show in it.
+const WORTH: f64 = 0.005;
 
 /// The least increase that is reported as anything but zero, in percent.
 const LEAST: f64 = 0.005;
@@ -54,30 +62,85 @@ pub(super) fn answer(summary: &Summary) -> Vec<String> {
     waits(summary).into_iter().chain(of_arms).collect()
 }
 
-/// How many wait, where populations are measured: one sentence for each arm that is compared.
+/// How many wait, where populations are measured: one sentence for each arm that is compared, and each time that is
+/// told.
 fn waits(summary: &Summary) -> Vec<String> {
-    let of_cell = |cell: &CellSummary| -> Vec<String> {
-        let arms = cell.arms.iter();
-        let valid = arms.filter(|arm| arm.validity == Validity::Valid);
-        let told = valid.filter_map(|arm| {
-            let mut all = arm.waiting.iter().filter(|waiting| waiting.class.is_none());
-            let felt = all.clone().find(|waiting| waiting.metric == Metric::Ttfb);
-            let waiting = felt.or(all.next_back())?;
-            let slower = waiting.slower.iter().find(|slower| slower.step == FELT)?;
-            let (slower, interval) = share(slower.connections);
-            let mean = waiting.mean.map_or(String::new(), |mean| {
-                let digits = difference_digits(mean.value);
-                format!("; in the mean it takes {digits} ms longer")
-            });
-            let what = super::text::metric(waiting.metric);
-            let (label, place) = (&arm.label, cell.place());
-            Some(format!(
-                "With {label}, {slower} {interval} of connections wait more than {FELT} longer for the {what}{mean}{place}."
-            ))
-        });
-        told.collect()
+    let mut told: Vec<Wait<'_>> = summary.cells.iter().flat_map(waits_of_cell).collect();
+    let mut sentences = Vec::new();
+    while let Some(first) = told.first() {
+        let (label, metric) = (first.label, first.metric);
+        let is_alike = |wait: &Wait<'_>| wait.label == label && wait.metric == metric;
+        let (alike, others): (Vec<_>, Vec<_>) = told.into_iter().partition(is_alike);
+        sentences.push(wait(&alike));
+        told = others;
+    }
+    sentences
+}
+
+/// How many wait with an arm in a cell.
+struct Wait<'a> {
+    label: &'a str,
+    metric: Metric,
+    /// The share that waits longer than [`FELT`].
+    slower: Estimate<f64>,
+    /// In milliseconds.
+    mean: Option<f64>,
+    cell: &'a CellSummary,
+}
+
+fn waits_of_cell(cell: &CellSummary) -> Vec<Wait<'_>> {
+    let arms = cell.arms.iter();
+    let valid = arms.filter(|arm| arm.validity == Validity::Valid);
+    let told = valid.filter_map(|arm| {
+        let mut all = arm.waiting.iter().filter(|waiting| waiting.class.is_none());
+        let felt = all.clone().find(|waiting| waiting.metric == Metric::Ttfb);
+        let waiting = felt.or(all.next_back())?;
+        let slower = waiting.slower.iter().find(|slower| slower.step == FELT)?;
+        Some(Wait {
+            label: &arm.label,
+            metric: waiting.metric,
+            slower: slower.connections,
+            mean: waiting.mean.map(|mean| mean.value),
+            cell,
+        })
+    });
+    told.collect()
+}
+
+/// One sentence of an arm in one cell or several.
+fn wait(alike: &[Wait<'_>]) -> String {
+    let least = (alike.iter()).min_by(|a, b| a.slower.value.total_cmp(&b.slower.value));
+    let most = (alike.iter()).max_by(|a, b| a.slower.value.total_cmp(&b.slower.value));
+    let (Some(least), Some(most)) = (least, most) else {
+        return String::new();
     };
-    summary.cells.iter().flat_map(of_cell).collect()
+    let (low, interval) = share(least.slower);
+    let (high, _) = share(most.slower);
+    let (slower, place) = match alike {
+        [only] => (format!("{low} {interval}"), only.cell.place()),
+        _ if low == high => (low, String::new()),
+        _ => (
+            format!(
+                "{low} ({}) to {high} ({})",
+                place(least.cell),
+                place(most.cell)
+            ),
+            String::new(),
+        ),
+    };
+    let means: Option<Vec<f64>> = alike.iter().map(|wait| wait.mean).collect();
+    let mean = means.map_or(String::new(), |means| {
+        let least = difference_digits(means.iter().copied().fold(f64::INFINITY, f64::min));
+        let most = difference_digits(means.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+        match least == most {
+            true => format!("; in the mean it takes {least} ms longer"),
+            false => format!("; in the mean it takes {least} to {most} ms longer"),
+        }
+    });
+    let (label, what) = (most.label, super::text::metric(most.metric));
+    format!(
+        "With {label}, {slower} of connections wait more than {FELT} longer for the {what}{mean}{place}."
+    )
 }
 
 /// `completes the handshake in 70.4 ms; the last byte comes after 246.1 ms`
@@ -115,7 +178,7 @@ fn compared(summary: &Summary, label: &str, percentile: Percentile) -> Option<St
     let handshake = differences(&cells, Metric::Handshake)?;
     let last_byte = differences(&cells_with_data(summary), Metric::Ttlb);
     let clauses = std::iter::once(handshake_clause(&handshake, &summary.experiment))
-        .chain(last_byte.map(|differences| last_byte_clause(&differences)));
+        .chain(last_byte.map(|differences| last_byte_clause(&differences, percentile)));
     Some(clauses.collect::<Vec<_>>().join("; "))
 }
 
@@ -406,7 +469,7 @@ fn turned(turns: &[Turn<'_, '_>], experiment: &Experiment) -> String {
     clauses.collect::<Vec<_>>().join("; ")
 }
 
-fn last_byte_clause(differences: &Differences<'_>) -> String {
+fn last_byte_clause(differences: &Differences<'_>, percentile: Percentile) -> String {
     if differences.are_unknown() {
         return "they are too few to tell the last byte's times apart, too".into();
     }
@@ -444,7 +507,7 @@ fn last_byte_clause(differences: &Differences<'_>) -> String {
             place(most.cell)
         ),
     };
-    comes + because_of_the_window(&shown) + &differences.elsewhere()
+    comes + &because_of_the_window(&shown, percentile) + &differences.elsewhere()
 }
 
 /// How the larger of two handshakes has moved the response that follows it.
@@ -454,34 +517,61 @@ enum Shift {
     Later,
 }
 
-/// What a response has of a handshake before it, where that is all that can have moved the last byte by whole round
-/// trips. Without loss, the window that it begins with has grown by what was acknowledged until then.
-fn because_of_the_window(shown: &[&Difference<'_>]) -> &'static str {
+/// What a response has of a handshake before it, where that is all that can have moved the last byte. Without loss,
+/// the window that it begins with has grown by what was acknowledged until then.
+fn because_of_the_window(shown: &[&Difference<'_>], percentile: Percentile) -> String {
     let shift = |difference: &&Difference<'_>| {
         let before = flights(difference.before.sample)?;
         let after = flights(difference.after.sample)?;
-        let (then, now) = (difference.before.network(), difference.after.network());
-        let shift = match (now < then, before.segments.cmp(&after.segments)) {
-            (true, Ordering::Less) => Shift::Earlier,
-            (false, Ordering::Greater) => Shift::Later,
-            _ => return None,
-        };
-        let is_one = whole_round_trips(difference, now.abs_diff(then)) == Some(1);
-        let is_so = is_one
-            && after.round_trips() == before.round_trips()
-            && !difference.cell.cell.has_loss();
-        is_so.then_some(shift)
+        let behind = behind_the_handshake(difference, percentile)?;
+        let is_whole = (behind.abs() - 1.0).abs() <= ROUND_TRIP_TOLERANCE;
+        // A part of one is waiting, too, where the link is busy with the rest.
+        let is_busy = difference.cell.cell.link.backward.rate.is_some()
+            && difference.before.shares.is_some()
+            && (ROUND_TRIP_TOLERANCE..1.0).contains(&behind.abs());
+        let is_so = after.round_trips() == before.round_trips() && (is_whole || is_busy);
+        match (
+            difference.increase.0 < 0.0,
+            before.segments.cmp(&after.segments),
+        ) {
+            (true, Ordering::Less) if is_so && behind < 0.0 => Some((Shift::Earlier, is_whole)),
+            (false, Ordering::Greater) if is_so && behind > 0.0 => Some((Shift::Later, is_whole)),
+            _ => None,
+        }
     };
-    let mut shifts = shown.iter().map(shift);
-    let first = shifts.next().flatten();
-    match first.filter(|_| shifts.all(|shift| shift == first)) {
-        Some(Shift::Earlier) => {
-            ", as the larger handshake has opened the server's window: the response takes one round trip less"
-        }
-        Some(Shift::Later) => {
-            ", as the smaller handshake has opened the server's window less: the response takes one round trip more"
-        }
-        None => "",
+    // Where some come later, because of what they compute, those that come earlier have a reason of their own.
+    let is_both = matches!(trend(shown), Trend::Both);
+    let explained = (shown.iter()).filter(|one| !is_both || one.increase.0 < 0.0);
+    let shifts: Option<Vec<(Shift, bool)>> = explained.map(shift).collect();
+    let Some((&(first, _), shifts)) = shifts.as_deref().and_then(|all| Some((all.first()?, all)))
+    else {
+        return String::new();
+    };
+    if shifts.iter().any(|(shift, _)| *shift != first) {
+        return String::new();
+    }
+    let is_whole = shifts.iter().all(|(_, is_whole)| *is_whole);
+    let (opened, waits) = match (first, is_whole) {
+        (Shift::Earlier, true) => (
+            "the larger handshake has opened the server's window",
+            "the response takes one round trip less",
+        ),
+        (Shift::Earlier, false) => (
+            "the larger handshake has opened the server's window",
+            "the response waits less for acknowledgements",
+        ),
+        (Shift::Later, true) => (
+            "the smaller handshake has opened the server's window less",
+            "the response takes one round trip more",
+        ),
+        (Shift::Later, false) => (
+            "the smaller handshake has opened the server's window less",
+            "the response waits longer for acknowledgements",
+        ),
+    };
+    match is_both {
+        true => format!(", and where it is earlier, {opened}: {waits}"),
+        false => format!(", as {opened}: {waits}"),
     }
 }
 
@@ -501,51 +591,107 @@ fn extent(shown: &[&Difference<'_>], experiment: &Experiment) -> Extent {
     );
     let percents = percents(shown);
     let plain = format!("{time} ({percents})");
-    let computing = computing(shown, experiment);
-    let (size, causes) = match (round_trips(shown), computing) {
-        (Some((round_trips, because)), None) => {
+    let parts: Option<Vec<Parts>> = shown.iter().map(|one| of_handshake(one)).collect();
+    let round_trips = parts.as_deref().and_then(|parts| round_trips(shown, parts));
+    let rest = match (&round_trips, parts.as_deref()) {
+        (Some(_), Some(parts)) => {
+            rest(shown, parts, Reason::Bytes).or_else(|| rest(shown, parts, Reason::Unknown))
+        }
+        (None, Some(parts)) => rest(shown, parts, Reason::Bytes).or_else(|| on_the_network(shown)),
+        (_, None) => on_the_network(shown),
+    };
+    let others: Vec<String> = rest
+        .into_iter()
+        .chain(computing(shown, experiment))
+        .collect();
+    let (size, causes) = match (round_trips, &*others) {
+        (Some((round_trips, because)), []) => {
             (format!("{round_trips} ({time}, {percents})"), because)
         }
-        (Some((round_trips, because)), Some(computing)) => {
-            let because = match &*because {
-                "" => String::new(),
-                because => format!(" ({because})"),
+        (Some((round_trips, because)), others) => {
+            let first = match &*because {
+                "" => round_trips,
+                because => format!("{round_trips} ({because})"),
             };
-            (plain, format!("{round_trips}{because}, and {computing}"))
+            (plain, listed(&[&[first], others].concat()))
         }
-        (None, Some(computing)) => {
-            let network = shown
-                .iter()
-                .map(|one| one.before.network().abs_diff(one.after.network()));
-            let sent = range(shown.iter().map(|one| sending(one)));
-            let takes_long = |one: &&Difference<'_>| {
-                let network = one.before.network().abs_diff(one.after.network());
-                sending(one) > network.mul_f64(ROUND_TRIP_TOLERANCE)
-            };
-            let network = match shown.iter().all(takes_long) {
-                true => (
-                    range(network),
-                    format!(", {sent} of it for the bytes alone"),
-                ),
-                false => (range(network), String::new()),
-            };
-            let (network, sent) = network;
-            let is_less = shown
-                .iter()
-                .all(|one| one.after.network() < one.before.network());
-            let network = match is_less {
-                true => format!("{network} less on the network"),
-                false => format!("{network} on the network{sent}"),
-            };
-            (plain, format!("{network}, and {computing}"))
-        }
-        (None, None) => (plain, String::new()),
+        (None, others) => (plain, listed(others)),
     };
     let because = match &*causes {
         "" => String::new(),
         causes => format!(": {causes}"),
     };
     Extent { size, because }
+}
+
+/// `a`, `a, and b`, `a, b, and c`.
+fn listed(causes: &[String]) -> String {
+    match causes {
+        [] => String::new(),
+        [only] => only.clone(),
+        [others @ .., last] => format!("{}, and {last}", others.join(", ")),
+    }
+}
+
+/// What is left of whole round trips, where it is worth a word: `3.10 ms for the bytes themselves at 5mbit`, `0.80 ms
+/// besides`.
+fn rest(shown: &[&Difference<'_>], parts: &[Parts], reason: Reason) -> Option<String> {
+    if (parts.iter()).any(|parts| parts.rest.iter().any(|(of, _)| *of != reason)) {
+        return None;
+    }
+    let is_worth = |(one, parts): (&&Difference<'_>, &Parts)| {
+        let whole = 1e3 * one.before.time.abs_diff(one.after.time).as_secs_f64();
+        parts.of(reason).abs() >= WORTH * whole
+    };
+    let times = parts.iter().map(|parts| parts.of(reason));
+    let is_worth = shown.iter().zip(parts).any(is_worth);
+    let is_more = times.clone().all(|time| time >= 0.0);
+    let is_less = times.clone().all(|time| time <= 0.0);
+    if !is_worth || !(is_more || is_less) {
+        return None;
+    }
+    let time = range(times.map(|time| Duration::from_secs_f64(time.abs() / 1e3)));
+    let less = if is_more { "" } else { " less" };
+    match reason {
+        Reason::Bytes => {
+            let mut rates: Vec<String> = (shown.iter())
+                .map(|one| Parameter::RATE.describe(&one.cell.cell))
+                .collect();
+            rates.dedup();
+            let at = match &*rates {
+                [rate] => format!(" at {rate}"),
+                _ => String::new(),
+            };
+            Some(format!("{time}{less} for the bytes themselves{at}"))
+        }
+        // Of fewer round trips, more besides is told by the sign of the whole.
+        Reason::Unknown | Reason::Waiting => Some(format!("{time}{less} besides")),
+    }
+}
+
+/// What can't be told apart of the network's part of a difference, where that is known.
+fn on_the_network(shown: &[&Difference<'_>]) -> Option<String> {
+    if !shown
+        .iter()
+        .all(|one| one.before.shares.is_some() && one.after.shares.is_some())
+    {
+        return None;
+    }
+    let moved = |one: &&Difference<'_>| one.before.network().abs_diff(one.after.network());
+    let network = range(shown.iter().map(moved));
+    let is_less = (shown.iter()).all(|one| one.after.network() < one.before.network());
+    if is_less {
+        return Some(format!("{network} less on the network"));
+    }
+    let sent = |one: &&Difference<'_>| Duration::from_secs_f64(sending(one).abs() / 1e3);
+    let takes_long = |one: &&Difference<'_>| sent(one) > moved(one).mul_f64(ROUND_TRIP_TOLERANCE);
+    Some(match shown.iter().all(takes_long) {
+        true => format!(
+            "{network} on the network, {} of it for the bytes alone",
+            range(shown.iter().map(sent))
+        ),
+        false => format!("{network} on the network"),
+    })
 }
 
 /// `36.3 ms`, or `1.54 ms to 36.4 ms`.
@@ -561,8 +707,6 @@ fn range(times: impl Iterator<Item = Duration> + Clone) -> String {
 /// `1.3 ms of computing`, or `0.5 ms less of computing`, where it is known and worth a word; and whose it is, where it
 /// is most of all.
 fn computing(shown: &[&Difference<'_>], experiment: &Experiment) -> Option<String> {
-    /// Of a difference; less than that does not show in it.
-    const WORTH: f64 = 0.005;
     let shares = shown.iter().map(|one| {
         let (before, after) = (one.before.shares?, one.after.shares?);
         let whole = one.before.time.abs_diff(one.after.time);
@@ -655,27 +799,15 @@ fn percents(shown: &[&Difference<'_>]) -> String {
     }
 }
 
-/// The round trips that all differences amount to, in words, and why. Time alone is none: a signature can take as long.
-fn round_trips(shown: &[&Difference<'_>]) -> Option<(String, String)> {
-    let mut all = shown.iter().map(|difference| {
+/// The round trips that all differences amount to, in words, and why.
+fn round_trips(shown: &[&Difference<'_>], parts: &[Parts]) -> Option<(String, String)> {
+    let mut all = shown.iter().zip(parts).map(|(difference, parts)| {
         let before = flights(difference.before.sample)?;
         let after = flights(difference.after.sample)?;
-        let (then, now) = (difference.before.network(), difference.after.network());
-        let more = after.round_trips().abs_diff(before.round_trips());
-        let is_so = (after.round_trips() > before.round_trips()) == (now > then);
-        let count = whole_round_trips(difference, then.abs_diff(now));
-        // What a slow link takes for the bytes alone is no waiting.
-        let is_waiting = sending(difference)
-            <= difference
-                .cell
-                .cell
-                .link
-                .rtt()
-                .mul_f64(ROUND_TRIP_TOLERANCE);
-        let count = count.filter(|count| *count == more && is_so && is_waiting)?;
         let whys =
             [Window::Told, Window::Untold].map(|window| because(difference, before, after, window));
-        Some((count, whys))
+        let count = parts.round_trips.unsigned_abs();
+        (count > 0).then_some((count, whys))
     });
     let (count, [mut exactly, mut roughly]) = all.next()??;
     for other in all {
@@ -698,59 +830,6 @@ fn round_trips(shown: &[&Difference<'_>]) -> Option<(String, String)> {
     };
     let why = if exactly.is_empty() { roughly } else { exactly };
     Some((words, why))
-}
-
-/// How long the bytes that the server's handshake has more, or fewer, take on the link.
-fn sending(difference: &Difference<'_>) -> Duration {
-    let bytes = |side: &Side<'_>| {
-        let wire = side.sample.wire.as_ref();
-        wire.map_or(0, |wire| wire.server_wire_bytes.median)
-    };
-    let more = bytes(&difference.before).abs_diff(bytes(&difference.after));
-    let rate = difference.cell.cell.link.backward.rate;
-    rate.map_or(Duration::ZERO, |rate| rate.serialisation(more as usize))
-}
-
-/// How many whole round trips a time is, nearly.
-fn whole_round_trips(difference: &Difference<'_>, time: Duration) -> Option<u32> {
-    let round_trips = time.as_secs_f64() / difference.cell.cell.link.rtt().as_secs_f64();
-    let whole = round_trips.round();
-    let near = (round_trips - whole).abs() <= ROUND_TRIP_TOLERANCE;
-    (near && (1.0..100.0).contains(&whole)).then_some(whole as u32)
-}
-
-/// What costs a handshake round trips.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Flights {
-    /// The server's.
-    server: u32,
-    /// Segments in them.
-    segments: usize,
-    /// Whether the server asks for another key share.
-    is_retried: bool,
-    /// Whether a connection fails before it.
-    is_second: bool,
-}
-
-fn flights(arm: &ArmSummary) -> Option<Flights> {
-    let wire = arm.wire.as_ref()?;
-    let server = wire.server_flights?;
-    Some(Flights {
-        server: server.flights,
-        segments: server.segments,
-        is_retried: wire.bytes(Message::HelloRetryRequest).median > 0,
-        is_second: wire.failed_server_wire_bytes.median > 0,
-    })
-}
-
-impl Flights {
-    /// Besides the two that every handshake takes.
-    fn round_trips(self) -> u32 {
-        // A connection that fails takes its own two, to be known for what it is.
-        const FAILED: u32 = 2;
-        let retried = u32::from(self.is_retried);
-        self.server.saturating_sub(1) + retried + FAILED * u32::from(self.is_second)
-    }
 }
 
 /// Whether the server's first window is part of a because.
@@ -815,39 +894,4 @@ fn cells_with_data(summary: &Summary) -> Vec<&CellSummary> {
         .iter()
         .filter(|cell| cell.cell.work().requests > 0)
         .collect()
-}
-
-/// The whole round trips by which an arm is later than the baseline, or sooner: counted in flights for a handshake, and
-/// for a response where nothing is lost and the link is not what takes the time.
-pub(super) fn round_trips_later(
-    cell: &CellSummary,
-    arm: &ArmSummary,
-    metric: Metric,
-    percentile: Percentile,
-) -> Option<i64> {
-    let side = |sample| side_of(sample, metric, percentile);
-    let difference = Difference {
-        cell,
-        increase: Percent(0.0),
-        before: side(cell.baseline()?)?,
-        after: side(arm)?,
-        told: Told::Shown,
-    };
-    let (then, now) = (difference.before.network(), difference.after.network());
-    let rtt = cell.cell.link.rtt();
-    let moved = now.abs_diff(then);
-    let whole = match moved <= rtt.mul_f64(ROUND_TRIP_TOLERANCE) {
-        true => 0,
-        false => i64::from(whole_round_trips(&difference, moved)?),
-    };
-    let signed = if now < then { -whole } else { whole };
-    let is_waiting = sending(&difference) <= rtt.mul_f64(1.5 * ROUND_TRIP_TOLERANCE);
-    let is_so = match metric {
-        Metric::Handshake => {
-            let [before, after] = [difference.before.sample, difference.after.sample].map(flights);
-            i64::from(after?.round_trips()) - i64::from(before?.round_trips()) == signed
-        }
-        _ => !cell.cell.has_loss(),
-    };
-    (is_so && (whole == 0 || is_waiting)).then_some(signed)
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::time::Duration;
 
 use insta::assert_snapshot;
+use lastbyte_link::{Direction, Link};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -11,9 +12,10 @@ use super::*;
 use crate::results::fixtures::{CLASSICAL, HYBRID, MIXED, cell, experiment, samples};
 use crate::results::rows::Origin;
 use crate::results::{
-    Environment, Host, Moment, Outcome, Percentile, Sample, Saved, Summary, Validity, write_rows,
+    Environment, Host, Metric, Moment, Outcome, Percentile, Sample, Saved, Summary, Validity,
+    write_rows,
 };
-use crate::study::{Connections, Experiment, Until};
+use crate::study::{Connections, Experiment, Parameter, StudyFolder, Until};
 
 fn summary(experiment: &Experiment, samples: &[Sample]) -> Summary {
     Summary::new(experiment, samples, &Percentile::USUAL)
@@ -380,15 +382,149 @@ mod answering {
                 "adds one round trip (35.0 ms, +50 %) to the handshake: 11 segments and not 2, where the window \
                  is 10; ",
             ),
-            // Another flight is one: signatures can take as long as three.
-            (72, "adds 72.0 ms (+103 %) to the handshake; "),
-            (140, "adds 140.0 ms (+200 %) to the handshake; "),
+            // Another flight is one: signatures can take as long as three. In real time nobody knows the rest.
+            (
+                72,
+                "adds 72.0 ms (+103 %) to the handshake: one round trip (11 segments and not 2, where the window is \
+                 10), and 37.0 ms besides; ",
+            ),
+            (
+                36,
+                "adds 36.0 ms (+51 %) to the handshake: one round trip (11 segments and not 2, where the window is \
+                 10), and 1.00 ms besides; ",
+            ),
             (3, "adds 3.00 ms (+4.3 %) to the handshake; "),
-            (52, "adds 52.0 ms (+74 %) to the handshake; "),
         ] {
             let answer = answer_to(Duration::from_millis(millis), &[0]);
             assert!(answer.starts_with(expected), "{answer}");
         }
+    }
+
+    /// What is said of handshakes without computing, over networks of this RTT and these rates.
+    fn answer_over(networks: &[(u64, &str, u64, u64)]) -> String {
+        let cells = networks.iter().map(|(rtt, rate, ..)| {
+            let mut cell = cell("0%", "0B");
+            cell.link = Link::symmetric(Duration::from_millis(*rtt), Direction::default());
+            Parameter::RATE
+                .set(&mut cell, rate, &StudyFolder::HERE)
+                .unwrap();
+            cell
+        });
+        let experiment = experiment(&[CLASSICAL, HYBRID], cells.collect(), 100);
+        let mut samples = samples(&experiment);
+        for sample in &mut samples {
+            let (_, _, before, after) = networks[sample.cell];
+            sample.engine.emulator_cpu = Duration::ZERO;
+            sample.engine.endpoint_cpu = Duration::ZERO;
+            for row in &mut sample.rows {
+                let time = [before, after][sample.arm];
+                row.times.handshake = Some(Duration::from_millis(time));
+            }
+        }
+        let [sentence] = &*answer(&summary(&experiment, &samples)) else {
+            panic!()
+        };
+        sentence
+            .strip_prefix("At the median, SecP256r1MLKEM768/ml-dsa-65 ")
+            .unwrap_or(sentence)
+            .to_owned()
+    }
+
+    /// A slow link sends the bytes of the last flight besides, and waits no round trip where it is never idle.
+    #[test]
+    fn of_what_slow_links_take_for_the_bytes() {
+        for (networks, expected) in [
+            (
+                &[(100, "10mbit/1mbit", 207, 318)][..],
+                "adds 111.0 ms (+54 %) to the handshake: one round trip (11 segments and not 2, where the window \
+                 is 10), and 11.0 ms for the bytes themselves at 1mbit up and 10mbit down.",
+            ),
+            (
+                &[(50, "20mbit", 112, 169), (300, "1.6mbit", 620, 936)],
+                "adds 57.0 ms to 316.0 ms (+51 %) to the handshake: one round trip (11 segments and not 2, where \
+                 the window is 10), and 7.00 ms to 16.0 ms for the bytes themselves.",
+            ),
+            (
+                &[(10, "1mbit", 40, 150)],
+                "adds 110.0 ms (+275 %) to the handshake: 110.0 ms for the bytes themselves at 1mbit.",
+            ),
+            // More than arithmetic knows of.
+            (
+                &[(100, "10mbit/1mbit", 207, 367)],
+                "adds 160.0 ms (+77 %) to the handshake.",
+            ),
+        ] {
+            assert_eq!(answer_over(networks), expected);
+        }
+    }
+
+    /// Both handshakes of one flight, without computing, before responses of 20 and 30 KiB: handshakes and last bytes in
+    /// milliseconds, the baseline's first.
+    fn before_responses(
+        rate: &str,
+        rtt: u64,
+        handshakes: [u64; 2],
+        last_bytes: [[u64; 2]; 2],
+    ) -> Summary {
+        let cells = ["20KiB", "30KiB"].map(|data| {
+            let mut cell = cell("0%", data);
+            cell.initcwnd = 32;
+            cell.link = Link::symmetric(Duration::from_millis(rtt), Direction::default());
+            Parameter::RATE
+                .set(&mut cell, rate, &StudyFolder::HERE)
+                .unwrap();
+            cell
+        });
+        let experiment = experiment(&[CLASSICAL, HYBRID], cells.into(), 100);
+        let mut samples = samples(&experiment);
+        for sample in &mut samples {
+            sample.engine.emulator_cpu = Duration::ZERO;
+            sample.engine.endpoint_cpu = Duration::ZERO;
+            for row in &mut sample.rows {
+                row.times.handshake = Some(Duration::from_millis(handshakes[sample.arm]));
+                let time = last_bytes[sample.cell][sample.arm];
+                row.times.ttlb = Some(Duration::from_millis(time));
+            }
+        }
+        summary(&experiment, &samples)
+    }
+
+    /// What comes earlier has its reason, whatever comes later.
+    #[test]
+    fn of_last_bytes_of_which_some_come_earlier() {
+        let summary = before_responses("1gbit", 35, [70, 71], [[140, 106], [140, 141]]);
+        let sentence = answer(&summary).concat();
+        assert!(
+            sentence.ends_with(
+                "the last byte comes between 24 % earlier (20KiB) and 0.7 % later (30KiB), and where it is earlier, the \
+                 larger handshake has opened the server's window: the response takes one round trip less."
+            ),
+            "{sentence}"
+        );
+    }
+
+    /// A slow link takes time for the bytes of the handshake, and where it is busy, a flight less saves less than a
+    /// round trip.
+    #[test]
+    fn of_what_a_slow_link_saves() {
+        use crate::report::answer::{Reason, parts};
+        let summary = before_responses("1.6mbit", 300, [620, 688], [[1400, 1243], [1400, 1170]]);
+        let parts = |cell: usize, metric| {
+            let cell = &summary.cells[cell];
+            let parts = parts(cell, &cell.arms[1], metric, Percentile::MEDIAN).unwrap();
+            let rest = parts.rest.into_iter();
+            let rest: Vec<(Reason, i64)> = rest
+                .map(|(reason, ms)| (reason, ms.round() as i64))
+                .collect();
+            (parts.round_trips, rest)
+        };
+        let bytes = (Reason::Bytes, 68);
+        assert_eq!(parts(0, Metric::Handshake), (0, vec![bytes]));
+        let waiting = (Reason::Waiting, -225);
+        assert_eq!(parts(0, Metric::Ttlb), (0, vec![bytes, waiting]));
+        // A whole one is told as one.
+        let whole = (Reason::Waiting, 2);
+        assert_eq!(parts(1, Metric::Ttlb), (-1, vec![bytes, whole]));
     }
 
     #[test]

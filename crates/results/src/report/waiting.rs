@@ -49,8 +49,9 @@ pub(super) fn waits(cell: &CellSummary, percentiles: &[Percentile], which: Which
     let is_felt = |metric: &Metric| *metric == Metric::Ttfb;
     let mut metrics = kinds.iter().map(|(metric, _)| *metric);
     let felt = metrics.clone().find(is_felt).or(metrics.next_back());
-    kinds.retain(|(metric, class)| {
-        Some(*metric) == felt || (class.is_none() && which == Which::All)
+    kinds.retain(|(metric, class)| match which {
+        Which::All => Some(*metric) == felt || class.is_none(),
+        Which::Felt => Some(*metric) == felt && class.is_none(),
     });
     kinds
         .iter()

@@ -107,6 +107,20 @@ fn cliffs(_: &Experiment, cell: &CellSummary) -> Vec<Problem> {
         .collect()
 }
 
+/// Whether all that is told of a cell is known, however many connections there are.
+fn is_known(cell: &CellSummary) -> bool {
+    let metrics = cell.arms.iter().flat_map(|arm| {
+        let metrics = cell.cell.metrics().iter();
+        metrics.map(move |metric| arm.metric(*metric))
+    });
+    let mut times = metrics.flat_map(|metric| metric.percentiles.values());
+    times.all(|time| {
+        time.is_ok_and(|time| {
+            time.interval.low == time.interval.high && !time.interval.is_unknown()
+        })
+    })
+}
+
 fn too_few(experiment: &Experiment, cell: &CellSummary) -> Vec<Problem> {
     // Too few are not precise enough, where that was asked for.
     let Connections::Fixed(_) = experiment.connections else {
@@ -115,6 +129,10 @@ fn too_few(experiment: &Experiment, cell: &CellSummary) -> Vec<Problem> {
     let Some(connections) = fewest_connections(cell) else {
         return Vec::new();
     };
+    // Where nothing is by chance, one says as much as a thousand.
+    if is_known(cell) {
+        return Vec::new();
+    }
     let enough = |percentile: &Percentile| fewest(*percentile);
     let percentiles: Vec<_> = percentiles(cell)
         .filter(|percentile| connections < enough(percentile))

@@ -120,6 +120,16 @@ impl Level {
     }
 }
 
+impl<T: Copy> Interval<T> {
+    /// The same, with `value` where an end is not known.
+    pub(super) fn or(self, value: T) -> Interval<T> {
+        Interval {
+            low: self.low.or(Some(value)),
+            high: self.high.or(Some(value)),
+        }
+    }
+}
+
 impl<T> Interval<T> {
     /// Whether connections are too few for either end.
     pub fn is_unknown(&self) -> bool {

@@ -21,7 +21,8 @@ use super::summary::{
 };
 use super::waiting::{Side as ComparedSide, Waiting, waiting};
 use super::{
-    DeliveryOutcome, Metric, Outcome, Percentile, Row, Sample, Wire, family, look, problems,
+    Contents, DeliveryOutcome, Metric, Outcome, Percentile, Row, Sample, Wire, family, look,
+    problems,
 };
 use crate::study::{Arm, Cell, Experiment, distinctions};
 
@@ -235,6 +236,14 @@ fn summarise(
             }
         }
     }
+    let rows = || measured.iter().filter_map(|of| of.network);
+    if is_exact(cell, rows()) {
+        for arm in &mut arms {
+            for metric in Metric::ALL {
+                arm.metric_mut(metric).is_not_by_chance();
+            }
+        }
+    }
     let told = look::reported(cell).map(|metric| (metric, known(metric)));
     let samples = measured.iter().filter_map(|of| of.waited);
     CellSummary {
@@ -253,6 +262,28 @@ fn summarise(
 /// Whether connections of a cell have other networks than each other, by luck or by what they draw.
 fn is_luck(cell: &Cell) -> bool {
     cell.has_loss() || cell.has_jitter() || cell.population.is_some()
+}
+
+/// Whether all connections of all arms take the same time, as nothing that happens to them is by chance: no luck of the
+/// network, and nothing that computes.
+pub(super) fn is_exact<'a>(cell: &Cell, samples: impl Iterator<Item = &'a Sample>) -> bool {
+    /// An ECDSA signature is now and then a byte shorter.
+    const SPREAD: f64 = 1e-3;
+    let is_same = |sample: &Sample, metric: Metric| {
+        let times = sample.rows.iter().filter_map(|row| metric.of(row));
+        let (least, most) = (times.clone().min(), times.max());
+        let (least, most) = (least.unwrap_or_default(), most.unwrap_or_default());
+        most - least <= most.mul_f64(SPREAD)
+    };
+    let mut samples = samples;
+    !is_luck(cell)
+        && samples.all(|sample| {
+            sample.engine.contents() == Contents::Network
+                && (sample.rows.iter()).all(|row| row.outcome == Outcome::Completed)
+                && Metric::FROM_CONNECT
+                    .iter()
+                    .all(|metric| is_same(sample, *metric))
+        })
 }
 
 /// What computing adds to half of the connections at most: percentiles of times that luck spreads are those of other

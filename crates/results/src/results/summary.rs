@@ -264,6 +264,21 @@ impl MetricSummary {
         })
     }
 
+    /// Has its numbers as sure as they are where more connections would take the same time.
+    pub(super) fn is_not_by_chance(&mut self) {
+        for time in self.percentiles.values_mut().flatten() {
+            time.interval = time.interval.or(time.value);
+        }
+        for (percentile, increase) in &mut self.increases {
+            let Ok(increase) = increase else { continue };
+            if increase.interval.is_unknown() {
+                let p_value = if increase.value.0 == 0.0 { 1.0 } else { 0.0 };
+                self.p_values.insert(*percentile, p_value);
+            }
+            increase.interval = increase.interval.or(increase.value);
+        }
+    }
+
     /// Widens the intervals of increases by what the calibrations of both sides may be off, each for itself.
     pub(super) fn widen_by_calibrations(&mut self, baseline: &MetricSummary) {
         let own = self.clone();

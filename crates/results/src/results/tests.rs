@@ -469,6 +469,48 @@ mod warning {
         );
     }
 
+    #[test]
+    fn too_few_for_several_percentiles() {
+        assert_eq!(
+            warnings(&results(&[CLASSICAL], vec![cell("0%", "0B")], 1)),
+            [
+                "fewer than 10 of 1 connections lie beyond p50, p75 and p90: use `--connections 100` or more"
+            ]
+        );
+    }
+
+    /// Without loss, jitter and computing, virtual time gives each connection the same: one says all.
+    #[test]
+    fn nothing_is_too_few_where_nothing_is_by_chance() {
+        let told = |loss, spread| {
+            let mut results = results(&[CLASSICAL, HYBRID], vec![cell(loss, "0B")], 3);
+            for sample in &mut results.1 {
+                sample.engine.emulator_cpu = Duration::ZERO;
+                sample.engine.endpoint_cpu = Duration::ZERO;
+                for row in &mut sample.rows {
+                    let time = Duration::from_millis(70 + 35 * sample.arm as u64);
+                    row.times.connect = Some(Duration::from_millis(35));
+                    row.times.handshake = Some(time + spread * row.index);
+                }
+            }
+            let summary = summary(&results);
+            let arm = &summary.cells[0].arms[1].handshake;
+            let increase = arm.increases[&Percentile::new(90).unwrap()].unwrap();
+            let is_shown = arm
+                .difference(Percentile::new(90).unwrap(), summary.critical)
+                .is_some();
+            (
+                warnings(&results).len(),
+                increase.interval.is_unknown(),
+                is_shown,
+            )
+        };
+        assert_eq!(told("0%", Duration::ZERO), (0, false, true));
+        let chance = (1, true, false);
+        assert_eq!(told("0%", Duration::from_millis(1)), chance);
+        assert_eq!(told("1%", Duration::ZERO), chance);
+    }
+
     /// Of samples that were to be known to `precision`, after `connections` of at most 1000.
     fn imprecise(precision: &str, connections: usize, change: fn(&mut Row)) -> Vec<String> {
         let until = Until {

@@ -93,7 +93,13 @@ impl Threshold {
             Bound::Increase(_) if arm.role == Role::Baseline => None,
             Bound::Increase(bound) => {
                 let describe = |increase| format!("increases by {}", percents(increase));
-                Some(self.judge(&metric.increases, bound, describe))
+                Some(match metric.increases.get(&self.percentile) {
+                    // Connections that say nothing cross nothing.
+                    Some(Ok(increase)) if increase.interval.is_unknown() => {
+                        Verdict::Unclear(describe(*increase))
+                    }
+                    _ => self.judge(&metric.increases, bound, describe),
+                })
             }
             Bound::Time(bound) => Some(self.judge(&metric.percentiles, bound, |time| {
                 let interval = interval(&time.interval, millisecond_digits);

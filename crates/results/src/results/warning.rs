@@ -170,7 +170,12 @@ impl fmt::Display for Problem {
                 enough,
             } => {
                 let percentiles: Vec<_> = percentiles.iter().map(Percentile::to_string).collect();
-                let percentiles = percentiles.join(" and ");
+                let percentiles = match &*percentiles {
+                    [others @ .., last] if !others.is_empty() => {
+                        format!("{} and {last}", others.join(", "))
+                    }
+                    few => few.concat(),
+                };
                 write!(
                     f,
                     "fewer than {BEYOND} of {connections} connections lie beyond {percentiles}: use \

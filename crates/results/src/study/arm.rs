@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use lastbyte_link::{Bytes, Probability, UnitError, nearest};
+use lastbyte_link::{Bytes, Probability, UnitError, is_hidden, nearest};
 use lastbyte_sizes::framing::MAX_PLAINTEXT;
 use lastbyte_sizes::{
     ChainRole, ChainSpec, Host, KeyAlgorithm, LeafExtension, PaddedCertificate, PemFiles,
@@ -31,6 +31,9 @@ pub enum ArmProblem {
     /// There is only a group.
     #[error("missing chain: write GROUP/CHAIN, such as \"secp256r1/rsa-2048\"")]
     NoChain,
+    /// It has a character that nobody sees.
+    #[error("has the character U+{:04X}, which acts on a terminal and is not seen: leave it out", u32::from(*.0))]
+    Hidden(char),
     /// The group has no such name.
     #[error(transparent)]
     Group(UnknownGroup),
@@ -115,7 +118,12 @@ impl FromStr for Arm {
     type Err = ArmError;
 
     fn from_str(text: &str) -> Result<Arm, ArmError> {
-        parse(text).map_err(|problem| ArmError {
+        let hidden = text.chars().find(|c| is_hidden(*c));
+        let parsed = match hidden {
+            Some(character) => Err(ArmProblem::Hidden(character)),
+            None => parse(text),
+        };
+        parsed.map_err(|problem| ArmError {
             arm: text.to_owned(),
             problem,
         })

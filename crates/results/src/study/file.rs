@@ -17,7 +17,6 @@ mod write;
 
 pub use error::{StudyError, StudyProblem};
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -45,7 +44,9 @@ impl Study {
     ///
     /// When the file can't be read or is no study: one line with the file, the line and the hint.
     pub fn load(path: &Path) -> Result<Study, StudyError> {
-        let bytes = fs::read(path).map_err(|error| StudyError::Unreadable {
+        /// Larger than any study that somebody has written.
+        const MOST: u64 = 64 << 20;
+        let bytes = lastbyte_files::read(path, MOST).map_err(|error| StudyError::Unreadable {
             path: path.to_owned(),
             error,
         })?;

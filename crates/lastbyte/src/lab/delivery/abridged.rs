@@ -1,7 +1,5 @@
 //! Abridged certificates, which rustls does by itself with the lists that both sides are given.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
@@ -43,15 +41,7 @@ fn read(path: &Path) -> Result<Listing, String> {
         let error = error.to_string();
         format!("its list of certificates, {}: {error}", path.display())
     };
-    let mut pem = Vec::new();
-    let file = File::open(path).map_err(|error| told(&error))?;
-    let read = file.take(MAX_LIST + 1).read_to_end(&mut pem);
-    if read.map_err(|error| told(&error))? as u64 > MAX_LIST {
-        let most = MAX_LIST >> 20;
-        return Err(told(&format!(
-            "it is larger than {most} MiB, which all CAs of the Web would not fill: name a shorter list"
-        )));
-    }
+    let pem = lastbyte_files::read(path, MAX_LIST).map_err(|error| told(&error))?;
     Listing::from_pem(&pem).map_err(|error| told(&error))
 }
 

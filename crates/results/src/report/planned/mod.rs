@@ -93,14 +93,27 @@ impl Planned<'_> {
         let best = self.tale.levers.first();
         let gain = best.and_then(|(lever, gain)| Some((lever, gain, gain.mean()?)));
         sentences.push(match gain {
-            Some((lever, gain, mean)) if mean.interval.low.is_some_and(|low| low > 0.0) => format!(
-                "Of what could win it back, {} ({}) gains most: {} ms for each connection, which leaves {} \
-                 that wait more than {FELT} longer than today.",
-                lever.name,
-                lever.words(&self.plan.amounts),
-                estimate(mean),
-                share(self::slower(&gain.than_today, FELT).connections),
-            ),
+            Some((lever, gain, mean)) if mean.interval.low.is_some_and(|low| low > 0.0) => {
+                let gains = format!(
+                    "Of what could win it back, {} ({}) gains most: {} ms for each connection",
+                    lever.name,
+                    lever.words(&self.plan.amounts),
+                    estimate(mean),
+                );
+                let left = self::slower(&gain.than_today, FELT).connections;
+                // A packet that is lost at another time costs another connection.
+                match left.value > slower.connections.value {
+                    false => format!(
+                        "{gains}, which leaves {} that wait more than {FELT} longer than today.",
+                        share(left)
+                    ),
+                    true => format!(
+                        "{gains}. With it, {} wait more than {FELT} longer than today, others than without it: where \
+                         packets are lost, another connection is hit.",
+                        share(left)
+                    ),
+                }
+            }
             _ => "None of the levers gains anything that can be told from nothing.".to_owned(),
         });
         sentences

@@ -81,6 +81,42 @@ fn in_a_terminal() {
     insta::assert_snapshot!(text);
 }
 
+/// With loss, a lever that gains can have others wait: what it "leaves" is never more than there were.
+#[test]
+fn a_lever_does_not_leave_more_than_there_were() {
+    let answer = |more: f64| {
+        told(|planned| {
+            let mut tale = planned.tale.clone();
+            let gain = &mut tale.levers[0].1;
+            let left = &mut gain.than_today.slower;
+            for slower in left.iter_mut().filter(|slower| slower.step == FELT) {
+                slower.connections.value = more;
+            }
+            let planned = Planned {
+                tale: &tale,
+                ..planned.clone()
+            };
+            planned.answer().pop().unwrap()
+        })
+    };
+    let (less, more) = (answer(0.01), answer(0.99));
+    assert!(
+        less.contains("for each connection, which leaves 1.0 %"),
+        "{less}"
+    );
+    assert!(
+        more.contains("for each connection. With it, 99.0 %"),
+        "{more}"
+    );
+    assert!(
+        more.ends_with(
+            "wait more than 20 ms longer than today, others than without it: where packets are lost, another connection \
+             is hit."
+        ),
+        "{more}"
+    );
+}
+
 #[test]
 fn a_document_that_has_its_schema() {
     let document = told(json);

@@ -10,7 +10,7 @@ pub(super) use draw::{ONE_NETWORK, breakable, grouped};
 use lastbyte_link::Bytes;
 
 use super::findings::Findings;
-use crate::report::answer::round_trips_later;
+use crate::report::answer::{Reason, parts};
 use crate::results::{ArmSummary, CellSummary, Contents, Metric, Percentile, Validity};
 use crate::study::{Cell, Parameter, varying};
 
@@ -70,6 +70,8 @@ pub(super) struct Known {
     pub(super) trips: [f64; 2],
     /// Whole round trips, where they are counted and all networks have as many.
     pub(super) counted: Option<i64>,
+    /// What else the network's part of it is for, where that is known.
+    pub(super) rest: Vec<(Reason, [f64; 2])>,
     /// What of it is computing, where that is known.
     pub(super) computing: Option<[f64; 2]>,
     /// Whether it is a difference for all that is known.
@@ -111,6 +113,10 @@ impl Known {
                 self.trips[1].max(other.trips[1]),
             ],
             counted: self.counted.filter(|count| other.counted == Some(*count)),
+            rest: match self.counted == other.counted {
+                true => rests(&self.rest, &other.rest),
+                false => Vec::new(),
+            },
             computing: self
                 .computing
                 .zip(other.computing)
@@ -119,6 +125,22 @@ impl Known {
             width: wider(self.width, other.width),
         }
     }
+}
+
+/// Of two networks; what is not told of both is not told.
+fn rests(one: &[(Reason, [f64; 2])], other: &[(Reason, [f64; 2])]) -> Vec<(Reason, [f64; 2])> {
+    let reasons = |rest: &[(Reason, [f64; 2])]| -> Vec<Reason> {
+        rest.iter().map(|(reason, _)| *reason).collect()
+    };
+    if reasons(one) != reasons(other) {
+        return Vec::new();
+    }
+    let pairs = one.iter().zip(other);
+    pairs
+        .map(|((reason, [low, high]), (_, [least, most]))| {
+            (*reason, [low.min(*least), high.max(*most)])
+        })
+        .collect()
 }
 
 impl Cost {
@@ -400,11 +422,16 @@ fn cost(one: &Measured<'_>, metric: Metric, arm: &str, percentile: Percentile) -
         false => later / rtt,
     };
     let shown = arm.metric(metric).difference(percentile, one.critical);
+    let parts = parts(one.summary, arm, metric, percentile);
     Some(Cost::Known(Known {
         least: later,
         most: later,
         trips: [trips; 2],
-        counted: round_trips_later(one.summary, arm, metric, percentile),
+        counted: parts.as_ref().map(|parts| parts.round_trips),
+        rest: parts.map_or_else(Vec::new, |parts| {
+            let rest = parts.rest.into_iter();
+            rest.map(|(reason, ms)| (reason, [ms; 2])).collect()
+        }),
         computing: computing(baseline)
             .zip(computing(arm))
             .map(|(then, now)| [now - then; 2]),

@@ -260,6 +260,21 @@ fn a_change_fails_only_if_noise_can_not_explain_it() {
     }
 }
 
+/// One connection says nothing of an increase, whatever number it has.
+#[test]
+fn an_increase_of_too_few_connections_crosses_nothing() {
+    let mut results = measured();
+    for sample in &mut results.1 {
+        sample.rows.truncate(1);
+    }
+    let summary = Summary::new(&results.0, &results.1, &Percentile::USUAL);
+    let threshold = threshold("handshake.p50 > 10%");
+    assert_eq!(threshold.crossings(&summary), [""; 0]);
+    let doubts = threshold.doubts(&summary);
+    assert_eq!(doubts.len(), 2, "{doubts:?}");
+    assert!(doubts[0].ends_with("% [too few]"), "{doubts:?}");
+}
+
 #[test]
 fn a_change_is_of_every_arm() {
     let results = measured();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-use lastbyte_link::{nearest, parse_duration};
+use lastbyte_link::{is_hidden, nearest, parse_duration};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -207,10 +207,9 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Whether this can be a name: what turns the direction of the text around it can't.
+    /// Whether this can be a name, which has one line.
     fn check_name(&self, name: &str) -> Result<(), StudyError> {
-        let turns = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if let Some(character) = name.chars().find(|c| c.is_control() || turns(*c)) {
+        if let Some(character) = name.chars().find(|c| is_hidden(*c)) {
             let key = self.key.to_owned();
             return Err(self.error(StudyProblem::Control { key, character }));
         }
@@ -218,8 +217,8 @@ impl<'a> Field<'a> {
     }
 
     fn without_controls(&self, text: &str) -> Result<(), StudyError> {
-        let is_control = |c: &char| c.is_control() && !['\n', '\t'].contains(c);
-        match text.chars().find(is_control) {
+        let is_refused = |c: &char| is_hidden(*c) && !['\n', '\t'].contains(c);
+        match text.chars().find(is_refused) {
             Some(character) => Err(self.error(StudyProblem::Control {
                 key: self.key.to_owned(),
                 character,

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::{Column, Cost, Felt, Known, Overview, Row};
+use crate::report::answer::Reason;
 use crate::report::text;
 pub(in super::super) use crate::report::text::grouped;
 use crate::results::{Contents, Metric, group_by};
@@ -283,13 +284,22 @@ impl Known {
             return Some(format!("within {}{SPACE}ms", digits(width)));
         }
         let most = self.least.abs().max(self.most.abs());
-        let computing = self.computing.filter(|[least, most_of_it]| {
-            least.abs().max(most_of_it.abs()) >= (WORTH * most).max(LEAST)
+        let told = |what: &str, [low, high]: [f64; 2]| {
+            let is_worth = low.abs().max(high.abs()) >= (WORTH * most).max(LEAST);
+            is_worth.then(|| match (signed(low), signed(high)) {
+                (low, high) if low == high => format!("{high}{SPACE}ms {what}"),
+                (low, high) => format!("{low} to{SPACE}{high}{SPACE}ms {what}"),
+            })
+        };
+        let rest = self.rest.iter().filter_map(|(reason, times)| {
+            let what = match reason {
+                Reason::Bytes => "bytes",
+                Reason::Waiting => "waiting",
+                Reason::Unknown => "besides",
+            };
+            told(what, *times)
         });
-        let computing = computing.map(|[least, most]| match (signed(least), signed(most)) {
-            (least, most) if least == most => format!("{most}{SPACE}ms computing"),
-            (least, most) => format!("{least} to{SPACE}{most}{SPACE}ms computing"),
-        });
+        let computing = self.computing.and_then(|times| told("computing", times));
         let trips = match self.counted {
             Some(1) => Some(format!("+1{SPACE}round trip")),
             Some(-1) => Some(format!("\u{2212}1{SPACE}round trip")),
@@ -297,7 +307,7 @@ impl Known {
             Some(count @ ..=-2) => Some(format!("\u{2212}{}{SPACE}round trips", count.abs())),
             Some(0) | None => None,
         };
-        let parts: Vec<String> = trips.into_iter().chain(computing).collect();
+        let parts: Vec<String> = trips.into_iter().chain(rest).chain(computing).collect();
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 }

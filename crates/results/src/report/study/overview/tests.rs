@@ -11,6 +11,7 @@ fn known(ms: f64, trips: f64) -> Known {
         most: ms,
         trips: [trips; 2],
         counted: None,
+        rest: Vec::new(),
         computing: None,
         is_shown: true,
         width: Some(3.0),
@@ -74,6 +75,31 @@ fn costs_say_what_they_come_of() {
     });
     assert_eq!(both.time(), "+0.2 to\u{a0}+37\u{a0}ms");
     assert_eq!(both.because().unwrap(), "+0.1 to\u{a0}+4\u{a0}ms computing");
+    // A slow link has the bytes besides, and a part of a round trip less to wait.
+    let slow = |ms, rest| Known {
+        rest,
+        counted: Some(0),
+        ..known(ms, 0.2)
+    };
+    let hello = slow(68.0, vec![(Reason::Bytes, [68.0; 2])]);
+    assert_eq!(hello.because().unwrap(), "+68\u{a0}ms bytes");
+    let response = slow(
+        -157.0,
+        vec![(Reason::Bytes, [68.0; 2]), (Reason::Waiting, [-225.0; 2])],
+    );
+    assert_eq!(
+        response.because().unwrap(),
+        "+68\u{a0}ms bytes, \u{2212}225\u{a0}ms waiting"
+    );
+    assert_eq!(
+        hello
+            .clone()
+            .with(&slow(70.0, vec![(Reason::Bytes, [70.0; 2])]))
+            .because()
+            .unwrap(),
+        "+68 to\u{a0}+70\u{a0}ms bytes"
+    );
+    assert_eq!(hello.with(&response).because(), None);
     let none = Known {
         is_shown: false,
         ..trip
