@@ -99,7 +99,8 @@ async fn follow(
             bytes: Vec::new(),
             most: limits.bytes,
         };
-        let fetched = fetch(connector, &url, Use::Nothing, limits.time, &mut body).await;
+        // The limit of the whole ends a silence, too.
+        let fetched = fetch(connector, &url, Use::Nothing, Duration::MAX, &mut body).await;
         let fetched = fetched.map_err(|error| match error {
             // Nothing else keeps a body from memory.
             FetchError::Http {

@@ -224,7 +224,7 @@ fn files_that_are_refused() {
     );
     place.write("half.tar.gz", &good[..good.len() / 2]);
     place.assert_refused(&["half.tar.gz"], 2, "is incomplete: get it again");
-    place.write("text.tar.gz", b"<html>");
+    place.write("text.tar.gz", b"<html>There is no such page.</html>");
     place.assert_refused(
         &["text.tar.gz"],
         2,

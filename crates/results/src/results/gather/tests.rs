@@ -236,7 +236,7 @@ fn what_can_not_be_linked_is_copied() {
     let one = place.shard("one", &[0, 1]);
     let memory = TempDir::new_in("/dev/shm").unwrap();
     for out in [place.path("linked"), memory.path().join("copied")] {
-        let gathered = gather(&[one.clone()], &out).unwrap();
+        let gathered = gather(std::slice::from_ref(&one), &out).unwrap();
         gathered.folder.merge(&gathered.study).unwrap();
     }
     let rows = |folder: &Path| fs::read(folder.join("rows.parquet")).unwrap();
