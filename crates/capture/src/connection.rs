@@ -5,6 +5,7 @@
 //! `tcp_recovery.c`). What follows an acknowledgement at once was asked for by it; what leaves by itself was a timer's.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -437,7 +438,7 @@ pub fn connections(packets: &[(Packet, Vec<String>)]) -> Vec<Connection> {
         let sender = packet.point.sender();
         let id = id_of(sender, &segment.header);
         let is_syn = segment.header.flags & TcpPacket::SYN != 0;
-        if !found.contains_key(&id) {
+        if let Entry::Vacant(unknown) = found.entry(id) {
             if !is_syn || sender == Side::Server {
                 continue;
             }
@@ -445,7 +446,7 @@ pub fn connections(packets: &[(Packet, Vec<String>)]) -> Vec<Connection> {
                 .iter()
                 .filter(|said| Fate::of_comment(said).is_none());
             let said: Vec<&str> = said.map(String::as_str).collect();
-            found.insert(id, Building::new(id, packet.at, said.join("; ")));
+            unknown.insert(Building::new(id, packet.at, said.join("; ")));
         }
         let arrived = delivered.and_then(|delivered| bare.get(delivered));
         if let Some(building) = found.get_mut(&id) {

@@ -235,7 +235,7 @@ fn next_block(from: &mut impl Read, is_big_endian: bool, offset: u64) -> Result<
         true => u32::from_be_bytes(length),
         false => u32::from_le_bytes(length),
     } as usize;
-    if length < HEAD || length > LONGEST_BLOCK || length % 4 != 0 {
+    if !(HEAD..=LONGEST_BLOCK).contains(&length) || !length.is_multiple_of(4) {
         return Err(damaged_at(offset));
     }
     from.by_ref()
