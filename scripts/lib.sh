@@ -47,7 +47,7 @@ need_target() {
     return 1
 }
 
-# need_tool NAME VERSION OPTION...: a program of crates.io, on PATH from now on. Any version that is there
+# need_tool NAME VERSION OPTION...: a program of the Rust registry, on PATH from now on. Any version that is there
 # will do, else one is compiled, which takes minutes, and kept outside the repository.
 need_tool() {
     local name=$1 version=$2 home
@@ -143,6 +143,20 @@ free_space() {
     printf '%s\n' $((kibibytes >> 20))
 }
 
+# need_venv NAME REQUIREMENTS: PyPI's packages of that file, in an environment outside the repository: $venv from now on.
+need_venv() {
+    local requirements=$2
+    need_packages "for packages of PyPI" python3-venv
+    venv=$(cache)/tools/$1
+    # The requirements are copied last, so what was interrupted is made again.
+    cmp --silent "$requirements" "$venv/requirements.txt" && return
+    say "installing what $requirements names in $venv"
+    rm -rf "$venv"
+    { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet --disable-pip-version-check --prefer-binary \
+        --requirement "$requirements" >&2; } || give_up "the packages in $requirements could not be installed"
+    cp "$requirements" "$venv/requirements.txt"
+}
+
 # need_peers: what the interop tests speak with, Debian's as packages and PyPI's in an environment
 # outside the repository. The tests look for it in the same place.
 need_peers() {
@@ -173,6 +187,39 @@ make_peers() {
     # Go compiles its library when it is first used, which takes longer than all tests.
     GOCACHE=$home/go-cache "$home/bin/go" build -o /dev/null \
         "$root/crates/tls/tests/interop/go/peer.go" >&2
+}
+
+# need_packaging: what packages are made with, of PyPI, outside the repository. Its folder is
+# $packaging then.
+need_packaging() {
+    local requirements=$root/packaging/requirements.txt
+    packaging=$(cache)/tools/packaging
+    cmp --silent "$requirements" "$packaging/requirements.txt" && return
+    say "installing maturin and Zig in $packaging (needed for packages)"
+    rm -rf "$packaging"
+    if ! { python3 -m venv "$packaging" &&
+        "$packaging/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: \
+            --requirement "$requirements" >&2; }; then
+        give_up "what $requirements names could not be installed"
+    fi
+    cp "$requirements" "$packaging/requirements.txt"
+}
+
+# kept_root SUITE [PACKAGE...]: the archive of a bare root of Debian with these packages, from the mirror that apt
+# knows here. It is made once.
+kept_root() {
+    local suite=$1 folder file
+    shift
+    folder=$(cache)/roots
+    file=$folder/$(printf '%s\n' "$suite" "$@" | paste --serial --delimiters=-).tar
+    if [[ ! -e $file ]]; then
+        say "making a root of Debian $suite (needs the network, takes a minute)"
+        mkdir -p "$folder"
+        mmdebstrap --quiet --variant=minbase --include="$(IFS=,; echo "$*")" "$suite" "$file.new.tar" >&2 ||
+            give_up "a root of $suite can't be made"
+        mv "$file.new.tar" "$file"
+    fi
+    printf '%s\n' "$file"
 }
 
 # put_on_path PROGRAM FOLDER...: a link to a program in the first of these folders that shells look into and that can
@@ -207,12 +254,16 @@ need_packages() {
         has_package "$package" && continue
         case $package in
             busybox) missing+=(busybox-static) ;;
+            bwrap) missing+=(bubblewrap) ;;
             certutil) missing+=(libnss3-tools) ;;
+            ip) missing+=(iproute2) ;;
+            dpkg-shlibdeps) missing+=(dpkg-dev) ;;
             knotd) missing+=(knot) ;;
             named) missing+=(bind9) ;;
             nginx) missing+=(nginx-light) ;;
             qemu-system-x86_64) missing+=(qemu-system-x86) ;;
-            taskset) missing+=(util-linux) ;;
+            sbatch) missing+=(slurm-client) ;;
+            setpriv | taskset | unshare) missing+=(util-linux) ;;
             xz) missing+=(xz-utils) ;;
             *) missing+=("$package") ;;
         esac
@@ -242,8 +293,10 @@ has_package() {
         # The base system has a perl without the modules that OpenSSL's Configure uses.
         perl) perl -MFile::Compare -MFindBin -MIPC::Cmd -e 1 2>&1 ;;
         python3-venv) python3 -c 'import ensurepip, venv' 2>&1 ;;
+        # For the system's own Python, which may not be the first.
+        python3-yaml) /usr/bin/python3 -c 'import yaml' 2>&1 ;;
         # Not where everybody's shell looks.
-        knotd | named | nginx | nsd | unbound) PATH=$PATH:/usr/sbin command -v "$1" ;;
+        knotd | named | nginx | nsd | slurmctld | slurmd | unbound) PATH=$PATH:/usr/sbin command -v "$1" ;;
         *) command -v "$1" ;;
     esac >/dev/null
 }

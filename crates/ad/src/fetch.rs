@@ -29,6 +29,8 @@ pub struct Fetched {
     pub handshake: Handshake,
     /// The status code.
     pub status: u16,
+    /// Where it says that the resource is instead.
+    pub location: Option<String>,
     /// The size of the body.
     pub body_bytes: u64,
     /// The request was about to be sent.
@@ -67,6 +69,7 @@ pub async fn fetch(
     Ok(Fetched {
         handshake,
         status: answer.status,
+        location: answer.location,
         body_bytes: answer.body_bytes,
         pre_transfer,
         start_transfer: answer.start,

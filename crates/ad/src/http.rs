@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper::header::{ACCEPT, CONNECTION, HOST, TRANSFER_ENCODING, USER_AGENT};
+use hyper::header::{ACCEPT, CONNECTION, HOST, LOCATION, TRANSFER_ENCODING, USER_AGENT};
 use hyper::http::uri::{Authority, Scheme};
 use hyper::{Request, Response, StatusCode, Uri};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -95,6 +95,21 @@ impl fmt::Display for Url {
 }
 
 impl Url {
+    /// What a response of this URL means with its field Location: another URL, or a path here (RFC 9110,
+    /// section 10.2.2, but for paths that are relative to this one's).
+    ///
+    /// # Errors
+    ///
+    /// If it is neither.
+    pub(crate) fn redirected(&self, location: &str) -> Result<Url, UrlError> {
+        match location.strip_prefix('/') {
+            Some(path) if !path.starts_with('/') => {
+                format!("https://{}{location}", self.authority()).parse()
+            }
+            _ => location.parse(),
+        }
+    }
+
     fn authority(&self) -> String {
         let host = match self.host.contains(':') {
             true => format!("[{}]", self.host),
@@ -155,9 +170,11 @@ impl From<Elapsed> for HttpError {
 }
 
 /// A response whose body was written. Times are since the clock began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
+    /// Where it says that the resource is instead.
+    pub(crate) location: Option<String>,
     pub(crate) body_bytes: u64,
     /// The first byte was there.
     pub(crate) start: Duration,
@@ -188,30 +205,33 @@ pub(crate) async fn get<S: AsyncRead + AsyncWrite + Unpin>(
         let _ = connection.await;
         future::pending().await
     };
-    let (status, body_bytes) = tokio::select! {
+    let (status, location, body_bytes) = tokio::select! {
         exchanged = exchange(sender, url, patience, body) => exchanged?,
         never = carry => never,
     };
     let total = clock.elapsed();
     Ok(Answer {
         status,
+        location,
         body_bytes,
         start: first_byte.get().copied().unwrap_or(total),
         total,
     })
 }
 
-/// The status code, and the size of the body.
+/// The status code, the field Location, and the size of the body.
 async fn exchange(
     mut sender: SendRequest<String>,
     url: &Url,
     patience: Duration,
     body: &mut dyn Write,
-) -> Result<(u16, u64), HttpError> {
+) -> Result<(u16, Option<String>, u64), HttpError> {
     let request = sender.send_request(request(url)?);
     let response = timeout(patience, request).await??;
     let status = response.status().as_u16();
     check(&response)?;
+    let location = response.headers().get(LOCATION);
+    let location = location.map(|field| String::from_utf8_lossy(field.as_bytes()).into_owned());
     let mut incoming = response.into_body();
     let mut body_bytes = 0;
     loop {
@@ -226,7 +246,7 @@ async fn exchange(
         }
     }
     body.flush().map_err(HttpError::Body)?;
-    Ok((status, body_bytes))
+    Ok((status, location, body_bytes))
 }
 
 /// Refuses what was not asked for.

@@ -3,6 +3,7 @@
 pub mod check;
 pub mod client;
 pub mod dns;
+pub mod download;
 mod end;
 pub mod fetch;
 pub mod http;

@@ -232,12 +232,12 @@ fn ttl(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn duration(text: &str) -> Result<Duration, UnitError> {
+pub(super) fn duration(text: &str) -> Result<Duration, UnitError> {
     parse_duration(text)
 }
 
 /// Runs to the end on this thread.
-fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+pub(super) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();

@@ -14,11 +14,12 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::draft::{Draft, page_path};
 use super::engine::{self, Carrier};
+use super::inside::Inside;
 use super::options::{Network, Sampling};
 use super::progress::Bar;
 use super::saved::SavedName;
-use super::{Failure, detail, own, print, screen};
-use lastbyte::lab::{self, Ending, PreparedArm, Run, Shortcuts};
+use super::{Failure, detail, own, print, screen, show};
+use lastbyte::lab::{self, CAPTURES, Ending, PreparedArm, Run, Shortcuts};
 use lastbyte::report;
 use lastbyte::report::study::Findings;
 use lastbyte::results::rows::{Batch, CsvWriter, Origin};
@@ -57,6 +58,11 @@ pub(super) struct Compare {
     /// Whether the virtual engine does what it does for speed alone
     #[arg(long, hide = true, default_value_t)]
     shortcuts: Shortcuts,
+    #[command(flatten)]
+    inside: Inside,
+    /// The folder for captures
+    #[arg(long, value_name = "DIR", default_value = CAPTURES, requires = "capture", help_heading = "See inside")]
+    capture_to: PathBuf,
     /// How results are printed
     #[arg(long, default_value = "table", help_heading = RESULTS)]
     format: Format,
@@ -162,6 +168,7 @@ impl Compare {
         check_comparison(&experiment.arms).map_err(Failure::Usage)?;
         own::tell(&own::notes(&arms));
         let engine = chosen.engine.set_up(arguments, self.shortcuts)?;
+        let kept = self.inside.begin(&self.capture_to)?;
         let run = engine::measure(
             engine.as_ref(),
             &experiment,
@@ -169,8 +176,10 @@ impl Compare {
             &percentiles,
             &interrupt,
             &bar,
+            Some(&kept.inspection),
         )?
         .whole()?;
+        let kept = kept.finish();
         let environment = engine.environment();
 
         let mut summary = Summary::new(&experiment, &run.samples, &percentiles);
@@ -200,7 +209,10 @@ impl Compare {
             })?;
         }
         if let Some(draft) = page {
-            let findings = Findings::of(experiment.clone(), &run.samples, environment);
+            let mut findings = Findings::of(experiment.clone(), &run.samples, environment);
+            if self.inside.captures() {
+                findings.inside = show::closest_of(&findings, &self.capture_to)?;
+            }
             draft.write(|out| out.write_all(report::study::page(&findings, None).as_bytes()))?;
         }
         if let Some(draft) = junit {
@@ -219,7 +231,8 @@ impl Compare {
         } else if self.save.is_some() {
             let _ = writeln!(io::stderr(), "lastbyte: nothing was saved");
         }
-        self.verdict(&run, &summary)
+        self.verdict(&run, &summary)?;
+        kept
     }
 
     fn check_thresholds(&self, arms: &[Arm]) -> Result<(), Failure> {

@@ -7,11 +7,12 @@ use std::sync::atomic::AtomicBool;
 
 use lastbyte_pki::Store;
 
-use super::Failure;
 use super::progress::Bar;
+use super::{Failure, own};
 use lastbyte::kernel::{self, Kernel};
 use lastbyte::lab::{
-    self, Engine, LiveEngine, PreparedArm, Run, Runner, Shortcuts, VirtualEngine, Watcher,
+    self, Engine, Inspection, LiveEngine, PreparedArm, Run, Runner, Shortcuts, VirtualEngine,
+    Watcher,
 };
 use lastbyte::study::{Connections, CpuTime, EngineChoice, Experiment, Percentile, Study};
 
@@ -78,23 +79,30 @@ impl Carrier {
         arguments: &[OsString],
         shortcuts: Shortcuts,
     ) -> Result<Box<dyn Engine>, Failure> {
-        let store = Store::default_dir().map_err(Failure::usage)?;
-        self.set_up_with(arguments, shortcuts, &store)
+        self.set_up_with(arguments, shortcuts, &own::store()?, None)
     }
 
-    /// The same for arms whose chains are in this folder.
+    /// The same for arms whose chains are in this store. Calibrations are in that folder, or else where they are for
+    /// everybody.
     pub(super) fn set_up_with(
         &self,
         arguments: &[OsString],
         shortcuts: Shortcuts,
-        store: &Path,
+        chains: &Store,
+        calibrations: Option<&Path>,
     ) -> Result<Box<dyn Engine>, Failure> {
         match self {
             Carrier::Live => Ok(Box::new(LiveEngine::new(lab::environment(arguments)))),
             Carrier::Virtual(kernel) => {
-                let store = std::path::absolute(store).map_err(Failure::usage)?;
                 let engine = virtual_engine(kernel.clone(), arguments)?;
-                let engine = engine.with_store(store);
+                // Guests are given a link to it.
+                let engine = engine.with_chains(chains.absolute().map_err(Failure::usage)?);
+                let engine = match calibrations {
+                    Some(folder) => {
+                        engine.with_cache(std::path::absolute(folder).map_err(Failure::usage)?)
+                    }
+                    None => engine,
+                };
                 Ok(Box::new(engine.with_shortcuts(shortcuts)))
             }
         }
@@ -126,6 +134,7 @@ pub(super) fn measure(
     percentiles: &[Percentile],
     interrupt: &AtomicBool,
     bar: &Bar,
+    inspection: Option<&Inspection>,
 ) -> Result<Run, Failure> {
     let study = compared(experiment, percentiles);
     engine.check(&study).map_err(Failure::Usage)?;
@@ -139,6 +148,10 @@ pub(super) fn measure(
     if let Connections::Until(_) = experiment.connections {
         bar.ends_early();
     }
+    if let Some(inspection) = inspection {
+        let checked = inspection.check(&study, engine.block_size(&study));
+        checked.map_err(Failure::Usage)?;
+    }
     if let (Some(_), "virtual") = (experiment.concurrency, &*engine.environment().engine) {
         bar.warn(
             "--concurrency changes nothing: in virtual time there is one connection at a time",
@@ -150,6 +163,7 @@ pub(super) fn measure(
         arms,
         interrupt,
         watcher: bar,
+        inspection,
     });
     bar.finish();
     Ok(run?)

@@ -1,5 +1,7 @@
 //! `lastbyte kernel`.
 
+mod fetch;
+
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 use std::path::PathBuf;
@@ -16,6 +18,10 @@ use lastbyte::kernel::{Builder, Built, Cache, Kept, Kernel, KernelError, Origin,
 pub(super) enum Command {
     /// Build it, unless it is there
     Build(Build),
+    /// Take one that was built elsewhere, which needs no compiler
+    Fetch(fetch::Fetch),
+    /// Write the one that is there to a file, which `kernel fetch` takes
+    Pack(fetch::Pack),
     /// Tell what is there
     Status,
     /// Remove it, and what builds left behind
@@ -35,6 +41,8 @@ impl Command {
         let cache = Cache::of_user()?;
         match self {
             Command::Build(build) => build.run(&cache),
+            Command::Fetch(fetch) => fetch.run(&cache),
+            Command::Pack(pack) => pack.run(),
             Command::Status => status(&cache),
             Command::Remove => remove(&cache),
         }
@@ -75,14 +83,20 @@ fn status(cache: &Cache) -> Result<(), Failure> {
     for kept in &kept {
         // Writing to a String can't fail.
         let _ = match kept {
-            Kept::Fitting(kernel) => describe(&mut text, kernel, "fits this version of Lastbyte"),
-            Kept::Other(kernel) => describe(
-                &mut text,
-                kernel,
-                "does not fit: this version of Lastbyte has other options or patches",
-            ),
+            Kept::Fitting(kernel) => {
+                let fit = "fits this version of Lastbyte";
+                describe(&mut text, kernel, fit, cache)
+            }
+            Kept::Other(kernel) => {
+                let fit = "does not fit: this version of Lastbyte has other options or patches";
+                describe(&mut text, kernel, fit, cache)
+            }
             Kept::Damaged(folder) => {
-                writeln!(text, "{}: damaged, a build makes it anew", folder.display())
+                let mend = match cache.is_installed(folder) {
+                    true => "install its package anew",
+                    false => "a build makes it anew",
+                };
+                writeln!(text, "{}: damaged, {mend}", folder.display())
             }
             Kept::Unfinished(folder) => writeln!(
                 text,
@@ -98,8 +112,12 @@ fn status(cache: &Cache) -> Result<(), Failure> {
     }
 }
 
-fn describe(text: &mut String, kernel: &Kernel, fit: &str) -> std::fmt::Result {
+fn describe(text: &mut String, kernel: &Kernel, fit: &str, cache: &Cache) -> std::fmt::Result {
     let Kernel { path, info } = kernel;
+    let installed = match cache.is_installed(path) {
+        true => ", installed",
+        false => "",
+    };
     let size = Size(path.metadata().map_or(0, |file| file.len()));
     let origin = match info.source.origin {
         Origin::Pinned => "the version that Lastbyte is tested with",
@@ -108,7 +126,7 @@ fn describe(text: &mut String, kernel: &Kernel, fit: &str) -> std::fmt::Result {
     };
     let patches: Vec<_> = info.patches.iter().map(|patch| &*patch.name).collect();
     writeln!(text, "Linux {}, {fit}", info.version)?;
-    writeln!(text, "  program   {} ({size})", path.display())?;
+    writeln!(text, "  program   {} ({size}{installed})", path.display())?;
     writeln!(text, "  sha256    {}", info.sha256)?;
     writeln!(text, "  source    {} ({origin})", info.source.name)?;
     writeln!(text, "            sha256 {}", info.source.sha256)?;

@@ -10,6 +10,7 @@ mod doctor;
 mod draft;
 mod engine;
 mod explain;
+mod inside;
 mod kernel;
 mod mistake;
 mod mtc;
@@ -23,6 +24,7 @@ mod report;
 mod rtt;
 mod run;
 mod saved;
+mod show;
 mod stacks;
 mod validate;
 mod zeek;
@@ -75,6 +77,8 @@ enum Command {
     Run(run::Run),
     /// Make one page of a run, with figures
     Report(report::Report),
+    /// Draw one connection of a capture, and say why it took so long
+    Show(show::Show),
     /// Compare two sets of results, sample by sample
     Validate(validate::Validate),
     /// Make, explain and tabulate certificate chains
@@ -135,6 +139,7 @@ fn main() -> ExitCode {
         Command::Rtt(rtt) => rtt.run(),
         Command::Run(run) => run.run(&arguments),
         Command::Report(report) => report.run(),
+        Command::Show(show) => show.run(),
         Command::Validate(validate) => validate.run(),
         Command::Chain(command) => command.run(),
         Command::Ad(command) => command.run(),

@@ -293,6 +293,7 @@ impl Lab<'_> {
             &percentiles,
             self.interrupt,
             &bar,
+            None,
         )?
         .whole()?;
         if run.ending == Ending::Interrupted {

@@ -103,6 +103,7 @@ impl Command {
             &percentiles,
             &interrupt,
             &bar,
+            None,
         )?;
         // A way that fails takes nothing but itself away.
         let failed = |arm: &Arm| {

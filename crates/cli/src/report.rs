@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::draft::{Draft, cannot_write, page_path};
-use super::{Failure, print};
+use super::{Failure, print, show};
+use lastbyte::lab::CAPTURES;
 use lastbyte::report::study::{FigureFiles, Findings, figures, page, share};
 use lastbyte::results::{Dataset, FolderError, SILENT, Saved, SavedError, file_name};
 use lastbyte::study::Study;
@@ -54,7 +55,8 @@ impl Report {
                  {path:?} is another file"
             ))),
             true => {
-                let findings = Findings::read(&Dataset::open(path)?)?;
+                let mut findings = Findings::read(&Dataset::open(path)?)?;
+                findings.inside = show::closest_of(&findings, &path.join(CAPTURES))?;
                 Ok((findings, path.join("report.html")))
             }
         }

@@ -2,11 +2,12 @@
 
 mod search;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fmt::{Display, Write as _};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
@@ -16,11 +17,13 @@ use lastbyte_pki::Store;
 use self::search::Searching;
 use super::compare::{interrupt, prepare_in, try_sessions};
 use super::engine::{Carrier, Chosen, choose};
+use super::inside::Inside;
 use super::progress::{Bar, rounded};
 use super::{Failure, detail, own, print, screen};
+use lastbyte::kernel;
 use lastbyte::lab::{
-    self, Ending, Engine, Finished, NoShard, PreparedArm, RunError, Runner, Shard, Shortcuts,
-    Watcher,
+    self, AssignedShard, CAPTURES, Ending, Engine, Finished, Inspection, NoShard, PreparedArm,
+    RunError, Runner, Shard, Shortcuts, Watcher,
 };
 use lastbyte::report;
 use lastbyte::results::{
@@ -40,14 +43,18 @@ pub(super) struct Run {
     /// What carries the bytes: auto, live or virtual [default: what the study says]
     #[arg(long, value_name = "NAME")]
     engine: Option<EngineChoice>,
-    /// Measure only the I-th of N shards, or the one that Slurm's array or Kubernetes' indexed job says (auto).
+    /// Measure only the I-th of N shards, or the one that Slurm's array or Kubernetes' indexed Job says (auto).
     /// --gather makes one run of all
-    #[arg(long, value_name = "I/N|auto", default_value = "1/1", value_parser = shard)]
-    shard: Shard,
+    #[arg(long, value_name = "I/N|auto", default_value = "1/1")]
+    shard: AskedShard,
     /// Make one run of these folders, each of a shard
     #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with_all = ["study", "shard", "resume", "dry_run", "engine"])]
     gather: Vec<PathBuf>,
-    /// Keep the arms' chains in this folder, to take them along to other machines [default: the user's cache]
+    /// Make the arms' chains in the folder STUDY.chains beside the study, or in that of --chains, and end: every run of
+    /// the study has them from there, on whatever machine, and makes none
+    #[arg(long, conflicts_with_all = ["gather", "shard", "resume", "dry_run", "output"])]
+    prepare: bool,
+    /// Keep the arms' chains in this folder [default: STUDY.chains if it is there, else the user's cache]
     #[arg(long, value_name = "DIR")]
     chains: Option<PathBuf>,
     /// Go on with a run that has not come to its end
@@ -56,6 +63,8 @@ pub(super) struct Run {
     /// Only tell what would be measured, and about how long it would take
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    inside: Inside,
     /// Fail if a sample is invalid
     #[arg(long)]
     strict: bool,
@@ -74,13 +83,24 @@ impl Run {
         }
         let study = Study::load(self.study()).map_err(Failure::usage)?;
         own::check_study(arms(&study))?;
+        if self.prepare {
+            return self.prepare(&study);
+        }
+        let shard = self.shard.read()?;
         let carrier = self.carrier(&study)?;
-        let engine = carrier.set_up(arguments, self.shortcuts)?;
+        let store = self.store()?;
+        let engine = carrier.set_up_with(arguments, self.shortcuts, &store, None)?;
         engine.check(&study).map_err(Failure::Usage)?;
         search::check(engine.as_ref(), &study)?;
-        let blocks = self.shard.blocks(&study, engine.block_size(&study));
+        if self.inside.captures() {
+            let folder = self.path(&study).join(CAPTURES);
+            let inspection = self.inside.begin(&folder)?.inspection;
+            let size = engine.block_size(&study);
+            inspection.check(&study, size).map_err(Failure::Usage)?;
+        }
+        let blocks = shard.blocks(&study, engine.block_size(&study));
         if self.dry_run {
-            return plan(&study, &self.store()?, engine.as_ref(), &blocks);
+            return plan(&study, &store, engine.as_ref(), &blocks);
         }
         let take_folder = || self.take_folder(&study, engine.as_ref());
         let begun = self.resume.then(take_folder).transpose()?;
@@ -90,32 +110,38 @@ impl Run {
             return print(&format!("{} is complete\n", folder.path().display()));
         }
         // What can't be leaves no folder behind.
-        let arms = prepare_all(&study, &self.store()?)?;
+        let arms = prepare_all(&study, &store)?;
         own::tell(&own::notes(&arms));
         let folder = begun.map_or_else(take_folder, Ok)?;
+        let kept = self.inside.begin(&folder.path().join(CAPTURES))?;
         let interrupt = interrupt().map_err(Failure::run)?;
         let work = Work {
             study: &study,
             engine: engine.as_ref(),
             arms: &arms,
+            shard,
             interrupt: &interrupt,
+            inspection: Some(&kept.inspection),
         };
-        let measured = self.measure(&work, &blocks, &folder, &folder)?;
+        let measured = self.measure(&work, &blocks, &folder, &folder);
+        let kept = kept.finish();
+        let measured = measured?;
+        kept?;
         let all = study.size(engine.block_size(&study)).blocks;
         // Without the other shards' looks, nobody knows which cells end early.
-        if self.shard != Shard::WHOLE && measured < all {
+        if shard != Shard::WHOLE && measured < all {
             if blocks.is_empty() {
                 return print(&format!(
                     "{}: shard {} has nothing to measure, and no parts to copy: the study has {}, which others measure\n",
                     folder.path().display(),
-                    self.shard,
+                    shard,
                     counted(all, "block"),
                 ));
             }
             return print(&format!(
                 "{0}: shard {1} is complete; once all are:\nlastbyte run --gather {0} ... -o {2}\n",
                 folder.path().display(),
-                self.shard,
+                shard,
                 file_name(&study.name),
             ));
         }
@@ -128,7 +154,7 @@ impl Run {
         let searched = searching.search_all(&study, &folder)?;
         folder
             .merge(&study)
-            .map_err(|error| self.stopped(&folder, error))?;
+            .map_err(|error| self.stopped(&folder, shard, error))?;
         self.report(&folder, engine.environment())?;
         search::report(&searched, &folder)
     }
@@ -138,12 +164,32 @@ impl Run {
         self.study.as_deref().unwrap_or(Path::new(""))
     }
 
-    /// Where chains are, or are made.
+    /// The folder beside the study that its chains travel in.
+    fn travelling(&self) -> PathBuf {
+        self.study().with_extension("chains")
+    }
+
+    /// Where chains are. Those that travel with the study are nobody's to make but `--prepare`'s.
     fn store(&self) -> Result<Store, Failure> {
+        let travelling = self.travelling();
         match &self.chains {
             Some(folder) => Ok(Store::open(folder)),
+            None if travelling.is_dir() => Ok(Store::sealed(travelling)),
             None => own::store(),
         }
+    }
+
+    /// Makes the chains of a study's arms where every run of it finds them.
+    fn prepare(&self, study: &Study) -> Result<(), Failure> {
+        let folder = self.chains.clone().unwrap_or_else(|| self.travelling());
+        let arms = prepare_all(study, &Store::open(&folder))?;
+        own::tell(&own::notes(&arms));
+        print(&format!(
+            "{}: the chains of {}; take it along with {}\n",
+            folder.display(),
+            counted(arms.len(), "arm"),
+            self.study().display()
+        ))
     }
 
     /// Makes one run of shards.
@@ -188,7 +234,11 @@ impl Run {
                 path.display()
             ));
         }
-        gathered.folder.merge(&gathered.study)?;
+        gathered.folder.merge(&gathered.study).map_err(|error| {
+            Failure::Run(format!(
+                "{error}; what is gathered is kept: go on with `{resume}`"
+            ))
+        })?;
         let environment = Dataset::open(&path)?.manifest.environment;
         self.report(&gathered.folder, &environment)
     }
@@ -206,9 +256,13 @@ impl Run {
         Ok(engine)
     }
 
-    fn take_folder(&self, study: &Study, engine: &dyn Engine) -> Result<Folder, Failure> {
+    fn path(&self, study: &Study) -> PathBuf {
         let named = self.output.clone();
-        let path = named.unwrap_or_else(|| file_name(&study.name).into());
+        named.unwrap_or_else(|| file_name(&study.name).into())
+    }
+
+    fn take_folder(&self, study: &Study, engine: &dyn Engine) -> Result<Folder, Failure> {
+        let path = self.path(study);
         let start = if self.resume {
             Start::Resume
         } else {
@@ -216,6 +270,12 @@ impl Run {
         };
         let environment = engine.environment().clone();
         let manifest = Manifest::new(study, engine.block_size(study), environment);
+        // Where it can't be read, nothing is said of it.
+        let program = std::env::current_exe().and_then(|program| kernel::sha256_of_file(&program));
+        let manifest = match program {
+            Ok(sha256) => manifest.by_program(sha256),
+            Err(_) => manifest,
+        };
         let taken = Folder::take(&path, study, manifest, start);
         taken.map_err(|error| match error {
             // The same mistake as of a file that `compare` can't write.
@@ -240,10 +300,24 @@ impl Run {
             study,
             engine,
             arms,
+            shard,
             interrupt,
+            inspection,
         } = *work;
         let bar = Bar::new();
-        let finished = folder.finished(study, |part| bar.warn(&part.to_string()))?;
+        let chains: HashMap<_, _> = (arms.iter())
+            .map(|prepared| (prepared.arm.label.as_str(), prepared.digest()))
+            .collect();
+        let chain = |id: BlockId| {
+            let arm = study
+                .measures
+                .get(id.measure)?
+                .experiment
+                .arms
+                .get(id.arm)?;
+            chains.get(arm.label.as_str()).cloned()
+        };
+        let finished = folder.finished(study, chain, |part| bar.warn(&part.to_string()))?;
         let missing: Vec<_> = (blocks.iter().copied())
             .filter(|id| !finished.contains(id))
             .collect();
@@ -255,23 +329,32 @@ impl Run {
         if !is_certain {
             bar.ends_early();
         }
-        let runner = runner(study, engine, arms, interrupt, &bar);
+        let runner = Runner {
+            inspection,
+            ..runner(study, engine, arms, interrupt, &bar)
+        };
         let run = runner.run(&missing, folder);
         bar.finish();
         let run = run.map_err(|error| match error {
-            RunError::Folder(error) => self.stopped(whole, error),
+            RunError::Folder(error) => self.stopped(whole, shard, error),
             error => error.into(),
         })?;
         let asked = match is_certain {
             true => missing.len().to_string(),
             false => format!("up to {}", missing.len()),
         };
-        self.verdict(&run, &asked, whole)?;
+        self.verdict(&run, &asked, whole, shard)?;
         Ok((finished.len() + run.measured) as u64)
     }
 
-    fn verdict(&self, run: &Finished, asked: &str, folder: &Folder) -> Result<(), Failure> {
-        let resume = self.resume_command(folder, self.shard);
+    fn verdict(
+        &self,
+        run: &Finished,
+        asked: &str,
+        folder: &Folder,
+        shard: Shard,
+    ) -> Result<(), Failure> {
+        let resume = self.resume_command(folder, shard);
         match (run.ending, run.failed.len()) {
             (Ending::Interrupted, _) => {
                 let _ = writeln!(
@@ -289,8 +372,8 @@ impl Run {
     }
 
     /// The folder can't be written any more.
-    fn stopped(&self, folder: &Folder, error: FolderError) -> Failure {
-        let resume = self.resume_command(folder, self.shard);
+    fn stopped(&self, folder: &Folder, shard: Shard, error: FolderError) -> Failure {
+        let resume = self.resume_command(folder, shard);
         Failure::Run(format!(
             "{error}; finished blocks are kept: go on with `{resume}`"
         ))
@@ -305,6 +388,9 @@ impl Run {
         // Writing to a String can't fail.
         if let Some(engine) = self.engine {
             let _ = write!(command, " --engine {engine}");
+        }
+        if let Some(chains) = &self.chains {
+            let _ = write!(command, " --chains {}", chains.display());
         }
         if shard != Shard::WHOLE {
             let _ = write!(command, " --shard {shard}");
@@ -344,11 +430,36 @@ impl Run {
     }
 }
 
-/// A shard, as it is written or as the batch system says.
-fn shard(text: &str) -> Result<Shard, String> {
-    match text {
-        "auto" => Shard::from_environment(|name| std::env::var(name).ok()),
-        text => text.parse().map_err(|error: NoShard| error.to_string()),
+/// Which shard, or who says which.
+#[derive(Clone, Copy, Debug)]
+enum AskedShard {
+    Named(Shard),
+    Auto,
+}
+
+impl FromStr for AskedShard {
+    type Err = NoShard;
+
+    fn from_str(text: &str) -> Result<AskedShard, NoShard> {
+        match text {
+            "auto" => Ok(AskedShard::Auto),
+            text => text.parse().map(AskedShard::Named),
+        }
+    }
+}
+
+impl AskedShard {
+    /// The shard; where a batch system says which, what was read is told.
+    fn read(self) -> Result<Shard, Failure> {
+        match self {
+            AskedShard::Named(shard) => Ok(shard),
+            AskedShard::Auto => {
+                let read = Shard::from_environment(|name| std::env::var(name).ok());
+                let AssignedShard { shard, by } = read.map_err(Failure::Usage)?;
+                let _ = writeln!(io::stderr(), "lastbyte: shard {shard}, as {by}");
+                Ok(shard)
+            }
+        }
     }
 }
 
@@ -384,7 +495,9 @@ struct Work<'a> {
     study: &'a Study,
     engine: &'a dyn Engine,
     arms: &'a [PreparedArm],
+    shard: Shard,
     interrupt: &'a AtomicBool,
+    inspection: Option<&'a Inspection>,
 }
 
 /// What would be measured, and about how long it would take.
@@ -465,6 +578,7 @@ fn runner<'a>(
         arms,
         interrupt,
         watcher,
+        inspection: None,
     }
 }
 

@@ -143,6 +143,7 @@ fn run(experiment: &Experiment, arms: &[PreparedArm]) -> Vec<Sample> {
     let mut study = Study::single("bench", experiment.clone());
     study.text = study.to_toml();
     let run = lab::run_in_passing(&Runner {
+        inspection: None,
         study: &study,
         engine: &LiveEngine::new(Environment::default()),
         arms,

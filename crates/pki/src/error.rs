@@ -35,6 +35,18 @@ pub enum PkiError {
         /// What the system says.
         source: io::Error,
     },
+    /// A chain is missing, or is about to expire, in a folder in which none is made.
+    #[error(
+        "\"{}\" has no chain {what} that can be read and is valid for another day: make its chains with `lastbyte run STUDY.toml \
+         --prepare`, before any shard",
+        folder.display()
+    )]
+    Sealed {
+        /// Which chain.
+        what: String,
+        /// The folder.
+        folder: PathBuf,
+    },
     /// There is no home folder to keep chains in.
     #[error("no home folder to keep chains in; set LASTBYTE_CACHE to a folder that can be written")]
     NoHome,

@@ -2,10 +2,11 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::slice;
 use std::time::{Duration, SystemTime};
 
@@ -41,6 +42,14 @@ const SPARE: Duration = Duration::from_secs(86_400);
 #[derive(Clone, Debug)]
 pub struct Store {
     folder: PathBuf,
+    making: Making,
+}
+
+/// Whether what is missing is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Making {
+    Allowed,
+    Refused,
 }
 
 impl Store {
@@ -48,7 +57,34 @@ impl Store {
     pub fn open(folder: impl Into<PathBuf>) -> Store {
         Store {
             folder: folder.into(),
+            making: Making::Allowed,
         }
+    }
+
+    /// A store in which nothing is made and nothing is written: what is missing, or about to expire, is an error. So
+    /// all who share the folder have the same chains, or none.
+    pub fn sealed(folder: impl Into<PathBuf>) -> Store {
+        Store {
+            folder: folder.into(),
+            making: Making::Refused,
+        }
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The same with a path that leads there from any folder.
+    ///
+    /// # Errors
+    ///
+    /// When the path is empty, or there is no current folder.
+    pub fn absolute(&self) -> io::Result<Store> {
+        Ok(Store {
+            folder: path::absolute(&self.folder)?,
+            ..self.clone()
+        })
     }
 
     /// Where a user's chains are kept: `$LASTBYTE_CACHE`, else
@@ -67,14 +103,14 @@ impl Store {
     /// # Errors
     ///
     /// Those of [`ChainSpec::validate`], and [`PkiError::Store`] if a chain has
-    /// to be made and the folder can't be written.
+    /// to be made and the folder can't be written, or [`PkiError::Sealed`] if it may not be.
     pub fn chain(&self, spec: &ChainSpec) -> Result<Chain, PkiError> {
         spec.validate()?;
         lastbyte_providers::install()?;
         let now = SystemTime::now();
         match self.kept_chain(spec, now) {
             Some(chain) => Ok(chain),
-            None => self.lock()?.chain(spec, now),
+            None => self.lock(spec)?.chain(spec, now),
         }
     }
 
@@ -141,8 +177,9 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`PkiError::Store`] if the folder can't be written.
+    /// [`PkiError::Store`] if the folder can't be written, [`PkiError::Sealed`] if it may not be.
     pub fn keep(&self, host: &Host, certificates: &[X509]) -> Result<(), PkiError> {
+        self.may_make(host)?;
         let place = self.host_file(host);
         let pem = certificates
             .iter()
@@ -224,7 +261,7 @@ impl Store {
         if let Some(files) = kept() {
             return Ok(files);
         }
-        let _lock = self.lock()?;
+        let _lock = self.lock(source.files.chain.display())?;
         // Another process may have made it in the meantime.
         if let Some(files) = kept() {
             return Ok(files);
@@ -345,8 +382,20 @@ impl Store {
         self.folder.join("ca").join(name.replace(':', "_"))
     }
 
-    /// Waits for its turn to make chains.
-    fn lock(&self) -> Result<Locked<'_>, PkiError> {
+    /// Whether `what`, which is missing, may be made.
+    fn may_make(&self, what: impl Display) -> Result<(), PkiError> {
+        match self.making {
+            Making::Allowed => Ok(()),
+            Making::Refused => Err(PkiError::Sealed {
+                what: what.to_string(),
+                folder: self.folder.clone(),
+            }),
+        }
+    }
+
+    /// Waits for its turn to make a chain.
+    fn lock(&self, what: impl Display) -> Result<Locked<'_>, PkiError> {
+        self.may_make(what)?;
         let path = self.folder.join("lock");
         let open = || {
             fs::create_dir_all(&self.folder)?;

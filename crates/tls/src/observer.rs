@@ -13,6 +13,7 @@ mod message;
 mod record;
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 pub use lastbyte_link::Side;
 use lastbyte_mtc::TrustAnchorId;
@@ -70,6 +71,74 @@ impl Observer {
         observation.flights = flights(&self.turns, client, server);
         observation
     }
+
+    /// Where in the bytes of each side its messages are, as far as they can be read with these secrets.
+    pub fn messages(&self, key_log: &KeyLog) -> Vec<PlacedMessage> {
+        let mut observation = Observation::default();
+        let server = observation.read(Side::Server, &self.server, key_log);
+        let client = observation.read(Side::Client, &self.client, key_log);
+        let mut placed = places(Side::Client, &client);
+        placed.extend(places(Side::Server, &server));
+        placed.extend(self.tickets(&observation, &server, key_log));
+        placed
+    }
+
+    /// The random of the ClientHello; empty without one.
+    pub fn client_random(&self) -> &[u8] {
+        /// Of a record and of a message, and the version.
+        const BEFORE: usize = framing::RECORD_HEADER + framing::MESSAGE_HEADER + 2;
+        let is_hello = self.client.first() == Some(&HANDSHAKE);
+        let random = self.client.get(BEFORE..BEFORE + 32);
+        random.filter(|_| is_hello).unwrap_or_default()
+    }
+
+    /// The session tickets that follow the server's handshake.
+    fn tickets(
+        &self,
+        observation: &Observation,
+        server: &[ReadRecord],
+        key_log: &KeyLog,
+    ) -> Vec<PlacedMessage> {
+        let end = server.last().filter(|last| {
+            let mut messages = last.messages.iter();
+            messages.any(|message| message.kind == MessageType::Finished)
+        });
+        let end = end.map(|last| last.offset + last.wire_bytes);
+        let secret = key_log.secret("SERVER_TRAFFIC_SECRET_0");
+        let opener = (observation.cipher_suite.zip(secret))
+            .and_then(|(suite, secret)| Opener::new(suite, &secret));
+        let (Some(mut offset), Some(mut opener)) = (end, opener) else {
+            return Vec::new();
+        };
+        let mut tickets = Vec::new();
+        for record in records(self.server.get(offset..).unwrap_or_default()) {
+            let Some((HANDSHAKE, content)) = opener.open(&record) else {
+                break;
+            };
+            let Some(code) = content.first() else {
+                break;
+            };
+            tickets.push(PlacedMessage {
+                sender: Side::Server,
+                kind: MessageType::Other(*code),
+                bytes: offset..offset + record.wire_bytes(),
+            });
+            offset += record.wire_bytes();
+        }
+        tickets
+    }
+}
+
+/// A handshake message in the bytes that its sender sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedMessage {
+    /// Who sent it.
+    pub sender: Side,
+    /// Which one.
+    pub kind: MessageType,
+    /// Its first byte and the one behind its last, counted from the beginning of all that its sender sent. Headers
+    /// and tags of records between are in it.
+    pub bytes: Range<usize>,
 }
 
 /// What can be known of a handshake. A field is `None` where its message did not
@@ -204,8 +273,10 @@ impl Observation {
                 plain => Some((plain, Cow::Borrowed(record.body))),
             };
             let mut messages = Vec::new();
+            let mut content_bytes = 0;
             match content {
                 Some((HANDSHAKE, content)) => {
+                    content_bytes = content.len();
                     handshake.extend_from_slice(&content);
                     messages = self.take_messages(sender, &mut handshake);
                 }
@@ -221,6 +292,7 @@ impl Observation {
             read.push(ReadRecord {
                 offset,
                 wire_bytes: record.wire_bytes(),
+                content: content_bytes,
                 messages,
             });
             offset += record.wire_bytes();
@@ -262,7 +334,37 @@ struct ReadRecord {
     /// Where it begins in all that the side sent.
     offset: usize,
     wire_bytes: usize,
+    /// Bytes of handshake messages in it.
+    content: usize,
     messages: Vec<FlightMessage>,
+}
+
+/// Where the messages of one side are on the wire.
+fn places(sender: Side, records: &[ReadRecord]) -> Vec<PlacedMessage> {
+    let messages = records.iter().flat_map(|record| &record.messages);
+    // Where a byte of all messages, one behind the other, is.
+    let place = |mut byte: usize| {
+        for record in records {
+            if byte < record.content {
+                return record.offset + framing::RECORD_HEADER + byte;
+            }
+            byte -= record.content;
+        }
+        0
+    };
+    let mut start = 0;
+    messages
+        .map(|message| {
+            let end = start + message.bytes;
+            let bytes = place(start)..place(end.saturating_sub(1)) + 1;
+            start = end;
+            PlacedMessage {
+                sender,
+                kind: message.kind,
+                bytes,
+            }
+        })
+        .collect()
 }
 
 /// Sorts the records of both sides into flights: a record belongs where its first

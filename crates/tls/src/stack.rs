@@ -238,6 +238,17 @@ impl KeyLog {
         &self.0
     }
 
+    /// The lines of the connection whose ClientHello has this random.
+    #[must_use]
+    pub fn of_client_random(&self, random: &[u8]) -> KeyLog {
+        let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let lines = self.0.lines();
+        let own = lines.filter(|line| line.split(' ').nth(1) == Some(&random));
+        let mut keys = KeyLog::default();
+        own.for_each(|line| keys.push_line(line));
+        keys
+    }
+
     pub(crate) fn secret(&self, label: &str) -> Option<Vec<u8>> {
         self.0.lines().find_map(|line| {
             let mut words = line.split(' ');

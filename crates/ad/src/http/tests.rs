@@ -44,6 +44,26 @@ fn urls_are_read() {
     }
 }
 
+#[test]
+fn where_a_redirection_leads() {
+    let url: Url = "https://example.org:8443/a/b".parse().unwrap();
+    for (location, expected) in [
+        (
+            "https://other.example/c?d",
+            Some("https://other.example/c?d"),
+        ),
+        ("/c", Some("https://example.org:8443/c")),
+        ("http://example.org/c", None),
+        ("//other.example/c", None),
+        ("c", None),
+        ("", None),
+        ("/c d", None),
+    ] {
+        let redirected = url.redirected(location).ok().map(|url| url.to_string());
+        assert_eq!(redirected.as_deref(), expected, "{location}");
+    }
+}
+
 /// What `response` is read as, in pieces of up to so many bytes, and the request that it answers.
 fn answer(url: &str, response: &str, piece: usize) -> (Result<Answer, HttpError>, String, String) {
     let url: Url = url.parse().unwrap();
@@ -86,6 +106,11 @@ fn responses_are_read_however_they_come() {
         ),
         ("HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n", 404, ""),
         ("HTTP/1.1 204 \r\n\r\n", 204, ""),
+        (
+            "HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n",
+            302,
+            "",
+        ),
         ("HTTP/1.0 200 OK\r\n\r\nuntil the end", 200, "until the end"),
         (
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 \r\nA: b\r\n\r\nHTTP/1.1 200 \r\n\
@@ -99,6 +124,7 @@ fn responses_are_read_however_they_come() {
             let (answer, body, _) = answer(URL, response, piece);
             let answer = answer.unwrap();
             assert_eq!(answer.status, status);
+            assert_eq!(answer.location.as_deref(), (status == 302).then_some("/b"));
             assert_eq!(answer.body_bytes, content.len() as u64);
             assert!(answer.start <= answer.total);
             assert_eq!(body, content);

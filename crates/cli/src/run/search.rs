@@ -14,7 +14,7 @@ use crate::compare::prepare_in;
 use crate::engine::Carrier;
 use crate::progress::Bar;
 use crate::{Failure, print, screen};
-use lastbyte::lab::Engine;
+use lastbyte::lab::{Engine, Shard};
 use lastbyte::report;
 use lastbyte::results::{Dataset, Folder, FolderError, Manifest, Start};
 use lastbyte::search::{Searched, round_folder};
@@ -43,9 +43,12 @@ impl Searching<'_> {
         let mut searched = Searched::new(search);
         // Its chains are of no use to anybody else.
         let chains = round_folder(folder.path(), search, 0).with_file_name(".chains");
-        let engine = self
-            .carrier
-            .set_up_with(self.arguments, self.run.shortcuts, &chains)?;
+        let engine = self.carrier.set_up_with(
+            self.arguments,
+            self.run.shortcuts,
+            &Store::open(&chains),
+            Some(&chains),
+        )?;
         while let Some(round) = searched.next() {
             let path = round_folder(folder.path(), search, searched.rounds);
             self.round(engine.as_ref(), &chains, &round, &path, folder)?;
@@ -81,13 +84,16 @@ impl Searching<'_> {
             study: round,
             engine,
             arms: &arms?,
+            shard: Shard::WHOLE,
             interrupt: self.interrupt,
+            // Its rounds are of chains that nobody has.
+            inspection: None,
         };
         let blocks: Vec<_> = round.blocks(size).collect();
         self.run.measure(&work, &blocks, &folder, whole)?;
         folder
             .merge(round)
-            .map_err(|error| self.run.stopped(whole, error))?;
+            .map_err(|error| self.run.stopped(whole, Shard::WHOLE, error))?;
         fs::remove_dir_all(chains).map_err(|error| FolderError::io("remove", chains)(error).into())
     }
 }

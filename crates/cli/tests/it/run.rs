@@ -417,6 +417,36 @@ fn a_full_disk_keeps_finished_blocks() {
     place.assert_complete("disk/out");
 }
 
+#[test]
+fn a_full_disk_gathers_nothing_and_leaves_nothing_behind() {
+    need_root();
+    let place = Place::new();
+    for shard in ["1/2", "2/2"] {
+        let ended = place.run(&shard[..1], &["--shard", shard]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+    let disk = place.path("disk");
+    fs::create_dir(&disk).unwrap();
+    let _disk = Tmpfs::new(&disk, "96k");
+    let gather = || {
+        let mut command = lastbyte(["run", "--gather", "1", "2", "-o", "disk/out"]);
+        run(command.current_dir(place.0.path()))
+    };
+    let ended = gather();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_one_line(&ended.stderr);
+    assert!(
+        ended.stderr.contains("No space left on device"),
+        "{ended:?}"
+    );
+    assert!(!disk.join("out").exists());
+
+    mount(&["-o", "remount,size=10m", disk.to_str().unwrap()]);
+    let ended = gather();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    place.assert_complete("disk/out");
+}
+
 /// A small disk, until it is dropped.
 struct Tmpfs(PathBuf);
 

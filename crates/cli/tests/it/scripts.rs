@@ -255,8 +255,8 @@ fn compare(has_kernel: bool, before: &str, options: &str) -> Ended {
         ),
     );
     home.bash(&format!(
-            "export CARGO_TARGET_DIR=$HOME/target; mkdir -p $HOME/.local/bin; PATH=$HOME/.local/bin:$PATH; \
-             {before} $root/scripts/compare {options}"
+        "export LASTBYTE_BUILD=yes CARGO_TARGET_DIR=$HOME/target; mkdir -p $HOME/.local/bin; \
+             PATH=$HOME/.local/bin:$PATH; {before} $root/scripts/compare {options}"
     ))
 }
 
@@ -289,4 +289,25 @@ fn a_first_comparison_begins_with_arithmetic_and_builds_the_kernel() {
         let told = "building the kernel of the virtual engine: about 5 minutes more";
         assert_eq!(ended.stderr.contains(told), builds, "{ended:?}");
     }
+}
+
+#[test]
+fn what_is_installed_compares_and_nothing_is_built() {
+    let home = Home::new();
+    home.program("cargo", "echo built");
+    home.program("lastbyte", "echo \"$@\"");
+    let ended = home.bash("LASTBYTE_BUILD= $root/scripts/compare --rtt 5ms");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.stdout, "compare --rtt 5ms\n");
+    let told = format!(
+        "comparing with {}, which is installed ",
+        home.path("bin/lastbyte").display()
+    );
+    assert!(ended.stderr.starts_with(&told), "{ended:?}");
+    // A link is what this script has left itself.
+    let linked = home.bash(
+        "mv $HOME/bin/lastbyte $HOME/built; ln -s $HOME/built $HOME/bin/lastbyte; \
+         CARGO_TARGET_DIR=$HOME/target $root/scripts/compare || true",
+    );
+    assert!(linked.stdout.starts_with("built\n"), "{linked:?}");
 }

@@ -345,6 +345,14 @@ fn shards_with_the_same_chains_make_the_rows_of_one_machine() {
     assert!(ended.stderr.contains("had another chain"), "{ended:?}");
     // What does not fit leaves nothing behind, and what is missing can be measured.
     assert!(!place.path("shared").exists());
+    // Nor does a run go on with other chains than it began with.
+    fs::remove_file(first_part(&place.path("foreign"))).unwrap();
+    let ended = run(place.run("foreign").args(["--shard", "2/2", "--resume"]));
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(
+        ended.stderr.contains("its server had another chain, "),
+        "{ended:?}"
+    );
     let ended = run(&mut gather(&place, &["one"]));
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stderr.contains("missing: m of "), "{ended:?}");
@@ -352,6 +360,72 @@ fn shards_with_the_same_chains_make_the_rows_of_one_machine() {
     let ended = succeed(&mut gather(&place, &["one", "two"]));
     assert!(ended.stdout.contains("Results: "), "{ended:?}");
     assert_same_rows(&place, "whole", "shared");
+}
+
+fn first_part(folder: &Path) -> PathBuf {
+    let parts = fs::read_dir(folder.join("parts")).unwrap();
+    let parts = parts.map(|part| part.unwrap().path());
+    parts.min().unwrap()
+}
+
+/// A machine that has a kernel and no chains, and a study that has them with it.
+#[test]
+fn chains_travel_with_the_study() {
+    let place = Place::new(&LOSSY.replace("connections = 500", "connections = 40"));
+    let study = place.path("study.toml");
+    let ended = succeed(lastbyte(["run", "--prepare"]).arg(&study));
+    assert!(
+        ended
+            .stdout
+            .contains("study.chains: the chains of 2 arms; "),
+        "{ended:?}"
+    );
+    succeed(&mut place.run("whole"));
+
+    let other = Place::new("");
+    let copied = Command::new("cp")
+        .arg("-r")
+        .args([&study, &place.path("study.chains")])
+        .arg(other.path(""))
+        .status();
+    assert!(copied.unwrap().success());
+    let cache = other.path("cache");
+    fs::create_dir(&cache).unwrap();
+    std::os::unix::fs::symlink(
+        Store::default_dir().unwrap().join("kernel"),
+        cache.join("kernel"),
+    )
+    .unwrap();
+    for shard in ["1/2", "2/2"] {
+        let mut command = other.run(&shard[..1]);
+        succeed(
+            command
+                .args(["--shard", shard])
+                .env("LASTBYTE_CACHE", &cache),
+        );
+    }
+    assert!(!cache.join("chains").exists());
+    succeed(&mut gather(&other, &["1", "2"]));
+    let rows = |samples: Vec<Sample>| {
+        samples
+            .into_iter()
+            .map(|sample| sample.rows)
+            .collect::<Vec<_>>()
+    };
+    assert!(rows(other.measured("shared")) == rows(place.measured("whole")));
+
+    // An arm that came later has no chain.
+    let text = fs::read_to_string(&study).unwrap();
+    fs::write(&study, text.replace("ml-dsa-65", "ml-dsa-87")).unwrap();
+    let ended = run(&mut place.run("later"));
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(
+        ended
+            .stderr
+            .contains("has no chain ml-dsa-87 that can be read and is valid"),
+        "{ended:?}"
+    );
+    assert!(!place.path("later").exists());
 }
 
 #[test]
@@ -737,6 +811,7 @@ fn run_with_store(
         .map(|arm| PreparedArm::new(arm.clone(), &store).unwrap())
         .collect();
     let runner = Runner {
+        inspection: None,
         study: &study,
         engine: &engine,
         arms: &arms,

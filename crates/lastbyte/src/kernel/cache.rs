@@ -1,5 +1,6 @@
 //! The folder that kernels are kept in.
 
+use std::env;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -15,11 +16,16 @@ const PROGRAM: &str = "linux";
 const INFO: &str = "kernel.json";
 const LOCK: &str = "lock";
 const WORK: &str = "work-";
+/// Where packages put kernels, seen from the folder of the program: `/usr/bin/lastbyte` has them in
+/// `/usr/lib/lastbyte/kernels`.
+const INSTALLED: &str = "../lib/lastbyte/kernels";
 
-/// A folder of kernels, for the recipe of this version of Lastbyte.
+/// A folder of kernels, for the recipe of this version of Lastbyte, and those that were installed.
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: PathBuf,
+    /// A second folder of kernels, which is only read.
+    installed: Option<PathBuf>,
     recipe: Recipe,
 }
 
@@ -44,7 +50,10 @@ impl Cache {
     ///
     /// [`KernelError::NoCache`] if none of them is known.
     pub fn of_user() -> Result<Cache, KernelError> {
-        Cache::new(&Store::default_dir()?, RECIPE)
+        Ok(Cache {
+            installed: installed(),
+            ..Cache::new(&Store::default_dir()?, RECIPE)?
+        })
     }
 
     /// `caches` is where each kind of cache has a folder.
@@ -53,6 +62,7 @@ impl Cache {
         let folder = std::path::absolute(caches.join("kernel"));
         Ok(Cache {
             folder: folder.map_err(KernelError::cache(caches))?,
+            installed: None,
             recipe,
         })
     }
@@ -72,7 +82,7 @@ impl Cache {
         wanted: impl Fn(&KernelInfo) -> bool,
     ) -> Result<Option<Kernel>, KernelError> {
         let recipe = self.recipe.digest();
-        let mut kernels: Vec<_> = (self.folders()?.iter())
+        let mut kernels: Vec<_> = (self.folders()?.iter().chain(&self.installed_folders()?))
             .filter(|folder| !is_work(folder))
             .filter_map(|folder| read(folder))
             .filter(|kernel| kernel.info.recipe_sha256 == recipe && wanted(&kernel.info))
@@ -81,7 +91,7 @@ impl Cache {
         Ok(kernels.into_iter().find(is_intact))
     }
 
-    /// All that is kept: kernels from the newest to the oldest, then the rest.
+    /// All that is kept or installed: kernels from the newest to the oldest, then the rest.
     ///
     /// # Errors
     ///
@@ -95,12 +105,14 @@ impl Cache {
             Some(kernel) => Kept::Other(kernel),
             None => Kept::Damaged(folder),
         };
-        let mut kept: Vec<_> = self.folders()?.into_iter().map(classify).collect();
+        let folders = self.folders()?.into_iter().chain(self.installed_folders()?);
+        let mut kept: Vec<_> = folders.map(classify).collect();
         kept.sort_by(|a, b| b.built().cmp(&a.built()));
         Ok(kept)
     }
 
-    /// Removes all kernels and what builds left behind, and says how much room that made.
+    /// Removes all kernels and what builds left behind, but for those that were installed, and says how much
+    /// room that made.
     ///
     /// # Errors
     ///
@@ -148,12 +160,22 @@ impl Cache {
         &self.folder
     }
 
+    /// Whether a package has put this there, so that it is not ours to change.
+    pub fn is_installed(&self, path: &Path) -> bool {
+        (self.installed.as_ref()).is_some_and(|installed| path.starts_with(installed))
+    }
+
     pub(super) fn log(&self) -> PathBuf {
         self.folder.join("build.log")
     }
 
     pub(super) fn downloads(&self) -> PathBuf {
         self.folder.join("download")
+    }
+
+    /// Where a kernel is that was made elsewhere, until it has proved itself.
+    pub(super) fn arrivals(&self) -> PathBuf {
+        self.folder.join(format!("{WORK}fetch"))
     }
 
     /// Where the kernel of this key is built.
@@ -182,13 +204,13 @@ impl Cache {
         Ok(paths)
     }
 
+    fn installed_folders(&self) -> Result<Vec<PathBuf>, KernelError> {
+        let installed = self.installed.as_deref().map(entries);
+        installed.unwrap_or_else(|| Ok(Vec::new()))
+    }
+
     fn entries(&self) -> Result<Vec<PathBuf>, KernelError> {
-        let list = || match fs::read_dir(&self.folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(error),
-            Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
-        };
-        list().map_err(KernelError::cache(&self.folder))
+        entries(&self.folder)
     }
 }
 
@@ -199,6 +221,22 @@ impl Kept {
             Kept::Damaged(_) | Kept::Unfinished(_) => None,
         }
     }
+}
+
+/// Where a package of the program's own kind puts kernels.
+fn installed() -> Option<PathBuf> {
+    // Links are followed: what is called may be one to where it was installed.
+    let program = fs::canonicalize(env::current_exe().ok()?).ok()?;
+    fs::canonicalize(program.parent()?.join(INSTALLED)).ok()
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, KernelError> {
+    let list = || match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+        Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
+    };
+    list().map_err(KernelError::cache(folder))
 }
 
 /// Writes a program's origin beside it.

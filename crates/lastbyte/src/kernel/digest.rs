@@ -10,7 +10,12 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex::encode(openssl::sha::sha256(bytes))
 }
 
-pub(super) fn sha256_of_file(path: &Path) -> io::Result<String> {
+/// The SHA-256 of a file, in hexadecimal.
+///
+/// # Errors
+///
+/// When it can't be read.
+pub fn sha256_of_file(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     let mut digest = Sha256::new();
     let mut buffer = vec![0; 1 << 18];

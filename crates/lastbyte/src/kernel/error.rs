@@ -48,7 +48,10 @@ pub enum KernelError {
     /// The disk became full.
     #[error("the disk of {0:?} is full: make room and run the build again, it continues there")]
     DiskFull(PathBuf),
-    /// Kernels can't be removed while one is built.
+    /// A kernel that is built already does not fit the disk.
+    #[error("the disk of {0:?} is full: make room or set LASTBYTE_CACHE")]
+    NoRoom(PathBuf),
+    /// Kernels can't be removed or taken from elsewhere while one is built.
     #[error("a build is under way: wait for it or end it first")]
     Busy,
     /// Tools are missing and can't be installed.
@@ -67,7 +70,7 @@ pub enum KernelError {
         /// What was wrong, and its hint.
         problem: String,
     },
-    /// What the user named is no source that the kernel can be built from.
+    /// What the user named is no source that the kernel can be built from, or no kernel that can be taken.
     #[error("{path:?} {problem}")]
     WrongSource {
         /// What was named.

@@ -1,22 +1,27 @@
 //! The virtual engine's guest kernel: User-Mode Linux with time travel, built once from the
-//! distribution's source package, or from a source archive that the user names, and kept.
+//! distribution's source package, or from a source archive that the user names, and kept; or taken as somebody
+//! else has built it.
 //!
 //! ```text
 //! CACHE/kernel/lock                 held by whoever builds or removes, and by their tools
 //!              build.log            what the tools of the last build said
 //!              download/            the distribution's source package, while a build needs it
 //!              work-KEY/            a build that goes on, or that the next one goes on with
+//!              work-fetch/          a kernel that was made elsewhere, until it has proved itself
 //!              KEY/linux            a kernel: an ordinary program
 //!              KEY/kernel.json      where it comes from: a [`KernelInfo`]
 //! ```
 //!
 //! `KEY` is a digest of the source and of the recipe: the configuration, the patches and how
 //! they are used. A kernel takes its name when it is complete, so there is never half a one.
+//! Packages install such folders beside the program, in `../lib/lastbyte/kernels` as its folder sees it, where
+//! they are only read.
 
 mod build;
 mod cache;
 pub(crate) mod digest;
 mod error;
+mod packed;
 mod process;
 mod progress;
 mod recipe;
@@ -27,7 +32,9 @@ mod tools;
 
 pub use build::{Builder, Built};
 pub use cache::{Cache, Kept};
+pub use digest::sha256_of_file;
 pub use error::KernelError;
+pub use packed::{Digest, Packed, Taken};
 pub use progress::Progress;
 
 use std::fmt;
@@ -98,6 +105,13 @@ pub struct PatchInfo {
     pub name: String,
     /// Digest of its file.
     pub sha256: String,
+}
+
+/// Names the recipe of this version of Lastbyte: the digest of the configuration, the patches and how they are used, which
+/// kernels have in [`KernelInfo::recipe_sha256`].
+#[must_use]
+pub fn recipe() -> String {
+    recipe::RECIPE.digest()
 }
 
 /// The user's kernel for this version of Lastbyte, if one is built: the newest, if it was

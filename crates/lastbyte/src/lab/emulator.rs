@@ -15,12 +15,14 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use lastbyte_capture::{Fate as Noted, Point};
 use lastbyte_link::{Fate, KeyMaker, Link, Pipe, Seed, Side, TcpPacket, Time, UdpPacket};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
 use super::endpoint::Attempt;
+use super::inspection::{Seen, Tap};
 use super::shared::{Shared, end};
 use super::surroundings::client_slot;
 use super::sys;
@@ -45,6 +47,8 @@ pub(crate) struct EmulatorReport {
     pub(crate) overflowed: u64,
     /// CPU time of the emulator, the kernel's work in its system calls included.
     pub(crate) cpu: Duration,
+    /// The packets that were to be noted.
+    pub(crate) seen: Option<Seen>,
 }
 
 /// One block's emulator.
@@ -58,6 +62,7 @@ pub(crate) struct Emulator<'a> {
     packets: Packets,
     queue: BinaryHeap<Reverse<Due>>,
     order: u64,
+    tap: Option<Tap>,
     report: EmulatorReport,
 }
 
@@ -117,6 +122,7 @@ impl<'a> Emulator<'a> {
         seed: Seed,
         first_index: u32,
         shared: &'a Shared,
+        tap: Option<Tap>,
     ) -> Self {
         let slots = shared.slots();
         Self {
@@ -129,6 +135,7 @@ impl<'a> Emulator<'a> {
             packets: Packets::default(),
             queue: BinaryHeap::with_capacity(4096),
             order: 0,
+            tap,
             report: EmulatorReport::default(),
         }
     }
@@ -139,6 +146,7 @@ impl<'a> Emulator<'a> {
         let _stop = self.shared.stop_on_drop();
         self.carry()?;
         self.report.cpu = sys::thread_cpu_time();
+        self.report.seen = self.tap.take().map(Tap::close);
         self.report.latest = self
             .flows
             .iter()
@@ -181,6 +189,10 @@ impl<'a> Emulator<'a> {
             .lateness
             .push(u32::try_from(late.as_nanos()).unwrap_or(u32::MAX));
         let packet = self.packets.get(due.packet, due.length);
+        if let Some(tap) = &mut self.tap {
+            let point = Point::delivered(due.toward);
+            tap.note(due.slot, now, point, Noted::Carried, packet);
+        }
         let socket = self.shared.hold(due.slot, due.toward);
         // Before the write: the receiving endpoint may be awake before it returns.
         self.shared.set_delivered(due.slot, due.toward, now);
@@ -262,7 +274,16 @@ impl<'a> Emulator<'a> {
             }
         };
         let sent = Time(now.0 - flow.late[end(toward.other())].as_nanos() as u64);
-        match flow.pipes[end(toward)].send(sent, length, key) {
+        let fate = flow.pipes[end(toward)].send(sent, length, key);
+        if let Some(tap) = &mut self.tap {
+            let noted = match fate {
+                Fate::Arrives(_) => Noted::Carried,
+                Fate::Lost => Noted::Lost,
+                Fate::Overflows => Noted::QueueFull,
+            };
+            tap.note(slot, now, Point::sent(toward), noted, bytes);
+        }
+        match fate {
             Fate::Arrives(at) => {
                 self.order += 1;
                 self.queue.push(Reverse(Due {

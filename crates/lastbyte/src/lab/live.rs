@@ -144,7 +144,10 @@ impl Engine for LiveEngine {
 
     fn measure(&self, job: &Job<'_>, draft: &Path) -> Result<Ending, BlockError> {
         lock_memory();
-        let rig = Rig::new(job.experiment, job.cell, job.arm, job.interrupt).telling(job.ended);
+        let asked = job.asked();
+        let rig = Rig::new(job.experiment, job.cell, job.arm, job.interrupt)
+            .telling(job.ended)
+            .keeping(asked);
         let pace = self.pace(job, &rig)?;
         let Some(Undisturbed {
             block,
@@ -167,6 +170,9 @@ impl Engine for LiveEngine {
         File::create(draft)
             .and_then(|file| write_part(file, &header, job.study, &block.rows))
             .map_err(BlockError::Write)?;
+        if let Some(seen) = block.seen {
+            job.keep(seen);
+        }
         Ok(Ending::Complete)
     }
 }

@@ -12,6 +12,7 @@ mod endpoint;
 mod exchange;
 mod failure;
 mod guest;
+mod inspection;
 mod live;
 mod luck;
 mod machine;
@@ -42,14 +43,16 @@ pub use delivery::{PreparedDelivery, delivers};
 pub use dns::DnsError;
 pub use dns::find_programs as find_dns_programs;
 pub use guest::NetemError;
+pub use inspection::{CAPTURES, Captures, Inspection, Told, capture_name, captured_sample};
 pub use live::LiveEngine;
 pub use machine::{Finding, State, environment, examine};
 pub use passing::{Run, run_in_passing};
 pub use prepare::PreparedArm;
 pub use privilege::{Privilege, acquire};
+pub use row::wire;
 pub use runner::{
-    BlockError, Ending, Engine, FailedBlock, Finished, Job, NoShard, RunError, Runner, Shard,
-    Watcher,
+    AssignedShard, BlockError, Ending, Engine, FailedBlock, Finished, Job, NoShard, RunError,
+    Runner, Shard, Watcher,
 };
 pub use shortcuts::Shortcuts;
 pub use virtual_engine::{VirtualEngine, can_boot as can_boot_kernels};

@@ -69,7 +69,7 @@ pub(super) fn failed_attempt(observer: &Observer, keys: &KeyLog) -> FailedAttemp
 }
 
 /// What the observer read of a connection's handshake. Without an MSS (0), segments are not known.
-pub(super) fn wire(observer: &Observer, keys: &KeyLog, mss: u32) -> Wire {
+pub fn wire(observer: &Observer, keys: &KeyLog, mss: u32) -> Wire {
     let seen = observer.observe(keys);
     let mut flights = seen.flights.iter().peekable();
     let mut next = |sender| {

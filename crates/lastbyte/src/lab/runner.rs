@@ -16,6 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use self::agenda::{Agenda, Stage, Turn};
+use super::inspection::{Asked, Inspection, Seen, Whose};
 use super::{LabError, PreparedArm};
 use crate::results::{Environment, Folder, FolderError, Look, Row, SampleKey, look};
 use crate::study::{BlockId, Cell, Connections, Experiment, Study};
@@ -68,6 +69,8 @@ pub struct Job<'a> {
     pub interrupt: &'a AtomicBool,
     /// Hears of each connection that has ended, where blocks take long.
     pub ended: &'a (dyn Fn() + Sync),
+    /// What is kept of it besides its part.
+    pub inspection: Option<&'a Inspection>,
 }
 
 /// A block was not measured.
@@ -117,6 +120,8 @@ pub struct Runner<'a> {
     pub interrupt: &'a AtomicBool,
     /// Hears how it goes.
     pub watcher: &'a dyn Watcher,
+    /// What is kept of connections besides rows.
+    pub inspection: Option<&'a Inspection>,
 }
 
 /// What became of the blocks that were to be measured.
@@ -372,6 +377,7 @@ impl Runner<'_> {
             arm: (self.arms.iter()).find(|prepared| prepared.arm.label == arm.label)?,
             interrupt: self.interrupt,
             ended: &|| (),
+            inspection: self.inspection,
         })
     }
 
@@ -393,6 +399,28 @@ impl Runner<'_> {
 }
 
 impl Job<'_> {
+    /// Keeps what was seen of it besides its rows, if anything was to be kept.
+    pub(super) fn keep(&self, seen: Seen) {
+        if let Some(inspection) = self.inspection {
+            let block = Whose {
+                study: self.study,
+                id: self.id,
+                connections: self.connections.clone(),
+                cell: self.cell,
+                arm: &self.arm.arm.label,
+            };
+            inspection.keep(&block, seen);
+        }
+    }
+
+    /// What is to be kept of it besides its part.
+    pub(super) fn asked(&self) -> Asked {
+        let inspection = self.inspection;
+        inspection.map_or_else(Asked::default, |inspection| {
+            inspection.asked(&self.connections)
+        })
+    }
+
     /// The sample that it is a part of.
     pub fn sample(&self) -> SampleKey {
         SampleKey {
@@ -503,50 +531,68 @@ impl Shard {
     }
 }
 
+/// A shard that a batch system has given to this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AssignedShard {
+    /// Which.
+    pub shard: Shard,
+    /// What said so: `SLURM_ARRAY_TASK_ID=2 and SLURM_ARRAY_TASK_COUNT=4 say`.
+    pub by: String,
+}
+
 impl Shard {
-    /// The one that a batch system has given to this process: a job of a Slurm array, or a pod of an indexed Job of
-    /// Kubernetes, which does not say how many there are (`LASTBYTE_SHARDS` does).
+    /// The one that a batch system has given to this process: a task of a Slurm array, whichever numbers that has, or a
+    /// pod of an indexed Job of Kubernetes, which does not say how many there are: `LASTBYTE_SHARDS` does. Where that is
+    /// set for an array, its tasks are the shards of their numbers, so that some of them can be had again.
     ///
     /// # Errors
     ///
     /// When no batch system says it, or what it says makes no sense, in one line with the hint.
-    pub fn from_environment(get: impl Fn(&str) -> Option<String>) -> Result<Shard, String> {
-        let number = |name: &str| -> Result<Option<u32>, String> {
-            let Some(text) = get(name) else {
+    pub fn from_environment(get: impl Fn(&str) -> Option<String>) -> Result<AssignedShard, String> {
+        let mut read = Vec::new();
+        let mut number = |name: &str| -> Result<Option<u32>, String> {
+            let Some(text) = get(name).filter(|text| !text.is_empty()) else {
                 return Ok(None);
             };
             let number = text
                 .parse()
                 .map_err(|_| format!("{name} is {text:?}, which is no whole number"))?;
+            read.push(format!("{name}={number}"));
             Ok(Some(number))
         };
-        let of = number("LASTBYTE_SHARDS")?;
-        let slurm = number("SLURM_ARRAY_TASK_ID")?;
-        let kubernetes = number("JOB_COMPLETION_INDEX")?;
-        let (index, of) = match (slurm, kubernetes, of) {
-            (Some(task), _, of) => {
+        let shards = number("LASTBYTE_SHARDS")?;
+        let (index, of) = match (number("SLURM_ARRAY_TASK_ID")?, shards) {
+            (Some(task), Some(of)) => (Some(task), of),
+            (Some(task), None) => {
+                let of = number("SLURM_ARRAY_TASK_COUNT")?
+                    .ok_or("SLURM_ARRAY_TASK_COUNT is not set: write --shard I/N")?;
                 let first = number("SLURM_ARRAY_TASK_MIN")?.unwrap_or(1);
                 let step = number("SLURM_ARRAY_TASK_STEP")?.unwrap_or(1).max(1);
-                let of = of.map_or_else(|| number("SLURM_ARRAY_TASK_COUNT"), |of| Ok(Some(of)))?;
-                let of = of.ok_or("SLURM_ARRAY_TASK_COUNT is not set: write --shard I/N")?;
-                (task.checked_sub(first).map(|past| past / step + 1), of)
+                let past = task.checked_sub(first);
+                let past = past.filter(|past| past.is_multiple_of(step));
+                (past.and_then(|past| (past / step).checked_add(1)), of)
             }
-            (None, Some(index), Some(of)) => (index.checked_add(1), of),
-            (None, Some(_), None) => {
-                return Err("JOB_COMPLETION_INDEX says which shard this is, but not of how many: set LASTBYTE_SHARDS to \
-                            the completions of the Job"
-                    .to_owned());
-            }
-            (None, None, _) => {
-                return Err("no batch system says which shard this is (SLURM_ARRAY_TASK_ID, JOB_COMPLETION_INDEX): write \
-                            --shard I/N"
-                    .to_owned());
+            (None, shards) => {
+                let index = number("JOB_COMPLETION_INDEX")?.ok_or(
+                    "no batch system says which shard this is (SLURM_ARRAY_TASK_ID, JOB_COMPLETION_INDEX): write \
+                     --shard I/N",
+                )?;
+                let of = shards.ok_or(
+                    "JOB_COMPLETION_INDEX says which shard this is, but not of how many: set LASTBYTE_SHARDS to the \
+                     completions of the Job",
+                )?;
+                (index.checked_add(1), of)
             }
         };
+        let read = read.join(", ");
         match index.filter(|index| (1..=of).contains(index)) {
-            Some(index) => Ok(Shard { index, of }),
+            Some(index) => Ok(AssignedShard {
+                shard: Shard { index, of },
+                by: format!("{read} say"),
+            }),
             None => Err(format!(
-                "the batch system's numbers are those of no shard of {of}: write --shard I/N"
+                "{read} are the numbers of no shard of {of}: number the tasks from 1 to {of}, as in --array=1-{of}, or \
+                 write --shard I/N"
             )),
         }
     }

@@ -2,6 +2,9 @@
 //! real-time scheduling, mappings.
 #![allow(unsafe_code)]
 
+pub(crate) mod memory;
+pub(crate) mod ring;
+
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::num::NonZero;

@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
+use std::num::NonZero;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ use nix::unistd::Pid;
 use super::calibration::Calibration;
 use super::cores::available_cpus;
 use super::guest::{self, GuestJob, Provenance};
+use super::inspection::Seen;
 use super::runner::{BlockError, Engine, Job, lock};
 use super::scratch::Scratch;
 use super::shortcuts::Shortcuts;
@@ -67,7 +69,9 @@ pub fn can_boot() -> Result<Grants, String> {
 pub struct VirtualEngine {
     kernel: Kernel,
     program: PathBuf,
-    store: PathBuf,
+    chains: Store,
+    /// The folder that calibrations are kept in.
+    cache: PathBuf,
     environment: Environment,
     patience: Duration,
     memory: Bytes,
@@ -77,12 +81,12 @@ pub struct VirtualEngine {
 }
 
 impl VirtualEngine {
-    /// An engine with this kernel. `program` is `lastbyte` itself, `store` the folder that arms'
-    /// chains are kept in, and `environment` that of the machine.
+    /// An engine with this kernel. `program` is `lastbyte` itself, `cache` the folder that arms'
+    /// chains and calibrations are kept in, and `environment` that of the machine.
     pub fn new(
         kernel: Kernel,
         program: PathBuf,
-        store: PathBuf,
+        cache: PathBuf,
         mut environment: Environment,
     ) -> Self {
         environment.engine = "virtual".to_owned();
@@ -98,7 +102,8 @@ impl VirtualEngine {
         Self {
             kernel,
             program,
-            store,
+            chains: Store::open(cache.clone()),
+            cache,
             environment,
             patience: PATIENCE,
             memory: MEMORY,
@@ -119,10 +124,16 @@ impl VirtualEngine {
         Self { shortcuts, ..self }
     }
 
-    /// Has arms' chains in this folder instead.
+    /// Has arms' chains there instead. The path of its folder is absolute: guests are given a link to it.
     #[must_use]
-    pub fn with_store(self, store: PathBuf) -> Self {
-        Self { store, ..self }
+    pub fn with_chains(self, chains: Store) -> Self {
+        Self { chains, ..self }
+    }
+
+    /// Keeps calibrations in this folder instead.
+    #[must_use]
+    pub fn with_cache(self, cache: PathBuf) -> Self {
+        Self { cache, ..self }
     }
 
     /// Gives each guest so much memory.
@@ -139,7 +150,7 @@ impl VirtualEngine {
             match known.entry((arm.arm.label.clone(), arm.arm.resumption.name())) {
                 Entry::Occupied(costs) => *costs.get(),
                 Entry::Vacant(unknown) => {
-                    let calibration = Calibration::load_or_measure(arm, &self.store);
+                    let calibration = Calibration::load_or_measure(arm, &self.cache);
                     let calibration =
                         calibration.map_err(|error| BlockError::Failed(error.to_string()))?;
                     *unknown.insert(calibration.costs())
@@ -150,12 +161,11 @@ impl VirtualEngine {
 
     /// What the arm of a job costs beside the guest's times, in each way in which it begins.
     fn beside(&self, job: &Job<'_>) -> Result<Beside, BlockError> {
-        let store = Store::open(self.store.clone());
         let costs = |session| {
             let costs = match job.arm.arm.beginning(session) {
                 Cow::Borrowed(_) => self.calibrated(job.arm)?,
                 Cow::Owned(arm) => {
-                    let arm = PreparedArm::new(arm, &store);
+                    let arm = PreparedArm::new(arm, &self.chains);
                     self.calibrated(&arm.map_err(|error| BlockError::Failed(error.to_string()))?)?
                 }
             };
@@ -195,11 +205,12 @@ impl VirtualEngine {
         let guest_job = self.guest_job(job)?;
         let write = || -> io::Result<()> {
             fs::write(folder.join(guest::JOB), serde_json::to_vec(&guest_job)?)?;
+            fs::write(folder.join(guest::ASKED), job.asked().to_bytes())?;
             fs::write(
                 folder.join(guest::PROVENANCE),
                 serde_json::to_vec(&provenance)?,
             )?;
-            symlink(&self.store, folder.join(guest::STORE))
+            symlink(self.chains.folder(), folder.join(guest::STORE))
         };
         write().map_err(BlockError::Write)
     }
@@ -385,9 +396,10 @@ impl Engine for VirtualEngine {
         BLOCK
     }
 
-    /// Guests have one processor each.
+    /// Guests have one processor each, of those that this process may use and, in a container, has its share of.
     fn workers(&self) -> usize {
-        available_cpus().len().max(1)
+        let share = thread::available_parallelism().map_or(1, NonZero::get);
+        available_cpus().len().clamp(1, share)
     }
 
     fn expected_block(&self, job: &Job<'_>) -> Duration {
@@ -425,6 +437,9 @@ impl Engine for VirtualEngine {
                 None => Err(BlockError::Failed(reason)),
             },
             Fate::Done => {
+                if !job.asked().is_nothing() {
+                    job.keep(seen(&folder).map_err(BlockError::Write)?);
+                }
                 fs::rename(folder.join(guest::PART), draft).map_err(BlockError::Write)?;
                 Ok(Ending::Complete)
             }
@@ -523,6 +538,15 @@ fn names_files(experiment: &Experiment) -> bool {
             let name = direction.distribution.to_string();
             name.parse::<Distribution>().is_err()
         })
+}
+
+/// What a guest has left besides its part.
+fn seen(folder: &Path) -> io::Result<Seen> {
+    let seen = fs::read(folder.join(guest::SEEN))?;
+    Ok(Seen {
+        notes: fs::read(folder.join(guest::NOTES))?,
+        ..serde_json::from_slice(&seen)?
+    })
 }
 
 /// Removes a folder when dropped.

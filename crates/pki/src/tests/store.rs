@@ -272,3 +272,28 @@ fn only_chain(folder: &Path) -> PathBuf {
         .max_by_key(|path| path.to_string_lossy().len())
         .unwrap()
 }
+
+#[test]
+fn a_sealed_folder_gives_what_it_has_and_makes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = Store::open(folder.path()).chain(&padded(5000)).unwrap();
+    let sealed = Store::sealed(folder.path());
+    assert_eq!(sealed.chain(&padded(5000)).unwrap().digest(), made.digest());
+    let before = fs::read_dir(folder.path().join("chains")).unwrap().count();
+    let error = sealed.chain(&padded(6000)).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        format!(
+            "\"{}\" has no chain ecdsa-p256:6000B that can be read and is valid for another day: make its chains with \
+             `lastbyte run STUDY.toml --prepare`, before any shard",
+            folder.path().display()
+        )
+    );
+    let nowhere = folder.path().join("nowhere");
+    assert!(Store::sealed(&nowhere).chain(&padded(6000)).is_err());
+    assert_eq!(
+        fs::read_dir(folder.path().join("chains")).unwrap().count(),
+        before
+    );
+    assert!(!nowhere.exists());
+}

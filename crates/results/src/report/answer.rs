@@ -9,6 +9,7 @@ use cause::{Flights, Parts, behind_the_handshake, flights, of_handshake, sending
 use std::cmp::Ordering;
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use lastbyte_link::counted;
 
 use crate::results::number::{difference_digits, milliseconds, percent, share};
@@ -712,17 +713,14 @@ fn computing(shown: &[&Difference<'_>], experiment: &Experiment) -> Option<Strin
         Some((before.cpu, after.cpu, whole))
     });
     let shares: Vec<_> = shares.collect::<Option<_>>()?;
-    let part = |(before, after, whole): &(Duration, Duration, Duration)| {
-        before.abs_diff(*after).as_secs_f64() / whole.as_secs_f64().max(1e-9)
+    let more = |before: &SignedDuration, after: &SignedDuration| (*after - *before).unsigned_abs();
+    let part = |(before, after, whole): &(SignedDuration, SignedDuration, Duration)| {
+        more(before, after).as_secs_f64() / whole.as_secs_f64().max(1e-9)
     };
     if !shares.iter().any(|shares| part(shares) >= WORTH) {
         return None;
     }
-    let time = range(
-        shares
-            .iter()
-            .map(|(before, after, _)| before.abs_diff(*after)),
-    );
+    let time = range(shares.iter().map(|(before, after, _)| more(before, after)));
     let words = match (
         shares.iter().all(|(before, after, _)| after >= before),
         shares.iter().all(|(before, after, _)| after < before),

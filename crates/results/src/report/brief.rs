@@ -1,12 +1,10 @@
 //! Results at a glance: one row for each network.
 
-use std::time::Duration;
-
 use lastbyte_link::counted;
 
 use super::layout::{Field, Line, Role, Screen};
 use super::text;
-use crate::results::number::milliseconds;
+use crate::results::number::{milliseconds, signed_milliseconds};
 use crate::results::{
     ArmSummary, CellSummary, Contents, Metric, Percentile, Role as ArmRole, Summary, Validity,
 };
@@ -165,7 +163,10 @@ fn one_below_the_other(summary: &Summary, rows: &[Row<'_>]) -> Vec<Line> {
             let shares = match (has_cpu, shares) {
                 (false, _) => Vec::new(),
                 (true, None) => vec![String::new(), String::new()],
-                (true, Some(shares)) => [shares.network, shares.cpu].map(milliseconds).to_vec(),
+                (true, Some(shares)) => vec![
+                    milliseconds(shares.network),
+                    signed_milliseconds(shares.cpu),
+                ],
             };
             let fields = shares.into_iter().chain([time, increase]);
             lines.push(Line::Fields(
@@ -221,10 +222,10 @@ fn cpu(summary: &Summary, rows: &[Row<'_>], label: &str) -> String {
             .metric(row.metric)
             .shares(row.percentile)
     });
-    let times: Vec<Duration> = shares.map(|shares| shares.cpu).collect();
+    let times: Vec<_> = shares.map(|shares| shares.cpu).collect();
     match (times.iter().min(), times.iter().max()) {
         (Some(least), Some(most)) if contents == Some(Contents::Shares) => {
-            let [least, most] = [least, most].map(|time| milliseconds(*time));
+            let [least, most] = [least, most].map(|time| signed_milliseconds(*time));
             match least == most {
                 true => most,
                 false => format!("{} to {most}", least.trim_end_matches(" ms")),

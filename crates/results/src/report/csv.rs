@@ -156,9 +156,9 @@ fn fields(
             percent(increase).to_string()
         }));
         let shares = of_metric.shares(*percentile);
-        let shares = shares.map(|shares| [shares.network, shares.cpu]);
         fields.extend(shares.map_or([const { String::new() }; 2], |shares| {
-            shares.map(|time| milliseconds(time).to_string())
+            let computing = shares.cpu.as_nanos() as f64 / 1e6;
+            [milliseconds(shares.network), computing].map(|time| time.to_string())
         }));
     }
     fields

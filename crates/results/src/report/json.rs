@@ -504,7 +504,7 @@ impl<'a> ArmDocument<'a> {
                 let shares = of_metric.shares(*percentile)?;
                 let shares = SharesDocument {
                     network: milliseconds(shares.network),
-                    computing: milliseconds(shares.cpu),
+                    computing: shares.cpu.as_nanos() as f64 / 1e6,
                 };
                 Some((percentile.to_string(), shares))
             });

@@ -8,6 +8,7 @@ mod document;
 mod escape;
 mod explanation;
 pub mod geography;
+pub mod inside;
 mod json;
 mod junit;
 mod layout;

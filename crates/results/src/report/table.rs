@@ -222,8 +222,11 @@ fn texts(
         return Vec::new();
     };
     let shares = metric.shares(percentile).map(|shares| {
-        let [network, cpu] = [shares.network, shares.cpu].map(milliseconds);
-        format!("{network} + {cpu}")
+        let network = milliseconds(shares.network);
+        match shares.cpu.is_negative() {
+            true => format!("{network} - {}", milliseconds(shares.cpu.unsigned_abs())),
+            false => format!("{network} + {}", milliseconds(shares.cpu.unsigned_abs())),
+        }
     });
     let besides = match arm.role {
         ArmRole::Compared => text::increase(metric, percentile, critical),

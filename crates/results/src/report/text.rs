@@ -216,3 +216,16 @@ pub(super) fn engine(summary: &Summary) -> Option<String> {
     text.push('.');
     Some(text)
 }
+
+/// Thousands with their commas: `14,480`.
+pub(super) fn grouped(number: usize) -> String {
+    let text = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in text.chars().enumerate() {
+        if index > 0 && (text.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::vec;
 
-use super::folder::{parts, read_manifest, rows_path, study_path};
+use super::folder::{parts_of, read_manifest, rows_path, study_path};
 use super::merged::MergedSamples;
 use super::{EngineReport, FolderError, Manifest, Sample, SampleKey, Summary, read_part};
 use crate::study::{Measure, Study, StudyError};
@@ -134,7 +134,7 @@ impl Dataset {
         let mut rows = Vec::new();
         let mut chain = None;
         let mut reports = Vec::new();
-        for (block, path) in parts(&self.path, &self.study, &self.manifest, key) {
+        for (block, path) in parts_of(&self.path, &self.study, &self.manifest, key) {
             if !path.exists() {
                 continue;
             }

@@ -55,7 +55,8 @@ pub fn samples(experiment: &Experiment) -> Vec<Sample> {
         .collect()
 }
 
-fn sample(experiment: &Experiment, cell: usize, arm: usize) -> Sample {
+/// One sample of an experiment in which nothing goes wrong.
+pub fn sample(experiment: &Experiment, cell: usize, arm: usize) -> Sample {
     let (arm_of, cell_of) = (&experiment.arms[arm], &experiment.cells[cell]);
     Sample {
         arm,

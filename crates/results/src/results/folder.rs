@@ -18,6 +18,8 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
 
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +35,12 @@ const MANIFEST: &str = "manifest.json";
 const PARTS: &str = "parts";
 const ROWS: &str = "rows.parquet";
 const DRAFT: &str = ".draft";
+const LOCK: &str = ".lock";
+/// Parts that are in memory at once, while they are merged.
+const READ_AHEAD: usize = 16;
+
+const OTHER_CHAIN: &str = "server had another chain, which this study no longer has: name the folder of that one with \
+                           --chains";
 
 /// What a run measures, and with what: `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,6 +63,9 @@ pub struct Manifest {
     pub blocks: u64,
     /// Connections of all blocks, at most.
     pub connections: u64,
+    /// SHA-256 of the program that began it, in hex, if it is known. Two builds of one version draw other random numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program_sha256: Option<String>,
     /// Where the run began.
     pub environment: Environment,
 }
@@ -152,7 +163,17 @@ impl Manifest {
             samples: size.samples,
             blocks: size.blocks,
             connections: size.connections,
+            program_sha256: None,
             environment,
+        }
+    }
+
+    /// The same with the digest of the program that measures.
+    #[must_use]
+    pub fn by_program(self, sha256: String) -> Manifest {
+        Manifest {
+            program_sha256: Some(sha256),
+            ..self
         }
     }
 
@@ -219,6 +240,7 @@ impl Folder {
             }
             (None, _) => {
                 let foreign = |name: &str| match start {
+                    _ if name == LOCK => false,
                     Start::Afresh => true,
                     Start::Resume => ![PARTS, STUDY, KeptFile::FOLDER].contains(&name),
                 };
@@ -276,14 +298,15 @@ impl Folder {
     }
 
     /// The blocks that are finished. A part that is damaged is reported to `damaged`, and counts as
-    /// missing.
+    /// missing. `chain` has the digest of the certificates that a block would be measured with now.
     ///
     /// # Errors
     ///
-    /// When a part belongs to another run.
+    /// When a part belongs to another run, or was measured with another chain.
     pub fn finished(
         &self,
         study: &Study,
+        chain: impl Fn(BlockId) -> Option<String>,
         mut damaged: impl FnMut(PartError),
     ) -> Result<BTreeSet<BlockId>, FolderError> {
         let mut finished = BTreeSet::new();
@@ -293,12 +316,14 @@ impl Folder {
                 continue;
             }
             match read_header(&path) {
-                Ok(header) => match self.difference(study, id, &header) {
-                    None => {
-                        finished.insert(id);
+                Ok(header) => {
+                    let other = chain(id).filter(|chain| *chain != header.chain_sha256);
+                    let other = other.map(|_| OTHER_CHAIN.to_owned());
+                    if let Some(what) = self.difference(study, id, &header).or(other) {
+                        return Err(FolderError::OtherRun { path, what });
                     }
-                    Some(what) => return Err(FolderError::OtherRun { path, what }),
-                },
+                    finished.insert(id);
+                }
                 Err(error) => damaged(error),
             }
         }
@@ -324,6 +349,26 @@ impl Folder {
         persist(&draft, &part)
     }
 
+    /// Has the part of a block that is in another folder in this one too: the same file, where the file system can do
+    /// that, else a copy.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be read, or be kept here.
+    pub(super) fn adopt(&self, study: &Study, id: BlockId, part: &Path) -> Result<(), FolderError> {
+        let (draft, own) = (self.draft(study, id), self.part(study, id));
+        if fs::hard_link(part, &own).is_ok() {
+            return Ok(());
+        }
+        fs::copy(part, &draft).map_err(|error| {
+            let copied = FolderError::io("copy", part)(error);
+            // What was begun would take up the last room of a full disk.
+            let _ = fs::remove_file(&draft);
+            copied
+        })?;
+        persist(&draft, &own)
+    }
+
     /// The rows of the first `blocks` blocks of a cell, those of each arm by themselves.
     ///
     /// # Errors
@@ -340,7 +385,7 @@ impl Folder {
         let arms = 0..experiment.map_or(0, |experiment| experiment.arms.len());
         let rows_of = |arm| {
             let key = SampleKey { measure, cell, arm };
-            let parts = parts(&self.path, study, &self.manifest, key);
+            let parts = parts_of(&self.path, study, &self.manifest, key);
             let mut rows = Vec::new();
             for (_, path) in parts.take(blocks as usize) {
                 rows.extend(read_part(&path)?.rows);
@@ -362,26 +407,46 @@ impl Folder {
         let failed = FolderError::io("write", &rows);
         let file = File::create(&draft).map_err(&failed)?;
         let mut writer = ParquetWriter::new(file).map_err(&failed)?;
+        writer.describe();
         let mut header = MergedHeader::new(&study.name, &self.manifest.engine);
-        for key in SampleKey::all(study) {
-            let mut chain = None;
-            let mut reports = Vec::new();
-            let mut connections = 0;
-            let blocks = self.blocks(study, key.measure, key.cell);
-            for (block, path) in parts(&self.path, study, &self.manifest, key).take(blocks) {
-                let part = read_part(&path)?;
-                connections += part.header.connections;
-                let sample = part.header.sample(part.rows);
-                let batch = part.header.batch(study, &sample).map_err(&failed)?;
-                writer.write(&batch).map_err(&failed)?;
-                header.add_environment(part.header.environment);
-                chain.get_or_insert(part.header.chain_sha256);
-                reports.push((block, part.header.report));
+        thread::scope(|scope| -> Result<(), FolderError> {
+            let (sender, parts) = mpsc::sync_channel(READ_AHEAD);
+            // Half of the work is to read them.
+            scope.spawn(move || {
+                for key in SampleKey::all(study) {
+                    let blocks = self.blocks(study, key.measure, key.cell);
+                    let parts = parts_of(&self.path, study, &self.manifest, key).take(blocks);
+                    let read =
+                        parts.map(|(block, path)| read_part(&path).map(|part| (block, part)));
+                    for part in read {
+                        if sender.send((key, part)).is_err() {
+                            return;
+                        }
+                    }
+                }
+            });
+            let mut parts = parts.into_iter().peekable();
+            while let Some((key, _)) = parts.peek() {
+                let key = *key;
+                let mut chain = None;
+                let mut reports = Vec::new();
+                let mut connections = 0;
+                while let Some((_, part)) = parts.next_if(|(of, _)| *of == key) {
+                    let (block, part) = part?;
+                    connections += part.header.connections;
+                    let sample = part.header.sample(part.rows);
+                    let batch = part.header.batch(study, &sample).map_err(&failed)?;
+                    writer.write(&batch).map_err(&failed)?;
+                    header.add_environment(part.header.environment);
+                    chain.get_or_insert(part.header.chain_sha256);
+                    reports.push((block, part.header.report));
+                }
+                if let (Some(chain), Some(report)) = (chain, EngineReport::of_blocks(&reports)) {
+                    header.add_sample(key, connections, chain, report);
+                }
             }
-            if let (Some(chain), Some(report)) = (chain, EngineReport::of_blocks(&reports)) {
-                header.add_sample(key, connections, chain, report);
-            }
-        }
+            Ok(())
+        })?;
         writer.finish(&header).map_err(&failed)?;
         persist(&draft, &rows)?;
         self.remove_parts(study)
@@ -394,7 +459,7 @@ impl Folder {
         };
         let begun = |arm| {
             let key = SampleKey { measure, cell, arm };
-            let parts = parts(&self.path, study, &self.manifest, key);
+            let parts = parts_of(&self.path, study, &self.manifest, key);
             let there = parts.filter(|(_, path)| path.exists());
             there.map(|(block, _)| block + 1).last().unwrap_or(0)
         };
@@ -553,7 +618,7 @@ pub(super) fn rows_path(folder: &Path) -> PathBuf {
 }
 
 /// The blocks of a sample, with the files of their parts.
-pub(super) fn parts(
+pub(super) fn parts_of(
     folder: &Path,
     study: &Study,
     manifest: &Manifest,
@@ -571,12 +636,23 @@ pub(super) fn parts(
         .map(|id| (id.block, part_of(folder, study, id)))
 }
 
+/// The names of all finished parts in the folder of a run.
+pub(super) fn part_names(folder: &Path) -> Result<Vec<String>, FolderError> {
+    let parts = folder.join(PARTS);
+    let mut names = match parts.exists() {
+        true => entries(&parts)?,
+        false => Vec::new(),
+    };
+    names.retain(|name| !name.starts_with('.'));
+    Ok(names)
+}
+
 /// Where a block's part is in the folder of a run.
 pub(super) fn part_of(folder: &Path, study: &Study, id: BlockId) -> PathBuf {
     folder.join(PARTS).join(part_name(study, id))
 }
 
-fn part_name(study: &Study, id: BlockId) -> String {
+pub(super) fn part_name(study: &Study, id: BlockId) -> String {
     let BlockId {
         measure,
         cell,
@@ -625,7 +701,20 @@ fn lock(folder: &Path) -> Result<File, FolderError> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(FolderError::Busy(folder.to_owned())),
-        Err(TryLockError::Error(error)) => Err(FolderError::io("lock", folder)(error)),
+        // NFS can lock only what is open to be written, as folders never are.
+        Err(TryLockError::Error(_)) => lock_by_file(folder),
+    }
+}
+
+/// The same with a file that stays in the folder.
+fn lock_by_file(folder: &Path) -> Result<File, FolderError> {
+    let path = folder.join(LOCK);
+    let file = File::options().create(true).append(true).open(&path);
+    let file = file.map_err(FolderError::io("write", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(FolderError::Busy(folder.to_owned())),
+        Err(TryLockError::Error(error)) => Err(FolderError::io("lock", &path)(error)),
     }
 }
 

@@ -1,11 +1,13 @@
 //! Shards of a run that other machines have measured, gathered in one folder.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::folder::{FolderError, Manifest, Start, part_of, rows_path};
+use super::folder::{
+    FolderError, Manifest, Start, part_name, part_names, part_of, read_manifest, rows_path,
+};
 use super::part::read_header;
 use super::{Dataset, Environment, Folder, PartError, read_part};
 use crate::study::{BlockId, Study};
@@ -58,7 +60,8 @@ pub enum GatherError {
 #[derive(Default)]
 struct Chains(BTreeMap<(usize, usize), (String, PathBuf)>);
 
-/// Gathers the finished blocks of `shards` in a new folder at `path`. Files are copied: shards stay as they are.
+/// Gathers the finished blocks of `shards` in a new folder at `path`. Their files are linked where that can be done, else
+/// copied: shards stay as they are. In memory is a name for each part, and one part at a time.
 ///
 /// # Errors
 ///
@@ -68,34 +71,35 @@ pub fn gather(shards: &[PathBuf], path: &Path) -> Result<Gathered, GatherError> 
     let [first, ..] = shards else {
         return Err(GatherError::NoShards);
     };
-    let sets: Vec<Dataset> = (shards.iter())
-        .map(|shard| Dataset::open(shard))
-        .collect::<Result<_, _>>()?;
-    let Some(of) = sets.first() else {
-        return Err(GatherError::NoShards);
-    };
-    for set in &sets {
-        if rows_path(set.path()).exists() {
-            return Err(GatherError::Complete(set.path().to_owned()));
-        }
-        let what = difference(&of.manifest, &set.manifest);
-        if let Some(what) = what {
-            return Err(GatherError::Other {
-                first: first.clone(),
-                shard: set.path().to_owned(),
-                what,
-            });
-        }
+    let of = Dataset::open(first)?;
+    for shard in shards {
+        check(shard, &of)?;
     }
     let was_there = path.exists();
     // Its files are beside the first one's study.
     let folder = Folder::take(path, &of.study, of.manifest.clone(), Start::Afresh)?;
-    let gathered = gather_in(folder, &sets, of);
+    let gathered = gather_in(folder, shards, of);
     if gathered.is_err() {
         // What does not fit together is no run, and nothing to go on with.
         remove(path, was_there).map_err(FolderError::io("remove", path))?;
     }
     gathered
+}
+
+/// Whether a shard was measured as the first one was.
+fn check(shard: &Path, first: &Dataset) -> Result<(), GatherError> {
+    let manifest = read_manifest(shard)?.ok_or_else(|| FolderError::NoRun(shard.to_owned()))?;
+    if rows_path(shard).exists() {
+        return Err(GatherError::Complete(shard.to_owned()));
+    }
+    match difference(&first.manifest, &manifest) {
+        None => Ok(()),
+        Some(what) => Err(GatherError::Other {
+            first: first.path().to_owned(),
+            shard: shard.to_owned(),
+            what,
+        }),
+    }
 }
 
 /// Removes what was begun, and the folder unless it was there before.
@@ -113,59 +117,83 @@ fn remove(path: &Path, was_there: bool) -> io::Result<()> {
     Ok(())
 }
 
-fn gather_in(folder: Folder, sets: &[Dataset], of: &Dataset) -> Result<Gathered, GatherError> {
-    let (first, study) = (of.path(), of.study.clone());
-    let mut gathered = Gathered {
+fn gather_in(folder: Folder, shards: &[PathBuf], of: Dataset) -> Result<Gathered, GatherError> {
+    let (blocks, damaged) = Gathering::of(shards)?.gather(&folder, &of)?;
+    Ok(Gathered {
+        missing: folder.missing(&of.study),
         folder,
-        blocks: 0,
-        missing: Vec::new(),
-        damaged: Vec::new(),
-        study,
-    };
-    let mut chains = Chains::default();
-    for id in gathered.study.blocks(of.manifest.block_size) {
-        let mut kept: Option<PathBuf> = None;
-        for set in sets {
-            let part = part_of(set.path(), &gathered.study, id);
-            if !part.exists() {
-                continue;
-            }
-            // Its rows as well: what is cut short or damaged is known by its seal.
-            let read = read_header(&part).and_then(|header| Ok((header, read_part(&part)?)));
-            let (header, rows) = match read {
-                Ok((header, part)) => (header, part.rows),
-                Err(error) => {
-                    gathered.damaged.push(error);
-                    continue;
-                }
-            };
-            let other = |what| GatherError::Other {
-                first: first.to_owned(),
-                shard: part.clone(),
-                what,
-            };
-            if let Some(what) = gathered.folder.difference(&gathered.study, id, &header) {
-                return Err(other(what));
-            }
-            if let Some(what) = foreign(&of.manifest.environment, &header.environment) {
-                return Err(other(what));
-            }
-            chains.check(id, &header.chain_sha256, &part)?;
-            match &kept {
-                None => {
-                    let draft = gathered.folder.draft(&gathered.study, id);
-                    fs::copy(&part, &draft).map_err(FolderError::io("copy", &part))?;
-                    gathered.folder.keep(&gathered.study, id)?;
-                    gathered.blocks += 1;
-                    kept = Some(part);
-                }
-                Some(kept) if read_part(kept).map_err(FolderError::from)?.rows == rows => {}
-                Some(kept) => return Err(GatherError::Twice(kept.clone(), part)),
+        study: of.study,
+        blocks,
+        damaged,
+    })
+}
+
+/// Which shards have a part, by its name.
+struct Gathering<'a> {
+    shards: &'a [PathBuf],
+    parts: HashMap<String, Vec<u32>>,
+}
+
+impl Gathering<'_> {
+    /// Each folder is listed once: to ask each of a thousand shards for each part takes longer than to read them.
+    fn of(shards: &[PathBuf]) -> Result<Gathering<'_>, FolderError> {
+        let mut parts: HashMap<String, Vec<u32>> = HashMap::new();
+        for (number, shard) in (0..).zip(shards) {
+            for name in part_names(shard)? {
+                parts.entry(name).or_default().push(number);
             }
         }
+        Ok(Gathering { shards, parts })
     }
-    gathered.missing = gathered.folder.missing(&gathered.study);
-    Ok(gathered)
+
+    /// Puts the parts in `folder`, and tells how many there are, and which can't be read.
+    fn gather(
+        mut self,
+        folder: &Folder,
+        of: &Dataset,
+    ) -> Result<(usize, Vec<PartError>), GatherError> {
+        let (mut blocks, mut damaged) = (0, Vec::new());
+        let mut chains = Chains::default();
+        for id in of.study.blocks(of.manifest.block_size) {
+            let holders = self.parts.remove(&part_name(&of.study, id));
+            let holders = holders.unwrap_or_default().into_iter();
+            let mut kept: Option<PathBuf> = None;
+            for shard in holders.filter_map(|number| self.shards.get(number as usize)) {
+                let part = part_of(shard, &of.study, id);
+                // What is cut short or damaged is known by its seal.
+                let header = match read_header(&part) {
+                    Ok(header) => header,
+                    Err(error) => {
+                        damaged.push(error);
+                        continue;
+                    }
+                };
+                let what = (folder.difference(&of.study, id, &header))
+                    .or_else(|| foreign(&of.manifest.environment, &header.environment));
+                if let Some(what) = what {
+                    return Err(GatherError::Other {
+                        first: of.path().to_owned(),
+                        shard: part,
+                        what,
+                    });
+                }
+                chains.check(id, &header.chain_sha256, &part)?;
+                if let Some(kept) = &kept {
+                    let rows = |part: &Path| read_part(part).map(|part| part.rows);
+                    if rows(kept).map_err(FolderError::from)?
+                        != rows(&part).map_err(FolderError::from)?
+                    {
+                        return Err(GatherError::Twice(kept.clone(), part));
+                    }
+                    continue;
+                }
+                folder.adopt(&of.study, id, &part)?;
+                blocks += 1;
+                kept = Some(part);
+            }
+        }
+        Ok((blocks, damaged))
+    }
 }
 
 /// What tells a shard from the first, if anything does.
@@ -177,7 +205,15 @@ fn difference(first: &Manifest, shard: &Manifest) -> Option<String> {
         ));
     }
     let what = first.difference(shard).map(|what| format!("its {what}"));
-    what.or_else(|| foreign(&first.environment, &shard.environment))
+    let what = what.or_else(|| foreign(&first.environment, &shard.environment));
+    let program = || {
+        (first.program_sha256 != shard.program_sha256).then(|| {
+            "it was measured by another build of lastbyte, which draws other random numbers: measure all shards with \
+             one file of the program"
+                .to_owned()
+        })
+    };
+    what.or_else(program)
 }
 
 /// What else measured there than here, if that changes rows. Machines may be others.

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::stats::{self, Estimate, Interval, Level, Percent, Percentiles, Series};
+use super::stats::{self, Estimate, Level, Percent, Percentiles, Series};
 use super::{Metric, Percentile, Row};
 use crate::study::{Cell, Connections, Experiment, Until};
 
@@ -42,9 +42,9 @@ pub struct Imprecision {
 /// Why a percentile is not precise enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
-    /// Half the width of its interval, as a share of it.
+    /// How far its interval reaches to the farther side, as a share of it.
     Wide(Percent),
-    /// Half the width of the interval of its increase, in percentage points.
+    /// How far the interval of its increase reaches to the farther side, in percentage points.
     WideIncrease(Percent),
     /// It, or an end of its interval, leans on connections that failed.
     Open,
@@ -152,11 +152,11 @@ impl Judge<'_> {
         if own.is_never(percentile, self.level) {
             return Vec::new();
         }
-        let time = own.estimate(percentile, self.level).and_then(share);
+        let time = own.estimate(percentile, self.level).and_then(reach);
         let increase = baseline.and_then(|baseline| {
             // Where there is none, one of the two is infinitely late: that is its own fault.
             let increase = own.increase(baseline, percentile, self.level)?;
-            Some(half_width(&increase.interval).map_or(Fault::Open, Fault::WideIncrease))
+            Some(reach_of_increase(increase).map_or(Fault::Open, Fault::WideIncrease))
         });
         [Some(time.map_or(Fault::Open, Fault::Wide)), increase]
             .into_iter()
@@ -177,17 +177,20 @@ impl Judge<'_> {
     }
 }
 
-/// Half the width of the interval of a time as a share of the time, unless it is open.
-fn share(estimate: Estimate<Duration>) -> Option<Percent> {
-    let Interval { low, high } = estimate.interval;
-    let half = high?.saturating_sub(low?).as_secs_f64() / 2.0;
-    let value = estimate.value.max(Duration::from_nanos(1)).as_secs_f64();
-    Some(Percent(100.0 * half / value))
+/// How far the interval of a time reaches to its farther side, as a share of the time, unless it is open.
+fn reach(estimate: Estimate<Duration>) -> Option<Percent> {
+    let Estimate { value, interval } = estimate;
+    let above = interval.high?.saturating_sub(value);
+    let below = value.saturating_sub(interval.low?);
+    let value = value.max(Duration::from_nanos(1)).as_secs_f64();
+    Some(Percent(100.0 * above.max(below).as_secs_f64() / value))
 }
 
-/// In percentage points, unless the interval is open.
-fn half_width(interval: &Interval<Percent>) -> Option<Percent> {
-    Some(Percent((interval.high?.0 - interval.low?.0) / 2.0))
+/// The same in percentage points.
+fn reach_of_increase(estimate: Estimate<Percent>) -> Option<Percent> {
+    let Estimate { value, interval } = estimate;
+    let (above, below) = (interval.high?.0 - value.0, value.0 - interval.low?.0);
+    Some(Percent(above.max(below)))
 }
 
 /// A number of connections of two digits, since nobody knows it better.

@@ -52,6 +52,7 @@ pub fn write_rows(
     saved: Option<Moment>,
 ) -> io::Result<()> {
     let mut writer = ParquetWriter::new(out)?;
+    writer.describe();
     // The file may be read elsewhere: what it names is looked for from where that is.
     let study = Study {
         folder: PathBuf::from("."),

@@ -2,11 +2,19 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
+
 use super::{Estimate, Interval, Percent};
 
 /// `70.4 ms`, `2208.3 ms`, `0.412 ms`: to a tenth of a millisecond, or three digits.
 pub(crate) fn milliseconds(duration: Duration) -> String {
     format!("{} ms", millisecond_digits(duration))
+}
+
+/// The same of a time that may be negative: `-33.7 ms`.
+pub(crate) fn signed_milliseconds(duration: SignedDuration) -> String {
+    let sign = if duration.is_negative() { "-" } else { "" };
+    format!("{sign}{}", milliseconds(duration.unsigned_abs()))
 }
 
 /// The number of [`milliseconds`].

@@ -161,7 +161,7 @@ pub(super) fn read_header(path: &Path) -> Result<PartHeader, PartError> {
 
 fn open(path: &Path) -> Result<(PartHeader, ParquetReader), PartError> {
     let open = || {
-        let reader = ParquetReader::open(path).map_err(PartProblem::Unreadable)?;
+        let reader = ParquetReader::read(path).map_err(PartProblem::Unreadable)?;
         let mut header: PartHeader = reader.about().map_err(PartProblem::Unreadable)?;
         if header.schema != SCHEMA {
             return Err(PartProblem::Schema(header.schema));

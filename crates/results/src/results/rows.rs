@@ -11,6 +11,7 @@ pub use self::columns::COLUMNS;
 pub use self::csv::CsvWriter;
 pub(super) use self::parquet::ParquetReader;
 pub use self::parquet::{ParquetWriter, Unreadable};
+pub(super) use self::reference::descriptions;
 pub use self::reference::reference;
 
 use std::borrow::Cow;

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use lastbyte_sizes::Message;
 
 use super::costs::Beside;
 use super::look::Look;
 use super::since::Since;
 use super::stats::{Estimate, Interval, Level, Percent};
+use super::waited::apart;
 use super::waiting::Waiting;
 use super::warning::Warning;
 use super::{
@@ -246,8 +248,9 @@ impl Summary {
 pub struct Shares {
     /// The network's, and what waits for it.
     pub network: Duration,
-    /// What the client and the server compute meanwhile.
-    pub cpu: Duration,
+    /// What it adds that the client and the server compute meanwhile. It takes time off where what is sent later meets
+    /// a larger window.
+    pub cpu: SignedDuration,
 }
 
 impl MetricSummary {
@@ -257,7 +260,7 @@ impl MetricSummary {
         let network = *self.network.get(&percentile)?;
         Some(Shares {
             network,
-            cpu: whole.saturating_sub(network),
+            cpu: apart(whole, network),
         })
     }
 
@@ -287,9 +290,9 @@ impl MetricSummary {
             ) else {
                 continue;
             };
-            let [before_cpu, after_cpu] =
-                [before, after].map(|shares| shares.cpu.as_secs_f64() * Beside::APART);
-            let whole = (before.network + before.cpu).as_secs_f64();
+            let [before_cpu, after_cpu] = [before, after]
+                .map(|shares| shares.cpu.unsigned_abs().as_secs_f64() * Beside::APART);
+            let whole = before.network.as_secs_f64() + before.cpu.as_secs_f64();
             let off = 100.0 * before_cpu.hypot(after_cpu) / whole;
             let Interval { low, high } = &mut increase.interval;
             *low = low.map(|Percent(low)| Percent(low - off));

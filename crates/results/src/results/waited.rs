@@ -6,6 +6,7 @@ mod tests;
 use std::borrow::Cow;
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use lastbyte_flights::{Compute, Timeline};
 
 use super::{Beside, CpuCosts, EngineReport, Outcome, Row, Sample, Times, expected};
@@ -57,12 +58,12 @@ impl Sample {
     }
 }
 
-/// What computing adds to the times of a connection.
+/// What computing adds to the times of a connection, or takes off them.
 #[derive(Clone, Copy)]
 struct Added {
-    handshake: Duration,
-    ttfb: Duration,
-    ttlb: Duration,
+    handshake: SignedDuration,
+    ttfb: SignedDuration,
+    ttlb: SignedDuration,
 }
 
 impl Added {
@@ -72,7 +73,7 @@ impl Added {
             timeline(costs.compute(cell, arm.record_size)),
             timeline(Compute::default()),
         );
-        let more = |of: fn(&Timeline) -> Duration| of(&slow).saturating_sub(of(&free));
+        let more = |of: fn(&Timeline) -> Duration| apart(of(&slow), of(&free));
         Added {
             handshake: more(|timeline| timeline.handshake),
             ttfb: more(|timeline| timeline.ttfb.unwrap_or_default()),
@@ -81,16 +82,33 @@ impl Added {
     }
 
     fn to(self, times: Times) -> Times {
-        let handshake = times.handshake.map(|time| time + self.handshake);
-        let ttfb = times.ttfb.map(|time| time + self.ttfb);
+        let handshake = times.handshake.map(|time| later(time, self.handshake));
+        let ttfb = times.ttfb.map(|time| later(time, self.ttfb));
         // The response to early data comes right behind the handshake.
         let is_behind = times.ttfb >= times.handshake;
+        let server_handshake = times.server_handshake;
         Times {
             connect: times.connect,
             handshake,
-            server_handshake: times.server_handshake.map(|time| time + self.handshake),
+            server_handshake: server_handshake.map(|time| later(time, self.handshake)),
             ttfb: if is_behind { ttfb.max(handshake) } else { ttfb },
-            ttlb: times.ttlb.map(|time| time + self.ttlb),
+            ttlb: times.ttlb.map(|time| later(time, self.ttlb)),
         }
+    }
+}
+
+fn later(time: Duration, by: SignedDuration) -> Duration {
+    match by.is_negative() {
+        true => time.saturating_sub(by.unsigned_abs()),
+        false => time + by.unsigned_abs(),
+    }
+}
+
+/// How much later the first is than the second.
+pub(super) fn apart(one: Duration, other: Duration) -> SignedDuration {
+    let signed = |time| SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX);
+    match one >= other {
+        true => signed(one - other),
+        false => -signed(other - one),
     }
 }

@@ -30,8 +30,8 @@ use self::table::{Field, Source, Table};
 use self::write::key;
 pub use self::write::quoted;
 use super::{
-    Arm, ArmChain, Cell, Connections, EngineChoice, Experiment, Measure, NoPercentile, Parameter,
-    Percentile, Population, Sessions, Study, StudyFolder, UnknownName, Until,
+    Arm, ArmChain, Cell, Connections, EngineChoice, Experiment, Leads, Measure, NoPercentile,
+    Parameter, Percentile, Population, Sessions, Study, StudyFolder, UnknownName, Until,
 };
 
 /// Cells of a study, at most.
@@ -81,6 +81,7 @@ impl Study {
         let told = |key| Ok(top.read(key, Field::text)?.map(str::to_owned));
         let percentiles = top.read("percentiles", |field| field.list(percentile))?;
         let engine = top.read("engine", Field::parse)?;
+        let leads = top.read("leads", Field::parse)?;
         let folder = top.read("folder", Field::text)?.unwrap_or_default();
         let folder = StudyFolder {
             path: absolute(&path.with_file_name(folder)),
@@ -109,6 +110,7 @@ impl Study {
         Ok(Study {
             name: name.unwrap_or(&stem).to_owned(),
             question: told("question")?,
+            leads: leads.unwrap_or_default(),
             note: told("note")?,
             path: path.to_owned(),
             text: text.to_owned(),
@@ -132,6 +134,7 @@ impl Study {
         Study {
             name: name.to_owned(),
             question: None,
+            leads: Leads::default(),
             note: None,
             path: PathBuf::new(),
             text: String::new(),

@@ -49,7 +49,7 @@ pub use population::{
 };
 pub use question::{Bounds, Check, Claim, MessageSize, Published, Quantity, Question};
 pub use search::{PublishedEdges, Search};
-pub use settings::{Congestion, CpuTime, Emulation, EngineChoice, Gso, Preset};
+pub use settings::{Congestion, CpuTime, Emulation, EngineChoice, Gso, Leads, Preset};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -220,6 +220,8 @@ pub struct Study {
     pub name: String,
     /// What its page asks.
     pub question: Option<String>,
+    /// What the answer of its page begins with.
+    pub leads: Leads,
     /// What readers of its page should know besides.
     pub note: Option<String>,
     /// The file that it was read from; empty for one that was not.

@@ -75,6 +75,21 @@ named!(EngineChoice, "engine", {
     Virtual => "virtual",
 });
 
+/// What the answer of a study's page begins with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Leads {
+    /// What comes later than the baseline.
+    #[default]
+    Later,
+    /// What comes sooner: the study asks what wins time back.
+    Sooner,
+}
+
+named!(Leads, "lead", {
+    Later => "later",
+    Sooner => "sooner",
+});
+
 /// What the virtual engine emulates the link with. The live engine always has the emulator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Emulation {

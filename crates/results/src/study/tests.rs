@@ -540,6 +540,7 @@ fn settings_have_names() {
     assert_named(CpuTime::ALL, "none beside calibrated");
     assert_named(Emulation::ALL, "netem link");
     assert_named(EngineChoice::ALL, "auto live virtual");
+    assert_named(Leads::ALL, "later sooner");
     assert_named(Gso::ALL, "off on");
     assert_named(
         Metric::ALL,

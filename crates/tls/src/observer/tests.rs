@@ -208,6 +208,71 @@ fn a_message_over_several_records() {
 }
 
 #[test]
+fn messages_have_their_places_on_the_wire_and_tickets_behind_them() {
+    let mut script = Script::hellos(&[], &tls_1_3());
+    let server_hello = script.observer.server.len();
+    let flight = [
+        encrypted_extensions(&[]),
+        certificate(&[20_000]),
+        finished(),
+    ];
+    let [extensions, certificate, _] = flight.each_ref().map(Vec::len);
+    for fragment in flight.concat().chunks(16_000) {
+        script.sealed(Side::Server, HANDSHAKE, fragment, 0);
+    }
+    let end = script.observer.server.len();
+    let mut tickets = Opener::new(AES_128, &[3; 32]).unwrap();
+    let ticket = tickets.seal(HANDSHAKE, &message(4, &[0; 200]), 0);
+    script.observer.sent(Side::Server, &ticket);
+    let response = tickets.seal(APPLICATION_DATA, &[7; 50], 0);
+    script.observer.sent(Side::Server, &response);
+    let mut keys = secrets();
+    let random = "00".repeat(32);
+    keys.push_line(&format!(
+        "SERVER_TRAFFIC_SECRET_0 {random} {}",
+        "03".repeat(32)
+    ));
+
+    let placed = script.observer.messages(&keys);
+    let of_server: Vec<_> = placed
+        .iter()
+        .filter(|placed| placed.sender == Side::Server)
+        .collect();
+    let places: Vec<_> = of_server
+        .iter()
+        .map(|placed| (placed.kind, placed.bytes.clone()))
+        .collect();
+    let first = server_hello + 5;
+    // The certificate goes on in a second record, behind a tag, a type and a header.
+    let second = first + extensions + certificate + 16 + 1 + 5;
+    assert_eq!(
+        places,
+        [
+            (MessageType::ServerHello, 5..server_hello),
+            (MessageType::EncryptedExtensions, first..first + extensions),
+            (MessageType::Certificate, first + extensions..second),
+            (MessageType::Finished, second..second + 36),
+            (MessageType::Other(4), end..end + ticket.len()),
+        ]
+    );
+    assert_eq!(script.observer.messages(&secrets()).len(), placed.len() - 1);
+    assert_eq!(script.observer.client_random().len(), 32);
+    assert_eq!(Observer::default().client_random(), [0; 0]);
+}
+
+#[test]
+fn secrets_are_found_by_the_random_of_the_client() {
+    let mut keys = KeyLog::default();
+    for random in [1, 2] {
+        let random = format!("{random:02x}").repeat(32);
+        keys.push_line(&format!("CLIENT_TRAFFIC_SECRET_0 {random} {random}"));
+    }
+    let own = keys.of_client_random(&[2; 32]);
+    assert_eq!(own.secret("CLIENT_TRAFFIC_SECRET_0"), Some(vec![2; 32]));
+    assert_eq!(keys.of_client_random(&[3; 32]), KeyLog::default());
+}
+
+#[test]
 fn what_follows_the_handshake_does_not_matter() {
     let mut script = Script::hellos(&[], &tls_1_3());
     script.sealed(Side::Server, HANDSHAKE, &finished(), 0);

@@ -182,6 +182,7 @@ pub(crate) fn measure(arm: PreparedArm, cell: Cell, connections: u32, timeout: D
     let mut study = Study::single("test", experiment);
     study.text = study.to_toml();
     let run = lab::run_in_passing(&Runner {
+        inspection: None,
         study: &study,
         engine: &LiveEngine::new(Environment::default()),
         arms: &[arm],

@@ -7,6 +7,7 @@
 pub(super) mod netem;
 mod network;
 mod serial;
+mod tap;
 
 pub use netem::NetemError;
 
@@ -25,6 +26,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::exchange::Exchange;
+use super::inspection::{Asked, Seen};
 use super::live::{Pace, Rig};
 use super::luck::link_seed;
 use super::row::row;
@@ -46,6 +48,14 @@ pub(super) const PROVENANCE: &str = "provenance.json";
 pub(super) const STORE: &str = "store";
 /// What messages call the study.
 const STUDY: &str = "study.toml";
+/// What is to be kept besides rows: an [`Asked`], in as many bytes whatever that is.
+pub(super) const ASKED: &str = "asked";
+/// The same as the guest sees it.
+const ASKED_IN_GUEST: &str = "/dev/lastbyte/asked";
+/// What was seen, besides packets.
+pub(super) const SEEN: &str = "seen.json";
+/// The packets.
+pub(super) const NOTES: &str = "notes";
 /// The file in the job's folder that is the part, once the guest has said [`DONE`].
 pub(super) const PART: &str = "part.parquet";
 /// What lines on the console begin with that are for the host.
@@ -138,8 +148,9 @@ fn run(folder: &Path) -> Result<(), String> {
     let Some(job) = read::<Option<GuestJob>>(JOB)? else {
         return Ok(());
     };
+    let asked = read_asked().map_err(to_line)?;
     let study = Study::parse(&job.study, Path::new(STUDY)).map_err(to_line)?;
-    let part = measure(&job, &study)?;
+    let part = measure(&job, &study, asked)?;
     fs::write(Path::new(JOB_MOUNT).join(PART), part).map_err(|error| format!("{DISK}{error}"))
 }
 
@@ -177,7 +188,7 @@ fn read<T: DeserializeOwned>(name: &str) -> Result<T, String> {
 }
 
 /// The part file of the job's block.
-fn measure(job: &GuestJob, study: &Study) -> Result<Vec<u8>, String> {
+fn measure(job: &GuestJob, study: &Study, asked: Asked) -> Result<Vec<u8>, String> {
     let none = || "the study has no such block".to_owned();
     let experiment = &study.measures.first().ok_or_else(none)?.experiment;
     let cell = experiment.cells.first().ok_or_else(none)?;
@@ -194,11 +205,14 @@ fn measure(job: &GuestJob, study: &Study) -> Result<Vec<u8>, String> {
     }
     let costs = job.costs.unwrap_or_default();
 
-    let rows = match experiment.emulation {
-        Emulation::Netem => over_netem(job, experiment, cell, &arms, costs),
-        Emulation::Link => over_emulator(job, experiment, cell, arm, costs),
+    let (rows, seen) = match experiment.emulation {
+        Emulation::Netem => over_netem(job, experiment, cell, &arms, costs, asked),
+        Emulation::Link => over_emulator(job, experiment, cell, arm, costs, asked),
     }
     .map_err(to_line)?;
+    if let Some(seen) = seen {
+        tell(&seen).map_err(|error| format!("{DISK}{error}"))?;
+    }
 
     let chain = arm.digest();
     let provenance: Provenance = read(PROVENANCE)?;
@@ -235,11 +249,13 @@ fn over_netem(
     cell: &Cell,
     arms: &[PreparedArm],
     cpu: CpuCosts,
-) -> Result<Vec<Row>, LabError> {
+    asked: Asked,
+) -> Result<(Vec<Row>, Option<Seen>), LabError> {
     let mut network = network::Network::new(cell)?;
     let [usual, ..] = arms else {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), None));
     };
+    let tap = tap::Tap::open(&network, cell, asked.captured)?;
     let plan = |index: u32| {
         let session = experiment.arms.first().map(|arm| arm.session(cell, index));
         let mut arms = arms.iter();
@@ -261,14 +277,25 @@ fn over_netem(
         connections: job.connections.clone(),
         timeout: experiment.timeout,
         shortcuts: job.shortcuts,
+        tap: tap.as_ref(),
     };
     let mut signs = Signs::of(&job.connections);
     let finished = serial::run(&mut network, &load, &mut || signs.advance())?;
-    Ok(finished
+    let seen = match (tap, asked.is_nothing()) {
+        (_, true) => None,
+        (tap, false) => Some(Seen {
+            secrets: asked.secrets_of(job.connections.start, finished.iter()),
+            ..match tap {
+                Some(tap) => tap.close().map_err(LabError::Socket)?,
+                None => Seen::of_secrets(Vec::new()),
+            }
+        }),
+    };
+    let rows = finished
         .into_iter()
         .zip(job.connections.clone())
-        .map(|(finished, index)| row(finished, index, job.block, Duration::ZERO))
-        .collect())
+        .map(|(finished, index)| row(finished, index, job.block, Duration::ZERO));
+    Ok((rows.collect(), seen))
 }
 
 /// One connection after the other, over the live engine's link emulator.
@@ -278,15 +305,29 @@ fn over_emulator(
     cell: &Cell,
     arm: &PreparedArm,
     cpu: CpuCosts,
-) -> Result<Vec<Row>, LabError> {
+    asked: Asked,
+) -> Result<(Vec<Row>, Option<Seen>), LabError> {
     let interrupt = AtomicBool::new(false);
-    let rig = Rig::new(experiment, cell, arm, &interrupt).in_virtual_time(
-        cpu,
-        job.shortcuts,
-        Path::new(DNS_MOUNT),
-    );
+    let rig = Rig::new(experiment, cell, arm, &interrupt)
+        .in_virtual_time(cpu, job.shortcuts, Path::new(DNS_MOUNT))
+        .keeping(asked);
     let block = rig.block(job.block, job.connections.clone(), Pace::ALONE)?;
-    Ok(block.map_or_else(Vec::new, |block| block.rows))
+    Ok(block.map_or_else(|| (Vec::new(), None), |block| (block.rows, block.seen)))
+}
+
+/// Reads what is to be kept, without asking the allocator for anything: see [`GuestJob`].
+fn read_asked() -> io::Result<Asked> {
+    let mut bytes = Asked::default().to_bytes();
+    let mut file = fs::File::open(ASKED_IN_GUEST)?;
+    io::Read::read_exact(&mut file, &mut bytes)?;
+    Ok(Asked::from_bytes(bytes))
+}
+
+/// Leaves what was seen in the job's folder.
+fn tell(seen: &Seen) -> io::Result<()> {
+    let folder = Path::new(JOB_MOUNT);
+    fs::write(folder.join(NOTES), &seen.notes)?;
+    fs::write(folder.join(SEEN), serde_json::to_vec(seen)?)
 }
 
 /// How long a link may hold packets at most: the longest delay, and a full queue before it.

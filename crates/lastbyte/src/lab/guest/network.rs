@@ -32,7 +32,7 @@ pub(super) struct Network {
     client: OwnedFd,
     server: OwnedFd,
     /// Its cables end with it.
-    _router: OwnedFd,
+    router: OwnedFd,
     link: Emulation,
 }
 
@@ -121,11 +121,24 @@ impl Network {
         let mut network = Self {
             client,
             server,
-            _router: router,
+            router,
             link: Emulation { ends },
         };
         network.link.set(0, Seed(0), Table::Send)?;
         Ok(network)
+    }
+
+    /// Does something with the router's end of the cable to `side`, by its number.
+    pub(super) fn at_router<T>(
+        &self,
+        side: Side,
+        action: impl FnOnce(u32) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let name = match side {
+            Side::Client => ROUTER_TO_CLIENT,
+            Side::Server => ROUTER_TO_SERVER,
+        };
+        within(&self.router, || action(interface(name)?))
     }
 
     /// Gives both directions the link of `cell`, whose distribution of jitter they have already, and the luck

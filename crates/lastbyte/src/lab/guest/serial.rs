@@ -20,6 +20,7 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{self, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
 use super::network::Network;
+use super::tap::Tap;
 use crate::lab::channel::{Input, SCRATCH, TcpChannel};
 use crate::lab::connection::{EndedConnection, KernelClock, Next, Pair, spend};
 use crate::lab::delivery::{Lookup, PreparedDelivery};
@@ -48,6 +49,8 @@ pub(super) struct Load<'a> {
     pub(super) connections: Range<u32>,
     pub(super) timeout: Duration,
     pub(super) shortcuts: Shortcuts,
+    /// What sees the packets of the first ones.
+    pub(super) tap: Option<&'a Tap>,
 }
 
 /// What one connection does, and where.
@@ -132,6 +135,9 @@ pub(super) fn run(
         // What the last connection has left must not meet the luck of this one.
         starts::sleep(drain.max(plan.drain)).map_err(LabError::Socket)?;
         drain = plan.drain;
+        if let Some(tap) = load.tap {
+            tap.begins(slot).map_err(LabError::Socket)?;
+        }
         network.set(index, &plan.cell, plan.seed)?;
         let starts = Starts::ByLuck(plan.seed);
         starts.wait(index).map_err(LabError::Socket)?;

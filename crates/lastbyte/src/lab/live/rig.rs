@@ -16,6 +16,7 @@ use crate::lab::dns::{self, Resolver, Servers};
 use crate::lab::emulator::{Emulator, EmulatorReport};
 use crate::lab::endpoint::{self, EndpointReport, Load};
 use crate::lab::exchange::Exchange;
+use crate::lab::inspection::{Asked, Seen, Tap};
 use crate::lab::luck::link_seed;
 use crate::lab::row::{row, wire_of};
 use crate::lab::shared::Shared;
@@ -42,6 +43,8 @@ pub(in crate::lab) struct Rig<'a> {
     ended: &'a (dyn Fn() + Sync),
     time: InTime,
     cpu: CpuCosts,
+    /// What is kept of blocks besides rows.
+    asked: Asked,
     /// Where DNS servers may have files.
     scratch: PathBuf,
 }
@@ -73,6 +76,8 @@ impl Pace {
 /// What was measured of one block.
 pub(in crate::lab) struct Block {
     pub(in crate::lab) rows: Vec<Row>,
+    /// What was to be kept besides.
+    pub(in crate::lab) seen: Option<Seen>,
     /// Of each packet, in nanoseconds.
     pub(super) lateness: Vec<u32>,
     pub(super) emulator_cpu: Duration,
@@ -103,6 +108,7 @@ impl<'a> Rig<'a> {
             ended: &|| (),
             time: InTime::Real,
             cpu: CpuCosts::default(),
+            asked: Asked::default(),
             scratch: env::temp_dir(),
         }
     }
@@ -110,6 +116,11 @@ impl<'a> Rig<'a> {
     /// The same rig, which tells of each connection that has ended.
     pub(super) fn telling(self, ended: &'a (dyn Fn() + Sync)) -> Self {
         Self { ended, ..self }
+    }
+
+    /// The same rig, which keeps this of a block.
+    pub(in crate::lab) fn keeping(self, asked: Asked) -> Self {
+        Self { asked, ..self }
     }
 
     /// The same rig inside a kernel in which time stands still while it computes, and goes on
@@ -148,10 +159,20 @@ impl<'a> Rig<'a> {
             duration: pace.duration,
             ..self.load(self.cell, number)
         };
-        let (endpoints, emulator) = self.carry(self.cell, &load, seed, self.ended)?;
+        let tap = Tap::new(self.cell, self.asked.captured).map_err(LabError::Emulator)?;
+        let (endpoints, mut emulator) = self.carry(self.cell, &load, seed, tap, self.ended)?;
         if endpoints.finished.iter().any(Option::is_none) {
             return Ok(None);
         }
+        let seen = match self.asked.is_nothing() {
+            true => None,
+            false => Some(Seen {
+                secrets: self
+                    .asked
+                    .secrets_of(first_index, endpoints.finished.iter().flatten()),
+                ..(emulator.seen.take()).unwrap_or_else(|| Seen::of_secrets(Vec::new()))
+            }),
+        };
         let finished = endpoints.finished.into_iter().flatten();
         let rows = finished
             .zip(&emulator.latest)
@@ -159,6 +180,7 @@ impl<'a> Rig<'a> {
             .map(|((finished, latest), index)| row(finished, index, number, *latest));
         Ok(Some(Block {
             rows: rows.collect(),
+            seen,
             lateness: emulator.lateness,
             emulator_cpu: emulator.cpu,
             endpoint_cpu: endpoints.cpu,
@@ -180,7 +202,7 @@ impl<'a> Rig<'a> {
             timeout: self.experiment.timeout.min(Duration::from_secs(2)),
             ..self.load(&cell, 0)
         };
-        let (endpoints, emulator) = self.carry(&cell, &load, Seed(0), &|| ())?;
+        let (endpoints, emulator) = self.carry(&cell, &load, Seed(0), None, &|| ())?;
         let last = endpoints.finished.into_iter().flatten().last();
         Ok(Cost {
             endpoint: endpoints.cpu / PILOT,
@@ -217,6 +239,7 @@ impl<'a> Rig<'a> {
         cell: &Cell,
         load: &Load<'_>,
         seed: Seed,
+        tap: Option<Tap>,
         ended: &(dyn Fn() + Sync),
     ) -> Result<(EndpointReport, EmulatorReport), LabError> {
         let surroundings = Surroundings::new(cell)?;
@@ -231,6 +254,7 @@ impl<'a> Rig<'a> {
             seed,
             load.first_index,
             &shared,
+            tap,
         );
         thread::scope(|scope| {
             for thread in 0..2 {

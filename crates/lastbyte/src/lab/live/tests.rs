@@ -25,6 +25,7 @@ fn a_sample_is_as_disturbed_as_the_worst_of_its_blocks() {
     let report = |late: Duration, lowered| {
         let late = late.as_nanos() as u32;
         let mut block = Block {
+            seen: None,
             rows: Vec::<Row>::new(),
             lateness: [vec![0; 98], vec![late, late]].concat(),
             emulator_cpu: MS,
@@ -156,6 +157,7 @@ fn measure(experiment: &Experiment, store: &Store, interrupt: &AtomicBool) -> Ru
     study.text = study.to_toml();
     let arm = PreparedArm::new(experiment.arms[0].clone(), store).unwrap();
     let run = run_in_passing(&Runner {
+        inspection: None,
         study: &study,
         engine: &LiveEngine::new(Environment::default()),
         arms: &[arm],

@@ -158,6 +158,7 @@ fn run(workers: usize, interrupt: bool, doing: Doing) -> Ran {
     let ears = Ears::default();
     let interrupt = AtomicBool::new(interrupt);
     let runner = Runner {
+        inspection: None,
         study: &study,
         engine: &engine,
         arms: &arms,
@@ -166,7 +167,9 @@ fn run(workers: usize, interrupt: bool, doing: Doing) -> Ran {
     };
     let blocks: Vec<_> = study.blocks(BLOCK).collect();
     let end = runner.run(&blocks, &folder);
-    let finished = folder.finished(&study, |error| panic!("{error}")).unwrap();
+    let finished = folder
+        .finished(&study, |_| None, |error| panic!("{error}"))
+        .unwrap();
     let hidden = fs::read_dir(path.join("parts")).unwrap();
     let hidden = hidden.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     if end.is_ok() {
@@ -193,13 +196,18 @@ fn run_in(path: &Path, study: &Study, engine: &Invented) -> (Finished, BTreeSet<
     };
     let manifest = Manifest::new(study, BLOCK, engine.environment.clone());
     let folder = Folder::take(path, study, manifest, start).unwrap();
-    let finished = |folder: &Folder| folder.finished(study, |error| panic!("{error}")).unwrap();
+    let finished = |folder: &Folder| {
+        folder
+            .finished(study, |_| None, |error| panic!("{error}"))
+            .unwrap()
+    };
     let before = finished(&folder);
     let missing: Vec<_> = (study.blocks(BLOCK))
         .filter(|id| !before.contains(id))
         .collect();
     let ears = Ears::default();
     let runner = Runner {
+        inspection: None,
         study,
         engine,
         arms: &arms,
@@ -504,29 +512,63 @@ fn batch_systems_say_which_shard_it_is() {
             let known = set.iter().find(|(known, _)| *known == name);
             known.map(|(_, value)| (*value).to_owned())
         };
-        Shard::from_environment(get).map(|shard| shard.to_string())
+        Shard::from_environment(get)
+            .map(|assigned| format!("{}, as {}", assigned.shard, assigned.by))
     };
-    let slurm = |id, first, step| {
+    let slurm = |id, first, step, count| {
         let set = [
             ("SLURM_ARRAY_TASK_ID", id),
             ("SLURM_ARRAY_TASK_MIN", first),
             ("SLURM_ARRAY_TASK_STEP", step),
-            ("SLURM_ARRAY_TASK_COUNT", "4"),
+            ("SLURM_ARRAY_TASK_COUNT", count),
         ];
         shard(&set)
     };
-    assert_eq!(slurm("1", "1", "1").unwrap(), "1/4");
-    assert_eq!(slurm("3", "0", "1").unwrap(), "4/4");
-    assert_eq!(slurm("12", "10", "2").unwrap(), "2/4");
-    assert!(slurm("9", "1", "1").unwrap_err().contains("no shard of 4"));
-    assert!(slurm("0", "1", "1").unwrap_err().contains("no shard of 4"));
     assert_eq!(
-        slurm("x", "1", "1").unwrap_err(),
+        slurm("1", "1", "1", "4").unwrap(),
+        "1/4, as SLURM_ARRAY_TASK_ID=1, SLURM_ARRAY_TASK_COUNT=4, SLURM_ARRAY_TASK_MIN=1, SLURM_ARRAY_TASK_STEP=1 say"
+    );
+    assert!(slurm("3", "0", "1", "4").unwrap().starts_with("4/4, "));
+    assert!(slurm("12", "10", "2", "4").unwrap().starts_with("2/4, "));
+    // Tasks of a list of numbers, which are between those of a range or beyond them.
+    for (task, first, step) in [
+        ("9", "1", "1"),
+        ("0", "1", "1"),
+        ("11", "10", "2"),
+        ("4294967295", "0", "1"),
+    ] {
+        let error = slurm(task, first, step, "4").unwrap_err();
+        assert!(
+            error.contains("no shard of 4: number the tasks from 1 to 4"),
+            "{error}"
+        );
+    }
+    assert_eq!(
+        slurm("x", "1", "1", "4").unwrap_err(),
         "SLURM_ARRAY_TASK_ID is \"x\", which is no whole number"
     );
+    // Two tasks of four, once more.
+    let again = [
+        ("LASTBYTE_SHARDS", "4"),
+        ("SLURM_ARRAY_TASK_ID", "3"),
+        ("SLURM_ARRAY_TASK_COUNT", "2"),
+        ("SLURM_ARRAY_TASK_MIN", "3"),
+    ];
+    assert_eq!(
+        shard(&again).unwrap(),
+        "3/4, as LASTBYTE_SHARDS=4, SLURM_ARRAY_TASK_ID=3 say"
+    );
     let pod = ("JOB_COMPLETION_INDEX", "0");
-    assert_eq!(shard(&[pod, ("LASTBYTE_SHARDS", "8")]).unwrap(), "1/8");
+    assert_eq!(
+        shard(&[pod, ("LASTBYTE_SHARDS", "8")]).unwrap(),
+        "1/8, as LASTBYTE_SHARDS=8, JOB_COMPLETION_INDEX=0 say"
+    );
     assert!(shard(&[pod]).unwrap_err().contains("set LASTBYTE_SHARDS"));
     assert!(shard(&[("JOB_COMPLETION_INDEX", "8"), ("LASTBYTE_SHARDS", "8")]).is_err());
+    assert!(
+        shard(&[("SLURM_ARRAY_TASK_ID", "1")])
+            .unwrap_err()
+            .contains("SLURM_ARRAY_TASK_COUNT is not set")
+    );
     assert!(shard(&[]).unwrap_err().contains("write --shard I/N"));
 }

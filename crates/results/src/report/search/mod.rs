@@ -5,7 +5,7 @@ mod page;
 mod table;
 
 pub use json::{SCHEMA, json};
-pub(super) use page::{chart, numbers, section};
+pub(super) use page::{answer, chart, numbers, section};
 pub use table::table;
 
 use lastbyte_link::counted;

@@ -4,9 +4,9 @@ use maud::{Markup, html};
 
 use super::{cell_names, headline, missed, place, rows, verdict};
 use crate::report::chart::{Axes, Chart, Ink, KeyEntry, Panel, StepLine, Steps};
-use crate::report::text;
+use crate::report::text::{self, grouped};
 use crate::search::{Edges, Found, Searched, implied};
-use crate::study::{Cell, PublishedEdges, Search};
+use crate::study::{Cell, Parameter, PublishedEdges, Search};
 
 /// What a search found: panels, edges, and what is published.
 pub(in super::super) fn section(searched: &Searched) -> Markup {
@@ -23,6 +23,33 @@ pub(in super::super) fn section(searched: &Searched) -> Markup {
             @for published in &search.published { (beside(searched, published)) }
         }
     }
+}
+
+/// Where the first network's first edges are, for each arm: `ecdsa costs a round trip more beyond 13,034 bytes of
+/// Certificate, ml-dsa-44 beyond 10,685 (initcwnd 10)`.
+pub(in super::super) fn answer(searched: &Searched) -> Option<String> {
+    let found = searched.found();
+    let below = |found: &Found| match &found.edges {
+        Edges::Exact(edges) => Some(edges.first()?.below.certificate),
+        Edges::Told(_) => None,
+    };
+    let first = found.iter().find(|found| below(found).is_some())?;
+    let arms = &searched.search.experiment.arms;
+    let of_cell = found.iter().filter(|found| found.cell == first.cell);
+    let edges = of_cell.filter_map(|found| Some((&arms.get(found.arm)?.name, below(found)?)));
+    let edges = edges.enumerate().map(|(index, (name, bytes))| match index {
+        0 => format!(
+            "{name} takes a round trip more beyond {} bytes of certificates",
+            grouped(bytes)
+        ),
+        _ => format!("{name} beyond {}", grouped(bytes)),
+    });
+    let cell = searched.search.experiment.cells.get(first.cell)?;
+    let window = Parameter::INITCWND.describe(cell);
+    Some(format!(
+        "{} ({window}).",
+        edges.collect::<Vec<_>>().join(", ")
+    ))
 }
 
 /// The drawing.

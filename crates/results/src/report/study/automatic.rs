@@ -1,5 +1,6 @@
 //! Figures for a study that describes none.
 
+use crate::report::chart::COLOURS;
 use crate::results::Metric;
 use crate::study::{Cell, Figure, Filter, Measure, Parameter, Percentile, Plot, Study, varying};
 
@@ -35,6 +36,8 @@ fn figures_of(study: &Study, measure: &Measure) -> Vec<Figure> {
     let plots: &[Plot] = match (experiment.arms.len(), x) {
         (1, None) => &[Plot::Percentiles, Plot::Cdf],
         (1, Some(_)) => &[Plot::Percentiles],
+        // Bars and lines of more than there are colours are not told apart.
+        (more, None) if more > COLOURS => &[Plot::Dots],
         (_, None) => &[Plot::Percentiles, Plot::Increase, Plot::Cdf],
         (_, Some(_)) => &[Plot::Increase, Plot::Percentiles],
     };

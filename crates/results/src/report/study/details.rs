@@ -1,5 +1,6 @@
 //! Every number of every measure.
 
+use lastbyte_link::counted;
 use maud::{Markup, html};
 
 use super::findings::Findings;
@@ -14,7 +15,7 @@ pub(super) fn details(findings: &Findings) -> Markup {
             h2 { "All numbers" }
             @for (measure, summary) in measures {
                 details {
-                    summary { (measure.id) ": " (summary.cells.len()) " cells" }
+                    summary { (measure.id) ": " (counted(summary.cells.len(), "cell")) }
                     (times(summary))
                     (handshakes(summary))
                 }
@@ -73,6 +74,7 @@ fn row(
             td {
                 (arm.connections)
                 @if arm.failed() > 0 { " (" (arm.failed()) " failed)" }
+                @if invalid.is_some() { " (disturbed)" }
             }
             th { (text::metric(metric)) }
             @for percentile in percentiles {

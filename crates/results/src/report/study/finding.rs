@@ -3,7 +3,7 @@
 use super::plan::{Plan, Series};
 use crate::report::text;
 use crate::results::Group;
-use crate::study::{Parameter, Percentile};
+use crate::study::Percentile;
 
 /// Series that are named.
 const NAMED: usize = 2;
@@ -19,6 +19,7 @@ const TIMES: f64 = 20.0;
 /// The largest and the smallest of a series, with where they are.
 struct Range {
     name: String,
+    arm: String,
     most: (f64, String),
     least: (f64, String),
 }
@@ -28,7 +29,14 @@ pub(super) fn increase(plan: &Plan) -> Option<String> {
     let median = percentile(plan, Percentile::MEDIAN);
     let of = |groups: &[&Group], one: &Series, x: &str| {
         let points = plan.points(plan.at(groups, one, x), &one.arm);
-        Some((*points.get(median)?)?.value)
+        let point = (*points.get(median)?)?;
+        let [low, high] = point.closed()?;
+        // What may be none is called none.
+        Some(if low <= 0.0 && high >= 0.0 {
+            0.0
+        } else {
+            point.value
+        })
     };
     let mut ranges: Vec<Range> = ranges(plan, of);
     ranges.sort_by(|one, other| other.most.0.total_cmp(&one.most.0));
@@ -82,13 +90,17 @@ fn at_percentile(plan: &Plan, wanted: Percentile, whose: &str) -> Option<String>
     let place = percentile(plan, wanted);
     let series = plan.series();
     let first = series.first()?;
-    let of = |groups: &[&Group], one: &Series, x: &str| {
+    let point = |groups: &[&Group], one: &Series, x: &str| {
         let points = plan.points(plan.at(groups, one, x), &one.arm);
-        Some((*points.get(place)?)?.value)
+        let point = (*points.get(place)?)?;
+        Some((point.value, point.closed()?))
     };
+    let of = |groups: &[&Group], one: &Series, x: &str| Some(point(groups, one, x)?.0);
     if let [_] = &*series {
         let all = ranges(plan, of);
-        let Range { name, most, least } = all.first()?;
+        let Range {
+            name, most, least, ..
+        } = all.first()?;
         return Some(match most.0 > LONGER * least.0 {
             true => capital(format!(
                 "{whose}{name} takes {} to {}{}",
@@ -99,27 +111,40 @@ fn at_percentile(plan: &Plan, wanted: Percentile, whose: &str) -> Option<String>
             false => capital(format!("{whose}{name} takes {}", milliseconds(most.0))),
         });
     }
-    let than = |groups: &[&Group], one: &Series, x: &str| {
-        let longer = of(groups, one, x)? / of(groups, first, x)?;
-        longer.is_finite().then_some(longer)
+    // Where arms differ, each is compared with the first one in its own surroundings.
+    let is_of_arms = series.iter().any(|one| one.arm != first.arm);
+    let than = |one: &Series| match is_of_arms {
+        true => plan.of_arm(&first.arm, one),
+        false => first.clone(),
     };
-    let mut all = ranges(plan, than);
-    all.retain(|range| range.name != plan.name(first));
-    let slowest = all
-        .iter()
-        .max_by(|one, other| one.most.0.total_cmp(&other.most.0))?;
-    let soonest = all
-        .iter()
-        .min_by(|one, other| one.least.0.total_cmp(&other.least.0))?;
-    let baseline = plan.name(first);
-    if slowest.most.0 >= TIMES {
-        let later = |groups: &[&Group], one: &Series, x: &str| {
-            Some(of(groups, one, x)? - of(groups, first, x)?)
+    let baseline = match is_of_arms {
+        true => first.arm.clone(),
+        false => plan.name(first),
+    };
+    let is_baseline = |range: &Range| match is_of_arms {
+        true => range.arm == first.arm,
+        false => range.name == baseline,
+    };
+    let compared = |of: &dyn Fn(f64, f64) -> f64, certain: bool| {
+        let of = |groups: &[&Group], one: &Series, x: &str| {
+            let ([now, then], [now_within, then_within]) = {
+                let (now, then) = (point(groups, one, x)?, point(groups, &than(one), x)?);
+                ([now.0, then.0], [now.1, then.1])
+            };
+            let apart = now_within[0] > then_within[1] || now_within[1] < then_within[0];
+            let number = of(now, then);
+            (number.is_finite() && (apart || !certain)).then_some(number)
         };
-        let all = ranges(plan, later);
-        let slowest = all
-            .iter()
-            .max_by(|one, other| one.most.0.total_cmp(&other.most.0))?;
+        let mut all = ranges(plan, of);
+        all.retain(|range| !is_baseline(range));
+        all
+    };
+    let times = compared(&|now, then| now / then, true);
+    let slowest = most(&times);
+    let soonest = least(&times);
+    if slowest.is_some_and(|slowest| slowest.most.0 >= TIMES) {
+        let all = compared(&|now, then| now - then, true);
+        let slowest = most(&all)?;
         return Some(capital(format!(
             "{whose}{} takes up to {} longer than {baseline}{}",
             slowest.name,
@@ -127,7 +152,7 @@ fn at_percentile(plan: &Plan, wanted: Percentile, whose: &str) -> Option<String>
             at(&slowest.most.1)
         )));
     }
-    if slowest.most.0 >= LONGER {
+    if let Some(slowest) = slowest.filter(|slowest| slowest.most.0 >= LONGER) {
         let times = match slowest.most.0 {
             9.95.. => format!("{:.0}", slowest.most.0),
             1.95.. => format!("{:.1}", slowest.most.0),
@@ -139,7 +164,7 @@ fn at_percentile(plan: &Plan, wanted: Percentile, whose: &str) -> Option<String>
             at(&slowest.most.1)
         )));
     }
-    if soonest.least.0 <= 1.0 / LONGER {
+    if let Some(soonest) = soonest.filter(|soonest| soonest.least.0 <= 1.0 / LONGER) {
         return Some(capital(format!(
             "{whose}{} takes down to {} of the time of {baseline}{}",
             soonest.name,
@@ -147,11 +172,25 @@ fn at_percentile(plan: &Plan, wanted: Percentile, whose: &str) -> Option<String>
             at(&soonest.least.1)
         )));
     }
-    let within = (slowest.most.0 - 1.0).max(1.0 - soonest.least.0).max(0.001);
-    Some(capital(format!(
-        "{whose}all take as long as {baseline}, within {}",
-        percent(100.0 * within)
-    )))
+    let all = compared(&|now, then| now / then, false);
+    let within = (most(&all)?.most.0 - 1.0).max(1.0 - least(&all)?.least.0);
+    // More than that, and nobody knows.
+    (within < LONGER - 1.0).then(|| {
+        capital(format!(
+            "{whose}all are within {} of {baseline}",
+            percent(100.0 * within.max(0.001))
+        ))
+    })
+}
+
+fn most(ranges: &[Range]) -> Option<&Range> {
+    let ranges = ranges.iter();
+    ranges.max_by(|one, other| one.most.0.total_cmp(&other.most.0))
+}
+
+fn least(ranges: &[Range]) -> Option<&Range> {
+    let ranges = ranges.iter();
+    ranges.min_by(|one, other| one.least.0.total_cmp(&other.least.0))
 }
 
 /// Where a percentile is among those of the figure; the first, if it is not.
@@ -175,7 +214,7 @@ fn ranges(plan: &Plan, of: impl Fn(&[&Group], &Series, &str) -> Option<f64>) -> 
                 let Some(value) = of(groups, &series, x) else {
                     continue;
                 };
-                let words: Vec<String> = [panel.clone(), place_on_axis(plan, x)]
+                let words: Vec<String> = [panel.clone(), plan.place_on_axis(x)]
                     .into_iter()
                     .filter(|word| !word.is_empty())
                     .collect();
@@ -187,6 +226,7 @@ fn ranges(plan: &Plan, of: impl Fn(&[&Group], &Series, &str) -> Option<f64>) -> 
                     None => {
                         range = Some(Range {
                             name: plan.name(&series),
+                            arm: series.arm.clone(),
                             most: here.clone(),
                             least: here,
                         });
@@ -197,17 +237,6 @@ fn ranges(plan: &Plan, of: impl Fn(&[&Group], &Series, &str) -> Option<f64>) -> 
         ranges.extend(range);
     }
     ranges
-}
-
-/// `no data`, `50KiB`, `RTT 35ms`
-fn place_on_axis(plan: &Plan, x: &str) -> String {
-    match plan.figure.x {
-        Some(data) if data == Parameter::DATA && x == "0B" => "no data".to_owned(),
-        Some(parameter) if ![Parameter::DATA, Parameter::LINK].contains(&parameter) => {
-            format!("{} {x}", parameter.name().replace('_', " "))
-        }
-        Some(_) | None => x.to_owned(),
-    }
 }
 
 fn at(place: &str) -> String {

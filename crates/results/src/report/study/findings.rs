@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::report::inside::Inside;
 use crate::results::{
     CellSummary, Dataset, Environment, Estimate, FolderError, Group, Measurements, Metric,
     Percentile, Sample, SampleKey, Summary, baseline, family, groups,
@@ -34,6 +35,8 @@ pub struct Findings {
     pub summaries: Vec<Summary>,
     /// What its searches have measured.
     pub searched: Vec<Searched>,
+    /// A connection of each arm in one cell, if packets were kept.
+    pub inside: Vec<Inside>,
     /// Every connection's times.
     pub(super) times: Measurements,
     /// What flight arithmetic says, where it says anything, in the order of [`Metric::FROM_CONNECT`].
@@ -127,6 +130,7 @@ impl Findings {
             environment,
             summaries: Vec::new(),
             searched: Vec::new(),
+            inside: Vec::new(),
             times: Measurements::default(),
             arithmetic: BTreeMap::new(),
         }
@@ -222,7 +226,7 @@ impl Findings {
     /// # Errors
     ///
     /// Why there is none at all, in one line.
-    pub(super) fn numbers(
+    fn numbers(
         &self,
         group: &Group,
         question: &Question,
@@ -250,15 +254,27 @@ impl Findings {
         Ok(question.percentiles.iter().map(number).collect())
     }
 
+    /// The same, from samples that may be trusted.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none at all, in one line.
+    pub(super) fn trusted_numbers(
+        &self,
+        group: &Group,
+        question: &Question,
+    ) -> Result<Vec<Option<Estimate<f64>>>, String> {
+        self.check_samples(group, question)?;
+        self.numbers(group, question)
+    }
+
     /// Answers for each group of cells and each percentile, from samples that may be trusted.
     pub(super) fn answers(&self, question: &Question) -> Vec<Answer> {
         let cells = self.study.cells_named(&question.measures, &question.cells);
         let cells = cells.map(|(cell, _)| cell).collect();
         let groups = groups(&self.study, cells, &question.pool);
         let answers = groups.into_iter().flat_map(|group| {
-            let known = self
-                .check_samples(&group, question)
-                .and_then(|()| self.numbers(&group, question));
+            let known = self.trusted_numbers(&group, question);
             let answer = |(index, percentile): (usize, &Percentile)| Answer {
                 group: group.clone(),
                 percentile: *percentile,

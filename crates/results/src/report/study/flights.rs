@@ -26,6 +26,9 @@ const WIDTHS: [(&str, f64); 2] = [("wide", 960.0), ("narrow", 328.0)];
 /// The round trip of many users, on mobile networks and between neighbouring countries.
 const USUAL_RTT: Duration = Duration::from_millis(50);
 
+/// How much wider bold text is.
+const BOLD: f64 = 1.1;
+
 /// Ethernet, IPv4 and TCP with timestamps, in bytes.
 const HEADERS: usize = 66;
 
@@ -35,6 +38,10 @@ struct Explained {
     arms: Vec<Explanation>,
     /// The one that differs most.
     worst: usize,
+    /// How many bytes the handshakes have that do not fit the window beyond it, of all arms.
+    beyond: Vec<usize>,
+    /// How many arms there are, drawn or not.
+    all: usize,
 }
 
 /// The section of the page; none where arithmetic knows nothing of what was measured.
@@ -54,6 +61,9 @@ pub(super) fn section(findings: &Findings) -> Option<Markup> {
                 "The server's handshake with its records: ServerHello, certificates, signature, Finished. "
                 "The line is the window; what is outlined beyond it leaves a round trip later. By arithmetic. "
                 (explained.cell) "."
+                @if explained.all > explained.arms.len() {
+                    " Drawn are " (explained.arms.len()) " of " (explained.all) " configurations."
+                }
             }
             div.ladders {
                 @for (index, name) in [(0, "baseline"), (explained.worst, "compared")] {
@@ -70,6 +80,19 @@ pub(super) fn section(findings: &Findings) -> Option<Markup> {
             p.caption { "Packets by arithmetic: nothing is lost, and computing takes no time. Time goes down." }
         }
     })
+}
+
+/// Where a page looks closer at how connections go: the cell in which handshakes differ most, by places of measures and
+/// cells; none where arithmetic knows nothing of what was measured.
+pub fn closest(findings: &Findings) -> Option<(usize, usize)> {
+    let explained = explained(findings)?;
+    let measures = findings.summaries.iter().enumerate();
+    measures
+        .flat_map(|(measure, summary)| {
+            let cells = summary.cells.iter().enumerate();
+            cells.map(move |(cell, summary)| ((measure, cell), &summary.cell))
+        })
+        .find_map(|(place, cell)| (*cell == explained.cell).then_some(place))
 }
 
 /// The cell in which a handshake waits most often more than the baseline's, or less, of those that arithmetic knows. Of
@@ -145,9 +168,21 @@ fn explain_in(summary: &Summary, cell: &Cell) -> Option<(usize, Explained)> {
             ARMS - 1
         }
     };
+    let window = window_bytes(cell);
+    let beyond = arms.iter().map(server_bytes);
+    let beyond = beyond.filter_map(|bytes| bytes.checked_sub(window + 1));
+    let beyond = beyond.map(|more| more + 1).collect();
+    let all = arms.len();
     arms.truncate(ARMS);
     let cell = cell.clone();
-    Some((apart, Explained { cell, arms, worst }))
+    let explained = Explained {
+        cell,
+        arms,
+        worst,
+        beyond,
+        all,
+    };
+    Some((apart, explained))
 }
 
 fn window_bytes(cell: &Cell) -> usize {
@@ -163,35 +198,43 @@ fn server_bytes(arm: &Explanation) -> usize {
 
 /// `ml-dsa-65 misses the window by 1,824 bytes`
 fn finding(explained: &Explained) -> String {
-    let window = window_bytes(&explained.cell);
-    let over = |arm: &&Explanation| server_bytes(arm) > window;
-    let missing: Vec<_> = explained.arms.iter().filter(over).collect();
-    match &*missing {
+    match &*explained.beyond {
         [] => "All handshakes fit the server's first window".to_owned(),
-        [only] => format!(
-            "{} misses the window by {} bytes",
-            only.arm.name,
-            grouped(server_bytes(only) - window)
-        ),
-        [.., _] if missing.len() == explained.arms.len() => {
-            "No handshake fits the server's first window".to_owned()
-        }
-        several => {
-            let bytes = several.iter().map(|arm| server_bytes(arm) - window);
+        [only] => {
+            let window = window_bytes(&explained.cell);
+            let mut arms = explained.arms.iter();
+            let arm = arms.find(|arm| server_bytes(arm) > window);
             format!(
-                "{} of {} miss the window, by {} bytes and more",
-                several.len(),
-                explained.arms.len(),
-                grouped(bytes.min().unwrap_or_default())
+                "{} misses the window by {} bytes",
+                arm.map_or("One", |arm| &arm.arm.name),
+                grouped(*only)
             )
         }
+        several if several.len() == explained.all => {
+            "No handshake fits the server's first window".to_owned()
+        }
+        several => format!(
+            "{} of {} miss the window, by {} bytes and more",
+            several.len(),
+            explained.all,
+            grouped(several.iter().copied().min().unwrap_or_default())
+        ),
     }
 }
 
 /// A bar for each arm: its messages, against the window.
 fn budget(explained: &Explained, width: f64) -> String {
-    const ROW: f64 = 44.0;
     const TOP: f64 = 30.0;
+    let is_wide = width > 500.0;
+    // Where a name leaves no room beside it, what is left or too many stands below.
+    let name = |arm: &Explanation| fitted(&arm.arm.name, width);
+    let left = |arm: &Explanation| left(arm, window_bytes(&explained.cell));
+    let collides = |arm: &Explanation| {
+        let (words, _) = left(arm);
+        !is_wide && text_width(&name(arm)) + text_width(&words) + 12.0 > width
+    };
+    let below = explained.arms.iter().any(collides);
+    let row_height = if below { 62.0 } else { 44.0 };
     let window = window_bytes(&explained.cell);
     let most = explained
         .arms
@@ -199,15 +242,15 @@ fn budget(explained: &Explained, width: f64) -> String {
         .map(server_bytes)
         .chain([window])
         .max();
-    let right = if width > 500.0 { 150.0 } else { 8.0 };
+    let right = if is_wide { 150.0 } else { 8.0 };
     let scale = (width - right) / most.unwrap_or(1).max(1) as f64;
-    let height = TOP + ROW * explained.arms.len() as f64 + 6.0;
+    let height = TOP + row_height * explained.arms.len() as f64 + 6.0;
     let mut svg = Svg::new(width, height, &finding(explained));
     let edge = window as f64 * scale;
     svg.rect("inside", [0.0, TOP], [edge, height - TOP - 6.0]);
     for (index, arm) in explained.arms.iter().enumerate() {
-        let top = TOP + ROW * index as f64;
-        svg.text("name", 0.0, top + 13.0, &arm.arm.name);
+        let top = TOP + row_height * index as f64;
+        svg.text("name", 0.0, top + 13.0, &name(arm));
         let (mut x, mut before) = (0.0, 0);
         for (nth, message) in SERVER_MESSAGES.iter().enumerate() {
             let bytes = message_on_wire(&arm.wire, *message) as usize;
@@ -237,14 +280,8 @@ fn budget(explained: &Explained, width: f64) -> String {
             x += whole;
             before += bytes;
         }
-        let (text, class) = match window.checked_sub(before) {
-            Some(left) => (format!("{} bytes left", grouped(left)), "mut"),
-            None => (
-                format!("{} bytes too many", grouped(before - window)),
-                "cost",
-            ),
-        };
-        match width > 500.0 {
+        let (text, class) = left(arm);
+        match is_wide {
             true => {
                 let after = x + 8.0;
                 // Not across the line of the window.
@@ -252,15 +289,16 @@ fn budget(explained: &Explained, width: f64) -> String {
                 let x = if crosses { edge + 8.0 } else { after };
                 svg.text(class, x, top + 31.0, &text);
             }
+            false if below => svg.text(class, 0.0, top + 51.0, &text),
             false => svg.text(&format!("{class} end"), width, top + 13.0, &text),
         }
     }
-    match width > 500.0 {
+    match is_wide {
         true => svg.line("edge", [edge, TOP - 6.0], [edge, height - 6.0]),
         // What is too many or left stands there, too.
         false => {
             for index in 0..explained.arms.len() {
-                let top = TOP + ROW * index as f64;
+                let top = TOP + row_height * index as f64;
                 svg.line("edge", [edge, top + 16.0], [edge, top + 38.0]);
             }
         }
@@ -270,12 +308,41 @@ fn budget(explained: &Explained, width: f64) -> String {
         counted(explained.cell.initcwnd as usize, "packet"),
         grouped(window)
     );
-    let (class, x) = match edge > width / 2.0 {
-        true => ("name end", edge - 5.0),
-        false => ("name", edge + 5.0),
+    let needed = text_width(&label) * BOLD;
+    let (class, x) = match (edge > width / 2.0, edge - 5.0 > needed) {
+        (true, true) => ("name end", edge - 5.0),
+        (true, false) => ("name", 0.0),
+        (false, _) => ("name", (edge + 5.0).min((width - needed).max(0.0))),
     };
     svg.text(class, x, TOP - 12.0, &label);
     svg.finish()
+}
+
+/// What is left of the window behind a handshake, or does not fit it, and its class.
+fn left(arm: &Explanation, window: usize) -> (String, &'static str) {
+    let bytes = server_bytes(arm);
+    match window.checked_sub(bytes) {
+        Some(left) => (format!("{} bytes left", grouped(left)), "mut"),
+        None => (
+            format!("{} bytes too many", grouped(bytes - window)),
+            "cost",
+        ),
+    }
+}
+
+/// A name, cut where it is wider than there is room.
+fn fitted(name: &str, width: f64) -> String {
+    if text_width(name) * BOLD <= width {
+        return name.to_owned();
+    }
+    let mut kept = String::new();
+    for char in name.chars() {
+        if text_width(&format!("{kept}{char}…")) * BOLD > width {
+            break;
+        }
+        kept.push(char);
+    }
+    kept + "…"
 }
 
 /// The flights of an arm, on the scale of all of them.

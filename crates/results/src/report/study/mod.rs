@@ -10,6 +10,7 @@ mod files;
 mod finding;
 mod findings;
 mod flights;
+mod inside;
 mod numbers;
 mod overview;
 mod page;
@@ -22,6 +23,7 @@ mod verdict;
 
 pub use files::{Drawing, FigureFiles, figures};
 pub use findings::Findings;
+pub use flights::closest;
 pub use page::page;
 pub use share::share;
 

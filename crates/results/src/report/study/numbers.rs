@@ -87,6 +87,7 @@ fn agreement(agreement: Agreement) -> (&'static str, &'static str) {
     match agreement {
         Agreement::Agrees => ("agrees", "agrees"),
         Agreement::Differs => ("differs", "differs"),
+        Agreement::Open => ("unknown", "can’t tell"),
         Agreement::Unmeasured => ("unknown", "not measured"),
     }
 }

@@ -5,13 +5,13 @@ mod sentence;
 #[cfg(test)]
 mod tests;
 
-pub(super) use draw::{breakable, grouped};
+pub(super) use draw::{ONE_NETWORK, breakable, grouped};
 
 use lastbyte_link::Bytes;
 
 use super::findings::Findings;
 use crate::report::answer::{Reason, parts};
-use crate::results::{ArmSummary, CellSummary, Metric, Percentile, Validity};
+use crate::results::{ArmSummary, CellSummary, Contents, Metric, Percentile, Validity};
 use crate::study::{Cell, Parameter, varying};
 
 /// Rows that people read; more networks than these are put together.
@@ -28,6 +28,8 @@ pub(super) struct Overview {
     pub(super) arms: Vec<String>,
     pub(super) columns: Vec<Column>,
     pub(super) rows: Vec<Row>,
+    /// What all times consist of, where they are alike.
+    contents: Option<Contents>,
 }
 
 /// Which time is told.
@@ -74,7 +76,7 @@ pub(super) struct Known {
     pub(super) computing: Option<[f64; 2]>,
     /// Whether it is a difference for all that is known.
     pub(super) is_shown: bool,
-    /// How far the interval reaches to either side, at most.
+    /// How far from none the interval reaches, at most.
     pub(super) width: Option<f64>,
 }
 
@@ -191,6 +193,9 @@ impl Overview {
         if arms.is_empty() {
             return None;
         }
+        let mut contents = findings.summaries.iter().filter_map(|one| one.contents());
+        let first = contents.next();
+        let contents = first.filter(|first| contents.all(|other| other == *first));
         let columns = columns(&measured);
         let rows = (rows(&measured).into_iter())
             .map(|(name, note, members)| Row {
@@ -211,6 +216,7 @@ impl Overview {
             arms,
             columns,
             rows,
+            contents,
         })
     }
 
@@ -280,6 +286,16 @@ fn rows<'m, 'a>(measured: &'m [Measured<'a>]) -> Vec<(String, String, Vec<&'m Me
         told.retain(|parameter| !parameter.is_of_link() || *parameter == Parameter::LINK);
         if !told.contains(&Parameter::LINK) {
             told.insert(0, Parameter::LINK);
+        }
+    }
+    // The only one is told by what it is.
+    if told.is_empty() {
+        note = vec![Parameter::RTT, Parameter::RATE];
+        if cells.iter().any(|cell| cell.has_loss()) {
+            note.push(Parameter::LOSS);
+        }
+        if cells.iter().all(|cell| cell.link_name.is_some()) {
+            told.push(Parameter::LINK);
         }
     }
     loop {
@@ -381,8 +397,10 @@ fn cost(one: &Measured<'_>, metric: Metric, arm: &str, percentile: Percentile) -
         let time = sample.metric(metric).percentiles.get(&percentile)?.ok()?;
         Some(time.value.as_secs_f64() * 1e3)
     };
-    let (Some(then), Some(now)) = (time(baseline), time(arm)) else {
-        return Some(Cost::Unknown("timed out"));
+    let (then, now) = match (time(baseline), time(arm)) {
+        (Some(then), Some(now)) => (then, now),
+        (None, Some(_)) => return Some(Cost::Unknown("baseline failed")),
+        (_, None) => return Some(Cost::Unknown("failed or timed out")),
     };
     let rtt = one.cell.link.rtt().as_secs_f64() * 1e3;
     let computing = |sample: &ArmSummary| {
@@ -393,7 +411,10 @@ fn cost(one: &Measured<'_>, metric: Metric, arm: &str, percentile: Percentile) -
     let interval = increase
         .and_then(|increase| increase.ok())
         .map(|increase| increase.interval);
-    let width = interval.and_then(|interval| Some((interval.high?.0 - interval.low?.0) / 2.0));
+    if interval.is_some_and(|interval| interval.low.is_none() || interval.high.is_none()) {
+        return Some(Cost::Unknown("too few to tell"));
+    }
+    let width = interval.and_then(|interval| Some(interval.high?.0.max(-interval.low?.0)));
     let later = now - then;
     let trips = match one.cell.draws(Parameter::RTT) || rtt <= 0.0 {
         // There is no one RTT: a fifth of the time is felt as well.

@@ -10,6 +10,7 @@ use super::figure::{Drawn, draw};
 use super::files::numbers;
 use super::findings::Findings;
 use super::flights;
+use super::inside;
 use super::numbers::{published_table, quantity};
 use super::overview::{Overview, grouped, networks};
 use super::plan::Content;
@@ -62,6 +63,7 @@ pub fn page(findings: &Findings, url: Option<&str>) -> String {
         @if let Some(overview) = &overview { (overview.html()) }
         (in_words(&sentences, findings.study.measures.len()))
         @if let Some(flights) = flights::section(findings) { (flights) }
+        @if let Some(inside) = inside::section(findings) { (inside) }
         @for searched in &findings.searched { (search::section(searched)) }
         (waiting(findings))
         @for drawn in &drawn {
@@ -84,12 +86,10 @@ pub fn page(findings: &Findings, url: Option<&str>) -> String {
 
 /// A sentence in which names of arms don't break at their hyphens.
 fn whole_names(sentence: &str, study: &Study) -> Markup {
-    /// What fits any line.
-    const LONGEST: usize = 24;
     let arms = study.arms();
     let is_name = |word: &str| {
         let word = word.trim_matches(|c: char| !c.is_alphanumeric());
-        word.len() <= LONGEST && arms.iter().any(|arm| arm.name == word)
+        arms.iter().any(|arm| arm.name == word)
     };
     html! {
         @for (index, word) in sentence.split(' ').enumerate() {
@@ -101,7 +101,9 @@ fn whole_names(sentence: &str, study: &Study) -> Markup {
 
 /// The page's answer in a sentence. `None` where nothing was measured that could be told.
 pub(super) fn verdict(findings: &Findings, overview: Option<&Overview>) -> Option<String> {
-    let verdict = overview.and_then(Overview::verdict);
+    let edges = findings.searched.iter().find_map(search::answer);
+    let leads = findings.study.leads;
+    let verdict = edges.or_else(|| overview.and_then(|overview| overview.verdict(leads)));
     verdict.or_else(|| Some(sentences(findings).into_iter().next()?.words))
 }
 
@@ -237,13 +239,12 @@ const AGREES: &str = "A published number agrees if ours is as near as was asked 
 /// `5 of 6 published numbers agree`
 fn tally<'a>(rows: impl Iterator<Item = &'a Compared<'a>>) -> String {
     let numbers: Vec<_> = rows.flat_map(|row| &row.numbers).collect();
-    let agree = numbers
-        .iter()
-        .filter(|number| number.agreement == Agreement::Agrees);
-    let unmeasured = numbers
-        .iter()
-        .filter(|number| number.agreement == Agreement::Unmeasured);
-    let (agree, unmeasured) = (agree.count(), unmeasured.count());
+    let count = |wanted| {
+        let all = numbers.iter();
+        all.filter(|number| number.agreement == wanted).count()
+    };
+    let [agree, open, unmeasured] =
+        [Agreement::Agrees, Agreement::Open, Agreement::Unmeasured].map(count);
     let verb = if numbers.len() == 1 {
         "agrees"
     } else {
@@ -251,6 +252,9 @@ fn tally<'a>(rows: impl Iterator<Item = &'a Compared<'a>>) -> String {
     };
     let of = counted(numbers.len(), "published number");
     let mut words = format!("{agree} of {of} {verb}");
+    if open > 0 {
+        words += &format!(", {open} can’t be told");
+    }
     if unmeasured > 0 {
         words += &format!(", {unmeasured} were not measured");
     }
@@ -262,7 +266,7 @@ fn holes(holes: &[String]) -> Markup {
     const NAMED: usize = 3;
     html! {
         @for hole in holes.iter().take(NAMED) {
-            p.warning { "Not measured: " (hole) "." }
+            p.warning { (hole) "." }
         }
         @if holes.len() > NAMED {
             p.warning { "… and " (counted(holes.len() - NAMED, "more sample")) "." }

@@ -9,7 +9,7 @@ use super::findings::Findings;
 use crate::report::chart::{
     Axes, COLOURS, Chart, Colour, Drawing, Ink, KeyEntry, Mark, Panel, Point, Stroke,
 };
-use crate::results::{Estimate, Group, Metric, Percentile, group_by, groups};
+use crate::results::{Estimate, Group, Metric, Percentile, Validity, group_by, groups};
 use crate::study::{Cell, Figure, Filter, Parameter, Published, Quantity, Question, varying};
 
 /// A kind of plot, as its module tells it.
@@ -210,13 +210,21 @@ impl<'a> Plan<'a> {
         least.zip(counts.iter().copied().max())
     }
 
-    /// The samples that are not there, in words.
+    /// The samples that are not drawn, with the reason.
     pub(super) fn holes(&self) -> Vec<String> {
         let times = &self.findings.times;
-        (self.samples().into_iter())
-            .filter(|(measure, cell, arm)| times.sample(*measure, *cell, *arm).is_none())
-            .filter_map(|place| self.sample_name(place))
-            .collect()
+        let hole = |(measure, cell, arm)| match times.sample(measure, cell, arm) {
+            None => Some(format!(
+                "Not measured: {}",
+                self.sample_name((measure, cell, arm))?
+            )),
+            Some(sample) if sample.validity != Validity::Valid => {
+                let name = self.sample_name((measure, cell, arm))?;
+                Some(format!("Disturbed, and so not drawn: {name}"))
+            }
+            Some(_) => None,
+        };
+        self.samples().into_iter().filter_map(hole).collect()
     }
 
     /// Measure, cell and arm of all that is drawn.
@@ -342,7 +350,7 @@ impl<'a> Plan<'a> {
         if let Some(points) = self.known.borrow().get(&place) {
             return points.clone();
         }
-        let numbers = self.findings.numbers(group, &self.question(arm));
+        let numbers = self.findings.trusted_numbers(group, &self.question(arm));
         let numbers = numbers.unwrap_or_else(|_| vec![None; self.percentiles.len()]);
         let points: Vec<Option<Point>> = (numbers.into_iter())
             .map(|number| number.map(point))
@@ -377,7 +385,6 @@ impl<'a> Plan<'a> {
             name: name.to_owned(),
         };
         match (&self.kind.quantity, self.figure.metric) {
-            (Quantity::Increase, _) => vec![mark(2.0, "2 %")],
             (_, Metric::Ttfb) => vec![
                 mark(800.0, "good TTFB: 800 ms"),
                 mark(1800.0, "poor: 1.8 s"),
@@ -437,6 +444,33 @@ impl<'a> Plan<'a> {
             compared
         };
         Ink::nth(all.iter().position(|name| *name == arm).unwrap_or_default())
+    }
+
+    /// The series of an arm that are alike in all else.
+    pub(super) fn of_arm(&self, arm: &str, like: &Series) -> Series {
+        Series {
+            arm: arm.to_owned(),
+            others: like.others.clone(),
+        }
+    }
+
+    /// A place on the axis in words: `RTT 20ms`.
+    pub(super) fn place_on_axis(&self, x: &str) -> String {
+        let parameter = self.figure.x;
+        let cell = parameter.and_then(|parameter| {
+            let mut cells = self.first_cells();
+            cells.find(|cell| parameter.of(cell) == x)
+        });
+        let Some((parameter, cell)) = parameter.zip(cell) else {
+            return x.to_owned();
+        };
+        if parameter == Parameter::DATA && x == "0B" {
+            return "handshake alone".to_owned();
+        }
+        match [Parameter::DATA, Parameter::LINK].contains(&parameter) {
+            true => x.to_owned(),
+            false => parameter.describe(cell),
+        }
     }
 
     pub(super) fn name(&self, series: &Series) -> String {

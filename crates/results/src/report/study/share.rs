@@ -1,7 +1,7 @@
 //! The picture of a page where it is shared: its question, its verdict and the table of answers.
 
 use super::findings::Findings;
-use super::overview::Overview;
+use super::overview::{ONE_NETWORK, Overview};
 use super::page::{title, verdict};
 use crate::report::chart::{Painter, file_style, wrapped};
 use crate::report::svg::Svg;
@@ -47,7 +47,7 @@ fn picture(findings: &Findings) -> String {
     // Widths are of a text of 13 pixels.
     let room = SIZE[0] - 2.0 * EDGE;
     let mut y = EDGE + 34.0;
-    for line in wrapped(&title, room / 4.0).iter().take(2) {
+    for line in wrapped(&title, room / 4.0).iter().take(3) {
         svg.text("question", EDGE, y, line);
         y += 52.0;
     }
@@ -100,10 +100,9 @@ fn draw(svg: &mut Svg, overview: &Overview, top: f64) {
     }
     for (nth, row) in overview.rows.iter().take(ROWS).enumerate() {
         let y = top + ROW * nth as f64;
-        let name = if row.name.is_empty() {
-            "All"
-        } else {
-            &row.name
+        let name = match &*row.name {
+            "" => ONE_NETWORK,
+            name => name,
         };
         let name = wrapped(name, NAMES / 1.9).into_iter().next();
         svg.text("row", EDGE, y + 29.0, &name.unwrap_or_default());

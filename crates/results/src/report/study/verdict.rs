@@ -50,6 +50,8 @@ pub(super) enum Agreement {
     Agrees,
     /// It is neither.
     Differs,
+    /// Connections were too few to say where another run could have been.
+    Open,
     /// We have none.
     Unmeasured,
 }
@@ -172,11 +174,12 @@ fn agreement(published: &Published, value: f64, ours: Estimate<f64>) -> Agreemen
     };
     let near = (ours.value - value).abs() <= most;
     let Interval { low, high } = prediction(ours);
-    let is_above = low.is_none_or(|low| low <= value);
-    let is_below = high.is_none_or(|high| value <= high);
-    match near || (is_above && is_below) {
-        true => Agreement::Agrees,
-        false => Agreement::Differs,
+    match (low, high) {
+        _ if near => Agreement::Agrees,
+        (Some(low), _) if value < low => Agreement::Differs,
+        (_, Some(high)) if value > high => Agreement::Differs,
+        (Some(_), Some(_)) => Agreement::Agrees,
+        _ => Agreement::Open,
     }
 }
 

@@ -227,7 +227,7 @@ fn finished_blocks_are_known_again() {
     let folder = take(root.path(), &study, Start::Resume).unwrap();
     assert_eq!(names(&root.path().join("parts")).len(), 3);
     let mut damaged = Vec::new();
-    let finished = folder.finished(&study, |error| damaged.push(error.to_string()));
+    let finished = folder.finished(&study, |_| None, |error| damaged.push(error.to_string()));
     assert_eq!(finished.unwrap(), BTreeSet::from([blocks[0], blocks[5]]));
     let [damaged] = &*damaged else {
         panic!("{damaged:?}")
@@ -258,7 +258,9 @@ fn parts_of_other_machines_are_taken() {
         fs::copy(from, whole.join("parts").join(&part)).unwrap();
     }
     let folder = take(&whole, &study, Start::Resume).unwrap();
-    let finished = folder.finished(&study, |error| panic!("{error}")).unwrap();
+    let finished = folder
+        .finished(&study, |_| None, |error| panic!("{error}"))
+        .unwrap();
     assert_eq!(finished, study.blocks(BLOCK).collect());
 }
 
@@ -324,7 +326,10 @@ fn a_part_of_another_run_is_refused() {
     let refused = |part: &dyn Fn(&Path)| {
         let path = folder.part(&study, blocks[0]);
         part(&path);
-        let line = folder.finished(&study, |_| ()).unwrap_err().to_string();
+        let line = folder
+            .finished(&study, |_| None, |_| ())
+            .unwrap_err()
+            .to_string();
         assert!(line.contains("is of another run: its "), "{line}");
         line
     };
@@ -356,7 +361,12 @@ fn a_draft_that_is_not_what_it_should_be_is_not_kept() {
     assert!(folder.keep(&study, blocks[0]).is_err());
     fs::write(&draft, "").unwrap();
     assert!(folder.keep(&study, blocks[0]).is_err());
-    assert!(folder.finished(&study, |_| ()).unwrap().is_empty());
+    assert!(
+        folder
+            .finished(&study, |_| None, |_| ())
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[test]
@@ -464,4 +474,16 @@ fn names_of_files_are_plain() {
     ] {
         assert_eq!(file_name(text), name);
     }
+}
+
+#[test]
+fn where_folders_can_not_be_locked_a_file_in_them_is() {
+    let place = TempDir::new().unwrap();
+    let held = lock_by_file(place.path()).unwrap();
+    let error = lock_by_file(place.path()).unwrap_err();
+    assert!(matches!(error, FolderError::Busy(_)), "{error}");
+    drop(held);
+    lock_by_file(place.path()).unwrap();
+    // The file is nothing that a run would have to leave alone.
+    take(place.path(), &study(), Start::Afresh).unwrap();
 }

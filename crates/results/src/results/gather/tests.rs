@@ -153,6 +153,15 @@ fn shards_of_other_studies_versions_kernels_and_chains_are_refused() {
     let other = place.changed("chain", &[1], &environment(), |sample| {
         sample.chain_digest = "another".to_owned();
     });
+    let build = place.shard("build", &[1]);
+    let manifest = build.join("manifest.json");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(
+        &manifest,
+        text.replacen('{', "{\"program_sha256\": \"00\",", 1),
+    )
+    .unwrap();
+    assert_snapshot!(place.refused(&[one.clone(), build]), @r#""DIR/build" does not fit "DIR/one": it was measured by another build of lastbyte, which draws other random numbers: measure all shards with one file of the program"#);
     assert_snapshot!(place.refused(&[one, other]), @r#""DIR/chain/parts/00-growth-0001-00-00000.parquet" does not fit "DIR/one/parts/00-growth-0000-00-00000.parquet": its server had another chain: measure all shards with one folder of them (--chains DIR)"#);
 }
 
@@ -185,4 +194,52 @@ fn what_is_gathered_is_summarised_like_any_run() {
     let arms = &summaries[0].cells[1].arms;
     assert!(arms.iter().all(|arm| arm.connections == 100));
     assert!(arms[0].handshake.percentiles[&Percentile::MEDIAN].is_ok());
+}
+
+#[test]
+fn what_a_node_was_writing_when_it_died_is_passed_over() {
+    let place = Place::new();
+    let (one, two) = (place.shard("one", &[0]), place.shard("two", &[1]));
+    let part = first_part(&one);
+    let name = part.file_name().unwrap().to_str().unwrap();
+    let bytes = fs::read(&part).unwrap();
+    fs::write(part.with_file_name(format!(".{name}.draft")), &bytes[..100]).unwrap();
+    fs::create_dir(part.with_file_name(format!(".{name}.guest"))).unwrap();
+    let gathered = place.gather(&[one, two]).unwrap();
+    assert_eq!(
+        (
+            gathered.blocks,
+            gathered.missing.len(),
+            gathered.damaged.len()
+        ),
+        (8, 0, 0)
+    );
+    // What is no part of the study is left alone, too.
+    let stray = place.shard("stray", &[0, 1]);
+    fs::write(stray.join("parts/notes.txt"), "mine").unwrap();
+    let gathered = gather(&[stray], &place.path("other")).unwrap();
+    assert_eq!((gathered.blocks, gathered.damaged.len()), (8, 0));
+}
+
+#[test]
+fn a_shard_given_twice_is_one() {
+    let place = Place::new();
+    let (one, two) = (place.shard("one", &[0]), place.shard("two", &[1]));
+    let gathered = place.gather(&[one.clone(), two, one]).unwrap();
+    assert_eq!((gathered.blocks, gathered.missing.len()), (8, 0));
+}
+
+/// Of two file systems, as shards and results on a cluster may be.
+#[test]
+fn what_can_not_be_linked_is_copied() {
+    let place = Place::new();
+    let one = place.shard("one", &[0, 1]);
+    let memory = TempDir::new_in("/dev/shm").unwrap();
+    for out in [place.path("linked"), memory.path().join("copied")] {
+        let gathered = gather(std::slice::from_ref(&one), &out).unwrap();
+        gathered.folder.merge(&gathered.study).unwrap();
+    }
+    let rows = |folder: &Path| fs::read(folder.join("rows.parquet")).unwrap();
+    assert!(rows(&place.path("linked")) == rows(&memory.path().join("copied")));
+    assert!(first_part(&one).exists());
 }

@@ -758,6 +758,11 @@ impl Column {
         !matches!(self.restore, Restore::Never)
     }
 
+    /// Whether all rows of a batch have the same field: it is not the row's own, and nothing is drawn.
+    pub(super) fn is_common(&self, batch: &Batch<'_>) -> bool {
+        !self.is_restored() && batch.cell.population.is_none()
+    }
+
     /// Gives a row what a field says; `None` when it can't say that.
     pub(super) fn give_back(&self, row: &mut Row, value: Value<'_>) -> Option<()> {
         match self.restore {

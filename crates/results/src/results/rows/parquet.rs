@@ -5,11 +5,12 @@
 //! has changed since, is known before anything in it is believed: on what is no Parquet, the library
 //! that reads it may panic.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::column::writer::ColumnWriterImpl;
@@ -24,11 +25,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use super::{Batch, COLUMNS, Column, Kind, Presence, Value};
+use super::{Batch, COLUMNS, Column, Kind, Presence, Value, descriptions};
 use crate::results::{Dns, Lateness, Outcome, Row, Times, Wire};
 
 /// Where the document is in the metadata.
 const KEY: &str = "lastbyte";
+/// And what each column holds.
+const COLUMNS_KEY: &str = "columns";
 /// Rows that are held in memory at most: those of a row group.
 const GROUP: usize = 8192;
 const MAGIC: &[u8; 4] = b"PAR1";
@@ -63,21 +66,40 @@ impl<W: Write + Seek + Send> ParquetWriter<W> {
         })
     }
 
+    /// Has the file tell what each column holds, for readers that know nothing else of it.
+    pub fn describe(&mut self) {
+        self.file
+            .append_key_value_metadata(KeyValue::new(COLUMNS_KEY.to_owned(), descriptions()));
+    }
+
     /// Writes the connections of `batch`.
     ///
     /// # Errors
     ///
     /// When they can't be written, or a whole number needs more than 63 bits.
     pub fn write(&mut self, batch: &Batch<'_>) -> io::Result<()> {
-        for connection in batch.connections() {
-            for (column, buffer) in COLUMNS.iter().zip(&mut self.columns) {
-                buffer.push(column.value(&connection))?;
-            }
-            if self.columns.first().map_or(0, |buffer| buffer.levels.len()) >= GROUP {
+        let mut connections = batch.connections();
+        loop {
+            let held = self.columns.first().map_or(0, |buffer| buffer.levels.len());
+            if held >= GROUP {
                 self.write_group()?;
+                continue;
+            }
+            let some: Vec<_> = connections.by_ref().take(GROUP - held).collect();
+            let Some(first) = some.first() else {
+                return Ok(());
+            };
+            for (column, buffer) in COLUMNS.iter().zip(&mut self.columns) {
+                if column.is_common(batch) {
+                    buffer.push(column.value(first))?;
+                    buffer.repeat(some.len() - 1);
+                } else {
+                    for connection in &some {
+                        buffer.push(column.value(connection))?;
+                    }
+                }
             }
         }
-        Ok(())
     }
 
     /// Writes what is still held back, and `about` as JSON.
@@ -170,6 +192,24 @@ impl Buffer {
         };
         self.levels.push(level);
         Ok(())
+    }
+
+    /// Has the last field so many times more.
+    fn repeat(&mut self, times: usize) {
+        fn again<T: Clone>(values: &mut Vec<T>, times: usize) {
+            if let Some(last) = values.last().cloned() {
+                values.resize(values.len() + times, last);
+            }
+        }
+        if self.levels.last() == Some(&1) {
+            match &mut self.values {
+                Values::Text(values) => again(values, times),
+                Values::Whole(values) => again(values, times),
+                Values::Fraction(values) => again(values, times),
+                Values::Truth(values) => again(values, times),
+            }
+        }
+        again(&mut self.levels, times);
     }
 
     fn write<W: Write + Send>(
@@ -293,7 +333,7 @@ fn into_io(error: ParquetError) -> io::Error {
 
 /// Reads the rows of a Parquet file that [`ParquetWriter`] wrote.
 pub(in crate::results) struct ParquetReader {
-    file: SerializedFileReader<File>,
+    file: Box<dyn FileReader>,
     /// The columns that make a row, with their places in the file.
     columns: Vec<(usize, &'static Column)>,
 }
@@ -316,7 +356,17 @@ impl ParquetReader {
     pub(in crate::results) fn open(path: &Path) -> Result<Self, Unreadable> {
         let mut file = File::open(path)?;
         check_seal(&mut file)?;
-        let file = SerializedFileReader::new(file)?;
+        Self::of(Box::new(SerializedFileReader::new(file)?))
+    }
+
+    /// The same of a small file, which is read whole: one by one, its columns would take several system calls each.
+    pub(in crate::results) fn read(path: &Path) -> Result<Self, Unreadable> {
+        let bytes = fs::read(path)?;
+        check_seal(&mut bytes.as_slice())?;
+        Self::of(Box::new(SerializedFileReader::new(Bytes::from(bytes))?))
+    }
+
+    fn of(file: Box<dyn FileReader>) -> Result<Self, Unreadable> {
         let mut columns = Vec::new();
         for column in COLUMNS.iter().filter(|column| column.is_restored()) {
             let schema = file.metadata().file_metadata().schema_descr();
@@ -433,7 +483,7 @@ impl Column {
     }
 }
 
-fn check_seal(file: &mut File) -> Result<(), Unreadable> {
+fn check_seal(file: &mut impl Read) -> Result<(), Unreadable> {
     let mut start = [0; MAGIC.len() + SEAL];
     file.read_exact(&mut start)
         .map_err(|error| match error.kind() {

@@ -124,3 +124,30 @@ fn what_parquet_can_not_hold_is_an_error() {
         "seed 18446744073709551615 is too large for Parquet: write CSV"
     );
 }
+
+/// Parquet has such a field of the first row alone.
+#[test]
+fn what_is_no_row_s_own_is_common_to_all_rows() {
+    let experiment = experiment(&[CLASSICAL, HYBRID], vec![cell("1%", "50KiB")], 3);
+    for mut sample in samples(&experiment) {
+        sample.rows[1].outcome = Outcome::Failed("reset".into());
+        sample.rows[2] = Row {
+            outcome: Outcome::TimedOut,
+            times: Times::default(),
+            wire: Wire::default(),
+            client_tcp: None,
+            server_tcp: None,
+            ..sample.rows[2].clone()
+        };
+        let batch = Batch::new(ORIGIN, &experiment, &sample).unwrap();
+        let connections: Vec<_> = batch.connections().collect();
+        for column in COLUMNS.iter().filter(|column| column.is_common(&batch)) {
+            let values: Vec<_> = connections.iter().map(|c| column.value(c)).collect();
+            assert!(
+                values.iter().all(|value| *value == values[0]),
+                "{}",
+                column.name
+            );
+        }
+    }
+}

@@ -117,8 +117,8 @@ fn a_summary_tells_the_sum_and_its_shares() {
         };
         let shares = summed.handshake.shares(Percentile::MEDIAN).unwrap();
         assert_eq!(shares.network, time(alone));
-        assert_eq!(shares.network + shares.cpu, time(summed));
-        assert!(shares.cpu > Duration::from_micros(42_000));
+        assert_eq!(shares.network + shares.cpu.unsigned_abs(), time(summed));
+        assert!(shares.cpu > SignedDuration::from_micros(42_000));
     }
 }
 
@@ -188,9 +188,36 @@ fn luck_on_the_network_is_no_computing() {
     let summary = Summary::new(&experiment, &[network], &[Percentile::MEDIAN]);
     let handshake = &summary.cells[0].arms[0].handshake;
     let shares = handshake.shares(Percentile::MEDIAN).unwrap();
-    let usual = Duration::from_micros(42_100);
+    let usual = SignedDuration::from_micros(42_100);
     assert!(
-        shares.cpu.abs_diff(usual) < Duration::from_micros(10),
+        (shares.cpu - usual).unsigned_abs() < Duration::from_micros(10),
         "{shares:?}"
+    );
+}
+
+/// What is sent later can meet a window that has opened meanwhile, so that all of it is there sooner.
+#[test]
+fn computing_can_take_time_off() {
+    let millis = Duration::from_millis;
+    let added = Added {
+        handshake: SignedDuration::from_millis(1),
+        ttfb: SignedDuration::ZERO,
+        ttlb: SignedDuration::from_millis(-34),
+    };
+    let times = Times {
+        handshake: Some(millis(70)),
+        ttlb: Some(millis(210)),
+        ..Times::default()
+    };
+    let waited = added.to(times);
+    assert_eq!(waited.handshake, Some(millis(71)));
+    assert_eq!(waited.ttlb, Some(millis(176)));
+    assert_eq!(
+        apart(millis(176), millis(210)),
+        SignedDuration::from_millis(-34)
+    );
+    assert_eq!(
+        apart(millis(210), millis(176)),
+        SignedDuration::from_millis(34)
     );
 }

@@ -1,7 +1,7 @@
 //! The keys of a study file that are no parameters: by them files are read, and `docs/study.md` is written.
 
 use self::Takes::{Name, Names, Words};
-use crate::study::{Beside, CpuTime, Emulation, EngineChoice, Metric, NamedNetwork, Plot};
+use crate::study::{Beside, CpuTime, Emulation, EngineChoice, Leads, Metric, NamedNetwork, Plot};
 
 /// A key of a table.
 #[derive(Clone)]
@@ -105,6 +105,13 @@ pub(super) const TOP: &[Key] = &[
         "what the arms cost",
         "\"Does ML-DSA slow your site?\"",
         "what its page asks, and answers",
+    ),
+    may(
+        "leads",
+        Name(|| Leads::ALL.map(Leads::name).to_vec()),
+        "`later`",
+        "\"sooner\"",
+        "what its page's answer begins with: what comes `later` than the baseline, or `sooner`",
     ),
     may(
         "note",

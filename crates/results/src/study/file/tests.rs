@@ -11,8 +11,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::study::{
-    BlockId, Congestion, CpuTime, Emulation, EngineChoice, Figure, Filter, Gso, Metric, Parameter,
-    Plot, Preset, Size,
+    BlockId, Congestion, CpuTime, Emulation, EngineChoice, Figure, Filter, Gso, Leads, Metric,
+    Parameter, Plot, Preset, Size,
 };
 use crate::study::{Buffers, Hosts, Timestamps, Tso, Writes};
 
@@ -108,6 +108,7 @@ fn slow_links() {
         Study {
             name: "slow links".into(),
             question: None,
+            leads: Leads::Later,
             note: None,
             path: "studies/slow-links.toml".into(),
             text: SLOW_LINKS.into(),
@@ -1583,11 +1584,13 @@ fn any_study() -> impl Strategy<Value = Study> {
         prop::sample::select(&EngineChoice::ALL[..]),
         prop::option::of(name()),
         prop::option::of(name()),
+        prop::sample::select(&Leads::ALL[..]),
     )
         .prop_map(
-            |(name, measures, percentiles, engine, question, note)| Study {
+            |(name, measures, percentiles, engine, question, note, leads)| Study {
                 name,
                 question,
+                leads,
                 note,
                 path: PathBuf::new(),
                 text: String::new(),

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use lastbyte_link::{Direction, Link, format_duration};
 
 use crate::study::parameter::Value;
-use crate::study::{Arm, Cell, Connections, Experiment, Measure, Parameter, Study, Until};
+use crate::study::{Arm, Cell, Connections, Experiment, Leads, Measure, Parameter, Study, Until};
 
 impl Study {
     /// What the study measures as a text that [`Study::parse`] reads as the same, wherever it is put.
@@ -21,6 +21,9 @@ impl Study {
             if let Some(told) = told {
                 text.set(key, quoted(told));
             }
+        }
+        if self.leads != Leads::default() {
+            text.set("leads", quoted(self.leads));
         }
         text.set("percentiles", list(percentiles));
         text.set("engine", quoted(self.engine));

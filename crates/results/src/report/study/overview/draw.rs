@@ -5,7 +5,8 @@ use maud::{Markup, html};
 use super::{Column, Cost, Felt, Known, Overview, Row};
 use crate::report::answer::Reason;
 use crate::report::text;
-use crate::results::Metric;
+pub(in super::super) use crate::report::text::grouped;
+use crate::results::{Contents, Metric, group_by};
 
 /// A space at which no line ends.
 const SPACE: char = '\u{a0}';
@@ -13,6 +14,9 @@ const SPACE: char = '\u{a0}';
 const WORTH: f64 = 0.1;
 /// Nor is less than that, in milliseconds.
 const LEAST: f64 = 1.0;
+
+/// What the only network is called, if it has no name.
+pub(in super::super) const ONE_NETWORK: &str = "The network";
 
 /// Configurations that stand beside each other, at most.
 const ACROSS: usize = 6;
@@ -55,7 +59,11 @@ impl Overview {
             let mut sorted: Vec<&Line<'_>> = lines.iter().collect();
             sorted.sort_by(|one, other| other.most().total_cmp(&one.most()));
             sorted.truncate(SHOWN);
-            sorted
+            // Those of a network stand together, the costliest network first.
+            group_by(sorted, |line| std::ptr::from_ref(line.row))
+                .into_iter()
+                .flat_map(|(_, lines)| lines)
+                .collect::<Vec<_>>()
         };
         html! {
             @if lines.len() <= DOWN {
@@ -153,12 +161,15 @@ impl Overview {
             true => " Where a row is several networks, the least and the most of them.",
             false => "",
         };
-        let computing = (0..self.columns.len())
-            .flat_map(|column| self.of_column(column))
-            .any(|(_, _, known)| known.computing.is_some());
-        let contents = match computing {
-            true => " Computing on this machine is part of every number.",
-            false => " The network alone: computing took no time.",
+        let contents = match self.contents {
+            Some(Contents::Network) => " The network alone: computing took no time.",
+            Some(Contents::Shares | Contents::Calibrated) => {
+                " Computing on the machine that measured is part of every number."
+            }
+            Some(Contents::RealTime) => {
+                " In real time, with all that the machine computed meanwhile."
+            }
+            None => "",
         };
         format!(
             "Added to {baselines}, at {}. Less than a fifth of a round trip is grey.{least}{contents}",
@@ -200,7 +211,7 @@ pub(super) fn spaced(size: &str) -> String {
 
 fn row_head(row: &Row) -> Markup {
     html! {
-        @if row.name.is_empty() { "All" } @else { (row.name) }
+        @if row.name.is_empty() { (ONE_NETWORK) } @else { (row.name) }
         @if !row.note.is_empty() { small { (row.note) } }
         @if row.networks > 1 { small { (row.networks) " networks" } }
     }
@@ -270,7 +281,7 @@ impl Known {
     pub(super) fn because(&self) -> Option<String> {
         if !self.is_shown {
             let width = self.width.filter(|width| *width >= 0.05)?;
-            return Some(format!("±{}{SPACE}ms", digits(width)));
+            return Some(format!("within {}{SPACE}ms", digits(width)));
         }
         let most = self.least.abs().max(self.most.abs());
         let told = |what: &str, [low, high]: [f64; 2]| {
@@ -319,17 +330,4 @@ pub(super) fn digits(ms: f64) -> String {
         return text.trim_end_matches(".0").to_owned();
     }
     grouped(ms.round() as usize)
-}
-
-/// Thousands with their commas: `14,480`.
-pub(in super::super) fn grouped(number: usize) -> String {
-    let text = number.to_string();
-    let mut out = String::new();
-    for (index, digit) in text.chars().enumerate() {
-        if index > 0 && (text.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }

@@ -2,6 +2,7 @@
 
 use super::draw::digits;
 use super::{Column, Felt, Known, Overview, Row};
+use crate::study::Leads;
 
 /// A space at which no line ends.
 const SPACE: char = '\u{a0}';
@@ -29,7 +30,45 @@ impl Overview {
     }
 
     /// What it comes to. `None` if no time is known.
-    pub(in super::super) fn verdict(&self) -> Option<String> {
+    pub(in super::super) fn verdict(&self, leads: Leads) -> Option<String> {
+        match leads {
+            Leads::Later => self.costs(),
+            Leads::Sooner => self.gains().or_else(|| self.costs()),
+        }
+    }
+
+    /// What is sooner than the baseline, most of all first. `None` if nothing is.
+    fn gains(&self) -> Option<String> {
+        let clause = |(index, column): (usize, &Column)| {
+            let title = column.title();
+            let what = title[..1].to_lowercase() + &title[1..];
+            let mut sooner = self.extremes(index);
+            sooner.retain(|one| one.least.1.felt() == Felt::Sooner);
+            sooner.sort_by(|one, other| one.least.1.least.total_cmp(&other.least.1.least));
+            let first = sooner.first()?;
+            let mut words = format!(
+                "{} brings the {what} up to {} forward{}",
+                first.arm,
+                time(first.least.1.least),
+                place(first.least.0)
+            );
+            for one in sooner.iter().skip(1).take(NAMED - 1) {
+                let place = match one.least.0.name == first.least.0.name {
+                    true => String::new(),
+                    false => place(one.least.0),
+                };
+                words += &format!(", {} {}{place}", one.arm, time(one.least.1.least));
+            }
+            if sooner.len() > NAMED {
+                words += &format!(", and {} more less", sooner.len() - NAMED);
+            }
+            Some(words)
+        };
+        let clauses: Vec<String> = self.columns.iter().enumerate().filter_map(clause).collect();
+        (!clauses.is_empty()).then(|| clauses.join("; ") + ".")
+    }
+
+    fn costs(&self) -> Option<String> {
         let mut clauses = Vec::new();
         for (index, column) in self.columns.iter().enumerate() {
             let mut all = self.extremes(index);
@@ -66,11 +105,14 @@ impl Overview {
 }
 
 fn handshake(all: &[Extremes<'_>]) -> Option<String> {
-    let first = all.first()?;
+    all.first()?;
     let is_late = |one: &&Extremes<'_>| matches!(one.most.1.felt(), Felt::Later | Felt::Part);
     let late: Vec<_> = all.iter().filter(is_late).collect();
     let Some(worst) = late.first() else {
-        let most = first.most.1.most.max(0.0);
+        let most = all
+            .iter()
+            .map(|one| at_most(one.most.1))
+            .fold(0.0, f64::max);
         return Some(match all {
             _ if most < 0.05 => "No handshake takes longer".to_owned(),
             [only] => format!(
@@ -103,7 +145,7 @@ fn handshake(all: &[Extremes<'_>]) -> Option<String> {
         words += &format!(", and {} more by less", late.len() - NAMED);
     }
     let calm: Vec<_> = all.iter().filter(|one| !is_late(one)).collect();
-    if let Some(most) = calm.iter().map(|one| one.most.1.most).reduce(f64::max) {
+    if let Some(most) = calm.iter().map(|one| at_most(one.most.1)).reduce(f64::max) {
         let who = match &*calm {
             [only] => only.arm.to_owned(),
             _ if calm.len() <= NAMED => {
@@ -149,11 +191,25 @@ fn last_byte(column: Column, all: &[Extremes<'_>]) -> Option<String> {
             (false, true) => format!("the {what} comes up to {sooner}"),
             (false, false) => format!(
                 "the {what} comes {} later at most",
-                time(latest.most.1.most.max(0.0))
+                time(
+                    all.iter()
+                        .map(|one| at_most(one.most.1))
+                        .fold(0.0, f64::max)
+                )
             ),
         }
         .replace("the the", "the"),
     )
+}
+
+/// The most that it may be: of what was not shown to be anything, the end of its interval.
+fn at_most(known: &Known) -> f64 {
+    match known.is_shown {
+        true => known.most,
+        false => known
+            .width
+            .map_or(known.most, |width| width.max(known.most)),
+    }
 }
 
 fn time(ms: f64) -> String {

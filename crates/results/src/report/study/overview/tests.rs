@@ -3,6 +3,7 @@
 use super::draw::{digits, grouped, signed, spaced};
 use super::*;
 use crate::report::study::tests::{MEASURED, findings};
+use crate::study::Leads;
 
 fn known(ms: f64, trips: f64) -> Known {
     Known {
@@ -104,7 +105,7 @@ fn costs_say_what_they_come_of() {
         ..trip
     };
     assert_eq!(none.time(), "no difference");
-    assert_eq!(none.because().unwrap(), "±3\u{a0}ms");
+    assert_eq!(none.because().unwrap(), "within 3\u{a0}ms");
 }
 
 #[test]
@@ -133,7 +134,7 @@ fn rows_are_networks_and_columns_are_times() {
     assert_eq!(rows, [("loss 0%", 1), ("loss 1%", 1)]);
     let html = overview.html().into_string();
     assert_eq!(html.matches("data-of=\"").count(), 4);
-    assert!(overview.verdict().unwrap().starts_with("new "));
+    assert!(overview.verdict(Leads::Later).unwrap().starts_with("new "));
 }
 
 #[test]

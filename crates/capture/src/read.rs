@@ -1,0 +1,258 @@
+//! Reads pcapng, which anybody may have written.
+
+use std::io::{self, Read};
+
+use lastbyte_link::Time;
+use pcap_parser::pcapng::{
+    Block, OptionCode, PcapNGOption, parse_block_be, parse_block_le, parse_sectionheaderblock,
+};
+use pcap_parser::{Linktype, SecretsType};
+
+use crate::{Fate, Packet, Point};
+
+/// A file that was read.
+#[derive(Clone, Debug, Default)]
+pub struct Capture {
+    /// What was measured, as the section says.
+    pub comment: String,
+    /// The TLS secrets inside, as an `SSLKEYLOGFILE` has them.
+    pub secrets: String,
+    /// In the order of the file.
+    pub packets: Vec<(Packet, Vec<String>)>,
+    /// Packets that the tap had no room for.
+    pub unseen: u64,
+    /// What was left out, if anything.
+    pub taken: Taken,
+}
+
+/// Whether a file was read to its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Taken {
+    /// It was.
+    #[default]
+    Whole,
+    /// It ends within a block.
+    Cut,
+    /// It has more packets than are read.
+    UpToLimit,
+}
+
+/// A file can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The system says no.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It begins like something else.
+    #[error("it is no pcapng file")]
+    NoPcapng,
+    /// It is damaged.
+    #[error("it is damaged at byte {0}")]
+    Damaged(u64),
+    /// It comes from somewhere else.
+    #[error(
+        "it has no packets of both sides of a link, with interfaces called {:?} and so on: \
+         `lastbyte compare --capture 1` makes one that has",
+        Point::SentByClient.name()
+    )]
+    Foreign,
+}
+
+/// The longest block that is read: a packet of the longest kind, or the secrets of some ten thousand connections.
+const LONGEST_BLOCK: usize = 32 << 20;
+/// Bytes of packets and comments that are kept.
+const MOST_BYTES: usize = 1 << 30;
+/// Secrets that are kept, in bytes.
+const MOST_SECRETS: usize = 64 << 20;
+/// Interfaces of a section that are kept.
+const MOST_INTERFACES: usize = 1 << 12;
+
+/// An interface of a section.
+#[derive(Clone, Copy)]
+struct Interface {
+    point: Option<Point>,
+    /// Of its times, in a second.
+    units: u64,
+}
+
+/// Reads a file that [`write`](crate::write()) has made. What is cut short is read as far as it goes.
+///
+/// Memory is bounded by the file, and by about 1 GB.
+///
+/// # Errors
+///
+/// When it is something else, or damaged.
+pub fn read(mut from: impl Read) -> Result<Capture, ReadError> {
+    let mut capture = Capture::default();
+    let mut interfaces: Vec<Interface> = Vec::new();
+    let mut is_big_endian = false;
+    let mut offset = 0_u64;
+    let mut kept = 0_usize;
+    let mut is_first = true;
+    let mut is_ours = false;
+    loop {
+        let block = match next_block(&mut from, is_big_endian, offset)? {
+            Next::Block(block) => block,
+            Next::End | Next::Cut if is_first => return Err(ReadError::NoPcapng),
+            Next::End => break,
+            Next::Cut => {
+                capture.taken = Taken::Cut;
+                break;
+            }
+        };
+        let damaged = || match is_first {
+            true => ReadError::NoPcapng,
+            false => ReadError::Damaged(offset),
+        };
+        if let Ok((_, section)) = parse_sectionheaderblock(&block) {
+            is_big_endian = section.big_endian();
+            interfaces.clear();
+            if is_first && let Some(comment) = comments(&section.options).next() {
+                capture.comment = comment;
+            }
+        } else {
+            let parse = match is_big_endian {
+                true => parse_block_be,
+                false => parse_block_le,
+            };
+            let (_, parsed) = parse(&block).map_err(|_| damaged())?;
+            match parsed {
+                _ if is_first => return Err(ReadError::NoPcapng),
+                Block::InterfaceDescription(interface) if interfaces.len() < MOST_INTERFACES => {
+                    let name = interface.if_name().and_then(Result::ok);
+                    let point = Point::ALL
+                        .into_iter()
+                        .find(|point| Some(point.name()) == name)
+                        .filter(|_| interface.linktype == Linktype::RAW);
+                    is_ours |= point.is_some();
+                    interfaces.push(Interface {
+                        point,
+                        units: interface.ts_resolution().unwrap_or(1_000_000).max(1),
+                    });
+                }
+                Block::DecryptionSecrets(secrets)
+                    if secrets.secrets_type == SecretsType::TlsKeyLog =>
+                {
+                    let length = secrets.secrets_len as usize;
+                    let bytes = secrets.data.get(..length).unwrap_or(secrets.data);
+                    if capture.secrets.len() + bytes.len() <= MOST_SECRETS {
+                        capture.secrets += &String::from_utf8_lossy(bytes);
+                    }
+                }
+                Block::EnhancedPacket(packet) => {
+                    let interface = interfaces.get(packet.if_id as usize);
+                    let Some((point, units)) =
+                        interface.and_then(|found| Some((found.point?, found.units)))
+                    else {
+                        offset += block.len() as u64;
+                        continue;
+                    };
+                    let bytes = packet.data.get(..packet.caplen as usize);
+                    let bytes = bytes.ok_or_else(damaged)?;
+                    let said: Vec<String> = comments(&packet.options).collect();
+                    kept += block.len();
+                    if kept > MOST_BYTES {
+                        capture.taken = Taken::UpToLimit;
+                        break;
+                    }
+                    let time = (u64::from(packet.ts_high) << 32) | u64::from(packet.ts_low);
+                    let fate = said.iter().find_map(|said| Fate::of_comment(said));
+                    capture.packets.push((
+                        Packet {
+                            at: Time(nanoseconds(time, units)),
+                            point,
+                            fate: fate.unwrap_or_default(),
+                            bytes: bytes.to_vec(),
+                            length: packet.origlen,
+                        },
+                        said,
+                    ));
+                }
+                Block::InterfaceStatistics(statistics) => {
+                    let mut options = statistics.options.iter();
+                    let dropped = options.find(|option| option.code == OptionCode::IsbIfDrop);
+                    let dropped = dropped.and_then(|option| option.value().first_chunk::<8>());
+                    let dropped = dropped.map_or(0, |bytes| match is_big_endian {
+                        true => u64::from_be_bytes(*bytes),
+                        false => u64::from_le_bytes(*bytes),
+                    });
+                    capture.unseen = capture.unseen.saturating_add(dropped);
+                }
+                _ => {}
+            }
+        }
+        is_first = false;
+        offset += block.len() as u64;
+    }
+    match is_ours {
+        true => Ok(capture),
+        false => Err(ReadError::Foreign),
+    }
+}
+
+fn nanoseconds(time: u64, units: u64) -> u64 {
+    let nanoseconds = u128::from(time) * 1_000_000_000 / u128::from(units);
+    u64::try_from(nanoseconds).unwrap_or(u64::MAX)
+}
+
+fn comments<'a>(options: &'a [PcapNGOption<'a>]) -> impl Iterator<Item = String> + 'a {
+    let comments = options
+        .iter()
+        .filter(|option| option.code == OptionCode::Comment);
+    comments
+        .filter_map(|option| Some(String::from_utf8_lossy(option.as_bytes().ok()?).into_owned()))
+}
+
+enum Next {
+    Block(Vec<u8>),
+    End,
+    Cut,
+}
+
+/// Reads a block as its length says, so that nobody is asked for more memory than there are bytes.
+fn next_block(from: &mut impl Read, is_big_endian: bool, offset: u64) -> Result<Next, ReadError> {
+    const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+    const BIG_ENDIAN: [u8; 4] = [0x1a, 0x2b, 0x3c, 0x4d];
+    const LITTLE_ENDIAN: [u8; 4] = [0x4d, 0x3c, 0x2b, 0x1a];
+    /// Type, length, and either the byte order or what every block has.
+    const HEAD: usize = 12;
+
+    let mut block = Vec::new();
+    from.by_ref().take(HEAD as u64).read_to_end(&mut block)?;
+    let (kind, length, order) = match block.as_chunks::<4>().0 {
+        [] if block.is_empty() => return Ok(Next::End),
+        [kind, length, order] => (*kind, *length, *order),
+        _ => return Ok(Next::Cut),
+    };
+    let is_big_endian = match (kind, order) {
+        (SECTION, BIG_ENDIAN) => true,
+        (SECTION, LITTLE_ENDIAN) => false,
+        (SECTION, _) => return Err(damaged_at(offset)),
+        _ if offset == 0 => return Err(ReadError::NoPcapng),
+        _ => is_big_endian,
+    };
+    let length = match is_big_endian {
+        true => u32::from_be_bytes(length),
+        false => u32::from_le_bytes(length),
+    } as usize;
+    if length < HEAD || length > LONGEST_BLOCK || length % 4 != 0 {
+        return Err(damaged_at(offset));
+    }
+    from.by_ref()
+        .take((length - HEAD) as u64)
+        .read_to_end(&mut block)?;
+    match block.len() == length {
+        true => Ok(Next::Block(block)),
+        false => Ok(Next::Cut),
+    }
+}
+
+fn damaged_at(offset: u64) -> ReadError {
+    match offset {
+        0 => ReadError::NoPcapng,
+        offset => ReadError::Damaged(offset),
+    }
+}
+
+#[cfg(test)]
+mod tests;

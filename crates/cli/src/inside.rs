@@ -1,0 +1,93 @@
+//! `--capture` and `--keylog`: what `compare` and `run` keep of connections besides rows.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use lastbyte_link::counted;
+
+use super::Failure;
+use super::draft::{Draft, cannot_write};
+use lastbyte::lab::{Captures, Inspection};
+
+#[derive(Debug, Args)]
+pub(super) struct Inside {
+    /// Write the packets of the first N connections of each sample as pcapng, with their TLS secrets inside, on both
+    /// sides of the link; `lastbyte show` draws them
+    #[arg(long, value_name = "N", help_heading = "See inside", value_parser = clap::value_parser!(u32).range(1..))]
+    capture: Option<u32>,
+    /// Write the TLS secrets of every connection, as SSLKEYLOGFILE has them
+    #[arg(long, value_name = "FILE", help_heading = "See inside")]
+    keylog: Option<PathBuf>,
+}
+
+/// What is to be kept, and where.
+pub(super) struct Kept<'a> {
+    pub(super) inspection: Inspection,
+    folder: PathBuf,
+    keylog: Option<Draft<'a>>,
+}
+
+impl Inside {
+    /// Begins to keep it; captures go into this folder.
+    pub(super) fn begin(&self, folder: &Path) -> Result<Kept<'_>, Failure> {
+        let mut keylog = self.keylog.as_deref().map(Draft::new).transpose()?;
+        let captures = self.capture.map(|connections| Captures {
+            connections,
+            folder: folder.to_owned(),
+        });
+        let secrets = match (&mut keylog, &self.keylog) {
+            (Some(draft), Some(path)) => {
+                let file = draft.file().try_clone();
+                let file = file.map_err(|error| cannot_write(path, error))?;
+                Some(Box::new(io::BufWriter::new(file)) as Box<dyn Write + Send>)
+            }
+            _ => None,
+        };
+        Ok(Kept {
+            inspection: Inspection::new(captures, secrets),
+            folder: folder.to_owned(),
+            keylog,
+        })
+    }
+
+    /// Whether packets are asked for.
+    pub(super) fn captures(&self) -> bool {
+        self.capture.is_some()
+    }
+}
+
+impl Kept<'_> {
+    /// Tells what was kept, whether or not all was measured.
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        let told = self.inspection.finish().map_err(Failure::run)?;
+        let mut err = io::stderr().lock();
+        if let Some(first) = told.files.iter().min() {
+            let _ = writeln!(
+                err,
+                "lastbyte: {} in {}: draw a connection with `lastbyte show {}`",
+                counted(told.files.len(), "capture"),
+                self.folder.display(),
+                first.display()
+            );
+        }
+        if told.unseen > 0 {
+            let _ = writeln!(
+                err,
+                "lastbyte: {} had no room in captures, and are missing there: capture fewer connections",
+                counted(told.unseen, "packet")
+            );
+        }
+        let mut problems = told.problems.into_iter();
+        if let Some(problem) = problems.next() {
+            let more = match problems.len() {
+                0 => String::new(),
+                more => format!(", and {more} more"),
+            };
+            return Err(Failure::Run(format!(
+                "{problem}{more}; rows are kept all the same"
+            )));
+        }
+        self.keylog.map_or(Ok(()), Draft::finish)
+    }
+}

@@ -1,0 +1,341 @@
+//! A kernel as one file, for machines without a compiler: `kernel.json` and `linux`, in this order, in a
+//! tar archive that gzip compresses. The same kernel makes the same bytes, wherever it is packed.
+
+use std::env::consts::ARCH;
+use std::fmt;
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::atomic::AtomicBool;
+
+use flate2::read::GzDecoder;
+use flate2::{Compression, GzBuilder};
+use tar::{Archive, Entry, EntryType, Header};
+
+use super::cache::{self, Cache, remove_if_there};
+use super::digest::sha256;
+use super::process::{Runner, ToolError};
+use super::{Kernel, KernelError, KernelInfo};
+
+/// What the archive holds, in this order.
+const PARTS: [&str; 2] = ["kernel.json", "linux"];
+/// The largest of each, in bytes, which is some ten times what is usual.
+const LARGEST: [u64; 2] = [64 << 10, 64 << 20];
+/// Longer than any text of a [`KernelInfo`].
+const LONGEST: usize = 300;
+
+/// A SHA-256, which hexadecimal digits tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Digest(String);
+
+/// A kernel that was built elsewhere, read from a file and whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packed {
+    info: KernelInfo,
+    program: Vec<u8>,
+}
+
+/// What became of one that was to be taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is kept now.
+    New(Kernel),
+    /// It was there already.
+    AlreadyThere(Kernel),
+}
+
+impl Digest {
+    /// Of these bytes.
+    pub fn of(bytes: &[u8]) -> Digest {
+        Digest(sha256(bytes))
+    }
+
+    /// As a file tells it that `sha256sum` wrote: the first word of its first line.
+    ///
+    /// # Errors
+    ///
+    /// If that is none.
+    pub fn in_file(content: &[u8]) -> Result<Digest, &'static str> {
+        let words = content.split(u8::is_ascii_whitespace);
+        let word = words.map(str::from_utf8).next();
+        word.and_then(Result::ok).unwrap_or_default().parse()
+    }
+}
+
+impl FromStr for Digest {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Digest, Self::Err> {
+        let is_digest = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match is_digest {
+            true => Ok(Digest(text.to_ascii_lowercase())),
+            false => Err("a SHA-256 has 64 hexadecimal digits"),
+        }
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Packed {
+    /// The largest file that may be one, in bytes.
+    pub const LARGEST: usize = 64 << 20;
+
+    /// A kernel that is there.
+    ///
+    /// # Errors
+    ///
+    /// If its program can't be read, or is no longer as it was built.
+    pub fn of(kernel: &Kernel) -> Result<Packed, KernelError> {
+        let program = fs::read(&kernel.path).map_err(KernelError::cache(&kernel.path))?;
+        let packed = Packed {
+            info: kernel.info.clone(),
+            program,
+        };
+        let whole = packed.check_program();
+        whole.map_err(|problem| wrong(&kernel.path, problem))?;
+        Ok(packed)
+    }
+
+    /// The file.
+    ///
+    /// # Errors
+    ///
+    /// None that memory can have.
+    pub fn write(&self) -> io::Result<Vec<u8>> {
+        // zlib-rs finds the same matches on every processor at its best level only.
+        let gzip = GzBuilder::new().mtime(0).operating_system(3);
+        let mut archive = tar::Builder::new(gzip.write(Vec::new(), Compression::best()));
+        let mut info = serde_json::to_vec_pretty(&self.info)?;
+        info.push(b'\n');
+        let contents = [(info.as_slice(), 0o644), (self.program.as_slice(), 0o755)];
+        for (name, (content, mode)) in PARTS.into_iter().zip(contents) {
+            let mut header = Header::new_ustar();
+            header.set_path(name)?;
+            header.set_mode(mode);
+            header.set_size(content.len() as u64);
+            header.set_mtime(0);
+            header.set_cksum();
+            archive.append(&header, content)?;
+        }
+        archive.into_inner()?.finish()
+    }
+
+    /// Reads such a file. Nothing of it is a path that anything is written to.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, as the end of a sentence about the file.
+    pub fn read(bytes: &[u8]) -> Result<Packed, String> {
+        let all = GzDecoder::new(bytes).take(LARGEST.iter().sum::<u64>() + (64 << 10));
+        let mut archive = Archive::new(all);
+        // Raw, so that extended headers are files that do not belong there.
+        let entries = archive.entries().map_err(|error| unreadable(&error))?;
+        let mut parts = Vec::with_capacity(PARTS.len());
+        for entry in entries.raw(true) {
+            let mut entry = entry.map_err(|error| unreadable(&error))?;
+            parts.push(part(&mut entry, parts.len())?);
+        }
+        let parts: [Vec<u8>; 2] = parts.try_into().map_err(|parts: Vec<_>| {
+            let missing = PARTS.get(parts.len()).unwrap_or(&"");
+            format!("is no kernel: it has no {missing:?}")
+        })?;
+        let [info, program] = parts;
+        let info: KernelInfo = serde_json::from_slice(&info)
+            .map_err(|_| format!("is no kernel: its {:?} can't be read", PARTS[0]))?;
+        let packed = Packed { info, program };
+        packed.check_words()?;
+        packed.check_program()?;
+        Ok(packed)
+    }
+
+    /// Keeps it, once it has the recipe that is wanted and starts. `name` is what the user called it.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::WrongSource`] if it does not fit, [`KernelError::Busy`] while a kernel is built,
+    /// [`KernelError::NoRoom`], [`KernelError::Cache`] or [`KernelError::Failed`].
+    pub fn take(
+        &self,
+        name: &Path,
+        cache: &Cache,
+        interrupt: &AtomicBool,
+    ) -> Result<Taken, KernelError> {
+        self.check_processor()
+            .and_then(|()| self.check_recipe(cache))
+            .map_err(|problem| wrong(name, problem))?;
+        let same = |info: &KernelInfo| info.sha256 == self.info.sha256;
+        if let Some(kernel) = cache.find_where(same)? {
+            return Ok(Taken::AlreadyThere(kernel));
+        }
+        let lock = cache.try_lock()?.ok_or(KernelError::Busy)?;
+        let folder = cache.arrivals();
+        let taken = self.put(&folder).and_then(|()| {
+            let log = cache.log();
+            let mut options = OpenOptions::new();
+            let opened = options.create(true).append(true).open(&log);
+            opened.map_err(KernelError::cache(&log))?;
+            self.start(&folder, &Runner::new(log, &lock, interrupt))?;
+            let key = cache.recipe().key(&self.info.source.sha256);
+            cache.install(&key, &folder)
+        });
+        // Half a kernel is of no use to anybody.
+        let removed = remove_if_there(&folder);
+        let kernel = taken.map_err(|error| match error {
+            KernelError::DiskFull(_) => KernelError::NoRoom(cache.folder().to_owned()),
+            error => error,
+        })?;
+        removed?;
+        Ok(Taken::New(kernel))
+    }
+
+    fn put(&self, folder: &Path) -> Result<(), KernelError> {
+        remove_if_there(folder)?;
+        let program = cache::program(folder);
+        let put = || {
+            fs::create_dir(folder)?;
+            fs::write(&program, &self.program)?;
+            fs::set_permissions(&program, Permissions::from_mode(0o755))
+        };
+        put().map_err(KernelError::cache(&program))?;
+        cache::write_info(folder, &self.info)
+    }
+
+    /// Has it tell its version, without booting it.
+    fn start(&self, folder: &Path, runner: &Runner<'_>) -> Result<(), KernelError> {
+        const STEP: &str = "starting the kernel";
+        let lines = runner.lines(runner.tool(cache::program(folder)).arg("--version"));
+        let lines = lines.map_err(|error| KernelError::from_tool(STEP, runner.log(), error))?;
+        match lines.into_iter().next() {
+            Some(version) if version == self.info.version => Ok(()),
+            version => {
+                let version = version.unwrap_or_default();
+                let problem = format!(
+                    "it tells the version {version:?} instead of {:?}",
+                    self.info.version
+                );
+                let error = ToolError::Failed(problem);
+                Err(KernelError::from_tool(STEP, runner.log(), error))
+            }
+        }
+    }
+
+    /// It is the program that its description is of.
+    fn check_program(&self) -> Result<(), String> {
+        match sha256(&self.program) == self.info.sha256 {
+            true => Ok(()),
+            false => Err("is damaged: its program is not the one that was built".to_owned()),
+        }
+    }
+
+    /// What is shown of its description moves no cursor.
+    fn check_words(&self) -> Result<(), String> {
+        let KernelInfo {
+            version,
+            sha256,
+            source,
+            recipe_sha256,
+            config_sha256,
+            patches,
+            compiler,
+            built,
+            build_seconds: _,
+        } = &self.info;
+        let digests = [sha256, &source.sha256, recipe_sha256, config_sha256];
+        let digests = digests
+            .into_iter()
+            .chain(patches.iter().map(|it| &it.sha256));
+        let texts = [version, &source.name, compiler, built];
+        let mut texts = texts.into_iter().chain(patches.iter().map(|it| &it.name));
+        let is_plain = |text: &String| text.len() <= LONGEST && !text.chars().any(char::is_control);
+        let are_digests = digests.map(|it| it.parse::<Digest>()).all(|it| it.is_ok());
+        match are_digests && texts.all(is_plain) {
+            true => Ok(()),
+            false => Err(format!("is no kernel: its {:?} is odd", PARTS[0])),
+        }
+    }
+
+    /// It is for this processor, as the header of its program says (ELF-64, `e_machine`).
+    fn check_processor(&self) -> Result<(), String> {
+        const START: [u8; 6] = [0x7f, b'E', b'L', b'F', 2, 1];
+        const X86_64: u16 = 62;
+        const AARCH64: u16 = 183;
+        let machine = self
+            .program
+            .get(18..20)
+            .filter(|_| self.program.starts_with(&START));
+        let machine = match machine {
+            Some([low, high]) => u16::from_le_bytes([*low, *high]),
+            _ => return Err("holds no program of 64-bit Linux".to_owned()),
+        };
+        let processor = match machine {
+            X86_64 => "x86_64".to_owned(),
+            AARCH64 => "aarch64".to_owned(),
+            other => format!("number {other} of ELF"),
+        };
+        match processor == ARCH {
+            true => Ok(()),
+            false => Err(format!(
+                "is a kernel for another processor: for {processor}, and this one is {ARCH}"
+            )),
+        }
+    }
+
+    fn check_recipe(&self, cache: &Cache) -> Result<(), String> {
+        let (wanted, found) = (cache.recipe().digest(), &self.info.recipe_sha256);
+        match *found == wanted {
+            true => Ok(()),
+            false => Err(format!(
+                "is a kernel for another version of Lastbyte: its recipe is {found:.16}, and {wanted:.16} \
+                 is needed"
+            )),
+        }
+    }
+}
+
+/// The next part of an archive of which so many have been read.
+fn part(entry: &mut Entry<'_, impl Read>, read: usize) -> Result<Vec<u8>, String> {
+    let path = entry.path_bytes();
+    let expected = PARTS.get(read).copied();
+    if expected.is_none_or(|name| *path != *name.as_bytes()) {
+        let path: String = String::from_utf8_lossy(&path).chars().take(100).collect();
+        return Err(format!("is no kernel: {path:?} has no place in it"));
+    }
+    let (size, largest) = (entry.size(), LARGEST.get(read).copied().unwrap_or(0));
+    if entry.header().entry_type() != EntryType::Regular || size > largest {
+        return Err(format!(
+            "is no kernel: its {:?} is no file of at most {largest} bytes",
+            expected.unwrap_or_default()
+        ));
+    }
+    let mut content = Vec::new();
+    let whole = entry.read_to_end(&mut content);
+    match whole {
+        Err(error) => Err(unreadable(&error)),
+        Ok(read) if read as u64 != size => Err(truncated()),
+        Ok(_) => Ok(content),
+    }
+}
+
+fn unreadable(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => truncated(),
+        _ => "is no kernel: it takes what `lastbyte kernel pack` writes".to_owned(),
+    }
+}
+
+fn truncated() -> String {
+    "is incomplete: get it again".to_owned()
+}
+
+fn wrong(path: &Path, problem: String) -> KernelError {
+    KernelError::WrongSource {
+        path: path.to_owned(),
+        problem,
+    }
+}

@@ -1,0 +1,94 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+
+fn captures(connections: u32) -> Captures {
+    Captures {
+        connections,
+        folder: PathBuf::from("captures"),
+    }
+}
+
+#[test]
+fn the_first_connections_of_a_sample_are_kept() {
+    let kept = |connections, range| captures(connections).of_block(&range);
+    assert_eq!(kept(5, 0..250), 5);
+    assert_eq!(kept(500, 0..250), 250);
+    assert_eq!(kept(300, 250..500), 50);
+    assert_eq!(kept(5, 250..500), 0);
+}
+
+#[test]
+fn a_guest_is_told_as_many_bytes_whatever_is_asked() {
+    for captured in [0, 1, 250, u32::MAX] {
+        for secrets in [Secrets::OfCaptured, Secrets::OfAll] {
+            let asked = Asked { captured, secrets };
+            assert_eq!(Asked::from_bytes(asked.to_bytes()), asked);
+        }
+    }
+    assert!(Asked::default().is_nothing());
+}
+
+#[test]
+fn a_tap_notes_its_connections_until_it_is_full_and_counts_the_others() {
+    let mut tap = Tap {
+        notes: Mapping::anonymous(PLACES[0], NonZero::new(4096).unwrap()).unwrap(),
+        length: 0,
+        connections: 2,
+        unseen: 0,
+    };
+    for slot in 0..3 {
+        tap.note(slot, Time(7), Point::SentByClient, Fate::Lost, &[1; 1500]);
+        tap.note(
+            slot,
+            Time(8),
+            Point::SentByServer,
+            Fate::Carried,
+            &[2; 1500],
+        );
+    }
+    let seen = tap.close();
+    // Those of slot 2 are nobody's business.
+    assert_eq!(seen.unseen, 2);
+    let noted: Vec<(u64, Fate)> = Records(&seen.notes)
+        .map(|packet| (packet.at.0, packet.fate))
+        .collect();
+    assert_eq!(noted, [(7, Fate::Lost), (8, Fate::Carried)]);
+}
+
+#[test]
+fn the_secrets_of_a_failed_attempt_are_those_of_its_connection() {
+    use crate::lab::connection::FailedConnection;
+    use crate::results::Outcome;
+    let ended = |line: &str, failed: Option<&str>| {
+        let keys = |line: &str| {
+            let mut keys = lastbyte_tls::KeyLog::default();
+            keys.push_line(line);
+            keys
+        };
+        EndedConnection {
+            outcome: Outcome::Completed,
+            times: Default::default(),
+            waited: Default::default(),
+            observer: Default::default(),
+            keys: keys(line),
+            ticket_bytes: 0,
+            client_tcp: None,
+            server_tcp: None,
+            dns: Default::default(),
+            failed: failed.map(|line| FailedConnection {
+                observer: Default::default(),
+                keys: keys(line),
+            }),
+        }
+    };
+    let connections = [ended("A", None), ended("B", Some("C")), ended("D", None)];
+    let asked = Asked {
+        captured: 2,
+        secrets: Secrets::OfCaptured,
+    };
+    assert_eq!(
+        asked.secrets_of(10, connections.iter()),
+        [(10, "A\n".to_owned()), (11, "C\nB\n".to_owned())]
+    );
+}

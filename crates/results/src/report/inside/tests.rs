@@ -1,0 +1,246 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use lastbyte_capture::{ConnectionId, Fate, Trigger};
+use lastbyte_link::Time;
+
+use super::*;
+use crate::report::layout::Screen;
+use crate::report::tests::errors;
+
+const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn transmission(sender: Side, sent: u64, offset: u64, bytes: usize) -> Transmission {
+    Transmission {
+        sender,
+        sent: ms(sent),
+        arrived: Some(ms(sent + 20)),
+        fate: Fate::Carried,
+        flags: Vec::new(),
+        offset,
+        payload: vec![0; bytes],
+        acknowledges: 0,
+        is_selective: false,
+        again: None,
+        in_flight: bytes as u64,
+    }
+}
+
+fn lost(sender: Side, sent: u64, offset: u64, bytes: usize) -> Transmission {
+    Transmission {
+        arrived: None,
+        fate: Fate::Lost,
+        ..transmission(sender, sent, offset, bytes)
+    }
+}
+
+/// A handshake of one flight each, and a response, of which `changed` has the packets.
+fn inside(changed: impl FnOnce(&mut Vec<Transmission>)) -> Inside {
+    use Side::{Client, Server};
+    let acknowledging = |acknowledges, sent: Transmission| Transmission {
+        acknowledges,
+        ..sent
+    };
+    let syn = |sent| Transmission {
+        flags: vec![Flag::Syn],
+        ..sent
+    };
+    let mut transmissions = vec![
+        syn(transmission(Client, 0, 0, 0)),
+        syn(transmission(Server, 20, 0, 0)),
+        transmission(Client, 40, 0, 300),
+        acknowledging(300, transmission(Server, 60, 0, 1400)),
+        acknowledging(300, transmission(Server, 60, 1400, 1400)),
+        acknowledging(2800, transmission(Client, 80, 300, 180)),
+        acknowledging(480, transmission(Server, 100, 2800, 1200)),
+    ];
+    changed(&mut transmissions);
+    let span = |sender, start, end, what: &str| Span {
+        sender,
+        start,
+        end,
+        what: what.to_owned(),
+    };
+    Inside {
+        connection: Connection {
+            id: ConnectionId {
+                client: ([198, 18, 0, 1].into(), 20_000),
+                server: ([198, 19, 0, 1].into(), 443),
+            },
+            comment: "connection 0".to_owned(),
+            begin: Time(0),
+            transmissions,
+        },
+        name: "classical, RTT 40ms, connection 0".to_owned(),
+        spans: vec![
+            span(Client, 5, 300, "ClientHello"),
+            span(Client, 305, 360, FINISHED),
+            span(Client, 360, 480, "request"),
+            span(Server, 5, 160, "ServerHello"),
+            span(Server, 200, 2600, "Certificate"),
+            span(Server, 2740, 2800, FINISHED),
+            span(Server, 2800, 4000, "response"),
+        ],
+        asked: Some(Asked {
+            window: 10,
+            last: Last::Response,
+            arithmetic: ms(120),
+        }),
+    }
+}
+
+fn again(sent: u64, offset: u64, trigger: Trigger) -> Transmission {
+    Transmission {
+        again: Some(trigger),
+        ..transmission(Side::Server, sent, offset, 1400)
+    }
+}
+
+#[test]
+fn where_nothing_is_lost_round_trips_are_counted() {
+    assert_eq!(
+        story(&inside(|_| ())),
+        [
+            "Nothing was lost: 120.0 ms after connect(), which is 3 round trips of 40.0 ms: 1 for TCP, \
+             1 for the handshake (2800 bytes of the server's) and 1 for the response (1 flight)."
+        ]
+    );
+}
+
+#[test]
+fn a_lost_packet_is_named_with_how_it_was_recovered_and_what_that_took() {
+    let story_of = |trigger, at| {
+        story(&inside(|packets| {
+            packets[4] = lost(Side::Server, 60, 1400, 1400);
+            packets.insert(5, again(at, 1400, trigger));
+            for sent in &mut packets[6..] {
+                sent.sent += ms(at - 60);
+                sent.arrived = sent.arrived.map(|arrived| arrived + ms(at - 60));
+            }
+        }))
+    };
+    assert_eq!(
+        story_of(Trigger::FastRetransmit, 100),
+        [
+            "One packet was lost: bytes 1401 to 2800 of the server's (Certificate to Finished), sent by the server at \
+             60.0 ms. Acknowledgements told of the gap, and it was sent again 40.0 ms later (fast retransmit).",
+            "The last byte came after 160.0 ms: 40.0 ms later than over a link that loses nothing (120.0 ms, by \
+             arithmetic)."
+        ]
+    );
+    let timeout = story_of(Trigger::Timeout(ms(240)), 300);
+    assert!(
+        timeout[0].ends_with(
+            "Since nothing came for 240.0 ms, it was sent again (retransmission timeout), 240.0 ms after the first time."
+        ),
+        "{timeout:?}"
+    );
+    let probe = story_of(Trigger::LossProbe(ms(90)), 150);
+    assert!(
+        probe[0].ends_with(
+            "so TCP sent its last packet again (tail loss probe), 90.0 ms after the first time."
+        ),
+        "{probe:?}"
+    );
+}
+
+#[test]
+fn what_is_lost_again_and_what_matters_not_are_told() {
+    let inside = inside(|packets| {
+        packets[3] = lost(Side::Server, 60, 0, 1400);
+        packets.push(Transmission {
+            again: Some(Trigger::Timeout(ms(240))),
+            ..lost(Side::Server, 300, 0, 1400)
+        });
+        packets.push(again(800, 0, Trigger::Timeout(ms(500))));
+        packets.push(lost(Side::Client, 130, 480, 0));
+    });
+    let story = story(&inside);
+    assert!(
+        story[0]
+            .starts_with("2 packets were lost. The one that cost most was lost: bytes 1 to 1400"),
+        "{story:?}"
+    );
+    assert!(
+        story[0].ends_with("That was lost as well; 1 time more, and what arrived was sent 740.0 ms after the first."),
+        "{story:?}"
+    );
+    assert!(
+        story[2].starts_with("1 acknowledgement was lost besides."),
+        "{story:?}"
+    );
+}
+
+#[test]
+fn a_connection_fits_its_terminal() {
+    let inside = inside(|packets| packets[4] = lost(Side::Server, 60, 1400, 1400));
+    for columns in [60, 80, 100] {
+        let text = text(
+            &inside,
+            Screen {
+                columns,
+                ..Screen::PLAIN
+            },
+        );
+        assert!(
+            text.lines().all(|line| line.chars().count() <= columns),
+            "{text}"
+        );
+    }
+    let text = text(
+        &inside,
+        Screen {
+            columns: 80,
+            ..Screen::PLAIN
+        },
+    );
+    for told in [
+        "One packet was lost: bytes 1401 to 2800",
+        "classical, RTT 40ms, connection 0\n",
+        "ms client",
+        " SYN-ACK ",
+        " ✕ Certificate to Finished, 1400 B, lost ",
+        " response, 1200 B ",
+        "not got acknowledged, in bytes.\n",
+    ] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    let arrow = |what: &str| text.lines().find(|line| line.contains(what)).unwrap();
+    assert!(arrow(" ClientHello, 300 B ").contains('>'), "{text}");
+    assert!(arrow(" response, 1200 B ").contains('<'), "{text}");
+}
+
+#[test]
+fn the_document_is_as_its_schema_says() {
+    let document = json(&inside(|packets| {
+        packets.push(again(300, 0, Trigger::LossProbe(ms(90))));
+        packets.push(lost(Side::Client, 130, 480, 0));
+    }));
+    assert_eq!(errors(&document, SCHEMA), [""; 0]);
+    assert_ne!(
+        errors(&document.replace("loss probe", "magic"), SCHEMA),
+        [""; 0]
+    );
+}
+
+#[test]
+fn the_drawing_is_whole() {
+    let drawing = svg(&inside(|packets| {
+        packets[4] = lost(Side::Server, 60, 1400, 1400)
+    }));
+    let parsed = roxmltree::Document::parse(&drawing).unwrap();
+    let text: String = parsed
+        .descendants()
+        .filter_map(|node| node.text())
+        .collect();
+    for told in [
+        "client",
+        "Certificate to Finished, lost",
+        "last byte",
+        "without loss",
+    ] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    assert!(!drawing.contains("var("));
+}
