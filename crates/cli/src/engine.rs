@@ -138,10 +138,6 @@ pub(super) fn measure(
 ) -> Result<Run, Failure> {
     let study = compared(experiment, percentiles);
     engine.check(&study).map_err(Failure::Usage)?;
-    if let Some(inspection) = inspection {
-        let checked = inspection.check(&study, engine.block_size(&study));
-        checked.map_err(Failure::Usage)?;
-    }
     let is_live = &*engine.environment().engine == "live";
     if is_live && experiment.cpu != CpuTime::default() {
         bar.warn(&format!(
@@ -151,6 +147,10 @@ pub(super) fn measure(
     }
     if let Connections::Until(_) = experiment.connections {
         bar.ends_early();
+    }
+    if let Some(inspection) = inspection {
+        let checked = inspection.check(&study, engine.block_size(&study));
+        checked.map_err(Failure::Usage)?;
     }
     if let (Some(_), "virtual") = (experiment.concurrency, &*engine.environment().engine) {
         bar.warn(

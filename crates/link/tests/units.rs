@@ -174,7 +174,7 @@ fn probabilities_that_are_none() {
         ("", r#"empty probability: write one such as "1%""#),
         (
             "0.01",
-            r#"missing unit in probability "0.01": did you mean "1%"?"#,
+            r#"missing unit in probability "0.01": did you mean "1%" or "0.01%"?"#,
         ),
         (
             "1",

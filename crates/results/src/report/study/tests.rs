@@ -295,7 +295,7 @@ fn published_numbers_are_marks_in_their_figure() {
 fn texts_of_people_stand_as_they_are_and_do_nothing() {
     let text = format!(
         "name = \"<script>alert(1)</script>\"\nquestion = \"Är <b>ML-DSA</b> langsam? 🐢 \u{5d0}\u{5d1}\"\n\
-         note = \"\u{202e}evil & </style>\"\n{MEASURED}{DRAWN}"
+         note = \"\u{5d0}evil & </style>\"\n{MEASURED}{DRAWN}"
     );
     let text = text.replace("A < B & C", "\u{5e9}\u{5dc}\u{5d5}\u{5dd} 🐢 <img src=x>");
     let findings = findings(&text, &[]);
