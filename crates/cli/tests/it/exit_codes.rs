@@ -45,7 +45,16 @@ fn thresholds() {
 #[test]
 fn a_threshold_of_an_increase_needs_connections_that_tell_it() {
     let ask = |connections: &str| {
-        let mut command = compare(&["--against", "x25519/rsa-2048"]);
+        need_live_engine();
+        let arms = [
+            "compare",
+            "--baseline",
+            "x25519/ecdsa-p256",
+            "--against",
+            "x25519/rsa-2048",
+        ];
+        let mut command = lastbyte(arms);
+        command.args(["--engine", "live", "--rtt", "10ms", "--data", "0KiB"]);
         command.args(["--fail-if", "ttlb.p50 > -99%", "--connections", connections]);
         run(&mut command)
     };

@@ -125,16 +125,6 @@ fn options_that_can_not_be() {
             "it is no regular file: name another",
         ),
         (
-            vec![
-                "compare",
-                "--jitter",
-                "1ms",
-                "--jitter-distribution",
-                "/dev/zero",
-            ],
-            "it is no regular file: name another",
-        ),
-        (
             vec!["compare", "--save", "a\u{1b}[31mb"],
             "it has a character that is not seen: leave that out",
         ),
