@@ -185,7 +185,9 @@ fn what_the_engines_can_not_draw() {
     write("engine = \"live\"\n[population]\nrtt = \"10ms\"");
     let ended = refuse(folder.path(), &["run", "study.toml", "-o", "out"]);
     assert!(
-        ended.stderr.contains("the live engine has no populations"),
+        ended
+            .stderr
+            .contains("the live engine measures one network at a time, and no population (m)"),
         "{}",
         ended.stderr
     );
