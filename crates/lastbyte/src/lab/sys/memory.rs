@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 
-use nix::sys::mman::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 /// Where taps have their memory, unless something is there: far from all that the kernel and the allocator place by
 /// themselves, so that nothing is elsewhere for it. In virtual time, OpenSSL's randomness depends on addresses.
@@ -32,7 +32,8 @@ impl Mapping {
         })
     }
 
-    /// What a file or socket shares.
+    /// What a file or socket shares. Processes that this one starts do not have it: the guest's kernel fails when it
+    /// copies a packet ring for them.
     pub(crate) fn shared(
         place: usize,
         length: NonZero<usize>,
@@ -42,10 +43,13 @@ impl Mapping {
         let place = NonZero::new(place);
         // SAFETY: as above.
         let start = unsafe { mmap(place, length, read_and_write, MapFlags::MAP_SHARED, with, 0) }?;
-        Ok(Mapping {
+        let mapping = Mapping {
             start: start.cast(),
             length,
-        })
+        };
+        // SAFETY: it is our mapping, and this changes nothing for this process.
+        unsafe { madvise(start, length.get(), MmapAdvise::MADV_DONTFORK) }?;
+        Ok(mapping)
     }
 
     pub(crate) fn length(&self) -> usize {
