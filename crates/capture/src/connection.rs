@@ -162,15 +162,19 @@ impl Connection {
     /// When the last byte of one side's data first arrived, if all of it did.
     #[must_use]
     pub fn last_byte(&self, sender: Side) -> Option<Duration> {
-        let with_data = || {
-            let all = self.transmissions.iter();
-            all.filter(|sent| sent.sender == sender && !sent.payload.is_empty())
-        };
-        let end = with_data().map(Transmission::end).max()?;
-        // All before it has to be there, too.
+        let all = self.transmissions.iter();
+        let with_data = all.filter(|sent| sent.sender == sender && !sent.payload.is_empty());
+        self.delivered(sender, with_data.map(Transmission::end).max()?)
+    }
+
+    /// When the first `end` bytes of one side's data were all there, if they ever were.
+    #[must_use]
+    pub fn delivered(&self, sender: Side, end: u64) -> Option<Duration> {
+        let all = self.transmissions.iter();
+        let of_sender = all.filter(|sent| sent.sender == sender && !sent.payload.is_empty());
         let mut there = 0;
         let mut arrived: Vec<&Transmission> =
-            with_data().filter(|sent| sent.arrived.is_some()).collect();
+            of_sender.filter(|sent| sent.arrived.is_some()).collect();
         arrived.sort_by_key(|sent| sent.arrived);
         let mut waiting: Vec<&Transmission> = Vec::new();
         for transmission in arrived {
@@ -311,8 +315,9 @@ impl Transmission {
         !self.payload.is_empty() || self.has(Flag::Syn) || self.has(Flag::Fin)
     }
 
-    /// Whether it brings the first byte of `other`.
-    fn covers(&self, other: &Transmission) -> bool {
+    /// Whether it brings the first byte of `other`, which its sender has sent, too.
+    #[must_use]
+    pub fn covers(&self, other: &Transmission) -> bool {
         match (other.has(Flag::Syn), other.payload.is_empty()) {
             (true, _) => self.has(Flag::Syn),
             (false, true) => other.has(Flag::Fin) && self.has(Flag::Fin),

@@ -1,20 +1,21 @@
 //! `lastbyte show`.
 
-use std::fs::File;
 use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use lastbyte_capture::{Capture, Connection, Taken, connections, read};
 use lastbyte_link::counted;
+use lastbyte_sizes::framing::{PROTECTION, RECORD_HEADER};
 use lastbyte_tls::KeyLog;
 use lastbyte_tls::observer::{MessageType, Observer, Side};
 
 use super::draft::Draft;
 use super::{Failure, print, screen};
 use lastbyte::lab::{capture_name, captured_sample, wire};
-use lastbyte::report::inside::{Asked, Inside, Last, Span, json, svg, text};
+use lastbyte::report::inside::{
+    Asked, Attempt, Extent, FINISHED, Inside, Last, Next, Span, json, svg, text,
+};
 use lastbyte::report::study::{Findings, closest};
 use lastbyte::results::{Wire, expected};
 use lastbyte::study::{BlockId, Study};
@@ -94,7 +95,7 @@ pub(super) fn open(path: &Path) -> Result<Capture, Failure> {
     let cannot = |error: &dyn std::fmt::Display| {
         Failure::Usage(format!("can't read \"{}\": {error}", path.display()))
     };
-    let file = File::open(path).map_err(|error| cannot(&error))?;
+    let file = lastbyte_files::open(path).map_err(|error| cannot(&error))?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
         return Err(cannot(&"it is a folder: name a file in it"));
     }
@@ -140,7 +141,10 @@ fn slowest(path: &Path) -> Result<Option<Inside>, Failure> {
     let capture = open(path)?;
     let all = connections(&capture.packets).into_iter();
     let all = all.map(|connection| inside(&capture, connection));
-    Ok(all.max_by_key(|inside| inside.end().unwrap_or(Duration::MAX)))
+    let all = all.filter_map(|inside| Some((inside.slowness()?, inside)));
+    Ok(all
+        .max_by_key(|(slowness, _)| *slowness)
+        .map(|(_, inside)| inside))
 }
 
 fn tell(path: &Path, what: &str) {
@@ -162,20 +166,60 @@ pub(super) fn inside(capture: &Capture, connection: Connection) -> Inside {
     let keys = keys.of_client_random(observer.client_random());
     let sample = captured_sample(&capture.comment);
     let first_line = capture.comment.lines().next().unwrap_or_default();
+    let spans = spans(&observer, &keys, &connection);
     Inside {
         name: match connection.comment.is_empty() {
             true => first_line.to_owned(),
             false => format!("{first_line}, {}", connection.comment),
         },
-        spans: spans(&observer, &keys, &connection),
-        asked: sample.and_then(|sample| asked(&sample, &observer, &keys, &connection)),
+        asked: sample.and_then(|sample| asked(&sample, &observer, &keys, &connection, &spans)),
+        attempt: attempt(capture, &observer, &keys, &connection),
+        extent: match (capture.unseen, capture.taken) {
+            (1.., _) => Extent::OutOfRoom(capture.unseen),
+            (0, Taken::Whole) => Extent::Whole,
+            (0, Taken::Cut | Taken::UpToLimit) => Extent::Cut,
+        },
+        spans,
         connection,
+    }
+}
+
+/// Whether its handshake failed, and was made anew.
+fn attempt(
+    capture: &Capture,
+    observer: &Observer,
+    keys: &KeyLog,
+    connection: &Connection,
+) -> Attempt {
+    const ANEW: &str = ", once more";
+    let alert = observer.observe(keys).alert;
+    let has_next = || {
+        let comment = format!("{}{ANEW}", connection.comment);
+        let mut packets = capture.packets.iter();
+        packets.any(|(_, said)| said.contains(&comment))
+    };
+    if alert.is_some() || has_next() {
+        return Attempt::Failed {
+            because: alert.map(|(sender, alert)| match sender {
+                Side::Client => format!("the client said {alert}"),
+                Side::Server => format!("the server said {alert}"),
+            }),
+            next: match has_next() {
+                true => Next::Anew,
+                false => Next::Nothing,
+            },
+        };
+    }
+    match connection.comment.ends_with(ANEW) {
+        true => Attempt::Second,
+        false => Attempt::Only,
     }
 }
 
 fn spans(observer: &Observer, keys: &KeyLog, connection: &Connection) -> Vec<Span> {
     let mut spans = Vec::new();
     let placed = observer.messages(keys);
+    let alert = observer.observe(keys).alert;
     for side in [Side::Client, Side::Server] {
         let mut end = 0;
         for message in placed.iter().filter(|message| message.sender == side) {
@@ -189,10 +233,14 @@ fn spans(observer: &Observer, keys: &KeyLog, connection: &Connection) -> Vec<Spa
         }
         let all = connection.stream(side).len() as u64;
         if all > end {
-            let what = match (side, end) {
-                (_, 0) => "TLS records",
-                (Side::Client, _) => "request",
-                (Side::Server, _) => "response",
+            let is_done = placed
+                .iter()
+                .any(|message| message.sender == side && message.kind == MessageType::Finished);
+            let what = match (side, end, alert) {
+                (_, _, Some((sender, _))) if sender == side && !is_done => "alert",
+                (_, 0, _) => "TLS records",
+                (Side::Client, _, _) => "request",
+                (Side::Server, _, _) => "response",
             };
             spans.push(Span {
                 sender: side,
@@ -224,6 +272,7 @@ fn asked(
     observer: &Observer,
     keys: &KeyLog,
     connection: &Connection,
+    spans: &[Span],
 ) -> Option<Asked> {
     let experiment = &sample.measures.first()?.experiment;
     let arm = experiment.arms.first()?;
@@ -248,13 +297,55 @@ fn asked(
         lastbyte_flights::Compute::default(),
     );
     let work = cell.work();
+    let (last, sender, each) = match (work.data.0, work.upload.0) {
+        (0, 0) => (Last::Handshake, Side::Client, 0),
+        (0, upload) => (Last::Request, Side::Client, upload),
+        (data, _) => (Last::Response, Side::Server, data),
+    };
+    let payload = each.saturating_mul(work.requests.into());
     Some(Asked {
         window: cell.initcwnd,
-        last: match (work.data.0, work.upload.0) {
-            (0, 0) => Last::Handshake,
-            (0, _) => Last::Request,
-            (_, _) => Last::Response,
-        },
+        mss: cell.hosts.mss(),
+        rtt: cell.link.rtt(),
+        think: cell.think * work.requests.saturating_sub(1),
+        timeout: experiment.timeout,
+        last,
+        end: behind_payload(spans, &connection.stream(sender), sender, payload),
         arithmetic: timeline.ttlb,
     })
+}
+
+/// Behind the record that has the last byte of so much application data; none if there is not so much.
+fn behind_payload(spans: &[Span], stream: &[u8], sender: Side, payload: u64) -> Option<u64> {
+    /// RFC 8446, 5.1
+    const APPLICATION_DATA: u8 = 23;
+    if !spans.iter().any(|span| span.what == "ClientHello") {
+        // Without TLS, all is payload.
+        return (stream.len() as u64 >= payload).then_some(payload);
+    }
+    let messages: Vec<&Span> = (spans.iter())
+        .filter(|span| {
+            span.sender == sender && !["request", "response", "alert"].contains(&span.what.as_str())
+        })
+        .collect();
+    // Without keys, nobody knows which records are the handshake's.
+    messages.iter().find(|span| span.what == FINISHED)?;
+    let mut place = 0;
+    let mut there = 0;
+    loop {
+        let (header, rest) = stream.get(place..)?.split_first_chunk::<RECORD_HEADER>()?;
+        let [kind, _, _, high, low] = *header;
+        let length = usize::from(u16::from_be_bytes([high, low]));
+        rest.get(..length)?;
+        let begin = place as u64;
+        place += RECORD_HEADER + length;
+        // Those of the handshake are among them, and so are tickets and what early data is between.
+        let is_message = |span: &&Span| span.start < place as u64 && span.end > begin;
+        if kind == APPLICATION_DATA && !messages.iter().any(is_message) {
+            there += length.saturating_sub(PROTECTION) as u64;
+        }
+        if there >= payload {
+            return Some(place as u64);
+        }
+    }
 }

@@ -17,22 +17,34 @@ use std::path::{Path, PathBuf};
 ///
 /// When it can't be read, is no regular file or is larger.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let refuse = |problem: String| Err(io::Error::new(ErrorKind::InvalidInput, problem));
+    let mut content = Vec::new();
+    let read = open(path)?
+        .take(most.saturating_add(1))
+        .read_to_end(&mut content)?;
+    match read as u64 > most {
+        true => Err(refused(format!("it is larger than {}", size(most)))),
+        false => Ok(content),
+    }
+}
+
+/// Opens what [`read`] reads, for who does not want all of it at once.
+///
+/// # Errors
+///
+/// As [`read`], whatever the size.
+pub fn open(path: &Path) -> io::Result<File> {
     let is_open_already = ["/dev/fd", "/proc/self/fd", "/dev/stdin"];
     let found = path.metadata()?;
     // Of a folder, reading says best that it is one.
     if !(found.is_file() || found.is_dir() || is_open_already.iter().any(|fd| path.starts_with(fd)))
     {
-        return refuse("it is no regular file: name another".to_owned());
+        return Err(refused("it is no regular file: name another".to_owned()));
     }
-    let mut content = Vec::new();
-    let read = File::open(path)?
-        .take(most.saturating_add(1))
-        .read_to_end(&mut content)?;
-    match read as u64 > most {
-        true => refuse(format!("it is larger than {}", size(most))),
-        false => Ok(content),
-    }
+    File::open(path)
+}
+
+fn refused(problem: String) -> io::Error {
+    io::Error::new(ErrorKind::InvalidInput, problem)
 }
 
 /// The same of a text in UTF-8.

@@ -475,6 +475,96 @@ fn a_page_shows_the_slowest_connection_of_each_arm_and_a_drawing_is_a_file() {
     assert!(!page.contains("id=\"inside\""));
 }
 
+/// `compare --engine virtual` of one arm with these options, and its capture.
+fn compared(place: &TempDir, options: &str) -> PathBuf {
+    let command = "compare --engine virtual --cpu none --format csv";
+    let words = command.split_whitespace().chain(options.split_whitespace());
+    // Connections that fail are what some of these are about.
+    let ended = run(lastbyte(words).current_dir(place.path()));
+    let found = captures(&place.path().join("captures"));
+    assert_eq!(found.len(), 1, "{}", ended.stderr);
+    found.into_iter().next().unwrap()
+}
+
+/// What `show` says first.
+fn answer(document: &Value) -> String {
+    let sentences = document["answer"].as_array().unwrap().iter();
+    let sentences: Vec<&str> = sentences
+        .map(|sentence| sentence.as_str().unwrap())
+        .collect();
+    sentences.join(" ")
+}
+
+#[test]
+fn connections_that_ask_dns_are_captured_over_netem_too() {
+    let place = TempDir::new().unwrap();
+    let arm = "SecP256r1MLKEM768/ml-dsa-65/delivery=pqtls-ad";
+    let file = compared(
+        &place,
+        &format!("--baseline {arm} --connections 2 --capture 1 --data 0KiB"),
+    );
+    let document = shown(&file, 0);
+    assert!(document["end_ms"].is_number(), "{document}");
+}
+
+#[test]
+fn a_connection_that_timed_out_has_no_last_byte() {
+    let place = TempDir::new().unwrap();
+    let file = compared(
+        &place,
+        "--baseline SecP256r1MLKEM768/ml-dsa-65 --connections 60 --capture 60 --loss gemodel:10%/30% --data 20KiB \
+         --timeout 2s",
+    );
+    let mut unended = 0;
+    for index in 0..connections(&open(&file).packets).len() {
+        let document = shown(&file, index);
+        let answer = answer(&document);
+        let messages = document["messages"].as_array().unwrap();
+        let response = messages.iter().filter(|span| span["what"] == "response");
+        let bytes: u64 = response
+            .map(|span| span["end"].as_u64().unwrap() - span["start"].as_u64().unwrap())
+            .sum();
+        if document["end_ms"].is_null() {
+            unended += 1;
+            assert!(answer.contains("Its last byte never came"), "{answer}");
+        } else {
+            assert!(bytes >= 20 << 10, "{document}");
+            assert!(document["end_ms"].as_f64().unwrap() <= 2000.0, "{document}");
+        }
+    }
+    assert!(unended > 0);
+}
+
+#[test]
+fn a_failed_first_attempt_is_told_from_the_second_one() {
+    let place = TempDir::new().unwrap();
+    let arm = "SecP256r1MLKEM768/ml-dsa-65/delivery=elide/client=stale";
+    let file = compared(
+        &place,
+        &format!("--baseline {arm} --connections 1 --capture 1 --data 1KiB"),
+    );
+    let [failed, second] = [0, 1].map(|index| shown(&file, index));
+    let told = answer(&failed);
+    assert!(
+        told.starts_with("The handshake failed: the client said alert "),
+        "{told}"
+    );
+    assert!(told.contains("It was made anew"), "{told}");
+    assert!(failed["end_ms"].is_null());
+    let messages = failed["messages"].as_array().unwrap();
+    assert!(
+        messages.iter().any(|span| span["what"] == "alert"),
+        "{failed}"
+    );
+    assert!(
+        messages.iter().all(|span| span["what"] != "request"),
+        "{failed}"
+    );
+    let told = answer(&second);
+    assert!(told.starts_with("It is a second attempt"), "{told}");
+    assert!(second["end_ms"].is_number());
+}
+
 #[test]
 fn what_can_t_be_captured_or_shown_is_a_line() {
     let place = TempDir::new().unwrap();
@@ -516,6 +606,16 @@ fn what_can_t_be_captured_or_shown_is_a_line() {
     refused(&mut show(file, &["--svg", "drawing.png"]));
     refused(&mut show(&place.path().join("none.pcapng"), &[]));
     refused(&mut show(place.path(), &[]));
+    let pipe = place.path().join("pipe.pcapng");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let told = refused(&mut show(&pipe, &[]));
+    assert!(told.contains("it is no regular file"), "{told}");
     let bytes = fs::read(file).unwrap();
     let damaged = place.path().join("damaged.pcapng");
     fs::write(&damaged, &bytes[1..]).unwrap();

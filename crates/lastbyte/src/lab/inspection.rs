@@ -281,7 +281,7 @@ pub fn captured_sample(comment: &str) -> Option<Study> {
 
 /// Why a file can't be written, if it is there and is none of this question.
 fn occupied(path: &Path, comment: &str) -> Option<String> {
-    let file = match fs::File::open(path) {
+    let file = match lastbyte_files::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(error) => return Some(format!("can't write \"{}\": {error}", path.display())),
@@ -318,7 +318,11 @@ fn write_capture(path: &Path, block: &Whose<'_>, seen: Seen, captured: u32) -> i
         })
         .collect();
     packets.sort_by_key(|packet| packet.at);
-    let closed = since(Time(seen.closed));
+    let closed = match seen.unseen {
+        0 => since(Time(seen.closed)),
+        // What was sent after that may have arrived: nobody had room to note it.
+        _ => full(&packets).unwrap_or(since(Time(seen.closed))),
+    };
     let Cell { link, .. } = block.cell;
     let limits = Limits {
         toward_client: link.backward.queue,
@@ -356,6 +360,17 @@ fn write_capture(path: &Path, block: &Whose<'_>, seen: Seen, captured: u32) -> i
         fs::create_dir_all(folder)?;
     }
     lastbyte_files::write(path, &file)
+}
+
+/// Until when both sides were seen, of packets of which some had no room: each side has room of its own, or both have one.
+fn full(packets: &[Packet]) -> Option<Time> {
+    let last = |points: [Point; 2]| {
+        let seen = packets.iter().rev();
+        let mut seen = seen.filter(|packet| points.contains(&packet.point));
+        seen.next().map(|packet| packet.at)
+    };
+    let client = last([Point::SentByClient, Point::DeliveredToClient])?;
+    Some(client.min(last([Point::SentByServer, Point::DeliveredToServer])?))
 }
 
 /// `connection 17`, of its first SYN.
@@ -490,6 +505,11 @@ impl Tap {
     /// Notes a packet of the connection in this slot.
     pub(super) fn note(&mut self, slot: u32, at: Time, point: Point, fate: Fate, bytes: &[u8]) {
         if slot >= self.connections {
+            return;
+        }
+        // A smaller one may have room, but what is there shall have no gaps.
+        if self.unseen > 0 {
+            self.unseen += 1;
             return;
         }
         let length = bytes.len() as u32;

@@ -57,6 +57,40 @@ fn a_tap_notes_its_connections_until_it_is_full_and_counts_the_others() {
 }
 
 #[test]
+fn what_is_small_leaves_no_gap_in_a_full_tap() {
+    let mut tap = Tap {
+        notes: Mapping::anonymous(PLACES[0], NonZero::new(4096).unwrap()).unwrap(),
+        length: 0,
+        connections: 1,
+        unseen: 0,
+    };
+    for bytes in [3000, 1500, 40] {
+        tap.note(
+            0,
+            Time(7),
+            Point::SentByClient,
+            Fate::Carried,
+            &vec![1; bytes],
+        );
+    }
+    let seen = tap.close();
+    assert_eq!(seen.unseen, 2);
+    assert_eq!(Records(&seen.notes).count(), 1);
+}
+
+#[test]
+fn what_was_sent_when_one_side_was_full_is_not_known_to_be_lost() {
+    let packet = |at, point| Packet::whole(Time(at), point, Fate::Carried, Vec::new());
+    let packets = [
+        packet(1, Point::SentByServer),
+        packet(5, Point::DeliveredToClient),
+        packet(9, Point::SentByServer),
+    ];
+    assert_eq!(full(&packets), Some(Time(5)));
+    assert_eq!(full(&packets[..1]), None);
+}
+
+#[test]
 fn the_secrets_of_a_failed_attempt_are_those_of_its_connection() {
     use crate::lab::connection::FailedConnection;
     use crate::results::Outcome;

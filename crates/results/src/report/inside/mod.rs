@@ -27,6 +27,46 @@ pub struct Inside {
     pub spans: Vec<Span>,
     /// What is asked of it, and what arithmetic says; none where the file does not tell what was measured.
     pub asked: Option<Asked>,
+    /// What became of its handshake.
+    pub attempt: Attempt,
+    /// Whether all of its packets are there.
+    pub extent: Extent,
+}
+
+/// A client whose handshake fails may make it anew, over a connection of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// It is the only one, or has no other that is known.
+    Only,
+    /// It failed.
+    Failed {
+        /// What its end said, and who: `the client said alert unknown_ca (48)`.
+        because: Option<String>,
+        /// Whether there was another one after it.
+        next: Next,
+    },
+    /// It is the one after one that failed.
+    Second,
+}
+
+/// What came after a handshake that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Another connection.
+    Anew,
+    /// Nothing.
+    Nothing,
+}
+
+/// What of the packets is in a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All of them.
+    Whole,
+    /// So many of all its connections had no room.
+    OutOfRoom(u64),
+    /// The file ends early.
+    Cut,
 }
 
 /// Some of a side's bytes.
@@ -47,8 +87,19 @@ pub struct Span {
 pub struct Asked {
     /// The server's initial window, in packets.
     pub window: u32,
+    /// The bytes of TCP's that a packet has at most.
+    pub mss: usize,
+    /// The link's round trip.
+    pub rtt: Duration,
+    /// How long the client does nothing between requests, in all.
+    pub think: Duration,
+    /// When a connection counts as failed.
+    pub timeout: Duration,
     /// What comes last.
     pub last: Last,
+    /// Behind the byte of its sender's that is the last one of what comes last; none if that was never sent, or if a
+    /// handshake is what comes last.
+    pub end: Option<u64>,
     /// When that comes without loss, jitter and computing.
     pub arithmetic: Duration,
 }
@@ -68,10 +119,34 @@ impl Inside {
     /// When it ended, since its first packet; none where it did not.
     #[must_use]
     pub fn end(&self) -> Option<Duration> {
-        match self.asked.map_or(Last::Response, |asked| asked.last) {
-            Last::Response => self.connection.last_byte(Side::Server),
-            Last::Request => self.connection.last_byte(Side::Client),
+        if matches!(self.attempt, Attempt::Failed { .. }) {
+            return None;
+        }
+        let Some(asked) = self.asked else {
+            return self.connection.last_byte(Side::Server);
+        };
+        let end = match asked.last {
+            Last::Response => self.connection.delivered(Side::Server, asked.end?),
+            Last::Request => self.connection.delivered(Side::Client, asked.end?),
             Last::Handshake => self.handshake(),
+        };
+        end.filter(|end| *end <= asked.timeout)
+    }
+
+    /// How long it took, for finding the slowest; none where that is not the connection's own, or not in the capture.
+    #[must_use]
+    pub fn slowness(&self) -> Option<Duration> {
+        match (&self.attempt, self.extent, self.end()) {
+            (
+                Attempt::Failed {
+                    next: Next::Anew, ..
+                },
+                _,
+                _,
+            ) => None,
+            (_, _, Some(end)) => Some(end),
+            (_, Extent::Whole, None) => Some(Duration::MAX),
+            (_, Extent::OutOfRoom(_) | Extent::Cut, None) => None,
         }
     }
 
@@ -120,7 +195,7 @@ impl Inside {
 }
 
 /// What the last message of a handshake is called.
-pub(super) const FINISHED: &str = "Finished";
+pub const FINISHED: &str = "Finished";
 
 /// `client`, `server`
 fn side(side: Side) -> &'static str {

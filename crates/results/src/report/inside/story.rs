@@ -5,27 +5,30 @@ use std::time::Duration;
 use lastbyte_capture::{Fate, Flag, Loss, Transmission, Trigger};
 use lastbyte_link::{Side, counted};
 
-use super::{Inside, Last, side};
+use super::{Attempt, Extent, Inside, Last, Next, side};
 use crate::results::number::milliseconds;
 
 /// The sentences, the answer first.
 #[must_use]
 pub fn story(inside: &Inside) -> Vec<String> {
-    let losses = inside.connection.losses();
+    // Nobody waits for what leaves when all is over, nor for what closes a connection.
+    let end = inside.end().unwrap_or(Duration::MAX);
+    let mut losses = inside.connection.losses();
+    losses.retain(|loss| {
+        inside.lost(loss).is_some_and(|lost| {
+            let closes = lost.payload.is_empty() && lost.has(Flag::Fin);
+            lost.sent <= end && !closes && !lost.has(Flag::Reset)
+        })
+    });
     let (matter, others): (Vec<Loss>, Vec<Loss>) = losses
         .into_iter()
         .partition(|loss| inside.lost(loss).is_some_and(Transmission::takes_place));
-    // Nor does anybody wait for what leaves when all is over.
-    let end = inside.end().unwrap_or(Duration::MAX);
-    let counts = |loss: &&Loss| {
-        let lost = inside.lost(loss);
-        lost.is_some_and(|lost| lost.sent <= end && !lost.has(Flag::Reset))
-    };
-    let others = others.iter().filter(counts).count();
-    let mut sentences = match inside.costliest(&matter) {
+    let others = others.len();
+    let mut sentences = inside.attempt_story();
+    sentences.extend(match inside.culprit(&matter) {
         Some(loss) => inside.lost_story(&matter, loss),
         None => vec![inside.quiet_story()],
-    };
+    });
     if others > 0 {
         let (were, those) = match others {
             1 => ("was", "It carries"),
@@ -60,16 +63,49 @@ impl Inside {
         recoveries
     }
 
-    /// How much later the first byte of a lost packet was sent so that it arrived.
+    /// How much later the first byte of a lost packet was sent so that it arrived; nothing if it was there already.
     fn delay(&self, loss: &Loss) -> Option<Duration> {
-        let arrived = self.recoveries(loss).pop()?;
-        Some(arrived.sent.saturating_sub(self.lost(loss)?.sent))
+        let lost = self.lost(loss)?;
+        let all = self.connection.transmissions.iter();
+        let came = all.filter(|sent| {
+            sent.sender == lost.sender && sent.arrived.is_some() && sent.covers(lost)
+        });
+        let first = came.min_by_key(|sent| sent.arrived)?;
+        Some(first.sent.saturating_sub(lost.sent))
     }
 
-    /// The first of those that were sent again last.
-    fn costliest<'a>(&self, losses: &'a [Loss]) -> Option<&'a Loss> {
+    /// What a connection waited for longest: of one that did not end, the oldest that never arrived; else the first of
+    /// those that were sent again last.
+    fn culprit<'a>(&self, losses: &'a [Loss]) -> Option<&'a Loss> {
+        if self.end().is_none()
+            && let Some(oldest) = losses.iter().find(|loss| self.delay(loss).is_none())
+        {
+            return Some(oldest);
+        }
         let known = losses.iter().rev();
-        known.max_by_key(|loss| self.delay(loss).unwrap_or(Duration::MAX))
+        known.max_by_key(|loss| self.delay(loss).unwrap_or_default())
+    }
+
+    /// That a handshake failed, and what came after.
+    fn attempt_story(&self) -> Vec<String> {
+        match &self.attempt {
+            Attempt::Only => Vec::new(),
+            Attempt::Second => vec![
+                "It is a second attempt: the handshake of the connection before it failed."
+                    .to_owned(),
+            ],
+            Attempt::Failed { because, next } => {
+                let because = match because {
+                    Some(because) => format!(": {because}"),
+                    None => String::new(),
+                };
+                let next = match next {
+                    Next::Anew => " It was made anew, over the connection after this one.",
+                    Next::Nothing => "",
+                };
+                vec![format!("The handshake failed{because}.{next}")]
+            }
+        }
     }
 
     fn lost_story(&self, losses: &[Loss], loss: &Loss) -> Vec<String> {
@@ -86,13 +122,25 @@ impl Inside {
         let mut first = match losses.len() {
             1 => format!("One packet {cause}: {carried}, sent by the {of} at {sent}."),
             all => format!(
-                "{} were lost. The one that cost most {cause}: {carried}, sent by the {of} at {sent}.",
-                counted(all, "packet")
+                "{} were lost. The one that {} {cause}: {carried}, first sent by the {of} at {sent}.",
+                counted(all, "packet"),
+                match self.end() {
+                    Some(_) => "cost most",
+                    None => "all waited for",
+                }
             ),
         };
         let recoveries = self.recoveries(loss);
         match recoveries.split_first() {
-            None => first += " Nobody sent it again before the capture ended.",
+            None => first += " It was not sent again before the capture ended.",
+            Some((again, more)) if self.delay(loss).is_none() => {
+                let last = more.last().unwrap_or(again);
+                first += &format!(
+                    " It never arrived: it was sent again {}, the last time at {}.",
+                    counted(recoveries.len(), "time"),
+                    milliseconds(last.sent)
+                );
+            }
             Some((again, more)) => {
                 first += &format!(" {}", how(again, lost));
                 if let Some(last) = more.last() {
@@ -131,7 +179,7 @@ impl Inside {
             Some(Last::Handshake) => "The handshake was done",
         };
         let Some(end) = self.end() else {
-            return Some("Its last byte never came.".to_owned());
+            return self.endless();
         };
         let told = format!("{what} after {}", milliseconds(end));
         Some(match self.asked {
@@ -148,27 +196,86 @@ impl Inside {
         })
     }
 
+    /// That it did not end, or that nobody knows; none where its attempt says so already.
+    fn endless(&self) -> Option<String> {
+        if matches!(self.attempt, Attempt::Failed { .. }) {
+            return None;
+        }
+        Some(match (self.extent, self.asked.map(|asked| asked.last)) {
+            (Extent::OutOfRoom(missing), _) => format!(
+                "Its end is not in the capture, which had no room for {}: capture fewer connections.",
+                counted(missing, "packet")
+            ),
+            (Extent::Cut, _) => "Its end is not in the file, which is cut short.".to_owned(),
+            (Extent::Whole, Some(Last::Handshake)) => "Its handshake was never done.".to_owned(),
+            (Extent::Whole, Some(Last::Request)) => {
+                "Its last byte never reached the server in time.".to_owned()
+            }
+            (Extent::Whole, _) => "Its last byte never came in time.".to_owned(),
+        })
+    }
+
+    /// How many packets with something new in them were sent again, until its end.
+    fn needless(&self) -> usize {
+        let end = self.end().unwrap_or(Duration::MAX);
+        let all = self.connection.transmissions.iter();
+        all.filter(|sent| sent.again.is_some() && sent.sent <= end)
+            .count()
+    }
+
     /// Of a connection that lost nothing: its round trips.
     fn quiet_story(&self) -> String {
+        let nothing = match self.needless() {
+            0 => "Nothing was lost".to_owned(),
+            again => format!(
+                "Nothing was lost, but {} sent again without need",
+                match again {
+                    1 => "one packet was".to_owned(),
+                    again => format!("{again} packets were"),
+                }
+            ),
+        };
         let Some(end) = self.end() else {
-            return "Nothing was lost, and its last byte never came.".to_owned();
+            return [Some(format!("{nothing}.")), self.endless()]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(" ");
         };
         let trips = self.trips();
-        let rtt = self.connection.least_rtt();
+        let rtt = match self.asked {
+            Some(asked) => asked.rtt,
+            None => self.connection.least_rtt(),
+        };
         let all = trips.iter().map(|(count, _)| count).sum::<usize>();
         let because: Vec<String> = (trips.iter())
             .map(|(count, what)| format!("{count} for {what}"))
             .collect();
-        let besides = end.saturating_sub(rtt * u32::try_from(all).unwrap_or(0));
-        let besides = match besides > rtt / 20 {
-            true => format!(
-                ", and {} in which the link sends what is before",
-                milliseconds(besides)
-            ),
-            false => String::new(),
+        let think = self.asked.map_or(Duration::ZERO, |asked| asked.think);
+        let besides = end.saturating_sub(rtt * u32::try_from(all).unwrap_or(0) + think);
+        let mut parts = Vec::new();
+        if !think.is_zero() {
+            parts.push(format!("{} of think time", milliseconds(think)));
+        }
+        if besides > rtt / 20 && besides >= Duration::from_micros(50) {
+            // Arithmetic has no time but the round trips', the client's own and this.
+            let is_known = self
+                .asked
+                .is_some_and(|asked| end.abs_diff(asked.arithmetic) <= besides / 20);
+            parts.push(match is_known {
+                true => format!(
+                    "{} in which the link sends what is before",
+                    milliseconds(besides)
+                ),
+                false => format!("{} besides", milliseconds(besides)),
+            });
+        }
+        let besides = match parts.is_empty() {
+            true => String::new(),
+            false => format!(", and {}", joined(&parts)),
         };
         format!(
-            "Nothing was lost: {} after connect(), which is {} of {}: {}{besides}.",
+            "{nothing}: {} after connect(), which is {} of {}: {}{besides}.",
             milliseconds(end),
             counted(all, "round trip"),
             milliseconds(rtt),
@@ -187,8 +294,20 @@ impl Inside {
             .filter_map(|index| transmissions.get(index))
             .partition(|sent| handshake.is_none_or(|end| sent.sent < end));
         let bytes = self.handshake_bytes();
+        let retry = (self.spans.iter())
+            .find(|span| span.sender == Side::Server && span.what == HELLO_RETRY_REQUEST);
+        let mut retries = of_handshake.len();
+        let of_handshake: Vec<&Transmission> = (of_handshake.into_iter())
+            .filter(|sent| retry.is_none_or(|retry| sent.offset >= retry.end))
+            .collect();
+        retries -= of_handshake.len();
+        if retries > 0 {
+            trips.push((retries, "the HelloRetryRequest".to_owned()));
+        }
+        let bytes = bytes.saturating_sub(retry.map_or(0, |retry| retry.end));
+        let room = |window: u32, mss: usize| u64::from(window).saturating_mul(mss as u64);
         let why = match (of_handshake.len(), self.asked) {
-            (2.., Some(asked)) => format!(
+            (2.., Some(asked)) if bytes > room(asked.window, asked.mss) => format!(
                 "the handshake (because the server's {bytes} bytes do not fit its window of {})",
                 counted(asked.window, "packet")
             ),
@@ -215,6 +334,9 @@ impl Inside {
         spans.map(|span| span.end).max().unwrap_or(0)
     }
 }
+
+/// What spans call it.
+const HELLO_RETRY_REQUEST: &str = "HelloRetryRequest";
 
 /// How a lost packet was sent again.
 fn how(again: &Transmission, lost: &Transmission) -> String {

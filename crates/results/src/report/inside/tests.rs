@@ -84,10 +84,21 @@ fn inside(changed: impl FnOnce(&mut Vec<Transmission>)) -> Inside {
         ],
         asked: Some(Asked {
             window: 10,
+            mss: 1400,
+            rtt: ms(40),
+            think: ms(0),
+            timeout: ms(10_000),
             last: Last::Response,
+            end: Some(4000),
             arithmetic: ms(120),
         }),
+        attempt: Attempt::Only,
+        extent: Extent::Whole,
     }
+}
+
+fn asked(inside: &mut Inside) -> &mut Asked {
+    inside.asked.as_mut().unwrap()
 }
 
 fn again(sent: u64, offset: u64, trigger: Trigger) -> Transmission {
@@ -169,6 +180,169 @@ fn what_is_lost_again_and_what_matters_not_are_told() {
     assert!(
         story[2].starts_with("1 acknowledgement was lost besides."),
         "{story:?}"
+    );
+}
+
+#[test]
+fn what_never_came_is_told_by_what_was_first_missing() {
+    let timeout = |sent| Transmission {
+        again: Some(Trigger::Timeout(ms(240))),
+        ..lost(Side::Server, sent, 0, 1400)
+    };
+    let mut inside = inside(|packets| {
+        packets[3] = lost(Side::Server, 60, 0, 1400);
+        packets.truncate(5);
+        packets.extend([300, 540, 1020].map(timeout));
+    });
+    // All that the server sent may be there, and yet be no response.
+    asked(&mut inside).end = None;
+    assert_eq!(inside.end(), None);
+    assert_eq!(
+        story(&inside),
+        [
+            "4 packets were lost. The one that all waited for was lost: bytes 1 to 1400 of the server's (ServerHello to \
+             Certificate), first sent by the server at 60.0 ms. It never arrived: it was sent again 3 times, the last \
+             time at 1020.0 ms.",
+            "Its last byte never came in time."
+        ]
+    );
+}
+
+#[test]
+fn a_handshake_alone_is_no_last_byte() {
+    let mut inside = inside(|packets| packets.truncate(6));
+    asked(&mut inside).end = None;
+    assert_eq!(
+        story(&inside),
+        ["Nothing was lost. Its last byte never came in time."]
+    );
+    // Nor is what came when nobody waited any more.
+    asked(&mut inside).end = Some(2800);
+    assert_eq!(inside.end(), Some(ms(80)));
+    asked(&mut inside).timeout = ms(79);
+    assert_eq!(inside.end(), None);
+}
+
+#[test]
+fn a_retransmission_that_was_lost_needlessly_is_nobodys_fault() {
+    let told = story(&inside(|packets| {
+        packets[3] = lost(Side::Server, 60, 0, 1400);
+        packets.insert(5, again(75, 0, Trigger::FastRetransmit));
+        packets.insert(
+            6,
+            Transmission {
+                again: Some(Trigger::FastRetransmit),
+                ..lost(Side::Server, 78, 0, 1400)
+            },
+        );
+    }));
+    assert!(
+        told[0].contains("first sent by the server at 60.0 ms."),
+        "{told:?}"
+    );
+    assert!(
+        told[0].ends_with("sent again 15.0 ms later (fast retransmit)."),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn an_end_that_is_not_in_the_capture_has_no_time() {
+    let mut inside = inside(|packets| packets.truncate(5));
+    asked(&mut inside).end = None;
+    for (extent, told) in [
+        (
+            Extent::OutOfRoom(70),
+            "Nothing was lost. Its end is not in the capture, which had no room for 70 packets: capture fewer connections.",
+        ),
+        (
+            Extent::Cut,
+            "Nothing was lost. Its end is not in the file, which is cut short.",
+        ),
+    ] {
+        inside.extent = extent;
+        assert_eq!(story(&inside), [told]);
+        assert_eq!(inside.slowness(), None);
+    }
+}
+
+#[test]
+fn what_is_left_of_the_time_has_a_name_only_where_it_is_known() {
+    let later = |by: u64| {
+        inside(|packets| {
+            let last = packets.last_mut().unwrap();
+            last.arrived = last.arrived.map(|arrived| arrived + ms(by));
+        })
+    };
+    // Whatever the shortest trip that was seen.
+    let mut inside = later(130);
+    assert!(story(&inside)[0].ends_with("(1 flight), and 130.0 ms besides."));
+    asked(&mut inside).arithmetic = ms(250);
+    assert!(story(&inside)[0].ends_with(", and 130.0 ms in which the link sends what is before."));
+    asked(&mut inside).think = ms(100);
+    asked(&mut inside).arithmetic = ms(220);
+    assert!(
+        story(&inside)[0].ends_with(", and 100.0 ms of think time and 30.0 ms besides."),
+        "{:?}",
+        story(&inside)
+    );
+    asked(&mut inside).rtt = ms(80);
+    asked(&mut inside).think = ms(0);
+    assert!(
+        story(&inside)[0].contains("250.0 ms after connect(), which is 3 round trips of 80.0 ms:")
+    );
+}
+
+#[test]
+fn a_retry_takes_a_round_trip_and_no_window() {
+    let mut inside = inside(|packets| {
+        let mut retry = transmission(Side::Server, 60, 0, 160);
+        retry.acknowledges = 300;
+        let mut hello = transmission(Side::Client, 62, 300, 0);
+        hello.acknowledges = 160;
+        packets.splice(3..4, [retry, hello]);
+        packets[5] = transmission(Side::Server, 90, 160, 2640);
+        for (packet, sent) in [(6, 112), (7, 140)] {
+            packets[packet].sent = ms(sent);
+            packets[packet].arrived = Some(ms(sent + 20));
+        }
+    });
+    inside.spans[3].what = "HelloRetryRequest".to_owned();
+    let told = story(&inside);
+    assert!(
+        told[0].contains(": 1 for TCP, 1 for the HelloRetryRequest, 1 for the handshake (2640 bytes of the server's)"),
+        "{told:?}"
+    );
+    assert!(!told[0].contains("do not fit"), "{told:?}");
+}
+
+#[test]
+fn what_was_sent_again_for_nothing_is_told() {
+    let told = story(&inside(|packets| {
+        packets.insert(5, again(70, 0, Trigger::LossProbe(ms(10))));
+    }));
+    assert!(
+        told[0]
+            .starts_with("Nothing was lost, but one packet was sent again without need: 120.0 ms"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_handshake_that_failed_is_no_connection_that_ended() {
+    let mut inside = inside(|packets| packets.truncate(6));
+    inside.attempt = Attempt::Failed {
+        because: Some("the client said alert bad_certificate (42)".to_owned()),
+        next: Next::Anew,
+    };
+    assert_eq!((inside.end(), inside.slowness()), (None, None));
+    assert_eq!(
+        story(&inside),
+        [
+            "The handshake failed: the client said alert bad_certificate (42). It was made anew, over the connection after \
+             this one.",
+            "Nothing was lost."
+        ]
     );
 }
 
