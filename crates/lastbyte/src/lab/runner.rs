@@ -543,11 +543,13 @@ pub struct AssignedShard {
 impl Shard {
     /// The one that a batch system has given to this process: a task of a Slurm array, whichever numbers that has, or a
     /// pod of an indexed Job of Kubernetes, which does not say how many there are: `LASTBYTE_SHARDS` does. Where that is
-    /// set for an array, its tasks are the shards of their numbers, so that some of them can be had again.
+    /// set for an array, its tasks are the shards of their numbers, so that some of them can be had again. Where it is
+    /// not, an array of a list of numbers is no order of shards.
     ///
     /// # Errors
     ///
-    /// When no batch system says it, or what it says makes no sense, in one line with the hint.
+    /// When no batch system says it, two say different things, or what one says makes no sense, in one line with the
+    /// hint.
     pub fn from_environment(get: impl Fn(&str) -> Option<String>) -> Result<AssignedShard, String> {
         let mut read = Vec::new();
         let mut number = |name: &str| -> Result<Option<u32>, String> {
@@ -561,38 +563,73 @@ impl Shard {
             Ok(Some(number))
         };
         let shards = number("LASTBYTE_SHARDS")?;
-        let (index, of) = match (number("SLURM_ARRAY_TASK_ID")?, shards) {
-            (Some(task), Some(of)) => (Some(task), of),
+        if shards == Some(0) {
+            return Err("LASTBYTE_SHARDS is 0: set it to the number of all shards".to_owned());
+        }
+        let array = match (number("SLURM_ARRAY_TASK_ID")?, shards) {
+            (Some(task), Some(of)) => Some((Some(task), of)),
             (Some(task), None) => {
                 let of = number("SLURM_ARRAY_TASK_COUNT")?
                     .ok_or("SLURM_ARRAY_TASK_COUNT is not set: write --shard I/N")?;
                 let first = number("SLURM_ARRAY_TASK_MIN")?.unwrap_or(1);
+                let last = number("SLURM_ARRAY_TASK_MAX")?;
                 let step = number("SLURM_ARRAY_TASK_STEP")?.unwrap_or(1).max(1);
-                let past = task.checked_sub(first);
-                let past = past.filter(|past| past.is_multiple_of(step));
-                (past.and_then(|past| (past / step).checked_add(1)), of)
+                let place = |task: u32| {
+                    let past = task.checked_sub(first)?;
+                    Some((past / step, past % step))
+                };
+                // A list of numbers leaves some out, or is of other steps. What ends a range need not be a task.
+                let is_range = last.is_none_or(|last| {
+                    place(last).and_then(|(steps, _)| steps.checked_add(1)) == Some(of)
+                });
+                let index = match place(task) {
+                    Some((steps, 0)) if is_range => steps.checked_add(1),
+                    _ => None,
+                };
+                Some((index, of))
             }
-            (None, shards) => {
-                let index = number("JOB_COMPLETION_INDEX")?.ok_or(
+            (None, _) => None,
+        };
+        let pod = number("JOB_COMPLETION_INDEX")?.map(|index| index.checked_add(1));
+        let read = read.join(", ");
+        let (index, of, hint) = match (array, pod) {
+            (None, None) => {
+                return Err(
                     "no batch system says which shard this is (SLURM_ARRAY_TASK_ID, JOB_COMPLETION_INDEX): write \
-                     --shard I/N",
-                )?;
+                     --shard I/N"
+                        .to_owned(),
+                );
+            }
+            (None, Some(index)) => {
                 let of = shards.ok_or(
                     "JOB_COMPLETION_INDEX says which shard this is, but not of how many: set LASTBYTE_SHARDS to the \
                      completions of the Job",
                 )?;
-                (index.checked_add(1), of)
+                let last = of - 1;
+                let hint = format!(
+                    "the pods of a Job are numbered from 0, here to {last}: set LASTBYTE_SHARDS to its completions"
+                );
+                (index, of, hint)
+            }
+            (Some((index, _)), Some(other)) if index != other => {
+                return Err(format!(
+                    "{read} are of two batch systems, and name different shards: unset the variables of one, or write \
+                     --shard I/N"
+                ));
+            }
+            (Some((index, of)), _) => {
+                let hint =
+                    format!("number the tasks from 1 to {of}, as in --array=1-{of}, without gaps");
+                (index, of, hint)
             }
         };
-        let read = read.join(", ");
         match index.filter(|index| (1..=of).contains(index)) {
             Some(index) => Ok(AssignedShard {
                 shard: Shard { index, of },
                 by: format!("{read} say"),
             }),
             None => Err(format!(
-                "{read} are the numbers of no shard of {of}: number the tasks from 1 to {of}, as in --array=1-{of}, or \
-                 write --shard I/N"
+                "{read} are the numbers of no shard of {of}: {hint}, or write --shard I/N"
             )),
         }
     }

@@ -547,6 +547,30 @@ fn batch_systems_say_which_shard_it_is() {
         slurm("x", "1", "1", "4").unwrap_err(),
         "SLURM_ARRAY_TASK_ID is \"x\", which is no whole number"
     );
+    // All tasks of a list, also those that a range of as many would have.
+    let of_array = |id, [count, first, last, step]: [&str; 4]| {
+        shard(&[
+            ("SLURM_ARRAY_TASK_ID", id),
+            ("SLURM_ARRAY_TASK_COUNT", count),
+            ("SLURM_ARRAY_TASK_MIN", first),
+            ("SLURM_ARRAY_TASK_MAX", last),
+            ("SLURM_ARRAY_TASK_STEP", step),
+        ])
+    };
+    for task in ["1", "2", "5"] {
+        let error = of_array(task, ["3", "1", "5", "1"]).unwrap_err();
+        assert!(error.contains("SLURM_ARRAY_TASK_MAX=5"), "{error}");
+        assert!(
+            error.contains("no shard of 3: number the tasks from 1 to 3"),
+            "{error}"
+        );
+    }
+    // 0-15:4, whether its end is said as it was asked for or as its last task.
+    for last in ["15", "12"] {
+        let fourth = of_array("12", ["4", "0", last, "4"]).unwrap();
+        assert!(fourth.starts_with("4/4, "), "{fourth}");
+    }
+    assert!(of_array("1", ["3", "2", "1", "1"]).is_err());
     // Two tasks of four, once more.
     let again = [
         ("LASTBYTE_SHARDS", "4"),
@@ -564,7 +588,22 @@ fn batch_systems_say_which_shard_it_is() {
         "1/8, as LASTBYTE_SHARDS=8, JOB_COMPLETION_INDEX=0 say"
     );
     assert!(shard(&[pod]).unwrap_err().contains("set LASTBYTE_SHARDS"));
-    assert!(shard(&[("JOB_COMPLETION_INDEX", "8"), ("LASTBYTE_SHARDS", "8")]).is_err());
+    let beyond = [("JOB_COMPLETION_INDEX", "3"), ("LASTBYTE_SHARDS", "3")];
+    assert_eq!(
+        shard(&beyond).unwrap_err(),
+        "LASTBYTE_SHARDS=3, JOB_COMPLETION_INDEX=3 are the numbers of no shard of 3: the pods of a Job are numbered from \
+         0, here to 2: set LASTBYTE_SHARDS to its completions, or write --shard I/N"
+    );
+    assert!(
+        shard(&[pod, ("LASTBYTE_SHARDS", "0")])
+            .unwrap_err()
+            .starts_with("LASTBYTE_SHARDS is 0: ")
+    );
+    // Both systems: the same shard, or none.
+    let both = |task| shard(&[pod, ("LASTBYTE_SHARDS", "4"), ("SLURM_ARRAY_TASK_ID", task)]);
+    assert!(both("1").unwrap().starts_with("1/4, "));
+    let error = both("2").unwrap_err();
+    assert!(error.contains("name different shards"), "{error}");
     assert!(
         shard(&[("SLURM_ARRAY_TASK_ID", "1")])
             .unwrap_err()
