@@ -215,6 +215,7 @@ fn shares(pairs: &[[Group; 2]]) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

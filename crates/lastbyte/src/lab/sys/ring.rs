@@ -127,7 +127,7 @@ impl PacketRing {
         // A frame that is said to be in use is where the kernel ends: the ring is full for it.
         let next = (0..self.frames()).find(|frame| !self.is_taken(*frame));
         if let Some(status) = next.and_then(|next| self.status(next)) {
-            status.store(libc::TP_STATUS_USER as u32, Ordering::Release);
+            status.store(libc::TP_STATUS_USER, Ordering::Release);
         }
         Ok(())
     }
@@ -158,7 +158,7 @@ impl PacketRing {
     }
 
     fn is_taken(&self, frame: usize) -> bool {
-        let user = libc::TP_STATUS_USER as u32;
+        let user = libc::TP_STATUS_USER;
         (self.status(frame)).is_some_and(|status| status.load(Ordering::Acquire) & user != 0)
     }
 

@@ -110,7 +110,7 @@ impl Inside {
     fn messages(&self, sender: Side, start: u64, end: u64) -> String {
         let spans = self.spans.iter().filter(|span| span.sender == sender);
         let mut spans = spans.filter(|span| span.start < end && span.end > start);
-        match (spans.next(), spans.last()) {
+        match (spans.next(), spans.next_back()) {
             (None, _) => "data".to_owned(),
             (Some(first), None) => first.what.clone(),
             (Some(first), Some(last)) if first.what == last.what => first.what.clone(),

@@ -44,7 +44,8 @@ impl Overview {
             let what = title[..1].to_lowercase() + &title[1..];
             let mut sooner = self.extremes(index);
             sooner.retain(|one| one.least.1.felt() == Felt::Sooner);
-            sooner.sort_by(|one, other| one.least.1.least.total_cmp(&other.least.1.least));
+            // What nobody could tell apart stays in the study's order.
+            sooner.sort_by_key(|one| one.least.1.least.round() as i64);
             let first = sooner.first()?;
             let mut words = format!(
                 "{} brings the {what} up to {} forward{}",
@@ -60,7 +61,7 @@ impl Overview {
                 words += &format!(", {} {}{place}", one.arm, time(one.least.1.least));
             }
             if sooner.len() > NAMED {
-                words += &format!(", and {} more less", sooner.len() - NAMED);
+                words += &format!(", and {} more", sooner.len() - NAMED);
             }
             Some(words)
         };

@@ -189,3 +189,20 @@ fn a_network_is_called_what_all_of_it_is() {
         [("far", "RTT 70ms, no rate limit", 2), ("path", "1gbit", 12)]
     );
 }
+
+#[test]
+fn what_is_sooner_leads_where_that_is_asked() {
+    let mut gain = Overview::new(&findings(MEASURED, &[])).unwrap();
+    for cost in gain
+        .rows
+        .iter_mut()
+        .flat_map(|row| row.costs.iter_mut().flatten())
+    {
+        *cost = Some(Cost::Known(known(-35.0, -1.0)));
+    }
+    let words = gain.verdict(Leads::Sooner).unwrap();
+    assert!(
+        words.contains("brings the handshake up to 35\u{a0}ms forward (loss 0%)"),
+        "{words}"
+    );
+}
