@@ -47,10 +47,22 @@ pub struct Settings {
     pub record_type: RecordType,
     /// How the server is to prove its key if DNS delivers the whole chain.
     pub end_entity: EndEntity,
+    /// Who tells the addresses of a name.
+    pub addresses: Addresses,
     /// Where to connect, whatever the name's addresses are.
     pub connect: Option<SocketAddr>,
     /// What a connection and its handshake may take together.
     pub patience: Duration,
+}
+
+/// Who tells the addresses of a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Addresses {
+    /// The DNS servers that records are asked of.
+    #[default]
+    Dns,
+    /// The system's resolver (getaddrinfo), which reads /etc/hosts and whatever else nsswitch.conf names.
+    System,
 }
 
 impl Default for Settings {
@@ -61,6 +73,7 @@ impl Default for Settings {
             extension: ExtensionType::DEFAULT,
             record_type: RecordType::DEFAULT,
             end_entity: EndEntity::default(),
+            addresses: Addresses::default(),
             connect: None,
             patience: Duration::from_secs(30),
         }
@@ -296,7 +309,7 @@ impl Connector {
                 found: None,
             })),
         };
-        let tcp = tcp::connect(&self.dns, name, port, self.settings.connect, start);
+        let tcp = tcp::connect(&self.dns, name, port, &self.settings, start);
         let (established, offer, looked) = self.race(start, record, tcp).await?;
         let mut times = Times {
             name_lookup: established.name_lookup,

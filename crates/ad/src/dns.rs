@@ -61,6 +61,9 @@ pub enum DnsError {
         /// What is wrong with it.
         error: MessageError,
     },
+    /// The system's own resolver has no answer.
+    #[error("{0}")]
+    System(io::Error),
     /// There is no server to ask.
     #[error("no DNS server is known: name one with --resolver")]
     NoServer,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use lastbyte_ad::client::{ConnectError, Connector, Settings};
+use lastbyte_ad::client::{Addresses, ConnectError, Connector, Settings};
 use lastbyte_ad::dns::{Client, Server, TlsServer};
 use lastbyte_link::{UnitError, parse_duration};
 use pqtlsad::extension::ExtensionType;
@@ -128,6 +128,7 @@ impl ClientOptions {
             extension: self.mechanism.extension,
             record_type,
             end_entity: proof.into(),
+            addresses: Addresses::Dns,
             connect: self.connect,
             patience: self.timeout,
         };
@@ -236,12 +237,16 @@ pub(super) fn duration(text: &str) -> Result<Duration, UnitError> {
     parse_duration(text)
 }
 
-/// Runs to the end on this thread.
+/// Runs to the end on this thread. Whatever else still runs then is not waited for: the system's resolver can't be
+/// stopped.
 pub(super) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    Ok(runtime.map_err(Failure::run)?.block_on(work))
+    let runtime = runtime.map_err(Failure::run)?;
+    let done = runtime.block_on(work);
+    runtime.shutdown_background();
+    Ok(done)
 }
 
 /// Waits for SIGTERM or SIGINT.

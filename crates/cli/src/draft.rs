@@ -1,10 +1,12 @@
 //! Files that take their names once they are complete.
 
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use super::Failure;
 
@@ -13,6 +15,8 @@ use super::Failure;
 pub(super) struct Draft<'a> {
     path: &'a Path,
     draft: lastbyte_files::Draft,
+    /// Until the file is there or given up.
+    name: Taken,
 }
 
 impl<'a> Draft<'a> {
@@ -29,8 +33,9 @@ impl<'a> Draft<'a> {
             let problem = format!("there is no folder \"{}\": make it first", folder.display());
             return Err(cannot_write(path, problem));
         }
+        let name = Taken::new(path, folder)?;
         match lastbyte_files::Draft::new(path) {
-            Ok(draft) => Ok(Self { path, draft }),
+            Ok(draft) => Ok(Self { path, draft, name }),
             Err(error) => Err(cannot_write(path, error)),
         }
     }
@@ -73,9 +78,56 @@ impl<'a> Draft<'a> {
 
     /// Gives the file its name.
     pub(super) fn finish(self) -> Result<(), Failure> {
-        let Self { path, draft } = self;
-        draft.keep().map_err(|error| cannot_write(path, error))
+        let Self { path, draft, name } = self;
+        let kept = draft.keep();
+        drop(name);
+        kept.map_err(|error| cannot_write(path, error))
     }
+}
+
+/// The name of a file that is being written, however it is spelled. Of all outputs of a command, each has to have its
+/// own: the last one would take the place of the others.
+struct Taken(Name);
+
+/// A name in a folder, by the folder's device and inode. A link is a name of its own: drafts replace it.
+#[derive(Clone, PartialEq, Eq)]
+struct Name {
+    folder: (u64, u64),
+    file: OsString,
+}
+
+static TAKEN: Mutex<Vec<Name>> = Mutex::new(Vec::new());
+
+impl Taken {
+    fn new(path: &Path, folder: &Path) -> Result<Taken, Failure> {
+        let found = folder
+            .metadata()
+            .map_err(|error| cannot_write(path, error))?;
+        let name = Name {
+            folder: (found.dev(), found.ino()),
+            file: path.file_name().unwrap_or_default().to_owned(),
+        };
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if taken.contains(&name) {
+            return Err(named_twice(path));
+        }
+        taken.push(name.clone());
+        Ok(Taken(name))
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.retain(|name| *name != self.0);
+    }
+}
+
+pub(super) fn named_twice(path: &Path) -> Failure {
+    Failure::Usage(format!(
+        "\"{}\" is named for two outputs: name another",
+        path.display()
+    ))
 }
 
 /// Takes the name of a page, whose ending browsers and mail go by.

@@ -8,7 +8,7 @@ use clap::builder::{RangedU64ValueParser, Resettable, TypedValueParser};
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use lastbyte_link::{Direction, Rate, UnitError, parse_duration};
 
-use super::draft::Draft;
+use super::draft::{Draft, named_twice};
 use super::options::Network;
 use super::{Failure, print, screen};
 use lastbyte::geography::{Geography, OriginConnection, Question, RttTable, Setting, Users};
@@ -164,10 +164,7 @@ impl Rtt {
             .into_iter()
             .flatten();
         if named.filter(|other| *other == path).count() > 1 {
-            return Err(Failure::Usage(format!(
-                "\"{}\" is named for two outputs: name another",
-                path.display()
-            )));
+            return Err(named_twice(path));
         }
         Draft::beside(path, &others)?.write(|out| out.write_all(content.as_bytes()))
     }

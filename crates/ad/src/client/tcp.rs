@@ -6,11 +6,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use super::ConnectError;
+use super::{Addresses, ConnectError, Settings};
 use crate::dns::{Answer, Client, DnsError, First, Question, Rtype};
 
 /// How long an attempt runs alone (RFC 8305, section 8).
@@ -24,21 +24,25 @@ pub(super) struct Established {
     pub(super) connected: Duration,
 }
 
-/// Connects to `to`, or else to an address of `name` as soon as one is known; to the others too where
-/// that one takes long or fails (RFC 8305).
+/// Connects to where the settings say, or else to an address of `name` as soon as one is known; to the others
+/// too where that one takes long or fails (RFC 8305).
 pub(super) async fn connect(
     dns: &Arc<Client>,
     name: &str,
     port: u16,
-    to: Option<SocketAddr>,
+    settings: &Settings,
     start: Instant,
 ) -> Result<Established, ConnectError> {
     let mut known = VecDeque::new();
     let mut lookups = JoinSet::new();
-    match (to, name.parse::<IpAddr>()) {
-        (Some(address), _) => known.push_back(address),
-        (None, Ok(address)) => known.push_back(SocketAddr::new(address, port)),
-        (None, Err(_)) => {
+    match (settings.connect, name.parse::<IpAddr>(), settings.addresses) {
+        (Some(address), ..) => known.push_back(address),
+        (None, Ok(address), _) => known.push_back(SocketAddr::new(address, port)),
+        (None, Err(_), Addresses::System) => {
+            let name = name.to_owned();
+            lookups.spawn(async move { addresses_of_system(&name).await });
+        }
+        (None, Err(_), Addresses::Dns) => {
             for rtype in [Rtype::AAAA, Rtype::A] {
                 let question = Question {
                     name: super::lookup::domain_name(name)?,
@@ -107,6 +111,12 @@ async fn addresses(dns: &Client, question: &Question) -> Result<Vec<IpAddr>, Dns
         Answer::NoData | Answer::NoSuchName => Vec::new(),
     };
     Ok(records.iter().filter_map(|data| address(data)).collect())
+}
+
+/// What the system knows, in the order of its preference (RFC 6724).
+async fn addresses_of_system(name: &str) -> Result<Vec<IpAddr>, DnsError> {
+    let found = lookup_host((name, 0)).await.map_err(DnsError::System)?;
+    Ok(found.map(|found| found.ip()).collect())
 }
 
 /// The address in an A or AAAA record, unless it has another length.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use lastbyte::kernel::{self, Cache, Digest, Kernel, Packed, Size, Taken};
-use lastbyte_ad::client::{Connector, Settings};
+use lastbyte_ad::client::{Addresses, Connector, Settings};
 use lastbyte_ad::dns::Client;
 use lastbyte_ad::download::{DownloadError, Limits, download};
 use lastbyte_ad::http::Url;
@@ -180,10 +180,10 @@ struct Remote<'a> {
 
 impl<'a> Remote<'a> {
     fn new(url: &'a Url, timeout: Duration) -> Result<Self, Failure> {
-        let dns = Client::system();
-        let dns =
-            dns.map_err(|error| Failure::Machine(format!("can't read /etc/resolv.conf: {error}")))?;
+        // Nobody is asked for records.
+        let dns = Client::new([]);
         let settings = Settings {
+            addresses: Addresses::System,
             patience: timeout,
             ..Settings::default()
         };

@@ -456,6 +456,7 @@ impl Server {
         let mut names = SubjectAlternativeName::new();
         let names = names
             .ip("127.0.0.1")
+            .dns("kernels.example")
             .build(&builder.x509v3_context(None, None))
             .unwrap();
         builder.append_extension(names).unwrap();
@@ -589,4 +590,41 @@ fn a_kernel_from_a_server() {
     assert!(ended.stdout.contains(" is there now: "), "{ended:?}");
     let ended = fetch(&[&url("/k.tar.gz")]);
     assert!(ended.stdout.contains(" was there already: "), "{ended:?}");
+}
+
+/// A name that is in /etc/hosts alone, where nobody answers questions of DNS.
+#[test]
+fn names_are_looked_up_as_the_system_does_it() {
+    need_root();
+    let place = Place::new();
+    let packed = place.pack("k.tar.gz");
+    let digest = Digest::of(&packed).to_string();
+    let server = Server::start(place.folder.path(), move |_| response("200 OK", &packed));
+    fs::write(place.path("hosts"), "127.0.0.1 kernels.example\n").unwrap();
+    fs::write(place.path("resolv.conf"), "nameserver 127.0.0.250\n").unwrap();
+    fs::write(place.path("nsswitch.conf"), "hosts: files dns\n").unwrap();
+    let port = server.address.rsplit(':').next().unwrap();
+    let fetch = |host: &str| {
+        let script = "for file in hosts resolv.conf; do mount --bind $file /etc/$file; done; \
+                      [ ! -e /etc/nsswitch.conf ] || mount --bind nsswitch.conf /etc/nsswitch.conf; \
+                      exec \"$0\" kernel fetch \"$@\"";
+        let mut command = place.lastbyte("second", &[]);
+        let variables: Vec<_> = (command.get_envs())
+            .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
+            .collect();
+        command = Command::new("unshare");
+        command.args(["--mount", "sh", "-euc", script]);
+        command.args([env!("CARGO_BIN_EXE_lastbyte"), "--sha256", &digest]);
+        command.arg(format!("https://{host}:{port}/k.tar.gz"));
+        command.envs(variables).current_dir(place.folder.path());
+        run(command.env("SSL_CERT_FILE", &server.certificate))
+    };
+    let ended = fetch("nobody.example");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let told = "lastbyte: nobody.example has no address: ";
+    assert!(ended.stderr.starts_with(told), "{ended:?}");
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    let ended = fetch("kernels.example");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains(" is there now: "), "{ended:?}");
 }

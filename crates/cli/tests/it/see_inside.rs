@@ -587,6 +587,18 @@ fn what_can_t_be_captured_or_shown_is_a_line() {
     refused(&mut question("--capture 0"));
     refused(&mut question("--capture-to elsewhere"));
     refused(&mut question("--keylog nowhere/keys"));
+    for options in [
+        "--keylog same.csv -o ./same.csv",
+        "--strict -o same.csv --junit same.csv",
+        "--save ./same.parquet -o same.parquet",
+    ] {
+        let told = refused(&mut question(options));
+        assert!(
+            told.contains("is named for two outputs: name another"),
+            "{options}: {told}"
+        );
+    }
+    assert!(!place.path().join("same.csv").exists());
     assert!(!place.path().join("captures").exists());
 
     succeed(question("--capture 1").current_dir(place.path()));
