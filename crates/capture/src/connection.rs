@@ -424,6 +424,9 @@ impl Sender {
     }
 }
 
+/// Where resolvers answer, over TCP what is too large for UDP: that is in captures, and none of their connections.
+pub const DNS_PORT: u16 = 53;
+
 /// The connections of a capture, in the order in which they begin: those of which a SYN was sent.
 #[must_use]
 pub fn connections(packets: &[(Packet, Vec<String>)]) -> Vec<Connection> {
@@ -444,7 +447,8 @@ pub fn connections(packets: &[(Packet, Vec<String>)]) -> Vec<Connection> {
         let id = id_of(sender, &segment.header);
         let is_syn = segment.header.flags & TcpPacket::SYN != 0;
         if let Entry::Vacant(unknown) = found.entry(id) {
-            if !is_syn || sender == Side::Server {
+            let is_query = segment.header.destination_port == DNS_PORT;
+            if !is_syn || sender == Side::Server || is_query {
                 continue;
             }
             let said = comments

@@ -15,7 +15,9 @@ mod record;
 mod settle;
 mod write;
 
-pub use connection::{Connection, ConnectionId, Flag, Loss, Transmission, Trigger, connections};
+pub use connection::{
+    Connection, ConnectionId, DNS_PORT, Flag, Loss, Transmission, Trigger, connections,
+};
 pub use packet::{Segment, complete_checksums};
 pub use read::{Capture, ReadError, Taken, read};
 pub use record::{Fate, Packet, Point, Records, encode};

@@ -13,7 +13,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fs, mem};
 
 use lastbyte_capture::{
-    About, Fate, Limits, Packet, Point, Records, complete_checksums, encode, read, settle, write,
+    About, DNS_PORT, Fate, Limits, Packet, Point, Records, complete_checksums, encode, read,
+    settle, write,
 };
 use lastbyte_link::{TcpPacket, Time};
 use serde::{Deserialize, Serialize};
@@ -381,7 +382,8 @@ fn begins(packet: &Packet, first: u32, named: &mut Vec<(u32, u16)>) -> Option<St
     let header = TcpPacket::parse(&packet.bytes)?;
     let slot = client_slot(header.source)?;
     let key = (slot, header.source_port);
-    if header.flags & TcpPacket::SYN == 0 || named.contains(&key) {
+    let is_query = header.destination_port == DNS_PORT;
+    if header.flags & TcpPacket::SYN == 0 || is_query || named.contains(&key) {
         return None;
     }
     let attempt = named.iter().filter(|(known, _)| *known == slot).count();
