@@ -1,0 +1,112 @@
+//! Which connection to make next.
+
+use std::time::Duration;
+
+use crate::window::{Certainty, Window};
+use crate::{Connection, Look, MOST_WINDOW, Said};
+
+/// What a probe may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections.
+    pub connections: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { connections: 6 }
+    }
+}
+
+/// A connection to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// The largest segment to ask the server for, as TCP's option has it: with what timestamps take of it. None for the
+    /// path's own.
+    pub segment: Option<u16>,
+    /// Bytes on the wire of the response after which nothing more is to be learnt, and the connection can be ended.
+    pub most: usize,
+    /// How long to wait between the handshake and the request: a server that has nothing to send for that long begins
+    /// with its initial window again, unless it was told not to (`tcp_slow_start_after_idle`).
+    pub pause: Duration,
+}
+
+/// Bytes that are read where segments are as large as the path has them: some round trips of any window.
+const MOST: usize = 2_000_000;
+/// Segments that are read where they are small.
+const MOST_SEGMENTS: usize = 5 * MOST_WINDOW as usize;
+
+/// What every host has to take (RFC 9293, section 3.7.1).
+const SMALL: u16 = 536;
+/// The least that Linux lets a socket ask for (`TCP_MIN_MSS`).
+const LEAST: u16 = 88;
+/// What timestamps take of a segment.
+const TIMESTAMPS: usize = 12;
+/// Segments that the server's flight shall have: more than any usual window.
+const SEGMENTS: usize = 80;
+
+pub(crate) fn next(
+    limits: Limits,
+    connections: &[Connection],
+    rtt: Duration,
+    looks: &[Look],
+    window: Option<&Window>,
+) -> Option<Ask> {
+    let made = connections.len();
+    if made >= limits.connections {
+        return None;
+    }
+    let asks = |segment: Option<u16>, pause| {
+        let most = segment.map_or(MOST, |segment| MOST_SEGMENTS * usize::from(segment));
+        Some(Ask {
+            segment,
+            most,
+            pause,
+        })
+    };
+    let at_once = Duration::ZERO;
+    match made {
+        0 => return asks(None, at_once),
+        1 => return asks(Some(SMALL), at_once),
+        _ => {}
+    }
+    if window.is_some_and(|window| window.certainty == Certainty::Exact) {
+        return None;
+    }
+    // Of the server's flight, so that the window ends it.
+    let flight = connections.first().map_or(0, flight_bytes);
+    let small = u16::try_from(flight / SEGMENTS + TIMESTAMPS).unwrap_or(SMALL);
+    let small = small.clamp(LEAST, SMALL);
+    let last = looks.last();
+    let was_told = last.is_some_and(|look| look.handshake.candidates().is_some());
+    let ends_flights = looks
+        .iter()
+        .any(|look| matches!(look.handshake, Said::Closed(_)));
+    // Smaller segments leave room on a path that others fill.
+    let is_full = looks
+        .iter()
+        .any(|look| matches!(look.handshake, Said::Full(_)));
+    match made {
+        _ if is_full && !ends_flights => asks(Some(LEAST), at_once),
+        2 => asks(Some(small), at_once),
+        // What was lost before may not be lost again.
+        _ if ends_flights || !was_told => asks(Some(small.max(small.midpoint(LEAST))), at_once),
+        // The flight is too short: the response has to tell.
+        3 | 5 => asks(Some(small), pause(rtt)),
+        _ => asks(Some(small.midpoint(SMALL)), pause(rtt)),
+    }
+}
+
+/// Twice what a server's retransmission timeout is after a first round trip.
+fn pause(rtt: Duration) -> Duration {
+    (rtt.saturating_mul(3)
+        .saturating_add(Duration::from_millis(200)))
+    .saturating_mul(2)
+}
+
+/// What came before the client's Finished.
+fn flight_bytes(connection: &Connection) -> usize {
+    let finished = connection.finished().unwrap_or(Duration::MAX);
+    let before = connection.arrivals().filter(|(at, _)| *at <= finished);
+    before.fold(0, |all, (_, arrival)| all.saturating_add(arrival.bytes))
+}

@@ -1,0 +1,140 @@
+//! What came in each round trip of a flight.
+
+use std::time::Duration;
+
+use crate::Connection;
+
+/// What came within one round trip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Round {
+    /// When its first bytes came.
+    pub start: Duration,
+    /// When its last bytes came.
+    pub end: Duration,
+    /// Segments.
+    pub segments: u32,
+    /// Bytes of payload.
+    pub bytes: usize,
+    /// Why there were no more.
+    pub ending: Ending,
+}
+
+/// Why a round has no more segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Silence, until a round trip after its first segment the next round began: the window was full.
+    Window,
+    /// Nothing came after it: the server had no more to send, or nobody looked.
+    Data,
+    /// No silence: the path was full all the while.
+    Path,
+    /// A packet was lost, or whatever came next came at a time that no acknowledgement explains.
+    Unknown,
+}
+
+/// An arrival with what it brought.
+#[derive(Clone, Copy)]
+pub(crate) struct Piece {
+    pub(crate) at: Duration,
+    pub(crate) segments: u32,
+    pub(crate) bytes: usize,
+    /// Whether segments had come out of order since the piece before.
+    pub(crate) is_disordered: bool,
+}
+
+/// What the arrivals of a connection brought.
+pub(crate) fn pieces(connection: &Connection) -> Vec<Piece> {
+    let mut before = (0, 0);
+    let segment = connection.segment.max(1);
+    let pieces = connection.arrivals().map(|(at, arrival)| {
+        let counted = arrival.counters.map(|now| {
+            let (segments, disordered) = before;
+            before = (now.segments, now.out_of_order);
+            let new = now.segments.saturating_sub(segments);
+            (new, now.out_of_order > disordered)
+        });
+        let least = arrival.bytes.div_ceil(segment);
+        let (segments, is_disordered) =
+            counted.unwrap_or((u32::try_from(least).unwrap_or(u32::MAX), false));
+        Piece {
+            at,
+            segments,
+            bytes: arrival.bytes,
+            is_disordered,
+        }
+    });
+    pieces.collect()
+}
+
+/// How exactly times can be told of a path with this round-trip time, whose connects differ by so much.
+pub(crate) fn tolerance(rtt: Duration, spread: Duration) -> Duration {
+    (rtt / 20)
+        .max(spread.saturating_mul(2))
+        .max(Duration::from_micros(300))
+        .min(rtt / 3)
+}
+
+/// Sorts pieces into rounds: each begins with the first one that can be an answer to an acknowledgement of the round
+/// before.
+#[must_use]
+pub fn rounds(connection: &Connection, rtt: Duration, spread: Duration) -> Vec<Round> {
+    of(&pieces(connection), rtt, spread)
+}
+
+pub(crate) fn of(pieces: &[Piece], rtt: Duration, spread: Duration) -> Vec<Round> {
+    let tolerance = tolerance(rtt, spread);
+    let mut rounds = Vec::new();
+    let mut rest = pieces;
+    while let Some(first) = rest.first() {
+        let until = first.at.saturating_add(rtt.saturating_sub(tolerance));
+        let here = rest.iter().take_while(|piece| piece.at < until).count();
+        let (round, after) = rest.split_at_checked(here.max(1)).unwrap_or((rest, &[]));
+        rounds.push(Round {
+            start: first.at,
+            end: round.last().map_or(first.at, |piece| piece.at),
+            segments: round
+                .iter()
+                .fold(0, |all, piece| all.saturating_add(piece.segments)),
+            bytes: round
+                .iter()
+                .fold(0, |all, piece| all.saturating_add(piece.bytes)),
+            ending: ending(round, after.first(), rtt, tolerance),
+        });
+        rest = after;
+    }
+    rounds
+}
+
+fn ending(round: &[Piece], next: Option<&Piece>, rtt: Duration, tolerance: Duration) -> Ending {
+    let (Some(first), Some(last)) = (round.first(), round.last()) else {
+        return Ending::Unknown;
+    };
+    // What is lost at the end of a round shows with the next one.
+    let is_disordered = round.iter().chain(next).any(|piece| piece.is_disordered);
+    let Some(next) = next else {
+        return match is_disordered {
+            true => Ending::Unknown,
+            false => Ending::Data,
+        };
+    };
+    let silence = next.at.saturating_sub(last.at);
+    let since_first = next.at.saturating_sub(first.at);
+    let gaps = round.windows(2).filter_map(|pair| match pair {
+        [one, other] => Some(other.at.saturating_sub(one.at)),
+        _ => None,
+    });
+    let longest = gaps.max().unwrap_or_default();
+    match () {
+        () if is_disordered => Ending::Unknown,
+        // A probe for lost packets comes after two round trips.
+        () if since_first
+            > (rtt.saturating_add(rtt / 3)).saturating_add(tolerance.saturating_mul(2)) =>
+        {
+            Ending::Unknown
+        }
+        () if silence > longest.saturating_mul(5) / 2 && silence > tolerance => Ending::Window,
+        // A round of two halves: something other than the window had a say.
+        () if silence <= longest && longest > rtt / 3 => Ending::Unknown,
+        () => Ending::Path,
+    }
+}

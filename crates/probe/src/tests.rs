@@ -1,0 +1,250 @@
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::time::Duration;
+
+use lastbyte_link::{Direction, Link, Loss, Probability, Rate, mix};
+
+use proptest::prelude::*;
+
+use crate::simulation::Server;
+use crate::{Arrival, Certainty, Connection, Counters, Event, Findings, Limits, Probe};
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn link(rtt: Duration, rate: Option<u64>, loss: f64) -> Link {
+    Link::symmetric(
+        rtt,
+        Direction {
+            rate: rate.and_then(Rate::from_bits_per_second),
+            loss: Loss::Random(Probability::from_fraction(loss).unwrap()),
+            queue: 10_000,
+            ..Direction::default()
+        },
+    )
+}
+
+fn probe(server: &Server) -> (Findings, usize) {
+    let mut probe = Probe::new(Limits::default());
+    let mut made = 0;
+    while let Some(ask) = probe.next() {
+        probe.add(server.connect(ask, made));
+        made += 1;
+    }
+    (probe.findings(), probe.connections().len())
+}
+
+fn server(window: u32) -> Server {
+    Server {
+        window,
+        flight: 3000,
+        tickets: 510,
+        response: vec![16_406; 8],
+        think: Duration::ZERO,
+        paced: false,
+        restarts: true,
+        link: link(ms(50), None, 0.0),
+        seed: 1,
+    }
+}
+
+#[test]
+fn every_window_is_found() {
+    for window in 1..=64 {
+        let (findings, made) = probe(&server(window));
+        let found = findings.window.unwrap();
+        assert_eq!(
+            (found.least, found.most),
+            (window, Some(window)),
+            "{findings:?}"
+        );
+        assert_eq!(
+            found.certainty,
+            Certainty::Exact,
+            "{window} after {made}: {findings:?}"
+        );
+    }
+}
+
+/// A number from 0 to 1 of this draw.
+fn draw(seed: u64, what: u64) -> f64 {
+    (mix(mix(seed) ^ what) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+fn between(seed: u64, what: u64, least: f64, most: f64) -> f64 {
+    (least.ln() + draw(seed, what) * (most / least).ln()).exp()
+}
+
+/// A server of chance.
+fn drawn(seed: u64, loss: f64) -> Server {
+    let object = between(seed, 5, 1e3, 1e6) as usize;
+    let rate = between(seed, 3, 1e6, 1e9);
+    Server {
+        window: 1 + (draw(seed, 1) * 64.0) as u32,
+        flight: between(seed, 4, 1e3, 30e3) as usize + 400,
+        tickets: [0, 510][usize::from(draw(seed, 7) > 0.5)],
+        response: match draw(seed, 8) > 0.5 {
+            true => vec![object],
+            false => {
+                let mut writes = vec![16_406; object / 16_406];
+                writes.push(object % 16_406 + 1);
+                writes
+            }
+        },
+        think: Duration::from_secs_f64(match draw(seed, 9) > 0.5 {
+            true => 0.0,
+            false => between(seed, 10, 1e-3, 0.3),
+        }),
+        paced: draw(seed, 11) > 0.8,
+        restarts: draw(seed, 12) > 0.2,
+        link: link(
+            Duration::from_secs_f64(between(seed, 2, 0.005, 0.3)),
+            Some(rate as u64),
+            loss,
+        ),
+        seed,
+    }
+}
+
+#[derive(Debug, Default)]
+struct Score {
+    exact: usize,
+    /// A range that the truth is in.
+    range: usize,
+    uncertain: usize,
+    none: usize,
+    wrong: Vec<u64>,
+    /// Those of which enough can be seen.
+    visible: usize,
+    visible_exact: usize,
+    rtt: usize,
+    connections: usize,
+}
+
+fn score(cases: u64, loss: f64) -> Score {
+    let mut score = Score::default();
+    for seed in 0..cases {
+        let server = drawn(seed, loss);
+        let (findings, made) = probe(&server);
+        score.connections += made;
+        let least = server.link.rtt().as_secs_f64();
+        let found = findings.path.unwrap().rtt.least.as_secs_f64();
+        // What two SYNs take on the link belongs to the round trip.
+        let rate = server.link.forward.rate.unwrap().bits_per_second() as f64;
+        let truth = least + 2.0 * 8.0 * 74.0 / rate;
+        score.rtt += usize::from((found / truth - 1.0).abs() < 0.02);
+        // The smallest segments, and what is around them.
+        let (least_segment, most) = (76.0, f64::from(server.window));
+        let fits_path = most * (least_segment + 66.0) * 8.0 / rate < 0.7 * least;
+        let segments = |bytes: usize| bytes as f64 / least_segment;
+        let is_ended = segments(server.flight) > most
+            || segments(server.response.iter().sum()) > 2.0 * most + segments(server.flight)
+                && server.restarts;
+        score.visible += usize::from(fits_path && is_ended);
+        let Some(window) = findings.window else {
+            score.none += 1;
+            continue;
+        };
+        let holds =
+            window.least <= server.window && window.most.is_none_or(|most| server.window <= most);
+        match window.certainty {
+            Certainty::Uncertain => score.uncertain += 1,
+            _ if !holds => score.wrong.push(seed),
+            Certainty::Exact | Certainty::Likely => {
+                score.exact += 1;
+                score.visible_exact += usize::from(fits_path && is_ended);
+            }
+            _ => score.range += 1,
+        }
+    }
+    score
+}
+
+/// How many servers are drawn: `LASTBYTE_PROBE_CASES=500` is what BENCHMARKS.md tells of.
+fn cases() -> u64 {
+    let asked = std::env::var("LASTBYTE_PROBE_CASES").ok();
+    asked.and_then(|cases| cases.parse().ok()).unwrap_or(100)
+}
+
+#[test]
+fn servers_of_chance_are_found_without_loss() {
+    let cases = cases();
+    let score = score(cases, 0.0);
+    println!("{score:?}");
+    assert!(score.wrong.is_empty() && score.none == 0, "{score:?}");
+    assert!(score.visible_exact * 100 >= score.visible * 95, "{score:?}");
+    assert!(score.exact as u64 * 100 >= cases * 85, "{score:?}");
+    assert_eq!(score.rtt as u64, cases, "{score:?}");
+}
+
+#[test]
+fn servers_of_chance_are_found_with_loss() {
+    let cases = cases();
+    let score = score(cases, 0.01);
+    println!("{score:?}");
+    assert!(score.wrong.is_empty(), "{score:?}");
+    assert!(score.visible_exact * 100 >= score.visible * 80, "{score:?}");
+    assert!(score.rtt as u64 * 100 >= cases * 98, "{score:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever is noted of a connection, nothing panics, and a range is one.
+    #[test]
+    fn whatever_happens_is_judged(
+        connections in prop::collection::vec(any_connection(), 0..4),
+        limit in 0_usize..8,
+    ) {
+        let mut probe = Probe::new(Limits { connections: limit });
+        for connection in connections {
+            probe.add(connection);
+            let findings = probe.findings();
+            if let Some(window) = findings.window {
+                prop_assert!(window.least >= 1);
+                prop_assert!(window.most.is_none_or(|most| most >= window.least));
+            }
+            let _ = probe.next();
+        }
+    }
+}
+
+fn any_connection() -> impl Strategy<Value = Connection> {
+    let counters = (any::<u32>(), 0_u32..3, any::<u32>(), any::<Option<u32>>());
+    let counters = counters.prop_map(|(segments, out_of_order, retransmitted, rtt)| Counters {
+        segments: segments >> (segments % 32),
+        out_of_order,
+        retransmitted,
+        min_rtt: rtt.map(|rtt| Duration::from_micros(u64::from(rtt))),
+    });
+    let arrival = (any::<usize>(), prop::option::of(counters));
+    let arrival = arrival.prop_map(|(bytes, counters)| {
+        Event::Arrived(Arrival {
+            bytes: bytes >> (bytes % 64),
+            counters,
+        })
+    });
+    let event = prop_oneof![
+        1 => Just(Event::Connected),
+        1 => any::<usize>().prop_map(Event::Hello),
+        1 => any::<usize>().prop_map(Event::Finished),
+        1 => any::<usize>().prop_map(Event::Request),
+        1 => Just(Event::FirstByte),
+        1 => Just(Event::LastByte),
+        10 => arrival,
+    ];
+    let events = prop::collection::vec((any::<u64>(), event), 0..60);
+    (any::<usize>(), any::<usize>(), events).prop_map(|(segment, headers, events)| {
+        let mut at = Duration::ZERO;
+        let events = events.into_iter().map(|(step, event)| {
+            at = at.saturating_add(Duration::from_nanos(step >> (step % 64)));
+            (at, event)
+        });
+        Connection {
+            segment: segment >> (segment % 64),
+            headers: headers >> (headers % 64),
+            events: events.collect(),
+        }
+    })
+}

@@ -1,0 +1,451 @@
+//! The server's initial window.
+
+use std::fmt;
+use std::time::Duration;
+
+use lastbyte_flights::{Compute, Exchange, Path, timeline};
+use lastbyte_link::{Direction, Link, Side};
+
+use crate::rounds::{Ending, Piece, Round, of, pieces};
+use crate::{Connection, MOST_WINDOW, Rtt};
+
+/// What is known of the server's initial window, in segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The smallest that it can be.
+    pub least: u32,
+    /// The largest that it can be; none where nothing bounds it.
+    pub most: Option<u32>,
+    /// How sure that is.
+    pub certainty: Certainty,
+    /// How a flight comes.
+    pub pacing: Pacing,
+}
+
+/// How sure a window is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Certainty {
+    /// Two flights or more, of segments of different sizes or of different places, agree on it, and none objects.
+    Exact,
+    /// One flight says so.
+    Likely,
+    /// A range, because several windows look the same.
+    Between,
+    /// No flight was ended by the window.
+    AtLeast,
+    /// Flights disagree, or packets were lost that hide it.
+    Uncertain,
+}
+
+/// How segments of a flight follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pacing {
+    /// At once, or as fast as the path lets them.
+    AtOnce,
+    /// Spread over the round trip, with less than the path carries.
+    Paced,
+}
+
+/// What one connection says of the window.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Of the server's first flight, which begins with the window itself.
+    pub handshake: Said,
+    /// Of the response, which begins with what slow start has made of it.
+    pub response: Said,
+    /// Flights that were paced.
+    pub paced: usize,
+}
+
+/// What a flight says of the initial window.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub enum Said {
+    /// Nothing: there was none, or packets were lost.
+    #[default]
+    Nothing,
+    /// The window was not what ended it. These could have carried it; without an upper end if [`MOST_WINDOW`] is among
+    /// them.
+    Open(Vec<u32>),
+    /// The path was full all the while, so the window was not seen to end. These could have filled it, likewise.
+    Full(Vec<u32>),
+    /// The window ended it, and these would have so.
+    Closed(Vec<u32>),
+}
+
+impl fmt::Debug for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Said::Nothing => return f.write_str("Nothing"),
+            Said::Open(_) => "Open",
+            Said::Full(_) => "Full",
+            Said::Closed(_) => "Closed",
+        };
+        let candidates = self.candidates().unwrap_or_default();
+        match candidates {
+            [least, .., most] => write!(f, "{name}({least}..={most}, {})", candidates.len()),
+            few => write!(f, "{name}({few:?})"),
+        }
+    }
+}
+
+impl Said {
+    /// Those that agree with it, if it says anything.
+    #[must_use]
+    pub fn candidates(&self) -> Option<&[u32]> {
+        match self {
+            Said::Nothing => None,
+            Said::Open(candidates) | Said::Full(candidates) | Said::Closed(candidates) => {
+                Some(candidates)
+            }
+        }
+    }
+}
+
+/// A flight as it was seen: what came in its first rounds.
+#[derive(Clone, Debug)]
+struct Seen {
+    rounds: Vec<Round>,
+}
+
+/// More than any segment has, in bytes, and than headers have.
+const MOST_SEGMENT: usize = 65_535;
+const LEAST_HEADERS: usize = 40;
+const MOST_HEADERS: usize = 120;
+/// No round trip and no server takes longer.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// A flight as arithmetic has it: segments of each round.
+type Expected = Vec<u32>;
+
+/// Which initial windows agree with what came on this connection.
+#[must_use]
+pub fn candidates(connection: &Connection, rtt: &Rtt) -> Look {
+    let Some(flights) = Flights::of(connection, rtt) else {
+        return Look::default();
+    };
+    let handshake = flights.said(&flights.handshake, |window| flights.begins_with(window));
+    let response = (flights.response.as_ref())
+        .map(|seen| flights.said(seen, |window| flights.goes_on_with(window, seen)));
+    Look {
+        paced: flights.seen().filter(|seen| seen.is_paced(rtt)).count(),
+        handshake,
+        response: response.unwrap_or_default(),
+    }
+}
+
+/// Both flights of a connection, and the exchange that they were of.
+struct Flights<'a> {
+    connection: &'a Connection,
+    rtt: Duration,
+    handshake: Seen,
+    response: Option<Seen>,
+    /// Segments that came before the response and after the handshake.
+    tickets: u32,
+    think: Duration,
+    /// From the client's Finished to its request.
+    pause: Duration,
+}
+
+impl<'a> Flights<'a> {
+    fn of(connection: &'a Connection, rtt: &Rtt) -> Option<Flights<'a>> {
+        let hello = connection.hello()?;
+        let spread = rtt.spread().min(rtt.least / 8);
+        let of = |pieces: &[Piece]| Seen {
+            rounds: of(pieces, rtt.least, spread),
+        };
+        let all: Vec<Piece> = pieces(connection)
+            .into_iter()
+            .skip_while(|piece| piece.at < hello)
+            .collect();
+        let finished = connection.finished();
+        // What answers the client's Finished can't be there before.
+        let answer = finished.map_or(Duration::MAX, |at| {
+            (at.saturating_add(rtt.least))
+                .saturating_sub(crate::rounds::tolerance(rtt.least, spread))
+        });
+        let split = all.partition_point(|piece| piece.at < answer);
+        let (before, after) = all.split_at_checked(split)?;
+        let first_byte = connection.first_byte().unwrap_or(Duration::MAX);
+        let early = after.partition_point(|piece| piece.at < first_byte);
+        let (tickets, response) = after.split_at_checked(early)?;
+        let begins = response.first().map(|piece| piece.at);
+        let requested = connection.requested();
+        let lead = tickets
+            .first()
+            .zip(begins)
+            .map_or(Duration::ZERO, |(first, begins)| {
+                begins.saturating_sub(first.at)
+            });
+        let is_apart = lead > crate::rounds::tolerance(rtt.least, spread);
+        let (tickets, response) = match is_apart {
+            true => (tickets, response),
+            false => (&after[..0], after),
+        };
+        let counted = |pieces: &[Piece]| {
+            let segments = pieces.iter().map(|piece| piece.segments);
+            segments.fold(0, u32::saturating_add)
+        };
+        let think = begins
+            .zip(finished)
+            .map_or(Duration::ZERO, |(begins, finished)| {
+                begins.saturating_sub(finished.saturating_add(rtt.least))
+            });
+        let pause = requested
+            .zip(finished)
+            .map_or(Duration::ZERO, |(requested, finished)| {
+                requested.saturating_sub(finished)
+            });
+        let handshake = of(before);
+        Some(Flights {
+            connection,
+            rtt: rtt.least,
+            // While tickets are on their way, their acknowledgement opens the window in the midst of the flight.
+            response: (!response.is_empty()
+                && (!is_apart || lead > rtt.least.saturating_add(rtt.least / 4)))
+            .then(|| of(response)),
+            tickets: counted(tickets),
+            think,
+            pause,
+            handshake,
+        })
+    }
+
+    fn seen(&self) -> impl Iterator<Item = &Seen> {
+        [Some(&self.handshake), self.response.as_ref()]
+            .into_iter()
+            .flatten()
+            .filter(|seen| !seen.rounds.is_empty())
+    }
+
+    /// Those that are worth a walk: slow start only adds to a window, and not more than what it sent.
+    fn possible(&self, seen: &Seen) -> impl Iterator<Item = u32> + use<> {
+        let round = seen.rounds.first();
+        let (segments, ending) =
+            round.map_or((0, Ending::Unknown), |round| (round.segments, round.ending));
+        let before = match std::ptr::eq(seen, &raw const self.handshake) {
+            true => 0,
+            false => self.handshake.segments().saturating_add(self.tickets),
+        };
+        let hellos = u32::try_from(self.connection.hellos()).unwrap_or(u32::MAX);
+        let least = segments.saturating_sub(before.saturating_add(hellos).saturating_add(4));
+        let most = match ending {
+            Ending::Window => segments.saturating_add(self.tickets).saturating_add(4),
+            _ => MOST_WINDOW,
+        };
+        least.clamp(1, MOST_WINDOW)..=most.min(MOST_WINDOW)
+    }
+
+    fn said(&self, seen: &Seen, agrees: impl Fn(u32) -> bool) -> Said {
+        let candidates = || {
+            self.possible(seen)
+                .filter(|window| agrees(*window))
+                .collect()
+        };
+        match seen.ending() {
+            Ending::Unknown => Said::Nothing,
+            Ending::Data => Said::Open(candidates()),
+            Ending::Path => Said::Full(candidates()),
+            Ending::Window => Said::Closed(candidates()),
+        }
+    }
+
+    fn begins_with(&self, window: u32) -> bool {
+        let [handshake, _] = self.expected(window, 0, Duration::ZERO);
+        self.handshake.agrees_with(&handshake, 0)
+    }
+
+    fn goes_on_with(&self, window: u32, seen: &Seen) -> bool {
+        let agrees = |more| {
+            let [_, response] = self.expected(window, more, Duration::ZERO);
+            // How a window opens depends on how acknowledgements came, a segment or two.
+            let has_opened = response.first().is_some_and(|first| *first > window);
+            seen.agrees_with(&response, if has_opened { 2 } else { 0 })
+        };
+        // Tickets are acknowledged, and may have opened the window.
+        agrees(0) || self.tickets > 0 && agrees(self.tickets) || self.begins_anew_with(window, seen)
+    }
+
+    /// Whether the server, having had nothing to send for so long, begins again with its initial window
+    /// (`tcp_slow_start_after_idle`), which not every server does.
+    fn begins_anew_with(&self, window: u32, seen: &Seen) -> bool {
+        if self.think.max(self.pause) < Duration::from_millis(200) {
+            return false;
+        }
+        let [_, anew] = self.expected(window, self.tickets, self.think);
+        seen.agrees_with(&anew, 0)
+    }
+
+    /// What would come with this window, in segments. `more` are segments before the response, as if they were of the
+    /// handshake; `rest` is how long the server has had nothing to send.
+    fn expected(&self, window: u32, more: u32, rest: Duration) -> [Expected; 2] {
+        let segment = self.connection.segment.clamp(1, MOST_SEGMENT);
+        let seen = self.handshake.segments().saturating_add(more);
+        let segments = |count: u32| {
+            usize::try_from(count)
+                .unwrap_or(usize::MAX)
+                .saturating_mul(segment)
+        };
+        let first = self
+            .response
+            .as_ref()
+            .and_then(|seen| seen.rounds.first())
+            .map_or(0, |round| round.segments);
+        let all = self.response.as_ref().map_or(0, Seen::segments);
+        let hello = self.connection.written(true).clamp(1, 8 * segment);
+        let exchange = Exchange {
+            client_hello: hello,
+            server_flight: segments(seen.min(8 * MOST_WINDOW)),
+            client_finish: self.connection.written(false).clamp(1, segment),
+            response: segments(
+                all.min((first.saturating_mul(3).saturating_add(8)).min(8 * MOST_WINDOW)),
+            ),
+            // With what is left of both, no flight is cut short.
+            first_record: 1,
+            compute: Compute {
+                response: rest.min(LONGEST),
+                ..Compute::default()
+            },
+            ..Exchange::default()
+        };
+        let path = Path {
+            link: Link::symmetric(self.rtt.min(LONGEST), Direction::default()),
+            mss: segment,
+            headers: (self.connection.headers).clamp(LEAST_HEADERS, MOST_HEADERS),
+            server_initcwnd: window,
+            ..Path::default()
+        };
+        let timeline = timeline(&exchange, &path);
+        let mut flights: [Expected; 2] = Default::default();
+        let [handshake, response] = &mut flights;
+        for flight in &timeline.flights {
+            match (flight.sender, flight.start < timeline.handshake) {
+                (Side::Client, _) => {}
+                (Side::Server, true) => handshake.push(flight.segments),
+                (Side::Server, false) => response.push(flight.segments),
+            }
+        }
+        flights
+    }
+}
+
+impl Seen {
+    fn ending(&self) -> Ending {
+        self.rounds
+            .first()
+            .map_or(Ending::Unknown, |round| round.ending)
+    }
+
+    fn segments(&self) -> u32 {
+        let segments = self.rounds.iter().map(|round| round.segments);
+        segments.fold(0, u32::saturating_add)
+    }
+
+    /// Whether arithmetic has the same, but for so many segments.
+    fn agrees_with(&self, expected: &Expected, slack: u32) -> bool {
+        let (Some(seen), Some(first)) = (self.rounds.first(), expected.first()) else {
+            return true;
+        };
+        // Larger windows are not told apart.
+        let (first, segments) = ((*first).min(MOST_WINDOW), seen.segments.min(MOST_WINDOW));
+        match seen.ending {
+            Ending::Unknown => true,
+            Ending::Path | Ending::Data => first.saturating_add(slack) >= segments,
+            Ending::Window => {
+                let second = self.rounds.get(1).zip(expected.get(1));
+                let follows = second.is_none_or(|(round, expected)| match round.ending {
+                    Ending::Unknown => true,
+                    Ending::Window => {
+                        let slack = (round.segments / 8).max(1) + 2 * slack;
+                        round.segments.abs_diff(*expected) <= slack
+                    }
+                    Ending::Data | Ending::Path => {
+                        round.segments <= expected.saturating_add(1 + 2 * slack)
+                    }
+                });
+                first.abs_diff(segments) <= slack && follows
+            }
+        }
+    }
+
+    /// Whether the first round is spread, and what comes later shows that the path could have carried it faster.
+    fn is_paced(&self, rtt: &Rtt) -> bool {
+        let Some(first) = self.rounds.first() else {
+            return false;
+        };
+        let pace = |round: &Round| {
+            let time = round.end.saturating_sub(round.start).as_secs_f64();
+            f64::from(round.segments.saturating_sub(1)) / time.max(1e-6)
+        };
+        let spread = first.end.saturating_sub(first.start);
+        first.segments > 3
+            && spread > rtt.least / 5
+            && (self.rounds.iter().skip(1))
+                .any(|later| later.segments > 3 && pace(later) > 1.6 * pace(first))
+    }
+}
+
+/// What several looks come to.
+pub(crate) fn window(looks: &[Look]) -> Option<Window> {
+    let pacing = match looks.iter().any(|look| look.paced > 0) {
+        true => Pacing::Paced,
+        false => Pacing::AtOnce,
+    };
+    let begun: Vec<&Said> = looks.iter().map(|look| &look.handshake).collect();
+    let all: Vec<&Said> = looks
+        .iter()
+        .flat_map(|look| [&look.handshake, &look.response])
+        .collect();
+    if all.iter().all(|said| said.candidates().is_none()) {
+        return None;
+    }
+    let agreed = [agreed(&all), agreed(&begun)];
+    let [of_all, of_begun] = &agreed;
+    let (said, agreed, is_disputed) = match (of_all.is_empty(), of_begun.as_slice()) {
+        (false, _) => (&all, of_all, false),
+        // What slow start makes of a window is the server's affair: where two flights show it as it is, they have the
+        // last word.
+        (true, [_]) if closed(&begun) > 1 => (&begun, of_begun, false),
+        _ => (&all, of_all, true),
+    };
+    let range = |least: Option<u32>, most: Option<u32>| {
+        (least.unwrap_or(1), most.filter(|most| *most < MOST_WINDOW))
+    };
+    if is_disputed {
+        let candidates = all.iter().filter_map(|said| said.candidates()).flatten();
+        let (least, most) = range(candidates.clone().min().copied(), candidates.max().copied());
+        return Some(Window {
+            least,
+            most,
+            certainty: Certainty::Uncertain,
+            pacing,
+        });
+    }
+    let (least, most) = range(agreed.first().copied(), agreed.last().copied());
+    let certainty = match (most, closed(said)) {
+        (None, _) => Certainty::AtLeast,
+        (Some(most), 2..) if most == least => Certainty::Exact,
+        (Some(most), _) if most == least => Certainty::Likely,
+        (Some(_), _) => Certainty::Between,
+    };
+    Some(Window {
+        least,
+        most,
+        certainty,
+        pacing,
+    })
+}
+
+/// The windows that all who say anything agree on.
+fn agreed(said: &[&Said]) -> Vec<u32> {
+    let mut candidates = said.iter().filter_map(|said| said.candidates());
+    let first = candidates.next().unwrap_or_default().to_vec();
+    candidates.fold(first, |mut agreed, others| {
+        agreed.retain(|window| others.contains(window));
+        agreed
+    })
+}
+
+fn closed(said: &[&Said]) -> usize {
+    let closed = said.iter().filter(|said| matches!(said, Said::Closed(_)));
+    closed.count()
+}
