@@ -17,6 +17,7 @@ mod mtc;
 mod options;
 mod own;
 mod plan;
+mod probe;
 mod progress;
 mod published;
 mod reduce;
@@ -67,6 +68,8 @@ enum Command {
     Compare(Box<compare::Compare>),
     /// Tell by arithmetic where each handshake message ends, how far the next flight is and what to cut
     Explain(explain::Explain),
+    /// Find out from outside what a live site costs its users, and how near it is to its next edge
+    Probe(Box<probe::Probe>),
     /// Tell how many of your users will wait longer for a chain, and what would win it back
     Plan(plan::Command),
     /// Compare every way to send less of a chain: bytes, times, CPU, and what clients must hold
@@ -134,6 +137,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Compare(compare) => compare.run(&arguments),
         Command::Explain(explain) => explain.run(),
+        Command::Probe(probe) => probe.run(),
         Command::Plan(plan) => plan.run(&arguments),
         Command::Reduce(reduce) => reduce.run(&arguments),
         Command::Rtt(rtt) => rtt.run(),

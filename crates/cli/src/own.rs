@@ -1,6 +1,6 @@
 //! A user's own chains: asked of the server that shows them, and what there is to say of them.
 
-mod server;
+pub(super) mod server;
 
 use std::env;
 use std::io::{self, Write};

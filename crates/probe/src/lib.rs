@@ -21,6 +21,7 @@
 //! disagree, it is [uncertain](Certainty::Uncertain).
 
 mod connection;
+mod document;
 mod findings;
 mod path;
 mod plan;
@@ -32,6 +33,10 @@ mod tests;
 mod window;
 
 pub use connection::{Arrival, Connection, Counters, Event};
+pub use document::{
+    Certificate, Document, DocumentError, Edge, PathTold, ResponseSeen, Times, TlsSeen, VERSION,
+    WindowSeen,
+};
 pub use findings::{Findings, Probe};
 pub use path::{Loss, PathSeen, RateSeen, Rtt};
 pub use plan::{Ask, Limits};

@@ -63,7 +63,7 @@ fn connect(host: &Host, until: Instant) -> Result<TcpStream, String> {
 }
 
 /// Its addresses. The system's resolver has no timeout that could be set, so another thread waits for it.
-fn addresses(host: &Host, until: Instant) -> Result<Vec<SocketAddr>, String> {
+pub(crate) fn addresses(host: &Host, until: Instant) -> Result<Vec<SocketAddr>, String> {
     if let Ok(address) = host.name.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, host.port)]);
     }

@@ -1,0 +1,134 @@
+//! `lastbyte probe`.
+
+mod connection;
+mod edges;
+mod finding;
+mod session;
+mod stream;
+mod target;
+mod tcp_info;
+mod told;
+mod what_if;
+
+use std::io::{self, Write};
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use lastbyte_link::{counted, parse_duration};
+use lastbyte_probe::Document;
+
+use self::finding::Manners;
+use self::target::Target;
+use super::draft::Draft;
+use super::{Failure, print};
+use lastbyte::study::NamedNetwork;
+
+/// Finds out from outside what a live site costs its users and how near it is to its next edge: round-trip time, the
+/// server's initial window, chain, group, times; and what other chains would change.
+///
+/// It is polite: a handful of connections, one after the other, 10 s at most, and no root.
+#[derive(Debug, Args)]
+pub(super) struct Probe {
+    /// What to probe: HOST, HOST:PORT or https://HOST[:PORT][/PATH]
+    #[arg(value_name = "HOST|URL", required_unless_present = "from")]
+    target: Option<Target>,
+    /// Take what an earlier probe wrote with --format json, and connect to nobody
+    #[arg(long, value_name = "FILE.json", conflicts_with = "target")]
+    from: Option<PathBuf>,
+    /// Connections at most
+    #[arg(long, value_name = "N", default_value = "6", value_parser = clap::value_parser!(u8).range(1..=6))]
+    connections: u8,
+    /// Connections that are begun in a second, at most
+    #[arg(long, value_name = "N", default_value = "4")]
+    max_rate: NonZero<u16>,
+    /// How long it may take in all
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = timeout)]
+    timeout: Duration,
+    /// Whom to trust, as PEM [default: the roots of this machine]
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "What if")]
+    what_if: what_if::WhatIf,
+    /// How it is told: table, json, or line, which is one for monitoring
+    #[arg(long, value_name = "NAME", default_value = "table")]
+    format: Format,
+    /// Write metrics for Prometheus' node exporter (its textfile collector), at once and whole
+    #[arg(long, value_name = "FILE.prom")]
+    textfile: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Table,
+    Json,
+    Line,
+}
+
+/// The longest document that is read, in bytes.
+const MOST_DOCUMENT: u64 = 4 << 20;
+
+impl Probe {
+    pub(super) fn run(mut self) -> Result<(), Failure> {
+        self.what_if.check()?;
+        let textfile = self.textfile.clone();
+        let textfile = textfile.as_deref().map(Draft::new).transpose()?;
+        let document = match (&self.from, self.target.take()) {
+            (Some(file), _) => read(file)?,
+            (None, Some(mut target)) => {
+                target.ca = self.ca.clone();
+                self.probe(&target)?
+            }
+            (None, None) => return Err(Failure::Usage("name a HOST to probe".to_owned())),
+        };
+        print(&match self.format {
+            Format::Table => told::table(&document),
+            Format::Json => document.write(),
+            Format::Line => told::line(&document),
+        })?;
+        if let Some(draft) = textfile {
+            draft.write(|out| out.write_all(told::metrics(&document).as_bytes()))?;
+        }
+        self.what_if.tell(&document, self.format == Format::Table)
+    }
+
+    fn probe(&self, target: &Target) -> Result<Document, Failure> {
+        let manners = Manners {
+            connections: usize::from(self.connections),
+            interval: Duration::from_secs(1) / u32::from(self.max_rate.get()),
+            timeout: self.timeout,
+        };
+        let _ = writeln!(
+            io::stderr(),
+            "lastbyte: {}: at most {}, one after the other, {} in a second, {} s in all; GET {}",
+            target.host,
+            counted(manners.connections, "connection"),
+            self.max_rate,
+            self.timeout.as_secs_f64(),
+            target.path
+        );
+        finding::probe(target, manners).map_err(Failure::Run)
+    }
+}
+
+/// What an earlier probe wrote.
+fn read(file: &std::path::Path) -> Result<Document, Failure> {
+    let wrong = |problem: String| Failure::Usage(format!("{file:?}: {problem}"));
+    let text =
+        lastbyte_files::read_text(file, MOST_DOCUMENT).map_err(|error| wrong(error.to_string()))?;
+    Document::read(&text).map_err(|error| wrong(error.to_string()))
+}
+
+fn timeout(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text).map_err(|error| error.to_string())?;
+    match (Duration::from_millis(100)..=Duration::from_secs(60)).contains(&time) {
+        true => Ok(time),
+        false => Err("take from 100ms to 60s".to_owned()),
+    }
+}
+
+/// A network by name.
+fn network(name: &str) -> Result<&'static NamedNetwork, String> {
+    NamedNetwork::find(name).map_err(|error| error.to_string())
+}

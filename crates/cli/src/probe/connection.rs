@@ -1,0 +1,323 @@
+//! One connection of a probe: TCP, TLS, a request, and what was seen of them.
+
+use std::io::{self, Read};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use lastbyte_probe::{Ask, Connection, Event};
+use lastbyte_tls::key_log;
+use lastbyte_tls::observer::{MessageType, Observation, Side};
+use openssl::error::ErrorStack;
+use openssl::ssl::{HandshakeError, SslStream, SslVersion};
+use openssl::x509::{X509, X509VerifyResult};
+
+use super::session::{Offer, Tls};
+use super::stream::{Began, Stage, Stream, is_timeout};
+use super::target::Target;
+
+/// A head of a response has no more bytes.
+const MOST_HEAD: usize = 64 << 10;
+/// Nor more fields.
+const MOST_FIELDS: usize = 100;
+/// Silence after which a response counts as over, where it does not say how long it is.
+const QUIET: Duration = Duration::from_millis(1500);
+/// What a message of NewSessionTicket is numbered (RFC 8446, section 4).
+const NEW_SESSION_TICKET: u8 = 4;
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Purpose {
+    pub(super) ask: Ask,
+    pub(super) offer: Offer,
+}
+
+/// What was seen.
+pub(super) struct Seen {
+    pub(super) connection: Connection,
+    pub(super) observation: Observation,
+    pub(super) version: Option<SslVersion>,
+    pub(super) cipher: String,
+    pub(super) alpn: Option<String>,
+    pub(super) resumed: bool,
+    /// What the server sent, the end-entity first.
+    pub(super) certificates: Vec<X509>,
+    /// What is wrong with them here.
+    pub(super) verified: X509VerifyResult,
+    pub(super) first_byte: Option<Duration>,
+    pub(super) last_byte: Option<Duration>,
+    pub(super) response: Option<Response>,
+    /// Why it did not come to its end, if it did not.
+    pub(super) problem: Option<String>,
+}
+
+/// The head of a response, and how much came.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Response {
+    pub(super) status: u16,
+    pub(super) location: Option<String>,
+    pub(super) alt_svc: Option<String>,
+    pub(super) wire_bytes: usize,
+    pub(super) is_whole: bool,
+}
+
+/// Why there is nothing to see.
+#[derive(Debug)]
+pub(super) enum Nothing {
+    /// The server, or the way to it: a line that goes on from its name.
+    Server(String),
+    /// OpenSSL.
+    Here(ErrorStack),
+}
+
+impl From<ErrorStack> for Nothing {
+    fn from(error: ErrorStack) -> Self {
+        Nothing::Here(error)
+    }
+}
+
+/// Makes it.
+pub(super) fn connect(
+    tls: &Tls,
+    target: &Target,
+    address: SocketAddr,
+    purpose: Purpose,
+    until: Instant,
+) -> Result<Seen, Nothing> {
+    let ssl = tls.ssl(target, purpose.offer)?;
+    let began = Instant::now();
+    let stream = Stream::connect(address, purpose.ask, until)
+        .map_err(|error| Nothing::Server(unreachable(address, &error, began.elapsed())))?;
+    let mut stream = match ssl.connect(stream) {
+        Ok(stream) => stream,
+        Err(HandshakeError::SetupFailure(error)) => return Err(Nothing::Here(error)),
+        Err(HandshakeError::Failure(failed) | HandshakeError::WouldBlock(failed)) => {
+            let stream = failed.get_ref();
+            let reason = failed.error().ssl_error().and_then(|stack| {
+                let error = stack.errors().first()?;
+                error.reason().map(str::to_owned)
+            });
+            let is_late = failed.error().io_error().is_some_and(is_timeout);
+            return Err(Nothing::Server(no_handshake(stream, reason, is_late)));
+        }
+    };
+    let mut seen = Seen {
+        connection: Connection::default(),
+        observation: Observation::default(),
+        version: stream.ssl().version2(),
+        cipher: stream
+            .ssl()
+            .current_cipher()
+            .map_or_else(String::new, |cipher| {
+                cipher.standard_name().unwrap_or(cipher.name()).to_owned()
+            }),
+        alpn: (stream.ssl().selected_alpn_protocol())
+            .map(|name| String::from_utf8_lossy(name).into_owned()),
+        resumed: stream.ssl().session_reused(),
+        certificates: (stream.ssl().peer_cert_chain())
+            .map(|chain| chain.iter().map(ToOwned::to_owned).collect())
+            .unwrap_or_default(),
+        verified: stream.ssl().verify_result(),
+        first_byte: None,
+        last_byte: None,
+        response: None,
+        problem: None,
+    };
+    stream.get_mut().stage = Stage::Finished;
+    // What was noted up to here has the whole handshake; the client's Finished is not sent yet.
+    let result = match purpose.offer {
+        Offer::Resume => stream.get_mut().pause(Duration::ZERO),
+        Offer::Request => exchange(target, &mut stream, purpose.ask, &mut seen),
+    };
+    if let Err(error) = result {
+        seen.problem = Some(cut_short(&seen, stream.get_ref(), &error));
+    }
+    let key_log = key_log::of(stream.ssl());
+    let observer = &stream.get_ref().observer;
+    seen.observation = observer.observe(&key_log);
+    let first_byte = first_byte(&observer.messages(&key_log));
+    if seen.last_byte.is_some() {
+        let at = stream.get_ref().now();
+        stream.get_mut().events.push((at, Event::LastByte));
+    }
+    seen.connection = stream.get_ref().connection(first_byte);
+    // Whether the server hears of it is its own affair.
+    let _ = stream.shutdown();
+    Ok(seen)
+}
+
+/// Where in the server's bytes the response begins: behind its Finished, and tickets.
+fn first_byte(messages: &[lastbyte_tls::observer::PlacedMessage]) -> Option<usize> {
+    let of_server = messages
+        .iter()
+        .filter(|message| message.sender == Side::Server);
+    let is_finished = |kind: MessageType| kind == MessageType::Finished;
+    let has_finished = of_server.clone().any(|message| is_finished(message.kind));
+    let end = of_server
+        .filter(|message| {
+            is_finished(message.kind) || message.kind == MessageType::Other(NEW_SESSION_TICKET)
+        })
+        // A record's tag follows what is in it; a ticket's place is its whole record.
+        .map(|message| match is_finished(message.kind) {
+            true => message.bytes.end + TAG,
+            false => message.bytes.end,
+        })
+        .max();
+    end.filter(|_| has_finished)
+}
+
+/// What follows the content of an encrypted record: its type and its tag (RFC 8446, section 5.2).
+const TAG: usize = 1 + 16;
+
+/// Sends the request and reads the response, or as much of it as tells anything.
+fn exchange(
+    target: &Target,
+    stream: &mut SslStream<Stream>,
+    ask: Ask,
+    seen: &mut Seen,
+) -> io::Result<()> {
+    if ask.pause > Duration::ZERO {
+        stream.get_mut().pause(ask.pause)?;
+    }
+    let before = stream.get_ref().received;
+    io::Write::write_all(stream, target.request().as_bytes())?;
+    let mut head = Vec::new();
+    let mut body_left: Option<usize> = None;
+    let mut response: Option<Response> = None;
+    let mut buffer = vec![0; 16 << 10];
+    loop {
+        let read = match stream.read(&mut buffer) {
+            Ok(read) => read,
+            // Whatever it is waiting for, a response has come.
+            Err(error) if is_timeout(&error) && response.is_some() => break,
+            Err(error) => {
+                seen.response = response;
+                return Err(error);
+            }
+        };
+        let at = stream.get_ref().now();
+        if read == 0 {
+            if let Some(response) = &mut response {
+                response.is_whole = body_left.is_none_or(|left| left == 0);
+            }
+            break;
+        }
+        seen.first_byte.get_or_insert(at);
+        seen.last_byte = Some(at);
+        stream.get_mut().end_after(QUIET);
+        let new = buffer.get(..read).unwrap_or_default();
+        match &mut response {
+            None => {
+                head.extend_from_slice(new);
+                if let Some((parsed, length, body)) = parse(&head)? {
+                    body_left = length.map(|length| length.saturating_sub(body));
+                    response = Some(parsed);
+                } else if head.len() > MOST_HEAD {
+                    return Err(io::ErrorKind::InvalidData.into());
+                }
+            }
+            Some(_) => body_left = body_left.map(|left| left.saturating_sub(read)),
+        }
+        let wire_bytes = stream.get_ref().received - before;
+        if let Some(response) = &mut response {
+            response.wire_bytes = wire_bytes;
+            if body_left == Some(0) {
+                response.is_whole = true;
+                break;
+            }
+            if wire_bytes > ask.most {
+                break;
+            }
+        }
+    }
+    if response.is_none() && seen.first_byte.is_none() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    seen.response = response;
+    Ok(())
+}
+
+/// The head of a response, the bytes of its body if it says how many, and how many of those are here; none before the
+/// head is whole.
+fn parse(head: &[u8]) -> io::Result<Option<(Response, Option<usize>, usize)>> {
+    let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
+    let mut parsed = httparse::Response::new(&mut fields);
+    let length = match parsed.parse(head) {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(_) => return Err(io::ErrorKind::InvalidData.into()),
+    };
+    let field = |name: &str| {
+        let field = parsed
+            .headers
+            .iter()
+            .find(|field| field.name.eq_ignore_ascii_case(name))?;
+        let text = String::from_utf8_lossy(field.value);
+        let text: String = text.chars().take(300).collect();
+        Some(lastbyte_link::visible(&text))
+    };
+    let status = parsed.code.unwrap_or_default();
+    let is_empty = matches!(status, 204 | 304);
+    let body = match is_empty {
+        true => Some(0),
+        false => field("content-length").and_then(|length| length.trim().parse().ok()),
+    };
+    let response = Response {
+        status,
+        location: field("location"),
+        alt_svc: field("alt-svc"),
+        ..Response::default()
+    };
+    Ok(Some((response, body, head.len() - length)))
+}
+
+fn unreachable(address: SocketAddr, error: &io::Error, waited: Duration) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            format!("refuses the connection at {address}: check the port")
+        }
+        _ if is_timeout(error) => format!(
+            "does not answer at {address} within {:.0} s: check its port, and any firewall between",
+            waited.as_secs_f64()
+        ),
+        _ => format!("can't be reached at {address}: {error}"),
+    }
+}
+
+fn no_handshake(stream: &Stream, reason: Option<String>, is_late: bool) -> String {
+    let waited = stream.now().as_secs_f64();
+    match stream.began {
+        Began::Other => "speaks no TLS at this port: name the port of its TLS".to_owned(),
+        Began::Nothing if is_late => format!(
+            "accepts the connection and does not answer the ClientHello within {waited:.0} s: is it TLS, at this port?"
+        ),
+        Began::Tls if is_late => format!(
+            "begins its handshake and does not end it within {waited:.0} s: what is in front of it?"
+        ),
+        _ if stream.was_reset => "resets the connection during the handshake".to_owned(),
+        Began::Nothing => "hangs up before it says anything: name the port of its TLS".to_owned(),
+        Began::Tls => format!(
+            "refuses the handshake ({})",
+            reason.as_deref().unwrap_or("it hangs up")
+        ),
+    }
+}
+
+/// What kept a connection from its end.
+fn cut_short(seen: &Seen, stream: &Stream, error: &io::Error) -> String {
+    let waited = stream.now().as_secs_f64();
+    let begun = seen.first_byte.is_some();
+    match error.kind() {
+        _ if stream.was_reset && begun => "it resets the connection within the response".to_owned(),
+        _ if stream.was_reset => "it resets the connection after the handshake".to_owned(),
+        io::ErrorKind::InvalidData if !begun => {
+            "what it sends after the handshake is no response of HTTP/1.1".to_owned()
+        }
+        io::ErrorKind::InvalidData => "its response is none of HTTP/1.1".to_owned(),
+        _ if is_timeout(error) && begun => {
+            format!("its response stops and does not go on within {waited:.0} s")
+        }
+        _ if is_timeout(error) => format!("it sends no response within {waited:.0} s"),
+        _ if begun => "it hangs up within the response".to_owned(),
+        _ => "it hangs up without a response".to_owned(),
+    }
+}

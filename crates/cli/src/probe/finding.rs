@@ -1,0 +1,329 @@
+//! Probes a server: a handful of connections, and the document of what they told.
+
+use std::net::SocketAddr;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use lastbyte_pki::{explain, verify_scts};
+use lastbyte_probe::{
+    Certainty, Certificate, Document, Limits, PathTold, Probe, ResponseSeen, Times, TlsSeen,
+    VERSION, WindowSeen,
+};
+use lastbyte_tls::names;
+use lastbyte_tls::observer::Message;
+use openssl::ssl::SslVersion;
+use openssl::x509::{X509, X509VerifyResult};
+
+use super::connection::{Nothing, Purpose, Seen, connect};
+use super::edges;
+use super::session::{Offer, Tls};
+use super::target::Target;
+use crate::own::server::addresses;
+
+/// What a probe may do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manners {
+    /// Connections.
+    pub(super) connections: usize,
+    /// From the beginning of one connection to that of the next.
+    pub(super) interval: Duration,
+    /// In all.
+    pub(super) timeout: Duration,
+}
+
+/// Connections that fail in a row before a probe gives up.
+const PATIENCE: usize = 2;
+
+/// Probes.
+///
+/// # Errors
+///
+/// One line: the server, what it does instead and what to do.
+pub(super) fn probe(target: &Target, manners: Manners) -> Result<Document, String> {
+    let host = &target.host;
+    let of_host = |problem: String| format!("{host} {problem}");
+    let here = |error: openssl::error::ErrorStack| format!("{host} can't be asked: {error}");
+    let until = Instant::now() + manners.timeout;
+    let addresses = addresses(host, until).map_err(of_host)?;
+    let tls = Tls::new(target).map_err(here)?;
+    let mut problem = "has no address: check its name".to_owned();
+    let mut first = None;
+    let mut began = Instant::now();
+    let request = |ask| Purpose {
+        ask,
+        offer: Offer::Request,
+    };
+    // One that can be resumed is kept for that.
+    let reserve = usize::from(manners.connections > 2);
+    let mut probe = Probe::new(Limits {
+        connections: manners.connections - reserve,
+    });
+    let Some(ask) = probe.next() else {
+        return Err(of_host("can't be asked without a connection".to_owned()));
+    };
+    for (tried, address) in addresses.iter().enumerate() {
+        began = Instant::now();
+        let left = until.saturating_duration_since(began);
+        // One that nobody answers at leaves time for the others.
+        let others = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
+        let by = match others {
+            0 | 1 => until,
+            others => began + left / others,
+        };
+        match connect(&tls, target, *address, request(ask), by) {
+            Ok(seen) => {
+                first = Some((*address, seen));
+                break;
+            }
+            Err(Nothing::Server(why)) => problem = why,
+            Err(Nothing::Here(error)) => return Err(here(error)),
+        }
+    }
+    let (address, first) = first.ok_or_else(|| of_host(problem))?;
+    probe.add(first.connection.clone());
+    let tickets = tls.sessions().len();
+    let mut notes = Vec::new();
+    let is_new = first.version == Some(SslVersion::TLS1_3);
+    let mut failed = 0;
+    while let Some(ask) = probe.next().filter(|_| is_new) {
+        let rtt = rtt(&probe);
+        let wait = (began + manners.interval).saturating_duration_since(Instant::now());
+        let takes = wait + ask.pause + rtt * 8;
+        if Instant::now() + takes > until {
+            notes.push(format!(
+                "after {}, there was no time for another connection: --timeout",
+                lastbyte_link::counted(probe.connections().len(), "connection")
+            ));
+            break;
+        }
+        thread::sleep(wait);
+        began = Instant::now();
+        match connect(&tls, target, address, request(ask), until) {
+            Ok(seen) => {
+                failed = 0;
+                probe.add(seen.connection);
+            }
+            Err(Nothing::Here(error)) => return Err(here(error)),
+            Err(Nothing::Server(why)) => {
+                failed += 1;
+                let number = probe.connections().len() + 1;
+                notes.push(format!("connection {number}: the server {why}"));
+                // A place that it would have had.
+                probe.add(lastbyte_probe::Connection::default());
+            }
+        }
+        if failed >= PATIENCE {
+            break;
+        }
+    }
+    let resumption = match (
+        tickets > 0 && reserve > 0 && failed < PATIENCE,
+        probe.findings().path,
+    ) {
+        (true, Some(_)) => {
+            let wait = (began + manners.interval).saturating_duration_since(Instant::now());
+            let has_time = Instant::now() + wait + rtt(&probe) * 4 < until;
+            has_time.then(|| {
+                thread::sleep(wait);
+                let purpose = Purpose {
+                    ask,
+                    offer: Offer::Resume,
+                };
+                connect(&tls, target, address, purpose, until).ok()
+            })
+        }
+        _ => None,
+    }
+    .flatten();
+    let early = tls
+        .sessions()
+        .iter()
+        .map(|session| session.max_early_data())
+        .max();
+    let mut document = document(target, address, &probe, &first, notes);
+    document.tls.tickets = u32::try_from(tickets).unwrap_or(u32::MAX);
+    document.tls.max_early_data = early.unwrap_or_default();
+    document.tls.resumed = resumption.as_ref().map(|seen| seen.resumed);
+    document.tls.alpn = resumption.map_or(first.alpn, |seen| seen.alpn);
+    edges::tell(&mut document);
+    Ok(document)
+}
+
+fn rtt(probe: &Probe) -> Duration {
+    probe
+        .findings()
+        .path
+        .map_or(Duration::ZERO, |path| path.rtt.least)
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
+fn document(
+    target: &Target,
+    address: SocketAddr,
+    probe: &Probe,
+    first: &Seen,
+    mut notes: Vec<String>,
+) -> Document {
+    let findings = probe.findings();
+    let observation = &first.observation;
+    let bytes = |message| observation.bytes(message).unwrap_or_default();
+    let is_new = first.version == Some(SslVersion::TLS1_3);
+    let window = findings.window.filter(|_| is_new);
+    let path = findings.path;
+    if !is_new {
+        notes.push(
+            "it speaks no TLS 1.3: of its messages only the certificates are told, and no window"
+                .to_owned(),
+        );
+    }
+    if let Some(problem) = &first.problem {
+        notes.push(problem.clone());
+    }
+    if window.is_some_and(|window| window.certainty == Certainty::Uncertain) {
+        notes.push(
+            "connections disagree about the window, or lost packets hide it: probe again"
+                .to_owned(),
+        );
+    }
+    let distrusted = match first.verified {
+        X509VerifyResult::OK => None,
+        problem => Some(problem.error_string().to_owned()),
+    };
+    if let Some(response) = &first.response
+        && let Some(location) = &response.location
+        && (300..400).contains(&response.status)
+    {
+        notes.push(match &distrusted {
+            Some(_) if !location.contains(&target.host.name) => format!(
+                "it redirects to {location} under a chain that is not trusted here: a captive portal may answer in its place"
+            ),
+            _ => format!("it redirects to {location}: probe that for what users get"),
+        });
+    }
+    let window_seen = window.map(WindowSeen::from);
+    let [rate_mbit, rate_at_least_mbit] = path
+        .and_then(|path| path.rate)
+        .map_or([None, None], lastbyte_probe::RateSeen::told);
+    let server_flight = observation.flights.iter().rev();
+    let server_flight = server_flight
+        .filter(|flight| flight.sender == lastbyte_tls::observer::Side::Server)
+        .map(|flight| flight.wire_bytes)
+        .next();
+    let client_hello = observation.flights.first().map(|flight| flight.wire_bytes);
+    let connection = &first.connection;
+    let rtt = path.map_or(Duration::ZERO, |path| path.rtt.least);
+    let server_time = first
+        .first_byte
+        .zip(connection.finished())
+        .map(|(first, finished)| milliseconds(first.saturating_sub(finished + rtt)));
+    let made = probe.connections().iter();
+    let made = made.filter(|connection| connection.connected().is_some());
+    Document {
+        version: VERSION,
+        host: target.host.to_string(),
+        address: address.to_string(),
+        time: now(),
+        rtt_ms: path.map(|path| milliseconds(path.rtt.least)),
+        rate_mbit,
+        initial_window: window_seen.as_ref().and_then(WindowSeen::value),
+        mss: u32::try_from(connection.segment)
+            .ok()
+            .filter(|mss| *mss > 0),
+        group: observation.group.map(|group| {
+            names::group(group).map_or_else(|| format!("{group:#06x}"), str::to_owned)
+        }),
+        chain: chain(&first.certificates),
+        certificate_verify_bytes: observation
+            .bytes(Message::CertificateVerify)
+            .and_then(|bytes| u32::try_from(bytes).ok()),
+        window: window_seen,
+        path: path.map_or_else(PathTold::default, |path| PathTold {
+            rtt_median_ms: milliseconds(path.rtt.median),
+            rtt_most_ms: milliseconds(path.rtt.most),
+            rate_at_least_mbit,
+            connections: made.count(),
+            segments: path.loss.segments,
+            out_of_order: path.loss.out_of_order,
+            retransmitted: path.loss.retransmitted,
+        }),
+        tls: TlsSeen {
+            version: match first.version {
+                Some(SslVersion::TLS1_3) => "TLSv1.3".to_owned(),
+                Some(SslVersion::TLS1_2) => "TLSv1.2".to_owned(),
+                _ => String::new(),
+            },
+            cipher: first.cipher.clone(),
+            signature: observation.signature.map(|scheme| {
+                names::signature_scheme(scheme)
+                    .map_or_else(|| format!("{scheme:#06x}"), str::to_owned)
+            }),
+            hello_retry: bytes(Message::HelloRetryRequest) > 0,
+            certificate_bytes: bytes(Message::Certificate),
+            client_hello_wire_bytes: client_hello.unwrap_or_default(),
+            server_flight_wire_bytes: server_flight.filter(|_| is_new).unwrap_or_default(),
+            distrusted,
+            ..TlsSeen::default()
+        },
+        times: Times {
+            connect_ms: connection.connected().map_or(0.0, milliseconds),
+            handshake_ms: connection.finished().map_or(0.0, milliseconds),
+            first_byte_ms: first.first_byte.map(milliseconds),
+            last_byte_ms: first.last_byte.map(milliseconds),
+            server_ms: server_time,
+        },
+        response: first.response.as_ref().map(|response| ResponseSeen {
+            status: response.status,
+            wire_bytes: response.wire_bytes,
+            is_whole: response.is_whole,
+            location: response.location.clone(),
+            alt_svc: response.alt_svc.clone(),
+        }),
+        edges: Vec::new(),
+        notes,
+    }
+}
+
+/// When it is, to the second, in UTC.
+fn now() -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    lastbyte::results::Moment::from(SystemTime::UNIX_EPOCH + now.unwrap_or_default()).rfc3339()
+}
+
+fn chain(certificates: &[X509]) -> Vec<Certificate> {
+    let told = certificates.iter().enumerate().map(|(index, certificate)| {
+        let der = certificate.to_der().unwrap_or_default();
+        let bytes = der.len();
+        let names = certificate
+            .subject_alt_names()
+            .map_or(0, |names| names.len());
+        let issuer = certificates.get(index + 1).unwrap_or(certificate);
+        let scts = verify_scts(certificate, issuer, &[]).map_or(0, |scts| scts.len());
+        let Ok(explained) = explain(certificate) else {
+            return Certificate {
+                algorithm: "unknown".to_owned(),
+                bytes,
+                names,
+                ..Certificate::default()
+            };
+        };
+        let anatomy = &explained.anatomy;
+        Certificate {
+            algorithm: explained.key,
+            bytes,
+            signature: explained.signature,
+            subject: explained.subject,
+            issuer: explained.issuer,
+            names,
+            scts,
+            key_bytes: anatomy.public_key,
+            signature_bytes: anatomy.signature,
+            name_bytes: anatomy.names,
+            extension_bytes: anatomy.extension_bytes(),
+            rest_bytes: anatomy.rest,
+        }
+    });
+    told.collect()
+}

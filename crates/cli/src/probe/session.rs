@@ -1,0 +1,84 @@
+//! TLS for the connections of a probe: one context, and the sessions that its servers give.
+#![allow(unsafe_code)]
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use openssl::error::ErrorStack;
+use openssl::ssl::{
+    Ssl, SslContext, SslMethod, SslOptions, SslSession, SslSessionCacheMode, SslVerifyMode,
+    SslVersion,
+};
+
+use super::target::Target;
+use lastbyte_tls::key_log;
+
+/// What connections to one server share.
+pub(super) struct Tls {
+    context: SslContext,
+    sessions: Arc<Mutex<Vec<SslSession>>>,
+}
+
+/// What a connection offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Offer {
+    /// HTTP/1.1, in full.
+    Request,
+    /// HTTP/2 and HTTP/1.1, and to resume the last session.
+    Resume,
+}
+
+impl Tls {
+    /// Of whatever strength a server's keys are: they are measured, not relied upon. What is wrong with its chain is
+    /// told, and measured all the same.
+    pub(super) fn new(target: &Target) -> Result<Tls, ErrorStack> {
+        let mut context = SslContext::builder(SslMethod::tls_client())?;
+        context.set_security_level(0);
+        context.set_min_proto_version(Some(SslVersion::TLS1_2))?;
+        context.set_options(SslOptions::IGNORE_UNEXPECTED_EOF);
+        context.set_verify(SslVerifyMode::NONE);
+        match target.ca.clone().or_else(crate::own::roots_of_machine) {
+            Some(file) => context.set_ca_file(file)?,
+            None => context.set_default_verify_paths()?,
+        }
+        let mode = SslSessionCacheMode::CLIENT | SslSessionCacheMode::NO_INTERNAL;
+        context.set_session_cache_mode(mode);
+        let sessions: Arc<Mutex<Vec<SslSession>>> = Arc::default();
+        let kept = Arc::clone(&sessions);
+        context.set_new_session_callback(move |_, session| {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.push(session);
+        });
+        key_log::install(&mut context)?;
+        Ok(Tls {
+            context: context.build(),
+            sessions,
+        })
+    }
+
+    /// A connection that is not begun.
+    pub(super) fn ssl(&self, target: &Target, offer: Offer) -> Result<Ssl, ErrorStack> {
+        let mut ssl = Ssl::new(&self.context)?;
+        ssl.set_alpn_protos(match offer {
+            Offer::Request => b"\x08http/1.1",
+            Offer::Resume => b"\x02h2\x08http/1.1",
+        })?;
+        match target.host.name.parse() {
+            Ok(address) => ssl.param_mut().set_ip(address)?,
+            Err(_) => {
+                ssl.set_hostname(&target.host.name)?;
+                ssl.param_mut().set_host(&target.host.name)?;
+            }
+        }
+        if let (Offer::Resume, Some(session)) = (offer, self.sessions().last()) {
+            // SAFETY: the session was made by a connection of this context.
+            unsafe { ssl.set_session(session) }?;
+        }
+        key_log::start(&mut ssl)?;
+        Ok(ssl)
+    }
+
+    /// Those that servers have given since they were last taken.
+    pub(super) fn sessions(&self) -> std::sync::MutexGuard<'_, Vec<SslSession>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,368 @@
+//! What a probe found, for people, for monitoring and for Prometheus.
+
+use std::fmt::Write;
+
+use lastbyte_link::{counted, visible};
+use lastbyte_probe::{Document, WindowSeen};
+
+/// For people.
+pub(super) fn table(document: &Document) -> String {
+    let mut text = String::new();
+    let mut row = |name: &str, value: String| {
+        if !value.is_empty() {
+            // Writing to a String can't fail.
+            let _ = writeln!(text, "{name:<18} {}", visible(&value));
+        }
+    };
+    row(
+        "server",
+        format!("{} at {}", document.host, document.address),
+    );
+    row("round trip", round_trip(document));
+    row("initial window", window(document));
+    row(
+        "segment",
+        document
+            .mss
+            .map_or_else(String::new, |mss| format!("{mss} B")),
+    );
+    row("rate", rate(document));
+    row("lost", loss(document));
+    let tls = &document.tls;
+    row(
+        "TLS",
+        [tls.version.as_str(), tls.cipher.as_str()].join(", "),
+    );
+    row("key exchange", key_exchange(document));
+    row("signature", tls.signature.clone().unwrap_or_default());
+    row("protocol", protocol(document));
+    row("resumption", resumption(document));
+    row("times", times(document));
+    row("response", response(document));
+    row(
+        "trusted here",
+        tls.distrusted
+            .as_ref()
+            .map_or_else(|| "yes".to_owned(), |why| format!("no: {why}")),
+    );
+    text.push('\n');
+    text += &chain(document);
+    text.push('\n');
+    text += &edges(document);
+    for note in &document.notes {
+        let _ = writeln!(text, "note: {}", visible(note));
+    }
+    text
+}
+
+fn round_trip(document: &Document) -> String {
+    let Some(rtt) = document.rtt_ms else {
+        return "not seen".to_owned();
+    };
+    let path = &document.path;
+    format!(
+        "{rtt:.2} ms at least, {:.2} ms at the median, {:.2} ms at most, of {}",
+        path.rtt_median_ms,
+        path.rtt_most_ms,
+        counted(path.connections, "connection")
+    )
+}
+
+/// The window in words.
+pub(super) fn window(document: &Document) -> String {
+    let Some(window) = &document.window else {
+        return "not seen".to_owned();
+    };
+    let paced = if window.paced { "; paced" } else { "" };
+    let words = match (window.certainty.as_str(), window.most) {
+        ("exact", _) => format!("{} segments", window.least),
+        ("likely", _) => format!("{} segments, of one look", window.least),
+        ("at-least", _) => format!(
+            "at least {} segments: nothing that came was ended by it",
+            window.least
+        ),
+        ("between", Some(most)) => format!("{} to {most} segments", window.least),
+        (_, Some(most)) => format!("uncertain: {} to {most} segments", window.least),
+        (_, None) => format!("uncertain: {} segments or more", window.least),
+    };
+    words + paced
+}
+
+fn rate(document: &Document) -> String {
+    match (document.rate_mbit, document.path.rate_at_least_mbit) {
+        (Some(rate), _) => format!("about {rate:.1} Mbit/s, the path's"),
+        (None, Some(rate)) => format!("{rate:.1} Mbit/s at least: nothing was seen to limit it"),
+        (None, None) => String::new(),
+    }
+}
+
+fn loss(document: &Document) -> String {
+    let path = &document.path;
+    match (path.out_of_order, path.retransmitted) {
+        (0, 0) => format!("nothing of {}", counted(path.segments, "segment")),
+        (behind, again) => format!(
+            "of {}, {behind} came behind a gap; {again} of ours were sent again",
+            counted(path.segments, "segment")
+        ),
+    }
+}
+
+fn key_exchange(document: &Document) -> String {
+    let Some(group) = &document.group else {
+        return String::new();
+    };
+    match document.tls.hello_retry {
+        true => format!("{group}, after a HelloRetryRequest: a round trip"),
+        false => group.clone(),
+    }
+}
+
+fn protocol(document: &Document) -> String {
+    let alpn = match &document.tls.alpn {
+        Some(alpn) => alpn.clone(),
+        None => "none chosen".to_owned(),
+    };
+    let alt_svc = document
+        .response
+        .as_ref()
+        .and_then(|response| response.alt_svc.as_ref());
+    match alt_svc {
+        Some(alt_svc) => format!("{alpn}; Alt-Svc {alt_svc}"),
+        None => alpn,
+    }
+}
+
+fn resumption(document: &Document) -> String {
+    let tls = &document.tls;
+    let early = match tls.max_early_data {
+        0 => "no early data".to_owned(),
+        most => format!("up to {most} B of early data"),
+    };
+    let resumed = match tls.resumed {
+        Some(true) => ", and a second connection resumes",
+        Some(false) => ", and a second connection does not resume",
+        None => "",
+    };
+    match tls.tickets {
+        0 => "no tickets".to_owned(),
+        tickets => format!("{}{resumed}; {early}", counted(tickets, "ticket")),
+    }
+}
+
+fn times(document: &Document) -> String {
+    let times = &document.times;
+    let trips = |ms: f64| match document.rtt_ms {
+        Some(rtt) if rtt > 0.0 => format!(" ({:.1} round trips)", ms / rtt),
+        _ => String::new(),
+    };
+    let mut parts = vec![format!("connect {:.1} ms", times.connect_ms)];
+    for (name, ms) in [
+        ("handshake", Some(times.handshake_ms)),
+        ("first byte", times.first_byte_ms),
+        ("last byte", times.last_byte_ms),
+    ] {
+        if let Some(ms) = ms {
+            parts.push(format!("{name} {ms:.1} ms{}", trips(ms)));
+        }
+    }
+    if let Some(server) = times.server_ms {
+        parts.push(format!("of which {server:.1} ms the server took for it"));
+    }
+    parts.join(", ")
+}
+
+fn response(document: &Document) -> String {
+    let Some(response) = &document.response else {
+        return "none".to_owned();
+    };
+    let whole = match response.is_whole {
+        true => "",
+        false => ", as far as it was read",
+    };
+    format!(
+        "status {}, {} B on the wire{whole}",
+        response.status, response.wire_bytes
+    )
+}
+
+fn chain(document: &Document) -> String {
+    let mut text = format!(
+        "{:<11} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6}  {:>5} {:>4}  {}\n",
+        "certificate", "bytes", "key", "sig", "names", "ext", "rest", "hosts", "SCTs", "what"
+    );
+    for (number, certificate) in (1..).zip(&document.chain) {
+        let _ = writeln!(
+            text,
+            "{number:<11} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6}  {:>5} {:>4}  {}, signed with {}: {}",
+            certificate.bytes,
+            certificate.key_bytes,
+            certificate.signature_bytes,
+            certificate.name_bytes,
+            certificate.extension_bytes,
+            certificate.rest_bytes,
+            certificate.names,
+            certificate.scts,
+            visible(&certificate.algorithm),
+            visible(&certificate.signature),
+            visible(&certificate.subject)
+        );
+    }
+    if document.chain.is_empty() {
+        text.push_str("none was seen\n");
+    }
+    text
+}
+
+fn edges(document: &Document) -> String {
+    if document.edges.is_empty() {
+        return String::new();
+    }
+    let window = super::edges::window(document);
+    let is_known = document.initial_window.is_some();
+    let mut text = format!(
+        "{:<18} {:>11} {:>11} {:>7}  {}\n",
+        "chain", "Certificate", "on the wire", "flights", "to the next edge"
+    );
+    for edge in &document.edges {
+        let far = match (edge.over, edge.left) {
+            (Some(over), left) => {
+                let window = edge
+                    .larger_window
+                    .map_or_else(String::new, |window| format!(", or a window of {window}"));
+                let left = left.map_or_else(String::new, |left| format!("; {left} B are left"));
+                format!("cut {over} B for a flight less{window}{left}")
+            }
+            (None, Some(left)) => format!("{left} B are left"),
+            (None, None) => "none".to_owned(),
+        };
+        let _ = writeln!(
+            text,
+            "{:<18} {:>11} {:>11} {:>7}  {far}",
+            visible(&edge.chain),
+            edge.certificate_bytes,
+            edge.server_flight_wire_bytes,
+            edge.flights
+        );
+    }
+    let supposed = match is_known {
+        true => "",
+        false => ", which is supposed, as it was not seen",
+    };
+    let _ = writeln!(
+        text,
+        "by arithmetic, with a window of {window}{supposed}; other chains have the same names, extensions and number of \
+         certificates"
+    );
+    text
+}
+
+/// One line for monitoring: `key=value`, and `-` for what is not known.
+pub(super) fn line(document: &Document) -> String {
+    let known = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+    let number = |value: Option<f64>| known(value.map(|value| format!("{value:.2}")));
+    let today = document.edges.first();
+    let window = document.window.as_ref().map(WindowSeen::told);
+    let fields = [
+        ("host", document.host.clone()),
+        ("rtt_ms", number(document.rtt_ms)),
+        ("window", known(window)),
+        ("group", known(document.group.clone())),
+        (
+            "key",
+            known(document.chain.first().map(|leaf| leaf.algorithm.clone())),
+        ),
+        ("certificate", document.tls.certificate_bytes.to_string()),
+        ("flights", known(today.map(|edge| edge.flights.to_string()))),
+        (
+            "left",
+            known(
+                today
+                    .and_then(|edge| edge.left)
+                    .map(|left| left.to_string()),
+            ),
+        ),
+        ("handshake_ms", number(Some(document.times.handshake_ms))),
+        ("ttfb_ms", number(document.times.first_byte_ms)),
+        ("ttlb_ms", number(document.times.last_byte_ms)),
+        (
+            "trusted",
+            if document.tls.distrusted.is_none() {
+                "yes"
+            } else {
+                "no"
+            }
+            .to_owned(),
+        ),
+    ];
+    let fields = fields.map(|(key, value)| format!("{key}={}", visible(&value).replace(' ', "_")));
+    fields.join(" ") + "\n"
+}
+
+/// Metrics in the text format of Prometheus.
+pub(super) fn metrics(document: &Document) -> String {
+    let host = document.host.replace('\\', "\\\\").replace('"', "\\\"");
+    let today = document.edges.first();
+    let seconds = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
+    let window = document.window.as_ref();
+    let gauges = [
+        (
+            "rtt_seconds",
+            "Least round-trip time.",
+            seconds(document.rtt_ms),
+        ),
+        (
+            "initial_window_segments",
+            "The server's initial window, where it is known.",
+            document.initial_window.map(f64::from),
+        ),
+        (
+            "initial_window_least_segments",
+            "The smallest initial window that was not ruled out.",
+            window.map(|window| f64::from(window.least)),
+        ),
+        (
+            "certificate_bytes",
+            "The Certificate message.",
+            Some(document.tls.certificate_bytes as f64).filter(|bytes| *bytes > 0.0),
+        ),
+        (
+            "server_flights",
+            "Flights of the server for the handshake, by arithmetic.",
+            today.map(|edge| edge.flights as f64),
+        ),
+        (
+            "bytes_left",
+            "Bytes before the handshake takes a flight more, by arithmetic.",
+            today.and_then(|edge| edge.left).map(|left| left as f64),
+        ),
+        (
+            "handshake_seconds",
+            "From connect() to the client's Finished.",
+            seconds(Some(document.times.handshake_ms)).filter(|time| *time > 0.0),
+        ),
+        (
+            "first_byte_seconds",
+            "From connect() to the first byte.",
+            seconds(document.times.first_byte_ms),
+        ),
+        (
+            "last_byte_seconds",
+            "From connect() to the last byte.",
+            seconds(document.times.last_byte_ms),
+        ),
+        (
+            "trusted",
+            "Whether this machine trusts the chain.",
+            Some(f64::from(u8::from(document.tls.distrusted.is_none()))),
+        ),
+    ];
+    let mut text = String::new();
+    for (name, help, value) in gauges {
+        let Some(value) = value else { continue };
+        let _ = write!(
+            text,
+            "# HELP lastbyte_probe_{name} {help}\n# TYPE lastbyte_probe_{name} gauge\nlastbyte_probe_{name}{{host=\"{host}\"}} {value}\n"
+        );
+    }
+    text
+}

@@ -1,0 +1,317 @@
+//! The same site with other chains: what changes for its users.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser};
+use lastbyte::explain::{Explanation, Shown, Signature};
+use lastbyte::study::{Cell, NamedNetwork};
+use lastbyte_link::{format_duration, visible};
+use lastbyte_pki::PemFiles;
+use lastbyte_probe::Document;
+use lastbyte_sizes::KeyAlgorithm;
+
+use super::edges::{self, Chain};
+use super::{Failure, network, print};
+use crate::own;
+
+/// What is supposed.
+#[derive(Debug, Args)]
+pub(super) struct WhatIf {
+    /// The same names, extensions and number of certificates under other keys: ml-dsa-44,ml-dsa-65; with
+    /// /intermediates=N, fewer certificates
+    #[arg(long, value_name = "KEY[/intermediates=N]", value_delimiter = ',')]
+    what_if: Vec<Other>,
+    /// The chain of a PEM file in its place
+    #[arg(long, value_name = "FILE.pem")]
+    what_if_pem: Vec<PathBuf>,
+    /// Over networks by name, besides the path that was measured
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = network)]
+    networks: Vec<&'static NamedNetwork>,
+    /// Measure it besides, with the virtual engine
+    #[arg(long)]
+    measure: bool,
+}
+
+/// Other keys.
+#[derive(Clone, Debug)]
+struct Other {
+    key: KeyAlgorithm,
+    intermediates: Option<usize>,
+}
+
+impl std::str::FromStr for Other {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Other, String> {
+        let (key, rest) = text.split_once('/').unwrap_or((text, ""));
+        let key = key
+            .parse::<KeyAlgorithm>()
+            .map_err(|error| error.to_string())?;
+        let intermediates = match rest.split_once('=') {
+            _ if rest.is_empty() => None,
+            Some(("intermediates", count)) => Some(count.parse().map_err(|_| {
+                format!("{count:?} is no number of intermediates: write one such as 0")
+            })?),
+            _ => {
+                return Err(format!(
+                    "{rest:?} is not known: write {key}/intermediates=0"
+                ));
+            }
+        };
+        Ok(Other { key, intermediates })
+    }
+}
+
+impl Other {
+    fn chain(&self, document: &Document) -> Result<Chain, Failure> {
+        let mut chain = edges::with(document, self.key).ok_or_else(|| {
+            Failure::Usage(
+                "the probe does not say what its certificates consist of: probe again".to_owned(),
+            )
+        })?;
+        if let Some(count) = self.intermediates {
+            let has = chain.shown.certificates.len().saturating_sub(1);
+            if count > has {
+                return Err(Failure::Usage(format!(
+                    "--what-if {}/intermediates={count}: the chain has {has}",
+                    self.key
+                )));
+            }
+            chain.shown.certificates.truncate(count + 1);
+            chain.name = format!("{}/intermediates={count}", chain.name);
+        }
+        Ok(chain)
+    }
+}
+
+impl WhatIf {
+    fn is_asked(&self) -> bool {
+        !self.what_if.is_empty() || !self.what_if_pem.is_empty()
+    }
+
+    /// Before anything is sent.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let needs = |what: &str| {
+            Err(Failure::Usage(format!(
+                "{what} has nothing to compare: suppose a chain with --what-if ml-dsa-44,ml-dsa-65"
+            )))
+        };
+        match self.is_asked() {
+            false if self.measure => needs("--measure"),
+            false if !self.networks.is_empty() => needs("--networks"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells what changes.
+    pub(super) fn tell(&self, document: &Document, is_table: bool) -> Result<(), Failure> {
+        if !self.is_asked() {
+            return Ok(());
+        }
+        let Some(today) = edges::today(document) else {
+            return Err(Failure::Run(
+                "no chain was seen that another one could be compared with".to_owned(),
+            ));
+        };
+        let mut chains = vec![today];
+        for other in &self.what_if {
+            chains.push(other.chain(document)?);
+        }
+        for file in &self.what_if_pem {
+            chains.push(from_file(file, &chains)?);
+        }
+        let networks = self.networks.iter();
+        let cells: Vec<Cell> = std::iter::once(edges::measured(document))
+            .chain(networks.map(|network| edges::named(document, network)))
+            .collect();
+        let explained = chains
+            .iter()
+            .filter_map(|chain| Some((chain, edges::explained(document, chain, &cells)?)));
+        let explained: Vec<_> = explained.collect();
+        if is_table {
+            print(&table(document, &explained, &cells))?;
+        } else {
+            print(&(json(&explained, &cells) + "\n"))?;
+        }
+        match self.measure {
+            true => measure(document, &explained, &self.networks),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The chain of a file, whatever its key.
+fn from_file(file: &PathBuf, before: &[Chain]) -> Result<Chain, Failure> {
+    let files = PemFiles::new(file.clone());
+    let chain = own::store()?.public(&files).map_err(Failure::usage)?;
+    let mut certificates = Vec::new();
+    for certificate in &chain.certificates {
+        certificates.push(certificate.to_der().map_err(Failure::run)?.len());
+    }
+    let [bytes, longest] = chain.signature_bytes().map_err(Failure::run)?;
+    Ok(Chain {
+        name: file.display().to_string(),
+        shown: Shown {
+            certificates,
+            signature: Signature { bytes, longest },
+            server_name: before.first().map_or(0, |today| today.shown.server_name),
+            provided: chain.provided_signatures().map_err(Failure::run)?.len(),
+        },
+    })
+}
+
+/// Times of a chain in one cell, in milliseconds: handshake, first and last byte.
+fn times(explanation: &Explanation, cell: usize) -> [Option<Duration>; 3] {
+    let timeline = explanation.times.get(cell).map(|(_, timeline)| timeline);
+    [
+        timeline.map(|timeline| timeline.handshake),
+        timeline.and_then(|timeline| timeline.ttfb),
+        timeline.map(|timeline| timeline.ttlb),
+    ]
+}
+
+fn name(cell: &Cell) -> String {
+    let network = cell.link_name.clone();
+    network.unwrap_or_else(|| "the measured path".to_owned())
+}
+
+fn table(document: &Document, explained: &[(&Chain, Explanation)], cells: &[Cell]) -> String {
+    let mut text = format!(
+        "\n{:<28} {:>11} {:>11} {:>7}  {:<20} {:>10} {:>10} {:>10}\n",
+        "chain",
+        "Certificate",
+        "on the wire",
+        "flights",
+        "network",
+        "handshake",
+        "first byte",
+        "last byte"
+    );
+    for (chain, explanation) in explained {
+        let edge = edges::edge(document, chain, &edges::measured(document)).unwrap_or_default();
+        for (index, cell) in cells.iter().enumerate() {
+            let own = times(explanation, index);
+            let today = explained.first().map(|(_, today)| times(today, index));
+            let columns = own.iter().zip(today.unwrap_or_default());
+            let columns = columns.map(|(own, today)| told(*own, today));
+            let columns: Vec<String> = columns.collect();
+            let head = match index {
+                0 => format!(
+                    "{:<28} {:>11} {:>11} {:>7}",
+                    visible(&chain.name),
+                    edge.certificate_bytes,
+                    edge.server_flight_wire_bytes,
+                    edge.flights
+                ),
+                _ => " ".repeat(60),
+            };
+            text += &format!("{head}  {:<20} {}\n", name(cell), columns.join(" "));
+        }
+        if let (Some(over), true) = (edge.over, edge.chain != "today") {
+            text += &format!("{:<28} cut {over} B of it to save a flight\n", "");
+        }
+    }
+    text +=
+        "by arithmetic, without loss: every percentile is the same; --measure has them with luck\n";
+    text
+}
+
+fn told(time: Option<Duration>, today: Option<Duration>) -> String {
+    let Some(time) = time else {
+        return format!("{:>10}", "-");
+    };
+    let ms = time.as_secs_f64() * 1e3;
+    match today {
+        Some(today) if today != time => {
+            let more = ms - today.as_secs_f64() * 1e3;
+            format!("{:>10}", format!("{more:+.1} ms"))
+        }
+        _ => format!("{:>10}", format!("{ms:.1} ms")),
+    }
+}
+
+fn json(explained: &[(&Chain, Explanation)], cells: &[Cell]) -> String {
+    let chains = explained.iter().map(|(chain, explanation)| {
+        let ms = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
+        let networks = cells.iter().enumerate().map(|(index, cell)| {
+            let [handshake, first, last] = times(explanation, index);
+            serde_json::json!({
+                "network": name(cell),
+                "handshake_ms": ms(handshake),
+                "first_byte_ms": ms(first),
+                "last_byte_ms": ms(last),
+            })
+        });
+        serde_json::json!({
+            "chain": chain.name,
+            "certificates": chain.shown.certificates,
+            "times": networks.collect::<Vec<_>>(),
+        })
+    });
+    let all = serde_json::json!({ "what_if": chains.collect::<Vec<_>>() });
+    all.to_string()
+}
+
+/// Has `compare` measure chains of as many bytes, over the measured path and networks by name.
+fn measure(
+    document: &Document,
+    explained: &[(&Chain, Explanation)],
+    networks: &[&'static NamedNetwork],
+) -> Result<(), Failure> {
+    const CONNECTIONS: &str = "100";
+    let group = document.group.as_deref().unwrap_or("X25519MLKEM768");
+    let arm = |(chain, _): &(&Chain, Explanation)| {
+        let bytes =
+            lastbyte_sizes::framing::certificate_message(chain.shown.certificates.iter().copied());
+        let key = chain
+            .name
+            .split('/')
+            .next()
+            .and_then(|key| key.parse::<KeyAlgorithm>().ok());
+        let leaf = document
+            .chain
+            .first()
+            .and_then(|leaf| leaf.algorithm.parse().ok());
+        let key = key.or(leaf).unwrap_or(KeyAlgorithm::EcdsaP256);
+        // One certificate can be padded to any size.
+        format!("{group}/{key}:{bytes}B/intermediates=0")
+    };
+    let cell = edges::measured(document);
+    let mut words: Vec<String> = vec!["lastbyte".into(), "compare".into()];
+    for (index, one) in explained.iter().enumerate() {
+        let option = if index == 0 {
+            "--baseline"
+        } else {
+            "--against"
+        };
+        words.extend([option.to_owned(), arm(one)]);
+    }
+    words.extend(["--connections", CONNECTIONS, "--initcwnd"].map(str::to_owned));
+    words.push(edges::window(document).to_string());
+    words.extend(["--data".to_owned(), format!("{}B", cell.data.0)]);
+    let mut ways: Vec<Vec<String>> = Vec::new();
+    let rtt = Duration::from_micros((document.rtt_ms.unwrap_or_default() * 1e3) as u64);
+    let rate = cell.link.backward.rate;
+    let mut path = vec!["--rtt".to_owned(), format_duration(rtt)];
+    if let Some(rate) = rate {
+        path.extend(["--rate".to_owned(), rate.to_string()]);
+    }
+    ways.push(path);
+    if !networks.is_empty() {
+        let names: Vec<&str> = networks.iter().map(|network| network.name).collect();
+        ways.push(vec!["--link".to_owned(), names.join(",")]);
+    }
+    for way in ways {
+        let line: Vec<String> = words.iter().cloned().chain(way).collect();
+        print(&format!("\n{}\n", line.join(" ")))?;
+        let arguments: Vec<OsString> = line.iter().map(OsString::from).collect();
+        let asked =
+            crate::Cli::try_parse_from(&line).map_err(|error| Failure::Usage(error.to_string()))?;
+        if let crate::Command::Compare(compare) = asked.command {
+            compare.run(&arguments)?;
+        }
+    }
+    Ok(())
+}

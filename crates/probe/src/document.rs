@@ -1,0 +1,441 @@
+//! What a probe found, as a file says it.
+
+use lastbyte_sizes::KeyAlgorithm;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::{Certainty, Pacing, RateSeen, Window};
+
+/// The version of documents.
+pub const VERSION: u64 = 1;
+
+/// More than any document has, in bytes.
+const MOST_BYTES: usize = 4 << 20;
+/// More than any chain has.
+const MOST_CERTIFICATES: usize = 100;
+/// More than any certificate has, in bytes.
+const MOST_DER: usize = 1 << 20;
+
+/// What a probe found of a server. Times are in milliseconds, sizes in bytes; of a message with its header of four.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// Of this form.
+    pub version: u64,
+    /// `NAME:PORT`.
+    pub host: String,
+    /// Where it was connected to.
+    #[serde(default)]
+    pub address: String,
+    /// When, in RFC 3339.
+    #[serde(default)]
+    pub time: String,
+    /// The least round-trip time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_ms: Option<f64>,
+    /// What limits the path from the server, if that was seen, in Mbit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_mbit: Option<f64>,
+    /// The server's initial window, if it is known, in segments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_window: Option<u32>,
+    /// Bytes of payload that fit one segment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mss: Option<u32>,
+    /// What was negotiated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Each certificate as it is sent, the end-entity's first.
+    pub chain: Vec<Certificate>,
+    /// Of the server's CertificateVerify.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate_verify_bytes: Option<u32>,
+    /// The window and how sure it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<WindowSeen>,
+    /// The path in more words.
+    #[serde(default)]
+    pub path: PathTold,
+    /// The handshake.
+    #[serde(default)]
+    pub tls: TlsSeen,
+    /// When things happened on the first connection.
+    #[serde(default)]
+    pub times: Times,
+    /// The response to the first request; none if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<ResponseSeen>,
+    /// How far it is to where the server needs another flight, today and with other chains: by arithmetic.
+    #[serde(default)]
+    pub edges: Vec<Edge>,
+    /// What else there is to say, a line each.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// One certificate of a chain. Parts come to its bytes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Certificate {
+    /// The algorithm of its key, by Lastbyte's name, or by OpenSSL's where that is not among those.
+    pub algorithm: String,
+    /// Its DER.
+    pub bytes: usize,
+    /// The algorithm of its signature, by OpenSSL's name.
+    #[serde(default)]
+    pub signature: String,
+    /// Whom it is for.
+    #[serde(default)]
+    pub subject: String,
+    /// Who signed it.
+    #[serde(default)]
+    pub issuer: String,
+    /// The names that it is for.
+    #[serde(default)]
+    pub names: usize,
+    /// Timestamps of Certificate Transparency in it.
+    #[serde(default)]
+    pub scts: usize,
+    /// Of its key.
+    #[serde(default)]
+    pub key_bytes: usize,
+    /// Of its signature.
+    #[serde(default)]
+    pub signature_bytes: usize,
+    /// Of subject and issuer.
+    #[serde(default)]
+    pub name_bytes: usize,
+    /// Of its extensions.
+    #[serde(default)]
+    pub extension_bytes: usize,
+    /// Of all else.
+    #[serde(default)]
+    pub rest_bytes: usize,
+}
+
+/// The window as it was seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowSeen {
+    /// The smallest that it can be.
+    pub least: u32,
+    /// The largest, if anything bounds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<u32>,
+    /// `exact`, `likely`, `between`, `at-least` or `uncertain`.
+    pub certainty: String,
+    /// Whether flights are spread over the round trip.
+    #[serde(default)]
+    pub paced: bool,
+}
+
+/// The path in more words.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PathTold {
+    /// The median of `connect()`.
+    pub rtt_median_ms: f64,
+    /// The longest.
+    pub rtt_most_ms: f64,
+    /// As fast as anything came, in Mbit/s; what limits it is in `rate_mbit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_at_least_mbit: Option<f64>,
+    /// Connections that were made.
+    pub connections: usize,
+    /// Segments that came.
+    pub segments: u64,
+    /// Of those, the ones behind a gap.
+    pub out_of_order: u64,
+    /// Segments that the client sent again.
+    pub retransmitted: u64,
+}
+
+/// The handshake as it was seen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TlsSeen {
+    /// `TLSv1.3`.
+    pub version: String,
+    /// The cipher suite.
+    pub cipher: String,
+    /// The algorithm of the server's CertificateVerify.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+    /// Whether a HelloRetryRequest asked for another group.
+    pub hello_retry: bool,
+    /// What the server chose of what was offered, `h2` and `http/1.1`; none if it chose none, or was not asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alpn: Option<String>,
+    /// Session tickets on the first connection.
+    pub tickets: u32,
+    /// Bytes of early data that its tickets allow.
+    pub max_early_data: u32,
+    /// Whether a second connection could resume the first; none if that was not tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resumed: Option<bool>,
+    /// Of the Certificate message.
+    pub certificate_bytes: usize,
+    /// Of the ClientHello on the wire.
+    pub client_hello_wire_bytes: usize,
+    /// Of the server's messages on the wire, from ServerHello to Finished.
+    pub server_flight_wire_bytes: usize,
+    /// Why the chain is not trusted here; none if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distrusted: Option<String>,
+}
+
+/// When things happened on the first connection, since just before `connect()`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Times {
+    /// TCP was established.
+    pub connect_ms: f64,
+    /// The client's Finished was written.
+    pub handshake_ms: f64,
+    /// The first byte of the response was decrypted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_byte_ms: Option<f64>,
+    /// The last byte was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_byte_ms: Option<f64>,
+    /// What of the first byte is no round trip: the server's own time, and what both ends compute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_ms: Option<f64>,
+}
+
+/// A response of HTTP.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ResponseSeen {
+    /// Its status code.
+    pub status: u16,
+    /// On the wire, as far as it was read.
+    pub wire_bytes: usize,
+    /// Whether all of it was read.
+    pub is_whole: bool,
+    /// Where it says that the resource is instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
+    /// Other protocols that it offers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alt_svc: Option<String>,
+}
+
+/// How far a chain is from a flight more.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Edge {
+    /// `today`, or the algorithm of the chain that is supposed.
+    pub chain: String,
+    /// Of the Certificate message.
+    pub certificate_bytes: usize,
+    /// Of the server's messages on the wire.
+    pub server_flight_wire_bytes: usize,
+    /// Flights of the server for the handshake.
+    pub flights: usize,
+    /// Bytes that are left before it is a flight more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<usize>,
+    /// Bytes that would have to go for a flight less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<usize>,
+    /// The smallest initial window that saves a flight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub larger_window: Option<u32>,
+}
+
+/// Why a text is no document of a probe.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DocumentError {
+    /// It is longer than any.
+    #[error("it has {0} bytes, more than any probe writes")]
+    TooLong(usize),
+    /// It is not JSON.
+    #[error("no JSON: {0}")]
+    NotJson(String),
+    /// It says no version.
+    #[error("no probe's: it says no \"version\": {VERSION}")]
+    NoVersion,
+    /// It is of another version.
+    #[error(
+        "version {0} is not known here: only {VERSION} is; get a newer lastbyte, or probe again"
+    )]
+    OtherVersion(String),
+    /// A part is not what it should be.
+    #[error("no probe's: {0}")]
+    Content(String),
+}
+
+impl Document {
+    /// Reads one.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, and the mend.
+    pub fn read(text: &str) -> Result<Document, DocumentError> {
+        if text.len() > MOST_BYTES {
+            return Err(DocumentError::TooLong(text.len()));
+        }
+        let value: Value = serde_json::from_str(text)
+            .map_err(|error| DocumentError::NotJson(error.to_string()))?;
+        match value.get("version") {
+            Some(version) if version.as_u64() == Some(VERSION) => {}
+            Some(version) => {
+                let version = version.to_string().chars().take(20).collect();
+                return Err(DocumentError::OtherVersion(version));
+            }
+            None => return Err(DocumentError::NoVersion),
+        }
+        let document: Document = serde_json::from_value(value)
+            .map_err(|error| DocumentError::Content(error.to_string()))?;
+        document.checked()
+    }
+
+    /// Writes it, with a line's end.
+    #[must_use]
+    pub fn write(&self) -> String {
+        // All of it is numbers and texts.
+        let text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text + "\n"
+    }
+
+    fn checked(self) -> Result<Document, DocumentError> {
+        let wrong = |what: String| Err(DocumentError::Content(what));
+        if self.chain.len() > MOST_CERTIFICATES {
+            return wrong(format!("chain: {} certificates", self.chain.len()));
+        }
+        for (number, certificate) in (1..).zip(&self.chain) {
+            let parts = [
+                certificate.key_bytes,
+                certificate.signature_bytes,
+                certificate.name_bytes,
+                certificate.extension_bytes,
+                certificate.rest_bytes,
+            ];
+            let all = parts.into_iter().fold(0, usize::saturating_add);
+            if certificate.bytes > MOST_DER || all > certificate.bytes {
+                let bytes = certificate.bytes;
+                return wrong(format!(
+                    "chain, certificate {number}: {bytes} bytes, with parts of {all}"
+                ));
+            }
+        }
+        let numbers = [
+            ("rtt_ms", self.rtt_ms, 60_000.0),
+            ("rate_mbit", self.rate_mbit, 1e6),
+            ("initial_window", self.initial_window.map(f64::from), 1e5),
+            ("mss", self.mss.map(f64::from), 65_535.0),
+        ];
+        for (key, number, most) in numbers {
+            if number.is_some_and(|number| !(number > 0.0 && number <= most)) {
+                return wrong(format!(
+                    "{key}: {} is not above 0 and up to {most}",
+                    number.unwrap_or_default()
+                ));
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// What a DER element takes around so many bytes: tag and length.
+fn header(bytes: usize) -> usize {
+    match bytes {
+        0..0x80 => 2,
+        0x80..0x100 => 3,
+        0x100..0x1_0000 => 4,
+        _ => 5,
+    }
+}
+
+impl Certificate {
+    /// Its DER with this key, signed with this one, and all else as it is. None where its parts are not known.
+    #[must_use]
+    pub fn with(&self, key: KeyAlgorithm, signer: KeyAlgorithm) -> Option<usize> {
+        // Of a key of which only the size is known.
+        const IDENTIFIER: usize = 12;
+        if self.key_bytes == 0 || self.signature_bytes == 0 {
+            return None;
+        }
+        let signed = |bytes: usize| bytes + header(bytes);
+        let bits = |bytes: usize| signed(bytes + 1);
+        let key_info = match self.algorithm.parse::<KeyAlgorithm>() {
+            Ok(algorithm) => algorithm.key_info_bytes(),
+            Err(_) => signed(bits(self.key_bytes) + IDENTIFIER),
+        };
+        let identifier = self.signature_identifier();
+        let outside = self.bytes.checked_sub(header(self.bytes))?;
+        let to_be_signed = outside.checked_sub(identifier + bits(self.signature_bytes))?;
+        let inside = to_be_signed.checked_sub(header(to_be_signed))?;
+        let stays = inside.checked_sub(key_info + identifier)?;
+        let identifier = signer.signature_identifier().len();
+        let to_be_signed = signed(stays + key.key_info_bytes() + identifier);
+        Some(signed(
+            to_be_signed + identifier + bits(signer.signature_bytes()),
+        ))
+    }
+
+    /// Bytes of what says how it is signed.
+    fn signature_identifier(&self) -> usize {
+        match self.signature.as_str() {
+            name if name.contains("RSA") => 15,
+            name if name.starts_with("ecdsa") => 12,
+            name if name.contains("ED25519") || name.contains("ED448") => 7,
+            _ => 13,
+        }
+    }
+}
+
+impl From<Window> for WindowSeen {
+    fn from(window: Window) -> WindowSeen {
+        WindowSeen {
+            least: window.least,
+            most: window.most,
+            certainty: window.certainty.name().to_owned(),
+            paced: window.pacing == Pacing::Paced,
+        }
+    }
+}
+
+impl Certainty {
+    /// As documents have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Certainty::Exact => "exact",
+            Certainty::Likely => "likely",
+            Certainty::Between => "between",
+            Certainty::AtLeast => "at-least",
+            Certainty::Uncertain => "uncertain",
+        }
+    }
+}
+
+impl WindowSeen {
+    /// In a word: `10`, `24+`, `10..12`, `?`.
+    #[must_use]
+    pub fn told(&self) -> String {
+        match (self.certainty.as_str(), self.most) {
+            ("exact" | "likely", _) => self.least.to_string(),
+            ("between", Some(most)) => format!("{}..{most}", self.least),
+            ("at-least", _) => format!("{}+", self.least),
+            _ => "?".to_owned(),
+        }
+    }
+
+    /// The window itself, if it is known.
+    #[must_use]
+    pub fn value(&self) -> Option<u32> {
+        let is_known = self.certainty == "exact" || self.certainty == "likely";
+        is_known.then_some(self.least)
+    }
+}
+
+impl RateSeen {
+    /// What limits the path, and how fast it is at least, in Mbit/s: one of both.
+    #[must_use]
+    pub fn told(self) -> [Option<f64>; 2] {
+        let told = |bits: f64| Some((bits / 1e4).round() / 1e2);
+        match self {
+            RateSeen::About(bits) => [told(bits), None],
+            RateSeen::AtLeast(bits) => [None, told(bits)],
+        }
+    }
+}
