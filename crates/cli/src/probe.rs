@@ -3,6 +3,7 @@
 mod connection;
 mod edges;
 mod finding;
+mod fleet;
 mod session;
 mod stream;
 mod target;
@@ -32,7 +33,7 @@ use lastbyte::study::NamedNetwork;
 #[derive(Debug, Args)]
 pub(super) struct Probe {
     /// What to probe: HOST, HOST:PORT or https://HOST[:PORT][/PATH]
-    #[arg(value_name = "HOST|URL", required_unless_present = "from")]
+    #[arg(value_name = "HOST|URL", required_unless_present_any = ["from", "fleet"])]
     target: Option<Target>,
     /// Take what an earlier probe wrote with --format json, and connect to nobody
     #[arg(long, value_name = "FILE.json", conflicts_with = "target")]
@@ -49,14 +50,16 @@ pub(super) struct Probe {
     /// Whom to trust, as PEM [default: the roots of this machine]
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    #[command(flatten, next_help_heading = "What if")]
-    what_if: what_if::WhatIf,
     /// How it is told: table, json, or line, which is one for monitoring
     #[arg(long, value_name = "NAME", default_value = "table")]
     format: Format,
     /// Write metrics for Prometheus' node exporter (its textfile collector), at once and whole
     #[arg(long, value_name = "FILE.prom")]
     textfile: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "What if")]
+    what_if: what_if::WhatIf,
+    #[command(flatten, next_help_heading = "Many sites")]
+    fleet: fleet::Fleet,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -72,6 +75,9 @@ const MOST_DOCUMENT: u64 = 4 << 20;
 impl Probe {
     pub(super) fn run(mut self) -> Result<(), Failure> {
         self.what_if.check()?;
+        if let Some(file) = &self.fleet.fleet {
+            return self.fleet.run(file, self.ca.as_ref(), self.manners());
+        }
         let textfile = self.textfile.clone();
         let textfile = textfile.as_deref().map(Draft::new).transpose()?;
         let document = match (&self.from, self.target.take()) {
@@ -93,12 +99,16 @@ impl Probe {
         self.what_if.tell(&document, self.format == Format::Table)
     }
 
-    fn probe(&self, target: &Target) -> Result<Document, Failure> {
-        let manners = Manners {
+    fn manners(&self) -> Manners {
+        Manners {
             connections: usize::from(self.connections),
             interval: Duration::from_secs(1) / u32::from(self.max_rate.get()),
             timeout: self.timeout,
-        };
+        }
+    }
+
+    fn probe(&self, target: &Target) -> Result<Document, Failure> {
+        let manners = self.manners();
         let _ = writeln!(
             io::stderr(),
             "lastbyte: {}: at most {}, one after the other, {} in a second, {} s in all; GET {}",

@@ -9,6 +9,8 @@ use crate::{Certainty, Pacing, RateSeen, Window};
 
 /// The version of documents.
 pub const VERSION: u64 = 1;
+/// What documents call their form.
+pub const SCHEMA: &str = "lastbyte.probe/1";
 
 /// More than any document has, in bytes.
 const MOST_BYTES: usize = 4 << 20;
@@ -22,6 +24,9 @@ const MOST_DER: usize = 1 << 20;
 pub struct Document {
     /// Of this form.
     pub version: u64,
+    /// `lastbyte.probe/1`.
+    #[serde(default)]
+    pub schema: String,
     /// `NAME:PORT`.
     pub host: String,
     /// Where it was connected to.
@@ -301,6 +306,12 @@ impl Document {
         if self.chain.len() > MOST_CERTIFICATES {
             return wrong(format!("chain: {} certificates", self.chain.len()));
         }
+        if !is_host(&self.host) {
+            let host: String = self.host.chars().take(60).collect();
+            return wrong(format!(
+                "host: {host:?} is no NAME:PORT such as example.com:443"
+            ));
+        }
         for (number, certificate) in (1..).zip(&self.chain) {
             let parts = [
                 certificate.key_bytes,
@@ -333,6 +344,15 @@ impl Document {
         }
         Ok(self)
     }
+}
+
+/// Whether it is a name or an address with a port.
+fn is_host(text: &str) -> bool {
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    text.rsplit_once(':').is_some_and(|(name, port)| {
+        let is_name = !name.is_empty() && name.len() < 300 && name.bytes().all(is_of_name);
+        is_name && port.parse::<u16>().is_ok()
+    })
 }
 
 /// What a DER element takes around so many bytes: tag and length.

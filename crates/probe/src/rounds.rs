@@ -102,7 +102,26 @@ pub(crate) fn of(pieces: &[Piece], rtt: Duration, spread: Duration) -> Vec<Round
         });
         rest = after;
     }
+    doubt(&mut rounds);
     rounds
+}
+
+/// A window that was full opens: where the next round is no larger, segments take longer on the path than a round trip.
+fn doubt(rounds: &mut [Round]) {
+    for at in 1..rounds.len() {
+        let (before, after) = rounds.split_at_mut(at);
+        if let (Some(round), Some(next)) = (before.last_mut(), after.first())
+            && round.ending == Ending::Window
+            && next.segments <= round.segments
+        {
+            round.ending = match next.ending {
+                // There was no more to send, or of what was sent some is lost.
+                Ending::Data | Ending::Unknown if round.segments > 1 => Ending::Window,
+                Ending::Data | Ending::Unknown => Ending::Unknown,
+                Ending::Window | Ending::Path => Ending::Path,
+            };
+        }
+    }
 }
 
 fn ending(round: &[Piece], next: Option<&Piece>, rtt: Duration, tolerance: Duration) -> Ending {

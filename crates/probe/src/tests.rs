@@ -248,3 +248,106 @@ fn any_connection() -> impl Strategy<Value = Connection> {
         }
     })
 }
+
+mod documents {
+    use lastbyte_sizes::{ChainSpec, KeyAlgorithm};
+    use proptest::prelude::*;
+
+    use crate::{Certificate, Document, DocumentError, VERSION};
+
+    const LEAST: &str = r#"{"version": 1, "host": "example.com:443", "chain": []}"#;
+
+    fn signed_as(key: KeyAlgorithm) -> String {
+        match key.name() {
+            name if name.starts_with("rsa") => "sha256WithRSAEncryption".to_owned(),
+            name if name.starts_with("ecdsa") => "ecdsa-with-SHA256".to_owned(),
+            name => name.to_owned(),
+        }
+    }
+
+    /// What is supposed of a chain is what a chain of those keys has, to the byte.
+    #[test]
+    fn other_keys_make_certificates_of_their_size() {
+        // Key identifiers and serial numbers have one size, whatever the key; only its use has not.
+        let lengths = |key| ChainSpec::new(key).certificate_lengths().unwrap();
+        for from in KeyAlgorithm::ALL {
+            for to in KeyAlgorithm::ALL {
+                for (index, bytes) in lengths(from).into_iter().enumerate() {
+                    let certificate = Certificate {
+                        algorithm: from.to_string(),
+                        bytes,
+                        signature: signed_as(from),
+                        key_bytes: from.public_key_bytes(),
+                        signature_bytes: from.signature_bytes(),
+                        ..Certificate::default()
+                    };
+                    let expected = lengths(to)[index];
+                    assert_eq!(
+                        certificate.with(to, to),
+                        Some(expected),
+                        "{from} to {to}, {index}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn documents_are_read_again() {
+        let document = Document::read(LEAST).unwrap();
+        assert_eq!(Document::read(&document.write()).unwrap(), document);
+    }
+
+    #[test]
+    fn what_is_no_document_is_refused() {
+        let refused = |text: &str| Document::read(text).unwrap_err().to_string();
+        assert_eq!(
+            refused(&LEAST.replace(": 1", ": 2")),
+            "version 2 is not known here: only 1 is; get a newer lastbyte, or probe again"
+        );
+        assert_eq!(
+            refused(r#"{"host": "a.b:1"}"#),
+            "no probe's: it says no \"version\": 1"
+        );
+        assert!(refused("{").starts_with("no JSON: "));
+        assert!(refused(r#"{"version": 1}"#).starts_with("no probe's: missing field"));
+        let chain = r#"[{"algorithm": "rsa-2048", "bytes": 10, "key_bytes": 270}]"#;
+        assert!(
+            refused(&LEAST.replace("[]", chain))
+                .contains("certificate 1: 10 bytes, with parts of 270")
+        );
+        let host = LEAST.replace("example.com:443", "../x");
+        assert!(refused(&host).contains("host"));
+        let rtt = LEAST.replace("\"chain\"", "\"rtt_ms\": -1, \"chain\"");
+        assert!(refused(&rtt).contains("rtt_ms: -1"));
+        assert_eq!(VERSION, 1);
+        assert_eq!(
+            Document::read(&" ".repeat(5 << 20)).unwrap_err(),
+            DocumentError::TooLong(5 << 20)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in ".*") {
+            let _ = Document::read(&text);
+        }
+
+        /// Whatever a certificate says of itself, nothing overflows.
+        #[test]
+        fn any_certificate_is_rewritten(
+            bytes in 0_usize..1 << 20,
+            key in 0_usize..1 << 20,
+            signature in 0_usize..1 << 20,
+        ) {
+            let certificate = Certificate {
+                algorithm: "ed25519".to_owned(),
+                bytes,
+                key_bytes: key,
+                signature_bytes: signature,
+                ..Certificate::default()
+            };
+            let _ = certificate.with(KeyAlgorithm::MlDsa65, KeyAlgorithm::MlDsa65);
+        }
+    }
+}

@@ -107,6 +107,9 @@ struct Seen {
     rounds: Vec<Round>,
 }
 
+/// Within less, nobody can tell a round trip from the time that ends take to wake.
+pub(crate) const LEAST_RTT: Duration = Duration::from_millis(1);
+
 /// More than any segment has, in bytes, and than headers have.
 const MOST_SEGMENT: usize = 65_535;
 const LEAST_HEADERS: usize = 40;
@@ -120,6 +123,9 @@ type Expected = Vec<u32>;
 /// Which initial windows agree with what came on this connection.
 #[must_use]
 pub fn candidates(connection: &Connection, rtt: &Rtt) -> Look {
+    if rtt.least < LEAST_RTT {
+        return Look::default();
+    }
     let Some(flights) = Flights::of(connection, rtt) else {
         return Look::default();
     };
@@ -195,12 +201,17 @@ impl<'a> Flights<'a> {
             .map_or(Duration::ZERO, |(requested, finished)| {
                 requested.saturating_sub(finished)
             });
+        let has_lost = before
+            .iter()
+            .chain(tickets)
+            .any(|piece| piece.is_disordered);
         let handshake = of(before);
         Some(Flights {
             connection,
             rtt: rtt.least,
-            // While tickets are on their way, their acknowledgement opens the window in the midst of the flight.
+            // What is lost changes the window for good. While tickets are on their way, their acknowledgement opens the window in the midst of the flight.
             response: (!response.is_empty()
+                && !has_lost
                 && (!is_apart || lead > rtt.least.saturating_add(rtt.least / 4)))
             .then(|| of(response)),
             tickets: counted(tickets),

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use lastbyte_pki::{explain, verify_scts};
 use lastbyte_probe::{
-    Certainty, Certificate, Document, Limits, PathTold, Probe, ResponseSeen, Times, TlsSeen,
-    VERSION, WindowSeen,
+    Certainty, Certificate, Document, Limits, PathTold, Probe, ResponseSeen, SCHEMA, Times,
+    TlsSeen, VERSION, WindowSeen,
 };
 use lastbyte_tls::names;
 use lastbyte_tls::observer::Message;
@@ -223,6 +223,7 @@ fn document(
     let made = made.filter(|connection| connection.connected().is_some());
     Document {
         version: VERSION,
+        schema: SCHEMA.to_owned(),
         host: target.host.to_string(),
         address: address.to_string(),
         time: now(),

@@ -71,7 +71,12 @@ fn round_trip(document: &Document) -> String {
 /// The window in words.
 pub(super) fn window(document: &Document) -> String {
     let Some(window) = &document.window else {
-        return "not seen".to_owned();
+        return match document.rtt_ms {
+            Some(rtt) if rtt < 1.0 => {
+                "not seen: flights are a round trip apart, and that is too short".to_owned()
+            }
+            _ => "not seen".to_owned(),
+        };
     };
     let paced = if window.paced { "; paced" } else { "" };
     let words = match (window.certainty.as_str(), window.most) {
@@ -152,7 +157,7 @@ fn resumption(document: &Document) -> String {
 fn times(document: &Document) -> String {
     let times = &document.times;
     let trips = |ms: f64| match document.rtt_ms {
-        Some(rtt) if rtt > 0.0 => format!(" ({:.1} round trips)", ms / rtt),
+        Some(rtt) if rtt >= 1.0 => format!(" ({:.1} round trips)", ms / rtt),
         _ => String::new(),
     };
     let mut parts = vec![format!("connect {:.1} ms", times.connect_ms)];

@@ -21,6 +21,7 @@ mod peers;
 mod plan;
 mod population;
 mod privileges;
+mod probe;
 mod reduce;
 mod regression;
 mod relations;

@@ -1,0 +1,314 @@
+//! Probes many sites, a few at once.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use clap::Args;
+use lastbyte_link::{counted, visible};
+use lastbyte_probe::Document;
+use serde::{Deserialize, Serialize};
+
+use super::finding::{Manners, probe};
+use super::target::Target;
+use crate::compare::interrupt;
+use crate::{Failure, print};
+
+/// Many sites.
+#[derive(Debug, Args)]
+pub(super) struct Fleet {
+    /// Probe the sites of a file, one a line, as HOST, HOST:PORT or a URL; # begins a comment
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "from", "textfile", "what_if", "what_if_pem"], requires = "results")]
+    pub(super) fleet: Option<PathBuf>,
+    /// Where what is found is kept, a line of JSON for each site; those that are in it are not probed again
+    #[arg(long, value_name = "FILE.jsonl", requires = "fleet")]
+    results: Option<PathBuf>,
+    /// Sites at once, each with one connection at a time
+    #[arg(long, value_name = "N", default_value = "4", requires = "fleet", value_parser = clap::value_parser!(u8).range(1..=64))]
+    at_once: u8,
+}
+
+/// A line of the results.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    /// As it was asked for.
+    asked: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    found: Option<Box<Document>>,
+    /// Why there is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failed: Option<String>,
+}
+
+/// More than any file of sites or results has, in bytes.
+const MOST: u64 = 1 << 30;
+
+impl Fleet {
+    pub(super) fn run(
+        &self,
+        file: &Path,
+        ca: Option<&PathBuf>,
+        manners: Manners,
+    ) -> Result<(), Failure> {
+        let sites = sites(file, ca)?;
+        let Some(results) = &self.results else {
+            return Err(Failure::Usage(
+                "name a file for what is found with --results".to_owned(),
+            ));
+        };
+        let (kept, mut lines) = Kept::open(results)?;
+        lines.retain(|_, line| line.found.is_some());
+        let left: Vec<_> = sites
+            .iter()
+            .filter(|(asked, _)| !lines.contains_key(asked))
+            .collect();
+        let _ = writeln!(
+            io::stderr(),
+            "lastbyte: {}, of which {} to probe: {} at once, each with at most {}, one after the other",
+            counted(sites.len(), "site"),
+            left.len(),
+            self.at_once,
+            counted(manners.connections, "connection"),
+        );
+        let interrupted = interrupt().map_err(Failure::run)?;
+        let next = AtomicUsize::new(0);
+        let failed = AtomicBool::new(false);
+        let found = Mutex::new(lines);
+        let kept = Mutex::new(kept);
+        thread::scope(|scope| {
+            for _ in 0..self.at_once {
+                scope.spawn(|| {
+                    while !interrupted.load(Ordering::Relaxed) && !failed.load(Ordering::Relaxed) {
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        let Some((asked, target)) = left.get(number) else {
+                            break;
+                        };
+                        let line = match probe(target, manners) {
+                            Ok(document) => Line {
+                                asked: asked.clone(),
+                                found: Some(Box::new(document)),
+                                failed: None,
+                            },
+                            Err(problem) => Line {
+                                asked: asked.clone(),
+                                found: None,
+                                failed: Some(problem),
+                            },
+                        };
+                        let kept = kept
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .add(&line);
+                        failed.fetch_or(kept.is_err(), Ordering::Relaxed);
+                        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                        found.insert(line.asked.clone(), line);
+                    }
+                });
+            }
+        });
+        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        print(&table(&sites, &found))?;
+        if failed.into_inner() {
+            return Err(Failure::Usage(format!(
+                "can't write {results:?}: what is in it is whole"
+            )));
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            return Err(Failure::Interrupted);
+        }
+        let without = found.values().filter(|line| line.found.is_none()).count();
+        match without {
+            0 => Ok(()),
+            without => Err(Failure::Run(format!(
+                "{} could not be probed; ask again, and only those are",
+                counted(without, "site")
+            ))),
+        }
+    }
+}
+
+/// The sites of a file, each once, in its order.
+fn sites(file: &Path, ca: Option<&PathBuf>) -> Result<Vec<(String, Target)>, Failure> {
+    let text = lastbyte_files::read_text(file, MOST)
+        .map_err(|error| Failure::Usage(format!("{file:?}: {error}")))?;
+    let mut sites: Vec<(String, Target)> = Vec::new();
+    let mut known = std::collections::BTreeSet::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let asked = line.split('#').next().unwrap_or_default().trim();
+        if asked.is_empty() || !known.insert(asked) {
+            continue;
+        }
+        let mut target: Target = asked.parse().map_err(|problem| {
+            Failure::Usage(format!(
+                "{file:?}, line {number}: {}",
+                visible(&format!("{problem}"))
+            ))
+        })?;
+        target.ca = ca.cloned();
+        sites.push((asked.to_owned(), target));
+    }
+    match sites.is_empty() {
+        true => Err(Failure::Usage(format!(
+            "{file:?} names no site: write one a line"
+        ))),
+        false => Ok(sites),
+    }
+}
+
+/// The file of results: whole lines only.
+struct Kept(File);
+
+impl Kept {
+    /// With what is in it.
+    fn open(path: &Path) -> Result<(Kept, BTreeMap<String, Line>), Failure> {
+        let wrong = |error: io::Error| Failure::Usage(format!("can't write {path:?}: {error}"));
+        if path.exists() && !path.is_file() {
+            return Err(Failure::Usage(format!(
+                "can't write {path:?}: it is no file"
+            )));
+        }
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(path)
+            .map_err(wrong)?;
+        file.try_lock().map_err(|_| {
+            Failure::Usage(format!(
+                "{path:?} is being written by another probe: wait, or name another file"
+            ))
+        })?;
+        let mut text = String::new();
+        Read::by_ref(&mut file)
+            .take(MOST)
+            .read_to_string(&mut text)
+            .map_err(wrong)?;
+        // A line that was cut short is probed again.
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        if whole < text.len() {
+            file.set_len(whole as u64).map_err(wrong)?;
+            file.seek(io::SeekFrom::End(0)).map_err(wrong)?;
+        }
+        let mut lines = BTreeMap::new();
+        for (number, line) in (1..).zip(text.get(..whole).unwrap_or_default().lines()) {
+            let line: Line = serde_json::from_str(line).map_err(|error| {
+                Failure::Usage(format!(
+                    "{path:?}, line {number}: no line of a fleet's results ({error}): name another file"
+                ))
+            })?;
+            if line
+                .found
+                .as_ref()
+                .is_some_and(|found| found.version != lastbyte_probe::VERSION)
+            {
+                return Err(Failure::Usage(format!(
+                    "{path:?}, line {number}: of another version: name another file"
+                )));
+            }
+            lines.insert(line.asked.clone(), line);
+        }
+        Ok((Kept(file), lines))
+    }
+
+    fn add(&mut self, line: &Line) -> io::Result<()> {
+        let text = serde_json::to_string(line)? + "\n";
+        self.0.write_all(text.as_bytes())?;
+        self.0.sync_data()
+    }
+}
+
+/// Who is how near to which edge, the nearest first.
+fn table(sites: &[(String, Target)], found: &BTreeMap<String, Line>) -> String {
+    let mut lines: Vec<&Line> = sites
+        .iter()
+        .filter_map(|(asked, _)| found.get(asked))
+        .collect();
+    let left = |line: &Line| {
+        let document = line.found.as_ref();
+        document.map_or(usize::MAX, |document| {
+            document
+                .edges
+                .first()
+                .and_then(|edge| edge.left)
+                .unwrap_or(usize::MAX - 1)
+        })
+    };
+    lines.sort_by_key(|line| left(line));
+    let mut text = format!(
+        "{:<32} {:>9} {:>7} {:>11} {:>7} {:>7}  {:<19} {}\n",
+        "site",
+        "RTT",
+        "window",
+        "Certificate",
+        "flights",
+        "left",
+        "group",
+        "with ml-dsa-44, -65, -87"
+    );
+    for line in lines {
+        let site = visible(&line.asked);
+        let Some(document) = &line.found else {
+            let why = line.failed.as_deref().unwrap_or("nothing was found");
+            text += &format!("{site:<32} {}\n", visible(why));
+            continue;
+        };
+        let today = document.edges.first();
+        let window = document
+            .window
+            .as_ref()
+            .map_or_else(|| "-".to_owned(), |window| window.told());
+        let number =
+            |number: Option<usize>| number.map_or_else(|| "-".to_owned(), |n| n.to_string());
+        let others = document.edges.iter().skip(1).map(|edge| {
+            let more = edge
+                .flights
+                .saturating_sub(today.map_or(0, |today| today.flights));
+            match more {
+                0 => "same".to_owned(),
+                more => format!("+{more}"),
+            }
+        });
+        text += &format!(
+            "{site:<32} {:>9} {window:>7} {:>11} {:>7} {:>7}  {:<19} {}\n",
+            document
+                .rtt_ms
+                .map_or_else(|| "-".to_owned(), |rtt| format!("{rtt:.1} ms")),
+            document.tls.certificate_bytes,
+            number(today.map(|edge| edge.flights)),
+            number(today.and_then(|edge| edge.left)),
+            visible(document.group.as_deref().unwrap_or("-")),
+            others.collect::<Vec<_>>().join(", ")
+        );
+    }
+    text += "left: bytes before the handshake takes a flight more; with other chains: flights more. By arithmetic.\n";
+    text
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sites_are_read_line_by_line() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(
+            file.path(),
+            "# all\nexample.com  # the first\n\nexample.com\n[::1]:8443\n",
+        )
+        .unwrap();
+        let sites = sites(file.path(), None).unwrap();
+        let hosts: Vec<String> = sites
+            .iter()
+            .map(|(_, target)| target.host.to_string())
+            .collect();
+        assert_eq!(hosts, ["example.com:443", "[::1]:8443"]);
+        std::fs::write(file.path(), "example.com\nhttp://example.com\n").unwrap();
+        let refused = super::sites(file.path(), None);
+        assert!(matches!(refused, Err(Failure::Usage(line)) if line.contains("line 2")));
+    }
+}

@@ -1,0 +1,541 @@
+//! `lastbyte probe`, against servers of this machine that do what they should, and whatever else servers do.
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use lastbyte_pki::{Chain, ChainSpec, KeyAlgorithm, test_chains};
+use openssl::ssl::{
+    SslAcceptor, SslAcceptorBuilder, SslContextBuilder, SslMethod, SslStream, SslVersion,
+};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::common::{Ended, assert_fits, at, lastbyte, run, store};
+
+const SCHEMA: &str = include_str!("../../../results/schemas/probe-1.schema.json");
+
+/// Answers as often as it is asked, at a port of this address.
+fn listen_at(address: &str, answer: impl Fn(TcpStream) + Send + Sync + 'static) -> String {
+    let listener = TcpListener::bind(address).unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let answer = Arc::new(answer);
+    thread::spawn(move || {
+        for socket in listener.incoming() {
+            let answer = Arc::clone(&answer);
+            thread::spawn(move || answer(socket.unwrap()));
+        }
+    });
+    address
+}
+
+fn listen(answer: impl Fn(TcpStream) + Send + Sync + 'static) -> String {
+    listen_at("127.0.0.1:0", answer)
+}
+
+fn chain() -> Chain {
+    let mut spec = ChainSpec::new(KeyAlgorithm::EcdsaP256);
+    spec.intermediates = 1;
+    store().chain(&spec).unwrap()
+}
+
+fn acceptor(chain: &Chain, settings: impl Fn(&mut SslAcceptorBuilder)) -> SslAcceptor {
+    let mut acceptor = SslAcceptor::mozilla_intermediate_v5(SslMethod::tls_server()).unwrap();
+    let (leaf, issuers) = chain.certificates().split_first().unwrap();
+    acceptor.set_certificate(leaf).unwrap();
+    acceptor.set_private_key(chain.key()).unwrap();
+    for issuer in issuers {
+        acceptor.add_extra_chain_cert(issuer.clone()).unwrap();
+    }
+    acceptor.clear_options(openssl::ssl::SslOptions::NO_TICKET);
+    acceptor.clear_options(openssl::ssl::SslOptions::NO_TLSV1_3);
+    let context: &mut SslContextBuilder = &mut acceptor;
+    context.set_session_id_context(b"lastbyte").unwrap();
+    settings(&mut acceptor);
+    acceptor.build()
+}
+
+fn request(stream: &mut SslStream<TcpStream>) {
+    let mut seen = Vec::new();
+    let mut byte = [0];
+    while !seen.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read > 0) {
+        seen.push(byte[0]);
+    }
+}
+
+/// A server of HTTPS that answers each request so.
+fn serve(
+    acceptor: SslAcceptor,
+    answer: impl Fn(&mut SslStream<TcpStream>) + Send + Sync + 'static,
+) -> String {
+    listen(move |socket| {
+        socket.set_nodelay(true).unwrap();
+        if let Ok(mut stream) = acceptor.accept(socket) {
+            request(&mut stream);
+            answer(&mut stream);
+            let _ = stream.shutdown();
+        }
+    })
+}
+
+fn large(stream: &mut SslStream<TcpStream>) {
+    let body = vec![b'x'; 100_000];
+    let _ = write!(
+        stream,
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nAlt-Svc: h3=\":443\"\r\n\r\n",
+        body.len()
+    );
+    let _ = stream.write_all(&body);
+}
+
+/// Ends the connection at once, with a RST.
+fn reset(socket: TcpStream) {
+    let socket = socket2::Socket::from(socket);
+    socket.set_linger(Some(Duration::ZERO)).unwrap();
+}
+
+fn probe(arguments: &[&str]) -> Ended {
+    run(lastbyte(["probe", "--max-rate", "1000"]).args(arguments))
+}
+
+fn found(address: &str) -> Value {
+    let ended = probe(&[address, "--format", "json"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let document = serde_json::from_str(&ended.stdout).unwrap();
+    assert_fits(&document, SCHEMA);
+    document
+}
+
+/// That it ends with this code, and a last line that holds that.
+#[track_caller]
+fn assert_refused(arguments: &[&str], code: i32, expected: &str) {
+    let ended = probe(arguments);
+    assert_eq!(ended.code, Some(code), "{arguments:?}: {ended:?}");
+    assert_eq!(ended.stdout, "", "{arguments:?}");
+    let last = ended.stderr.lines().last().unwrap_or_default();
+    assert!(last.contains(expected), "{arguments:?}: {ended:?}");
+    assert!(ended.stderr.lines().count() <= 2, "{ended:?}");
+}
+
+#[test]
+fn a_server_is_found() {
+    let chain = chain();
+    let address = serve(acceptor(&chain, |_| {}), large);
+    let document = found(&address);
+    assert_eq!(document["host"], address.as_str());
+    assert_eq!(document["group"], "X25519MLKEM768");
+    assert_eq!(document["tls"]["version"], "TLSv1.3");
+    assert_eq!(
+        document["tls"]["certificate_bytes"],
+        chain.certificate_message_bytes()
+    );
+    assert_eq!(document["tls"]["resumed"], true);
+    assert_eq!(document["tls"]["tickets"], 2);
+    assert_eq!(document["response"]["status"], 200);
+    assert_eq!(document["response"]["is_whole"], true);
+    assert_eq!(document["response"]["alt_svc"], "h3=\":443\"");
+    let sent: Vec<_> = chain
+        .certificates()
+        .iter()
+        .map(|one| one.to_der().unwrap().len())
+        .collect();
+    let told: Vec<_> = document["chain"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["bytes"].as_u64().unwrap() as usize)
+        .collect();
+    assert_eq!(told, sent);
+    assert_eq!(document["chain"][0]["algorithm"], "ecdsa-p256");
+    // A root of our own.
+    assert!(document["tls"]["distrusted"].is_string());
+    let edges: Vec<_> = document["edges"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|edge| edge["chain"].as_str().unwrap())
+        .collect();
+    assert_eq!(edges, ["today", "ml-dsa-44", "ml-dsa-65", "ml-dsa-87"]);
+}
+
+#[test]
+fn it_is_told_for_people_monitoring_and_prometheus() {
+    let address = serve(acceptor(&chain(), |_| {}), large);
+    let folder = TempDir::new().unwrap();
+    let metrics = at(&folder, "site.prom");
+    let ended = probe(&[&address, "--textfile", metrics.to_str().unwrap()]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for line in [
+        "initial window",
+        "key exchange       X25519MLKEM768",
+        "ml-dsa-65",
+    ] {
+        assert!(ended.stdout.contains(line), "{line}: {}", ended.stdout);
+    }
+    let metrics = fs::read_to_string(metrics).unwrap();
+    assert!(
+        metrics.contains(&format!(
+            "lastbyte_probe_rtt_seconds{{host=\"{address}\"}} 0."
+        )),
+        "{metrics}"
+    );
+    assert!(
+        metrics
+            .lines()
+            .all(|line| line.starts_with("# ") || line.starts_with("lastbyte_probe_"))
+    );
+    let line = probe(&[&address, "--format", "line"]).stdout;
+    assert_eq!(line.lines().count(), 1);
+    assert!(line.contains(&format!("host={address} rtt_ms=")), "{line}");
+    assert!(line.contains(" trusted=no"), "{line}");
+}
+
+#[test]
+fn an_earlier_probe_is_asked_what_if() {
+    let address = serve(acceptor(&chain(), |_| {}), large);
+    let folder = TempDir::new().unwrap();
+    let file = at(&folder, "probe.json");
+    let mut document = found(&address);
+    document["rtt_ms"] = 50.into();
+    document["initial_window"] = 10.into();
+    document.as_object_mut().unwrap().remove("rate_mbit");
+    fs::write(&file, document.to_string()).unwrap();
+    let file = file.to_str().unwrap();
+    let ended = probe(&[
+        "--from",
+        file,
+        "--what-if",
+        "ml-dsa-44,ml-dsa-87/intermediates=0,ml-dsa-87",
+        "--networks",
+        "lte,geo",
+    ]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let lines: Vec<_> = ended
+        .stdout
+        .lines()
+        .filter(|line| line.starts_with("ml-dsa-87 "))
+        .collect();
+    // One flight more, so a round trip of 50 ms.
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.contains("the measured path") && line.contains("+50.")),
+        "{}",
+        ended.stdout
+    );
+    assert_eq!(
+        ended.stdout.matches("  geo ").count(),
+        4,
+        "{}",
+        ended.stdout
+    );
+    assert_refused(
+        &["--from", file, "--what-if", "ml-dsa-65/intermediates=7"],
+        2,
+        "the chain has 1",
+    );
+    assert_refused(
+        &["--from", file, "--measure"],
+        2,
+        "suppose a chain with --what-if",
+    );
+    assert_refused(&["--from", file, "--what-if", "ml-dsa-66"], 2, "ml-dsa-65");
+}
+
+#[test]
+fn what_is_no_probe_is_refused() {
+    let folder = TempDir::new().unwrap();
+    for (text, expected) in [
+        ("{}", "no \"version\""),
+        (
+            r#"{"version": 2, "host": "a.b:1", "chain": []}"#,
+            "version 2 is not known here",
+        ),
+        ("[", "no JSON"),
+    ] {
+        let file = at(&folder, "probe.json");
+        fs::write(&file, text).unwrap();
+        assert_refused(&["--from", file.to_str().unwrap()], 2, expected);
+    }
+    assert_refused(&["--from", "/nowhere/probe.json"], 2, "probe.json");
+}
+
+#[test]
+fn targets_that_are_none_are_refused() {
+    for (target, expected) in [
+        ("http://example.com", "without TLS"),
+        ("https://user@example.com", "without a user"),
+        ("example.com:0", "above 0"),
+        ("example.com:70000", "up to 65535"),
+    ] {
+        assert_refused(&[target], 2, expected);
+    }
+    assert_refused(&[], 2, "HOST|URL");
+    assert_refused(&["127.0.0.1", "--timeout", "1h"], 2, "60s");
+    assert_refused(&["127.0.0.1", "--connections", "7"], 2, "1..=6");
+}
+
+#[test]
+fn servers_that_can_not_be_reached_are_named() {
+    assert_refused(
+        &["nowhere.invalid"],
+        1,
+        "nowhere.invalid:443 has no address",
+    );
+    // A port that was free a moment ago.
+    let free = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .to_string();
+    assert_refused(&[&free], 1, "refuses the connection");
+    // Nothing is there, by RFC 5737; where a machine has no way there, it says so at once.
+    let ended = probe(&["192.0.2.1", "--timeout", "300ms"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+}
+
+#[test]
+fn servers_that_are_none_of_tls_are_named() {
+    let garbage = listen(|mut socket| {
+        let _ = socket.write_all(b"220 mail.example ESMTP\r\n");
+        thread::sleep(Duration::from_secs(1));
+    });
+    assert_refused(&[&garbage], 1, "speaks no TLS at this port");
+    let mute = listen(|_socket| thread::sleep(Duration::from_secs(30)));
+    assert_refused(
+        &[&mute, "--timeout", "500ms"],
+        1,
+        "does not answer the ClientHello",
+    );
+    let closing = listen(drop);
+    let ended = probe(&[&closing]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(
+        ended.stderr.contains("hangs up before it says") || ended.stderr.contains("resets"),
+        "{ended:?}"
+    );
+    let resetting = listen(|mut socket| {
+        let _ = socket.read(&mut [0; 10]);
+        reset(socket);
+    });
+    assert_refused(
+        &[&resetting],
+        1,
+        "resets the connection during the handshake",
+    );
+    let half = listen(|mut socket| {
+        let _ = socket.read(&mut [0; 4000]);
+        // A ServerHello that does not end.
+        let _ = socket.write_all(&[22, 3, 3, 0, 122, 2, 0, 0, 118, 3, 3]);
+        thread::sleep(Duration::from_secs(30));
+    });
+    assert_refused(
+        &[&half, "--timeout", "500ms"],
+        1,
+        "begins its handshake and does not end it",
+    );
+    let broken = listen(|mut socket| {
+        let _ = socket.read(&mut [0; 4000]);
+        let _ = socket.write_all(&[22, 3, 3, 0, 4, 2, 0, 0, 0]);
+        thread::sleep(Duration::from_secs(1));
+    });
+    assert_refused(&[&broken], 1, "refuses the handshake");
+}
+
+#[test]
+fn a_server_of_tls_1_2_is_told_and_measured() {
+    let older = acceptor(&chain(), |acceptor| {
+        acceptor
+            .set_max_proto_version(Some(SslVersion::TLS1_2))
+            .unwrap();
+    });
+    let document = found(&serve(older, large));
+    assert_eq!(document["tls"]["version"], "TLSv1.2");
+    assert_eq!(document["chain"].as_array().unwrap().len(), 2);
+    assert_eq!(document["response"]["status"], 200);
+    assert!(document.get("window").is_none());
+    assert!(
+        document["notes"][0]
+            .as_str()
+            .unwrap()
+            .contains("no TLS 1.3")
+    );
+}
+
+#[test]
+fn a_hello_retry_request_is_told() {
+    let retrying = acceptor(&chain(), |acceptor| {
+        acceptor.set_groups_list("P-384").unwrap()
+    });
+    let document = found(&serve(retrying, large));
+    assert_eq!(document["tls"]["hello_retry"], true);
+    assert_eq!(document["group"], "secp384r1");
+}
+
+/// What stops after the handshake is told beside what was seen until then.
+#[test]
+fn responses_that_do_not_end_are_told() {
+    type Answer = fn(&mut SslStream<TcpStream>);
+    let cases: [(Answer, &str); 5] = [
+        (
+            |_| thread::sleep(Duration::from_secs(30)),
+            "no response within",
+        ),
+        (
+            |stream| {
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Le");
+                thread::sleep(Duration::from_secs(30));
+            },
+            "its response stops",
+        ),
+        (
+            |stream| {
+                let _ = stream.write_all(b"\x00\x01garbage\r\n\r\n");
+            },
+            "none of HTTP/1.1",
+        ),
+        (|stream| reset(stream.get_ref().try_clone().unwrap()), ""),
+        (|_| {}, "without a response"),
+    ];
+    for (answer, expected) in cases {
+        let address = serve(acceptor(&chain(), |_| {}), answer);
+        let ended = probe(&[&address, "--format", "json", "--timeout", "2s"]);
+        assert_eq!(ended.code, Some(0), "{expected}: {ended:?}");
+        let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_fits(&document, SCHEMA);
+        let notes = document["notes"].to_string();
+        assert!(notes.contains(expected), "{expected}: {notes}");
+        assert_eq!(document["group"], "X25519MLKEM768", "{expected}");
+        assert_eq!(document["chain"].as_array().unwrap().len(), 2);
+    }
+}
+
+#[test]
+fn a_chain_that_is_not_trusted_is_told_and_measured() {
+    let chain = chain();
+    let address = serve(acceptor(&chain, |_| {}), large);
+    // Its root is trusted, and its name is another one.
+    let folder = TempDir::new().unwrap();
+    let root = at(&folder, "root.pem");
+    fs::write(&root, chain.root().to_pem().unwrap()).unwrap();
+    let ended = probe(&[&address, "--format", "json", "--ca", root.to_str().unwrap()]);
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let told = document["tls"]["distrusted"]
+        .as_str()
+        .unwrap()
+        .to_lowercase();
+    assert!(told.contains("mismatch"), "{told}");
+    // The root that is needed is nowhere.
+    let told = found(&address)["tls"]["distrusted"]
+        .as_str()
+        .unwrap()
+        .to_lowercase();
+    assert!(
+        told.contains("unable to get") || told.contains("self-signed"),
+        "{told}"
+    );
+    let expired = test_chains::expired().unwrap();
+    let document = found(&serve(acceptor(&expired, |_| {}), large));
+    assert!(document["tls"]["distrusted"].is_string());
+}
+
+#[test]
+fn a_redirect_is_told() {
+    let address = serve(acceptor(&chain(), |_| {}), |stream| {
+        let _ = stream.write_all(
+            b"HTTP/1.1 302 Found\r\nLocation: https://portal.example/login\r\nContent-Length: 0\r\n\r\n",
+        );
+    });
+    let notes = found(&address)["notes"].to_string();
+    assert!(
+        notes.contains("portal.example") && notes.contains("captive portal"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn a_server_of_ipv6_alone_is_found() {
+    let acceptor = acceptor(&chain(), |_| {});
+    let address = listen_at("[::1]:0", move |socket| {
+        if let Ok(mut stream) = acceptor.accept(socket) {
+            request(&mut stream);
+            large(&mut stream);
+            let _ = stream.shutdown();
+        }
+    });
+    assert_eq!(found(&address)["host"], address.as_str());
+}
+
+/// One that turns clients away that come again: what was seen at first stands.
+#[test]
+fn a_server_that_limits_connections_is_told() {
+    let acceptor = acceptor(&chain(), |_| {});
+    let came = AtomicUsize::new(0);
+    let address = listen(move |socket| {
+        if came.fetch_add(1, Ordering::SeqCst) > 0 {
+            return reset(socket);
+        }
+        let mut stream = acceptor.accept(socket).unwrap();
+        request(&mut stream);
+        large(&mut stream);
+        let _ = stream.shutdown();
+    });
+    let document = found(&address);
+    assert!(
+        document["notes"][0]
+            .as_str()
+            .unwrap()
+            .starts_with("connection 2: the server "),
+        "{}",
+        document["notes"]
+    );
+    assert_eq!(document["response"]["status"], 200);
+}
+
+#[test]
+fn a_fleet_is_probed_once_each_and_goes_on() {
+    let address = serve(acceptor(&chain(), |_| {}), large);
+    let folder = TempDir::new().unwrap();
+    let hosts = at(&folder, "hosts.txt");
+    let results = at(&folder, "results.jsonl");
+    fs::write(
+        &hosts,
+        format!("# sites\n{address}\n127.0.0.1:1\n{address}\n"),
+    )
+    .unwrap();
+    let fleet = || {
+        probe(&[
+            "--fleet",
+            hosts.to_str().unwrap(),
+            "--results",
+            results.to_str().unwrap(),
+            "--connections",
+            "1",
+        ])
+    };
+    let ended = fleet();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(
+        ended.stderr.contains("2 sites, of which 2 to probe"),
+        "{ended:?}"
+    );
+    assert!(ended.stdout.contains("refuses the connection"), "{ended:?}");
+    assert_eq!(fs::read_to_string(&results).unwrap().lines().count(), 2);
+    // Cut short, as by a machine that goes down.
+    let mut text = fs::read_to_string(&results).unwrap();
+    text.push_str("{\"asked\": \"exa");
+    fs::write(&results, text).unwrap();
+    let ended = fleet();
+    assert!(
+        ended.stderr.contains("2 sites, of which 1 to probe"),
+        "{ended:?}"
+    );
+    assert!(ended.stdout.contains(&address), "{ended:?}");
+    fs::write(&results, "no line\n").unwrap();
+    let ended = fleet();
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("line 1"), "{ended:?}");
+}
