@@ -73,13 +73,7 @@ pub const FLIGHT: [&str; 5] = ["sender", "start", "segments", "bytes", "cwnd"];
 
 /// A packet of an answer. Its kind is 0 where it opens the connection, 1 with payload, 2 where it acknowledges alone.
 pub const PACKET: [&str; 7] = [
-    "sender",
-    "kind",
-    "sent",
-    "arrives",
-    "offset",
-    "payload",
-    "cwnd",
+    "sender", "kind", "sent", "arrives", "offset", "payload", "cwnd",
 ];
 
 /// A step of a staircase: Certificate message, flights of the server's handshake, first byte.
@@ -136,10 +130,7 @@ fn connection(question: &Question) -> Vec<f64> {
         path.mss as f64 * f64::from(path.server_initcwnd),
     ];
     answer.extend(handshake.ends().map(|end| end as f64));
-    answer.extend([
-        timeline.flights.len() as f64,
-        packets.len() as f64,
-    ]);
+    answer.extend([timeline.flights.len() as f64, packets.len() as f64]);
     for flight in &timeline.flights {
         answer.extend([
             side(flight.sender),

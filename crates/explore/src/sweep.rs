@@ -64,7 +64,13 @@ pub(crate) fn difference(question: &Question) -> Vec<f64> {
     let mut sizes: Vec<usize> = sweep.by_factors().chain(beside).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let point = |payload: usize| [payload as f64, ms(one.last(payload)), ms(other.last(payload))];
+    let point = |payload: usize| {
+        [
+            payload as f64,
+            ms(one.last(payload)),
+            ms(other.last(payload)),
+        ]
+    };
     sizes.into_iter().flat_map(point).collect()
 }
 
@@ -86,7 +92,9 @@ impl Arrivals {
         let (timeline, packets) = trace(&handshake.exchange(network, payload), path);
         let begin = handshake.server_flight();
         let is_of_server = |packet: &Packet| {
-            packet.sender == Side::Server && packet.kind == PacketKind::Data && packet.offset >= begin
+            packet.sender == Side::Server
+                && packet.kind == PacketKind::Data
+                && packet.offset >= begin
         };
         let mut flights = Vec::new();
         let mut sent = 0;
@@ -116,9 +124,14 @@ impl Arrivals {
     /// When all of a response with so much payload is there.
     fn last(&self, payload: usize) -> Duration {
         let end = self.begin + self.records.wire_bytes(payload);
-        let ends_after = self.packets.partition_point(|packet| packet.offset + packet.payload < end);
+        let ends_after = self
+            .packets
+            .partition_point(|packet| packet.offset + packet.payload < end);
         let Some(packet) = self.packets.get(ends_after) else {
-            return self.packets.last().map_or(Duration::ZERO, |last| last.arrives);
+            return self
+                .packets
+                .last()
+                .map_or(Duration::ZERO, |last| last.arrives);
         };
         let takes = |payload: usize| {
             // As the link counts it: an Ethernet frame.

@@ -29,7 +29,14 @@ fn a_question_is_as_its_numbers_have_it() {
     question.sweep.to = 3.0;
     assert_eq!(Question::of(&question.numbers()), question);
     let names = layout();
-    let counted = |name| names.iter().find(|(known, _)| *known == name).unwrap().1.len();
+    let counted = |name| {
+        names
+            .iter()
+            .find(|(known, _)| *known == name)
+            .unwrap()
+            .1
+            .len()
+    };
     let expected = 1 + counted("network") + 2 * counted("arm") + counted("sweep");
     assert_eq!(question.numbers().len(), expected);
 }

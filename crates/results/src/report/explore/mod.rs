@@ -15,7 +15,7 @@ use serde::Serialize;
 
 pub use probe::{Probe, VERSION};
 
-use self::sizes::{MOST_CERTIFICATE, Sizes};
+use self::sizes::Sizes;
 use super::document::{Head, document};
 use crate::explain::{Unknown, explain_shown};
 use crate::study::exchange::REQUEST;
@@ -68,19 +68,21 @@ struct Scales {
 
 const SCALES: Scales = Scales {
     rtt: &[
-        1.0, 2.0, 3.0, 5.0, 8.0, 10.0, 12.0, 15.0, 20.0, 25.0, 30.0, 35.0, 40.0, 45.0, 50.0, 60.0, 70.0, 80.0, 90.0,
-        100.0, 120.0, 150.0, 180.0, 200.0, 250.0, 300.0, 400.0, 500.0, 600.0, 800.0,
+        1.0, 2.0, 3.0, 5.0, 8.0, 10.0, 12.0, 15.0, 20.0, 25.0, 30.0, 35.0, 40.0, 45.0, 50.0, 60.0,
+        70.0, 80.0, 90.0, 100.0, 120.0, 150.0, 180.0, 200.0, 250.0, 300.0, 400.0, 500.0, 600.0,
+        800.0,
     ],
     rate: &[
-        0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0, 20.0, 30.0, 50.0, 100.0, 200.0, 300.0, 500.0, 1000.0, 0.0,
+        0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0, 20.0, 30.0, 50.0, 100.0, 200.0, 300.0, 500.0,
+        1000.0, 0.0,
     ],
     initcwnd: &[
-        1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 18.0, 20.0, 22.0, 24.0,
-        26.0, 28.0, 30.0, 32.0, 36.0, 40.0, 48.0, 64.0, 100.0,
+        1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0,
+        18.0, 20.0, 22.0, 24.0, 26.0, 28.0, 30.0, 32.0, 36.0, 40.0, 48.0, 64.0, 100.0,
     ],
     data: &[
-        0.0, 1.0, 2.0, 5.0, 8.0, 10.0, 12.0, 15.0, 18.0, 20.0, 25.0, 30.0, 35.0, 40.0, 50.0, 60.0, 75.0, 100.0, 125.0,
-        150.0, 200.0, 250.0, 300.0, 400.0, 500.0, 750.0, 1024.0,
+        0.0, 1.0, 2.0, 5.0, 8.0, 10.0, 12.0, 15.0, 18.0, 20.0, 25.0, 30.0, 35.0, 40.0, 50.0, 60.0,
+        75.0, 100.0, 125.0, 150.0, 200.0, 250.0, 300.0, 400.0, 500.0, 750.0, 1024.0,
     ],
 };
 
@@ -121,8 +123,6 @@ const TRIES: [(&str, &str); 7] = [
 struct Data<'a> {
     layout: Vec<(&'static str, &'static [&'static str])>,
     sizes: Sizes,
-    /// The most bytes of a Certificate message.
-    most: usize,
     /// Bytes of the request on the wire.
     request: usize,
     mss: u32,
@@ -163,7 +163,6 @@ pub fn page(probe: Option<&Probe>) -> Result<String, Unknown> {
     }
     let data = Data {
         layout: lastbyte_explore::layout().to_vec(),
-        most: MOST_CERTIFICATE,
         request: REQUEST.len() + framing::RECORD_OVERHEAD,
         mss,
         mtu: (mss != usual).then(|| mss + (1500 - usual)),
@@ -214,7 +213,7 @@ fn body(data: &Data<'_>, probe: Option<&Probe>) -> Markup {
         }
         section aria-labelledby="h-budget" {
             h2 #h-budget { "What fits the first window" }
-            p { "A server may send so many segments, and then must wait for an acknowledgement, a round trip away." }
+            p { "The server may send as much as its initial window holds. Then it has to wait for an acknowledgement, a round trip away." }
             figure #budget {}
             p.caption #left {}
         }
@@ -229,7 +228,7 @@ fn body(data: &Data<'_>, probe: Option<&Probe>) -> Markup {
                 span.keys {
                     i.k-chain {} "Certificate" i.k-other {} "other messages of the server" i.k-response {} "response" i.k-waits {} "the server waits"
                 } }
-            div.scroll { table #numbers {} }
+            table #numbers {}
         }
         section aria-labelledby="h-stairs" {
             h2 #h-stairs { "Chains grow, and time steps" }
@@ -248,7 +247,7 @@ fn body(data: &Data<'_>, probe: Option<&Probe>) -> Markup {
             h2 #h-command { "Measure it" }
             p { "Lastbyte does, with real OpenSSL, real certificates and Linux's own TCP over this network: so this page can be wrong, and be
                 found out." }
-            div.command { pre #command tabindex="0" aria-label="The command" {} button #copy type="button" { "Copy" } }
+            div.command { pre #command tabindex="0" role="group" aria-label="The command" {} button #copy type="button" { "Copy" } }
             p.caption { "The address of this page holds all that is chosen: share it." }
         }
         section aria-labelledby="h-ends" {

@@ -57,16 +57,21 @@ function explorer(data, engine) {
   const group = name => sizes.groups.find(known => known.name === name);
   const chain = name => sizes.chains.find(known => known.name === name);
   const way = key => sizes.ways.findIndex(known => known.key === key);
-  const comesSo = (arm, key = arm.way) => chain(arm.chain).ways[way(key)];
+  const comesSo = (arm, key = arm.way) => {
+    const own = chain(arm.chain).ways[way(key)];
+    if (!own) return undefined;
+    const [hello, extensions, certificate, most] = own;
+    return { hello, extensions, certificate, most };
+  };
   const natural = arm => comesSo(arm).certificate;
   const certificate = arm => arm.bytes || natural(arm);
   // The messages of an arm, as the module wants them.
   function messages(arm) {
     const hellos = group(arm.group), own = comesSo(arm);
     return {
-      client_hello: hellos.client_hello + own.client_hello,
+      client_hello: hellos.client_hello + own.hello,
       server_hello: hellos.server_hello,
-      encrypted_extensions: own.encrypted_extensions,
+      encrypted_extensions: own.extensions,
       certificate: certificate(arm),
       certificate_verify: chain(arm.chain).certificate_verify,
       server_finished: sizes.server_finished,
@@ -108,8 +113,8 @@ function explorer(data, engine) {
   function fitted({ group, chain, way, bytes }) {
     const found = { group, chain, way, bytes: null };
     if (!comesSo(found)) found.way = "";
-    const { pads, certificate } = comesSo(found);
-    if (bytes && pads && bytes > certificate) found.bytes = Math.min(bytes, data.most);
+    const { most, certificate } = comesSo(found);
+    if (bytes && bytes > certificate && most > certificate) found.bytes = Math.min(bytes, most);
     return found;
   }
   function cut(text, separator, last) {
@@ -171,9 +176,8 @@ function explorer(data, engine) {
 
   const bytes = number => String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, "\u202f");
   const counted = (number, one) => `${number === 1 ? "one" : number} ${one}${number === 1 ? "" : "s"}`;
-  function time(ms) {
-    const size = Math.abs(ms);
-    if (size >= 10000) return `${(ms / 1000).toFixed(1)}\u00a0s`;
+  function time(ms, size = Math.abs(ms)) {
+    if (Math.abs(ms) >= 10000) return `${(ms / 1000).toFixed(1)}\u00a0s`;
     return `${ms.toFixed(size < 0.095 ? 3 : size < 9.95 ? 2 : size < 995 ? 1 : 0)}\u00a0ms`;
   }
   const size = number => number >= KIB && number % KIB === 0 ? `${number / KIB}\u00a0KiB` : `${bytes(number)}\u00a0bytes`;
@@ -196,7 +200,9 @@ function explorer(data, engine) {
     const verb = state.data > 0 ? "comes" : "is done";
     const delay = views[1].begins - views[0].begins;
     const [slow, fast] = delay < 0 ? [0, 1] : [1, 0];
-    const times = `${time(views[slow].begins)} instead of ${time(views[fast].begins)}`;
+    // As exact as tells them apart.
+    const near = begins => time(begins, Math.min(begins, 10 * Math.abs(delay)));
+    const times = `${near(views[slow].begins)} instead of ${near(views[fast].begins)}`;
     if (label(state.arms[0]) === label(state.arms[1])) {
       return { what: "Both connections are the same: choose another certificate for one of them.", why: "" };
     }
@@ -218,17 +224,22 @@ function explorer(data, engine) {
     const serial = takes(state, Math.max(0, more)) + takes(state, Math.max(0, hello));
     const delay = late.begins - soon.begins;
     const flights = late.serverFlights - soon.serverFlights;
-    const rounds = state.rtt > 0 ? Math.round((delay - serial) / state.rtt) : 0;
+    const idle = Math.max(0, delay - serial);
+    const rounds = state.rtt > 0 && idle > state.rtt * 0.75 ? Math.round(idle / state.rtt) : 0;
     const handshake = `Its handshake has ${counted(late.segments, "segment")} (${bytes(late.sent)} bytes), and the server's window lets ${state.initcwnd} leave`;
     if (flights > 0 && rounds > 0) {
       return `${handshake}; the rest waits for an acknowledgement. That is ${counted(rounds, "round trip")} more` +
         (late.window > 0 ? `, and a window of ${late.window} would spare ${rounds === 1 ? "it" : "one"}.` : ".");
     }
+    if (flights > 0 && state.rtt > 0 && idle > state.rtt / 10) {
+      return `${handshake}; the rest waits for an acknowledgement. As packets are on the link meanwhile, that is ${time(idle)} of the round trip; ` +
+        `the other ${time(serial)} are what more bytes take at ${rate(state.rate)}.`;
+    }
     if (flights > 0) {
       return `${handshake}. But at ${rate(state.rate)} the first acknowledgements are back before those have left, so hardly anything waits: ` +
         `what takes time is ${bytes(more)} bytes more on the link.`;
     }
-    if (more > 0 || hello > 0) return `${fits(state, views)} What is left is the time that ${bytes(Math.max(0, more) + Math.max(0, hello))} bytes more take on the link.`;
+    if (more > 0 || hello > 0) return `${fits(state, views)} The difference is the time that ${bytes(Math.max(0, more) + Math.max(0, hello))} bytes more take on the link.`;
     return fits(state, views);
   }
   function fits(state, views) {
@@ -254,7 +265,7 @@ function explorer(data, engine) {
     if (gained) return ` For ${response} it is ${time(Math.abs(delay))}: with ${named[fast]}, ${opened}.`;
     if (turned) return ` But ${response} comes ${time(Math.abs(delay))} sooner with ${named[fast]}.`;
     if (slower.opened > faster.opened && Math.abs(delay) < Math.abs(first) / 2 && slower.responseFlights < faster.responseFlights) {
-      return ` Of ${response} only ${time(Math.abs(delay))} is left of that: the larger handshake had opened the server's window to ${slower.opened} ` +
+      return ` By ${response} only ${time(Math.abs(delay))} of that is left: the larger handshake had opened the server's window to ${slower.opened} ` +
         `segments, not ${faster.opened}, so that the response needs ${counted(slower.responseFlights, "flight")}, not ${faster.responseFlights}.`;
     }
     return ` For ${response} it is ${time(Math.abs(delay))}.`;
@@ -272,6 +283,6 @@ function explorer(data, engine) {
 
   return {
     started, parse, fragment, command, connection, staircase, difference, messages, parts, label, arm, fitted, comesSo, natural, certificate,
-    verdict, left, short, bytes, counted, time, size, rate, rateOption, dataOption, sizes, most: data.most, scales: data.scales, KIB,
+    verdict, left, short, bytes, counted, time, size, rate, rateOption, dataOption, sizes, scales: data.scales, KIB,
   };
 }

@@ -53,7 +53,12 @@
     const names = model.short(state.arms);
     const most = Math.max(views[0].sent, views[1].sent, views[0].budget * 1.04);
     const x = number => number / most * (width - 1);
-    const edge = views[0].budget, row = 78, high = 30;
+    const edge = views[0].budget, high = 30;
+    const words = views.map(view => view.sent > edge ? `${bytes(view.sent - edge)} bytes wait` : `${bytes(edge - view.sent)} bytes left`);
+    const ends = views.map(view => Math.min(width, Math.max(x(view.sent), x(edge))));
+    // Beside the name, or below the bar.
+    const below = views.some((view, index) => wide(names[index], 7.6) + wide(words[index]) + 12 > ends[index]);
+    const row = below ? 94 : 78;
     let inside = "", said = [];
     views.forEach((view, index) => {
       const top = 28 + index * row;
@@ -63,22 +68,21 @@
         const fits = Math.min(end, edge);
         if (begin < edge) inside += box(x(begin), top + 20, x(fits) - x(begin), high, kind, title);
         if (end > edge) inside += box(x(Math.max(begin, edge)), top + 20, x(end) - x(Math.max(begin, edge)), high, "beyond", title);
-        const words = `${name} ${bytes(end - begin)}`;
+        const long = `${name} ${bytes(end - begin)}`;
         const room = x(Math.min(end, begin < edge ? edge : end)) - x(begin);
-        const label = room > wide(words) + 10 ? words : room > wide(name) + 10 ? name : "";
+        const label = room > wide(long) + 10 ? long : room > wide(name) + 10 ? name : "";
         if (label) inside += write(x(begin) + 6, top + 40, label, begin < edge ? kind === "chain" ? "on" : "" : "cost");
       }
-      const over = view.sent - edge;
-      const words = over > 0 ? `${bytes(over)} bytes wait` : `${bytes(-over)} bytes left`;
-      const place = Math.max(x(view.sent), x(edge));
-      inside += write(Math.min(place, width), top + 12, words, `end ${over > 0 ? "cost" : "mut"}`);
-      said.push(`${names[index]}: ${bytes(view.sent)} bytes, ${words}`);
+      inside += line(x(edge), top + (index ? -6 : 16), x(edge), top + 54, "edge");
+      const room = ends[index] > wide(words[index]);
+      inside += write(room ? ends[index] : 0, top + (below ? 68 : 12), words[index], `${room ? "end" : ""} halo ${view.sent > edge ? "cost" : "mut"}`);
+      said.push(`${names[index]}: ${bytes(view.sent)} bytes, ${words[index]}`);
     });
-    inside += line(x(edge), 18, x(edge), 28 + 2 * row - 26, "edge");
-    const words = `${state.initcwnd === 1 ? "1 segment" : `${state.initcwnd} segments`}: ${bytes(edge)} bytes`;
-    const near = x(edge) + 4 > width - wide(words);
-    inside += write(near ? Math.min(width, x(edge) + 4) : x(edge), 12, words, near ? "end" : x(edge) > wide(words) / 2 ? "middle" : "");
-    return svg(width, 28 + 2 * row - 24, `First window ${words}. ${said.join(". ")}.`, inside);
+    inside += line(x(edge), 17, x(edge), 24, "edge");
+    const window = `${state.initcwnd === 1 ? "1 segment" : `${state.initcwnd} segments`}: ${bytes(edge)} bytes`;
+    const near = x(edge) + 4 > width - wide(window);
+    inside += write(near ? Math.min(width, x(edge) + 4) : x(edge), 12, window, near ? "end" : x(edge) > wide(window) / 2 ? "middle" : "");
+    return svg(width, 28 + 2 * row - 24, `First window ${window}. ${said.join(". ")}.`, inside);
   }
 
   // Packets that leave together are drawn side by side.
@@ -89,7 +93,7 @@
       let next = index + 1;
       while (next < packets.length && y(packets[next].sent) - y(packets[next - 1].sent) < 2) next++;
       const count = next - index, first = y(packets[index].sent), whole = y(packets[next - 1].sent) - first;
-      const gap = Math.max(whole / Math.max(1, count - 1), Math.min(2.2, 15 / count));
+      const gap = Math.max(whole / Math.max(1, count - 1), Math.min(2.2, 23 / count));
       for (let packet = index; packet < next; packet++) {
         const shift = first + (packet - index) * gap - y(packets[packet].sent);
         placed.push({ packet: packets[packet], shift, dense: gap < 1.7, burst: index });
@@ -109,8 +113,8 @@
 
   function packets(width, view, until, height) {
     const narrow = width < 400;
-    const left = narrow ? 66 : 76, right = width - (narrow ? 84 : 108), top = 20;
-    const y = ms => top + ms / until * (height - top - 16);
+    const left = narrow ? 72 : 76, right = width - (narrow ? 90 : 108), top = 20;
+    const y = ms => top + ms / until * (height - top - 36);
     const parts = model.parts(view);
     let inside = "";
     const step = state.rtt > 0 && until / state.rtt <= 24 ? state.rtt : 0;
@@ -126,16 +130,18 @@
       const gone = lastPacket ? Math.max(lastPacket.sent, lastPacket.arrives - state.rtt / 2) : flight.start;
       const waits = next.start - gone;
       const inHandshake = sent < view.sent, inResponse = sent > view.sent;
-      if ((inHandshake || inResponse) && waits > state.rtt / 8) {
-        inside += box(right, y(gone), 9, y(next.start) - y(gone), "waits", `waits for ${time(waits)}`);
-        if (y(next.start) - y(gone) > 14) inside += write(right + 14, (y(gone) + y(next.start)) / 2 + 5, inHandshake ? "waits" : "waits", "cost");
+      if ((inHandshake || inResponse) && waits > state.rtt / 8 && gone < until) {
+        const [from, to] = [y(gone), y(Math.min(until, next.start))];
+        inside += box(right, from, 9, to - from, "waits", `waits for ${time(waits)}`);
+        if (to - from > 34) inside += write(right + 14, (from + to) / 2 + 5, "waits", "cost");
       }
     });
     const lines = new Map();
     const draw = (names, path) => lines.set(names, (lines.get(names) || "") + path);
     for (const sender of [0, 1]) {
       const [from, to] = sender === 0 ? [left, right] : [right, left];
-      const own = view.packets.filter(packet => packet.sender === sender);
+      // What the client acknowledges at last, nobody waits for.
+      const own = view.packets.filter(packet => packet.sender === sender && packet.arrives <= view.last && packet.sent <= until);
       let before;
       for (const placed of apart(own, y)) {
         const { packet, shift, dense, burst } = placed;
@@ -152,16 +158,19 @@
       }
     }
     const order = ["thin packet", "client packet", "client area", "response area", "response packet", "other area", "other packet", "chain area", "chain packet"];
+    const clip = `shown-${width}-${height}`;
+    inside += `<clipPath id="${clip}"><rect x="0" y="0" width="${width}" height="${height - 8}"/></clipPath><g clip-path="url(#${clip})">`;
     for (const names of order) if (lines.has(names)) inside += `<path class="${names}" d="${lines.get(names)}"/>`;
-    inside += line(left, top, left, height - 16, "side") + line(right, top, right, height - 16, "side");
+    inside += "</g>";
+    inside += line(left, top, left, height - 12, "side") + line(right, top, right, height - 12, "side");
     inside += write(left, 12, "client", "middle mut") + write(right, 12, "server", "middle mut");
     // What each flight is.
     let low = top;
     for (const flight of server) {
       const place = Math.max(y(flight.start) + 4, low);
-      if (place > y(flight.start) + 16 || place > height - 4) continue;
-      const words = flight.start < view.handshake ? `${flight.segments} segment${flight.segments === 1 ? "" : "s"}` : narrow ? `${flight.segments} more` : `response, ${flight.segments}`;
-      inside += write(right + 14, place, words);
+      if (place > y(flight.start) + 16 || flight.start > until) continue;
+      const words = flight.start < view.handshake ? `${flight.segments} segment${flight.segments === 1 ? "" : "s"}` : `response, ${flight.segments}`;
+      inside += write(right + 14, place, words, narrow ? "small" : "");
       low = place + 14;
     }
     // When what is there, at the client.
@@ -169,9 +178,9 @@
     const milestones = [["TCP", view.connect], ["handshake", view.handshake]];
     if (view.first >= 0) milestones.push(["first byte", view.first], ["last byte", view.last]);
     for (const [name, ms] of milestones) {
-      const place = Math.max(y(ms) + 4, next + 14);
-      inside += `<circle class="milestone" cx="${left}" cy="${at(y(ms))}" r="3.2"/>`;
-      inside += write(left - 8, place, name, "end") + write(left - 8, place + 13, time(ms), "end mut small");
+      const place = Math.max(y(Math.min(ms, until)) + 4, next + 14);
+      if (ms <= until) inside += `<circle class="milestone" cx="${left}" cy="${at(y(ms))}" r="3.2"/>`;
+      inside += write(left - 8, place, ms <= until ? name : `↓ ${name}`, "end") + write(left - 8, place + 13, time(ms), "end mut small");
       next = place + 14;
     }
     const bottom = Math.max(height, next + 8);
@@ -192,7 +201,7 @@
     const most = Math.max(...all.map(step => step.first)) * 1.06;
     const x = number => left + number / to * (width - left - 6), y = ms => bottom - ms / most * (bottom - top);
     const xs = ticks(to, width < 500 ? 4 : 8).map(tick => [tick, tick === 0 ? "0" : `${tick / 1000}`]);
-    const ys = ticks(most, 5).map(tick => [tick, bytes(tick)]);
+    const ys = ticks(most, 5).map(tick => [tick, tick < 10 ? `${Number(tick.toPrecision(6))}` : bytes(tick)]);
     const what = state.data > 0 ? "First byte" : "Handshake";
     let inside = frame(width, height, left, x, y, xs, ys, ["Certificate message, kB", `${what}, ms`]);
     const said = [];
@@ -233,7 +242,7 @@
       ys.push([Math.abs(round) < step / 100 ? 0 : round, Math.abs(round) < step / 100 ? "0" : `${round > 0 ? "+" : "−"}${Math.abs(round)}`]);
     }
     const xs = [1, 4, 16, 64, 256, 1024].filter(kib => kib * model.KIB >= from && kib * model.KIB <= to).map(kib => [kib * model.KIB, `${kib}`]);
-    let inside = frame(width, height, left, x, y, xs, ys, ["response, KiB", "Last byte later, ms"]);
+    let inside = frame(width, height, left, x, y, xs, ys, ["response, KiB", `Last byte with ${model.short(state.arms)[1]} later, ms`]);
     const path = along(points.map((point, index) => [x(point.payload), y(gaps[index])]));
     const area = `${path}L${at(x(to))} ${at(y(0))}L${at(x(from))} ${at(y(0))}Z`;
     const zero = at(y(0));
@@ -247,12 +256,15 @@
       const words = `${size(state.data)}: ${gap < 0 ? "−" : "+"}${time(Math.abs(gap))}`;
       inside += line(cx, top, cx, bottom, "level") + box(cx - 6, cy - 6, 12, 12, "mark fill c0");
       const room = cx + wide(words) + 14 < width;
-      inside += write(cx + (room ? 12 : -12), Math.max(top + 8, cy - 12), words, room ? "halo" : "end halo");
+      inside += write(cx + (room ? 12 : -12), cy - 12 > top ? cy - 12 : cy + 22, words, room ? "halo" : "end halo");
     }
     return svg(width, height, "How much later the last byte comes with the other connection, against the size of the response.", inside);
   }
 
   // ---- the page
+
+  // How far a staircase is drawn.
+  const MOST = 200000;
 
   // The last value that was calculated, while what it depends on stays.
   function kept(calculate) {
@@ -267,9 +279,16 @@
   const differences = kept((state, from, to) => model.difference(state, from, to, 48));
   let views = [];
 
-  const set = (id, words) => { const node = $(id); if (node.textContent !== words) node.textContent = words; };
+  const tell = (node, words) => { if (node.textContent !== words) node.textContent = words; };
+  const set = (id, words) => tell($(id), words);
   const fill = (id, markup) => { const node = $(id); if (node.lastbyte !== markup) { node.innerHTML = markup; node.lastbyte = markup; } };
-  const width = id => Math.max(260, Math.floor($(id).clientWidth));
+  // Widths are asked for when they change: to ask at each redraw would have the browser lay the page out twice.
+  const page = {};
+  function measure() {
+    const width = id => Math.max(260, Math.floor($(id).clientWidth));
+    page.figure = width("budget");
+    page.ladder = width("packets-0");
+  }
 
   function draw() {
     due = 0;
@@ -278,27 +297,30 @@
     const labels = state.arms.map(model.label);
     views = state.arms.map((arm, index) => connections[index](`${path},${payload},${labels[index]}`, state, arm));
     const said = model.verdict(state, views);
-    set("verdict", said.what);
-    set("because", said.why);
-    fill("budget", budget(width("budget"), views));
+    const named = [...labels, ...model.short(state.arms)].sort((one, other) => other.length - one.length);
+    fill("verdict", whole(said.what, named));
+    fill("because", whole(said.why, named));
+    fill("budget", budget(page.figure, views));
     set("left", state.arms.map((arm, index) => `${model.short(state.arms)[index]}: ${model.left(state, arm, views[index])}.`).join(" "));
-    const until = Math.max(views[0].last, views[1].last) * 1.02 || 1;
+    // All of it, but for responses that would leave no room for the handshake.
+    const begins = Math.max(views[0].begins, views[1].begins);
+    const until = Math.min(Math.max(views[0].last, views[1].last) * 1.02, begins * 2.2 + 3 * rtt) || 1;
     const rounds = rtt > 0 ? until / rtt : 4;
     const height = Math.round(Math.min(760, Math.max(360, rounds * 78)));
     views.forEach((view, index) => {
       set(`name-${index}`, model.short(state.arms)[index]);
-      fill(`packets-${index}`, packets(width(`packets-${index}`), view, until, height));
+      fill(`packets-${index}`, packets(page.ladder, view, until, height));
     });
-    fill("numbers", numbers());
+    numbers();
     const largest = Math.max(...state.arms.map(model.certificate));
-    const to = Math.min(model.most, Math.max(24000, Math.ceil(largest * 1.6 / 4000) * 4000));
+    const to = Math.min(MOST, Math.max(24000, Math.ceil(largest * 1.6 / 4000) * 4000));
     const both = state.arms.map((arm, index) => staircases[index](`${path},${payload > 0},${Math.min(payload, 2000)},${labels[index]},${to}`, state, arm, to));
-    fill("stairs", stairs(width("stairs"), views, both, to));
+    fill("stairs", stairs(page.figure, views, both, to));
     set("steps", steps(both));
     const [from, end] = [model.KIB, 1024 * model.KIB];
     const points = differences(`${path},${labels.join()}`, state, from, end);
     views.last = views[1].last - views[0].last;
-    fill("difference", difference(width("difference"), points, from, end));
+    fill("difference", difference(page.figure, points, from, end));
     set("sooner", sooner(points));
     set("command", model.command(state));
     const gap = views[1].begins - views[0].begins;
@@ -307,18 +329,39 @@
     later();
   }
 
+  // Names of arms stay on one line.
+  function whole(text, names) {
+    let marked = safe(text);
+    const [longest, ...others] = [...new Set(names)];
+    for (const name of [longest, ...others.filter(other => !longest.includes(other))]) {
+      marked = marked.split(safe(name)).join(`<span class="whole">${safe(name)}</span>`);
+    }
+    return marked;
+  }
+
+  // The table's cells stay: to make a table anew takes longer than all arithmetic.
+  const ROWS = [
+    ["ClientHello, bytes", index => model.messages(state.arms[index]).client_hello, bytes],
+    ["Server's handshake, bytes", index => views[index].sent, bytes],
+    ["… in segments", index => views[index].segments, bytes],
+    ["… in flights", index => views[index].serverFlights, bytes],
+    ["Handshake done", index => views[index].handshake, time],
+    ["Window as the response begins, segments", index => views[index].opened, bytes],
+    ["First byte", index => views[index].first, time],
+    ["Flights of the response", index => state.data > 0 ? views[index].responseFlights : -1, bytes],
+    ["Last byte", index => state.data > 0 ? views[index].last : -1, time],
+  ];
+  $("numbers").innerHTML = `<caption>The same in numbers; bytes are those on the wire.</caption><thead><tr><th></th><th scope="col"></th><th scope="col"></th>` +
+    `<th scope="col">more</th></tr></thead><tbody>${ROWS.map(([name]) => `<tr><th scope="row">${name}</th><td></td><td></td><td></td></tr>`).join("")}</tbody>`;
+  const [heads, ...cells] = [...$("numbers").rows].map(row => [...row.cells].slice(1));
   function numbers() {
-    const names = model.short(state.arms);
     const signed = (gap, show) => Math.abs(gap) < 0.0005 ? "same" : `${gap < 0 ? "−" : "+"}${show(Math.abs(gap))}`;
-    const hellos = state.arms.map(arm => model.messages(arm).client_hello);
-    const row = (name, values, show) => `<tr><th scope="row">${name}</th>${values.map(value => `<td>${value < 0 ? "none" : show(value)}</td>`).join("")}` +
-      `<td>${values.some(value => value < 0) ? "" : signed(values[1] - values[0], show)}</td></tr>`;
-    const of = key => views.map(view => view[key]);
-    return `<caption>The same in numbers; bytes are those on the wire.</caption><thead><tr><th></th>${names.map(name => `<th scope="col">${safe(name)}</th>`).join("")}` +
-      `<th scope="col">difference</th></tr></thead><tbody>` + row("ClientHello, bytes", hellos, bytes) + row("Server's handshake, bytes", of("sent"), bytes) +
-      row("… in segments", of("segments"), bytes) + row("… in flights", of("serverFlights"), bytes) + row("Handshake done", of("handshake"), time) +
-      row("Window as the response begins, segments", of("opened"), bytes) + row("First byte", of("first"), time) +
-      row("Flights of the response", state.data > 0 ? of("responseFlights") : [-1, -1], bytes) + row("Last byte", of("last"), time) + "</tbody>";
+    model.short(state.arms).forEach((name, index) => tell(heads[index], name));
+    ROWS.forEach(([, value, show], row) => {
+      const values = [0, 1].map(value);
+      values.forEach((value, index) => tell(cells[row][index], value < 0 ? "none" : show(value)));
+      tell(cells[row][2], values.some(value => value < 0) ? "" : signed(values[1] - values[0], show));
+    });
   }
 
   // Where each staircase steps.
@@ -368,13 +411,16 @@
       $(`chain-${index}`).value = arm.chain;
       const way = $(`way-${index}`);
       way.selectedIndex = model.sizes.ways.findIndex(known => known.key === arm.way);
-      [...way.options].forEach((option, at) => { option.disabled = !model.comesSo(arm, model.sizes.ways[at].key); });
+      [...way.options].forEach((option, at) => {
+        const disabled = !model.comesSo(arm, model.sizes.ways[at].key);
+        if (option.disabled !== disabled) option.disabled = disabled;
+      });
       const natural = model.natural(arm), own = model.certificate(arm), slider = $(`bytes-${index}`);
       slider.min = natural;
-      slider.max = Math.max(natural, model.most);
+      slider.max = model.comesSo(arm).most;
       slider.step = 1;
       slider.value = own;
-      slider.disabled = !model.comesSo(arm).pads;
+      slider.disabled = model.comesSo(arm).most === natural;
       const words = `${bytes(own)} bytes${own > natural ? `, ${bytes(own - natural)} of them padding` : ""}`;
       slider.setAttribute("aria-valuetext", words);
       set(`size-${index}`, words);
@@ -417,7 +463,11 @@
     });
   });
   addEventListener("hashchange", () => { state = model.parse(location.hash); changed(); });
-  new ResizeObserver(() => { if (!due) due = requestAnimationFrame(draw); }).observe(document.querySelector("main"));
+  new ResizeObserver(() => {
+    const { figure, ladder } = page;
+    measure();
+    if ((figure !== page.figure || ladder !== page.ladder) && !due) due = requestAnimationFrame(draw);
+  }).observe(document.querySelector("main"));
   $("copy").addEventListener("click", async () => {
     try {
       await navigator.clipboard.writeText($("command").textContent);
@@ -429,6 +479,7 @@
   });
   // For those who look inside, and for tests.
   globalThis.explored = { model, draw: () => { show(); draw(); }, set: text => { state = model.parse(text); }, state: () => state };
+  measure();
   show();
   draw();
 })();

@@ -23,7 +23,7 @@
 
 use std::net::IpAddr;
 
-use lastbyte_sizes::{framing, Group, Host, KeyAlgorithm};
+use lastbyte_sizes::{Group, Host, KeyAlgorithm, framing};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -89,7 +89,8 @@ impl Probe {
     ///
     /// What is wrong with it, where, and the mend, in one line.
     pub fn read(text: &str) -> Result<Probe, String> {
-        let value: Value = serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?;
+        let value: Value =
+            serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?;
         match value.get("version") {
             Some(version) if version.as_u64() == Some(VERSION) => {}
             Some(version) => {
@@ -138,8 +139,8 @@ impl Document {
             certificates.push(whole(&place, certificate.bytes, DER)? as usize);
             keys.push(key);
         }
-        let leaf: KeyAlgorithm = (leaf.algorithm.parse())
-            .map_err(|error| format!("chain, certificate 1: {error}"))?;
+        let leaf: KeyAlgorithm =
+            (leaf.algorithm.parse()).map_err(|error| format!("chain, certificate 1: {error}"))?;
         let around = framing::certificate_verify(0);
         let signature = match self.certificate_verify_bytes {
             Some(bytes) => {
@@ -158,7 +159,10 @@ impl Document {
         keys.sort_unstable();
         keys.dedup();
         Ok(Probe {
-            rtt_ms: self.rtt_ms.map(|ms| within("rtt_ms", ms, RTT)).transpose()?,
+            rtt_ms: self
+                .rtt_ms
+                .map(|ms| within("rtt_ms", ms, RTT))
+                .transpose()?,
             rate_mbit: (self.rate_mbit)
                 .map(|rate| within("rate_mbit", rate, RATE))
                 .transpose()?,
@@ -184,7 +188,9 @@ impl Document {
 fn within(key: &str, number: f64, (least, most, unit): Range) -> Result<f64, String> {
     match number {
         _ if (least..=most).contains(&number) => Ok(number),
-        _ => Err(format!("{key}: {number} is not from {least} to {most} {unit}")),
+        _ => Err(format!(
+            "{key}: {number} is not from {least} to {most} {unit}"
+        )),
     }
 }
 

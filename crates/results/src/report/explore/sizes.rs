@@ -8,7 +8,7 @@ use crate::row::Wire;
 use crate::study::Arm;
 
 /// The most bytes of a Certificate message that a page asks for. Nearly all sizes up to there can be made.
-pub(super) const MOST_CERTIFICATE: usize = 60_000;
+const MOST_CERTIFICATE: usize = 60_000;
 
 /// Chains of several algorithms: those that are met, and those that are talked of.
 const MIXED: [&str; 6] = [
@@ -26,7 +26,10 @@ const WAYS: [(&str, &str); 9] = [
     ("/intermediates=2", "whole, 2 intermediates"),
     ("/intermediates=3", "whole, 3 intermediates"),
     ("/intermediates=0", "whole, no intermediate"),
-    ("/delivery=elide", "without intermediates: the client has them"),
+    (
+        "/delivery=elide",
+        "without intermediates: the client has them",
+    ),
     (
         "/delivery=mtc-landmark",
         "one Merkle Tree Certificate (landmark)",
@@ -58,16 +61,10 @@ pub(super) struct ChainSizes {
     pub(super) ways: Vec<Option<WaySizes>>,
 }
 
-/// What a chain and the way in which it comes make of a handshake.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct WaySizes {
-    /// Bytes more of the ClientHello than of one for a usual chain, or fewer.
-    client_hello: i64,
-    encrypted_extensions: u32,
-    certificate: u32,
-    /// Whether the Certificate message can be padded.
-    pads: bool,
-}
+/// What a chain and the way in which it comes make of a handshake: bytes more of the ClientHello than of one for a usual
+/// chain, or fewer; the EncryptedExtensions; the Certificate message, and the most that it can be padded to. Without
+/// names, which would be a tenth of the page.
+pub(super) type WaySizes = (i64, u32, u32, u32);
 
 /// How the chain comes, and whether any chain can come so.
 #[derive(Debug, Serialize)]
@@ -131,12 +128,10 @@ impl Sizes {
         let hello = hello.map_or(0, |known| known.client_hello);
         let mut ways = vec![None; WAYS.len()];
         if let Some(way) = ways.first_mut() {
-            *way = Some(WaySizes {
-                client_hello: i64::from(wire.client_hello_wire_bytes) - i64::from(hello),
-                encrypted_extensions: wire.bytes(Message::EncryptedExtensions),
-                certificate: wire.bytes(Message::Certificate),
-                pads: false,
-            });
+            let certificate = wire.bytes(Message::Certificate);
+            let more = i64::from(wire.client_hello_wire_bytes) - i64::from(hello);
+            let extensions = wire.bytes(Message::EncryptedExtensions);
+            *way = Some((more, extensions, certificate, certificate));
         }
         let own = ChainSizes {
             name,
@@ -154,14 +149,15 @@ impl ChainSizes {
         let of_way = |key: &str| -> Option<(WaySizes, Wire)> {
             let wire = sizes(&format!("{group}/{name}{key}"))?;
             let padded = sizes(&format!("{group}/{name}:{MOST_CERTIFICATE}B{key}"));
-            let most = padded.map(|wire| wire.bytes(Message::Certificate) as usize);
-            let way = WaySizes {
-                client_hello: i64::from(wire.client_hello_wire_bytes)
-                    - i64::from(usual.client_hello_wire_bytes),
-                encrypted_extensions: wire.bytes(Message::EncryptedExtensions),
-                certificate: wire.bytes(Message::Certificate),
-                pads: most == Some(MOST_CERTIFICATE),
-            };
+            let certificate = wire.bytes(Message::Certificate);
+            let more =
+                i64::from(wire.client_hello_wire_bytes) - i64::from(usual.client_hello_wire_bytes);
+            let way = (
+                more,
+                wire.bytes(Message::EncryptedExtensions),
+                certificate,
+                padded.map_or(certificate, |wire| wire.bytes(Message::Certificate)),
+            );
             Some((way, wire))
         };
         let ways: Vec<_> = WAYS.iter().map(|(key, _)| of_way(key)).collect();
