@@ -10,6 +10,7 @@ mod doctor;
 mod draft;
 mod engine;
 mod explain;
+mod explore;
 mod inside;
 mod kernel;
 mod mistake;
@@ -67,6 +68,8 @@ enum Command {
     Compare(Box<compare::Compare>),
     /// Tell by arithmetic where each handshake message ends, how far the next flight is and what to cut
     Explain(explain::Explain),
+    /// Write a page on which two connections are compared by moving sliders, by arithmetic
+    Explore(explore::Explore),
     /// Tell how many of your users will wait longer for a chain, and what would win it back
     Plan(plan::Command),
     /// Compare every way to send less of a chain: bytes, times, CPU, and what clients must hold
@@ -134,6 +137,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Compare(compare) => compare.run(&arguments),
         Command::Explain(explain) => explain.run(),
+        Command::Explore(explore) => explore.run(),
         Command::Plan(plan) => plan.run(&arguments),
         Command::Reduce(reduce) => reduce.run(&arguments),
         Command::Rtt(rtt) => rtt.run(),
