@@ -1,5 +1,7 @@
 //! The programs of PQTLS-AD, with DNS servers of the distribution and TLS stacks of others.
 
+mod front;
+
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
