@@ -1,33 +1,52 @@
 //! A proxy that ends TLS in front of a server, and leaves out what DNS delivered.
 
+mod chains;
+mod check;
+mod drain;
 mod flight;
+mod follow;
+mod listen;
 mod log;
+mod pem;
+mod process;
 mod relay;
+mod state;
+mod user;
 
 use std::convert::Infallible;
-use std::fs;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use openssl::error::ErrorStack;
 use openssl::ssl::{Ssl, SslContext, SslContextBuilder, SslMethod, SslMode};
 use pqtlsad::extension::ExtensionType;
 use pqtlsad::openssl::{EndEntity, server};
-use pqtlsad::server::{Chain, ChainError, Chains, SharedChains};
+use pqtlsad::server::{Chains, SharedChains};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_openssl::SslStream;
 
+pub use self::chains::{ChainFiles, Unfit};
+pub use self::check::{Findings, check};
+pub use self::listen::{Listen, ListenError};
+pub use self::pem::PemError;
+pub use self::process::operate;
+pub use self::state::State;
+pub use self::user::{Account, AccountError, is_root, shield};
+
+use self::chains::{Followed, Loaded, load};
+use self::drain::{Noted, Serving, Turn};
 use self::flight::FlightStream;
+use self::follow::{Before, Reload};
 use self::log::Log;
 use self::relay::relay;
 use crate::tls;
@@ -36,9 +55,6 @@ use crate::tls;
 /// quantum computer breaks.
 pub const GROUPS: &str = "X25519MLKEM768:SecP256r1MLKEM768:SecP384r1MLKEM1024:MLKEM768:MLKEM1024:\
                           X25519:secp256r1:secp384r1";
-
-/// How often the files of chains are looked at.
-const INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long after a reload the old record may still be published: whoever publishes the new one has
 /// to see first that it is accepted.
@@ -76,15 +92,6 @@ pub enum ClientAddress {
     Kept,
     /// In a line before all else, as version 1 of the PROXY protocol has it.
     Told,
-}
-
-/// A chain and its key, in PEM.
-#[derive(Clone, Debug)]
-pub struct ChainFiles {
-    /// The end-entity first.
-    pub chain: PathBuf,
-    /// The end-entity's key.
-    pub key: PathBuf,
 }
 
 /// What connections may take.
@@ -128,7 +135,15 @@ pub enum ServeError {
         /// Its files.
         files: ChainFiles,
         /// What is wrong.
-        error: ChainError,
+        error: Unfit,
+    },
+    /// What outlives the server can't be kept.
+    #[error("can't keep chains in \"{}\": {error}", folder.display())]
+    State {
+        /// The folder.
+        folder: PathBuf,
+        /// The system's words.
+        error: io::Error,
     },
     /// OpenSSL can't be set up.
     #[error("can't set TLS up: {0}")]
@@ -148,6 +163,19 @@ pub struct Served {
     pub unanswered: AtomicU64,
 }
 
+/// What a running server is told to do.
+#[derive(Debug)]
+pub enum Order {
+    /// Load the chains again. The sender is dropped when that is done, or can't be.
+    Reload(oneshot::Sender<()>),
+    /// The same, and forget all chains before them, with their keys.
+    Forget(oneshot::Sender<()>),
+    /// Accept no more, and end when connections have, or their time is over.
+    Stop,
+    /// End.
+    Abandon,
+}
+
 /// A server that is set up.
 #[derive(Debug)]
 pub struct Server {
@@ -155,6 +183,10 @@ pub struct Server {
     context: SslContext,
     /// None for a server without the mechanism.
     chains: Option<Arc<SharedChains>>,
+    /// Their files, until the server runs.
+    followed: Mutex<Vec<Followed>>,
+    state: Option<State>,
+    serving: watch::Sender<Serving>,
     served: Served,
 }
 
@@ -165,7 +197,11 @@ impl Server {
     ///
     /// If one can't be used.
     pub fn new(config: Config) -> Result<Server, ServeError> {
-        let chains = Chains::new(load(&config.chains)?);
+        let loaded = load_all(&config)?;
+        let followed = config.chains.iter().zip(&loaded);
+        let followed = followed.map(|(files, loaded)| Followed::new(files, loaded));
+        let followed = followed.collect();
+        let chains = Chains::new(loaded.into_iter().map(|loaded| loaded.chain).collect());
         let chains = Arc::new(SharedChains::new(chains));
         let mut context = context(&config)?;
         server::install(
@@ -174,12 +210,10 @@ impl Server {
             config.extension,
             config.end_entity,
         )?;
-        Ok(Server {
-            context: context.build(),
-            chains: Some(chains),
-            config,
-            served: Served::default(),
-        })
+        let mut server = Server::with(config, context);
+        server.chains = Some(chains);
+        server.followed = Mutex::new(followed);
+        Ok(server)
     }
 
     /// The same server without the mechanism, to compare with: it sends its first chain.
@@ -190,39 +224,74 @@ impl Server {
     pub fn plain(config: Config) -> Result<Server, ServeError> {
         let mut context = context(&config)?;
         context.set_mode(SslMode::NO_AUTO_CHAIN);
-        for chain in load(&config.chains)?.iter().take(1) {
+        for Loaded { chain, .. } in load_all(&config)?.iter().take(1) {
             context.set_certificate(chain.end_entity())?;
             context.set_private_key(chain.key())?;
             for issuer in chain.certificates().iter().skip(1) {
                 context.add_extra_chain_cert(issuer.clone())?;
             }
         }
-        Ok(Server {
-            context: context.build(),
-            chains: None,
-            config,
-            served: Served::default(),
-        })
+        Ok(Server::with(config, context))
     }
 
-    /// Serves until `stop` is done, and then lets connections end. Chains are loaded again when
-    /// their files change, or when `reload` is notified.
+    fn with(config: Config, context: SslContextBuilder) -> Server {
+        Server {
+            context: context.build(),
+            chains: None,
+            followed: Mutex::default(),
+            state: None,
+            serving: watch::Sender::new(Serving::Accepting),
+            config,
+            served: Served::default(),
+        }
+    }
+
+    /// Has chains outlive this server: those that an earlier one kept are accepted, for as long as resolvers may have them.
+    /// Returns what is to be said of files that are no use.
+    ///
+    /// # Errors
+    ///
+    /// If they can't be read.
+    pub fn remember(&mut self, state: State) -> Result<Vec<String>, ServeError> {
+        let now = SystemTime::now();
+        let kept = state.load(now)?;
+        if let Some(shared) = &self.chains {
+            // When the earlier server ended is not known: not after now.
+            let latest = now + self.config.ttl + PUBLISHING;
+            shared.update(|chains| {
+                for (chain, until) in kept.chains {
+                    chains.restore(chain, until.unwrap_or(latest));
+                }
+                chains.expire(now);
+            });
+        }
+        self.state = Some(state);
+        Ok(kept.useless)
+    }
+
+    /// Serves until it is ordered to stop, or nobody is left to do so, and then lets connections end. Chains are loaded
+    /// again when their files change, or when that is ordered.
     pub async fn run(
         self: Arc<Self>,
         listener: TcpListener,
-        reload: Arc<Notify>,
-        stop: impl Future<Output = ()>,
+        mut orders: mpsc::UnboundedReceiver<Order>,
         say: impl Fn(&str) + Send + Sync + 'static,
     ) {
         let log = Arc::new(Log::new(say));
         let mut connections = JoinSet::new();
+        let (reload, reloads) = mpsc::unbounded_channel();
         tokio::select! {
             never = self.accept(listener, &mut connections, &log) => match never {},
-            never = self.follow(&reload, &log) => match never {},
-            () = stop => {}
+            never = self.follow(reloads, &log) => match never {},
+            () = until_stopped(&mut orders, &reload) => {}
         }
+        self.serving.send_replace(Serving::Stopping);
         let drained = async { while connections.join_next().await.is_some() {} };
-        if timeout(self.config.limits.drain, drained).await.is_err() {
+        let is_drained = tokio::select! {
+            drained = timeout(self.config.limits.drain, drained) => drained.is_ok(),
+            () = abandoned(&mut orders) => false,
+        };
+        if !is_drained {
             log.say(&format!("{} connections are cut", connections.len()));
         }
         connections.shutdown().await;
@@ -285,9 +354,20 @@ impl Server {
                 return Err(Failure { what, reason });
             }
         };
-        relay(client, backend, limits.idle)
-            .await
-            .map_err(|error| Failure::new("relaying", error))
+        let turn = Turn::new();
+        let noted = Noted {
+            stream: &mut client,
+            turn: &turn,
+        };
+        tokio::select! {
+            relayed = relay(noted, backend, limits.idle) => {
+                return relayed.map_err(|error| Failure::new("relaying", error));
+            }
+            () = turn.rests(self.serving.subscribe()) => {}
+        }
+        // The client waits for nothing, and learns that it is over.
+        let _ = timeout(limits.handshake, client.shutdown()).await;
+        Ok(())
     }
 
     /// Connects to the backend, and tells it what is to come first.
@@ -329,44 +409,6 @@ impl Server {
         }
         Ok(stream)
     }
-
-    async fn follow(&self, reload: &Notify, log: &Log) -> Infallible {
-        let mut loaded = self.files();
-        loop {
-            let asked = tokio::select! {
-                () = reload.notified() => Asked::Always,
-                () = sleep(INTERVAL) => Asked::IfChanged,
-            };
-            let Some(chains) = &self.chains else {
-                continue;
-            };
-            let now = SystemTime::now();
-            chains.update(|chains| chains.expire(now));
-            let files = self.files();
-            if files == loaded && asked == Asked::IfChanged {
-                continue;
-            }
-            match load(&self.config.chains) {
-                Ok(new) => {
-                    chains.update(|chains| {
-                        chains.rotate(new, now + self.config.ttl + PUBLISHING);
-                        chains.expire(now);
-                    });
-                    log.say("the chains are loaded again");
-                    loaded = files;
-                }
-                // A renewal may write one file after the other: what is there is tried again.
-                Err(error) => log.failed("loading the chains again", None, &error.to_string()),
-            }
-        }
-    }
-
-    /// What the files hold.
-    fn files(&self) -> Vec<Option<Vec<u8>>> {
-        let files = self.config.chains.iter();
-        let files = files.flat_map(|files| [&files.chain, &files.key]);
-        files.map(|file| fs::read(file).ok()).collect()
-    }
 }
 
 /// For addresses that the protocol has no words for.
@@ -388,10 +430,34 @@ fn proxy_line(client: SocketAddr, server: SocketAddr) -> String {
     )
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    Always,
-    IfChanged,
+/// Passes on what keeps a server running, until it is to stop.
+async fn until_stopped(
+    orders: &mut mpsc::UnboundedReceiver<Order>,
+    reload: &mpsc::UnboundedSender<Reload>,
+) {
+    loop {
+        let (before, done) = match orders.recv().await {
+            Some(Order::Reload(done)) => (Before::Kept, done),
+            Some(Order::Forget(done)) => (Before::Forgotten, done),
+            Some(Order::Stop | Order::Abandon) | None => return,
+        };
+        // Nobody takes it once the server has stopped.
+        let _ = reload.send(Reload {
+            before,
+            _done: done,
+        });
+    }
+}
+
+/// Waits until a server that stops is not to wait any more.
+async fn abandoned(orders: &mut mpsc::UnboundedReceiver<Order>) {
+    loop {
+        match orders.recv().await {
+            Some(Order::Abandon) => return,
+            Some(_) => {}
+            None => return std::future::pending().await,
+        }
+    }
 }
 
 /// Why a connection failed.
@@ -433,22 +499,8 @@ fn context(config: &Config) -> Result<SslContextBuilder, ErrorStack> {
     Ok(context)
 }
 
-fn load(files: &[ChainFiles]) -> Result<Vec<Chain>, ServeError> {
-    let read = |file: &PathBuf| {
-        fs::read(file).map_err(|error| ServeError::Read {
-            file: file.clone(),
-            error,
-        })
-    };
-    let load = |files: &ChainFiles| {
-        Chain::from_pem(&read(&files.chain)?, &read(&files.key)?).map_err(|error| {
-            ServeError::Chain {
-                files: files.clone(),
-                error,
-            }
-        })
-    };
-    files.iter().map(load).collect()
+fn load_all(config: &Config) -> Result<Vec<Loaded>, ServeError> {
+    config.chains.iter().map(load).collect()
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ pub struct PublicChain {
 }
 
 /// A chain, and the key that a server signs with.
+#[derive(Clone)]
 pub struct Chain {
     public: PublicChain,
     key: PKey<Private>,
@@ -334,6 +335,28 @@ impl Chains {
     /// Forgets the chains that were good until `now` at most.
     pub fn expire(&mut self, now: SystemTime) {
         self.previous.retain(|old| old.until > now);
+    }
+
+    /// Forgets all chains that others have replaced, and their keys: after a key became known, say.
+    pub fn forget(&mut self) {
+        self.previous.clear();
+    }
+
+    /// Chains that others have replaced, and until when they are good.
+    pub fn previous(&self) -> impl ExactSizeIterator<Item = (&Chain, SystemTime)> {
+        self.previous.iter().map(|old| (&*old.chain, old.until))
+    }
+
+    /// Takes a chain that an earlier server had as [`Chains::rotate`] leaves those that are replaced, unless it is sent now.
+    pub fn restore(&mut self, chain: Chain, until: SystemTime) {
+        let digest = chain.digest();
+        let own = self.current.iter().map(|chain| chain.digest());
+        let old = self.previous.iter().map(|old| old.chain.digest());
+        if own.chain(old).all(|known| known != digest) {
+            let until = until.min(chain.valid_until());
+            let chain = Arc::new(chain);
+            self.previous.push(Previous { chain, until });
+        }
     }
 
     /// What it sends now, whole.
