@@ -30,7 +30,7 @@ use pqtlsad::record::Delivered;
 use pqtlsad::server::PublicChain;
 use pqtlsad::validate::{Algorithms, Offer, Trust, validate};
 use tempfile::TempDir;
-use tokio::sync::Notify;
+use tokio::sync::mpsc;
 
 const NAME: &str = "server.example";
 const TURNS: usize = 7;
@@ -322,13 +322,13 @@ fn serve(mode: &str, folder: &str, backend: &str) {
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         println!("{}", listener.local_addr().unwrap());
-        let parent = async {
-            let ended = tokio::task::spawn_blocking(|| std::io::stdin().read(&mut [0]));
-            let _ = ended.await;
-        };
-        let reload = Arc::new(Notify::new());
+        let (orders, received) = mpsc::unbounded_channel();
+        tokio::task::spawn_blocking(|| {
+            let _ = std::io::stdin().read(&mut [0]);
+            drop(orders);
+        });
         server
-            .run(listener, reload, parent, |line| eprintln!("{line}"))
+            .run(listener, received, |line| eprintln!("{line}"))
             .await;
     });
 }

@@ -4,20 +4,27 @@ mod access;
 mod announce;
 pub mod announced;
 mod backend;
+mod chains;
+mod check;
 mod connection;
+mod drain;
 mod flight;
+mod follow;
 mod forwarded;
+mod listen;
 mod log;
 mod metrics;
+mod pem;
+mod process;
 mod relay;
 mod room;
 mod signing;
 mod source;
+mod state;
 mod time;
+mod user;
 
 use std::convert::Infallible;
-use std::fs;
-use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -31,14 +38,17 @@ use openssl::ssl::{
 use pqtlsad::extension::ExtensionType;
 use pqtlsad::openssl::tickets::{self, TicketKeys};
 use pqtlsad::openssl::{EndEntity, server};
-use pqtlsad::server::{Chain, ChainError, Chains, SharedChains};
+use pqtlsad::server::{Chains, SharedChains};
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use self::access::AccessLog;
 use self::backend::Backend;
+use self::chains::{Followed, Loaded, load};
+use self::drain::Serving;
+use self::follow::{Before, Reload};
 use self::log::{Causes, Log};
 use self::room::{Most, Room};
 use self::signing::Signers;
@@ -47,8 +57,15 @@ use crate::tls;
 pub use self::access::AccessLogTo;
 pub use self::announce::ClientAddress;
 pub use self::announced::Network;
+pub use self::chains::{ChainFiles, Unfit};
+pub use self::check::{Findings, check};
+pub use self::listen::{Listen, ListenError};
 pub use self::log::LogFormat;
 pub use self::metrics::Served;
+pub use self::pem::PemError;
+pub use self::process::operate;
+pub use self::state::State;
+pub use self::user::{Account, AccountError, is_root, shield};
 pub use pqtlsad::openssl::server::UnknownNames;
 
 /// The groups that a server agrees to, the preferred ones first: hybrid ones before those that a
@@ -60,18 +77,12 @@ pub const GROUPS: &str = "X25519MLKEM768:SecP256r1MLKEM768:SecP384r1MLKEM1024:ML
 /// sessions of two hours at most.
 const TICKET_KEY: Duration = Duration::from_secs(3600);
 
-/// How often the files of chains are looked at.
-const INTERVAL: Duration = Duration::from_secs(1);
-
 /// How long after a reload the old record may still be published: whoever publishes the new one has
 /// to see first that it is accepted.
 pub const PUBLISHING: Duration = Duration::from_secs(60);
 
 /// How long accepting rests when the system has no room for another connection.
 const NO_ROOM: Duration = Duration::from_millis(100);
-
-/// What fails when chains can't be loaded again, as the log has it.
-const LOADING: &str = "loading the chains again";
 
 /// What to serve.
 #[derive(Clone, Debug)]
@@ -131,15 +142,6 @@ impl Config {
             metrics: None,
         }
     }
-}
-
-/// A chain and its key, in PEM.
-#[derive(Clone, Debug)]
-pub struct ChainFiles {
-    /// The end-entity first.
-    pub chain: PathBuf,
-    /// The end-entity's key.
-    pub key: PathBuf,
 }
 
 /// What connections may take.
@@ -202,7 +204,15 @@ pub enum ServeError {
         /// Its files.
         files: ChainFiles,
         /// What is wrong.
-        error: ChainError,
+        error: Unfit,
+    },
+    /// What outlives the server can't be kept.
+    #[error("can't keep chains in \"{}\": {error}", folder.display())]
+    State {
+        /// The folder.
+        folder: PathBuf,
+        /// The system's words.
+        error: io::Error,
     },
     /// The access log can't be written.
     #[error("can't write the access log {to}: {error}")]
@@ -225,6 +235,19 @@ pub enum ServeError {
     OpenSsl(#[from] ErrorStack),
 }
 
+/// What a running server is told to do.
+#[derive(Debug)]
+pub enum Order {
+    /// Load the chains again. The sender is dropped when that is done, or can't be.
+    Reload(oneshot::Sender<()>),
+    /// The same, and forget all chains before them, with their keys.
+    Forget(oneshot::Sender<()>),
+    /// Accept no more, and end when connections have, or their time is over.
+    Stop,
+    /// End.
+    Abandon,
+}
+
 /// A server that is set up.
 #[derive(Debug)]
 pub struct Server {
@@ -232,6 +255,10 @@ pub struct Server {
     context: SslContext,
     /// None for a server without the mechanism.
     chains: Option<Arc<SharedChains>>,
+    /// Their files, until the server runs.
+    followed: Mutex<Vec<Followed>>,
+    state: Option<State>,
+    serving: watch::Sender<Serving>,
     served: Served,
     causes: Arc<Causes>,
     ticket_keys: Arc<TicketKeys>,
@@ -254,7 +281,11 @@ impl Server {
     ///
     /// If one can't be used.
     pub fn new(config: Config) -> Result<Server, ServeError> {
-        let chains = Chains::new(load(&config.chains)?);
+        let loaded = load_all(&config)?;
+        let followed = config.chains.iter().zip(&loaded);
+        let followed = followed.map(|(files, loaded)| Followed::new(files, loaded));
+        let followed = followed.collect();
+        let chains = Chains::new(loaded.into_iter().map(|loaded| loaded.chain).collect());
         let chains = Arc::new(SharedChains::new(chains));
         let mut context = context(&config)?;
         server::install(
@@ -263,7 +294,10 @@ impl Server {
             config.extension,
             config.end_entity,
         )?;
-        Server::with(config, context, Some(chains))
+        let mut server = Server::with(config, context)?;
+        server.chains = Some(chains);
+        server.followed = Mutex::new(followed);
+        Ok(server)
     }
 
     /// The same server without the mechanism, to compare with: it sends its first chain.
@@ -274,7 +308,7 @@ impl Server {
     pub fn plain(config: Config) -> Result<Server, ServeError> {
         let mut context = context(&config)?;
         context.set_mode(SslMode::NO_AUTO_CHAIN);
-        for chain in load(&config.chains)?.iter().take(1) {
+        for Loaded { chain, .. } in load_all(&config)?.iter().take(1) {
             context.set_certificate(chain.end_entity())?;
             context.set_private_key(chain.key())?;
             for issuer in chain.certificates().iter().skip(1) {
@@ -284,32 +318,38 @@ impl Server {
         context.set_client_hello_callback(|ssl, _| {
             Ok(server::stopped(ssl).unwrap_or(ClientHelloResponse::SUCCESS))
         });
-        Server::with(config, context, None)
+        Server::with(config, context)
     }
 
-    fn with(
-        config: Config,
-        mut context: SslContextBuilder,
-        chains: Option<Arc<SharedChains>>,
-    ) -> Result<Server, ServeError> {
+    fn with(config: Config, mut context: SslContextBuilder) -> Result<Server, ServeError> {
         let ticket_keys = Arc::new(TicketKeys::new()?);
         tickets::install(&mut context, Arc::clone(&ticket_keys))?;
         let access = config.access_log.clone().map(|to| {
             AccessLog::open(to.clone()).map_err(|error| ServeError::AccessLog { to, error })
         });
-        let metrics = config.metrics.map(|address| {
-            metrics::listen(address).map_err(|error| ServeError::Metrics { address, error })
-        });
+        let metrics = match config
+            .metrics
+            .map(|address| (address, metrics::listen(address)))
+        {
+            Some((_, Ok(listener))) => Some(listener),
+            // It is the earlier process's for a while yet.
+            Some((_, Err(_))) if listen::is_handed_over() => None,
+            Some((address, Err(error))) => return Err(ServeError::Metrics { address, error }),
+            None => None,
+        };
         let protocols = config.protocol_backends.iter();
         let protocols = protocols.map(|(name, backend)| (name.clone(), Backend::new(backend)));
         Ok(Server {
             context: context.build(),
-            chains,
+            chains: None,
+            followed: Mutex::default(),
+            state: None,
+            serving: watch::Sender::new(Serving::Accepting),
             ticket_keys,
             served: Served::default(),
             causes: Arc::default(),
             access: access.transpose()?.map(Arc::new),
-            metrics: Mutex::new(metrics.transpose()?),
+            metrics: Mutex::new(metrics),
             room: Room::new(config.limits.room()),
             signers: Signers::new("handshakes"),
             slow_signers: Signers::new("slow handshakes"),
@@ -319,13 +359,35 @@ impl Server {
         })
     }
 
-    /// Serves until `stop` is done, and then lets connections end. Chains are loaded again when
-    /// their files change, or when `reload` is notified.
+    /// Has chains outlive this server: those that an earlier one kept are accepted, for as long as resolvers may have them.
+    /// Returns what is to be said of files that are no use.
+    ///
+    /// # Errors
+    ///
+    /// If they can't be read.
+    pub fn remember(&mut self, state: State) -> Result<Vec<String>, ServeError> {
+        let now = SystemTime::now();
+        let kept = state.load(now)?;
+        if let Some(shared) = &self.chains {
+            // When the earlier server ended is not known: not after now.
+            let latest = now + self.config.ttl + PUBLISHING;
+            shared.update(|chains| {
+                for (chain, until) in kept.chains {
+                    chains.restore(chain, until.unwrap_or(latest));
+                }
+                chains.expire(now);
+            });
+        }
+        self.state = Some(state);
+        Ok(kept.useless)
+    }
+
+    /// Serves until it is ordered to stop, or nobody is left to do so, and then lets connections end. Chains are loaded
+    /// again when their files change, or when that is ordered.
     pub async fn run(
         self: Arc<Self>,
         listener: TcpListener,
-        reload: Arc<Notify>,
-        stop: impl Future<Output = ()>,
+        mut orders: mpsc::UnboundedReceiver<Order>,
         say: impl Fn(&str) + Send + Sync + 'static,
     ) {
         let log = Arc::new(Log::new(
@@ -337,15 +399,21 @@ impl Server {
             access.start(&log);
         }
         let mut connections = JoinSet::new();
+        let (reload, reloads) = mpsc::unbounded_channel();
         tokio::select! {
             never = self.accept(listener, &mut connections, &log) => match never {},
-            never = self.follow(&reload, &log) => match never {},
+            never = self.follow(reloads, &log) => match never {},
             never = self.change_ticket_keys(&log) => match never {},
             never = self.expose(&log) => match never {},
-            () = stop => {}
+            () = self.until_stopped(&mut orders, &reload) => {}
         }
+        self.serving.send_replace(Serving::Stopping);
         let drained = async { while connections.join_next().await.is_some() {} };
-        if timeout(self.config.limits.drain, drained).await.is_err() {
+        let is_drained = tokio::select! {
+            drained = timeout(self.config.limits.drain, drained) => drained.is_ok(),
+            () = abandoned(&mut orders) => false,
+        };
+        if !is_drained {
             log.say(&format!("{} connections are cut", connections.len()));
         }
         connections.shutdown().await;
@@ -372,53 +440,37 @@ impl Server {
         }
     }
 
-    async fn follow(&self, reload: &Notify, log: &Log) -> Infallible {
-        let mut loaded = self.files();
+    /// Passes on what keeps a server running, until it is to stop.
+    async fn until_stopped(
+        &self,
+        orders: &mut mpsc::UnboundedReceiver<Order>,
+        reload: &mpsc::UnboundedSender<Reload>,
+    ) {
         loop {
-            let asked = tokio::select! {
-                () = reload.notified() => {
-                    self.reopen_logs();
-                    Asked::Always
-                }
-                () = sleep(INTERVAL) => Asked::IfChanged,
+            let (before, done) = match orders.recv().await {
+                Some(Order::Reload(done)) => (Before::Kept, done),
+                Some(Order::Forget(done)) => (Before::Forgotten, done),
+                Some(Order::Stop | Order::Abandon) | None => return,
             };
-            let Some(chains) = &self.chains else {
-                continue;
-            };
-            let now = SystemTime::now();
-            chains.update(|chains| chains.expire(now));
-            let files = self.files();
-            if files == loaded && asked == Asked::IfChanged {
-                continue;
-            }
-            match load(&self.config.chains) {
-                Ok(new) => {
-                    chains.update(|chains| {
-                        chains.rotate(new, now + self.config.ttl + PUBLISHING);
-                        chains.expire(now);
-                    });
-                    log.say("the chains are loaded again");
-                    log.succeeded(LOADING);
-                    loaded = files;
-                }
-                // A renewal may write one file after the other: what is there is tried again.
-                Err(error) => log.failed(LOADING, None, &error.to_string()),
-            }
+            self.reopen_logs();
+            // Nobody takes it once the server has stopped.
+            let _ = reload.send(Reload {
+                before,
+                _done: done,
+            });
         }
-    }
-
-    /// What the files hold.
-    fn files(&self) -> Vec<Option<Vec<u8>>> {
-        let files = self.config.chains.iter();
-        let files = files.flat_map(|files| [&files.chain, &files.key]);
-        files.map(|file| fs::read(file).ok()).collect()
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    Always,
-    IfChanged,
+/// Waits until a server that stops is not to wait any more.
+async fn abandoned(orders: &mut mpsc::UnboundedReceiver<Order>) {
+    loop {
+        match orders.recv().await {
+            Some(Order::Abandon) => return,
+            Some(_) => {}
+            None => return std::future::pending().await,
+        }
+    }
 }
 
 fn context(config: &Config) -> Result<SslContextBuilder, ErrorStack> {
@@ -449,20 +501,6 @@ fn context(config: &Config) -> Result<SslContextBuilder, ErrorStack> {
     Ok(context)
 }
 
-fn load(files: &[ChainFiles]) -> Result<Vec<Chain>, ServeError> {
-    let read = |file: &PathBuf| {
-        fs::read(file).map_err(|error| ServeError::Read {
-            file: file.clone(),
-            error,
-        })
-    };
-    let load = |files: &ChainFiles| {
-        Chain::from_pem(&read(&files.chain)?, &read(&files.key)?).map_err(|error| {
-            ServeError::Chain {
-                files: files.clone(),
-                error,
-            }
-        })
-    };
-    files.iter().map(load).collect()
+fn load_all(config: &Config) -> Result<Vec<Loaded>, ServeError> {
+    config.chains.iter().map(load).collect()
 }

@@ -13,13 +13,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{Files, NAME, with_root};
-use lastbyte_ad::serve::{AccessLogTo, ChainFiles, ClientAddress, Config, Limits, Server};
+use lastbyte_ad::serve::{AccessLogTo, ChainFiles, ClientAddress, Config, Limits, Order, Server};
 use openssl::ssl::{Ssl, SslContext, SslMethod, SslVerifyMode};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_openssl::SslStream;
 
 /// Runs a test on one thread: what computes there keeps all others waiting.
@@ -313,7 +312,7 @@ async fn head(stream: &mut (impl AsyncRead + Unpin)) -> String {
 struct Running {
     address: SocketAddr,
     context: SslContext,
-    stop: oneshot::Sender<()>,
+    orders: UnboundedSender<Order>,
     task: tokio::task::JoinHandle<()>,
     said: Arc<Mutex<Vec<String>>>,
 }
@@ -333,18 +332,15 @@ impl Running {
         let server = Arc::new(Server::new(config).unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (stop, stopped) = oneshot::channel::<()>();
-        let stopped = async {
-            let _ = stopped.await;
-        };
+        let (orders, received) = unbounded_channel();
         let said = Arc::<Mutex<Vec<String>>>::default();
         let lines = Arc::clone(&said);
         let say = move |line: &str| lines.lock().unwrap().push(line.to_owned());
-        let task = tokio::spawn(server.run(listener, Arc::new(Notify::new()), stopped, say));
+        let task = tokio::spawn(server.run(listener, received, say));
         Running {
             address,
             context: client(files),
-            stop,
+            orders,
             task,
             said,
         }
@@ -381,7 +377,7 @@ impl Running {
     }
 
     async fn stop(self) -> Vec<String> {
-        let _ = self.stop.send(());
+        let _ = self.orders.send(Order::Stop);
         self.task.await.unwrap();
         self.said.lock().unwrap().clone()
     }

@@ -15,7 +15,7 @@ use lastbyte_ad::dns::{Client, tsig};
 use lastbyte_ad::fetch::{Fetched, fetch};
 use lastbyte_ad::http::Url;
 use lastbyte_ad::publish::{Event, Publication, Source, Watch, watch};
-use lastbyte_ad::serve::{ChainFiles, Config, Limits, Server};
+use lastbyte_ad::serve::{ChainFiles, Config, Limits, Order, Server};
 use lastbyte_ad::test_servers::{BIND, KEY, bind};
 use lastbyte_pki::{Chain, test_chains};
 use openssl::ssl::{SslContext, SslMethod, SslVersion};
@@ -28,7 +28,7 @@ use pqtlsad::record::RecordType;
 use pqtlsad::server::PublicChain;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::mpsc;
 
 const TTL: Duration = Duration::from_secs(300);
 
@@ -369,7 +369,7 @@ fn clients_of_plain_tls_get_the_whole_chain() {
 /// A server that runs, and its backend.
 struct Running {
     server: Arc<Server>,
-    stop: oneshot::Sender<()>,
+    orders: mpsc::UnboundedSender<Order>,
     task: tokio::task::JoinHandle<()>,
     said: Arc<Mutex<Vec<String>>>,
 }
@@ -396,27 +396,22 @@ impl Running {
         });
         let server = Arc::new(server.unwrap());
         let listener = TcpListener::bind(SERVER).await.unwrap();
-        let (stop, stopped) = oneshot::channel();
+        let (orders, received) = mpsc::unbounded_channel();
         let said = Arc::new(Mutex::new(Vec::new()));
         let lines = Arc::clone(&said);
-        let task = tokio::spawn(Arc::clone(&server).run(
-            listener,
-            Arc::new(Notify::new()),
-            async {
-                let _ = stopped.await;
-            },
-            move |line| lines.lock().unwrap().push(line.to_owned()),
-        ));
+        let task = tokio::spawn(Arc::clone(&server).run(listener, received, move |line| {
+            lines.lock().unwrap().push(line.to_owned())
+        }));
         Running {
             server,
-            stop,
+            orders,
             task,
             said,
         }
     }
 
     async fn stop(self) -> Arc<Server> {
-        let _ = self.stop.send(());
+        let _ = self.orders.send(Order::Stop);
         self.task.await.unwrap();
         self.server
     }

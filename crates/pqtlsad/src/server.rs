@@ -31,6 +31,7 @@ pub struct PublicChain {
 }
 
 /// A chain, and the key that a server signs with.
+#[derive(Clone)]
 pub struct Chain {
     public: PublicChain,
     key: PKey<Private>,
@@ -358,6 +359,28 @@ impl Chains {
         self.previous.retain(|old| old.until > now);
     }
 
+    /// Forgets all chains that others have replaced, and their keys: after a key became known, say.
+    pub fn forget(&mut self) {
+        self.previous.clear();
+    }
+
+    /// Chains that others have replaced, and until when they are good.
+    pub fn previous(&self) -> impl ExactSizeIterator<Item = (&Chain, SystemTime)> {
+        self.previous.iter().map(|old| (&*old.chain, old.until))
+    }
+
+    /// Takes a chain that an earlier server had as [`Chains::rotate`] leaves those that are replaced, unless it is sent now.
+    pub fn restore(&mut self, chain: Chain, until: SystemTime) {
+        let digest = chain.digest();
+        let own = self.current.iter().map(|chain| chain.digest());
+        let old = self.previous.iter().map(|old| old.chain.digest());
+        if own.chain(old).all(|known| known != digest) {
+            let until = until.min(chain.valid_until());
+            let chain = Arc::new(chain);
+            self.previous.push(Previous { chain, until });
+        }
+    }
+
     /// What it sends now, whole.
     pub fn current(&self) -> &[Arc<Chain>] {
         &self.current
@@ -366,12 +389,6 @@ impl Chains {
     /// Whether it has a chain for `name`, which is in lower case.
     pub fn knows(&self, name: &str) -> bool {
         self.current.iter().any(|chain| chain.is_for(name))
-    }
-
-    /// Those that it has sent before and still leaves out, and until when.
-    pub fn previous(&self) -> impl Iterator<Item = (&Chain, SystemTime)> {
-        let previous = self.previous.iter();
-        previous.map(|old| (old.chain.as_ref(), old.until))
     }
 
     /// What to send to a client that asked for `name` (in lower case) and has certificates of this

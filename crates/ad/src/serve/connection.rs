@@ -24,6 +24,7 @@ use super::access::{Entry, Session};
 use super::announce::{ClientAddress, Ends};
 use super::announced::{self, Announced};
 use super::backend::Backend;
+use super::drain::{Noted, Serving, Turn};
 use super::flight::FlightStream;
 use super::forwarded::{To, relay_http};
 use super::log::Log;
@@ -176,7 +177,8 @@ impl Server {
                 idle: limits.idle,
                 connected: &|connected| self.connected(backend, connected, ends.client, log),
             };
-            let relayed = Box::pin(relay_http(client, to, &entry.carried)).await;
+            let stops = self.stops();
+            let relayed = Box::pin(relay_http(client, to, stops, &entry.carried)).await;
             return relayed.map_err(relaying);
         }
         let connected = Box::pin(timed(limits.handshake, connect(backend, &header))).await;
@@ -194,13 +196,33 @@ impl Server {
             }
         };
         drop(header);
-        let relayed = relay(&mut client, &mut backend, limits.idle, &entry.carried).await;
+        let turn = Turn::new();
+        let mut noted = Noted {
+            stream: &mut client,
+            turn: &turn,
+        };
+        let relayed = tokio::select! {
+            relayed = relay(&mut noted, &mut backend, limits.idle, &entry.carried) => relayed,
+            () = turn.rests(self.serving.subscribe()) => Ok(End::Stopped),
+        };
         let end = relayed.map_err(relaying)?;
+        if end == End::Stopped {
+            // The client waits for nothing, and learns that it is over.
+            let _ = timeout(limits.handshake, client.shutdown()).await;
+        }
         if matches!(end, End::Refused | End::BackendGone) {
             drop(backend);
             Box::pin(client.get_mut().linger()).await;
         }
         Ok(end)
+    }
+
+    /// Until no more connections are accepted.
+    async fn stops(&self) {
+        let mut serving = self.serving.subscribe();
+        let stops = serving.wait_for(|serving| *serving == Serving::Stopping);
+        // The sender is this server's own.
+        let _ = stops.await;
     }
 
     /// Takes note of how a connection to a backend went, of which there may be many for one client.
@@ -346,6 +368,7 @@ fn name(end: End) -> &'static str {
         End::ClientGone => "client-gone",
         End::BackendGone => "backend-gone",
         End::Idle => "idle",
+        End::Stopped => "stopped",
     }
 }
 

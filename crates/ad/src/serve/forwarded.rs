@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::error::Error;
 use std::io;
 use std::net::IpAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -45,12 +45,18 @@ pub(super) struct To<'a> {
     pub(super) connected: &'a (dyn Fn(Result<(), &io::Error>) + Sync),
 }
 
-/// Relays requests and their responses until one side closes, or nothing moves for as long as connections may rest.
+/// Relays requests and their responses until one side closes, or nothing moves for as long as connections may rest, or,
+/// after the last response, when the server stops.
 ///
 /// # Errors
 ///
 /// What neither side's going away explains.
-pub(super) async fn relay_http<C>(client: C, to: To<'_>, carried: &Carried) -> io::Result<End>
+pub(super) async fn relay_http<C>(
+    client: C,
+    to: To<'_>,
+    stops: impl Future<Output = ()>,
+    carried: &Carried,
+) -> io::Result<End>
 where
     C: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -72,8 +78,18 @@ where
         .max_buf_size(MAX_HEAD)
         .serve_connection(io, service)
         .with_upgrades();
+    let mut served = pin!(served);
+    let until_end = async {
+        tokio::select! {
+            served = served.as_mut() => return ended(served),
+            () = stops => {}
+        }
+        // What is under way comes to its end.
+        served.as_mut().graceful_shutdown();
+        ended(served.await)
+    };
     let ended = tokio::select! {
-        served = served => ended(served),
+        ended = until_end => ended,
         () = moved.rests(to.idle) => Ok(End::Idle),
     };
     let note = |moved: &AtomicU64, carried: &AtomicU64| {
@@ -81,7 +97,10 @@ where
     };
     note(&moved.written, &carried.to_client);
     note(&moved.read, &carried.to_backend);
-    let upgrade = upgrade.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let upgrade = upgrade
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
     match (ended, upgrade) {
         (Ok(End::Complete), Some((client, backend))) => {
             let both = tokio::try_join!(client, backend);

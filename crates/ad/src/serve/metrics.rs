@@ -289,18 +289,25 @@ impl Server {
         /// Who may wait.
         const MOST: usize = 16;
         const WHAT: &str = "answering for metrics";
-        let listener = self
+        /// What is between two tries to listen.
+        const AGAIN: Duration = Duration::from_secs(1);
+        let Some(address) = self.config.metrics else {
+            return std::future::pending().await;
+        };
+        let early = self
             .metrics
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        let listener = match listener.map(TcpListener::from_std) {
-            Some(Ok(listener)) => listener,
-            Some(Err(error)) => {
-                log.failed(WHAT, None, &error.to_string());
-                return std::future::pending().await;
+        let mut listener = early.map_or_else(|| listen(address), Ok);
+        let listener = loop {
+            match listener.and_then(TcpListener::from_std) {
+                Ok(listener) => break listener,
+                // An earlier process may still have it.
+                Err(error) => log.failed(WHAT, None, &format!("{address}: {error}")),
             }
-            None => return std::future::pending().await,
+            sleep(AGAIN).await;
+            listener = listen(address);
         };
         let room = Arc::new(tokio::sync::Semaphore::new(MOST));
         loop {

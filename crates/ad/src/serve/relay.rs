@@ -45,6 +45,8 @@ pub(super) enum End {
     BackendGone,
     /// Nothing moved for as long as connections may rest.
     Idle,
+    /// The server stopped while the client waited for nothing.
+    Stopped,
 }
 
 /// How many bytes went to whom.

@@ -1,5 +1,6 @@
 //! `lastbyte ad serve`.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,28 +10,27 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use lastbyte_ad::serve::{
-    AccessLogTo, ChainFiles, ClientAddress, Config, GROUPS, Limits, LogFormat, Network, ServeError,
-    Served, Server, UnknownNames,
+    AccessLogTo, Account, ChainFiles, ClientAddress, Config, GROUPS, Limits, Listen, ListenError,
+    LogFormat, Network, ServeError, Served, Server, State, UnknownNames, check, is_root, operate,
+    shield,
 };
 use lastbyte_link::counted;
-use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Notify;
 
-use super::{Mechanism, Proof, duration, stopped, tell, ttl};
+use super::{Mechanism, Proof, duration, tell, ttl};
 use crate::Failure;
-use crate::options::cannot_listen;
+use crate::options::{cannot_listen, socket_address};
 
 /// Ends TLS 1.3 in front of any TCP or HTTP server.
 ///
-/// Chains are loaded again when their files change, and on SIGHUP. The one before is accepted for the
-/// TTL and a minute more, in which the new record is to be published. SIGTERM ends it once its
-/// connections have ended, for ten seconds at most.
+/// Chains are loaded again when their files have changed and stay as they are for a second, and on SIGHUP. The one
+/// before is accepted for the TTL and a minute more, in which the new record is to be published. SIGUSR1, after a
+/// key became known, loads them and forgets all before. SIGUSR2 starts the program anew and gives it the socket.
+/// SIGTERM ends it once its connections have ended; a second one ends it at once.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Where to listen
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::options::socket_address)]
-    listen: SocketAddr,
+    /// Where to listen; systemd, or fd:NAME among several, is a socket that systemd has opened
+    #[arg(long, value_name = "ADDRESS:PORT|systemd|fd:NAME", value_parser = listen)]
+    listen: Listen,
     /// A chain in PEM, the end-entity first. Several are told apart by the names in their
     /// certificates and by their algorithms
     #[arg(long, value_name = "FILE", required = true)]
@@ -85,6 +85,18 @@ pub(crate) struct Serve {
     /// How long a connection may rest
     #[arg(long, value_name = "TIME", default_value = "300s", value_parser = duration)]
     idle_timeout: Duration,
+    /// How long connections may go on when it is to end. Who waits for no answer is closed at once
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    drain: Duration,
+    /// Keep chains and keys in this folder for the next start, for as long as resolvers may hold their records
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// Become this user once the socket is open and the keys are read: later ones have to be theirs to read
+    #[arg(long, value_name = "NAME[:GROUP]")]
+    user: Option<Account>,
+    /// Tell what would keep it from starting, a line each, and exit with 2 if anything would
+    #[arg(long)]
+    check_config: bool,
     /// How lines of the log look
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     log_format: Format,
@@ -165,7 +177,7 @@ impl Serve {
                 handshakes: usize::try_from(self.max_handshakes).unwrap_or(usize::MAX),
                 handshake: self.handshake_timeout,
                 idle: self.idle_timeout,
-                ..Limits::default()
+                drain: self.drain,
             },
             alpn: self.alpn.clone(),
             protocol_backends: self.protocol_backends()?,
@@ -177,12 +189,29 @@ impl Serve {
             }),
             ..Config::new(chains.collect(), self.backend()?)
         };
-        let server = Arc::new(Server::new(config)?);
+        if self.check_config {
+            return self.check(&config);
+        }
+        // There are no threads yet: what follows is to hold for all.
+        let socket = self.listen.open()?;
+        keep_keys_to_itself()?;
+        let mut server = Server::new(config)?;
+        self.give_up_rights()?;
+        if let Some(folder) = &self.state {
+            let useless = server.remember(State::open(folder)?)?;
+            useless.iter().for_each(|line| self.say(line));
+        }
+        let server = Arc::new(server);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
             .map_err(Failure::run)?;
-        runtime.block_on(self.serve(&server))?;
+        let tell = match self.log_format {
+            Format::Text => tell,
+            Format::Json => tell_as_it_is,
+        };
+        let running = operate(Arc::clone(&server), socket, tell);
+        runtime.block_on(running).map_err(Failure::run)?;
         self.say(&self.summary(server.served()));
         Ok(())
     }
@@ -234,6 +263,39 @@ impl Serve {
         say(self.log_format.into(), message);
     }
 
+    fn check(&self, config: &Config) -> Result<(), Failure> {
+        let findings = check(config, &self.listen, self.state.as_deref());
+        for warning in &findings.warnings {
+            self.say(&format!("warning: {warning}"));
+        }
+        match findings.problems.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::Usage(findings.problems.join("\nlastbyte: "))),
+        }
+    }
+
+    /// From here on, keys can be read only as files say.
+    fn give_up_rights(&self) -> Result<(), Failure> {
+        match &self.user {
+            Some(user) => {
+                user.assume().map_err(Failure::usage)?;
+                for file in self.chain.iter().chain(&self.key) {
+                    if let Err(error) = File::open(file) {
+                        self.say(&format!(
+                            "\"{}\" can't be read by {} ({error}): its renewal will not be taken",
+                            file.display(),
+                            user.name()
+                        ));
+                    }
+                }
+            }
+            None if is_root() => self.say("it has root's rights: give them up with --user NAME"),
+            None => {}
+        }
+        // Another user's process is not shielded any more.
+        keep_keys_to_itself()
+    }
+
     fn summary(&self, served: &Served) -> String {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let unanswered = match count(&served.unanswered) {
@@ -254,40 +316,19 @@ impl Serve {
             counted(count(&served.failed), "connection"),
         )
     }
+}
 
-    async fn serve(&self, server: &Arc<Server>) -> Result<(), Failure> {
-        let listener = TcpListener::bind(self.listen)
-            .await
-            .map_err(|error| cannot_listen(self.listen, &error))?;
-        let address = listener.local_addr().map_err(Failure::run)?;
-        let mut hangup = signal(SignalKind::hangup()).map_err(Failure::run)?;
-        let reload = Arc::new(Notify::new());
-        let notified = Arc::clone(&reload);
-        tokio::spawn(async move {
-            while hangup.recv().await.is_some() {
-                notified.notify_one();
-            }
-        });
-        let (stop, may_stop) = tokio::sync::oneshot::channel();
-        tokio::spawn(async move {
-            // Without signals it runs until it is killed.
-            if stopped().await.is_ok() {
-                let _ = stop.send(());
-            } else {
-                std::future::pending::<()>().await;
-            }
-        });
-        self.say(&format!("serving on {address}"));
-        let stop = async {
-            let _ = may_stop.await;
-        };
-        let tell = match self.log_format {
-            Format::Text => tell,
-            Format::Json => tell_as_it_is,
-        };
-        Arc::clone(server).run(listener, reload, stop, tell).await;
-        Ok(())
+/// Takes an address, or what stands for a socket of systemd.
+fn listen(text: &str) -> Result<Listen, String> {
+    match Listen::of_word(text) {
+        Some(listen) => Ok(listen),
+        None => socket_address(text).map(Listen::Address),
     }
+}
+
+fn keep_keys_to_itself() -> Result<(), Failure> {
+    shield()
+        .map_err(|error| Failure::Machine(format!("can't keep keys from other processes: {error}")))
 }
 
 /// Takes a name or an address with a port: without one, nobody can be connected to.
@@ -348,6 +389,15 @@ impl From<ServeError> for Failure {
     fn from(error: ServeError) -> Failure {
         match error {
             ServeError::Metrics { address, error } => cannot_listen(address, &error),
+            _ => Failure::usage(error),
+        }
+    }
+}
+
+impl From<ListenError> for Failure {
+    fn from(error: ListenError) -> Failure {
+        match error {
+            ListenError::Address { address, error } => cannot_listen(address, &error),
             _ => Failure::usage(error),
         }
     }

@@ -31,6 +31,7 @@ mod rtt;
 mod run;
 mod scripts;
 mod see_inside;
+mod service;
 mod usage;
 mod validate;
 mod virtual_engine;
