@@ -39,8 +39,9 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use lastbyte::lab::{self, DnsError, LabError, RunError};
-use lastbyte::report::{Colours, Detail, Screen};
+use lastbyte::report::{Colours, Detail, Screen, for_terminal};
 use lastbyte::results::FolderError;
+use lastbyte_link::visible;
 
 /// What the environment says, below all commands.
 const ENVIRONMENT: &str = "\
@@ -322,8 +323,19 @@ fn detail(verbose: bool) -> Detail {
     }
 }
 
-/// Prints results. A reader that has gone away is no failure of ours.
+/// Prints results for people: what strangers have named acts on no terminal.
 fn print(text: &str) -> Result<(), Failure> {
+    print_document(&for_terminal(text))
+}
+
+/// Tells something beside the results, in one line.
+fn tell(line: impl fmt::Display) {
+    // Nobody is left to tell when this can't be printed.
+    let _ = writeln!(io::stderr(), "lastbyte: {}", visible(&line.to_string()));
+}
+
+/// Prints results for programs, as they are. A reader that has gone away is no failure of ours.
+fn print_document(text: &str) -> Result<(), Failure> {
     match io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::Usage(format!("can't write the results: {error}")))

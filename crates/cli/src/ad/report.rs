@@ -14,8 +14,6 @@ use lastbyte_tls::observer::Message;
 use pqtlsad::client::Outcome;
 use serde_json::{Map, Value, json};
 
-use super::visible_lines;
-
 /// Times as `curl -w` names them; the record's is ours.
 fn times(fetched: &Fetched) -> [(&'static str, Option<Duration>); 7] {
     let times = &fetched.handshake.times;
@@ -142,7 +140,7 @@ pub(super) fn fetched_table(url: &Url, fetched: &Fetched) -> String {
             None => writeln!(text, "{name:<22} {:>10}", "-"),
         };
     }
-    visible_lines(&text)
+    text
 }
 
 pub(super) fn checked_table(name: &str, checked: &Checked) -> String {
@@ -176,7 +174,7 @@ pub(super) fn checked_table(name: &str, checked: &Checked) -> String {
     for problem in &checked.problems {
         let _ = writeln!(text, "problem                {problem}");
     }
-    visible_lines(&text)
+    text
 }
 
 fn describe(text: &mut String, handshake: &Handshake, found: Option<Found>) {
