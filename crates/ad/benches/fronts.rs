@@ -579,8 +579,6 @@ fn caddy(files: &Files, backend: SocketAddr) -> Command {
 
 fn tcp(to: SocketAddr, from: [u8; 4]) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
-    // A port is taken when it is connected, so that one address has as many as there are.
-    socket.set_bind_address_no_port(true)?;
     socket.bind(&SocketAddr::from((from, 0)).into())?;
     socket.connect_timeout(&to.into(), Duration::from_secs(10))?;
     socket.set_tcp_nodelay(true)?;
