@@ -261,8 +261,8 @@ async fn stopped() -> io::Result<()> {
 }
 
 /// Tells the operator something.
-fn tell(line: &str) {
-    crate::tell(line);
+fn tell(text: &str) {
+    crate::tell(text);
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clap::Args;
+use lastbyte_ad::secret::exposure;
 use lastbyte_ad::serve::{
     ChainFiles, ClientAddress, Config, GROUPS, Limits, ServeError, Served, Server,
 };
@@ -98,6 +99,8 @@ impl Serve {
             },
         };
         let server = Arc::new(Server::new(config)?);
+        let warnings = self.key.iter().filter_map(|key| exposure(key));
+        warnings.for_each(|warning| tell(&warning));
         allow_files();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
