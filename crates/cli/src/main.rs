@@ -39,9 +39,8 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use lastbyte::lab::{self, DnsError, LabError, RunError};
-use lastbyte::report::{Colours, Detail, Screen, for_terminal};
+use lastbyte::report::{Colours, Detail, Screen, for_terminal, json_for_terminal};
 use lastbyte::results::FolderError;
-use lastbyte_link::visible;
 
 /// What the environment says, below all commands.
 const ENVIRONMENT: &str = "\
@@ -328,10 +327,19 @@ fn print(text: &str) -> Result<(), Failure> {
     print_document(&for_terminal(text))
 }
 
-/// Tells something beside the results, in one line.
+/// Tells something beside the results.
 fn tell(line: impl fmt::Display) {
     // Nobody is left to tell when this can't be printed.
-    let _ = writeln!(io::stderr(), "lastbyte: {}", visible(&line.to_string()));
+    let _ = writeln!(
+        io::stderr(),
+        "lastbyte: {}",
+        for_terminal(&line.to_string())
+    );
+}
+
+/// Prints a document in JSON, which reads as what it is.
+fn print_json(json: &str) -> Result<(), Failure> {
+    print_document(&json_for_terminal(json))
 }
 
 /// Prints results for programs, as they are. A reader that has gone away is no failure of ours.
