@@ -262,8 +262,10 @@ async fn stopped() -> io::Result<()> {
 
 /// Tells the operator something.
 fn tell(line: &str) {
+    // At once: another process may write to the same place.
+    let line = format!("lastbyte: {line}\n");
     // Nobody is left to tell when this can't be printed.
-    let _ = writeln!(io::stderr(), "lastbyte: {line}");
+    let _ = io::stderr().write_all(line.as_bytes());
 }
 
 #[cfg(test)]
