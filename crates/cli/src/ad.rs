@@ -7,7 +7,7 @@ mod report;
 mod serve;
 
 use std::future::Future;
-use std::io::{self, Write};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -262,10 +262,7 @@ async fn stopped() -> io::Result<()> {
 
 /// Tells the operator something.
 fn tell(line: &str) {
-    // At once: another process may write to the same place.
-    let line = format!("lastbyte: {line}\n");
-    // Nobody is left to tell when this can't be printed.
-    let _ = io::stderr().write_all(line.as_bytes());
+    crate::tell(line);
 }
 
 #[cfg(test)]

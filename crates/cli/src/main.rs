@@ -10,6 +10,7 @@ mod doctor;
 mod draft;
 mod engine;
 mod explain;
+mod explore;
 mod inside;
 mod kernel;
 mod mistake;
@@ -38,8 +39,9 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use lastbyte::lab::{self, DnsError, LabError, RunError};
-use lastbyte::report::{Colours, Detail, Screen};
+use lastbyte::report::{Colours, Detail, Screen, for_terminal};
 use lastbyte::results::FolderError;
+use lastbyte_link::visible;
 
 /// What the environment says, below all commands.
 const ENVIRONMENT: &str = "\
@@ -67,6 +69,8 @@ enum Command {
     Compare(Box<compare::Compare>),
     /// Tell by arithmetic where each handshake message ends, how far the next flight is and what to cut
     Explain(explain::Explain),
+    /// Write a page on which two connections are compared by moving sliders, by arithmetic
+    Explore(explore::Explore),
     /// Tell how many of your users will wait longer for a chain, and what would win it back
     Plan(plan::Command),
     /// Compare every way to send less of a chain: bytes, times, CPU, and what clients must hold
@@ -134,6 +138,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Compare(compare) => compare.run(&arguments),
         Command::Explain(explain) => explain.run(),
+        Command::Explore(explore) => explore.run(),
         Command::Plan(plan) => plan.run(&arguments),
         Command::Reduce(reduce) => reduce.run(&arguments),
         Command::Rtt(rtt) => rtt.run(),
@@ -318,8 +323,21 @@ fn detail(verbose: bool) -> Detail {
     }
 }
 
-/// Prints results. A reader that has gone away is no failure of ours.
+/// Prints results for people: what strangers have named acts on no terminal.
 fn print(text: &str) -> Result<(), Failure> {
+    print_document(&for_terminal(text))
+}
+
+/// Tells something beside the results, in one line.
+fn tell(line: impl fmt::Display) {
+    // At once: another process may write to the same place.
+    let line = format!("lastbyte: {}\n", visible(&line.to_string()));
+    // Nobody is left to tell when this can't be printed.
+    let _ = io::stderr().write_all(line.as_bytes());
+}
+
+/// Prints results for programs, as they are. A reader that has gone away is no failure of ours.
+fn print_document(text: &str) -> Result<(), Failure> {
     match io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::Usage(format!("can't write the results: {error}")))

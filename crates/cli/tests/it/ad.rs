@@ -1,9 +1,12 @@
 //! The programs of PQTLS-AD, with DNS servers of the distribution and TLS stacks of others.
 
+mod peer;
+
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -348,7 +351,7 @@ fn wrong_usage_is_told_in_one_line() {
                 key,
             ],
             2,
-            "key is expected instead of",
+            "line 1, column 1: key is expected here",
         ),
         (
             vec![
@@ -428,6 +431,93 @@ fn wrong_usage_is_told_in_one_line() {
             ended.stderr
         );
         assert_eq!(ended.stdout, "");
+    }
+}
+
+#[test]
+fn no_word_of_a_key_is_told_and_who_else_can_read_it_is() {
+    const SECRET: &str = "bm90IHRvIGJlIHRvbGQ=";
+    let files = Files::new(&chain("ecdsa-p256"));
+    let mode = |file: &Path, mode| {
+        fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let publish = || {
+        let mut command = lastbyte(["ad", "publish", NAME, "--from", "root", "--chain"]);
+        command
+            .arg(&files.chain)
+            .args(["--update", "127.0.0.1:1", "--tsig"]);
+        run(command.arg(&files.tsig))
+    };
+    for (bits, told) in [
+        (0o600, ""),
+        (0o640, "by its group"),
+        (0o644, "by everybody"),
+    ] {
+        mode(&files.tsig, bits);
+        let published = publish();
+        assert_eq!(published.code, Some(1), "{published:?}");
+        let warned = published.stderr.contains("can be read by");
+        assert_eq!(warned, !told.is_empty(), "{published:?}");
+        assert!(published.stderr.contains(told), "{published:?}");
+    }
+    for key in [
+        format!("hmac-sha256:update.example:{SECRET}\n"),
+        format!("key x {{ algorithm hmac-sha256; secret = \"{SECRET}\"; }};\n"),
+    ] {
+        fs::write(&files.tsig, key).unwrap();
+        let published = publish();
+        assert_eq!(published.code, Some(2), "{published:?}");
+        assert!(
+            published.stderr.contains("tsig.key\": line 1, column"),
+            "{published:?}"
+        );
+        assert!(!published.stderr.contains("bm90"), "{published:?}");
+    }
+    let pem = |label| format!("-----BEGIN {label}-----\n{SECRET}\n-----END {label}-----\n");
+    for key in [
+        pem("PRIVATE KEY"),
+        pem("ENCRYPTED PRIVATE KEY"),
+        SECRET.to_owned(),
+    ] {
+        fs::write(&files.key, key).unwrap();
+        let mut command = lastbyte(["ad", "serve", "--listen", "127.0.0.1:0", "--backend"]);
+        command.args(["127.0.0.1:1", "--chain"]).arg(&files.chain);
+        let served = run(command.arg("--key").arg(&files.key));
+        assert_eq!(served.code, Some(2), "{served:?}");
+        assert!(!served.stderr.contains("bm90"), "{served:?}");
+    }
+}
+
+#[test]
+fn a_response_that_never_ends_is_given_so_much_time() {
+    isolate();
+    let _dns = bind(ZONE);
+    let files = Files::new(&chain("ecdsa-p256"));
+    for head in [
+        "HTTP/1.1 200 OK\r\n\r\n",
+        "HTTP/1.1 103 Early Hints\r\n\r\n",
+    ] {
+        let backend = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = backend.local_addr().unwrap().to_string();
+        thread::spawn(move || {
+            let (mut stream, _) = backend.accept().unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let mut next = head;
+            // Never silent for long.
+            while stream.write_all(next.as_bytes()).is_ok() {
+                thread::sleep(Duration::from_millis(20));
+                next = if head.contains("200") { "a" } else { head };
+            }
+        });
+        let _server = serve_in_front_of(&address, &[&files], &[]);
+        let url = format!("https://{NAME}/");
+        let mut command = lastbyte(["ad", "fetch", &url, "--plain", "--resolver", "127.0.0.1"]);
+        let fetched = run(command.args(["-m", "500ms", "--ca"]).arg(&files.root));
+        assert_eq!(fetched.code, Some(1), "{fetched:?}");
+        assert!(
+            fetched.stderr.ends_with("not complete within 500ms\n"),
+            "{fetched:?}"
+        );
     }
 }
 
@@ -681,26 +771,36 @@ fn go_peer() -> Command {
         env!("CARGO_MANIFEST_DIR"),
         "/../tls/tests/interop/go/peer.go"
     );
-    let peers = env::var_os("LASTBYTE_PEERS").map(PathBuf::from);
-    let peers = peers.or_else(|| Some(env::home_dir()?.join(".cache/lastbyte/tools/peers")));
-    let peers = peers.unwrap();
-    let go = peers.join("bin/go");
-    assert!(
-        go.is_file(),
-        "this test needs Go in {}: run scripts/interop to install it",
-        go.display()
-    );
+    let go = installed("go");
     fs::create_dir_all(CACHE).unwrap();
     let peer = Path::new(CACHE).join(format!("go-peer-{}", std::process::id()));
     if !peer.exists() {
         let building = peer.with_extension(format!("{:?}", thread::current().id()));
         let mut build = Command::new(go);
         build.args(["build", "-o"]).arg(&building).arg(source);
-        let built = run(build.env("GOCACHE", peers.join("go-cache")));
+        let built = run(build.env("GOCACHE", peers().join("go-cache")));
         assert_eq!(built.code, Some(0), "{}", built.stderr);
         fs::rename(building, &peer).unwrap();
     }
     Command::new(peer)
+}
+
+/// Where `scripts/interop` keeps the programs of others.
+fn peers() -> PathBuf {
+    let peers = env::var_os("LASTBYTE_PEERS").map(PathBuf::from);
+    let peers = peers.or_else(|| Some(env::home_dir()?.join(".cache/lastbyte/tools/peers")));
+    peers.unwrap()
+}
+
+/// One of them.
+fn installed(name: &str) -> PathBuf {
+    let program = peers().join("bin").join(name);
+    assert!(
+        program.is_file(),
+        "this test needs {}: run scripts/interop to install it",
+        program.display()
+    );
+    program
 }
 
 /// A program that runs, and is ended with its test.

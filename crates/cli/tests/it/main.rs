@@ -11,6 +11,7 @@ mod delivery;
 mod documents;
 mod exit_codes;
 mod explain;
+mod explore;
 mod interrupts;
 mod kernel;
 mod kernel_fetch;

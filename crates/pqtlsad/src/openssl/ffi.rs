@@ -11,7 +11,6 @@ use openssl::nid::Nid;
 use openssl::pkey::{PKeyRef, Private, Public};
 use openssl::ssl::{SslContextBuilder, SslRef};
 use openssl::stack::{Stack, StackRef};
-use openssl::x509::store::X509StoreRef;
 use openssl::x509::verify::X509VerifyParamRef;
 use openssl::x509::{X509, X509Ref, X509StoreContextRef};
 use openssl_sys as sys;
@@ -45,14 +44,10 @@ unsafe extern "C" {
     );
     fn X509_STORE_CTX_get0_cert(context: *const sys::X509_STORE_CTX) -> *mut sys::X509;
     fn X509_STORE_CTX_get0_rpk(context: *const sys::X509_STORE_CTX) -> *mut sys::EVP_PKEY;
-    fn X509_STORE_CTX_get0_store(context: *const sys::X509_STORE_CTX) -> *mut sys::X509_STORE;
+    fn X509_STORE_CTX_set0_rpk(context: *mut sys::X509_STORE_CTX, key: *mut sys::EVP_PKEY);
     fn X509_STORE_CTX_get0_param(
         context: *const sys::X509_STORE_CTX,
     ) -> *mut sys::X509_VERIFY_PARAM;
-    fn X509_VERIFY_PARAM_set1(
-        to: *mut sys::X509_VERIFY_PARAM,
-        from: *const sys::X509_VERIFY_PARAM,
-    ) -> c_int;
     fn OPENSSL_sk_set(
         stack: *mut sys::OPENSSL_STACK,
         index: c_int,
@@ -141,6 +136,23 @@ pub(super) fn use_certificate(
     check(used)
 }
 
+/// Has this connection have no certificate and no key.
+pub(super) fn clear_certificates(ssl: &mut SslRef) {
+    unsafe extern "C" {
+        fn SSL_certs_clear(ssl: *mut sys::SSL);
+    }
+    // SAFETY: the connection is alive, and OpenSSL drops references of its own.
+    unsafe { SSL_certs_clear(ssl.as_ptr()) }
+}
+
+/// Has this connection resume a session that the same context got.
+#[cfg(test)]
+pub(super) fn resume(ssl: &mut SslRef, session: &openssl::ssl::SslSessionRef) {
+    // SAFETY: it is of the same context.
+    let set = unsafe { ssl.set_session(session) };
+    assert!(set.is_ok());
+}
+
 /// What kinds of certificates a server may send on this connection, the preferred one first
 /// (RFC 7250, 4.1).
 pub(super) fn set_server_certificate_types(
@@ -169,33 +181,10 @@ pub(super) fn raw_public_key(context: &X509StoreContextRef) -> Option<&PKeyRef<P
     }
 }
 
-/// The anchors that are to be used.
-pub(super) fn anchors(context: &X509StoreContextRef) -> Option<&X509StoreRef> {
-    // SAFETY: the context is initialised, and keeps the store alive for as long as it is borrowed.
-    unsafe {
-        let store = X509_STORE_CTX_get0_store(context.as_ptr());
-        (!store.is_null()).then(|| X509StoreRef::from_ptr(store))
-    }
-}
-
 /// The parameters of an initialised context: name, time, purpose.
 pub(crate) fn parameters(context: &mut X509StoreContextRef) -> &mut X509VerifyParamRef {
     // SAFETY: an initialised context owns its parameters, which are borrowed with it.
     unsafe { X509VerifyParamRef::from_ptr_mut(X509_STORE_CTX_get0_param(context.as_ptr())) }
-}
-
-/// Gives `to` the parameters that `from` has.
-pub(super) fn copy_parameters(
-    to: &mut X509StoreContextRef,
-    from: &X509StoreContextRef,
-) -> Result<(), ErrorStack> {
-    // SAFETY: both contexts are initialised and own their parameters, which are copied.
-    check(unsafe {
-        X509_VERIFY_PARAM_set1(
-            X509_STORE_CTX_get0_param(to.as_ptr()),
-            X509_STORE_CTX_get0_param(from.as_ptr()),
-        )
-    })
 }
 
 /// Verifies with further certificates that a chain may be built of, none of them an anchor.
@@ -220,6 +209,29 @@ pub(super) fn verify_with(
     let verified = context.verify_cert();
     // SAFETY: `before` was the context's own.
     unsafe { X509_STORE_CTX_set0_untrusted(context.as_ptr(), before) };
+    verified
+}
+
+/// Verifies `end_entity`, with further certificates that a chain may be built of, in the place of the raw public key
+/// that came: by all that the connection says of verification, its callback included.
+pub(super) fn verify_instead(
+    context: &mut X509StoreContextRef,
+    end_entity: &X509Ref,
+    further: &[X509],
+) -> Result<bool, ErrorStack> {
+    // SAFETY: the context is initialised with a key and no certificate, both of which it borrows: the certificate
+    // while it is verified, below, and the key again afterwards.
+    let key = unsafe { X509_STORE_CTX_get0_rpk(context.as_ptr()) };
+    unsafe {
+        X509_STORE_CTX_set0_rpk(context.as_ptr(), ptr::null_mut());
+        sys::X509_STORE_CTX_set_cert(context.as_ptr(), end_entity.as_ptr());
+    }
+    let verified = verify_with(context, further);
+    // SAFETY: as above. The chain that was built has references of its own.
+    unsafe {
+        sys::X509_STORE_CTX_set_cert(context.as_ptr(), ptr::null_mut());
+        X509_STORE_CTX_set0_rpk(context.as_ptr(), key);
+    }
     verified
 }
 

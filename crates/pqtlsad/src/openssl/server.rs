@@ -54,13 +54,12 @@ pub fn install(
     context.set_mode(SslMode::NO_AUTO_CHAIN);
     context.set_client_hello_callback(move |ssl, _| {
         let chosen = choose(ssl, &chains.load(), number, end_entity);
-        let set = match chosen.is_raw_key() {
-            true => ffi::set_server_certificate_types(
-                ssl,
-                &[certificate_type::RAW_PUBLIC_KEY, certificate_type::X509],
-            ),
-            false => Ok(()),
+        // After a HelloRetryRequest nothing that was set for the first ClientHello stays.
+        let types: &[u8] = match chosen.is_raw_key() {
+            true => &[certificate_type::RAW_PUBLIC_KEY, certificate_type::X509],
+            false => &[certificate_type::X509],
         };
+        let set = ffi::set_server_certificate_types(ssl, types);
         ssl.set_ex_data(index, chosen);
         set.map(|()| ClientHelloResponse::SUCCESS)
     });
@@ -145,7 +144,10 @@ fn prepare(ssl: &mut SslRef, index: Index<Ssl, Chosen>) -> Result<(), ErrorStack
     };
     let is_carrier =
         chosen.leaves_out_all() && !chosen.is_raw_key() && chosen.end_entity == EndEntity::Carrier;
-    match chosen.selection.clone() {
+    let selection = chosen.selection.clone();
+    // Those for the first ClientHello, after a HelloRetryRequest: of an algorithm, say, that no chain has any more.
+    ffi::clear_certificates(ssl);
+    match selection {
         Selection::Without(omissions) => {
             // Of one algorithm, what is used last stays.
             omissions
