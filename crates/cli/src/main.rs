@@ -329,12 +329,10 @@ fn print(text: &str) -> Result<(), Failure> {
 
 /// Tells something beside the results.
 fn tell(line: impl fmt::Display) {
+    // At once: another process may write to the same place.
+    let line = format!("lastbyte: {}\n", for_terminal(&line.to_string()));
     // Nobody is left to tell when this can't be printed.
-    let _ = writeln!(
-        io::stderr(),
-        "lastbyte: {}",
-        for_terminal(&line.to_string())
-    );
+    let _ = io::stderr().write_all(line.as_bytes());
 }
 
 /// Prints a document in JSON, which reads as what it is.

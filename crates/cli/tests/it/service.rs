@@ -249,7 +249,7 @@ fn it_gives_up_its_rights() {
     server.line_with("key.pem\" can't be read by nobody (Permission denied (os error 13)): its renewal will not be taken");
     drop(server);
     let root = serve(&[&files], &[]);
-    root.line_with("key.pem\" is open to others than its owner (mode 0640): chmod 600");
+    root.line_with("key.pem\" can be read by its group: a key is for its owner alone (chmod 600)");
     drop(root);
     // Through its group, it is meant to.
     chown(&files.key, Some(0), Some(65534)).unwrap();
