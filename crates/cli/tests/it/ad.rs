@@ -1,5 +1,6 @@
 //! The programs of PQTLS-AD, with DNS servers of the distribution and TLS stacks of others.
 
+mod front;
 mod peer;
 
 use std::env;
@@ -21,15 +22,15 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 
-const NAME: &str = "server.example";
+pub(crate) const NAME: &str = "server.example";
 
 /// Where the TLS server listens; DNS says so.
-const SERVER: &str = "127.0.0.9:443";
+pub(crate) const SERVER: &str = "127.0.0.9:443";
 
-const ZONE: &str = "server A 127.0.0.9";
+pub(crate) const ZONE: &str = "server A 127.0.0.9";
 
 /// What no step takes on any machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
 fn what_is_published_is_used_until_and_after_it_is_renewed() {
@@ -643,10 +644,10 @@ fn a_server_that_can_not_be_trusted_is_refused() {
 }
 
 /// What the backend answers.
-const BODY: &str = "hello through the proxy";
+pub(crate) const BODY: &str = "hello through the proxy";
 
 /// An end-entity and a root, which is sent.
-fn chain(algorithm: &str) -> Chain {
+pub(crate) fn chain(algorithm: &str) -> Chain {
     let algorithm: KeyAlgorithm = algorithm.parse().unwrap();
     let spec = ChainSpec {
         intermediates: 0,
@@ -657,16 +658,16 @@ fn chain(algorithm: &str) -> Chain {
 }
 
 /// A chain in files, and the key for updates.
-struct Files {
-    folder: TempDir,
-    chain: PathBuf,
-    key: PathBuf,
-    root: PathBuf,
+pub(crate) struct Files {
+    pub(crate) folder: TempDir,
+    pub(crate) chain: PathBuf,
+    pub(crate) key: PathBuf,
+    pub(crate) root: PathBuf,
     tsig: PathBuf,
 }
 
 impl Files {
-    fn new(chain: &Chain) -> Files {
+    pub(crate) fn new(chain: &Chain) -> Files {
         let folder = TempDir::new().unwrap();
         let path = |name| folder.path().join(name);
         let files = Files {
@@ -682,7 +683,7 @@ impl Files {
     }
 
     /// Puts another chain in its place, as a renewal does.
-    fn write(&self, chain: &Chain) {
+    pub(crate) fn write(&self, chain: &Chain) {
         let sent = chain.certificates().iter();
         let sent: Vec<u8> = sent.flat_map(|one| one.to_pem().unwrap()).collect();
         fs::write(&self.key, chain.key().private_key_to_pem_pkcs8().unwrap()).unwrap();
@@ -692,7 +693,12 @@ impl Files {
 }
 
 /// `ad serve` with these chains, in front of a server that answers [`BODY`].
-fn serve(chains: &[&Files], options: &[&str]) -> Program {
+pub(crate) fn serve(chains: &[&Files], options: &[&str]) -> Program {
+    serve_in_front_of(&greet(), chains, options)
+}
+
+/// A server that answers [`BODY`]: where it is.
+pub(crate) fn greet() -> String {
     let backend = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = backend.local_addr().unwrap().to_string();
     thread::spawn(move || {
@@ -706,10 +712,10 @@ fn serve(chains: &[&Files], options: &[&str]) -> Program {
             });
         }
     });
-    serve_in_front_of(&address, chains, options)
+    address
 }
 
-fn serve_in_front_of(backend: &str, chains: &[&Files], options: &[&str]) -> Program {
+pub(crate) fn serve_in_front_of(backend: &str, chains: &[&Files], options: &[&str]) -> Program {
     let mut command = lastbyte(["ad", "serve", "--listen", SERVER, "--backend", backend]);
     for files in chains {
         command
@@ -723,13 +729,13 @@ fn serve_in_front_of(backend: &str, chains: &[&Files], options: &[&str]) -> Prog
     server
 }
 
-fn publish(files: &Files, options: &[&str]) -> Ended {
+pub(crate) fn publish(files: &Files, options: &[&str]) -> Ended {
     let mut command = lastbyte(["ad", "publish", NAME, "--update", "127.0.0.1:53", "--tsig"]);
     command.arg(&files.tsig).arg("--chain").arg(&files.chain);
     run(command.args(options))
 }
 
-fn fetch(files: &Files, options: &[&str]) -> Value {
+pub(crate) fn fetch(files: &Files, options: &[&str]) -> Value {
     fetch_with(files, options, BODY)
 }
 
@@ -799,15 +805,19 @@ fn installed(name: &str) -> PathBuf {
 }
 
 /// A program that runs, and is ended with its test.
-struct Program {
+pub(crate) struct Program {
     child: Child,
     lines: Receiver<String>,
 }
 
 impl Program {
-    fn start(command: &mut Command) -> Program {
+    pub(crate) fn start(command: &mut Command) -> Program {
+        Program::start_with(command, Stdio::null())
+    }
+
+    pub(crate) fn start_with(command: &mut Command, input: Stdio) -> Program {
         let mut child = command
-            .stdin(Stdio::null())
+            .stdin(input)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -829,7 +839,7 @@ impl Program {
     }
 
     /// The next line that holds `text`.
-    fn line_with(&self, text: &str) -> String {
+    pub(crate) fn line_with(&self, text: &str) -> String {
         let mut before = Vec::new();
         loop {
             match self.lines.recv_timeout(PATIENCE) {
@@ -844,12 +854,12 @@ impl Program {
         self.line_with(text);
     }
 
-    fn pid(&self) -> Pid {
+    pub(crate) fn pid(&self) -> Pid {
         Pid::from_raw(i32::try_from(self.child.id()).unwrap())
     }
 
     /// Its exit code, once it has ended by this signal.
-    fn stop(mut self, signal: Signal) -> Option<i32> {
+    pub(crate) fn stop(mut self, signal: Signal) -> Option<i32> {
         kill(self.pid(), signal).unwrap();
         let start = Instant::now();
         loop {
