@@ -39,7 +39,7 @@ pub use self::chains::{ChainFiles, Unfit};
 pub use self::check::{Findings, check};
 pub use self::listen::{Listen, ListenError};
 pub use self::pem::PemError;
-pub use self::process::operate;
+pub use self::process::{hold_signals, operate};
 pub use self::state::State;
 pub use self::user::{Account, AccountError, is_root, shield};
 

@@ -9,11 +9,13 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::sys::signal::{self, SigSet};
 use sd_notify::NotifyState;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::process::Command;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal as answer};
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -27,6 +29,20 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What it writes then.
 const READY: &str = "ready";
+
+/// Signals that an operator may send before they can be answered: they wait, instead of ending the process. Call it before
+/// there are threads; [`operate`] takes them.
+///
+/// # Errors
+///
+/// If the system refuses.
+pub fn hold_signals() -> Result<(), Errno> {
+    early().thread_block()
+}
+
+fn early() -> SigSet {
+    SigSet::from_iter([signal::SIGHUP, signal::SIGUSR1, signal::SIGUSR2])
+}
 
 /// Serves until SIGTERM or SIGINT, or until another process has taken over.
 ///
@@ -47,6 +63,7 @@ where
     // Another file may have this name by the time that it is started anew.
     let program = env::current_exe()?;
     let mut signals = Signals::new()?;
+    early().thread_unblock()?;
     let (orders, received) = mpsc::unbounded_channel();
     let mut running = tokio::spawn(server.run(listener, received, say.clone()));
     watch_over();
@@ -119,11 +136,11 @@ struct Signals {
 impl Signals {
     fn new() -> io::Result<Signals> {
         Ok(Signals {
-            hangup: signal(SignalKind::hangup())?,
-            user1: signal(SignalKind::user_defined1())?,
-            user2: signal(SignalKind::user_defined2())?,
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
+            hangup: answer(SignalKind::hangup())?,
+            user1: answer(SignalKind::user_defined1())?,
+            user2: answer(SignalKind::user_defined2())?,
+            terminate: answer(SignalKind::terminate())?,
+            interrupt: answer(SignalKind::interrupt())?,
         })
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use lastbyte_ad::serve::{
     Account, ChainFiles, ClientAddress, Config, GROUPS, Limits, Listen, ListenError, ServeError,
-    Served, Server, State, check, is_root, operate, shield,
+    Served, Server, State, check, hold_signals, is_root, operate, shield,
 };
 use lastbyte_link::counted;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -112,6 +112,7 @@ impl Serve {
             return self.check(&config);
         }
         // There are no threads yet: what follows is to hold for all.
+        hold_signals().map_err(Failure::run)?;
         let socket = self.listen.open()?;
         keep_keys_to_itself()?;
         let mut server = Server::new(config)?;

@@ -170,6 +170,43 @@ fn who_waits_for_nothing_is_closed_and_a_second_sigterm_closes_all() {
 }
 
 #[test]
+fn signals_that_come_too_soon_wait() {
+    isolate();
+    let files = Files::new(&chain("ecdsa-p256"));
+    // It is not read before something is written: signals find a process that has just begun.
+    let slow = files.folder.path().join("slow.pem");
+    let made = run(Command::new("mkfifo").arg(&slow));
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    let mut command = lastbyte([
+        "ad",
+        "serve",
+        "--backend",
+        "127.0.0.1:1",
+        "--listen",
+        SERVER,
+    ]);
+    command
+        .arg("--chain")
+        .arg(&slow)
+        .arg("--key")
+        .arg(&files.key);
+    let server = Program::start(&mut command);
+    // The other end is open by the time that this is.
+    let mut chain = fs::File::options().write(true).open(&slow).unwrap();
+    let usual = files.folder.path().join("usual.pem");
+    fs::copy(&files.chain, &usual).unwrap();
+    fs::rename(&usual, &slow).unwrap();
+    for signal in [Signal::SIGHUP, Signal::SIGUSR1] {
+        kill(server.pid(), signal).unwrap();
+    }
+    chain.write_all(&fs::read(&files.chain).unwrap()).unwrap();
+    drop(chain);
+    server.line_with("serving on 127.0.0.9:443");
+    server.line_with("chains that were sent before: 0 forgotten");
+    assert_eq!(server.stop(Signal::SIGTERM), Some(0));
+}
+
+#[test]
 fn the_service_manager_is_told() {
     isolate();
     let files = Files::new(&chain("ecdsa-p256"));
