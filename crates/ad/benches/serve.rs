@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use lastbyte_ad::serve::{ChainFiles, ClientAddress, Config, GROUPS, Limits, Server};
+use lastbyte_ad::serve::{ChainFiles, Config, Server};
 use lastbyte_pki::{ChainSpec, KeyAlgorithm, RootDelivery, Store};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use openssl::ssl::{Ssl, SslContext, SslMethod, SslSessionCacheMode, SslStream, SslVerifyMode};
@@ -302,18 +302,13 @@ impl Drop for Running {
 /// Serves until its parent has ended.
 fn serve(mode: &str, folder: &str, backend: &str) {
     let folder = Path::new(folder);
+    let chains = vec![ChainFiles {
+        chain: folder.join("chain.pem"),
+        key: folder.join("key.pem"),
+    }];
     let config = Config {
-        chains: vec![ChainFiles {
-            chain: folder.join("chain.pem"),
-            key: folder.join("key.pem"),
-        }],
-        backend: backend.to_owned(),
-        clients: ClientAddress::Kept,
         ttl: Duration::from_secs(300),
-        extension: ExtensionType::DEFAULT,
-        end_entity: EndEntity::RawPublicKey,
-        groups: GROUPS.to_owned(),
-        limits: Limits::default(),
+        ..Config::new(chains, backend)
     };
     let server = match mode {
         "plain" => Server::plain(config),

@@ -15,7 +15,7 @@ use lastbyte_ad::dns::{Client, tsig};
 use lastbyte_ad::fetch::{Fetched, fetch};
 use lastbyte_ad::http::Url;
 use lastbyte_ad::publish::{Event, Publication, Source, Watch, watch};
-use lastbyte_ad::serve::{ChainFiles, ClientAddress, Config, GROUPS, Limits, Order, Server};
+use lastbyte_ad::serve::{ChainFiles, Config, Limits, Order, Server};
 use lastbyte_ad::test_servers::{BIND, KEY, bind};
 use lastbyte_pki::{Chain, test_chains};
 use openssl::ssl::{SslContext, SslMethod, SslVersion};
@@ -284,20 +284,15 @@ fn connections_are_bounded_in_number_and_in_time() {
             handshake: Duration::from_millis(500),
             idle: Duration::from_millis(500),
             drain: Duration::from_millis(200),
+            ..Limits::default()
         };
         let running = Running::start_with(&[&files], limits).await;
-        // Two clients that say nothing take all the room, for as long as a handshake may take.
+        // Two clients that say nothing take all the room, and give way.
         let mut silent = Vec::new();
         for _ in 0..2 {
             silent.push(TcpStream::connect(SERVER).await.unwrap());
         }
-        let start = tokio::time::Instant::now();
         get(&files, |_| {}).await;
-        assert!(
-            start.elapsed() >= Duration::from_millis(400),
-            "{:?}",
-            start.elapsed()
-        );
         for mut stream in silent {
             assert_eq!(stream.read(&mut [0]).await.unwrap(), 0, "it is closed");
         }
@@ -392,15 +387,12 @@ impl Running {
             chain: files.chain.clone(),
             key: files.key.clone(),
         };
+        let chains = files.iter().map(chain_files).collect();
         let server = Server::new(Config {
-            chains: files.iter().map(chain_files).collect(),
-            backend: address.to_string(),
-            clients: ClientAddress::Kept,
             ttl: TTL,
-            extension: ExtensionType::DEFAULT,
             end_entity: EndEntity::Carrier,
-            groups: GROUPS.to_owned(),
             limits,
+            ..Config::new(chains, &address.to_string())
         });
         let server = Arc::new(server.unwrap());
         let listener = TcpListener::bind(SERVER).await.unwrap();

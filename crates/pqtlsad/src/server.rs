@@ -5,12 +5,15 @@ use std::ops::Deref;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
-use openssl::asn1::Asn1Time;
+use lastbyte_sizes::{SLH_DSA, TlsSignature};
+use openssl::asn1::{Asn1Object, Asn1Time};
 use openssl::error::ErrorStack;
+use openssl::nid::Nid;
 use openssl::pkey::{PKey, Private, Public};
 use openssl::x509::{X509, X509Ref};
 use thiserror::Error;
 
+use crate::openssl::ffi;
 use crate::{CertificateList, Digest, ListError, Part};
 
 /// A chain as a server sends it.
@@ -24,6 +27,7 @@ pub struct PublicChain {
     /// Of the topmost one, two, … certificates.
     digests: Vec<Digest>,
     valid_until: SystemTime,
+    is_slh_dsa: bool,
 }
 
 /// A chain, and the key that a server signs with.
@@ -53,6 +57,7 @@ impl PublicChain {
         let valid_until = expiries.collect::<Result<Vec<_>, _>>()?.into_iter().min();
         Ok(PublicChain {
             valid_until: valid_until.unwrap_or(SystemTime::UNIX_EPOCH),
+            is_slh_dsa: is_slh_dsa(end_entity),
             certificates,
             ders,
             key,
@@ -93,6 +98,11 @@ impl PublicChain {
     /// When the first of its certificates expires.
     pub fn valid_until(&self) -> SystemTime {
         self.valid_until
+    }
+
+    /// Whether the end-entity signs with SLH-DSA, which takes long.
+    pub(crate) fn is_slh_dsa(&self) -> bool {
+        self.is_slh_dsa
     }
 
     /// Bytes of each certificate's DER, the end-entity's first.
@@ -239,6 +249,18 @@ pub fn expiry(certificate: &X509Ref) -> Result<SystemTime, ErrorStack> {
     Ok(SystemTime::UNIX_EPOCH + seconds)
 }
 
+fn is_slh_dsa(certificate: &X509Ref) -> bool {
+    let own = ffi::key_algorithm(certificate);
+    let nid = |signature: &TlsSignature| {
+        Some(
+            Asn1Object::from_str(signature.oid.to_str().ok()?)
+                .ok()?
+                .nid(),
+        )
+    };
+    own != Nid::UNDEF && SLH_DSA.iter().any(|signature| nid(signature) == Some(own))
+}
+
 fn topmost(ders: &[Vec<u8>], count: usize) -> Result<CertificateList, ListError> {
     CertificateList::new(ders.iter().rev().take(count).cloned().collect())
 }
@@ -364,10 +386,15 @@ impl Chains {
         &self.current
     }
 
+    /// Whether it has a chain for `name`, which is in lower case.
+    pub fn knows(&self, name: &str) -> bool {
+        self.current.iter().any(|chain| chain.is_for(name))
+    }
+
     /// What to send to a client that asked for `name` (in lower case) and has certificates of this
     /// digest. The digest counts only for chains of that name.
     pub fn select(&self, name: Option<&str>, digest: Option<&Digest>) -> Selection {
-        let known = name.filter(|name| self.current.iter().any(|chain| chain.is_for(name)));
+        let known = name.filter(|name| self.knows(name));
         let first = self.current.first().map(Arc::as_ref);
         let is_candidate = |chain: &Chain| match known {
             Some(name) => chain.is_for(name),

@@ -39,11 +39,13 @@ pub fn check(config: &Config, listen: &Listen, state: Option<&Path>) -> Findings
     if let Err(error) = listen.check() {
         problems.push(error.to_string());
     }
-    let backend = config.backend.to_socket_addrs();
-    match backend.map(|mut addresses| addresses.next()) {
-        Ok(Some(_)) => {}
-        Ok(None) => problems.push(format!("the backend {} has no address", config.backend)),
-        Err(error) => problems.push(format!("the backend {}: {error}", config.backend)),
+    let own = config.protocol_backends.iter().map(|(_, backend)| backend);
+    for backend in [&config.backend].into_iter().chain(own) {
+        match backend.to_socket_addrs().map(|mut all| all.next()) {
+            Ok(Some(_)) => {}
+            Ok(None) => problems.push(format!("the backend {backend} has no address")),
+            Err(error) => problems.push(format!("the backend {backend}: {error}")),
+        }
     }
     if let Some(Err(error)) = state.map(State::open) {
         problems.push(error.to_string());

@@ -1,5 +1,6 @@
 //! The programs of PQTLS-AD, with DNS servers of the distribution and TLS stacks of others.
 
+mod front;
 mod peer;
 
 use std::env;

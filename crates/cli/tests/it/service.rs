@@ -58,7 +58,7 @@ fn a_restart_with_systemds_socket_refuses_nobody() {
 fn another_process_takes_over_and_refuses_nobody() {
     isolate();
     let files = Files::new(&chain("ecdsa-p256"));
-    let server = serve(&[&files], &[]);
+    let server = serve(&[&files], &["--access-log", "-"]);
     let clients = Clients::start(&files);
     let mut process = server.pid();
     for _ in 0..3 {
@@ -69,6 +69,10 @@ fn another_process_takes_over_and_refuses_nobody() {
         process = Pid::from_raw(words.nth(1).unwrap().parse().unwrap());
         // The one before tells what it served.
         server.line_with("handshakes, ");
+    }
+    // It writes where the one before wrote.
+    for _ in 0..100 {
+        server.line_with("{");
     }
     // What it is to serve can't be served any more: the one that is there goes on.
     let key = fs::read(&files.key).unwrap();
