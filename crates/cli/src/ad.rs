@@ -7,7 +7,7 @@ mod report;
 mod serve;
 
 use std::future::Future;
-use std::io::{self, Write};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use lastbyte_ad::client::{Addresses, ConnectError, Connector, Settings};
 use lastbyte_ad::dns::{Client, Server, TlsServer};
-use lastbyte_link::{UnitError, parse_duration, visible};
+use lastbyte_link::{UnitError, parse_duration};
 use pqtlsad::extension::ExtensionType;
 use pqtlsad::openssl::{EndEntity, is_free};
 use pqtlsad::record::RecordType;
@@ -260,29 +260,15 @@ async fn stopped() -> io::Result<()> {
     Ok(())
 }
 
-/// Tells the operator something, in which names and words of others may be.
-fn tell(text: &str) {
-    // Nobody is left to tell when this can't be printed.
-    let _ = writeln!(io::stderr(), "lastbyte: {}", visible_lines(text));
-}
-
-/// A text of several lines, with whatever acts on a terminal told by its number.
-fn visible_lines(text: &str) -> String {
-    let lines: Vec<_> = text.split('\n').map(visible).collect();
-    lines.join("\n")
+/// Tells the operator something.
+fn tell(line: &str) {
+    crate::tell(line);
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{Address, is_of_unknown_ca, visible_lines};
-
-    #[test]
-    fn nothing_that_is_told_acts_on_a_terminal() {
-        let told = visible_lines("first to expire        \u{1b}]0;x\u{7}\u{9b}2J\nnext");
-        let shown = "first to expire        \\u{1b}]0;x\\u{7}\\u{9b}2J\nnext";
-        assert_eq!(told, shown);
-    }
+    use super::{Address, is_of_unknown_ca};
 
     #[test]
     fn who_is_trusted_by_nobody_here_is_told_from_what_is_wrong() {

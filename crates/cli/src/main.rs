@@ -39,7 +39,7 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use lastbyte::lab::{self, DnsError, LabError, RunError};
-use lastbyte::report::{Colours, Detail, Screen};
+use lastbyte::report::{Colours, Detail, Screen, for_terminal, json_for_terminal};
 use lastbyte::results::FolderError;
 
 /// What the environment says, below all commands.
@@ -322,8 +322,26 @@ fn detail(verbose: bool) -> Detail {
     }
 }
 
-/// Prints results. A reader that has gone away is no failure of ours.
+/// Prints results for people: what strangers have named acts on no terminal.
 fn print(text: &str) -> Result<(), Failure> {
+    print_document(&for_terminal(text))
+}
+
+/// Tells something beside the results.
+fn tell(line: impl fmt::Display) {
+    // At once: another process may write to the same place.
+    let line = format!("lastbyte: {}\n", for_terminal(&line.to_string()));
+    // Nobody is left to tell when this can't be printed.
+    let _ = io::stderr().write_all(line.as_bytes());
+}
+
+/// Prints a document in JSON, which reads as what it is.
+fn print_json(json: &str) -> Result<(), Failure> {
+    print_document(&json_for_terminal(json))
+}
+
+/// Prints results for programs, as they are. A reader that has gone away is no failure of ours.
+fn print_document(text: &str) -> Result<(), Failure> {
     match io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::Usage(format!("can't write the results: {error}")))

@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use lastbyte::report::for_terminal;
 use lastbyte_ad::client::{Connector, Use};
 use lastbyte_ad::fetch::{FetchError, Patience, fetch};
 use lastbyte_ad::http::Url;
 
 use super::{ClientOptions, Format, Proof, Type, block_on, duration, report};
 use crate::draft::{Draft, cannot_write};
-use crate::{Failure, print};
+use crate::{Failure, print_document};
 
 /// Fetches a URL over HTTP/1.1. The record is asked for together with the address, and is used if it is
 /// there when TCP is.
@@ -93,11 +94,11 @@ impl Fetch {
             }
         };
         let report = match self.format {
-            Format::Table => report::fetched_table(&self.url, &fetched),
+            Format::Table => for_terminal(&report::fetched_table(&self.url, &fetched)),
             Format::Json => report::fetched_json(&self.url, &fetched),
         };
         match &self.output {
-            Some(_) => print(&report),
+            Some(_) => print_document(&report),
             None => {
                 let _ = io::stderr().write_all(report.as_bytes());
                 Ok(())

@@ -13,7 +13,7 @@ use pqtlsad::Part;
 use pqtlsad::flight::InitialWindow;
 
 use super::{Address, Mechanism, Type, block_on, stopped, tell, ttl};
-use crate::{Failure, print};
+use crate::{Failure, print_document};
 
 /// Publishes certificates from the top of a chain downwards.
 ///
@@ -82,7 +82,7 @@ impl Publish {
         }
         let publication = loaded.publication;
         let Some(dns) = self.update else {
-            return print(&publication.zone_lines());
+            return print_document(&publication.zone_lines());
         };
         let dns = dns.or_port(53);
         let key = self.key()?;

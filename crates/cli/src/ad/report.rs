@@ -3,18 +3,16 @@
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
+use lastbyte::report::json_for_terminal;
 use lastbyte_ad::check::Checked;
 use lastbyte_ad::client::{Found, Handshake};
 use lastbyte_ad::dns::Transport;
 use lastbyte_ad::fetch::Fetched;
 use lastbyte_ad::http::Url;
-use lastbyte_link::is_hidden;
 use lastbyte_tls::names;
 use lastbyte_tls::observer::Message;
 use pqtlsad::client::Outcome;
 use serde_json::{Map, Value, json};
-
-use super::visible_lines;
 
 /// Times as `curl -w` names them; the record's is ours.
 fn times(fetched: &Fetched) -> [(&'static str, Option<Duration>); 7] {
@@ -142,7 +140,7 @@ pub(super) fn fetched_table(url: &Url, fetched: &Fetched) -> String {
             None => writeln!(text, "{name:<22} {:>10}", "-"),
         };
     }
-    visible_lines(&text)
+    text
 }
 
 pub(super) fn checked_table(name: &str, checked: &Checked) -> String {
@@ -176,7 +174,7 @@ pub(super) fn checked_table(name: &str, checked: &Checked) -> String {
     for problem in &checked.problems {
         let _ = writeln!(text, "problem                {problem}");
     }
-    visible_lines(&text)
+    text
 }
 
 fn describe(text: &mut String, handshake: &Handshake, found: Option<Found>) {
@@ -234,28 +232,5 @@ fn transport(transport: Transport) -> &'static str {
 
 fn pretty(document: Map<String, Value>) -> String {
     let text = format!("{:#}\n", Value::Object(document));
-    // JSON itself escapes only some of what acts on a terminal.
-    text.chars().fold(String::new(), |mut out, c| {
-        let _ = match c != '\n' && is_hidden(c) {
-            true => write!(out, "\\u{:04x}", u32::from(c)),
-            false => out.write_char(c),
-        };
-        out
-    })
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_in_json_acts_on_a_terminal_and_it_reads_as_what_it_was() {
-        let words = "a \u{1b}[31m b \u{9b}0m \u{7f} \u{202e} ü \n";
-        let document = Map::from_iter([("words".to_owned(), Value::from(words))]);
-        let text = pretty(document);
-        assert!(!text.chars().any(|c| c != '\n' && is_hidden(c)), "{text}");
-        let read: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(read["words"], words);
-    }
+    json_for_terminal(&text)
 }

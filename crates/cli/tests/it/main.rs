@@ -32,6 +32,7 @@ mod rtt;
 mod run;
 mod scripts;
 mod see_inside;
+mod service;
 mod usage;
 mod validate;
 mod virtual_engine;
