@@ -4,18 +4,20 @@
 use std::sync::LazyLock;
 use std::time::SystemTime;
 
-use lastbyte_fuzz::pieces;
+use lastbyte_fuzz::{change, pieces};
 use lastbyte_pki::{ChainSpec, KeyAlgorithm, RootDelivery, Store};
 use libfuzzer_sys::fuzz_target;
 use openssl::x509::store::{X509Store, X509StoreBuilder};
-use pqtlsad::record::{Assembly, Fragment, RecordType, split};
+use pqtlsad::record::{Assembly, Delivered, Fragment, RecordType, split};
 use pqtlsad::validate::{Algorithms, Trust, validate};
-use pqtlsad::{Digest, extension};
+use pqtlsad::{CertificateList, Digest, Part, extension};
 
 const NAME: &str = "server.example";
 
+type Encoded = Vec<Vec<u8>>;
+
 /// Records of every part of a chain, the DER of its certificates, and what the client trusts.
-static REAL: LazyLock<(Vec<Vec<u8>>, X509Store)> = LazyLock::new(|| {
+static REAL: LazyLock<(Encoded, X509Store, Encoded)> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     let spec = ChainSpec {
         root: RootDelivery::Sent,
@@ -43,23 +45,23 @@ static REAL: LazyLock<(Vec<Vec<u8>>, X509Store)> = LazyLock::new(|| {
     }
     let mut anchors = X509StoreBuilder::new().unwrap();
     anchors.add_cert(chain.root().clone()).unwrap();
-    (real, anchors.build())
+    let ders = chain
+        .certificates()
+        .iter()
+        .map(|certificate| certificate.to_der().unwrap());
+    let ders = ders.collect();
+    (real, anchors.build(), ders)
 });
 
 fuzz_target!(|data: &[u8]| {
-    let (real, anchors) = &*REAL;
+    let (real, anchors, ders) = &*REAL;
     let mut assembly = Assembly::default();
     for (tag, bytes) in pieces(data) {
         // Half of what is real has some of its bytes changed.
         let known = real.get(usize::from(tag) / 2);
         let mut rdata = known.cloned().unwrap_or_else(|| bytes.to_vec());
         if known.is_some() && tag % 2 == 1 {
-            for change in bytes.chunks_exact(3) {
-                let at = usize::from(u16::from_be_bytes([change[0], change[1]]));
-                if let Some(byte) = rdata.get_mut(at) {
-                    *byte ^= change[2];
-                }
-            }
+            change(&mut rdata, bytes);
         }
         for record_type in [RecordType::DEFAULT, RecordType::Tlsa] {
             match Fragment::decode(record_type, &rdata) {
@@ -78,14 +80,40 @@ fuzz_target!(|data: &[u8]| {
     }
     assembly.missing();
     for delivered in assembly.finish().into_iter().flatten() {
-        let trust = Trust {
-            anchors,
-            at: SystemTime::now(),
-            algorithms: Algorithms::All,
-        };
-        match validate(delivered, NAME, &trust) {
-            Ok(offer) => assert_eq!(*offer.digest(), offer.list().digest()),
-            Err(fallback) => assert!(!fallback.reason.is_empty()),
+        check(delivered, anchors);
+    }
+    // Lists of changed certificates, each with its own digest, as anybody can publish them.
+    let mut lists = [const { Vec::new() }; 3];
+    for (tag, bytes) in pieces(data) {
+        let part = Part::ALL[usize::from(tag) % 3];
+        let known = ders.get(usize::from(tag) / 3 % (ders.len() + 1));
+        let mut der = known.cloned().unwrap_or_else(|| bytes.to_vec());
+        if known.is_some() {
+            change(&mut der, bytes);
+        }
+        lists[part as usize % 3].push(der);
+    }
+    for (part, certificates) in Part::ALL.into_iter().zip(lists) {
+        if let Ok(list) = CertificateList::new(certificates) {
+            check(Delivered { part, list }, anchors);
         }
     }
 });
+
+fn check(delivered: Delivered, anchors: &X509Store) {
+    let trust = Trust {
+        anchors,
+        at: SystemTime::now(),
+        algorithms: Algorithms::All,
+    };
+    let (_, _, ders) = &*REAL;
+    let is_real = ders.iter().any(|der| der == delivered.list.lowest());
+    match validate(delivered, NAME, &trust) {
+        Ok(offer) => {
+            assert_eq!(*offer.digest(), offer.list().digest());
+            // An anchor has signed nothing else.
+            assert!(is_real);
+        }
+        Err(fallback) => assert!(!fallback.reason.is_empty()),
+    }
+}

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use lastbyte_fuzz::pieces;
+use lastbyte_fuzz::{change, pieces};
 use lastbyte_mtc::issue::made_up_key;
 use lastbyte_mtc::note::Checkpoint;
 use lastbyte_mtc::pem;
@@ -42,12 +42,7 @@ fuzz_target!(|data: &[u8]| {
         match tag {
             0 => {
                 let mut changed = real.clone();
-                for change in bytes.chunks_exact(3) {
-                    let at = usize::from(u16::from_be_bytes([change[0], change[1]]));
-                    if let Some(byte) = changed.get_mut(at) {
-                        *byte ^= change[2];
-                    }
-                }
+                change(&mut changed, bytes);
                 let accepted = client.verify(&changed, NOW).is_ok();
                 assert_eq!(accepted, changed == *real);
             }

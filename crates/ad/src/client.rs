@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use lastbyte_flights::flights_needed;
 use lastbyte_sizes::framing;
@@ -16,8 +16,8 @@ use lastbyte_tls::key_log;
 use lastbyte_tls::observer::{Message, Observation, Side};
 use openssl::error::ErrorStack;
 use openssl::ssl::{Ssl, SslContext, SslMethod, SslRef, SslVerifyMode};
-use openssl::x509::{X509, X509VerifyResult};
-use pqtlsad::client::{Cache, Decision, Fallback, Lookup, Outcome, Race};
+use openssl::x509::X509;
+use pqtlsad::client::{Cache, Decision, Fallback, Lookup, Outcome, Race, kept_for};
 use pqtlsad::extension::ExtensionType;
 use pqtlsad::flight::{self, InitialWindow};
 use pqtlsad::openssl::{EndEntity, client};
@@ -32,7 +32,7 @@ pub use self::lookup::{Found, Looked};
 pub use self::observed::Observed;
 use self::tcp::Established;
 use crate::dns::{Client, DnsError, system_roots};
-use crate::tls::context;
+use crate::tls::{context, reason, require};
 
 /// How connections are made.
 #[derive(Clone, Debug)]
@@ -125,8 +125,6 @@ pub enum ConnectError {
         address: SocketAddr,
         /// OpenSSL's words.
         reason: String,
-        /// Whether certificates from DNS had been offered.
-        offered: Offered,
     },
     /// It takes too long.
     #[error("{name}: no TLS connection within {patience:?}")]
@@ -136,15 +134,6 @@ pub enum ConnectError {
         /// What it was given.
         patience: Duration,
     },
-}
-
-/// Whether a ClientHello said that its client has certificates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offered {
-    /// It did.
-    Record,
-    /// It was one of plain TLS.
-    Nothing,
 }
 
 /// Makes connections.
@@ -157,7 +146,7 @@ pub struct Connector {
     started: Instant,
 }
 
-/// Records that were looked up, by name, each for its TTL. Times are since the connector was made.
+/// Records that were looked up, by name, each for as long as [`kept_for`] says. Times are since the connector was made.
 type Records = Mutex<Cache<String, Looked>>;
 
 /// Names that records are kept of.
@@ -273,7 +262,8 @@ impl Connector {
         lookup::look_up(&self.dns, &self.context, self.settings.record_type, name).await
     }
 
-    /// Connects to `name`, which may be an address, and verifies it.
+    /// Connects to `name`, which may be an address, and verifies it. Where the handshake with what DNS delivers fails,
+    /// that is forgotten, and plain TLS is tried once, within the same time.
     ///
     /// # Errors
     ///
@@ -287,10 +277,13 @@ impl Connector {
         let connected = self.connect_patiently(name, port, how);
         match timeout(self.settings.patience, connected).await {
             Ok(connected) => connected,
-            Err(_) => Err(ConnectError::Timeout {
-                name: name.to_owned(),
-                patience: self.settings.patience,
-            }),
+            Err(_) => {
+                self.forget(name);
+                Err(ConnectError::Timeout {
+                    name: name.to_owned(),
+                    patience: self.settings.patience,
+                })
+            }
         }
     }
 
@@ -309,6 +302,31 @@ impl Connector {
                 found: None,
             })),
         };
+        let failed = match self.attempt(start, name, port, record).await {
+            Ok(connection) => return Ok(connection),
+            Err(failed) => failed,
+        };
+        let Some(found) = failed.with_record else {
+            return Err(failed.error);
+        };
+        self.forget(name);
+        let reason = format!("the handshake with it failed: {}", failed.error);
+        let spoilt = Record::There(Box::new(Looked {
+            lookup: Err(Fallback::new(Outcome::Invalid, reason)),
+            found: Some(found),
+        }));
+        let again = self.attempt(start, name, port, spoilt).await;
+        again.map_err(|failed| failed.error)
+    }
+
+    /// One connection, with the record if it is there in time.
+    async fn attempt(
+        &self,
+        start: Instant,
+        name: &str,
+        port: u16,
+        record: Record,
+    ) -> Result<Connection, Failed> {
         let tcp = tcp::connect(&self.dns, name, port, &self.settings, start);
         let (established, offer, looked) = self.race(start, record, tcp).await?;
         let mut times = Times {
@@ -321,14 +339,13 @@ impl Connector {
         let mut stream = self.stream(established.stream, name, offer.as_ref().ok().cloned())?;
         let connected = Pin::new(&mut stream).connect().await;
         times.app_connect = start.elapsed();
-        connected.map_err(|error| ConnectError::Tls {
-            address,
-            reason: reason(&error, stream.ssl().verify_result()),
-            offered: match &offer {
-                Ok(_) => Offered::Record,
-                Err(_) => Offered::Nothing,
-            },
-        })?;
+        if let Err(error) = connected {
+            let reason = reason(&error, stream.ssl().verify_result());
+            return Err(Failed {
+                error: ConnectError::Tls { address, reason },
+                with_record: looked.found.filter(|_| offer.is_ok()),
+            });
+        }
         let result = match (offer, client::outcome(stream.ssl())) {
             (Err(fallback), _) | (Ok(_), Some(Err(fallback))) => Err(fallback),
             (Ok(offer), _) => Ok(offer),
@@ -352,6 +369,12 @@ impl Connector {
         })
     }
 
+    /// What DNS delivered of `name` is not offered again.
+    fn forget(&self, name: &str) {
+        let mut kept = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.remove(&name.to_owned());
+    }
+
     /// The record as it was looked up before, or else as it comes.
     fn record(&self, name: &str) -> Record {
         let kept = self.records.lock().unwrap_or_else(PoisonError::into_inner);
@@ -362,11 +385,12 @@ impl Connector {
         let keep = {
             let (records, started) = (Arc::clone(&self.records), self.started);
             move |name: String, looked: &Looked| {
-                let Some(found) = looked.found.filter(|_| looked.lookup.is_ok()) else {
+                let (Ok(offer), Some(found)) = (&looked.lookup, looked.found) else {
                     return;
                 };
+                let time = kept_for(offer, found.ttl, SystemTime::now());
                 let mut records = records.lock().unwrap_or_else(PoisonError::into_inner);
-                records.insert(name, looked.clone(), found.ttl, started.elapsed());
+                records.insert(name, looked.clone(), time, started.elapsed());
             }
         };
         let record_type = self.settings.record_type;
@@ -432,18 +456,28 @@ impl Connector {
         offer: Option<Offer>,
     ) -> Result<SslStream<Observed>, ErrorStack> {
         let mut ssl = Ssl::new(&self.context)?;
-        match name.parse() {
-            Ok(address) => ssl.param_mut().set_ip(address)?,
-            Err(_) => {
-                ssl.set_hostname(name)?;
-                ssl.param_mut().set_host(name)?;
-            }
-        }
+        require(&mut ssl, name)?;
         if let Some(offer) = offer {
             client::offer(&mut ssl, offer, self.settings.end_entity)?;
         }
         key_log::start(&mut ssl)?;
         SslStream::new(ssl, Observed::new(stream))
+    }
+}
+
+/// An attempt that made no connection.
+struct Failed {
+    error: ConnectError,
+    /// What was offered, if it was the handshake that failed: another one may not.
+    with_record: Option<Found>,
+}
+
+impl<E: Into<ConnectError>> From<E> for Failed {
+    fn from(error: E) -> Failed {
+        Failed {
+            error: error.into(),
+            with_record: None,
+        }
     }
 }
 
@@ -491,14 +525,6 @@ fn sent(ssl: &SslRef) -> Vec<X509> {
     chain.map_or_else(Vec::new, |chain| {
         chain.iter().map(ToOwned::to_owned).collect()
     })
-}
-
-/// A certificate that is not accepted says more than that the handshake failed.
-fn reason(error: &openssl::ssl::Error, verified: X509VerifyResult) -> String {
-    match verified {
-        X509VerifyResult::OK => error.to_string(),
-        problem => format!("the server's certificate is not accepted: {problem}"),
-    }
 }
 
 fn savings(observation: &Observation, result: &Result<Offer, Fallback>) -> Savings {

@@ -3,6 +3,8 @@
 //! What others send is read in [`message`], [`resolv_conf`] and [`tsig`], which are pure and total.
 
 mod client;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod message;
 pub mod resolv_conf;
 mod stream;

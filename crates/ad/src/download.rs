@@ -99,7 +99,7 @@ async fn follow(
             bytes: Vec::new(),
             most: limits.bytes,
         };
-        // The limit of the whole ends a silence, too.
+        // The limit of the whole ends all of it.
         let fetched = fetch(connector, &url, Use::Nothing, Duration::MAX, &mut body).await;
         let fetched = fetched.map_err(|error| match error {
             // Nothing else keeps a body from memory.

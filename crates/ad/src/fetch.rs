@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::time::Duration;
 
+use tokio::time::timeout;
+
 use crate::client::{ConnectError, Connection, Connector, Handshake, Use};
 use crate::http::{HttpError, Url, get};
 
@@ -20,6 +22,23 @@ pub enum FetchError {
         /// What is wrong.
         error: HttpError,
     },
+    /// It takes too long.
+    #[error("{url}: not complete within {time:?}")]
+    TooLong {
+        /// What was fetched.
+        url: Url,
+        /// The limit.
+        time: Duration,
+    },
+}
+
+/// What a response may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// Without a head, and without a byte of the body after it.
+    pub silence: Duration,
+    /// All of it, connection included.
+    pub total: Duration,
 }
 
 /// What was fetched. Times are since the name was asked for.
@@ -41,17 +60,46 @@ pub struct Fetched {
     pub total: Duration,
 }
 
+/// Silence for so long, and no limit of the whole.
+impl From<Duration> for Patience {
+    fn from(silence: Duration) -> Patience {
+        Patience {
+            silence,
+            total: Duration::MAX,
+        }
+    }
+}
+
 /// Fetches `url` over a connection that is made `how` it says, and writes the body to `body`.
-/// A head that is not there after `patience` ends it, and so does silence after it.
 ///
 /// # Errors
 ///
-/// If there is no connection, or no whole response.
+/// If there is no connection, or no whole response in time.
 pub async fn fetch(
     connector: &Connector,
     url: &Url,
     how: Use,
-    patience: Duration,
+    patience: impl Into<Patience>,
+    body: &mut dyn Write,
+) -> Result<Fetched, FetchError> {
+    let patience = patience.into();
+    let fetched = timeout(
+        patience.total,
+        respond(connector, url, how, patience.silence, body),
+    );
+    fetched.await.unwrap_or_else(|_| {
+        Err(FetchError::TooLong {
+            url: url.clone(),
+            time: patience.total,
+        })
+    })
+}
+
+async fn respond(
+    connector: &Connector,
+    url: &Url,
+    how: Use,
+    silence: Duration,
     body: &mut dyn Write,
 ) -> Result<Fetched, FetchError> {
     let connection = connector.connect(&url.host, url.port, how).await?;
@@ -61,7 +109,7 @@ pub async fn fetch(
         handshake,
     } = connection;
     let pre_transfer = start.elapsed();
-    let answer = get(stream, url, start, patience, body).await;
+    let answer = get(stream, url, start, silence, body).await;
     let answer = answer.map_err(|error| FetchError::Http {
         url: url.clone(),
         error,

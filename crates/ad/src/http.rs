@@ -2,7 +2,6 @@
 
 mod watched;
 
-use std::cell::OnceCell;
 use std::error::Error;
 use std::fmt;
 use std::future;
@@ -21,7 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout};
 
-use watched::Watched;
+use watched::{Seen, Watched};
 
 /// The largest head of a response, in bytes.
 const MAX_HEAD: usize = 64 << 10;
@@ -134,6 +133,12 @@ pub enum HttpError {
     /// It ends too early.
     #[error("the server closes the connection before the response is complete")]
     Truncated,
+    /// The end of the connection is that of the body, and TLS does not say that the server meant it: whoever is on the
+    /// way can have cut it (RFC 9112, section 9.8).
+    #[error(
+        "the response says no length, and the connection ends without TLS's goodbye (close_notify): it may be cut short"
+    )]
+    Unclosed,
     /// The connection fails.
     #[error("{0}")]
     Io(io::Error),
@@ -195,8 +200,8 @@ pub(crate) async fn get<S: AsyncRead + AsyncWrite + Unpin>(
     patience: Duration,
     body: &mut dyn Write,
 ) -> Result<Answer, HttpError> {
-    let first_byte = Rc::new(OnceCell::new());
-    let stream = Watched::new(stream, clock, Rc::clone(&first_byte));
+    let seen = Rc::new(Seen::default());
+    let stream = Watched::new(stream, clock, Rc::clone(&seen));
     let mut http = http1::Builder::new();
     http.max_buf_size(MAX_HEAD).max_headers(MAX_FIELDS);
     let (sender, connection) = http.handshake(stream).await?;
@@ -206,7 +211,7 @@ pub(crate) async fn get<S: AsyncRead + AsyncWrite + Unpin>(
         future::pending().await
     };
     let (status, location, body_bytes) = tokio::select! {
-        exchanged = exchange(sender, url, patience, body) => exchanged?,
+        exchanged = exchange(sender, url, patience, body, &seen) => exchanged?,
         never = carry => never,
     };
     let total = clock.elapsed();
@@ -214,7 +219,7 @@ pub(crate) async fn get<S: AsyncRead + AsyncWrite + Unpin>(
         status,
         location,
         body_bytes,
-        start: first_byte.get().copied().unwrap_or(total),
+        start: seen.first_byte.get().copied().unwrap_or(total),
         total,
     })
 }
@@ -225,6 +230,7 @@ async fn exchange(
     url: &Url,
     patience: Duration,
     body: &mut dyn Write,
+    seen: &Seen,
 ) -> Result<(u16, Option<String>, u64), HttpError> {
     let request = sender.send_request(request(url)?);
     let response = timeout(patience, request).await??;
@@ -232,7 +238,10 @@ async fn exchange(
     check(&response)?;
     let location = response.headers().get(LOCATION);
     let location = location.map(|field| String::from_utf8_lossy(field.as_bytes()).into_owned());
+    let is_chunked = response.headers().contains_key(TRANSFER_ENCODING);
     let mut incoming = response.into_body();
+    // Neither of a length nor in chunks, it ends with the connection.
+    let ends_with_connection = !is_chunked && incoming.size_hint().exact().is_none();
     let mut body_bytes = 0;
     loop {
         let frame = future::poll_fn(|context| Pin::new(&mut incoming).poll_frame(context));
@@ -246,6 +255,9 @@ async fn exchange(
         }
     }
     body.flush().map_err(HttpError::Body)?;
+    if ends_with_connection && seen.is_cut.get() {
+        return Err(HttpError::Unclosed);
+    }
     Ok((status, location, body_bytes))
 }
 

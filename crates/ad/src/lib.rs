@@ -9,6 +9,7 @@ pub mod fetch;
 pub mod http;
 mod probe;
 pub mod publish;
+pub mod secret;
 pub mod serve;
 #[cfg(feature = "test-servers")]
 pub mod test_servers;

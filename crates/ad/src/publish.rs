@@ -10,6 +10,7 @@ use pqtlsad::Part;
 use pqtlsad::flight::{InitialWindow, Plan};
 use pqtlsad::record::{self, Fragment, MAX_FRAGMENTS, RecordError, RecordType};
 use pqtlsad::server::{ChainError, PublicChain};
+use tokio::time::sleep;
 
 use crate::dns::{
     Answer, Change, Client, DnsError, First, Name, Question, Rtype, UpdateError, update, zone_of,
@@ -103,6 +104,19 @@ pub enum PublishError {
         /// Of which type.
         record_type: RecordType,
     },
+    /// The name is another's: records beside its alias would be ignored (RFC 2136, section 3.4.2.2).
+    #[error(
+        "{0} is an alias (CNAME), which has no other records: publish at the name that it stands for"
+    )]
+    Alias(Name),
+    /// The server says that it has done the update, and has other records.
+    #[error("{server} took the update, but does not have the records of {owner}: {hint}", hint = NOT_KEPT)]
+    NotKept {
+        /// The server.
+        server: SocketAddr,
+        /// Whose records.
+        owner: Name,
+    },
     /// The server that was asked which records there are does not answer.
     #[error(transparent)]
     Dns(#[from] DnsError),
@@ -110,6 +124,12 @@ pub enum PublishError {
     #[error(transparent)]
     Update(#[from] UpdateError),
 }
+
+const NOT_KEPT: &str = "ask the zone's primary server, which answers with what it was given";
+
+/// How often a server is asked for what it was given, which may come to its answers a moment later.
+const LOOKS: u32 = 8;
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// How much of `chain` is worth publishing, with the reasons.
 pub fn plan(chain: &PublicChain, window: InitialWindow) -> Plan {
@@ -210,25 +230,73 @@ impl Publication {
     }
 
     /// Has the zone say this and nothing else: at once where it fits one message, or else so that
-    /// clients find the old records or the new ones whole, as far as a message holds both.
+    /// clients find the old records or the new ones whole, as far as a message holds both. The server is asked for them
+    /// afterwards.
     ///
     /// # Errors
     ///
-    /// If the server does not do it.
+    /// If the server does not do it, or does not have them then.
     pub async fn send(&self, server: SocketAddr, key: Option<&Key>) -> Result<(), PublishError> {
         let Some(first) = self.owners.first() else {
             return Ok(());
         };
         let zone = zone_of(server, &first.name).await?;
+        self.refuse_aliases(server).await?;
         let old = self.published(server).await?;
         match update(server, &zone, &self.at_once(&old), key).await {
-            Err(UpdateError::TooLong) => {}
-            done => return Ok(done?),
+            Err(UpdateError::TooLong) => {
+                for changes in self.step_by_step(&old) {
+                    update(server, &zone, &changes, key).await?;
+                }
+            }
+            done => done?,
         }
-        for changes in self.step_by_step(&old) {
-            update(server, &zone, &changes, key).await?;
+        self.look(server).await
+    }
+
+    /// An addition beside an alias is ignored without a word.
+    async fn refuse_aliases(&self, server: SocketAddr) -> Result<(), PublishError> {
+        let client = Client::new([server.into()]);
+        for owner in &self.owners {
+            let question = Question {
+                name: owner.name.clone(),
+                rtype: Rtype::CNAME,
+            };
+            if let Answer::Records(_) = client.ask(&question, First::Udp).await?.answer {
+                return Err(PublishError::Alias(question.name));
+            }
         }
         Ok(())
+    }
+
+    /// Waits until the server answers with what it was given, for a moment.
+    async fn look(&self, server: SocketAddr) -> Result<(), PublishError> {
+        let mut looks = 1;
+        loop {
+            let published = self.published(server).await?;
+            let Some(owner) = self.differing(&published) else {
+                return Ok(());
+            };
+            if looks == LOOKS {
+                return Err(PublishError::NotKept { server, owner });
+            }
+            looks += 1;
+            sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// The first name that owns something else than this.
+    fn differing(&self, published: &[Published]) -> Option<Name> {
+        let sorted = |mut data: Vec<Vec<u8>>| {
+            data.sort();
+            data
+        };
+        let differs = |(index, published): (usize, &Published)| {
+            let owner = self.owners.get(index);
+            let own = owner.map_or_else(Vec::new, |owner| self.data(owner));
+            (sorted(own) != sorted(published.data.clone())).then(|| published.name.clone())
+        };
+        published.iter().enumerate().find_map(differs)
     }
 
     /// What the names own now, in order.

@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use common::{NAME, delivered, in_own_network, records, with_root};
@@ -13,6 +14,8 @@ use lastbyte_ad::test_servers::{BIND, KEY, OTHER, bind, knot, nsd};
 use pqtlsad::Part;
 use pqtlsad::record::RecordType;
 use pqtlsad::server::PublicChain;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
 const TYPES: [RecordType; 2] = [RecordType::DEFAULT, RecordType::Tlsa];
 
@@ -115,6 +118,87 @@ fn records_of_another_kind_are_left_alone() {
             "{unsigned}"
         );
     });
+}
+
+#[test]
+fn an_alias_is_refused_as_nothing_could_be_published_there() {
+    let key = tsig::key(KEY).unwrap();
+    in_own_network(
+        || bind("server CNAME elsewhere\nelsewhere A 127.0.0.9"),
+        async {
+            let publication = publication(&[(&chain("ecdsa-p256"), 1)], RecordType::DEFAULT);
+            let refused = publication.send(BIND, Some(&key)).await.unwrap_err();
+            assert_eq!(
+                refused.to_string(),
+                "server.example is an alias (CNAME), which has no other records: publish at the name that it stands for"
+            );
+        },
+    );
+}
+
+#[test]
+fn what_the_server_does_not_have_afterwards_is_not_published() {
+    let key = tsig::key(KEY).unwrap();
+    in_own_network(|| bind(""), async {
+        let [before, wanted] =
+            [1, 2].map(|count| publication(&[(&chain("ecdsa-p256"), count)], RecordType::DEFAULT));
+        before.send(BIND, Some(&key)).await.unwrap();
+        let server = deaf_to_updates(BIND).await;
+        let refused = wanted.send(server, None).await.unwrap_err();
+        assert!(
+            matches!(&refused, PublishError::NotKept { owner, .. } if owner.to_string() == NAME),
+            "{refused}"
+        );
+        // What is there already need not be heard.
+        before.send(server, None).await.unwrap();
+    });
+}
+
+/// A server that says that it has done each update, and has another answer the rest.
+async fn deaf_to_updates(server: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.7:53").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let datagrams = UdpSocket::bind(address).await.unwrap();
+    tokio::spawn(async move {
+        let mut query = [0; 512];
+        loop {
+            let (length, client) = datagrams.recv_from(&mut query).await.unwrap();
+            let upstream = UdpSocket::bind("127.0.0.7:0").await.unwrap();
+            upstream.connect(server).await.unwrap();
+            upstream.send(&query[..length]).await.unwrap();
+            let mut answer = [0; 2000];
+            let length = upstream.recv(&mut answer).await.unwrap();
+            datagrams.send_to(&answer[..length], client).await.unwrap();
+        }
+    });
+    tokio::spawn(async move {
+        loop {
+            let (mut client, _) = listener.accept().await.unwrap();
+            tokio::spawn(async move {
+                let mut upstream = TcpStream::connect(server).await.unwrap();
+                while let Ok(length) = client.read_u16().await {
+                    let mut query = vec![0; length.into()];
+                    client.read_exact(&mut query).await.unwrap();
+                    let is_update = query[2] >> 3 & 15 == 5;
+                    let answer = match is_update {
+                        true => [&query[..2], &[5 << 3 | 0x80, 0], &[0; 8]].concat(),
+                        false => {
+                            upstream.write_u16(length).await.unwrap();
+                            upstream.write_all(&query).await.unwrap();
+                            let length = upstream.read_u16().await.unwrap();
+                            let mut answer = vec![0; length.into()];
+                            upstream.read_exact(&mut answer).await.unwrap();
+                            answer
+                        }
+                    };
+                    let length = u16::try_from(answer.len()).unwrap();
+                    client.write_u16(length).await.unwrap();
+                    client.write_all(&answer).await.unwrap();
+                }
+            });
+        }
+    });
+    address
 }
 
 fn chain(algorithm: &str) -> PublicChain {

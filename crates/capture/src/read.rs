@@ -85,6 +85,8 @@ struct Interface {
 pub fn read(mut from: impl Read) -> Result<Capture, ReadError> {
     let mut capture = Capture::default();
     let mut interfaces: Vec<Interface> = Vec::new();
+    // Of this section, those that are not kept included.
+    let mut described = 0_u32;
     let mut is_big_endian = false;
     let mut offset = 0_u64;
     let mut kept = 0_usize;
@@ -107,6 +109,7 @@ pub fn read(mut from: impl Read) -> Result<Capture, ReadError> {
         if let Ok((_, section)) = parse_sectionheaderblock(&block) {
             is_big_endian = section.big_endian();
             interfaces.clear();
+            described = 0;
             if is_first && let Some(comment) = comments(&section.options).next() {
                 capture.comment = comment;
             }
@@ -118,7 +121,11 @@ pub fn read(mut from: impl Read) -> Result<Capture, ReadError> {
             let (_, parsed) = parse(&block).map_err(|_| damaged())?;
             match parsed {
                 _ if is_first => return Err(ReadError::NoPcapng),
-                Block::InterfaceDescription(interface) if interfaces.len() < MOST_INTERFACES => {
+                Block::InterfaceDescription(_) if interfaces.len() == MOST_INTERFACES => {
+                    described = described.saturating_add(1);
+                }
+                Block::InterfaceDescription(interface) => {
+                    described = described.saturating_add(1);
                     let name = interface.if_name().and_then(Result::ok);
                     let point = Point::ALL
                         .into_iter()
@@ -140,6 +147,9 @@ pub fn read(mut from: impl Read) -> Result<Capture, ReadError> {
                     }
                 }
                 Block::EnhancedPacket(packet) => {
+                    if packet.if_id >= described {
+                        return Err(damaged());
+                    }
                     let interface = interfaces.get(packet.if_id as usize);
                     let Some((point, units)) =
                         interface.and_then(|found| Some((found.point?, found.units)))

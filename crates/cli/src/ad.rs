@@ -7,7 +7,7 @@ mod report;
 mod serve;
 
 use std::future::Future;
-use std::io::{self, Write};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -262,8 +262,7 @@ async fn stopped() -> io::Result<()> {
 
 /// Tells the operator something.
 fn tell(line: &str) {
-    // Nobody is left to tell when this can't be printed.
-    let _ = writeln!(io::stderr(), "lastbyte: {line}");
+    crate::tell(line);
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use lastbyte_link::Bytes;
 
 use super::draft::Draft;
-use super::{Failure, own, print};
+use super::{Failure, own, print, print_json};
 use lastbyte::study::{Arm, ArmError, ArmProblem};
 
 /// The group that a chain is measured with, where the user names none.
@@ -51,10 +51,10 @@ impl Answer<'_> {
             };
             draft.write(|out| out.write_all(text.as_bytes()))?;
         }
-        print(&match format {
-            Format::Text => (self.text)(),
-            Format::Json => (self.document)(),
-        })
+        match format {
+            Format::Text => print(&(self.text)()),
+            Format::Json => print_json(&(self.document)()),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use lastbyte_pki::Store;
 use serde::Serialize;
 
 use super::compare::{DEFAULT_AGAINST, DEFAULT_BASELINE};
-use super::{Failure, own, print};
+use super::{Failure, own, print, print_json};
 use lastbyte::lab::PreparedArm;
 use lastbyte::lab::calibration::{Calibration, CalibrationError, Effort, Spread};
 use lastbyte::study::Arm;
@@ -49,10 +49,10 @@ impl Calibrate {
             let path = calibration.store(&cache)?;
             calibrations.push((calibration, path));
         }
-        print(&match self.format {
-            Format::Table => calibrations.iter().map(table).collect(),
-            Format::Json => json(&calibrations),
-        })
+        match self.format {
+            Format::Table => print(&calibrations.iter().map(table).collect::<String>()),
+            Format::Json => print_json(&json(&calibrations)),
+        }
     }
 }
 

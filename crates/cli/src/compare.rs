@@ -18,7 +18,7 @@ use super::inside::Inside;
 use super::options::{Network, Sampling};
 use super::progress::Bar;
 use super::saved::SavedName;
-use super::{Failure, detail, own, print, screen, show};
+use super::{Failure, detail, own, print, print_document, print_json, screen, show, tell};
 use lastbyte::lab::{self, CAPTURES, Ending, PreparedArm, Run, Shortcuts};
 use lastbyte::report;
 use lastbyte::report::study::Findings;
@@ -193,14 +193,14 @@ impl Compare {
         };
         // Before any file: where one can't be written, what was measured is not lost.
         if self.engine == EngineChoice::Auto {
-            let _ = writeln!(io::stderr(), "lastbyte: {}", chosen.reason);
+            tell(&chosen.reason);
         }
-        print(&match self.format {
-            Format::Table => report::table(&summary, screen(), detail(self.verbose)),
-            Format::Json => report::json(&summary, environment),
-            Format::Csv => report::csv(&summary),
-            Format::Markdown => report::markdown(&summary),
-        })?;
+        match self.format {
+            Format::Table => print(&report::table(&summary, screen(), detail(self.verbose))),
+            Format::Json => print_json(&report::json(&summary, environment)),
+            Format::Csv => print_document(&report::csv(&summary)),
+            Format::Markdown => print_document(&report::markdown(&summary)),
+        }?;
         if let (Some(draft), Some(output)) = (output, &self.output) {
             draft.write(|out| match output.content {
                 Content::Parquet => rows.write_parquet(out, None),
@@ -229,7 +229,7 @@ impl Compare {
             let now = SystemTime::now().into();
             draft.write(|out| rows.write_parquet(out, Some(now)))?;
         } else if self.save.is_some() {
-            let _ = writeln!(io::stderr(), "lastbyte: nothing was saved");
+            tell("nothing was saved");
         }
         self.verdict(&run, &summary)?;
         kept
@@ -280,10 +280,7 @@ impl Compare {
 
     fn verdict(&self, run: &Run, summary: &Summary) -> Result<(), Failure> {
         if run.ending == Ending::Interrupted {
-            let _ = writeln!(
-                io::stderr(),
-                "lastbyte: interrupted; the results above are those of the finished blocks"
-            );
+            tell("interrupted; the results above are those of the finished blocks");
             return Err(Failure::Interrupted);
         }
         let crossings: Vec<_> = (self.fail_if.iter())
@@ -294,10 +291,10 @@ impl Compare {
             .iter()
             .flat_map(|threshold| threshold.doubts(summary));
         for doubt in doubts {
-            let _ = writeln!(io::stderr(), "lastbyte: can't tell: {doubt}");
+            tell(format_args!("can't tell: {doubt}"));
         }
         for crossing in &crossings {
-            let _ = writeln!(io::stderr(), "lastbyte: threshold crossed: {crossing}");
+            tell(format_args!("threshold crossed: {crossing}"));
         }
         if !crossings.is_empty() {
             return Err(Failure::Threshold);
@@ -404,7 +401,7 @@ impl Rows<'_> {
         Origin {
             study: "compare",
             measure: "compare",
-            engine: &self.environment.engine,
+            engine: self.environment.engine,
         }
     }
 }

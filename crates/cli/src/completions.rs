@@ -8,7 +8,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use super::draft::cannot_write;
-use super::{Cli, Failure, print};
+use super::{Cli, Failure, print_document};
 
 #[derive(Debug, Args)]
 pub(super) struct Completions {
@@ -31,7 +31,7 @@ impl Completions {
         let mut command = Cli::command();
         let name = command.get_name().to_owned();
         clap_complete::generate(self.shell, &mut command, name, &mut script);
-        print(&String::from_utf8_lossy(&script))
+        print_document(&String::from_utf8_lossy(&script))
     }
 }
 
@@ -41,7 +41,7 @@ impl Manual {
             Some(folder) => fs::create_dir_all(folder)
                 .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
                 .map_err(|error| cannot_write(folder, error)),
-            None => print(&self.page()?),
+            None => print_document(&self.page()?),
         }
     }
 

@@ -130,6 +130,16 @@ pub(super) fn named_twice(path: &Path) -> Failure {
     ))
 }
 
+/// Writes a drawing, which is one by its name too.
+pub(super) fn write_drawing(path: &Path, drawing: &str) -> Result<(), Failure> {
+    if path.extension().is_none_or(|extension| extension != "svg") {
+        return Err(Failure::Usage(format!(
+            "can't write {path:?}: name it .svg"
+        )));
+    }
+    Draft::new(path)?.write(|out| out.write_all(drawing.as_bytes()))
+}
+
 /// Takes the name of a page, whose ending browsers and mail go by.
 ///
 /// # Errors

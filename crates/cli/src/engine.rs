@@ -14,7 +14,9 @@ use lastbyte::lab::{
     self, Engine, Inspection, LiveEngine, PreparedArm, Run, Runner, Shortcuts, VirtualEngine,
     Watcher,
 };
-use lastbyte::study::{Connections, CpuTime, EngineChoice, Experiment, Percentile, Study};
+use lastbyte::study::{
+    Connections, CpuTime, EngineChoice, EngineName, Experiment, Percentile, Study,
+};
 
 /// An engine, and why this one.
 pub(super) struct Chosen {
@@ -138,7 +140,7 @@ pub(super) fn measure(
 ) -> Result<Run, Failure> {
     let study = compared(experiment, percentiles);
     engine.check(&study).map_err(Failure::Usage)?;
-    let is_live = &*engine.environment().engine == "live";
+    let is_live = engine.environment().engine == EngineName::Live;
     if is_live && experiment.cpu != CpuTime::default() {
         bar.warn(&format!(
             "--cpu {} changes nothing: in real time, computing is part of every time",
@@ -152,7 +154,7 @@ pub(super) fn measure(
         let checked = inspection.check(&study, engine.block_size(&study));
         checked.map_err(Failure::Usage)?;
     }
-    if let (Some(_), "virtual") = (experiment.concurrency, &*engine.environment().engine) {
+    if let (Some(_), EngineName::Virtual) = (experiment.concurrency, engine.environment().engine) {
         bar.warn(
             "--concurrency changes nothing: in virtual time there is one connection at a time",
         );

@@ -1,6 +1,5 @@
 //! `lastbyte explain`.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,9 +7,9 @@ use clap::{Args, ValueEnum};
 use lastbyte_link::Loss;
 
 use super::compare::{DEFAULT_AGAINST, DEFAULT_BASELINE};
-use super::draft::Draft;
+use super::draft::write_drawing;
 use super::options::Network;
-use super::{Failure, asked, own, print, screen};
+use super::{Failure, asked, own, print, print_json, screen, tell};
 use lastbyte::explain::{Explanation, Shown, Signature, check, explain, explain_shown};
 use lastbyte::report;
 use lastbyte::study::{Arm, ArmChain, Cell};
@@ -53,18 +52,12 @@ impl Explain {
         let explained = arms.iter().map(|arm| of_arm(arm, &cells));
         let explained: Vec<_> = explained.collect::<Result<_, _>>()?;
         if let Some(path) = &self.svg {
-            let drawing = report::explanation_svg(&explained);
-            if path.extension().is_none_or(|extension| extension != "svg") {
-                return Err(Failure::Usage(format!(
-                    "can't write {path:?}: name it .svg"
-                )));
-            }
-            Draft::new(path)?.write(|out| out.write_all(drawing.as_bytes()))?;
+            write_drawing(path, &report::explanation_svg(&explained))?;
         }
-        print(&match self.format {
-            Format::Text => report::explanation(&explained, screen()),
-            Format::Json => report::explanation_json(&explained),
-        })
+        match self.format {
+            Format::Text => print(&report::explanation(&explained, screen())),
+            Format::Json => print_json(&report::explanation_json(&explained)),
+        }
     }
 }
 
@@ -77,9 +70,9 @@ fn leave_luck_out(cells: &mut [Cell]) {
         };
         if (cell.has_loss() || cell.has_jitter()) && told.as_ref() != Some(name) {
             told = Some(name.clone());
-            eprintln!(
-                "lastbyte: {name} without its loss and jitter, which are luck: `lastbyte compare` has them"
-            );
+            tell(format_args!(
+                "{name} without its loss and jitter, which are luck: `lastbyte compare` has them"
+            ));
         }
         for way in [&mut cell.link.forward, &mut cell.link.backward] {
             (way.loss, way.jitter) = (Loss::NONE, Duration::ZERO);

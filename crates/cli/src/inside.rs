@@ -1,13 +1,13 @@
 //! `--capture` and `--keylog`: what `compare` and `run` keep of connections besides rows.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use clap::Args;
-use lastbyte_link::counted;
+use lastbyte_link::{counted, shell_word};
 
-use super::Failure;
 use super::draft::{Draft, cannot_write};
+use super::{Failure, tell};
 use lastbyte::lab::{Captures, Inspection};
 
 #[derive(Debug, Args)]
@@ -51,32 +51,61 @@ impl Inside {
         })
     }
 
+    /// Makes sure that secrets have a place outside of a folder of results, which is nobody's but the run's.
+    pub(super) fn check_outside(&self, folder: &Path) -> Result<(), Failure> {
+        match &self.keylog {
+            Some(path) if real(path).starts_with(real(folder)) => Err(cannot_write(
+                path,
+                format!(
+                    "\"{}\" is the folder of the results: name a place outside of it",
+                    folder.display()
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether packets are asked for.
     pub(super) fn captures(&self) -> bool {
         self.capture.is_some()
     }
 }
 
+/// Where a path leads, as far as there is anything yet.
+fn real(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut found = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                found.pop();
+            }
+            part => found.push(part),
+        }
+        if let Ok(canonical) = found.canonicalize() {
+            found = canonical;
+        }
+    }
+    found
+}
+
 impl Kept<'_> {
     /// Tells what was kept, whether or not all was measured.
     pub(super) fn finish(self) -> Result<(), Failure> {
         let told = self.inspection.finish().map_err(Failure::run)?;
-        let mut err = io::stderr().lock();
         if let Some(first) = told.files.iter().min() {
-            let _ = writeln!(
-                err,
-                "lastbyte: {} in {}: draw a connection with `lastbyte show {}`",
+            tell(format_args!(
+                "{} in {}: draw a connection with `lastbyte show {}`",
                 counted(told.files.len(), "capture"),
                 self.folder.display(),
-                first.display()
-            );
+                shell_word(&first.to_string_lossy())
+            ));
         }
         if told.unseen > 0 {
-            let _ = writeln!(
-                err,
-                "lastbyte: {} had no room in captures, and are missing there: capture fewer connections",
+            tell(format_args!(
+                "{} had no room in captures, and are missing there: capture fewer connections",
                 counted(told.unseen, "packet")
-            );
+            ));
         }
         let mut problems = told.problems.into_iter();
         if let Some(problem) = problems.next() {

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
+use lastbyte_link::visible;
 
 use super::compare::interrupt;
-use super::{Failure, print};
+use super::{Failure, print, tell};
 use lastbyte::kernel::{Builder, Built, Cache, Kept, Kernel, KernelError, Origin, Progress, Size};
 
 #[derive(Debug, Subcommand)]
@@ -151,7 +152,7 @@ impl From<KernelError> for Failure {
             KernelError::WrongSource { .. } | KernelError::NoCache(_) => Failure::Usage(message),
             KernelError::Failed { .. } | KernelError::Busy => Failure::Run(message),
             KernelError::Interrupted => {
-                let _ = writeln!(io::stderr(), "lastbyte: {message}");
+                tell(message);
                 Failure::Interrupted
             }
             _ => Failure::Machine(message),
@@ -181,7 +182,7 @@ impl Watch {
 
 impl Progress for Watch {
     fn note(&self, note: &str) {
-        let line = format!("lastbyte: {note}");
+        let line = format!("lastbyte: {}", visible(note));
         match &self.0 {
             Some(bar) => bar.println(line),
             None => {

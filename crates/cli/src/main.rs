@@ -10,6 +10,7 @@ mod doctor;
 mod draft;
 mod engine;
 mod explain;
+mod explore;
 mod inside;
 mod kernel;
 mod mistake;
@@ -39,7 +40,7 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use lastbyte::lab::{self, DnsError, LabError, RunError};
-use lastbyte::report::{Colours, Detail, Screen};
+use lastbyte::report::{Colours, Detail, Screen, for_terminal, json_for_terminal};
 use lastbyte::results::FolderError;
 
 /// What the environment says, below all commands.
@@ -68,6 +69,8 @@ enum Command {
     Compare(Box<compare::Compare>),
     /// Tell by arithmetic where each handshake message ends, how far the next flight is and what to cut
     Explain(explain::Explain),
+    /// Write a page on which two connections are compared by moving sliders, by arithmetic
+    Explore(explore::Explore),
     /// Find out from outside what a live site costs its users, and how near it is to its next edge
     Probe(Box<probe::Probe>),
     /// Tell how many of your users will wait longer for a chain, and what would win it back
@@ -89,7 +92,7 @@ enum Command {
     Chain(chain::Command),
     /// Certificates through DNS (PQTLS-AD): publish, serve, fetch and check them
     #[command(subcommand)]
-    Ad(ad::Command),
+    Ad(Box<ad::Command>),
     /// Merkle Tree Certificates: a CA with its log, landmarks, certificates, their verification
     #[command(subcommand)]
     Mtc(mtc::Command),
@@ -137,6 +140,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Compare(compare) => compare.run(&arguments),
         Command::Explain(explain) => explain.run(),
+        Command::Explore(explore) => explore.run(),
         Command::Probe(probe) => probe.run(),
         Command::Plan(plan) => plan.run(&arguments),
         Command::Reduce(reduce) => reduce.run(&arguments),
@@ -322,8 +326,26 @@ fn detail(verbose: bool) -> Detail {
     }
 }
 
-/// Prints results. A reader that has gone away is no failure of ours.
+/// Prints results for people: what strangers have named acts on no terminal.
 fn print(text: &str) -> Result<(), Failure> {
+    print_document(&for_terminal(text))
+}
+
+/// Tells something beside the results.
+fn tell(line: impl fmt::Display) {
+    // At once: another process may write to the same place.
+    let line = format!("lastbyte: {}\n", for_terminal(&line.to_string()));
+    // Nobody is left to tell when this can't be printed.
+    let _ = io::stderr().write_all(line.as_bytes());
+}
+
+/// Prints a document in JSON, which reads as what it is.
+fn print_json(json: &str) -> Result<(), Failure> {
+    print_document(&json_for_terminal(json))
+}
+
+/// Prints results for programs, as they are. A reader that has gone away is no failure of ours.
+fn print_document(text: &str) -> Result<(), Failure> {
     match io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::Usage(format!("can't write the results: {error}")))

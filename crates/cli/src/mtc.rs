@@ -20,7 +20,7 @@ use lastbyte_mtc::{
     Trusted, UnixTime, Validity,
 };
 
-use super::{Failure, print};
+use super::{Failure, print, print_document};
 use authority::{Ca, Known, make_ca, served};
 use files::{create_folder, read_certificate, refuse_taken, write_file, write_private};
 
@@ -299,7 +299,7 @@ fn prove(folder: &Path, certificate: &Path, output: Option<&Path>) -> Result<(),
     })?;
     match output {
         Some(path) => write_file(path, text.as_bytes()),
-        None => print(&text),
+        None => print_document(&text),
     }
 }
 

@@ -3,12 +3,10 @@
 pub(super) mod server;
 
 use std::env;
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use lastbyte::lab::PreparedArm;
 use lastbyte::study::{Arm, ArmChain};
-use lastbyte_link::visible;
 use lastbyte_pki::{Note, PemFiles, Store};
 
 use super::Failure;
@@ -108,7 +106,7 @@ pub(super) fn lines(files: &PemFiles, notes: &[Note]) -> impl Iterator<Item = St
 /// Tells them beside the answer.
 pub(super) fn tell(notes: &[String]) {
     for note in notes {
-        let _ = writeln!(io::stderr(), "lastbyte: {}", visible(note));
+        super::tell(note);
     }
 }
 

@@ -1,12 +1,12 @@
 //! A progress bar with the time left, on a terminal only.
 
-use std::io::{self, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::tell;
 use lastbyte::lab::Watcher;
 
 /// What is worth a line where there is no bar.
@@ -106,7 +106,7 @@ impl Watcher for Bar {
 
     fn warn(&self, line: &str) {
         self.bar.suspend(|| {
-            let _ = writeln!(io::stderr(), "lastbyte: {line}");
+            tell(line);
         });
     }
 }

@@ -10,7 +10,7 @@ use lastbyte_link::{Direction, Rate, UnitError, parse_duration};
 
 use super::draft::{Draft, named_twice};
 use super::options::Network;
-use super::{Failure, print, screen};
+use super::{Failure, print, print_json, screen};
 use lastbyte::geography::{Geography, OriginConnection, Question, RttTable, Setting, Users};
 use lastbyte::report::geography as report;
 use lastbyte::study::{Arm, Cell, Parameter};
@@ -119,10 +119,10 @@ impl Rtt {
         };
         let table = table.map_err(Failure::usage)?;
         let Some(users) = &self.users else {
-            return print(&match self.format {
-                Format::Text => report::table(&table, screen()),
-                Format::Json => report::table_json(&table),
-            });
+            return match self.format {
+                Format::Text => print(&report::table(&table, screen())),
+                Format::Json => print_json(&report::table_json(&table)),
+            };
         };
         let users = Users::parse(&users.to_string_lossy(), &read(users)?);
         let question = self.question()?;
@@ -148,7 +148,7 @@ impl Rtt {
             self.write(path, &only(&geography, "--population")?.joint_csv())?;
         }
         match self.format {
-            Format::Json => print(&report::json(&geography, &table)),
+            Format::Json => print_json(&report::json(&geography, &table)),
             Format::Text if !has_arms && self.population.is_some() => Ok(()),
             Format::Text => print(&report::text(&geography, &table, screen())),
         }

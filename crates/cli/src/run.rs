@@ -5,13 +5,12 @@ mod search;
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fmt::{Display, Write as _};
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use lastbyte_link::counted;
+use lastbyte_link::{counted, shell_word};
 use lastbyte_pki::Store;
 
 use self::search::Searching;
@@ -19,7 +18,7 @@ use super::compare::{interrupt, prepare_in, try_sessions};
 use super::engine::{Carrier, Chosen, choose};
 use super::inside::Inside;
 use super::progress::{Bar, rounded};
-use super::{Failure, detail, own, print, screen};
+use super::{Failure, detail, own, print, screen, tell};
 use lastbyte::kernel;
 use lastbyte::lab::{
     self, AssignedShard, CAPTURES, Ending, Engine, Finished, Inspection, NoShard, PreparedArm,
@@ -79,13 +78,14 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
         if !self.gather.is_empty() {
-            return self.gather();
+            return self.gather(arguments);
         }
         let study = Study::load(self.study()).map_err(Failure::usage)?;
         own::check_study(arms(&study))?;
         if self.prepare {
             return self.prepare(&study);
         }
+        self.inside.check_outside(&self.path(&study))?;
         let shard = self.shard.read()?;
         let carrier = self.carrier(&study)?;
         let store = self.store()?;
@@ -139,9 +139,10 @@ impl Run {
                 ));
             }
             return print(&format!(
-                "{0}: shard {1} is complete; once all are:\nlastbyte run --gather {0} ... -o {2}\n",
+                "{}: shard {} is complete; once all are:\nlastbyte run --gather {} ... -o {}\n",
                 folder.path().display(),
                 shard,
+                word(folder.path()),
                 file_name(&study.name),
             ));
         }
@@ -193,7 +194,7 @@ impl Run {
     }
 
     /// Makes one run of shards.
-    fn gather(&self) -> Result<(), Failure> {
+    fn gather(&self, arguments: &[OsString]) -> Result<(), Failure> {
         let open = |error: GatherError| match error {
             GatherError::Folder(error) => error.into(),
             error => Failure::usage(error),
@@ -205,11 +206,11 @@ impl Run {
             .transpose()?;
         let name = first.map_or_else(String::new, |first| file_name(&first.study.name));
         let path = self.output.clone().unwrap_or_else(|| name.into());
-        let gathered = gather(&self.gather, &path).map_err(open)?;
+        let gathered = gather(&self.gather, &path, arguments).map_err(open)?;
         for part in &gathered.damaged {
-            let _ = writeln!(io::stderr(), "lastbyte: {part}");
+            tell(part);
         }
-        let resume = format!("lastbyte run STUDY.toml -o {} --resume", path.display());
+        let resume = format!("lastbyte run STUDY.toml -o {} --resume", word(&path));
         let shards = counted(self.gather.len(), "shard");
         if !gathered.missing.is_empty() || gathered.blocks == 0 {
             return Err(Failure::Run(format!(
@@ -247,7 +248,7 @@ impl Run {
         let choice = self.engine.unwrap_or(study.engine);
         let Chosen { engine, reason } = choose(choice)?;
         if choice == EngineChoice::Auto {
-            let _ = writeln!(io::stderr(), "lastbyte: {reason}");
+            tell(reason);
         }
         if let (Carrier::Live, false) = (&engine, self.dry_run) {
             // Before anything else: it needs a process with one thread.
@@ -357,11 +358,10 @@ impl Run {
         let resume = self.resume_command(folder, shard);
         match (run.ending, run.failed.len()) {
             (Ending::Interrupted, _) => {
-                let _ = writeln!(
-                    io::stderr(),
-                    "lastbyte: interrupted; {} of {asked} blocks are finished and kept: go on with `{resume}`",
+                tell(format_args!(
+                    "interrupted; {} of {asked} blocks are finished and kept: go on with `{resume}`",
                     run.measured,
-                );
+                ));
                 Err(Failure::Interrupted)
             }
             (Ending::Complete, 0) => Ok(()),
@@ -382,15 +382,15 @@ impl Run {
     fn resume_command(&self, folder: &Folder, shard: Shard) -> String {
         let mut command = format!(
             "lastbyte run {} -o {} --resume",
-            self.study().display(),
-            folder.path().display()
+            word(self.study()),
+            word(folder.path())
         );
         // Writing to a String can't fail.
         if let Some(engine) = self.engine {
             let _ = write!(command, " --engine {engine}");
         }
         if let Some(chains) = &self.chains {
-            let _ = write!(command, " --chains {}", chains.display());
+            let _ = write!(command, " --chains {}", word(chains));
         }
         if shard != Shard::WHOLE {
             let _ = write!(command, " --shard {shard}");
@@ -430,6 +430,11 @@ impl Run {
     }
 }
 
+/// A path as a word of a command.
+fn word(path: &Path) -> String {
+    shell_word(&path.to_string_lossy())
+}
+
 /// Which shard, or who says which.
 #[derive(Clone, Copy, Debug)]
 enum AskedShard {
@@ -456,7 +461,7 @@ impl AskedShard {
             AskedShard::Auto => {
                 let read = Shard::from_environment(|name| std::env::var(name).ok());
                 let AssignedShard { shard, by } = read.map_err(Failure::Usage)?;
-                let _ = writeln!(io::stderr(), "lastbyte: shard {shard}, as {by}");
+                tell(format_args!("shard {shard}, as {by}"));
                 Ok(shard)
             }
         }

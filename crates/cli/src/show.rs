@@ -1,6 +1,6 @@
 //! `lastbyte show`.
 
-use std::io::{BufReader, Write};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -10,8 +10,8 @@ use lastbyte_sizes::framing::{PROTECTION, RECORD_HEADER};
 use lastbyte_tls::KeyLog;
 use lastbyte_tls::observer::{MessageType, Observer, Side};
 
-use super::draft::Draft;
-use super::{Failure, print, screen};
+use super::draft::write_drawing;
+use super::{Failure, print, print_json, screen};
 use lastbyte::lab::{capture_name, captured_sample, wire};
 use lastbyte::report::inside::{
     Asked, Attempt, Extent, FINISHED, Inside, Last, Next, Span, json, svg, text,
@@ -76,17 +76,12 @@ impl Show {
         };
         let inside = inside(&capture, connection.clone());
         if let Some(path) = &self.svg {
-            if path.extension().is_none_or(|extension| extension != "svg") {
-                return Err(Failure::Usage(format!(
-                    "can't write {path:?}: name it .svg"
-                )));
-            }
-            Draft::new(path)?.write(|out| out.write_all(svg(&inside).as_bytes()))?;
+            write_drawing(path, &svg(&inside))?;
         }
-        print(&match self.format {
-            Format::Text => text(&inside, screen()),
-            Format::Json => json(&inside),
-        })
+        match self.format {
+            Format::Text => print(&text(&inside, screen())),
+            Format::Json => print_json(&json(&inside)),
+        }
     }
 }
 
@@ -148,8 +143,7 @@ fn slowest(path: &Path) -> Result<Option<Inside>, Failure> {
 }
 
 fn tell(path: &Path, what: &str) {
-    // Nobody is left to tell when this can't be printed.
-    let _ = writeln!(std::io::stderr(), "lastbyte: {}: {what}", path.display());
+    super::tell(format_args!("{}: {what}", path.display()));
 }
 
 /// A connection with what its TLS and its file say of it.

@@ -7,7 +7,7 @@ use lastbyte_pki::KeyAlgorithm;
 use lastbyte_tls::observer::Side;
 use lastbyte_tls::{Capabilities, Feature, Group, StackName, capabilities, version};
 
-use super::{Failure, print};
+use super::{Failure, print, print_document};
 use lastbyte::lab::delivers;
 use lastbyte::study::Delivery;
 
@@ -27,10 +27,10 @@ enum Format {
 impl Stacks {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let all = capabilities();
-        print(&match self.format {
-            Format::Text => text(&all),
-            Format::Markdown => page(&all),
-        })
+        match self.format {
+            Format::Text => print(&text(&all)),
+            Format::Markdown => print_document(&page(&all)),
+        }
     }
 }
 

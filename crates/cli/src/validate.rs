@@ -1,13 +1,13 @@
 //! `lastbyte validate`.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 
 use super::draft::Draft;
-use super::{Failure, print, screen};
+use super::{Failure, print, print_document, print_json, screen, tell};
 use lastbyte::report;
 use lastbyte::results::{Percent, Percentile};
 use lastbyte::validate::{Margin, Margins, Results, Validation, Verdict, validate};
@@ -109,13 +109,13 @@ impl Validate {
             let page = report::validation::page(&validation);
             Draft::new(path)?.write(|out| out.write_all(page.as_bytes()))?;
             // Standard output may be a document's.
-            let _ = writeln!(io::stderr(), "lastbyte: wrote {}", path.display());
+            tell(format_args!("wrote {}", path.display()));
         }
-        print(&match self.format {
-            Format::Table => report::validation::table(&validation, screen()),
-            Format::Json => report::validation::json(&validation),
-            Format::Markdown => report::validation::markdown(&validation),
-        })?;
+        match self.format {
+            Format::Table => print(&report::validation::table(&validation, screen())),
+            Format::Json => print_json(&report::validation::json(&validation)),
+            Format::Markdown => print_document(&report::validation::markdown(&validation)),
+        }?;
         self.verdict(&validation)
     }
 
@@ -178,7 +178,7 @@ impl Validate {
                 if self.strict {
                     return Err(Failure::Run(undecided));
                 }
-                let _ = writeln!(io::stderr(), "lastbyte: warning: {undecided}");
+                tell(format_args!("warning: {undecided}"));
                 Ok(())
             }
         }

@@ -1,7 +1,7 @@
 //! `lastbyte zeek`.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -10,7 +10,7 @@ use lastbyte_zeek::{
 };
 
 use super::draft::{Draft, cannot_write};
-use super::{Failure, print};
+use super::{Failure, print, print_document, print_json, tell};
 
 #[derive(Debug, Args)]
 pub(super) struct Zeek {
@@ -61,7 +61,7 @@ impl Zeek {
             (self.cdn_list, DEFAULT_CDN_LIST),
         ] {
             if asked {
-                return print(text);
+                return print_document(text);
             }
         }
         let inputs = self.inputs();
@@ -76,10 +76,10 @@ impl Zeek {
             draft.write(|out| out.write_all(profile.as_bytes()))?;
         }
         warn(&survey);
-        print(&match self.format {
-            Format::Text => lastbyte_zeek::text(&survey, self.servers),
-            Format::Json => lastbyte_zeek::json(&survey, self.servers),
-        })
+        match self.format {
+            Format::Text => print(&lastbyte_zeek::text(&survey, self.servers)),
+            Format::Json => print_json(&lastbyte_zeek::json(&survey, self.servers)),
+        }
     }
 
     /// All files that are read, those of folders included.
@@ -150,6 +150,6 @@ fn nothing(survey: &Survey) -> String {
 /// What has to be known of the numbers.
 fn warn(survey: &Survey) {
     for warning in survey.broken.iter().cloned().chain(survey.warnings()) {
-        let _ = writeln!(io::stderr(), "lastbyte: warning: {warning}");
+        tell(format_args!("warning: {warning}"));
     }
 }

@@ -40,7 +40,7 @@ pub mod units;
 pub use distribution::Distribution;
 pub use loss::Loss;
 pub use luck::{Luck, PacketKey, Seed, Side, mix};
-pub use names::{UnknownName, is_hidden, nearest, visible};
+pub use names::{UnknownName, is_hidden, nearest, shell_word, visible};
 pub use pipe::{Direction, ETHERNET_HEADER, Fate, Link, Pipe};
 pub use table::{Table, TableError};
 pub use tcp::{KeyMaker, TcpPacket, UdpPacket};

@@ -41,6 +41,35 @@ pub fn visible(text: &str) -> String {
     out
 }
 
+/// A text of somebody else, as a shell takes it for one word. A terminal shows all of it.
+///
+/// Hidden characters are written as bash, zsh and POSIX (2024, 2.2.4) have them, in `$'…'`.
+#[must_use]
+pub fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=+,@%".contains(c);
+    // In zsh, `=ls` is where ls is.
+    if !text.is_empty() && !text.starts_with('=') && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    if !text.contains(is_hidden) {
+        return format!("'{}'", text.replace('\'', "'\\''"));
+    }
+    let mut word = "$'".to_owned();
+    for c in text.chars() {
+        match c {
+            '\'' | '\\' => word.extend(['\\', c]),
+            c if is_hidden(c) => {
+                // In octal, which has three digits at most: a digit may follow.
+                let mut bytes = [0; 4];
+                let bytes = c.encode_utf8(&mut bytes).bytes();
+                word.extend(bytes.map(|byte| format!("\\{byte:03o}")));
+            }
+            c => word.push(c),
+        }
+    }
+    word + "'"
+}
+
 /// The text is no name of such a thing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {kind} {text:?}: {hint}")]

@@ -691,8 +691,11 @@ fn damaged(path: &Path, problem: &'static str) -> LogError {
     }
 }
 
+/// Bytes of a file of a log: a bundle has 256 entries of at most 64 KiB.
+const MOST: u64 = 64 << 20;
+
 fn read(path: &Path) -> Result<Vec<u8>, LogError> {
-    fs::read(path).map_err(|error| LogError::Read {
+    lastbyte_files::read(path, MOST).map_err(|error| LogError::Read {
         path: path.to_owned(),
         error,
     })
@@ -700,7 +703,7 @@ fn read(path: &Path) -> Result<Vec<u8>, LogError> {
 
 /// A file of text, if it is there.
 fn read_text(path: &Path) -> Result<Option<String>, LogError> {
-    match fs::read_to_string(path) {
+    match lastbyte_files::read_text(path, MOST) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(LogError::Read {

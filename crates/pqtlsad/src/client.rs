@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 pub use lastbyte_sizes::Outcome;
 
@@ -101,7 +101,17 @@ impl Answer {
     }
 }
 
-/// What a client keeps of DNS, each for its TTL.
+/// The longest that certificates from DNS are kept: what is wrong with them, or has been revoked, is so no longer.
+pub const LONGEST: Duration = Duration::from_secs(86_400);
+
+/// How long an offer may be kept that DNS lets be kept for `ttl` from `now` on: for a day at most ([`LONGEST`]), and
+/// until the first of its certificates expires.
+pub fn kept_for(offer: &Offer, ttl: Duration, now: SystemTime) -> Duration {
+    let valid = offer.valid_until().duration_since(now).unwrap_or_default();
+    ttl.min(LONGEST).min(valid)
+}
+
+/// What a client keeps of DNS, each for a while.
 #[derive(Debug)]
 pub struct Cache<K, V> {
     entries: HashMap<K, Entry<V>>,
@@ -137,6 +147,11 @@ impl<K: Hash + Eq + Clone, V> Cache<K, V> {
         }
         let until = now.saturating_add(ttl);
         self.entries.insert(key, Entry { value, until });
+    }
+
+    /// Forgets what is kept.
+    pub fn remove(&mut self, key: &K) {
+        self.entries.remove(key);
     }
 
     /// What is kept, if it is still good at `now`.

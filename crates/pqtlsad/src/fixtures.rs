@@ -11,7 +11,8 @@ use std::time::SystemTime;
 
 use lastbyte_pki::{ChainSpec, KeyAlgorithm, RootDelivery, Store};
 use openssl::ssl::{
-    ErrorCode, Ssl, SslContext, SslContextBuilder, SslMethod, SslStream, SslVerifyMode, SslVersion,
+    ErrorCode, Ssl, SslContext, SslContextBuilder, SslMethod, SslRef, SslStream, SslVerifyMode,
+    SslVersion,
 };
 use openssl::x509::X509;
 use openssl::x509::store::{X509Store, X509StoreBuilder};
@@ -113,6 +114,14 @@ pub(crate) struct Done {
     pub(crate) from_server: usize,
 }
 
+impl Done {
+    /// Has the client take what came after the handshake.
+    pub(crate) fn read_at_client(&mut self) {
+        let nothing = self.client.ssl_read(&mut [0]).map_err(|error| error.code());
+        assert_eq!(nothing, Err(ErrorCode::WANT_READ));
+    }
+}
+
 /// What may be changed on the way: the sender and the bytes.
 pub(crate) type Tamper<'a> = &'a mut dyn FnMut(Sender, &mut Vec<u8>);
 
@@ -138,13 +147,28 @@ pub(crate) fn connect_over(
     offer: Option<(Offer, EndEntity)>,
     tamper: Tamper<'_>,
 ) -> Result<Done, String> {
+    let prepare = |ssl: &mut SslRef| {
+        ssl.set_hostname(name).unwrap();
+        ssl.param_mut().set_host(name).unwrap();
+        if let Some((offer, end_entity)) = offer {
+            client::offer(ssl, offer, end_entity).unwrap();
+        }
+    };
+    connect_prepared(client, server, prepare, tamper)
+}
+
+/// A connection to [`NAME`], which `prepare` may change.
+pub(crate) fn connect_prepared(
+    client: &SslContext,
+    server: &SslContext,
+    prepare: impl FnOnce(&mut SslRef),
+    tamper: Tamper<'_>,
+) -> Result<Done, String> {
     let (to_server, to_client) = (Buffer::default(), Buffer::default());
     let mut ssl = Ssl::new(client).unwrap();
-    ssl.set_hostname(name).unwrap();
-    ssl.param_mut().set_host(name).unwrap();
-    if let Some((offer, end_entity)) = offer {
-        client::offer(&mut ssl, offer, end_entity).unwrap();
-    }
+    ssl.set_hostname(NAME).unwrap();
+    ssl.param_mut().set_host(NAME).unwrap();
+    prepare(&mut ssl);
     let pipe = |incoming: &Buffer| Pipe {
         incoming: Rc::clone(incoming),
         outgoing: Vec::new(),

@@ -6,15 +6,17 @@
 use std::time::SystemTime;
 
 use lastbyte_sizes::Outcome;
+use openssl::error::ErrorStack;
 use openssl::nid::Nid;
 use openssl::stack::Stack;
 use openssl::x509::store::X509StoreRef;
-use openssl::x509::verify::X509CheckFlags;
+use openssl::x509::verify::{X509CheckFlags, X509VerifyParamRef};
 use openssl::x509::{X509, X509PurposeId, X509Ref, X509StoreContext, X509VerifyResult};
 
 use crate::fallback::Fallback;
 use crate::openssl::ffi;
 use crate::record::{Delivered, RecordError};
+use crate::server::expiry;
 use crate::{CertificateList, Digest, Part};
 
 /// What the lookup came to.
@@ -68,6 +70,15 @@ impl Offer {
     /// The certificates, the top one first.
     pub fn certificates(&self) -> &[X509] {
         &self.certificates
+    }
+
+    /// When the first of its certificates expires.
+    pub fn valid_until(&self) -> SystemTime {
+        let expiries = self.certificates.iter().map(|one| expiry(one));
+        let first = expiries
+            .map(|at| at.unwrap_or(SystemTime::UNIX_EPOCH))
+            .min();
+        first.unwrap_or(SystemTime::UNIX_EPOCH)
     }
 
     /// The end-entity, if DNS delivered it.
@@ -145,6 +156,17 @@ pub fn choose(lists: Vec<Result<Delivered, RecordError>>, name: &str, trust: &Tr
     best.ok_or(fallback)
 }
 
+/// Has a certificate be for `host`, a DNS name, as RFC 9525 has it (6.3 and 6.4): by its subjectAltName alone, whatever
+/// its common name is, and a wildcard is a whole label.
+///
+/// # Errors
+/// OpenSSL's.
+pub fn require_host(parameters: &mut X509VerifyParamRef, host: &str) -> Result<(), ErrorStack> {
+    parameters
+        .set_hostflags(X509CheckFlags::NEVER_CHECK_SUBJECT | X509CheckFlags::NO_PARTIAL_WILDCARDS);
+    parameters.set_host(host)
+}
+
 /// Exactly one certificate: OpenSSL would let other bytes follow.
 fn parse(der: &[u8]) -> Option<X509> {
     let certificate = X509::from_der(der).ok()?;
@@ -203,8 +225,7 @@ fn verify(
             let parameters = ffi::parameters(context);
             parameters.set_time(at);
             if let Some(host) = host {
-                parameters.set_hostflags(X509CheckFlags::NO_PARTIAL_WILDCARDS);
-                parameters.set_host(host)?;
+                require_host(parameters, host)?;
                 parameters.set_purpose(X509PurposeId::SSL_SERVER)?;
             }
             let verified = context.verify_cert()?;

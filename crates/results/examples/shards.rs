@@ -36,7 +36,7 @@ fn gather_all(folder: &str, out: &str) {
     let shards = fs::read_dir(folder).unwrap();
     let mut shards: Vec<_> = shards.map(|shard| shard.unwrap().path()).collect();
     shards.sort();
-    let gathered = gather(&shards, Path::new(out)).unwrap();
+    let gathered = gather(&shards, Path::new(out), &[]).unwrap();
     assert_eq!((gathered.missing.len(), gathered.damaged.len()), (0, 0));
     gathered.folder.merge(&gathered.study).unwrap();
 }

@@ -1,6 +1,5 @@
 //! Files, however they are compressed.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -53,7 +52,7 @@ impl Source {
     /// To see how it begins.
     pub(crate) fn peek(&self) -> io::Result<(Box<dyn Read + Send>, Packed)> {
         match self {
-            Source::File(path) => decompress(File::open(path)?),
+            Source::File(path) => decompress(lastbyte_files::open(path)?),
             Source::Stdin => decompress(io::stdin()),
         }
     }

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use lastbyte_link::visible;
+
 use crate::cdn::CdnList;
 use crate::row::digest;
 use crate::tsv::unescape;
@@ -104,14 +106,10 @@ impl Servers {
     }
 }
 
-/// Without what a terminal would obey.
+/// As a terminal shows it.
 fn readable(name: &[u8]) -> Box<str> {
     let name = unescape(name.get(..LONGEST).unwrap_or(name));
-    let name = String::from_utf8_lossy(&name);
-    let name = name
-        .chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c });
-    name.collect()
+    visible(&String::from_utf8_lossy(&name)).into()
 }
 
 /// Keys are digests already.

@@ -67,15 +67,29 @@ pub struct Client {
 #[derive(Debug)]
 struct Upstream {
     server: Server,
-    connection: Mutex<Option<Connection>>,
+    connection: Mutex<Last>,
 }
+
+/// What became of the last connection.
+#[derive(Debug)]
+enum Last {
+    /// There was none.
+    None,
+    /// It is open, or was.
+    Made(Connection),
+    /// TLS failed: a certificate that is not accepted is not accepted again.
+    Refused { reason: String, at: Instant },
+}
+
+/// How long a server whose TLS failed is not connected to again.
+const REST: Duration = Duration::from_secs(10);
 
 impl Client {
     /// Asks the first of these, and the others in turn when it does not answer.
     pub fn new(servers: impl IntoIterator<Item = Server>) -> Client {
         let upstream = |server| Upstream {
             server,
-            connection: Mutex::new(None),
+            connection: Mutex::new(Last::None),
         };
         Client {
             servers: servers.into_iter().map(upstream).collect(),
@@ -218,9 +232,13 @@ impl Upstream {
 
     /// The connection that is open, or a new one.
     async fn connection(&self, patience: Duration) -> Result<Connection, DnsError> {
-        let mut kept = self.connection.lock().await;
-        if let Some(connection) = kept.as_ref().filter(|open| !open.is_closed()) {
-            return Ok(connection.clone());
+        let mut last = self.connection.lock().await;
+        match &*last {
+            Last::Made(connection) if !connection.is_closed() => return Ok(connection.clone()),
+            Last::Refused { reason, at } if at.elapsed() < REST => {
+                return Err(self.tls(reason.clone()));
+            }
+            _ => {}
         }
         let stream = TcpStream::connect(self.server.address)
             .await
@@ -228,16 +246,27 @@ impl Upstream {
             .map_err(|error| self.io(error))?;
         let connection = match &self.server.tls {
             None => Connection::new(stream, patience),
-            Some(tls) => {
-                let stream = tls.connect(stream).await.map_err(|reason| DnsError::Tls {
-                    server: self.server.address,
-                    reason,
-                })?;
-                Connection::new(stream, patience)
-            }
+            Some(tls) => match tls.connect(stream).await {
+                Ok(stream) => Connection::new(stream, patience),
+                Err(reason) => {
+                    let at = Instant::now();
+                    *last = Last::Refused {
+                        reason: reason.clone(),
+                        at,
+                    };
+                    return Err(self.tls(reason));
+                }
+            },
         };
-        *kept = Some(connection.clone());
+        *last = Last::Made(connection.clone());
         Ok(connection)
+    }
+
+    fn tls(&self, reason: String) -> DnsError {
+        DnsError::Tls {
+            server: self.server.address,
+            reason,
+        }
     }
 
     fn io(&self, error: io::Error) -> DnsError {

@@ -1,6 +1,5 @@
 //! DNS over TLS (RFC 7858), authenticated (RFC 8310).
 
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
@@ -9,6 +8,8 @@ use openssl::ssl::{Ssl, SslContext, SslMethod, SslVerifyMode, SslVersion};
 use tokio::net::TcpStream;
 use tokio_openssl::SslStream;
 
+use crate::tls::require;
+
 /// The application protocol of DNS over TLS, in the form of RFC 7301.
 const ALPN: &[u8] = b"\x03dot";
 
@@ -16,13 +17,8 @@ const ALPN: &[u8] = b"\x03dot";
 #[derive(Clone, Debug)]
 pub struct TlsServer {
     context: SslContext,
-    identity: Identity,
-}
-
-#[derive(Clone, Debug)]
-enum Identity {
-    Name(String),
-    Address(IpAddr),
+    /// A name or an address.
+    identity: String,
 }
 
 impl TlsServer {
@@ -42,10 +38,7 @@ impl TlsServer {
         }
         Ok(TlsServer {
             context: context.build(),
-            identity: match identity.parse() {
-                Ok(address) => Identity::Address(address),
-                Err(_) => Identity::Name(identity.to_owned()),
-            },
+            identity: identity.to_owned(),
         })
     }
 
@@ -63,13 +56,7 @@ impl TlsServer {
 
     fn ssl(&self) -> Result<Ssl, ErrorStack> {
         let mut ssl = Ssl::new(&self.context)?;
-        match &self.identity {
-            Identity::Name(name) => {
-                ssl.set_hostname(name)?;
-                ssl.param_mut().set_host(name)?;
-            }
-            Identity::Address(address) => ssl.param_mut().set_ip(*address)?,
-        }
+        require(&mut ssl, &self.identity)?;
         Ok(ssl)
     }
 }

@@ -1,27 +1,31 @@
 //! Keys that sign updates (RFC 8945), in the files that BIND's `tsig-keygen` writes.
 
-use std::iter::Peekable;
-use std::str::Chars;
-
 use domain::tsig::{Algorithm, Key, KeyName};
 
-/// Why a key file can't be used.
+/// Why a key file can't be used. No word of it is told: any may be the secret, or a part of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum KeyError {
+#[error("line {line}, column {column}: {problem}")]
+pub struct KeyError {
+    /// Where, from 1.
+    pub line: usize,
+    /// Where in the line, in characters from 1.
+    pub column: usize,
+    /// What is wrong there.
+    pub problem: KeyProblem,
+}
+
+/// What is wrong with a key file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyProblem {
     /// Something else was to stand there.
-    #[error("{expected} is expected instead of {found}: write it as tsig-keygen does")]
-    Syntax {
-        /// What was expected.
-        expected: &'static str,
-        /// What stands there.
-        found: String,
-    },
+    #[error("{0} is expected here: write it as tsig-keygen does")]
+    Expected(&'static str),
     /// The name is no domain name.
-    #[error("\"{0}\" is no name of a key: use a domain name")]
-    Name(String),
+    #[error("this is no name of a key: use a domain name")]
+    Name,
     /// The algorithm is unknown.
-    #[error("the algorithm \"{0}\" is unknown: use hmac-sha256, hmac-sha384 or hmac-sha512")]
-    Algorithm(String),
+    #[error("the algorithm is unknown: use hmac-sha256, hmac-sha384 or hmac-sha512")]
+    Algorithm,
     /// The secret is not base64.
     #[error("the secret is not in base64")]
     Secret,
@@ -33,113 +37,129 @@ pub enum KeyError {
 ///
 /// If the text is anything else.
 pub fn key(text: &str) -> Result<Key, KeyError> {
-    let mut words = Words(text.chars().peekable());
+    read(text).map_err(|(rest, problem)| {
+        let before = text.get(..text.len() - rest).unwrap_or(text);
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        KeyError {
+            line: before.matches('\n').count() + 1,
+            column: line.chars().count() + 1,
+            problem,
+        }
+    })
+}
+
+/// What is wrong, and how many bytes before the end.
+type Wrong = (usize, KeyProblem);
+
+fn read(text: &str) -> Result<Key, Wrong> {
+    let mut words = Words(text);
     words.require("key")?;
     let name = words.any("the name of the key")?;
     words.require("{")?;
     let mut algorithm = None;
     let mut secret = None;
-    loop {
-        match words.any("algorithm, secret or }")?.as_str() {
+    let end = loop {
+        let word = words.any("algorithm, secret or }")?;
+        match word.text {
             "algorithm" => algorithm = Some(words.any("an algorithm")?),
             "secret" => secret = Some(words.any("a secret")?),
-            "}" => break,
-            found => {
-                return Err(KeyError::Syntax {
-                    expected: "algorithm, secret or }",
-                    found: format!("\"{found}\""),
-                });
-            }
+            "}" => break word,
+            _ => return Err(word.is(KeyProblem::Expected("algorithm, secret or }"))),
         }
         words.require(";")?;
-    }
-    let missing = |expected| {
-        move || KeyError::Syntax {
-            expected,
-            found: "}".to_owned(),
-        }
     };
+    let missing = |what| move || end.is(KeyProblem::Expected(what));
     let algorithm = algorithm.ok_or_else(missing("algorithm"))?;
     let secret = secret.ok_or_else(missing("secret"))?;
     // Of lower case it is signed (RFC 8945, section 4.3.3).
-    let owner: KeyName = (name.to_ascii_lowercase().parse()).map_err(|_| KeyError::Name(name))?;
-    let algorithm: Algorithm = algorithm
-        .trim_end_matches('.')
-        .to_ascii_lowercase()
-        .parse()
-        .map_err(|_| KeyError::Algorithm(algorithm.clone()))?;
-    let secret = openssl::base64::decode_block(&secret).map_err(|_| KeyError::Secret)?;
-    if secret.is_empty() {
-        return Err(KeyError::Secret);
+    let owner = name.text.to_ascii_lowercase().parse::<KeyName>();
+    let owner = owner.map_err(|_| name.is(KeyProblem::Name))?;
+    let known = algorithm.text.trim_end_matches('.').to_ascii_lowercase();
+    let known = known.parse::<Algorithm>();
+    let known = known.map_err(|_| algorithm.is(KeyProblem::Algorithm))?;
+    let wrong = || secret.is(KeyProblem::Secret);
+    let bytes = openssl::base64::decode_block(secret.text).map_err(|_| wrong())?;
+    if bytes.is_empty() {
+        return Err(wrong());
     }
-    Key::new(algorithm, &secret, owner, None, None).map_err(|_| KeyError::Secret)
+    Key::new(known, &bytes, owner, None, None).map_err(|_| wrong())
 }
 
-/// The words of a configuration of BIND: names, quoted strings, braces and semicolons.
-struct Words<'a>(Peekable<Chars<'a>>);
+/// A word, and how many bytes before the end it begins.
+#[derive(Clone, Copy)]
+struct Word<'a> {
+    text: &'a str,
+    rest: usize,
+}
 
-impl Words<'_> {
-    fn require(&mut self, expected: &'static str) -> Result<(), KeyError> {
-        let found = self.any(expected)?;
-        if found == expected {
-            return Ok(());
+impl Word<'_> {
+    fn is(self, problem: KeyProblem) -> Wrong {
+        (self.rest, problem)
+    }
+}
+
+/// The words of a configuration of BIND that are left: names, quoted strings, braces and semicolons.
+struct Words<'a>(&'a str);
+
+impl<'a> Words<'a> {
+    fn require(&mut self, expected: &'static str) -> Result<(), Wrong> {
+        let word = self.any(expected)?;
+        match word.text == expected {
+            true => Ok(()),
+            false => Err(word.is(KeyProblem::Expected(expected))),
         }
-        Err(KeyError::Syntax {
-            expected,
-            found: format!("\"{found}\""),
-        })
     }
 
-    fn any(&mut self, expected: &'static str) -> Result<String, KeyError> {
-        self.next().ok_or(KeyError::Syntax {
-            expected,
-            found: "the end".to_owned(),
-        })
+    fn any(&mut self, expected: &'static str) -> Result<Word<'a>, Wrong> {
+        self.skip();
+        let rest = self.0.len();
+        match self.next() {
+            Some(text) => Ok(Word { text, rest }),
+            None => Err((rest, KeyProblem::Expected(expected))),
+        }
     }
-}
 
-impl Iterator for Words<'_> {
-    type Item = String;
-
-    fn next(&mut self) -> Option<String> {
-        let text = &mut self.0;
+    /// White space and comments.
+    fn skip(&mut self) {
         loop {
-            match text.next()? {
-                space if space.is_whitespace() => {}
-                '#' => skip_line(text),
-                '/' if text.next_if_eq(&'/').is_some() => skip_line(text),
-                '/' if text.next_if_eq(&'*').is_some() => {
-                    let mut last = ' ';
-                    for next in text.by_ref() {
-                        if (last, next) == ('*', '/') {
-                            break;
-                        }
-                        last = next;
-                    }
-                }
-                '"' => return Some(text.by_ref().take_while(|next| *next != '"').collect()),
-                mark @ ('{' | '}' | ';') => return Some(mark.into()),
-                first => {
-                    let mut word = String::from(first);
-                    let inside = |next: &char| !next.is_whitespace() && !"{};\"".contains(*next);
-                    while let Some(next) = text.next_if(inside) {
-                        word.push(next);
-                    }
-                    return Some(word);
-                }
-            }
+            let text = self.0.trim_start();
+            let comments = [("#", "\n"), ("//", "\n"), ("/*", "*/")];
+            let comment = comments
+                .iter()
+                .find_map(|(start, end)| Some((text.strip_prefix(start)?, end)));
+            let Some((comment, end)) = comment else {
+                self.0 = text;
+                return;
+            };
+            self.0 = comment.split_once(end).map_or("", |(_, rest)| rest);
         }
     }
-}
 
-fn skip_line(text: &mut Peekable<Chars<'_>>) {
-    text.by_ref().find(|next| *next == '\n');
+    /// The word that begins here.
+    fn next(&mut self) -> Option<&'a str> {
+        let text = self.0;
+        if let Some(quoted) = text.strip_prefix('"') {
+            let (word, rest) = quoted.split_once('"').unwrap_or((quoted, ""));
+            self.0 = rest;
+            return Some(word);
+        }
+        let is_end = |c: char| c.is_whitespace() || "{};\"".contains(c);
+        let length = match text.chars().next()? {
+            mark @ ('{' | '}' | ';') => mark.len_utf8(),
+            _ => text.find(is_end).unwrap_or(text.len()),
+        };
+        let (word, rest) = text.split_at_checked(length)?;
+        self.0 = rest;
+        Some(word)
+    }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{KeyError, key};
+    use proptest::prelude::*;
+
+    use super::key;
 
     #[test]
     fn a_file_of_tsig_keygen_is_read() {
@@ -151,37 +171,85 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_refused_with_the_reason() {
+    fn other_files_are_refused_with_the_place_and_the_reason() {
         for (text, reason) in [
-            ("", "key is expected instead of the end"),
-            ("zone x {}", "key is expected instead of \"zone\""),
+            ("", "line 1, column 1: key is expected here"),
+            ("zone x {}", "line 1, column 1: key is expected here"),
             (
-                "key x { algorithm hmac-sha256; }",
-                "secret is expected instead of }",
+                "key x {\n algorithm hmac-sha256; }",
+                "line 2, column 25: secret is expected here",
             ),
             (
                 "key x { secret \"AA==\"; }",
-                "algorithm is expected instead of }",
+                "line 1, column 24: algorithm is expected here",
             ),
             (
-                "key x { algorithm md5; secret \"AA==\"; }",
-                "the algorithm \"md5\" is unknown",
+                "# key\nkey x { algorithm md5; secret \"AA==\"; }",
+                "line 2, column 19: the algorithm is unknown",
             ),
             (
                 "key x { algorithm hmac-sha256; secret \"-\"; }",
-                "not in base64",
+                "line 1, column 39: the secret is not in base64",
             ),
             (
                 "key x { algorithm hmac-sha256 secret",
-                "; is expected instead of \"secret\"",
+                "line 1, column 31: ; is expected here",
             ),
             (
                 "key a..b { algorithm hmac-sha256; secret \"AA==\"; }",
-                "is no name of a key",
+                "line 1, column 5: this is no name of a key",
+            ),
+            (
+                "key x { algorithm hmac-sha256; secret \"AA==\";",
+                "line 1, column 46: algorithm, secret or } is expected here",
             ),
         ] {
-            let error: KeyError = key(text).unwrap_err();
-            assert!(error.to_string().contains(reason), "{text}: {error}");
+            let error = key(text).unwrap_err().to_string();
+            assert!(error.starts_with(reason), "{text}: {error}");
+        }
+    }
+
+    const SECRET: &str = "bm90IHRvIGJlIHRvbGQ=";
+
+    #[test]
+    fn no_error_tells_the_secret() {
+        for text in [
+            format!("hmac-sha256:update.example:{SECRET}"),
+            format!("key update.example {{ algorithm hmac-sha256; \"{SECRET}\"; }};"),
+            format!("key update.example {{ algorithm hmac-sha256; secret = \"{SECRET}\"; }};"),
+            format!("key update.example {{ algorithm \"{SECRET}\"; secret x; }};"),
+            format!("key \"{SECRET}..x\" {{ algorithm hmac-sha256; secret \"AA==\"; }};"),
+            format!("{SECRET} key"),
+            format!("key {SECRET}"),
+            format!("key x {{ secret {SECRET}= }}"),
+        ] {
+            let error = key(&text).unwrap_err();
+            for told in [error.to_string(), format!("{error:?}")] {
+                assert!(!told.contains("bm90"), "{told}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_wrong_is_told_with_a_place_of_the_file(
+            words in prop::collection::vec(
+                prop_oneof![
+                    Just("key".to_owned()), Just("{".to_owned()), Just("}".to_owned()), Just(";".to_owned()),
+                    Just("algorithm".to_owned()), Just("hmac-sha256".to_owned()), Just("secret".to_owned()),
+                    Just("\n".to_owned()), Just("/*".to_owned()), Just("*/".to_owned()), Just("\"".to_owned()),
+                    Just(SECRET.to_owned()),
+                ],
+                0..20,
+            )
+        ) {
+            let text = words.join(" ");
+            if let Err(error) = key(&text) {
+                prop_assert!(!error.to_string().contains("bm90"), "{}", error);
+                prop_assert!(error.line <= text.lines().count() + 1);
+                let line = text.split('\n').nth(error.line - 1).unwrap_or_default();
+                prop_assert!(error.column <= line.chars().count() + 1);
+            }
         }
     }
 }

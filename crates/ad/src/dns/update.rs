@@ -119,16 +119,8 @@ pub async fn update(
     changes: &[Change],
     key: Option<&Key>,
 ) -> Result<(), UpdateError> {
-    let id = random_id()?;
-    let mut builder = message(id, zone, changes).map_err(|_| UpdateError::TooLong)?;
-    let transaction = match key {
-        Some(key) => Some(
-            ClientTransaction::request(key.clone(), &mut builder, Time48::now())
-                .map_err(|_| UpdateError::TooLong)?,
-        ),
-        None => None,
-    };
-    let request = framed(&builder.finish()).map_err(|_| UpdateError::TooLong)?;
+    let asked = Asked::new(zone, changes, key)?;
+    let request = framed(&asked.request).map_err(|_| UpdateError::TooLong)?;
     let answer = match timeout(PATIENCE, exchange(server, &request)).await {
         Ok(answer) => answer.map_err(|error| DnsError::Io { server, error })?,
         Err(_) => {
@@ -139,27 +131,65 @@ pub async fn update(
             }));
         }
     };
-    let unauthentic = |reason: String| UpdateError::Unauthentic { server, reason };
-    let mut answer =
-        Message::from_octets(answer).map_err(|_| unauthentic("too short".to_owned()))?;
-    let header = answer.header();
-    if header.id() != id || !header.qr() || header.opcode() != Opcode::UPDATE {
-        return Err(unauthentic("it answers something else".to_owned()));
+    asked.check(server, answer)
+}
+
+/// An update that is asked for.
+pub(super) struct Asked<'a> {
+    /// The message.
+    pub(super) request: Vec<u8>,
+    id: u16,
+    zone: &'a Name,
+    transaction: Option<ClientTransaction<Key>>,
+}
+
+impl Asked<'_> {
+    pub(super) fn new<'a>(
+        zone: &'a Name,
+        changes: &[Change],
+        key: Option<&Key>,
+    ) -> Result<Asked<'a>, UpdateError> {
+        let id = random_id()?;
+        let mut builder = message(id, zone, changes).map_err(|_| UpdateError::TooLong)?;
+        let transaction = match key {
+            Some(key) => Some(
+                ClientTransaction::request(key.clone(), &mut builder, Time48::now())
+                    .map_err(|_| UpdateError::TooLong)?,
+            ),
+            None => None,
+        };
+        Ok(Asked {
+            request: builder.finish(),
+            id,
+            zone,
+            transaction,
+        })
     }
-    if header.rcode() == Rcode::NOERROR
-        && let Some(transaction) = transaction
-    {
-        let checked = transaction.answer(&mut answer, Time48::now());
-        checked.map_err(|error| unauthentic(error.to_string()))?;
-    }
-    match header.rcode() {
-        Rcode::NOERROR => Ok(()),
-        rcode => Err(UpdateError::Refused {
-            server,
-            zone: zone.clone(),
-            rcode,
-            hint: hint(rcode),
-        }),
+
+    /// What the server says to it.
+    pub(super) fn check(self, server: SocketAddr, answer: Vec<u8>) -> Result<(), UpdateError> {
+        let unauthentic = |reason: String| UpdateError::Unauthentic { server, reason };
+        let mut answer =
+            Message::from_octets(answer).map_err(|_| unauthentic("too short".to_owned()))?;
+        let header = answer.header();
+        if header.id() != self.id || !header.qr() || header.opcode() != Opcode::UPDATE {
+            return Err(unauthentic("it answers something else".to_owned()));
+        }
+        if header.rcode() == Rcode::NOERROR
+            && let Some(transaction) = self.transaction
+        {
+            let checked = transaction.answer(&mut answer, Time48::now());
+            checked.map_err(|error| unauthentic(error.to_string()))?;
+        }
+        match header.rcode() {
+            Rcode::NOERROR => Ok(()),
+            rcode => Err(UpdateError::Refused {
+                server,
+                zone: self.zone.clone(),
+                rcode,
+                hint: hint(rcode),
+            }),
+        }
     }
 }
 

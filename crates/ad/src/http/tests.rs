@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadBuf};
 use tokio::time::sleep;
 
 use super::*;
@@ -183,6 +185,86 @@ fn what_is_no_response_is_refused() {
         "{}",
         read(&endless)
     );
+}
+
+/// A connection that ends without TLS's goodbye, as OpenSSL tells it.
+struct Cut(DuplexStream);
+
+impl AsyncRead for Cut {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.0).poll_read(context, buffer))?;
+        Poll::Ready(match buffer.filled().len() == before {
+            true => Err(io::Error::other("unexpected EOF")),
+            false => Ok(()),
+        })
+    }
+}
+
+impl AsyncWrite for Cut {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_ends_with_a_cut_connection_may_be_cut_too() {
+    let cut = "may be cut short";
+    let incomplete = "before the response is complete";
+    for (response, body, problem) in [
+        ("HTTP/1.1 200 OK\r\n\r\nhello", "hello", Some(cut)),
+        ("HTTP/1.0 200 OK\r\n\r\n", "", Some(cut)),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+            "hello",
+            None,
+        ),
+        ("HTTP/1.1 204 No Content\r\n\r\n", "", None),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+            "hello",
+            None,
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello",
+            "hello",
+            Some(incomplete),
+        ),
+        ("HTTP/1.1 200 OK\r\n", "", Some(incomplete)),
+    ] {
+        let url: Url = URL.parse().unwrap();
+        let (client, mut server) = tokio::io::duplex(1000);
+        let serve = async {
+            assert_eq!(server.read_u8().await.unwrap(), b'G');
+            server.write_all(response.as_bytes()).await.unwrap();
+            server.shutdown().await.unwrap();
+        };
+        let mut written = Vec::new();
+        let fetch = get(Cut(client), &url, Instant::now(), PATIENCE, &mut written);
+        let (fetched, ()) = tokio::join!(fetch, serve);
+        assert_eq!(String::from_utf8(written).unwrap(), body);
+        match (fetched, problem) {
+            (Ok(_), None) => {}
+            (Err(error), Some(problem)) => assert!(error.to_string().contains(problem), "{error}"),
+            (fetched, _) => panic!("{response:?}: {fetched:?}"),
+        }
+    }
 }
 
 #[tokio::test]

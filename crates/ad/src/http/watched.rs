@@ -1,6 +1,6 @@
-//! A connection as hyper takes it, with the time of the first byte.
+//! A connection as hyper takes it, with the time of the first byte, and how it ends.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -16,20 +16,28 @@ use crate::end::is_end;
 /// What one read takes at most, in bytes: a record of TLS.
 const READ: usize = 1 << 14;
 
+/// What is known of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// When the first byte was there, by the clock.
+    pub(super) first_byte: OnceCell<Duration>,
+    /// It has ended without TLS's goodbye.
+    pub(super) is_cut: Cell<bool>,
+}
+
 pub(super) struct Watched<S> {
     stream: S,
     clock: Instant,
-    /// When the first byte was there, by the clock.
-    first_byte: Rc<OnceCell<Duration>>,
+    seen: Rc<Seen>,
     received: Box<[u8]>,
 }
 
 impl<S> Watched<S> {
-    pub(super) fn new(stream: S, clock: Instant, first_byte: Rc<OnceCell<Duration>>) -> Self {
+    pub(super) fn new(stream: S, clock: Instant, seen: Rc<Seen>) -> Self {
         Self {
             stream,
             clock,
-            first_byte,
+            seen,
             received: vec![0; READ].into(),
         }
     }
@@ -47,12 +55,15 @@ impl<S: AsyncRead + Unpin> Read for Watched<S> {
         let read = Pin::new(&mut this.stream).poll_read(context, &mut received);
         let received = received.filled();
         if !received.is_empty() {
-            this.first_byte.get_or_init(|| this.clock.elapsed());
+            this.seen.first_byte.get_or_init(|| this.clock.elapsed());
             buffer.put_slice(received);
         }
         match read {
-            // Many servers end the connection without TLS's goodbye.
-            Poll::Ready(Err(error)) if is_end(&error) => Poll::Ready(Ok(())),
+            // Many servers end the connection without TLS's goodbye, which only matters to bodies without a length.
+            Poll::Ready(Err(error)) if is_end(&error) => {
+                this.seen.is_cut.set(true);
+                Poll::Ready(Ok(()))
+            }
             read => read,
         }
     }

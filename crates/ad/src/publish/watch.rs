@@ -11,18 +11,22 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use domain::tsig::Key;
+use pqtlsad::Part;
 use pqtlsad::extension::ExtensionType;
 use pqtlsad::flight::InitialWindow;
-use pqtlsad::record::RecordType;
+use pqtlsad::record::{Delivered, RecordType};
 use pqtlsad::server::PublicChain;
-use pqtlsad::{Digest, Part};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::{Publication, PublishError, count, plan};
-use crate::probe::{ProbeError, accepts};
+use crate::probe::{ProbeError, Wanted, accepts};
 
-/// How often the files and the server are looked at.
+/// How often the files are looked at.
 const INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long what did not work rests at most: less than what a server gives whoever publishes
+/// ([`PUBLISHING`](crate::serve::PUBLISHING)).
+const LONGEST_REST: Duration = Duration::from_secs(30);
 
 /// What to publish, and where.
 #[derive(Clone, Debug)]
@@ -115,8 +119,8 @@ pub enum SourceError {
 pub struct Loaded {
     /// The records.
     pub publication: Publication,
-    /// Of the certificates of each chain.
-    pub digests: Vec<Digest>,
+    /// What the server is to leave out, of each chain.
+    pub(crate) wanted: Vec<Wanted>,
     /// Why so many, where that was not given: for the operator.
     pub explanations: Vec<String>,
 }
@@ -129,7 +133,7 @@ impl Source {
     /// If they can't be read or published.
     pub fn load(&self) -> Result<Loaded, SourceError> {
         let mut chains = Vec::new();
-        let mut digests = Vec::new();
+        let mut wanted = Vec::new();
         let mut explanations = Vec::new();
         for file in &self.files {
             let wrong = |error| SourceError::Chain {
@@ -148,7 +152,12 @@ impl Source {
             let count = count(&chain, self.part, &plan).map_err(wrong)?;
             let list = chain.topmost(count);
             let list = list.map_err(|error| wrong(PublishError::Chain(error.into())))?;
-            digests.push(list.digest());
+            let part = chain.part(count);
+            // There is one, of which the list begins.
+            wanted.extend(chain.certificates().last().map(|top| Wanted {
+                delivered: Delivered { part, list },
+                top: top.clone(),
+            }));
             chains.push((chain, count));
         }
         let counted = chains.iter().map(|(chain, count)| (chain, *count));
@@ -156,7 +165,7 @@ impl Source {
             .map_err(SourceError::Publication)?;
         Ok(Loaded {
             publication,
-            digests,
+            wanted,
             explanations,
         })
     }
@@ -166,6 +175,8 @@ impl Source {
 pub async fn watch(source: &Source, to: &Watch, mut report: impl FnMut(Event)) -> Infallible {
     let mut published: Option<Publication> = None;
     let mut files = None;
+    let mut rest = Rest::new(Instant::now());
+    let mut tried = None;
     let mut said = String::new();
     // What lasts is said once.
     let mut report = move |event: Event| {
@@ -181,8 +192,14 @@ pub async fn watch(source: &Source, to: &Watch, mut report: impl FnMut(Event)) -
     };
     loop {
         let now: Vec<_> = source.files.iter().map(fs::read).map(Result::ok).collect();
-        if files.as_ref() != Some(&now) {
-            match follow(source, to, &published).await {
+        if tried.as_ref() != Some(&now) {
+            rest = Rest::new(Instant::now());
+            tried = Some(now.clone());
+        }
+        if files.as_ref() != Some(&now) && rest.is_over(Instant::now()) {
+            let followed = follow(source, to, &published).await;
+            rest.begin(Instant::now());
+            match followed {
                 Ok(Step::Done(publication)) => {
                     files = Some(now);
                     let (records, bytes) = publication.size();
@@ -196,6 +213,31 @@ pub async fn watch(source: &Source, to: &Watch, mut report: impl FnMut(Event)) -
             }
         }
         sleep(INTERVAL).await;
+    }
+}
+
+/// How long nothing is tried: twice as long after each time.
+struct Rest {
+    until: Instant,
+    next: Duration,
+}
+
+impl Rest {
+    /// None, at `now`.
+    fn new(now: Instant) -> Rest {
+        Rest {
+            until: now,
+            next: INTERVAL,
+        }
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        now >= self.until
+    }
+
+    fn begin(&mut self, now: Instant) {
+        self.until = now + self.next;
+        self.next = (2 * self.next).min(LONGEST_REST);
     }
 }
 
@@ -214,11 +256,35 @@ async fn follow(
     if published.as_ref() == Some(&loaded.publication) {
         return Ok(Step::Done(loaded.publication));
     }
-    for digest in &loaded.digests {
-        if !accepts(to.tls, &source.name, digest, to.extension).await? {
+    for wanted in &loaded.wanted {
+        if !accepts(to.tls, &source.name, wanted, to.extension).await? {
             return Ok(Step::NotYet);
         }
     }
     loaded.publication.send(to.dns, to.key.as_ref()).await?;
     Ok(Step::Done(loaded.publication))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_work_is_tried_ever_more_rarely_but_within_the_servers_time() {
+        let start = Instant::now();
+        let mut rest = Rest::new(start);
+        let seconds = 0..=200;
+        let tried: Vec<u64> = seconds
+            .filter(|second| {
+                let now = start + Duration::from_secs(*second);
+                let is_over = rest.is_over(now);
+                if is_over {
+                    rest.begin(now);
+                }
+                is_over
+            })
+            .collect();
+        assert_eq!(tried, [0, 1, 3, 7, 15, 31, 61, 91, 121, 151, 181]);
+        assert!(LONGEST_REST < crate::serve::PUBLISHING);
+    }
 }

@@ -146,6 +146,30 @@ fn a_block_that_claims_to_be_huge_takes_no_memory() {
 }
 
 #[test]
+fn a_packet_of_no_interface_is_damage() {
+    let mut file = written(&about("", ""), &[]);
+    let before = file.len();
+    // Four interfaces are described, and no fifth.
+    for interface in [3_u32, 4] {
+        file.extend(6_u32.to_le_bytes());
+        file.extend(36_u32.to_le_bytes());
+        file.extend(interface.to_le_bytes());
+        for word in [0_u32, 0, 2, 2] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend(b"hi\0\0");
+        file.extend(36_u32.to_le_bytes());
+        match interface {
+            3 => assert_eq!(read(&*file).unwrap().packets.len(), 1),
+            _ => assert_eq!(
+                read(&*file).unwrap_err().to_string(),
+                format!("it is damaged at byte {}", before + 36)
+            ),
+        }
+    }
+}
+
+#[test]
 fn a_big_endian_file_is_read_too() {
     let block = |kind: u32, body: &[u8]| {
         let length = (body.len() + 12) as u32;

@@ -7,7 +7,7 @@ use clap::Args;
 use lastbyte_ad::check::check;
 
 use super::{ClientOptions, Format, Proof, Type, block_on, report};
-use crate::{Failure, print};
+use crate::{Failure, print, print_json};
 
 /// Connects without the record and with it.
 #[derive(Debug, Args)]
@@ -60,10 +60,10 @@ impl Check {
         let NameAndPort { name, port } = &self.server;
         let margin = Duration::from_secs(u64::from(self.expires_within) * 86_400);
         let checked = block_on(check(&connector, name, *port, margin))??;
-        print(&match self.format {
-            Format::Table => report::checked_table(name, &checked),
-            Format::Json => report::checked_json(name, *port, &checked),
-        })?;
+        match self.format {
+            Format::Table => print(&report::checked_table(name, &checked)),
+            Format::Json => print_json(&report::checked_json(name, *port, &checked)),
+        }?;
         match checked.problems.as_slice() {
             [] => Ok(()),
             [one] => Err(Failure::run(format!("{name}: {one}"))),

@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use lastbyte::report::for_terminal;
 use lastbyte_ad::client::{Connector, Use};
-use lastbyte_ad::fetch::{FetchError, fetch};
+use lastbyte_ad::fetch::{FetchError, Patience, fetch};
 use lastbyte_ad::http::Url;
 
 use super::{ClientOptions, Format, Proof, Type, block_on, duration, report};
 use crate::draft::{Draft, cannot_write};
-use crate::{Failure, print};
+use crate::{Failure, print_document};
 
 /// Fetches a URL over HTTP/1.1. The record is asked for together with the address, and is used if it is
 /// there when TCP is.
@@ -37,6 +38,9 @@ pub(crate) struct Fetch {
     /// Fetch it so many times, each over a connection of its own; what DNS said is kept for its TTL
     #[arg(long, value_name = "N", default_value = "1")]
     repeat: NonZero<u32>,
+    /// What each may take from the first question to the last byte; --timeout is for silence
+    #[arg(short, long, value_name = "TIME", default_value = "300s", value_parser = duration)]
+    max_time: Duration,
     /// Use plain TLS, to compare with
     #[arg(long)]
     plain: bool,
@@ -70,7 +74,10 @@ impl Fetch {
         } else {
             Use::Record
         };
-        let patience = self.client.timeout;
+        let patience = Patience {
+            silence: self.client.timeout,
+            total: self.max_time,
+        };
         let fetched = match &self.output {
             None => fetch(connector, &self.url, how, patience, &mut io::stdout()).await?,
             // A device or a pipe is written to, a file is replaced.
@@ -87,11 +94,11 @@ impl Fetch {
             }
         };
         let report = match self.format {
-            Format::Table => report::fetched_table(&self.url, &fetched),
+            Format::Table => for_terminal(&report::fetched_table(&self.url, &fetched)),
             Format::Json => report::fetched_json(&self.url, &fetched),
         };
         match &self.output {
-            Some(_) => print(&report),
+            Some(_) => print_document(&report),
             None => {
                 let _ = io::stderr().write_all(report.as_bytes());
                 Ok(())

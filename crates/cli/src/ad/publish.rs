@@ -8,11 +8,12 @@ use clap::{Args, value_parser};
 use domain::tsig::Key;
 use lastbyte_ad::dns::tsig;
 use lastbyte_ad::publish::{Event, PublishError, Source, SourceError, Watch, watch};
+use lastbyte_ad::secret::exposure;
 use pqtlsad::Part;
 use pqtlsad::flight::InitialWindow;
 
 use super::{Address, Mechanism, Type, block_on, stopped, tell, ttl};
-use crate::{Failure, print};
+use crate::{Failure, print_document};
 
 /// Publishes certificates from the top of a chain downwards.
 ///
@@ -81,7 +82,7 @@ impl Publish {
         }
         let publication = loaded.publication;
         let Some(dns) = self.update else {
-            return print(&publication.zone_lines());
+            return print_document(&publication.zone_lines());
         };
         let dns = dns.or_port(53);
         let key = self.key()?;
@@ -119,6 +120,7 @@ impl Publish {
         /// Larger than any key.
         const MOST: u64 = 1 << 20;
         let text = lastbyte_files::read_text(file, MOST).map_err(|error| wrong(&error))?;
+        exposure(file).iter().for_each(|warning| tell(warning));
         tsig::key(&text).map(Some).map_err(|error| wrong(&error))
     }
 }
@@ -140,7 +142,9 @@ fn published(records: usize, bytes: usize) -> String {
 impl From<PublishError> for Failure {
     fn from(error: PublishError) -> Failure {
         match error {
-            PublishError::Dns(_) | PublishError::Update(_) => Failure::run(error),
+            PublishError::Dns(_) | PublishError::Update(_) | PublishError::NotKept { .. } => {
+                Failure::run(error)
+            }
             _ => Failure::usage(error),
         }
     }

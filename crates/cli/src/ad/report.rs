@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
+use lastbyte::report::json_for_terminal;
 use lastbyte_ad::check::Checked;
 use lastbyte_ad::client::{Found, Handshake};
 use lastbyte_ad::dns::Transport;
@@ -230,5 +231,6 @@ fn transport(transport: Transport) -> &'static str {
 }
 
 fn pretty(document: Map<String, Value>) -> String {
-    format!("{:#}\n", Value::Object(document))
+    let text = format!("{:#}\n", Value::Object(document));
+    json_for_terminal(&text)
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::common::run;
 use lastbyte::results::rows::{Batch, CsvWriter, Origin};
 use lastbyte::results::{Dataset, Row, Sample, Times, expected};
-use lastbyte::study::{Emulation, Experiment};
+use lastbyte::study::{Emulation, EngineName, Experiment};
 use lastbyte_flights::Compute;
 use lastbyte_link::Seed;
 use tempfile::TempDir;
@@ -577,7 +577,7 @@ fn csv(answers: &[Answer]) -> String {
     let origin = Origin {
         study: "compare",
         measure: "compare",
-        engine: "virtual",
+        engine: EngineName::Virtual,
     };
     let mut text = Vec::new();
     let mut rows = CsvWriter::new(&mut text).unwrap();

@@ -1,10 +1,83 @@
 //! Wrong command lines: exit code 2, and a message that says what, where and the hint.
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use crate::common::{at, lastbyte, run};
 use lastbyte_pki::{Chain, test_chains};
 use tempfile::TempDir;
+
+/// Nobody may ever write into a pipe, and some devices have no end.
+#[test]
+fn files_without_an_end_are_refused() {
+    let place = TempDir::new().unwrap();
+    let pipe = place.path().join("pipe.parquet");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let zero = place.path().join("zero.parquet");
+    std::os::unix::fs::symlink("/dev/zero", &zero).unwrap();
+    let folder = place.path().join("folder");
+    fs::create_dir(&folder).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", folder.join("manifest.json")).unwrap();
+    for path in [&pipe, &zero] {
+        let path = path.to_str().unwrap();
+        for command in [
+            &["run", path][..],
+            &["report", path],
+            &["report", folder.to_str().unwrap()],
+            &["show", path],
+            &["zeek", path],
+            &["chain", "show", path],
+            &["validate", path, "arithmetic"],
+            &["compare", "--compare-to", path],
+            &["rtt", "x25519/ecdsa-p256", "--table", path],
+        ] {
+            let ended = run(&mut lastbyte(command));
+            assert!(
+                [Some(1), Some(2)].contains(&ended.code),
+                "{command:?}: {}",
+                ended.stderr
+            );
+            assert!(
+                ended.stderr.contains("it is no regular file"),
+                "{command:?}: {}",
+                ended.stderr
+            );
+            assert_eq!(
+                ended.stderr.lines().count(),
+                1,
+                "{command:?}: {}",
+                ended.stderr
+            );
+        }
+    }
+}
+
+/// Secrets in a folder of results would be in everybody's way, or in a file's place.
+#[test]
+fn secrets_have_a_place_outside_of_results() {
+    let place = TempDir::new().unwrap();
+    fs::create_dir(place.path().join("there")).unwrap();
+    fs::write(
+        place.path().join("study.toml"),
+        include_str!("../../../../studies/windows.toml"),
+    )
+    .unwrap();
+    for (folder, keys) in [
+        ("there", "there/keys"),
+        ("there", "./there/../there/manifest.json"),
+        ("there/.", "there/parts/keys"),
+        ("new", "new/keys"),
+        (".", "keys"),
+    ] {
+        let mut command = lastbyte(["run", "study.toml", "-o", folder, "--keylog", keys]);
+        let ended = run(command.current_dir(place.path()));
+        assert_eq!(ended.code, Some(2), "{keys}: {}", ended.stderr);
+        let told = "is the folder of the results: name a place outside of it";
+        assert!(ended.stderr.contains(told), "{keys}: {}", ended.stderr);
+    }
+    assert!(!place.path().join("new").exists());
+}
 
 #[test]
 fn options_that_can_not_be() {

@@ -10,7 +10,7 @@ use lastbyte::results::{
     Dns, EngineReport, Environment, Lateness, Outcome, Row, Sample, Times, Validity, Wire,
     expected, write_rows,
 };
-use lastbyte::study::{Arm, Cell, Experiment, RecordSize};
+use lastbyte::study::{Arm, Cell, EngineName, Experiment, RecordSize};
 use lastbyte_flights::Compute;
 use lastbyte_link::{Bytes, Direction, Link};
 use lastbyte_tls::Group;
@@ -98,7 +98,7 @@ fn write(path: &Path, loss: &str, rows: impl IntoIterator<Item = [u128; 4]>) {
     let origin = Origin {
         study: "compare",
         measure: "compare",
-        engine: "live",
+        engine: EngineName::Live,
     };
     let samples: Vec<Sample> = Some(sample)
         .into_iter()

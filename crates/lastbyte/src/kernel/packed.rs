@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicBool;
 
 use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
+use lastbyte_link::is_hidden;
 use tar::{Archive, Entry, EntryType, Header};
 
 use super::cache::{self, Cache, remove_if_there};
@@ -252,7 +253,7 @@ impl Packed {
             .chain(patches.iter().map(|it| &it.sha256));
         let texts = [version, &source.name, compiler, built];
         let mut texts = texts.into_iter().chain(patches.iter().map(|it| &it.name));
-        let is_plain = |text: &String| text.len() <= LONGEST && !text.chars().any(char::is_control);
+        let is_plain = |text: &String| text.len() <= LONGEST && !text.contains(is_hidden);
         let are_digests = digests.map(|it| it.parse::<Digest>()).all(|it| it.is_ok());
         match are_digests && texts.all(is_plain) {
             true => Ok(()),

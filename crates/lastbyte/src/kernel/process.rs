@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use lastbyte_link::visible;
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::statvfs::statvfs;
 use nix::unistd::Pid;
@@ -270,6 +271,5 @@ impl Excerpt {
 
 /// Something that fits a line of ours, whatever it was.
 fn printable(line: &str) -> String {
-    let shown = line.chars().filter(|char| !char.is_control());
-    shown.take(200).collect()
+    visible(line).chars().take(200).collect()
 }

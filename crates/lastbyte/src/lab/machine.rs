@@ -14,8 +14,8 @@ use lastbyte_tls::{StackName, version};
 use super::cores::available_cpus;
 use super::surroundings::{SYSCTLS, Surroundings};
 use super::{LabError, Privilege, sys};
-use crate::results::{Environment, Host};
-use crate::study::{Cell, Congestion};
+use crate::results::{Environment, Host, command_of};
+use crate::study::{Cell, Congestion, EngineName};
 
 /// Where results of the live engine come from.
 pub fn environment(arguments: &[OsString]) -> Environment {
@@ -26,11 +26,8 @@ pub fn environment(arguments: &[OsString]) -> Environment {
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     Environment {
-        engine: "live".to_owned(),
-        command: arguments
-            .iter()
-            .map(|argument| argument.to_string_lossy().into_owned())
-            .collect(),
+        engine: EngineName::Live,
+        command: command_of(arguments),
         versions: (versions.into_iter().chain(stacks))
             .map(|(name, version)| (name.to_owned(), version))
             .collect(),

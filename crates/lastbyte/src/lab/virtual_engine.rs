@@ -35,7 +35,9 @@ use super::trial::try_handshake;
 use super::{Ending, Grants, PreparedArm, boot};
 use crate::kernel::Kernel;
 use crate::results::{Beside, CpuCosts, Environment};
-use crate::study::{ArmChain, Cell, CpuTime, Emulation, Experiment, Gso, Preset, Study};
+use crate::study::{
+    ArmChain, Cell, CpuTime, Emulation, EngineName, Experiment, Gso, Preset, Study,
+};
 
 /// Connections of one block: a boot takes as long as some twenty of them.
 const BLOCK: u32 = 250;
@@ -89,7 +91,7 @@ impl VirtualEngine {
         cache: PathBuf,
         mut environment: Environment,
     ) -> Self {
-        environment.engine = "virtual".to_owned();
+        environment.engine = EngineName::Virtual;
         environment.kernel = format!("Linux {}", kernel.info.version);
         for (name, version) in [
             ("kernel source", &kernel.info.source.name),
@@ -199,7 +201,7 @@ impl VirtualEngine {
             study: listing(job, job.study.clone()).to_toml(),
             text: job.study.text.clone(),
             id: job.id,
-            engine: self.environment.engine.clone(),
+            engine: self.environment.engine,
             environment: self.environment.clone(),
         };
         let guest_job = self.guest_job(job)?;

@@ -96,3 +96,29 @@ fn a_cache_keeps_each_for_its_ttl() {
     assert_eq!(cache.get(&"b", ms(500)), Some(&4));
     assert_eq!(cache.get(&"c", ms(1)), Some(&3));
 }
+
+#[test]
+fn an_offer_is_kept_for_its_ttl_a_day_and_its_validity_at_most() {
+    let offer = offer();
+    let end = offer.valid_until();
+    let seconds = Duration::from_secs;
+    let before = |left| end - left;
+    let month = seconds(30 * 86_400);
+    for (ttl, now, expected) in [
+        (seconds(300), before(month), seconds(300)),
+        (seconds((1 << 31) - 1), before(month), LONGEST),
+        (seconds(300), before(seconds(20)), seconds(20)),
+        (seconds(300), end, Duration::ZERO),
+        (seconds(300), end + month, Duration::ZERO),
+    ] {
+        assert_eq!(kept_for(&offer, ttl, now), expected, "{ttl:?}");
+    }
+}
+
+#[test]
+fn what_is_forgotten_is_asked_for_again() {
+    let mut cache = Cache::new(2);
+    cache.insert("a", 1, ms(300), ms(0));
+    cache.remove(&"a");
+    assert_eq!(cache.get(&"a", ms(1)), None);
+}

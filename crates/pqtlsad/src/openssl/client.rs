@@ -5,8 +5,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use openssl::error::ErrorStack;
 use openssl::ex_data::Index;
 use openssl::ssl::{Ssl, SslAlert, SslContextBuilder, SslRef};
-use openssl::stack::Stack;
-use openssl::x509::{X509StoreContext, X509StoreContextRef, X509VerifyResult};
+use openssl::x509::{X509, X509StoreContext, X509StoreContextRef, X509VerifyResult};
 
 use super::{EndEntity, certificate_type, ffi, hellos};
 use crate::Digest;
@@ -16,10 +15,11 @@ use crate::validate::Offer;
 
 /// What this connection offers, and what it got.
 struct Offered {
-    digest: Digest,
-    /// What is behind the digest, if anything is.
-    certificates: Option<(Offer, EndEntity)>,
+    offer: Offer,
+    end_entity: EndEntity,
     answer: Mutex<Answer>,
+    /// What was verified in the place of a raw public key, the end-entity first.
+    verified: OnceLock<Vec<X509>>,
 }
 
 impl Offered {
@@ -29,7 +29,7 @@ impl Offered {
 
     /// Whether the server leaves out just what was offered.
     fn is_echoed(&self) -> bool {
-        self.answer() == Answer::Digest(self.digest)
+        self.answer() == Answer::Digest(*self.offer.digest())
     }
 }
 
@@ -39,7 +39,15 @@ static OFFERED: OnceLock<Index<Ssl, Offered>> = OnceLock::new();
 ///
 /// It takes the context's custom extension and its certificate verification callback, which verifies as
 /// OpenSSL itself does, with the delivered certificates to build a chain of. Set the verify mode to
-/// [`PEER`](openssl::ssl::SslVerifyMode::PEER).
+/// [`PEER`](openssl::ssl::SslVerifyMode::PEER); the callback that goes with the mode is called for each certificate,
+/// whether the server sent it or DNS.
+///
+/// A server whose whole chain DNS delivered may prove its key as a raw public key. OpenSSL knows no certificate of such
+/// a peer: `SSL_get0_peer_certificate` is empty, and its Certificate Transparency callback is not called. What looks at
+/// either is to look at [`verified_chain`], which has the chain in every mode.
+///
+/// Sessions are OpenSSL's: keep them by the server's name. OpenSSL's servers accept a ticket of one of their names for
+/// another.
 ///
 /// # Errors
 /// OpenSSL's, if it has the extension itself.
@@ -49,7 +57,7 @@ pub fn install(context: &mut SslContextBuilder, number: ExtensionType) -> Result
     context.add_custom_ext(
         number.0,
         hellos(),
-        move |ssl, _, _| Ok(ssl.ex_data(index).map(|offered| offered.digest)),
+        move |ssl, _, _| Ok(ssl.ex_data(index).map(|offered| *offered.offer.digest())),
         move |ssl, _, data, _| {
             let digest = Digest::from_bytes(data).ok_or(SslAlert::DECODE_ERROR)?;
             if let Some(offered) = ssl.ex_data(index) {
@@ -75,28 +83,11 @@ pub fn offer(ssl: &mut SslRef, offer: Offer, end_entity: EndEntity) -> Result<()
         let types = [certificate_type::RAW_PUBLIC_KEY, certificate_type::X509];
         ffi::set_server_certificate_types(ssl, &types)?;
     }
-    let digest = *offer.digest();
-    say(ssl, digest, Some((offer, end_entity)))
-}
-
-/// Has this connection's ClientHello say a digest without having what it stands for: to learn what the
-/// server answers. Where the server leaves it out, the chain can't be verified.
-///
-/// # Errors
-/// OpenSSL's.
-pub fn ask(ssl: &mut SslRef, digest: Digest) -> Result<(), ErrorStack> {
-    say(ssl, digest, None)
-}
-
-fn say(
-    ssl: &mut SslRef,
-    digest: Digest,
-    certificates: Option<(Offer, EndEntity)>,
-) -> Result<(), ErrorStack> {
     let offered = Offered {
-        digest,
-        certificates,
+        offer,
+        end_entity,
         answer: Mutex::new(Answer::None),
+        verified: OnceLock::new(),
     };
     ssl.set_ex_data(super::index(&OFFERED)?, offered);
     Ok(())
@@ -107,10 +98,23 @@ pub fn answer(ssl: &SslRef) -> Option<Answer> {
     Some(ssl.ex_data(*OFFERED.get()?)?.answer())
 }
 
-/// What became of the offer, once the handshake has succeeded. None if there was no offer.
+/// What became of the offer, once the handshake has succeeded. None if there was no offer, or if a session was
+/// resumed: there are no certificates then, and the server does not answer.
 pub fn outcome(ssl: &SslRef) -> Option<Result<(), Fallback>> {
     let offered = ssl.ex_data(*OFFERED.get()?)?;
-    Some(offered.answer().outcome(&offered.digest))
+    (!ssl.session_reused()).then(|| offered.answer().outcome(offered.offer.digest()))
+}
+
+/// The chain that was verified in this handshake, the end-entity first and the anchor last; none if a session was
+/// resumed. It is what OpenSSL's `SSL_get0_verified_chain` says, and there too where that is silent: of a server that
+/// proved itself with a raw public key, as OpenSSL's peer certificate and chain are absent then.
+pub fn verified_chain(ssl: &SslRef) -> Option<Vec<X509>> {
+    let offered = OFFERED.get().and_then(|index| ssl.ex_data(*index));
+    let instead = offered.and_then(|offered| offered.verified.get());
+    instead.cloned().or_else(|| {
+        let chain = ssl.verified_chain()?;
+        Some(chain.iter().map(ToOwned::to_owned).collect())
+    })
 }
 
 /// Verifies what the server sent, with what DNS delivered if that is what the server left out.
@@ -129,14 +133,15 @@ fn verify_whole(context: &mut X509StoreContextRef) -> Result<bool, ErrorStack> {
     let ssl = X509StoreContext::ssl_idx()?;
     let offered = OFFERED.get().and_then(|index| {
         let offered = context.ex_data(ssl)?.ex_data(*index)?;
-        offered.certificates.clone().filter(|_| offered.is_echoed())
+        let certificates = (offered.offer.clone(), offered.end_entity);
+        offered.is_echoed().then_some(certificates)
     });
     let Some((offer, end_entity)) = offered else {
         // A raw public key that nothing vouches for is refused here.
         return context.verify_cert();
     };
     if ffi::raw_public_key(context).is_some() {
-        return verify_raw_key(context, &offer);
+        return verify_raw_key(context, ssl, &offer);
     }
     if end_entity == EndEntity::Carrier
         && let Some(delivered) = offer.end_entity()
@@ -148,36 +153,33 @@ fn verify_whole(context: &mut X509StoreContextRef) -> Result<bool, ErrorStack> {
     ffi::verify_with(context, offer.certificates())
 }
 
-/// The key is that of the delivered end-entity, which is verified as if the server had sent it.
-fn verify_raw_key(context: &mut X509StoreContextRef, offer: &Offer) -> Result<bool, ErrorStack> {
-    let refused = |context: &mut X509StoreContextRef, why| {
-        context.set_error(why);
-        Ok(false)
-    };
+/// The key is that of the delivered end-entity, which is verified as if the server had sent it: the verification
+/// callback of the application sees each certificate.
+fn verify_raw_key(
+    context: &mut X509StoreContextRef,
+    ssl: Index<X509StoreContext, SslRef>,
+    offer: &Offer,
+) -> Result<bool, ErrorStack> {
     let Some(end_entity) = offer.end_entity() else {
-        return refused(context, X509VerifyResult::APPLICATION_VERIFICATION);
+        context.set_error(X509VerifyResult::APPLICATION_VERIFICATION);
+        return Ok(false);
     };
     let delivered = end_entity.public_key()?;
-    let is_same = ffi::raw_public_key(context).is_some_and(|key| key.public_eq(&delivered));
-    let mut untrusted = Stack::new()?;
-    for certificate in offer.certificates() {
-        untrusted.push(certificate.clone())?;
+    if !ffi::raw_public_key(context).is_some_and(|key| key.public_eq(&delivered)) {
+        context.set_error(X509VerifyResult::APPLICATION_VERIFICATION);
+        return Ok(false);
     }
-    let result = match ffi::anchors(context) {
-        Some(anchors) if is_same => {
-            let copied = &*context;
-            X509StoreContext::new()?.init(anchors, end_entity, &untrusted, |verification| {
-                ffi::copy_parameters(verification, copied)?;
-                Ok(match verification.verify_cert()? {
-                    true => X509VerifyResult::OK,
-                    false => verification.error(),
-                })
-            })?
+    let verified = ffi::verify_instead(context, end_entity, offer.certificates())?;
+    // OpenSSL itself keeps no chain of a raw public key.
+    if verified && let Some(chain) = context.chain() {
+        let chain = chain.iter().map(ToOwned::to_owned).collect();
+        let offered = context.ex_data(ssl).zip(OFFERED.get());
+        if let Some(offered) = offered.and_then(|(ssl, index)| ssl.ex_data(*index)) {
+            // It is verified once.
+            let _ = offered.verified.set(chain);
         }
-        _ => X509VerifyResult::APPLICATION_VERIFICATION,
-    };
-    context.set_error(result);
-    Ok(result == X509VerifyResult::OK)
+    }
+    Ok(verified)
 }
 
 /// Whether the server's certificate carries the digest of `end_entity`.

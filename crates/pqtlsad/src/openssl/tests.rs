@@ -1,19 +1,26 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use lastbyte_pki::{ChainSpec, KeyAlgorithm, test_chains};
+use openssl::ssl::{
+    ExtensionContext, NameType, SslContextBuilder, SslRef, SslSession, SslSessionCacheMode,
+    SslVerifyMode,
+};
+use openssl::x509::store::X509StoreBuilder;
+use openssl::x509::{X509, X509Ref, X509StoreContext};
 
 use super::{EndEntity, client, server};
 use crate::Part;
 use crate::client::{Fallback, Outcome};
 use crate::fixtures::{
-    self, NAME, Sender, chain, checked, connect, connect_over, delivered, of_pki, pki,
-    plain_client, shared, spec,
+    self, NAME, Sender, chain, checked, connect, connect_over, connect_prepared, delivered, of_pki,
+    pki, plain_client, shared, spec,
 };
 use crate::record::{Assembly, Fragment, RecordType, split};
-use crate::server::Chain;
+use crate::server::{Chain, Chains};
 use crate::validate::{Algorithms, Offer, Trust, validate};
 
 const ML_DSA: KeyAlgorithm = KeyAlgorithm::MlDsa65;
@@ -86,6 +93,87 @@ fn the_carrier_proves_the_delivered_end_entity() {
     assert!(carrier.from_server < raw.from_server - 1500);
 }
 
+/// How a connection ends whose application refuses certificates, and whom its callback was asked about.
+fn refusing(
+    end_entity: EndEntity,
+    offer: Option<Offer>,
+    server: SslContextBuilder,
+    root: &X509,
+    verdict: fn(usize) -> bool,
+) -> (Result<fixtures::Done, String>, Vec<String>) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let asked = Arc::clone(&seen);
+    let mut client = fixtures::client(root);
+    client.set_verify_callback(SslVerifyMode::PEER, move |fine, context| {
+        let certificate = context.current_cert().map(|one| one.to_der().unwrap());
+        // Whose connection it is, an application learns so.
+        let ssl = context.ex_data(X509StoreContext::ssl_idx().unwrap());
+        let name = ssl.and_then(|ssl| ssl.servername(NameType::HOST_NAME));
+        let length = certificate.map_or(0, |der| der.len());
+        let told = format!("{:?} {length} {fine}", name);
+        let mut seen = asked.lock().unwrap();
+        seen.push(told);
+        fine && verdict(seen.len())
+    });
+    let done = connect(client, server, offer.map(|offer| (offer, end_entity)));
+    let seen = seen.lock().unwrap().clone();
+    (done, seen)
+}
+
+#[test]
+fn the_applications_callback_has_the_last_word_in_every_mode() {
+    let (own, root) = chain(&spec(ML_DSA));
+    let offers: Vec<_> = (1..=3)
+        .map(|count| checked(delivered(&own, count), &root).unwrap())
+        .collect();
+    let chains = shared(vec![own]);
+    let [raw, carrier] = [EndEntity::RawPublicKey, EndEntity::Carrier];
+    let mut modes = vec![(raw, None), (carrier, Some(offers[2].clone()))];
+    modes.extend(offers.into_iter().map(|offer| (raw, Some(offer))));
+    let run = |(end_entity, offer): &(EndEntity, Option<Offer>), verdict| {
+        let server = fixtures::server(&chains, *end_entity);
+        refusing(*end_entity, offer.clone(), server, &root, verdict)
+    };
+    let (plain, seen_in_plain) = run(&modes[0], |_| true);
+    assert!(plain.is_ok());
+    assert!(seen_in_plain.len() >= 3, "{seen_in_plain:?}");
+    assert!(seen_in_plain[0].contains(NAME), "{seen_in_plain:?}");
+    for mode in &modes {
+        let (accepted, seen) = run(mode, |_| true);
+        assert!(accepted.is_ok(), "{mode:?}");
+        assert_eq!(seen, seen_in_plain, "{mode:?}");
+        // The first certificate, and the last.
+        for verdict in [(|_| false) as fn(usize) -> bool, |asked| asked < 3] {
+            let (refused, _) = run(mode, verdict);
+            assert!(refused.is_err(), "{mode:?}");
+        }
+    }
+}
+
+#[test]
+fn the_chain_that_was_verified_is_handed_out_in_every_mode() {
+    let (own, root) = chain(&spec(ML_DSA));
+    let ders =
+        |chain: Vec<X509>| -> Vec<_> { chain.iter().map(|one| one.to_der().unwrap()).collect() };
+    let whole = ders(own.certificates().to_vec());
+    let offer = |count| checked(delivered(&own, count), &root).unwrap();
+    let [raw, carrier] = [EndEntity::RawPublicKey, EndEntity::Carrier];
+    let offers = [
+        None,
+        Some((offer(1), raw)),
+        Some((offer(2), raw)),
+        Some((offer(3), raw)),
+        Some((offer(3), carrier)),
+    ];
+    let chains = shared(vec![own]);
+    for offered in offers {
+        let server = fixtures::server(&chains, carrier);
+        let done = connect(fixtures::client(&root), server, offered).unwrap();
+        let verified = client::verified_chain(done.client.ssl()).unwrap();
+        assert_eq!(ders(verified), whole);
+    }
+}
+
 #[test]
 fn another_key_behind_a_delivered_end_entity_is_refused() {
     // Somebody else's server, who has the record but not the key.
@@ -133,6 +221,44 @@ fn plain_clients_and_plain_servers_are_served() {
 }
 
 #[test]
+fn a_resumed_session_says_nothing_of_the_offer() {
+    let (own, root) = chain(&spec(ML_DSA));
+    for count in [2, 3] {
+        let offer = checked(delivered(&own, count), &root).unwrap();
+        let chains = shared(vec![Chain::pretending(&own, &own, &own)]);
+        let session = Arc::new(Mutex::new(None));
+        let kept = Arc::clone(&session);
+        let mut client = fixtures::client(&root);
+        client.set_session_cache_mode(SslSessionCacheMode::CLIENT);
+        client.set_new_session_callback(move |_, new| {
+            // A copy: OpenSSL forbids to resume the session of a connection that ends without closing.
+            let copy = SslSession::from_der(&new.to_der().unwrap()).unwrap();
+            *kept.lock().unwrap() = Some(copy);
+        });
+        let mut server = fixtures::server(&chains, EndEntity::RawPublicKey);
+        server.set_session_id_context(b"test").unwrap();
+        let (client, server) = (client.build(), server.build());
+        let run = |session: Option<SslSession>| {
+            let prepare = |ssl: &mut SslRef| {
+                client::offer(ssl, offer.clone(), EndEntity::RawPublicKey).unwrap();
+                if let Some(session) = &session {
+                    super::ffi::resume(ssl, session);
+                }
+            };
+            let mut done = connect_prepared(&client, &server, prepare, &mut |_, _| {}).unwrap();
+            // The ticket comes after the handshake.
+            done.read_at_client();
+            done
+        };
+        assert_eq!(outcome(&run(None)), Some(Outcome::Used));
+        let ticket = session.lock().unwrap().take();
+        let again = run(Some(ticket.unwrap()));
+        assert!(again.client.ssl().session_reused());
+        assert_eq!(outcome(&again), None);
+    }
+}
+
+#[test]
 fn a_rotated_chain_falls_back_and_the_previous_one_is_good_for_its_ttl() {
     let old = test_chains::for_name(NAME).unwrap();
     let new = test_chains::for_name(NAME).unwrap();
@@ -140,7 +266,7 @@ fn a_rotated_chain_falls_back_and_the_previous_one_is_good_for_its_ttl() {
     let (new_chain, new_root) = of_pki(&new);
     let both = || {
         let mut client = fixtures::client(&old_root);
-        let mut anchors = openssl::x509::store::X509StoreBuilder::new().unwrap();
+        let mut anchors = X509StoreBuilder::new().unwrap();
         anchors.add_cert(old_root.clone()).unwrap();
         anchors.add_cert(new_root.clone()).unwrap();
         client.set_cert_store(anchors.build());
@@ -193,6 +319,84 @@ fn after_a_hello_retry_request_both_hellos_still_say_it() {
     let done = connect(client, server, offered).unwrap();
     assert_eq!(outcome(&done), Some(Outcome::Used));
     assert_eq!(server::omitted(done.server.ssl()).unwrap().1, 2);
+}
+
+/// A hello of these groups: with X25519 first, the server asks for another hello.
+fn with_retry(client: &mut SslContextBuilder, server: &mut SslContextBuilder) {
+    client.set_groups_list("X25519:P-256").unwrap();
+    server.set_groups_list("P-256").unwrap();
+}
+
+#[test]
+fn nothing_of_the_first_hello_sticks_when_chains_are_loaded_before_the_second() {
+    let of_name = || of_pki(&test_chains::for_name(NAME).unwrap());
+    let ((old, root), (new, new_root)) = (of_name(), of_name());
+    let (ml_dsa, ml_dsa_root) = chain(&spec(ML_DSA));
+    let offer = checked(delivered(&old, 2), &root).unwrap();
+    let new_der = new.end_entity().to_der().unwrap();
+    let new = Chains::new(vec![new]);
+    let roots = [root, new_root, ml_dsa_root];
+    // A raw public key would have been sent, or a chain of an algorithm that no chain has any more.
+    for (before, offer) in [(old, Some(offer)), (ml_dsa, None)] {
+        let mut client = fixtures::client(&roots[0]);
+        let mut trusted = X509StoreBuilder::new().unwrap();
+        for root in &roots {
+            trusted.add_cert(root.clone()).unwrap();
+        }
+        client.set_cert_store(trusted.build());
+        let chains = shared(vec![before]);
+        let mut server = fixtures::server(&chains, EndEntity::RawPublicKey);
+        with_retry(&mut client, &mut server);
+        let mut loaded = false;
+        let is_offer = offer.is_some();
+        let done = connect_over(
+            &client.build(),
+            &server.build(),
+            NAME,
+            offer.map(|offer| (offer, EndEntity::RawPublicKey)),
+            &mut |from, _| {
+                // The HelloRetryRequest is what the server sends first.
+                if from == Sender::Server && !loaded {
+                    chains.update(|chains| *chains = new.clone());
+                    loaded = true;
+                }
+            },
+        );
+        let done = done.unwrap();
+        assert_eq!(outcome(&done), is_offer.then_some(Outcome::Mismatch));
+        let sent = done.client.ssl().peer_certificate().unwrap();
+        assert_eq!(sent.to_der().unwrap(), new_der);
+        assert_eq!(server::omitted(done.server.ssl()), None);
+    }
+}
+
+#[test]
+fn a_second_hello_without_the_digest_gets_the_whole_chain() {
+    let (own, root) = chain(&spec(ML_DSA));
+    let digest = *own.topmost(3).unwrap().digest().as_bytes();
+    let chains = shared(vec![own]);
+    for second in [None, Some([7; 32])] {
+        let mut client = plain_client(&root);
+        let hellos = AtomicUsize::new(0);
+        let say = move |_: &mut SslRef, _: ExtensionContext, _: Option<(usize, &X509Ref)>| {
+            let first = hellos.fetch_add(1, Ordering::Relaxed) == 0;
+            Ok(if first { Some(digest) } else { second })
+        };
+        client
+            .add_custom_ext(64, super::hellos(), say, |_, _, _, _| Ok(()))
+            .unwrap();
+        let mut server = fixtures::server(&chains, EndEntity::RawPublicKey);
+        with_retry(&mut client, &mut server);
+        let done = connect_prepared(
+            &client.build(),
+            &server.build(),
+            |ssl| super::ffi::set_server_certificate_types(ssl, &[2, 0]).unwrap(),
+            &mut |_, _| {},
+        )
+        .unwrap();
+        let sent = done.client.ssl().peer_cert_chain().unwrap();
+        assert_eq!(sent.len(), 3, "{second:?}");
+    }
 }
 
 #[test]
@@ -372,7 +576,7 @@ fn poisoned_records_end_in_verified_connections() {
     // The attacker may be a customer of a CA that the client trusts.
     let roots = [&own.1, &other.1, &stale.1].map(Clone::clone);
     let anchors = || {
-        let mut anchors = openssl::x509::store::X509StoreBuilder::new().unwrap();
+        let mut anchors = X509StoreBuilder::new().unwrap();
         for root in &roots {
             anchors.add_cert(root.clone()).unwrap();
         }

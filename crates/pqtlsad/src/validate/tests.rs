@@ -306,6 +306,40 @@ fn name_constraints_count() {
 }
 
 #[test]
+fn only_names_of_the_subject_alternative_name_count_and_whole_wildcards() {
+    let ca = [BasicConstraints::new().critical().ca().build().unwrap()];
+    let (root, root_key) = issue("root", None, &ca);
+    const HOST: &str = "ab.server.example";
+    for (common_name, alternative, is_good) in [
+        ("end", Some(HOST), true),
+        ("end", Some("*.server.example"), true),
+        ("end", Some("a*.server.example"), false),
+        ("end", Some("*b.server.example"), false),
+        (HOST, Some("other.example"), false),
+        (HOST, None, false),
+    ] {
+        let extensions = alternative.map(|name| {
+            let context = X509Builder::new().unwrap();
+            let context = context.x509v3_context(None, None);
+            let names = SubjectAlternativeName::new().dns(name).build(&context);
+            names.unwrap()
+        });
+        let extensions: Vec<_> = extensions.into_iter().collect();
+        let (end, _) = issue(common_name, Some((&root, &root_key)), &extensions);
+        let trust = Trust {
+            anchors: &anchors(&root),
+            at: SystemTime::now(),
+            algorithms: Algorithms::All,
+        };
+        let result = validate(whole(&[&root, &end]), HOST, &trust);
+        match is_good {
+            true => drop(result.unwrap()),
+            false => assert_eq!(refused(result), invalid("hostname mismatch")),
+        }
+    }
+}
+
+#[test]
 fn names_must_chain() {
     let ca = || [BasicConstraints::new().critical().ca().build().unwrap()];
     let (root, _) = issue("root", None, &ca());

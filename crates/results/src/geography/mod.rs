@@ -17,7 +17,7 @@ pub use users::{Place, Region, Users};
 
 use std::time::Duration;
 
-use lastbyte_link::{format_duration, parse_duration};
+use lastbyte_link::{format_duration, is_hidden, parse_duration};
 use thiserror::Error;
 
 /// Something in a file, or what is asked of it, can't be.
@@ -99,7 +99,7 @@ fn name(cell: &str, what: &str) -> Result<String, String> {
         "" => Err(format!(
             "there is no name of {what}: fill the cell, or leave the row out"
         )),
-        _ if cell.chars().any(char::is_control) => Err(format!(
+        _ if cell.contains(is_hidden) => Err(format!(
             "the name {cell:?} has a control character: leave that out"
         )),
         _ => Ok(cell.to_owned()),

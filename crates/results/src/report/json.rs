@@ -39,7 +39,7 @@ pub fn json(summary: &Summary, environment: &Environment) -> String {
         .collect();
     let document = Document {
         schema: "lastbyte.compare/1",
-        engine: &environment.engine,
+        engine: environment.engine.name(),
         seed: summary.experiment.seed.0,
         answer: answer(summary),
         contents: summary.contents().map(Contents::name),

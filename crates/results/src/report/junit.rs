@@ -189,8 +189,8 @@ fn counts<'a, I: Iterator<Item = &'a Case>>(cases: impl Fn() -> I) -> String {
 /// All that someone else needs to get the results again.
 fn properties(summary: &Summary, environment: &Environment) -> String {
     let mut properties = vec![
-        ("command".to_owned(), environment.command.join(" ")),
-        ("engine".to_owned(), environment.engine.clone()),
+        ("command".to_owned(), environment.command_line()),
+        ("engine".to_owned(), environment.engine.to_string()),
         ("kernel".to_owned(), environment.kernel.clone()),
         ("seed".to_owned(), summary.experiment.seed.0.to_string()),
     ];

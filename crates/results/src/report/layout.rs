@@ -1,6 +1,9 @@
 //! Columns and lines of the terminal.
 
-use anstyle::AnsiColor;
+use std::cmp::Reverse;
+
+use anstyle::{AnsiColor, Style};
+use lastbyte_link::{is_hidden, visible};
 
 /// Spaces between columns.
 const GAP: usize = 2;
@@ -32,6 +35,51 @@ pub(super) enum Role {
     Warning,
 }
 
+impl Role {
+    const ALL: [Role; 4] = [Role::Normal, Role::Heading, Role::Dim, Role::Warning];
+
+    /// In colours.
+    fn style(self) -> Style {
+        let plain = Style::new();
+        match self {
+            Role::Normal => plain,
+            Role::Heading => plain.bold(),
+            Role::Dim => plain.dimmed(),
+            Role::Warning => plain.fg_color(Some(AnsiColor::Yellow.into())).bold(),
+        }
+    }
+}
+
+/// A text of several lines as a terminal may have it: what strangers have named in it shows whatever is
+/// [hidden](lastbyte_link::is_hidden), and moves nothing. Only the colours of a [`Screen`] act.
+pub fn for_terminal(text: &str) -> String {
+    let mut codes: Vec<String> = (Role::ALL.iter())
+        .flat_map(|role| [format!("{}", role.style()), format!("{:#}", role.style())])
+        .filter(|code| !code.is_empty())
+        .collect();
+    codes.push("\n".to_owned());
+    // One may begin as another one does.
+    codes.sort_by_key(|code| Reverse(code.len()));
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(place) = rest.find(is_hidden) {
+        let (shown, hidden) = rest.split_at(place);
+        out += shown;
+        let known = codes.iter().find(|code| hidden.starts_with(code.as_str()));
+        let length = known.map_or_else(
+            || hidden.chars().next().map_or(0, char::len_utf8),
+            String::len,
+        );
+        let (hidden, behind) = hidden.split_at(length);
+        match known {
+            Some(code) => out += code,
+            None => out += &visible(hidden),
+        }
+        rest = behind;
+    }
+    out + rest
+}
+
 impl Screen {
     /// What is no terminal: a file, or a pipe.
     pub const PLAIN: Screen = Screen {
@@ -41,12 +89,9 @@ impl Screen {
 
     /// `text` with its escape codes.
     pub(super) fn paint(self, role: Role, text: &str) -> String {
-        let plain = anstyle::Style::new();
-        let style = match (self.colours, role) {
-            (Colours::None, _) | (Colours::Ansi, Role::Normal) => plain,
-            (Colours::Ansi, Role::Heading) => plain.bold(),
-            (Colours::Ansi, Role::Dim) => plain.dimmed(),
-            (Colours::Ansi, Role::Warning) => plain.fg_color(Some(AnsiColor::Yellow.into())).bold(),
+        let style = match self.colours {
+            Colours::None => Style::new(),
+            Colours::Ansi => role.style(),
         };
         if text.is_empty() {
             String::new()
@@ -76,6 +121,20 @@ impl Screen {
         }
         out.replace('\u{a0}', " ")
     }
+}
+
+/// A document in JSON as a terminal may have it, which reads as what it was: JSON itself escapes only some of what acts on
+/// one.
+pub fn json_for_terminal(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c != '\n' && is_hidden(c) {
+            // None needs more than 16 bits.
+            true => out += &format!("\\u{:04x}", u32::from(c)),
+            false => out.push(c),
+        }
+    }
+    out
 }
 
 /// One line of a report.
@@ -184,4 +243,36 @@ pub(super) fn set(lines: &[Line], screen: Screen) -> String {
         out.push('\n');
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_terminal_gets_our_colours_and_nobody_elses_codes() {
+        let screen = Screen {
+            colours: Colours::Ansi,
+            columns: 80,
+        };
+        let ours = Role::ALL.map(|role| screen.paint(role, "text")).join("\n");
+        assert_eq!(for_terminal(&ours), ours);
+        assert_eq!(for_terminal("a\nb\n"), "a\nb\n");
+        let theirs =
+            "\u{1b}[2Jarm\r\u{9b}31m\u{202e}gnp.exe\u{1b}[1A\u{1b}]0;title\u{7}\u{1b}[8mhidden";
+        let shown = for_terminal(theirs);
+        assert!(!shown.contains(is_hidden), "{shown}");
+        assert_eq!(shown, visible(theirs));
+    }
+
+    #[test]
+    fn nothing_in_json_acts_on_a_terminal_and_it_reads_as_what_it_was() {
+        let words = "a \u{1b}[31m b \u{9b}0m \u{7f} \u{202e} \u{2028} ü \n";
+        let text = json_for_terminal(&format!("{:#}\n", serde_json::json!([words])));
+        assert!(!text.contains(|c| c != '\n' && is_hidden(c)), "{text}");
+        let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(read[0], words);
+    }
 }

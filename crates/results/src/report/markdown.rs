@@ -16,7 +16,7 @@ pub fn markdown(summary: &Summary) -> String {
     }
     for cell in summary.cells.iter().filter(|cell| !cell.arms.is_empty()) {
         let times = times(cell, summary);
-        out.push_str(&format!("**{}**\n\n{times}\n", cell.cell));
+        out.push_str(&format!("**{}**\n\n{times}\n", heading(cell)));
     }
     for cell in &summary.cells {
         for Waits {
@@ -37,7 +37,7 @@ pub fn markdown(summary: &Summary) -> String {
             let table = table(1, titles.collect(), rows);
             out.push_str(&format!(
                 "**{}**: {}\n\n{table}\n",
-                cell.cell,
+                heading(cell),
                 escape::markdown(&title)
             ));
         }
@@ -58,7 +58,7 @@ pub fn markdown(summary: &Summary) -> String {
     .into_iter()
     .flatten()
     {
-        out.push_str(&format!("{line}\n\n"));
+        out.push_str(&format!("{}\n\n", escape::markdown(&line)));
     }
     let Messages { titles, rows } = messages(summary);
     let titles = std::iter::once("handshake messages, bytes")
@@ -80,6 +80,10 @@ pub fn markdown(summary: &Summary) -> String {
         ));
     }
     out
+}
+
+fn heading(cell: &CellSummary) -> String {
+    escape::markdown(&cell.cell.to_string())
 }
 
 /// Times of one cell, with their increases over the baseline.
@@ -113,11 +117,7 @@ fn changes(summary: &Summary) -> String {
     for cell in &summary.cells {
         for metric in text::metrics(cell) {
             for arm in &cell.arms {
-                let words = [
-                    cell.cell.to_string(),
-                    text::metric(*metric).into(),
-                    label(arm),
-                ];
+                let words = [heading(cell), text::metric(*metric).into(), label(arm)];
                 let metric = arm.metric(*metric);
                 let changes = metric.changes.keys().filter_map(|percentile| {
                     text::change(metric, *percentile, summary.critical_change)

@@ -15,7 +15,7 @@ use crate::results::{
     Environment, Host, Metric, Moment, Outcome, Percentile, Sample, Saved, Summary, Validity,
     write_rows,
 };
-use crate::study::{Connections, Experiment, Parameter, StudyFolder, Until};
+use crate::study::{Connections, EngineName, Experiment, Parameter, StudyFolder, Until};
 
 fn summary(experiment: &Experiment, samples: &[Sample]) -> Summary {
     Summary::new(experiment, samples, &Percentile::USUAL)
@@ -68,7 +68,7 @@ pub(super) fn environment() -> Environment {
             .collect()
     };
     Environment {
-        engine: "live".into(),
+        engine: EngineName::Live,
         command: vec!["lastbyte".into(), "compare".into()],
         versions: pairs(&[("lastbyte", "0.1.0"), ("openssl", "3.6.3")]),
         kernel: "Linux 6.12.0".into(),
@@ -97,7 +97,7 @@ fn changed() -> (Summary, Environment) {
     let origin = Origin {
         study: "compare",
         measure: "compare",
-        engine: "live",
+        engine: EngineName::Live,
     };
     let mut environment = environment();
     let (file, at) = (File::create(&path).unwrap(), Moment(1_795_341_487));

@@ -11,7 +11,7 @@ use super::since::{Pairing, Since};
 use super::stats::{self, Level, Series};
 use super::warning::{Problem, Warning};
 use super::{Absent, Environment, Metric, MetricSummary, Percentile, Sample, Summary};
-use crate::study::{Arm, ArmChain, CpuTime, Experiment};
+use crate::study::{Arm, ArmChain, CpuTime, EngineName, Experiment};
 
 impl Summary {
     /// Adds how every metric of `samples`, which are those summarised, has changed since `saved`, and
@@ -95,10 +95,10 @@ impl MetricSummary {
 /// Luck is a function of the seed, and the engine's emulator draws it.
 fn pairing(saved: &Saved, experiment: &Experiment, environment: &Environment) -> Pairing {
     let luck = |experiment: &Experiment, environment: &Environment| {
-        let is_virtual = environment.engine == "virtual";
+        let is_virtual = environment.engine == EngineName::Virtual;
         (
             experiment.seed,
-            environment.engine.clone(),
+            environment.engine,
             is_virtual.then_some(experiment.emulation),
         )
     };
@@ -112,7 +112,7 @@ fn pairing(saved: &Saved, experiment: &Experiment, environment: &Environment) ->
 fn differences(saved: &Saved, experiment: &Experiment, environment: &Environment) -> Vec<Problem> {
     let circumstances = |experiment: &Experiment, environment: &Environment| {
         let mut circumstances = vec![
-            ("the engine".to_owned(), environment.engine.clone()),
+            ("the engine".to_owned(), environment.engine.to_string()),
             ("the kernel".to_owned(), environment.kernel.clone()),
             ("the seed".to_owned(), experiment.seed.0.to_string()),
             (
@@ -120,7 +120,7 @@ fn differences(saved: &Saved, experiment: &Experiment, environment: &Environment
                 format_duration(experiment.timeout),
             ),
         ];
-        let is_virtual = environment.engine == "virtual";
+        let is_virtual = environment.engine == EngineName::Virtual;
         if is_virtual {
             circumstances.push(("the emulation".to_owned(), experiment.emulation.to_string()));
             let cpu = experiment.cpu.in_clock();

@@ -1,15 +1,19 @@
 //! Where results come from: engine, kernel, host, versions.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 
+use lastbyte_link::shell_word;
 use serde::{Deserialize, Serialize};
+
+use crate::study::EngineName;
 
 /// Where results come from: all that someone else needs to get them again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
-    /// What carried the bytes: `live` or `virtual`. It stands beside the environment in a document.
+    /// What carried the bytes. It stands beside the environment in a document.
     #[serde(skip)]
-    pub engine: String,
+    pub engine: EngineName,
     /// The command line, from the program's name on.
     pub command: Vec<String>,
     /// Versions of Lastbyte and of the libraries under test, by name.
@@ -20,6 +24,22 @@ pub struct Environment {
     pub sysctls: BTreeMap<String, String>,
     /// The machine.
     pub host: Host,
+}
+
+impl Environment {
+    /// The command line as a shell takes it.
+    pub fn command_line(&self) -> String {
+        let words: Vec<String> = self.command.iter().map(|word| shell_word(word)).collect();
+        words.join(" ")
+    }
+}
+
+/// A command line, in words.
+pub fn command_of(arguments: &[OsString]) -> Vec<String> {
+    let words = arguments.iter();
+    words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
 }
 
 /// The machine that measured.

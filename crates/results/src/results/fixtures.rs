@@ -13,7 +13,7 @@ use super::{
     Beside, Dns, EngineReport, Environment, Folder, Lateness, Manifest, Outcome, PartHeader,
     Resumption, Row, Sample, Start, TcpStats, Times, Validity, Wire, write_part,
 };
-use crate::study::{Arm, ArmChain, BlockId, Cell, Connections, Experiment, Study};
+use crate::study::{Arm, ArmChain, BlockId, Cell, Connections, EngineName, Experiment, Study};
 
 /// An arm without post-quantum algorithms.
 pub const CLASSICAL: &str = "secp256r1/rsa-2048";
@@ -192,7 +192,7 @@ pub fn run_folder(path: &Path, text: &str, missing: &[(usize, usize, usize)]) {
 /// Where made-up runs are measured.
 pub fn environment() -> Environment {
     Environment {
-        engine: "virtual".to_owned(),
+        engine: EngineName::Virtual,
         command: vec!["lastbyte".to_owned(), "run".to_owned()],
         kernel: "Linux 6.12.0".to_owned(),
         ..Environment::default()

@@ -15,6 +15,7 @@
 //! reads it.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ use super::merged::{MergedHeader, SampleKey};
 use super::part::{read_header, study_sha256};
 use super::rows::ParquetWriter;
 use super::{EngineReport, Environment, PartError, PartHeader, Row, read_part};
-use crate::study::{BlockId, KeptFile, Study};
+use crate::study::{BlockId, Connections, EngineName, KeptFile, Study};
 
 const SCHEMA: &str = "lastbyte.run/1";
 const STUDY: &str = "study.toml";
@@ -51,8 +52,8 @@ pub struct Manifest {
     pub study: String,
     /// SHA-256 of the study file, in hex.
     pub study_sha256: String,
-    /// What carries the bytes: `live` or `virtual`.
-    pub engine: String,
+    /// What carries the bytes.
+    pub engine: EngineName,
     /// Connections of a block.
     pub block_size: u32,
     /// Cells of all measures.
@@ -157,7 +158,7 @@ impl Manifest {
             schema: SCHEMA.to_owned(),
             study: study.name.clone(),
             study_sha256: study_sha256(study),
-            engine: environment.engine.clone(),
+            engine: environment.engine,
             block_size,
             cells: size.cells,
             samples: size.samples,
@@ -166,6 +167,26 @@ impl Manifest {
             program_sha256: None,
             environment,
         }
+    }
+
+    /// Reads a `manifest.json`, which anybody may have written.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, with the hint.
+    pub fn parse(text: &str) -> Result<Manifest, String> {
+        let damaged = |problem: &dyn Display| {
+            format!(
+                "it is no manifest, or damaged ({problem}): name another folder, or delete this one"
+            )
+        };
+        let mut manifest: Manifest = serde_json::from_str(text).map_err(|error| damaged(&error))?;
+        if !(1..=Connections::MOST).contains(&manifest.block_size) {
+            let size = manifest.block_size;
+            return Err(damaged(&format_args!("its blocks have {size} connections")));
+        }
+        manifest.environment.engine = manifest.engine;
+        Ok(manifest)
     }
 
     /// The same with the digest of the program that measures.
@@ -193,7 +214,7 @@ impl Manifest {
                 "schema is {schema:?}: use the version of Lastbyte that began it"
             ));
         }
-        if let Some(what) = self.foreign(&other.study, &other.study_sha256, &other.engine) {
+        if let Some(what) = self.foreign(&other.study, &other.study_sha256, other.engine) {
             return Some(what);
         }
         (other.block_size != self.block_size).then(|| {
@@ -203,7 +224,7 @@ impl Manifest {
     }
 
     /// What tells a study and an engine from those of this run, if anything does.
-    fn foreign(&self, study: &str, study_sha256: &str, engine: &str) -> Option<String> {
+    fn foreign(&self, study: &str, study_sha256: &str, engine: EngineName) -> Option<String> {
         if study_sha256 != self.study_sha256 {
             return Some(format!("study {study:?} was another file: run that one"));
         }
@@ -408,7 +429,7 @@ impl Folder {
         let file = File::create(&draft).map_err(&failed)?;
         let mut writer = ParquetWriter::new(file).map_err(&failed)?;
         writer.describe();
-        let mut header = MergedHeader::new(&study.name, &self.manifest.engine);
+        let mut header = MergedHeader::new(&study.name, self.manifest.engine);
         thread::scope(|scope| -> Result<(), FolderError> {
             let (sender, parts) = mpsc::sync_channel(READ_AHEAD);
             // Half of the work is to read them.
@@ -517,7 +538,7 @@ impl Folder {
             engine,
             ..
         } = header;
-        if let Some(what) = self.manifest.foreign(study, study_sha256, engine) {
+        if let Some(what) = self.manifest.foreign(study, study_sha256, *engine) {
             return Some(what);
         }
         let told = (header.id, header.first, header.connections);
@@ -591,19 +612,15 @@ pub fn file_name(text: &str) -> String {
 
 /// The manifest of the run in `folder`, if there is one.
 pub(super) fn read_manifest(folder: &Path) -> Result<Option<Manifest>, FolderError> {
+    /// Far more than any command line.
+    const MOST: u64 = 16 << 20;
     let path = folder.join(MANIFEST);
-    let text = match fs::read_to_string(&path) {
+    let text = match lastbyte_files::read_text(&path, MOST) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         text => text.map_err(FolderError::io("read", &path))?,
     };
-    let mut manifest: Manifest =
-        serde_json::from_str(&text).map_err(|error| FolderError::Content {
-            path,
-            problem: format!(
-                "it is no manifest, or damaged ({error}): name another folder, or delete this one"
-            ),
-        })?;
-    manifest.environment.engine.clone_from(&manifest.engine);
+    let manifest = Manifest::parse(&text);
+    let manifest = manifest.map_err(|problem| FolderError::Content { path, problem })?;
     Ok(Some(manifest))
 }
 

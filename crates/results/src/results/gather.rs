@@ -1,6 +1,7 @@
 //! Shards of a run that other machines have measured, gathered in one folder.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use super::folder::{
     FolderError, Manifest, Start, part_name, part_names, part_of, read_manifest, rows_path,
 };
 use super::part::read_header;
-use super::{Dataset, Environment, Folder, PartError, read_part};
+use super::{Dataset, Environment, Folder, PartError, command_of, read_part};
 use crate::study::{BlockId, Study};
 
 /// What was gathered.
@@ -61,13 +62,18 @@ pub enum GatherError {
 struct Chains(BTreeMap<(usize, usize), (String, PathBuf)>);
 
 /// Gathers the finished blocks of `shards` in a new folder at `path`. Their files are linked where that can be done, else
-/// copied: shards stay as they are. In memory is a name for each part, and one part at a time.
+/// copied: shards stay as they are. In memory is a name for each part, and one part at a time. The run's command line is
+/// `command`, that of no shard.
 ///
 /// # Errors
 ///
 /// When a shard can't be read, or measures something else, or in another way: another study, another version, kernel or
 /// chain; when two have other rows of the same connections; when `path` can't be written, or holds anything.
-pub fn gather(shards: &[PathBuf], path: &Path) -> Result<Gathered, GatherError> {
+pub fn gather(
+    shards: &[PathBuf],
+    path: &Path,
+    command: &[OsString],
+) -> Result<Gathered, GatherError> {
     let [first, ..] = shards else {
         return Err(GatherError::NoShards);
     };
@@ -76,8 +82,10 @@ pub fn gather(shards: &[PathBuf], path: &Path) -> Result<Gathered, GatherError> 
         check(shard, &of)?;
     }
     let was_there = path.exists();
+    let mut manifest = of.manifest.clone();
+    manifest.environment.command = command_of(command);
     // Its files are beside the first one's study.
-    let folder = Folder::take(path, &of.study, of.manifest.clone(), Start::Afresh)?;
+    let folder = Folder::take(path, &of.study, manifest, Start::Afresh)?;
     let gathered = gather_in(folder, shards, of);
     if gathered.is_err() {
         // What does not fit together is no run, and nothing to go on with.

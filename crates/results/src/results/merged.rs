@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::part::SCHEMA;
 use super::rows::{Batch, Origin, ParquetReader, ParquetWriter, Unreadable};
 use super::{EngineReport, Environment, FolderError, Moment, Row, Sample, Validity};
-use crate::study::{Experiment, Study};
+use crate::study::{Connections, EngineName, Experiment, Study};
 
 /// Which sample of a study. All indices count from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -87,7 +87,7 @@ pub fn write_rows(
 pub(super) struct MergedHeader {
     schema: String,
     study: String,
-    pub(super) engine: String,
+    pub(super) engine: EngineName,
     /// What was measured, as a study file, where there is none beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) experiment: Option<String>,
@@ -116,11 +116,11 @@ struct SampleHeader {
 }
 
 impl MergedHeader {
-    pub(super) fn new(study: &str, engine: &str) -> Self {
+    pub(super) fn new(study: &str, engine: EngineName) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
             study: study.to_owned(),
-            engine: engine.to_owned(),
+            engine,
             experiment: None,
             saved: None,
             samples: Vec::new(),
@@ -209,7 +209,15 @@ impl MergedSamples {
             path: path.to_owned(),
             problem: error.to_string(),
         };
-        let reader = ParquetReader::open(path).map_err(unreadable)?;
+        Self::of(ParquetReader::open(path).map_err(unreadable)?, path)
+    }
+
+    /// Of a file that is open.
+    pub(super) fn of(reader: ParquetReader, path: &Path) -> Result<Self, FolderError> {
+        let unreadable = |error: Unreadable| FolderError::Content {
+            path: path.to_owned(),
+            problem: error.to_string(),
+        };
         let Version { schema } = reader.about().map_err(unreadable)?;
         if schema != SCHEMA {
             return Err(FolderError::Content {
@@ -238,6 +246,12 @@ impl MergedSamples {
             path: self.path.clone(),
             problem,
         };
+        if header.connections > Connections::MOST {
+            return Err(content(format!(
+                "it tells of {} connections of one sample",
+                header.connections
+            )));
+        }
         let connections = header.connections as usize;
         while self.rows.len() < connections && self.group < self.reader.groups() {
             let rows = self.reader.rows(self.group);

@@ -40,7 +40,7 @@ pub use check::{check, check_wire};
 pub use costs::{Beside, CpuCosts, CpuCostsError, Flights, Picoseconds, RecordCost};
 pub(crate) use cut::{Cut, Sent};
 pub use dataset::{Dataset, Samples};
-pub use environment::{Environment, Host};
+pub use environment::{Environment, Host, command_of};
 pub use expected::{expected, expected_duration, overflows};
 pub use folder::{Folder, FolderError, Manifest, Start, file_name};
 pub use gather::{GatherError, Gathered, gather};
@@ -49,6 +49,8 @@ pub use look::{Fault, Imprecision, Look, look};
 pub(crate) use measurements::group_by;
 pub use measurements::{Group, Measurements, SampleTimes, baseline, groups};
 pub use merged::{SampleKey, write_rows};
+#[cfg(feature = "fixtures")]
+pub use part::parse_part;
 pub use part::{Part, PartError, PartHeader, PartProblem, read_part, write_part};
 pub use saved::{Moment, SILENT, Saved, SavedError};
 pub use since::{Pairing, Since};

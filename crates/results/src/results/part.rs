@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::rows::{Batch, Origin, ParquetReader, ParquetWriter, Unreadable};
 use super::{EngineReport, Environment, Row, Sample};
-use crate::study::{BlockId, Study};
+use crate::study::{BlockId, Connections, EngineName, Study};
 
 /// The version of rows and of what is said about them.
 pub(super) const SCHEMA: &str = "lastbyte.rows/1";
@@ -40,8 +40,8 @@ pub struct PartHeader {
     pub chain_sha256: String,
     /// Where all randomness comes from.
     pub seed: u64,
-    /// What carried the bytes: `live` or `virtual`.
-    pub engine: String,
+    /// What carried the bytes.
+    pub engine: EngineName,
     /// How the engine fared.
     pub report: EngineReport,
     /// Where the rows come from.
@@ -106,7 +106,7 @@ impl PartHeader {
             cell: experiment.cells.get(id.cell)?.to_string(),
             chain_sha256,
             seed: experiment.seed.0,
-            engine: environment.engine.clone(),
+            engine: environment.engine,
             report,
             environment,
         })
@@ -136,43 +136,58 @@ pub fn write_part(
 ///
 /// When it can't be read, or is not what [`write_part`] wrote.
 pub fn read_part(path: &Path) -> Result<Part, PartError> {
-    let (header, reader) = open(path)?;
-    let failed = |problem| PartError {
+    let read = || rows_of(ParquetReader::read(path).map_err(PartProblem::Unreadable)?);
+    read().map_err(in_file(path))
+}
+
+fn in_file(path: &Path) -> impl Fn(PartProblem) -> PartError {
+    move |problem| PartError {
         path: path.to_owned(),
         problem,
-    };
+    }
+}
+
+/// Reads the bytes of a part file.
+///
+/// # Errors
+///
+/// As [`read_part`].
+#[cfg(feature = "fixtures")]
+pub fn parse_part(bytes: Vec<u8>) -> Result<Part, PartProblem> {
+    rows_of(ParquetReader::of_bytes(bytes).map_err(PartProblem::Unreadable)?)
+}
+
+fn rows_of(reader: ParquetReader) -> Result<Part, PartProblem> {
+    let header = header_of(&reader)?;
+    // Before any of them is read.
+    if reader.count() != u64::from(header.connections) || header.connections > Connections::MOST {
+        return Err(PartProblem::Rows);
+    }
     let mut rows = Vec::new();
     for group in 0..reader.groups() {
-        let group = reader.rows(group);
-        rows.extend(group.map_err(|error| failed(PartProblem::Unreadable(error)))?);
+        rows.extend(reader.rows(group).map_err(PartProblem::Unreadable)?);
     }
     let indices = rows.iter().map(|row| u64::from(row.index));
     let told = u64::from(header.first)..u64::from(header.first) + u64::from(header.connections);
     if !indices.eq(told) || rows.iter().any(|row| row.block != header.id.block) {
-        return Err(failed(PartProblem::Rows));
+        return Err(PartProblem::Rows);
     }
     Ok(Part { header, rows })
 }
 
 /// Reads what a part file says of its rows, and makes sure that it is whole.
 pub(super) fn read_header(path: &Path) -> Result<PartHeader, PartError> {
-    Ok(open(path)?.0)
+    let read = || header_of(&ParquetReader::read(path).map_err(PartProblem::Unreadable)?);
+    read().map_err(in_file(path))
 }
 
-fn open(path: &Path) -> Result<(PartHeader, ParquetReader), PartError> {
-    let open = || {
-        let reader = ParquetReader::read(path).map_err(PartProblem::Unreadable)?;
-        let mut header: PartHeader = reader.about().map_err(PartProblem::Unreadable)?;
-        if header.schema != SCHEMA {
-            return Err(PartProblem::Schema(header.schema));
-        }
-        header.environment.engine.clone_from(&header.engine);
-        Ok((header, reader))
-    };
-    open().map_err(|problem| PartError {
-        path: path.to_owned(),
-        problem,
-    })
+fn header_of(reader: &ParquetReader) -> Result<PartHeader, PartProblem> {
+    let mut header: PartHeader = reader.about().map_err(PartProblem::Unreadable)?;
+    if header.schema != SCHEMA {
+        return Err(PartProblem::Schema(header.schema));
+    }
+    header.environment.engine = header.engine;
+    Ok(header)
 }
 
 impl PartHeader {
@@ -196,7 +211,7 @@ impl PartHeader {
         let origin = Origin {
             study: &study.name,
             measure: &self.measure,
-            engine: &self.engine,
+            engine: self.engine,
         };
         let measure = study
             .measures

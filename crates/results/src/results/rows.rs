@@ -10,6 +10,8 @@ mod tests;
 pub use self::columns::COLUMNS;
 pub use self::csv::CsvWriter;
 pub(super) use self::parquet::ParquetReader;
+#[cfg(any(test, feature = "fixtures"))]
+pub use self::parquet::reseal;
 pub use self::parquet::{ParquetWriter, Unreadable};
 pub(super) use self::reference::descriptions;
 pub use self::reference::reference;
@@ -21,7 +23,7 @@ use std::time::Duration;
 use lastbyte_sizes::Message;
 
 use super::{CpuCosts, Row, Sample, Validity};
-use crate::study::{Arm, Cell, Draw, Experiment, Parameter};
+use crate::study::{Arm, Cell, Draw, EngineName, Experiment, Parameter};
 
 /// One column of the rows.
 #[derive(Clone)]
@@ -89,7 +91,7 @@ pub struct Origin<'a> {
     /// The part of it that was measured.
     pub measure: &'a str,
     /// What carried the bytes.
-    pub engine: &'a str,
+    pub engine: EngineName,
 }
 
 /// Rows with all that they depend on, and have in common.

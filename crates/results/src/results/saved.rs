@@ -9,6 +9,8 @@ use lastbyte_link::nearest;
 use serde::{Deserialize, Serialize};
 
 use super::merged::MergedSamples;
+#[cfg(feature = "fixtures")]
+use super::rows::ParquetReader;
 use super::{Environment, FolderError, Sample};
 use crate::study::{Arm, Cell, Experiment, Study};
 
@@ -62,11 +64,29 @@ impl Saved {
     ///
     /// When it can't be read, or does not say what was measured.
     pub fn open(path: &Path, name: &str) -> Result<Saved, SavedError> {
+        Self::of(MergedSamples::open(path)?, path, name)
+    }
+
+    /// The same of the bytes of such a file.
+    ///
+    /// # Errors
+    ///
+    /// As [`Saved::open`].
+    #[cfg(feature = "fixtures")]
+    pub fn parse(bytes: Vec<u8>) -> Result<Saved, SavedError> {
+        let path = Path::new("rows.parquet");
+        let reader = ParquetReader::of_bytes(bytes).map_err(|error| FolderError::Content {
+            path: path.to_owned(),
+            problem: error.to_string(),
+        })?;
+        Self::of(MergedSamples::of(reader, path)?, path, "rows")
+    }
+
+    fn of(rows: MergedSamples, path: &Path, name: &str) -> Result<Saved, SavedError> {
         let content = |problem: String| FolderError::Content {
             path: path.to_owned(),
             problem,
         };
-        let rows = MergedSamples::open(path)?;
         let about = rows.about();
         let silent = || content(SILENT.to_owned());
         let text = about.experiment.as_deref().ok_or_else(silent)?;
@@ -79,7 +99,7 @@ impl Saved {
             at: about.saved,
             experiment: measure.experiment,
             environment: Environment {
-                engine: about.engine.clone(),
+                engine: about.engine,
                 ..environment.clone()
             },
             samples: (rows.map(|sample| sample.map(|(_, sample)| sample)))

@@ -3,6 +3,7 @@
 mod arm;
 mod beside;
 mod blocks;
+pub(crate) mod bounded_parquet;
 mod cell;
 mod connections;
 mod delivery;
@@ -49,7 +50,7 @@ pub use population::{
 };
 pub use question::{Bounds, Check, Claim, MessageSize, Published, Quantity, Question};
 pub use search::{PublishedEdges, Search};
-pub use settings::{Congestion, CpuTime, Emulation, EngineChoice, Gso, Leads, Preset};
+pub use settings::{Congestion, CpuTime, Emulation, EngineChoice, EngineName, Gso, Leads, Preset};
 
 use std::path::PathBuf;
 use std::sync::Arc;

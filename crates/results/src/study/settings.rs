@@ -1,6 +1,7 @@
 //! What can be chosen besides arms and numbers.
 
 use lastbyte_link::named;
+use serde::{Deserialize, Serialize};
 
 /// Congestion control of both ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,6 +72,22 @@ pub enum EngineChoice {
 
 named!(EngineChoice, "engine", {
     Auto => "auto",
+    Live => "live",
+    Virtual => "virtual",
+});
+
+/// The engine that carried the bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EngineName {
+    /// Real time, the host's TCP.
+    #[default]
+    Live,
+    /// Virtual time, the TCP of a kernel of our own.
+    Virtual,
+}
+
+named!(EngineName, "engine", {
     Live => "live",
     Virtual => "virtual",
 });

@@ -1,9 +1,9 @@
 //! Tables in files of the user's: names of columns, and cells as texts.
 
-use std::panic::catch_unwind;
-
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::reader::FileReader;
 use parquet::record::Field;
+
+use super::bounded_parquet::{BoundedParquet, Bounds, unless_it_panics};
 
 /// Columns with their names; all are equally long.
 pub(super) type Columns = Vec<(String, Vec<String>)>;
@@ -73,6 +73,15 @@ fn line(content: &[u8], position: Option<&::csv::Position>) -> u64 {
     position.line() + lines.take_while(says_nothing).count() as u64
 }
 
+/// Of a Parquet file, whose columns of one value take next to nothing.
+const BOUNDS: Bounds = Bounds {
+    group_rows: u64::MAX,
+    rows_per_byte: 16,
+    fields_per_byte: 16,
+};
+/// Bytes of a cell.
+const LONGEST_CELL: usize = 1024;
+
 /// Reads Parquet; what is null is an empty text.
 ///
 /// # Errors
@@ -80,32 +89,44 @@ fn line(content: &[u8], position: Option<&::csv::Position>) -> u64 {
 /// Why it is none, in one line.
 pub(super) fn parquet(content: &[u8]) -> Result<Columns, String> {
     let content = content.to_vec();
-    // On what is no Parquet, the library may panic.
-    let read = catch_unwind(move || parquet_columns(content));
-    read.unwrap_or_else(|_| Err("it is no whole Parquet file".to_owned()))
+    unless_it_panics(|| parquet_columns(content))
+        .unwrap_or_else(|| Err("it is no whole Parquet file".to_owned()))
 }
 
 fn parquet_columns(content: Vec<u8>) -> Result<Columns, String> {
     let to_line = |error: ::parquet::errors::ParquetError| error.to_string().replace('\n', " ");
-    let reader = SerializedFileReader::new(bytes::Bytes::from(content)).map_err(to_line)?;
-    let schema = reader
-        .metadata()
-        .file_metadata()
-        .schema_descr()
-        .root_schema();
+    let reader = BoundedParquet::new(bytes::Bytes::from(content), BOUNDS).map_err(to_line)?;
+    let schema = reader.metadata().file_metadata().schema_descr();
+    let nested = schema.columns().iter().find(|column| {
+        // A row of a list may hold any number of values.
+        column.max_rep_level() > 0 || column.path().parts().len() > 1
+    });
+    if let Some(nested) = nested {
+        return Err(format!(
+            "column {:?} is no column of plain values",
+            nested.path().string()
+        ));
+    }
     let names = schema
+        .root_schema()
         .get_fields()
         .iter()
         .map(|field| field.name().to_owned());
     let mut columns: Columns = names.map(|name| (name, Vec::new())).collect();
     for row in reader.get_row_iter(None).map_err(to_line)? {
         let row = row.map_err(to_line)?;
-        for ((_, cells), (_, field)) in columns.iter_mut().zip(row.get_column_iter()) {
-            cells.push(match field {
+        for ((name, cells), (_, field)) in columns.iter_mut().zip(row.get_column_iter()) {
+            let cell = match field {
                 Field::Null => String::new(),
-                Field::Str(text) => text.clone(),
+                Field::Str(text) if text.len() <= LONGEST_CELL => text.clone(),
+                Field::Str(_) | Field::Bytes(_) => {
+                    return Err(format!(
+                        "column {name:?} holds bytes, or a text of more than {LONGEST_CELL}"
+                    ));
+                }
                 other => other.to_string(),
-            });
+            };
+            cells.push(cell);
         }
     }
     Ok(columns)

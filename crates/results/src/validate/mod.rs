@@ -29,7 +29,7 @@ pub struct Validation {
     /// What A and B are called.
     pub names: [String; 2],
     /// What carried their bytes: `live`, `virtual`, or `arithmetic`, which carries none.
-    pub engines: [String; 2],
+    pub engines: [&'static str; 2],
     /// What was asked of the differences.
     pub margins: Margins,
     /// How many percentiles were judged.
@@ -158,7 +158,7 @@ pub fn validate(a: &Results, b: &Results, margins: Margins) -> Result<Validation
             .map(|pair| SampleComparison::new(pair, &margins, tail))
             .collect(),
         names: [a.name.clone(), b.name.clone()],
-        engines: [a.engine.clone(), b.engine.clone()],
+        engines: [a.engine, b.engine],
         margins,
         comparisons,
     })

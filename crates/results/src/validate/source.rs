@@ -12,7 +12,7 @@ use crate::results::{
     CpuCosts, Dataset, FolderError, Metric, Outcome, Row, Sample, Saved, SavedError, Validity,
     Wire, expected, overflows,
 };
-use crate::study::{Arm, Cell, CpuTime, Delivery, Experiment, RecordSize};
+use crate::study::{Arm, Cell, CpuTime, Delivery, EngineName, Experiment, RecordSize};
 
 /// What results of flight arithmetic are called, and their engine.
 const ARITHMETIC: &str = "arithmetic";
@@ -23,7 +23,7 @@ pub struct Results {
     /// What they are called: where they were read from.
     pub name: String,
     /// What carried the bytes: `live` or `virtual`.
-    pub engine: String,
+    pub engine: &'static str,
     /// In their own order.
     pub samples: Vec<SampleTimes>,
 }
@@ -86,9 +86,9 @@ pub enum Computing {
 
 impl Computing {
     /// On the clock of this engine.
-    fn of(engine: &str, cpu: CpuTime) -> Computing {
+    fn of(engine: EngineName, cpu: CpuTime) -> Computing {
         match (engine, cpu.in_clock()) {
-            ("virtual", CpuTime::None) => Computing::Free,
+            (EngineName::Virtual, CpuTime::None) => Computing::Free,
             _ => Computing::TakesTime,
         }
     }
@@ -136,7 +136,7 @@ impl Results {
         let name = path.display().to_string();
         let saved = Saved::open(path, &name)?;
         let experiment = &saved.experiment;
-        let engine = &saved.environment.engine;
+        let engine = saved.environment.engine;
         let samples = saved.samples().iter().filter_map(|sample| {
             let arm = experiment.arms.get(sample.arm)?;
             let cell = experiment.cells.get(sample.cell)?;
@@ -145,7 +145,7 @@ impl Results {
         });
         Ok(Results {
             samples: samples.collect(),
-            engine: engine.clone(),
+            engine: engine.name(),
             name,
         })
     }
@@ -166,14 +166,14 @@ impl Results {
             else {
                 continue;
             };
-            let engine = &dataset.manifest.engine;
+            let engine = dataset.manifest.engine;
             let key = Key::new(&measure.id, &arm.name, cell.clone());
             let times = SampleTimes::new(engine, key, experiment, arm, &sample);
             samples.push(times);
         }
         Ok(Results {
             name: folder.display().to_string(),
-            engine: dataset.manifest.engine,
+            engine: dataset.manifest.engine.name(),
             samples,
         })
     }
@@ -183,7 +183,7 @@ impl Results {
     pub fn arithmetic(&self) -> Results {
         Results {
             name: ARITHMETIC.to_owned(),
-            engine: ARITHMETIC.to_owned(),
+            engine: ARITHMETIC,
             samples: (self.samples.iter())
                 .filter_map(SampleTimes::arithmetic)
                 .collect(),
@@ -198,7 +198,7 @@ impl Results {
 /// The times of a connection of a sample by flight arithmetic, as far as it goes, in the order of
 /// [`Metric::FROM_CONNECT`].
 pub fn arithmetic(
-    engine: &str,
+    engine: EngineName,
     experiment: &Experiment,
     sample: &Sample,
 ) -> Option<[Option<Duration>; 4]> {
@@ -210,7 +210,7 @@ pub fn arithmetic(
 /// The times of one connection of a sample by flight arithmetic, in the same order: over the link and with
 /// the responses that it drew.
 pub(crate) fn arithmetic_of(
-    engine: &str,
+    engine: EngineName,
     experiment: &Experiment,
     sample: &Sample,
     row: &Row,
@@ -237,7 +237,7 @@ pub(crate) fn arithmetic_of(
 impl SampleTimes {
     /// Those of a sample that was measured.
     fn new(
-        engine: &str,
+        engine: EngineName,
         key: Key,
         experiment: &Experiment,
         arm: &Arm,

@@ -6,8 +6,7 @@ use super::*;
 use crate::results::fixtures::{CLASSICAL, HYBRID, cell, experiment, samples};
 use crate::results::rows::Origin;
 use crate::results::{Environment, Outcome, Wire, write_rows};
-use crate::study::Cell;
-use crate::study::RecordSize;
+use crate::study::{Cell, EngineName, RecordSize};
 
 fn percentile(percent: u8) -> Percentile {
     Percentile::new(percent).unwrap()
@@ -55,7 +54,7 @@ fn sample(cell: Cell, handshakes: impl IntoIterator<Item = f64>) -> SampleTimes 
 fn results(name: &str, samples: Vec<SampleTimes>) -> Results {
     Results {
         name: name.to_owned(),
-        engine: "virtual".to_owned(),
+        engine: "virtual",
         samples,
     }
 }
@@ -329,7 +328,7 @@ fn what_to_mind_is_told() {
     odd.validity = Validity::Invalid("late".to_owned());
     odd.chain_digest = "cd".to_owned();
     let mut live = results("b", vec![odd]);
-    live.engine = "live".to_owned();
+    live.engine = "live";
     let a = results("a", vec![sample(cell("0%", "0B"), [70.0; 3])]);
     let validation = validate(&a, &live, margins(&["p50=1%"], &[])).unwrap();
     assert_eq!(
@@ -401,7 +400,7 @@ fn rows_come_back_from_a_file() {
     let origin = Origin {
         study: "fixture",
         measure: "grid",
-        engine: "virtual",
+        engine: EngineName::Virtual,
     };
     let (file, environment) = (File::create(&path).unwrap(), Environment::default());
     write_rows(file, origin, &experiment, &measured, &environment, None).unwrap();

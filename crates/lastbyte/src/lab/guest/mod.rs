@@ -36,7 +36,7 @@ use super::{LabError, PreparedArm};
 use crate::results::{
     Beside, CpuCosts, EngineReport, Environment, PartHeader, Row, Validity, write_part,
 };
-use crate::study::{BlockId, Cell, Emulation, Experiment, Study};
+use crate::study::{BlockId, Cell, Emulation, EngineName, Experiment, Study};
 
 /// The first argument that makes `lastbyte` a guest; the job's folder is the second.
 pub(super) const COMMAND: &str = "__guest";
@@ -108,7 +108,7 @@ pub(super) struct Provenance {
     pub(super) text: String,
     /// Which block of it.
     pub(super) id: BlockId,
-    pub(super) engine: String,
+    pub(super) engine: EngineName,
     pub(super) environment: Environment,
 }
 

@@ -1,9 +1,9 @@
 //! The commands that measure what a figure shows.
 
-use lastbyte_link::{Direction, Distribution, Link, Seed, format_duration};
+use lastbyte_link::{Direction, Distribution, Link, Seed, format_duration, shell_word};
 
 use crate::results::group_by;
-use crate::study::{Arm, Cell, CpuTime, Emulation, Experiment, Lists, Parameter};
+use crate::study::{Arm, Cell, CpuTime, Emulation, EngineName, Experiment, Lists, Parameter};
 
 /// What can be a list on the command line.
 fn lists() -> impl Iterator<Item = Parameter> {
@@ -19,7 +19,7 @@ pub(super) fn commands(
     experiment: &Experiment,
     cells: &[&Cell],
     arms: &[&Arm],
-    engine: &str,
+    engine: EngineName,
 ) -> Option<Vec<String>> {
     if arms.is_empty() || !cells.iter().all(|cell| can_be_said(cell)) {
         return None;
@@ -90,7 +90,7 @@ fn command(
     experiment: &Experiment,
     cells: &[&Cell],
     arms: &[&Arm],
-    engine: &str,
+    engine: EngineName,
 ) -> Option<String> {
     let first = cells.first()?;
     let mut words = vec!["lastbyte compare".to_owned()];
@@ -100,7 +100,7 @@ fn command(
         } else {
             "--against"
         };
-        words.push(format!("{option} {}", quoted(&arm.label)));
+        words.push(format!("{option} {}", shell_word(&arm.label)));
     }
     for (parameter, _) in Parameter::options() {
         let goes_without_saying = match parameter.name() {
@@ -110,7 +110,8 @@ fn command(
         };
         if !goes_without_saying {
             let option = parameter.name().replace('_', "-");
-            words.push(format!("--{option} {}", parameter.values(cells).join(",")));
+            let values = parameter.values(cells).join(",");
+            words.push(format!("--{option} {}", shell_word(&values)));
         }
     }
     let mut unless = |is_usual: bool, option: String| {
@@ -126,7 +127,7 @@ fn command(
         cpu,
         ..
     } = experiment;
-    let connections = quoted(&connections.to_string());
+    let connections = shell_word(&connections.to_string());
     unless(false, format!("--connections {connections}"));
     let new = Experiment::new(Vec::new(), Vec::new(), 1);
     let Seed(number) = seed;
@@ -142,13 +143,4 @@ fn command(
     unless(*cpu == CpuTime::default(), format!("--cpu {cpu}"));
     unless(false, format!("--engine {engine}"));
     Some(words.join(" "))
-}
-
-/// As a shell takes it for one word.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=+,@".contains(c);
-    match word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
 }

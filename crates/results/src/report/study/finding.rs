@@ -58,9 +58,7 @@ fn slowest(plan: &Plan) -> Option<String> {
         (low > 0.0).then_some(point.value)
     };
     let ranges = ranges(plan, of);
-    let latest = ranges
-        .iter()
-        .max_by(|one, other| one.most.0.total_cmp(&other.most.0))?;
+    let latest = most(&ranges)?;
     (latest.most.0 >= NOTICED).then(|| {
         format!(
             "The median {} is not delayed; at {percentile}, {} is, by up to {}{}",
@@ -249,9 +247,7 @@ fn at(place: &str) -> String {
 fn words(ranges: &[Range], plan: &Plan) -> Option<String> {
     let what = text::metric(plan.figure.metric);
     let first = ranges.first()?;
-    let soonest = ranges
-        .iter()
-        .min_by(|one, other| one.least.0.total_cmp(&other.least.0))?;
+    let soonest = least(ranges)?;
     if first.most.0 < NOTICED && soonest.least.0 > -NOTICED {
         return Some(match ranges {
             [only] => format!("{} does not delay the {what}", only.name),

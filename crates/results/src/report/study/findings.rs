@@ -9,7 +9,7 @@ use crate::results::{
     Percentile, Sample, SampleKey, Summary, baseline, family, groups,
 };
 use crate::search::Searched;
-use crate::study::{Cell, Experiment, Figure, Quantity, Question, Search, Study};
+use crate::study::{Cell, EngineName, Experiment, Figure, Quantity, Question, Search, Study};
 use crate::validate::arithmetic;
 
 /// What came of a question, for one group and one percentile.
@@ -28,7 +28,7 @@ pub struct Findings {
     /// What was to be measured, and how it is drawn.
     pub study: Study,
     /// What carried the bytes: `live` or `virtual`.
-    pub engine: String,
+    pub engine: EngineName,
     /// Where the run began.
     pub environment: Environment,
     /// One for each measure. What counts as a difference is chosen among all of them together.
@@ -50,7 +50,7 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    fn see(&mut self, study: &Study, engine: &str, key: SampleKey, sample: &Sample) {
+    fn see(&mut self, study: &Study, engine: EngineName, key: SampleKey, sample: &Sample) {
         let measure = study.measures.get(key.measure);
         let Some(experiment) = measure.map(|measure| &measure.experiment) else {
             return;
@@ -75,7 +75,7 @@ impl Findings {
     /// When its rows can't be read.
     pub fn read(data: &Dataset) -> Result<Findings, FolderError> {
         let environment = data.manifest.environment.clone();
-        let mut findings = Findings::empty(data.study.clone(), &data.manifest.engine, environment);
+        let mut findings = Findings::empty(data.study.clone(), data.manifest.engine, environment);
         findings.searched = Searched::read_all(data.path(), &data.study)?;
         let Findings {
             summaries,
@@ -85,7 +85,7 @@ impl Findings {
         } = &mut findings;
         let mut seen = Seen { times, arithmetic };
         data.summarise_seeing(
-            |key, sample| seen.see(&data.study, &data.manifest.engine, key, sample),
+            |key, sample| seen.see(&data.study, data.manifest.engine, key, sample),
             |_, _, summary| {
                 summaries.push(summary);
                 Ok::<_, FolderError>(())
@@ -98,7 +98,7 @@ impl Findings {
     /// What came of one experiment.
     pub fn of(experiment: Experiment, samples: &[Sample], environment: &Environment) -> Findings {
         let study = Study::single("compare", experiment);
-        let mut findings = Findings::empty(study, &environment.engine, environment.clone());
+        let mut findings = Findings::empty(study, environment.engine, environment.clone());
         let Findings {
             study,
             summaries,
@@ -113,7 +113,7 @@ impl Findings {
                 cell: sample.cell,
                 arm: sample.arm,
             };
-            seen.see(study, &environment.engine, key, sample);
+            seen.see(study, environment.engine, key, sample);
         }
         let measures = study.measures.iter();
         summaries.extend(
@@ -123,10 +123,10 @@ impl Findings {
         findings
     }
 
-    fn empty(study: Study, engine: &str, environment: Environment) -> Findings {
+    fn empty(study: Study, engine: EngineName, environment: Environment) -> Findings {
         Findings {
             study,
-            engine: engine.to_owned(),
+            engine,
             environment,
             summaries: Vec::new(),
             searched: Vec::new(),

@@ -1,6 +1,6 @@
 //! The page.
 
-use lastbyte_link::counted;
+use lastbyte_link::{counted, shell_word};
 use maud::{Markup, PreEscaped, html};
 
 use super::command::commands;
@@ -22,7 +22,7 @@ use crate::report::search;
 use crate::report::text;
 use crate::report::waiting::{Which, tables, waits};
 use crate::results::{Summary, family, file_name};
-use crate::study::{Arm, Cell, Measure, Study};
+use crate::study::{Arm, Cell, EngineName, Measure, Study};
 
 /// What was found, as HTML in light and dark that asks no network for anything: a question with its answer, what each
 /// configuration costs on each network, why, the figures with published numbers in them, the claims, and all numbers.
@@ -132,9 +132,9 @@ fn scope(findings: &Findings) -> String {
         .map(|cell| &cell.cell)
         .collect();
     let networks = networks(cells.into_iter());
-    let engine = match findings.engine.as_str() {
-        "virtual" => "in virtual time",
-        _ => "in real time",
+    let engine = match findings.engine {
+        EngineName::Virtual => "in virtual time",
+        EngineName::Live => "in real time",
     };
     format!(
         "Measured: {} connections of {} over {}, by real TLS stacks and the TCP of {}, {engine}.",
@@ -347,7 +347,7 @@ fn command(findings: &Findings, drawn: &Drawn) -> Markup {
         if cells.is_empty() {
             continue;
         }
-        let Some(commands) = commands(&measure.experiment, &cells, &arms, &findings.engine) else {
+        let Some(commands) = commands(&measure.experiment, &cells, &arms, findings.engine) else {
             return reproduced(&[run_command(findings)]);
         };
         all.extend(commands);
@@ -358,9 +358,10 @@ fn command(findings: &Findings, drawn: &Drawn) -> Markup {
 fn run_command(findings: &Findings) -> String {
     let study = &findings.study;
     if study.text.is_empty() {
-        return findings.environment.command.join(" ");
+        return findings.environment.command_line();
     }
     let file = study.path.file_name().unwrap_or_default().to_string_lossy();
+    let file = shell_word(&file);
     format!("lastbyte run {file} -o results && lastbyte report results")
 }
 

@@ -10,7 +10,7 @@ use super::verdict::{Agreement, Verdict, check_claims, compare, prediction};
 use super::{Drawing, Findings, automatic, figures, page, share};
 use crate::results::fixtures::{CLASSICAL, HYBRID, run_folder};
 use crate::results::{Dataset, Estimate, Interval, Validity};
-use crate::study::{Arm, Cell, Plot, Study};
+use crate::study::{Arm, Cell, EngineName, Plot, Study};
 
 pub(super) const MEASURED: &str = r#"connections = 100
 [arm.old]
@@ -473,7 +473,7 @@ fn commands_are_as_few_as_grids_allow() {
     let arms: Vec<&Arm> = experiment.arms.iter().collect();
     let of = |cells: &[usize]| {
         let cells: Vec<&Cell> = cells.iter().map(|cell| &experiment.cells[*cell]).collect();
-        commands(experiment, &cells, &arms, "virtual")
+        commands(experiment, &cells, &arms, EngineName::Virtual)
             .unwrap()
             .join("\n")
     };
@@ -500,7 +500,13 @@ fn commands_say_rates_down_and_up() {
     let study = Study::parse(&text, Path::new("a.toml")).unwrap();
     let experiment = &study.measures[0].experiment;
     let arms: Vec<&Arm> = experiment.arms.iter().collect();
-    let commands = commands(experiment, &[&experiment.cells[0]], &arms, "virtual").unwrap();
+    let commands = commands(
+        experiment,
+        &[&experiment.cells[0]],
+        &arms,
+        EngineName::Virtual,
+    )
+    .unwrap();
     assert!(
         commands[0].contains(" --rate 50mbit/10mbit "),
         "{commands:?}"

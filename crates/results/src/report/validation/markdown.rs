@@ -15,7 +15,11 @@ pub fn markdown(validation: &Validation) -> String {
         escape::markdown(&legend(validation).join(" "))
     ));
     for samples in cells(validation) {
-        out.push_str(&format!("**{}**\n\n{}\n", heading(samples), table(samples)));
+        out.push_str(&format!(
+            "**{}**\n\n{}\n",
+            escape::markdown(&heading(samples)),
+            table(samples)
+        ));
         if !have_same_connections(samples) {
             for sample in samples {
                 let arm = escape::markdown_code(&sample.key.arm);

@@ -42,10 +42,10 @@ fn sample(arm: &str, loss: &str, data: &str, slower: f64, failed: usize) -> Samp
     }
 }
 
-fn results(name: &str, engine: &str, samples: Vec<SampleTimes>) -> Results {
+fn results(name: &str, engine: &'static str, samples: Vec<SampleTimes>) -> Results {
     Results {
         name: name.to_owned(),
-        engine: engine.to_owned(),
+        engine,
         samples,
     }
 }

@@ -9,7 +9,7 @@ use super::*;
 use crate::results::fixtures::{CLASSICAL, HYBRID, cell, experiment, samples};
 use crate::results::rows::Origin;
 use crate::results::{ArmSummary, Estimate, Interval, Outcome, Percent, write_rows};
-use crate::study::{Connections, Emulation, Experiment};
+use crate::study::{Connections, Emulation, EngineName, Experiment};
 
 const PEM: &str = "x25519/./chain.pem";
 
@@ -27,7 +27,7 @@ fn measured() -> Measured {
         samples: samples(&experiment),
         experiment,
         environment: Environment {
-            engine: "virtual".to_owned(),
+            engine: EngineName::Virtual,
             kernel: "Linux 6.12.0".to_owned(),
             versions: [("openssl".to_owned(), "3.6.3".to_owned())].into(),
             ..Environment::default()
@@ -42,7 +42,7 @@ impl Measured {
         let origin = Origin {
             study: "compare",
             measure: "compare",
-            engine: &self.environment.engine,
+            engine: self.environment.engine,
         };
         let (file, environment) = (File::create(&path).unwrap(), &self.environment);
         write_rows(
@@ -159,7 +159,7 @@ fn luck_is_shared_where_seed_engine_and_emulation_are() {
     assert_eq!(pairing(kernel), Pairing::ByConnection);
     assert_eq!(pairing(|now| now.experiment.seed = Seed(9)), Pairing::Apart);
     assert_eq!(
-        pairing(|now| now.environment.engine = "live".into()),
+        pairing(|now| now.environment.engine = EngineName::Live),
         Pairing::Apart
     );
     assert_eq!(
@@ -169,7 +169,7 @@ fn luck_is_shared_where_seed_engine_and_emulation_are() {
     // There is but one in the live engine.
     let live = |emulation| {
         let mut live = measured();
-        live.environment.engine = "live".into();
+        live.environment.engine = EngineName::Live;
         live.experiment.emulation = emulation;
         live
     };
@@ -212,7 +212,7 @@ fn what_else_has_changed_is_told() {
         )]
     );
     assert_eq!(
-        told(|now| now.environment.engine = "live".into()),
+        told(|now| now.environment.engine = EngineName::Live),
         [format!(
             "since main, the engine has changed from virtual to live: {effect}"
         )]

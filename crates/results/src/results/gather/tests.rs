@@ -22,6 +22,13 @@ id = "growth"
 data = ["0KiB", "50KiB"]
 "#;
 
+/// The command that gathers.
+fn command() -> Vec<OsString> {
+    ["lastbyte", "run", "--gather", "one", "two"]
+        .map(OsString::from)
+        .to_vec()
+}
+
 /// A place for shards.
 struct Place(TempDir);
 
@@ -53,7 +60,7 @@ impl Place {
     }
 
     fn gather(&self, shards: &[PathBuf]) -> Result<Gathered, GatherError> {
-        gather(shards, &self.path("out"))
+        gather(shards, &self.path("out"), &command())
     }
 
     /// Why it can't be, which leaves nothing behind, without where the place is.
@@ -84,6 +91,12 @@ fn shards_make_the_rows_of_one_machine() {
     run_folder(&place.path("whole"), STUDY, &[]);
     let rows = |folder: &str| fs::read(place.path(folder).join("rows.parquet")).unwrap();
     assert!(rows("out") == rows("whole"));
+    // Nobody measured all of it by a shard's command.
+    let manifest = Dataset::open(&place.path("out")).unwrap().manifest;
+    assert_eq!(
+        manifest.environment.command_line(),
+        "lastbyte run --gather one two"
+    );
     // Shards stay as they are.
     assert!(first_part(&one).exists());
 }
@@ -108,7 +121,7 @@ fn a_part_that_was_cut_short_is_missing_unless_another_shard_has_it() {
     fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();
     let gathered = place.gather(&[one.clone(), two]).unwrap();
     assert_eq!((gathered.missing.len(), gathered.damaged.len()), (0, 1));
-    let gathered = gather(&[one], &place.path("alone")).unwrap();
+    let gathered = gather(&[one], &place.path("alone"), &command()).unwrap();
     assert_eq!((gathered.missing.len(), gathered.damaged.len()), (1, 1));
 }
 
@@ -116,7 +129,12 @@ fn a_part_that_was_cut_short_is_missing_unless_another_shard_has_it() {
 fn the_same_rows_twice_are_one_and_others_are_refused() {
     let place = Place::new();
     let (one, two) = (place.shard("one", &[0]), place.shard("two", &[0, 1]));
-    let gathered = gather(&[one.clone(), two.clone()], &place.path("alike")).unwrap();
+    let gathered = gather(
+        &[one.clone(), two.clone()],
+        &place.path("alike"),
+        &command(),
+    )
+    .unwrap();
     assert_eq!(gathered.blocks, 8);
     let other = place.changed("other", &[0], &environment(), |sample| {
         let times = &mut sample.rows[0].times;
@@ -217,7 +235,7 @@ fn what_a_node_was_writing_when_it_died_is_passed_over() {
     // What is no part of the study is left alone, too.
     let stray = place.shard("stray", &[0, 1]);
     fs::write(stray.join("parts/notes.txt"), "mine").unwrap();
-    let gathered = gather(&[stray], &place.path("other")).unwrap();
+    let gathered = gather(&[stray], &place.path("other"), &command()).unwrap();
     assert_eq!((gathered.blocks, gathered.damaged.len()), (8, 0));
 }
 
@@ -236,7 +254,7 @@ fn what_can_not_be_linked_is_copied() {
     let one = place.shard("one", &[0, 1]);
     let memory = TempDir::new_in("/dev/shm").unwrap();
     for out in [place.path("linked"), memory.path().join("copied")] {
-        let gathered = gather(std::slice::from_ref(&one), &out).unwrap();
+        let gathered = gather(std::slice::from_ref(&one), &out, &command()).unwrap();
         gathered.folder.merge(&gathered.study).unwrap();
     }
     let rows = |folder: &Path| fs::read(folder.join("rows.parquet")).unwrap();

@@ -10,7 +10,7 @@ use crate::results::fixtures::{CLASSICAL, HYBRID, cell, experiment, samples};
 const ORIGIN: Origin<'_> = Origin {
     study: "compare",
     measure: "compare",
-    engine: "live",
+    engine: EngineName::Live,
 };
 
 /// More rows than a row group has, in samples that don't end where it does.

@@ -4,12 +4,16 @@ use std::fs;
 use std::time::Duration;
 
 use lastbyte_sizes::{ABRIDGED, Message, names};
+use parquet::file::metadata::{
+    ParquetMetaDataReader, ParquetMetaDataWriter, RowGroupMetaDataBuilder,
+};
 use proptest::option;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
 use crate::results::fixtures::{self, CLASSICAL, HYBRID, cell};
+use crate::results::rows::reseal;
 use crate::results::{
     ChainSignal, Compression, DeliveryOutcome, Dns, EarlyData, FailedAttempt, HelloDigest,
     Lateness, Outcome, Resumption, TcpStats, Times, Wire,
@@ -33,7 +37,7 @@ fn study() -> Study {
 fn header(study: &Study, connections: Range<u32>) -> PartHeader {
     let samples = fixtures::samples(&study.measures[0].experiment);
     let environment = Environment {
-        engine: "live".to_owned(),
+        engine: EngineName::Live,
         command: vec!["lastbyte".to_owned(), "run".to_owned()],
         ..Environment::default()
     };
@@ -191,7 +195,83 @@ fn a_part_is_small() {
     assert!(length < 40_000, "{length} bytes");
 }
 
+/// The seal is no signature.
+fn resealed(mut file: Vec<u8>) -> Vec<u8> {
+    reseal(&mut file);
+    file
+}
+
+/// The file of a part, with other metadata.
+fn told_otherwise(
+    whole: &[u8],
+    change: impl Fn(RowGroupMetaDataBuilder) -> RowGroupMetaDataBuilder,
+) -> Vec<u8> {
+    let file = bytes::Bytes::copy_from_slice(whole);
+    let metadata = ParquetMetaDataReader::new()
+        .parse_and_finish(&file)
+        .unwrap();
+    let groups = metadata.row_groups().iter().cloned();
+    let groups = groups.map(|group| change(group.into_builder()).build().unwrap());
+    let metadata = metadata
+        .clone()
+        .into_builder()
+        .set_row_groups(groups.collect());
+    let length = u32::from_le_bytes(*whole[whole.len() - 8..].first_chunk().unwrap());
+    let mut told = whole[..whole.len() - 8 - length as usize].to_vec();
+    ParquetMetaDataWriter::new(&mut told, &metadata.build())
+        .finish()
+        .unwrap();
+    resealed(told)
+}
+
+#[test]
+fn rows_that_can_not_be_there_take_no_memory() {
+    let (study, part) = part();
+    let whole = bytes(&study, &part);
+    let read = |rows| read(&told_otherwise(&whole, |group| group.set_num_rows(rows)));
+    assert_eq!(read(10).unwrap(), part);
+    for rows in [1 << 62, 1 << 33, 1 << 22, 8193, -1, i64::MIN] {
+        let line = read(rows).unwrap_err().to_string();
+        assert!(
+            line.contains("it tells of more rows than it can hold"),
+            "{rows}: {line}"
+        );
+    }
+    for rows in [0, 9, 11, 8192] {
+        let problem = read(rows).unwrap_err().problem;
+        assert!(matches!(problem, PartProblem::Rows), "{rows}: {problem}");
+    }
+}
+
+#[test]
+fn a_long_reason_is_cut() {
+    let (study, mut part) = part();
+    part.rows[0].outcome = Outcome::Failed("é".repeat(10_000));
+    let read = read(&bytes(&study, &part)).unwrap();
+    assert_eq!(read.rows[0].outcome, Outcome::Failed("é".repeat(2048)));
+}
+
 proptest! {
+    /// Whatever a file says that somebody has changed and sealed anew.
+    #[test]
+    fn a_change_under_a_new_seal_is_read_or_told_in_one_line(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        end in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let (study, part) = part();
+        let mut file = bytes(&study, &part);
+        for (place, byte) in changes {
+            let place = place.index(file.len());
+            file[place] = byte;
+        }
+        if let Some(end) = end {
+            file.truncate(end.index(file.len()));
+        }
+        if let Err(error) = read(&resealed(file)) {
+            prop_assert!(!error.to_string().contains('\n'), "{}", error);
+        }
+    }
+
     #[test]
     fn rows_are_read_as_they_were_written(rows in prop::collection::vec(row(), 0..20)) {
         let study = study();

@@ -13,7 +13,9 @@ use crate::results::{
     ChainSignal, Compression, DeliveryOutcome, EarlyData, FailedAttempt, HelloDigest, Outcome,
     Resumption, Row, Validity, Wire,
 };
-use crate::study::{Cell, Draw, Emulation, Parameter, ParameterColumn, ParameterValue, RecordSize};
+use crate::study::{
+    Cell, Draw, Emulation, EngineName, Parameter, ParameterColumn, ParameterValue, RecordSize,
+};
 
 /// All columns, in their order.
 pub static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| {
@@ -47,7 +49,7 @@ const LINKS: &[Column] = &[
     text(
         "engine",
         "what carried the bytes: `live` or `virtual`",
-        |c| c.batch.origin.engine.into(),
+        |c| c.batch.origin.engine.name().into(),
     ),
     text(
         "arm",
@@ -828,14 +830,14 @@ impl<'a> Connection<'a> {
 
 fn emulation(batch: &Batch<'_>) -> &'static str {
     match (batch.origin.engine, batch.experiment.emulation) {
-        ("live", _) => Emulation::Link.name(),
+        (EngineName::Live, _) => Emulation::Link.name(),
         (_, emulation) => emulation.name(),
     }
 }
 
 fn cpu(batch: &Batch<'_>) -> Value<'static> {
     match (batch.origin.engine, batch.experiment.cpu) {
-        ("live", _) => Value::Absent,
+        (EngineName::Live, _) => Value::Absent,
         // What is told beside times is in none of them.
         (_, cpu) => cpu.in_clock().name().into(),
     }

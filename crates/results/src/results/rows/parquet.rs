@@ -2,10 +2,9 @@
 //!
 //! A seal stands between the file's first four bytes and its first column, where readers of Parquet
 //! don't look: the SHA-256 of all that follows it. So a file that was not written to its end, or
-//! has changed since, is known before anything in it is believed: on what is no Parquet, the library
-//! that reads it may panic.
+//! has changed since, is known before anything in it is believed. It is no signature: anybody can make one. So what
+//! such a file says is bounded by what [`ParquetWriter`] writes.
 
-use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleTyp
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::reader::{ChunkReader, FileReader, RowGroupReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 use serde::Serialize;
@@ -27,6 +26,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Batch, COLUMNS, Column, Kind, Presence, Value, descriptions};
 use crate::results::{Dns, Lateness, Outcome, Row, Times, Wire};
+use crate::study::bounded_parquet::{BoundedParquet, Bounds, unless_it_panics};
 
 /// Where the document is in the metadata.
 const KEY: &str = "lastbyte";
@@ -36,6 +36,16 @@ const COLUMNS_KEY: &str = "columns";
 const GROUP: usize = 8192;
 const MAGIC: &[u8; 4] = b"PAR1";
 const SEAL: usize = 32;
+/// No row group has more rows than are written into one, and no row takes less than a byte, as each has another index.
+const BOUNDS: Bounds = Bounds {
+    group_rows: GROUP as u64,
+    rows_per_byte: 1,
+    fields_per_byte: u64::MAX,
+};
+/// Bytes of a part that are read: far more than a block of the most connections has.
+const MOST_PART: u64 = 1 << 28;
+/// Bytes of a text that are kept. Reasons are sentences.
+const MOST_TEXT: usize = 4096;
 
 /// Writes rows as Parquet.
 pub struct ParquetWriter<W: Write + Seek + Send> {
@@ -334,6 +344,8 @@ fn into_io(error: ParquetError) -> io::Error {
 /// Reads the rows of a Parquet file that [`ParquetWriter`] wrote.
 pub(in crate::results) struct ParquetReader {
     file: Box<dyn FileReader>,
+    /// Of all row groups.
+    rows: u64,
     /// The columns that make a row, with their places in the file.
     columns: Vec<(usize, &'static Column)>,
 }
@@ -354,34 +366,46 @@ pub enum Unreadable {
 
 impl ParquetReader {
     pub(in crate::results) fn open(path: &Path) -> Result<Self, Unreadable> {
-        let mut file = File::open(path)?;
+        let mut file = lastbyte_files::open(path)?;
         check_seal(&mut file)?;
-        Self::of(Box::new(SerializedFileReader::new(file)?))
+        Self::of(file)
     }
 
     /// The same of a small file, which is read whole: one by one, its columns would take several system calls each.
     pub(in crate::results) fn read(path: &Path) -> Result<Self, Unreadable> {
-        let bytes = fs::read(path)?;
-        check_seal(&mut bytes.as_slice())?;
-        Self::of(Box::new(SerializedFileReader::new(Bytes::from(bytes))?))
+        Self::of_bytes(lastbyte_files::read(path, MOST_PART)?)
     }
 
-    fn of(file: Box<dyn FileReader>) -> Result<Self, Unreadable> {
-        let mut columns = Vec::new();
-        for column in COLUMNS.iter().filter(|column| column.is_restored()) {
-            let schema = file.metadata().file_metadata().schema_descr();
-            let place = schema
-                .columns()
-                .iter()
-                .position(|found| found.path().parts() == [column.name]);
-            match (place, column.presence) {
-                (Some(place), _) => columns.push((place, column)),
-                // Of an earlier version.
-                (None, Presence::Optional) => {}
-                (None, Presence::Required) => return Err(column.missing()),
+    /// The same of the bytes of a file.
+    pub(in crate::results) fn of_bytes(bytes: Vec<u8>) -> Result<Self, Unreadable> {
+        check_seal(&mut bytes.as_slice())?;
+        Self::of(Bytes::from(bytes))
+    }
+
+    fn of(file: impl ChunkReader + 'static) -> Result<Self, Unreadable> {
+        unless_it_panics(|| {
+            let file = BoundedParquet::new(file, BOUNDS)?;
+            let mut columns = Vec::new();
+            for column in COLUMNS.iter().filter(|column| column.is_restored()) {
+                let schema = file.metadata().file_metadata().schema_descr();
+                let place = schema.columns().iter().position(|found| {
+                    found.path().parts() == [column.name] && found.max_rep_level() == 0
+                });
+                match (place, column.presence) {
+                    (Some(place), _) => columns.push((place, column)),
+                    // Of an earlier version.
+                    (None, Presence::Optional) => {}
+                    (None, Presence::Required) => return Err(column.missing()),
+                }
             }
-        }
-        Ok(Self { file, columns })
+            let rows = file.rows();
+            Ok(Self {
+                file: Box::new(file),
+                rows,
+                columns,
+            })
+        })
+        .unwrap_or(Err(Unreadable::Damaged))
     }
 
     /// The document about the rows.
@@ -406,15 +430,23 @@ impl ParquetReader {
         self.file.num_row_groups()
     }
 
-    /// The rows of a row group.
+    /// How many rows there are in all of them.
+    pub(in crate::results) fn count(&self) -> u64 {
+        self.rows
+    }
+
+    /// The rows of a row group, which are not many.
     pub(in crate::results) fn rows(&self, group: usize) -> Result<Vec<Row>, Unreadable> {
-        let group = self.file.get_row_group(group)?;
-        let count = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-        let mut rows = vec![blank(); count];
-        for (place, column) in &self.columns {
-            column.read(group.as_ref(), *place, &mut rows)?;
-        }
-        Ok(rows)
+        unless_it_panics(|| {
+            let group = self.file.get_row_group(group)?;
+            let count = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+            let mut rows = vec![blank(); count];
+            for (place, column) in &self.columns {
+                column.read(group.as_ref(), *place, &mut rows)?;
+            }
+            Ok(rows)
+        })
+        .unwrap_or(Err(Unreadable::Damaged))
     }
 }
 
@@ -428,7 +460,11 @@ impl Column {
     ) -> Result<(), Unreadable> {
         match (self.kind, group.get_column_reader(place)?) {
             (Kind::Text, ColumnReader::ByteArrayColumnReader(reader)) => {
-                self.restore(reader, rows, |text| text.as_utf8().ok().map(Value::from))
+                self.restore(reader, rows, |text| {
+                    let text = text.as_utf8().ok()?;
+                    let end = text.floor_char_boundary(MOST_TEXT);
+                    text.get(..end).map(Value::from)
+                })
             }
             (Kind::Whole, ColumnReader::Int64ColumnReader(reader)) => {
                 self.restore(reader, rows, |number| {
@@ -500,6 +536,17 @@ fn check_seal(file: &mut impl Read) -> Result<(), Unreadable> {
     }
     let sealed = start.starts_with(MAGIC) && start.ends_with(&hash.finalize());
     sealed.then_some(()).ok_or(Unreadable::Damaged)
+}
+
+/// Makes the seal of a file anew, as anybody can.
+#[cfg(any(test, feature = "fixtures"))]
+pub fn reseal(file: &mut [u8]) {
+    if let Some((start, sealed)) = file.split_at_mut_checked(MAGIC.len() + SEAL)
+        && let Some((magic, seal)) = start.split_at_mut_checked(MAGIC.len())
+    {
+        magic.copy_from_slice(MAGIC);
+        seal.copy_from_slice(&Sha256::digest(sealed));
+    }
 }
 
 /// A row of which nothing is known yet.

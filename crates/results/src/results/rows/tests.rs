@@ -13,7 +13,7 @@ use crate::results::{Outcome, Times, Wire};
 const ORIGIN: Origin<'_> = Origin {
     study: "trees",
     measure: "growth",
-    engine: "live",
+    engine: EngineName::Live,
 };
 
 fn csv(experiment: &Experiment, samples: &[Sample]) -> String {
@@ -97,10 +97,10 @@ fn an_engine_says_what_it_emulates_with() {
             value => format!("{value:?}"),
         }
     };
-    assert_eq!(field("live", "emulation"), "link");
-    assert_eq!(field("live", "cpu"), "Absent");
-    assert_eq!(field("virtual", "emulation"), "netem");
-    assert_eq!(field("virtual", "cpu"), "none");
+    assert_eq!(field(EngineName::Live, "emulation"), "link");
+    assert_eq!(field(EngineName::Live, "cpu"), "Absent");
+    assert_eq!(field(EngineName::Virtual, "emulation"), "netem");
+    assert_eq!(field(EngineName::Virtual, "cpu"), "none");
 }
 
 #[test]

