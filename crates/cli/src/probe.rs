@@ -20,7 +20,7 @@ use clap::{Args, ValueEnum};
 use lastbyte_link::{counted, parse_duration};
 use lastbyte_probe::Document;
 
-use self::finding::Manners;
+use self::finding::{Detail, Manners};
 use self::target::Target;
 use super::draft::Draft;
 use super::{Failure, print};
@@ -53,6 +53,9 @@ pub(super) struct Probe {
     /// How it is told: table, json, or line, which is one for monitoring
     #[arg(long, value_name = "NAME", default_value = "table")]
     format: Format,
+    /// Tell besides what each connection showed of the window
+    #[arg(short, long)]
+    verbose: bool,
     /// Write metrics for Prometheus' node exporter (its textfile collector), at once and whole
     #[arg(long, value_name = "FILE.prom")]
     textfile: Option<PathBuf>,
@@ -104,6 +107,10 @@ impl Probe {
             connections: usize::from(self.connections),
             interval: Duration::from_secs(1) / u32::from(self.max_rate.get()),
             timeout: self.timeout,
+            detail: match self.verbose {
+                true => Detail::Connections,
+                false => Detail::Nothing,
+            },
         }
     }
 

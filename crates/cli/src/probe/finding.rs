@@ -1,5 +1,6 @@
 //! Probes a server: a handful of connections, and the document of what they told.
 
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -29,6 +30,17 @@ pub(super) struct Manners {
     pub(super) interval: Duration,
     /// In all.
     pub(super) timeout: Duration,
+    /// Whether each connection is told.
+    pub(super) detail: Detail,
+}
+
+/// What is told while it works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// Nothing.
+    Nothing,
+    /// What each connection showed of the window.
+    Connections,
 }
 
 /// Connections that fail in a row before a probe gives up.
@@ -146,7 +158,35 @@ pub(super) fn probe(target: &Target, manners: Manners) -> Result<Document, Strin
     document.tls.resumed = resumption.as_ref().map(|seen| seen.resumed);
     document.tls.alpn = resumption.map_or(first.alpn, |seen| seen.alpn);
     edges::tell(&mut document);
+    if manners.detail == Detail::Connections {
+        tell_connections(&probe);
+    }
     Ok(document)
+}
+
+/// What each connection showed of the window: segments of each round trip, and what that says.
+fn tell_connections(probe: &Probe) {
+    let findings = probe.findings();
+    let Some(path) = findings.path else { return };
+    for (number, (connection, look)) in (1..).zip(probe.connections().iter().zip(&findings.looks)) {
+        let rounds = lastbyte_probe::rounds(connection, path.rtt.least, path.rtt.spread());
+        let rounds = rounds.iter().take(8).map(|round| {
+            format!(
+                "{} ({:.1} ms, {:?})",
+                round.segments,
+                milliseconds(round.start),
+                round.ending
+            )
+        });
+        let _ = writeln!(
+            io::stderr(),
+            "lastbyte: connection {number}, segments of {} B: {}; handshake {:?}, response {:?}",
+            connection.segment,
+            rounds.collect::<Vec<_>>().join(", "),
+            look.handshake,
+            look.response
+        );
+    }
 }
 
 fn rtt(probe: &Probe) -> Duration {
