@@ -91,15 +91,18 @@ impl Probe {
             }
             (None, None) => return Err(Failure::Usage("name a HOST to probe".to_owned())),
         };
+        // Before anything is told: what can't be is refused alone.
+        let chains = self.what_if.chains(&document)?;
+        let answer = self.what_if.answer(&document, &chains);
         print(&match self.format {
-            Format::Table => told::table(&document),
-            Format::Json => document.write(),
+            Format::Table => told::table(&document) + &answer.table(),
+            Format::Json => answer.json(),
             Format::Line => told::line(&document),
         })?;
         if let Some(draft) = textfile {
             draft.write(|out| out.write_all(told::metrics(&document).as_bytes()))?;
         }
-        self.what_if.tell(&document, self.format == Format::Table)
+        self.what_if.measure(&answer)
     }
 
     fn manners(&self) -> Manners {

@@ -296,7 +296,7 @@ fn no_handshake(stream: &Stream, reason: Option<String>, is_late: bool) -> Strin
         _ if stream.was_reset => "resets the connection during the handshake".to_owned(),
         Began::Nothing => "hangs up before it says anything: name the port of its TLS".to_owned(),
         Began::Tls => format!(
-            "refuses the handshake ({})",
+            "does not end the handshake ({})",
             reason.as_deref().unwrap_or("it hangs up")
         ),
     }

@@ -105,10 +105,10 @@ impl WhatIf {
         }
     }
 
-    /// Tells what changes.
-    pub(super) fn tell(&self, document: &Document, is_table: bool) -> Result<(), Failure> {
+    /// The chain as it is, and those that are supposed: none if none are.
+    pub(super) fn chains(&self, document: &Document) -> Result<Vec<Chain>, Failure> {
         if !self.is_asked() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let Some(today) = edges::today(document) else {
             return Err(Failure::Run(
@@ -122,6 +122,11 @@ impl WhatIf {
         for file in &self.what_if_pem {
             chains.push(from_file(file, &chains)?);
         }
+        Ok(chains)
+    }
+
+    /// What arithmetic says of them.
+    pub(super) fn answer<'a>(&self, document: &'a Document, chains: &'a [Chain]) -> Answer<'a> {
         let networks = self.networks.iter();
         let cells: Vec<Cell> = std::iter::once(edges::measured(document))
             .chain(networks.map(|network| edges::named(document, network)))
@@ -129,16 +134,49 @@ impl WhatIf {
         let explained = chains
             .iter()
             .filter_map(|chain| Some((chain, edges::explained(document, chain, &cells)?)));
-        let explained: Vec<_> = explained.collect();
-        if is_table {
-            print(&table(document, &explained, &cells))?;
-        } else {
-            print(&(json(&explained, &cells) + "\n"))?;
+        Answer {
+            document,
+            explained: explained.collect(),
+            cells,
         }
+    }
+
+    /// Measures them, if that was asked for.
+    pub(super) fn measure(&self, answer: &Answer<'_>) -> Result<(), Failure> {
         match self.measure {
-            true => measure(document, &explained, &self.networks),
+            true => measure(answer.document, &answer.explained, &self.networks),
             false => Ok(()),
         }
+    }
+}
+
+/// What arithmetic says of chains over some networks.
+pub(super) struct Answer<'a> {
+    document: &'a Document,
+    explained: Vec<(&'a Chain, Explanation)>,
+    cells: Vec<Cell>,
+}
+
+impl Answer<'_> {
+    /// For people.
+    pub(super) fn table(&self) -> String {
+        match self.explained.is_empty() {
+            true => String::new(),
+            false => table(self.document, &self.explained, &self.cells),
+        }
+    }
+
+    /// The probe's document, with the answer in it if there is one.
+    pub(super) fn json(&self) -> String {
+        let Ok(serde_json::Value::Object(mut document)) = serde_json::to_value(self.document)
+        else {
+            return self.document.write();
+        };
+        if !self.explained.is_empty() {
+            document.insert("what_if".to_owned(), json(&self.explained, &self.cells));
+        }
+        // All of it is numbers and texts.
+        serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
     }
 }
 
@@ -232,7 +270,7 @@ fn told(time: Option<Duration>, today: Option<Duration>) -> String {
     }
 }
 
-fn json(explained: &[(&Chain, Explanation)], cells: &[Cell]) -> String {
+fn json(explained: &[(&Chain, Explanation)], cells: &[Cell]) -> serde_json::Value {
     let chains = explained.iter().map(|(chain, explanation)| {
         let ms = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
         let networks = cells.iter().enumerate().map(|(index, cell)| {
@@ -250,8 +288,7 @@ fn json(explained: &[(&Chain, Explanation)], cells: &[Cell]) -> String {
             "times": networks.collect::<Vec<_>>(),
         })
     });
-    let all = serde_json::json!({ "what_if": chains.collect::<Vec<_>>() });
-    all.to_string()
+    chains.collect()
 }
 
 /// Has `compare` measure chains of as many bytes, over the measured path and networks by name.

@@ -202,6 +202,10 @@ fn an_earlier_probe_is_asked_what_if() {
     document["rtt_ms"] = 50.into();
     document["initial_window"] = 10.into();
     document.as_object_mut().unwrap().remove("rate_mbit");
+    document["mss"] = 1448.into();
+    // The explorer's page begins with it.
+    let seen = lastbyte::report::explore::Probe::read(&document.to_string()).unwrap();
+    assert_eq!((seen.initial_window, seen.mss), (Some(10), Some(1448)));
     fs::write(&file, document.to_string()).unwrap();
     let file = file.to_str().unwrap();
     let ended = probe(&[
@@ -342,7 +346,7 @@ fn servers_that_are_none_of_tls_are_named() {
         let _ = socket.write_all(&[22, 3, 3, 0, 4, 2, 0, 0, 0]);
         thread::sleep(Duration::from_secs(1));
     });
-    assert_refused(&[&broken], 1, "refuses the handshake");
+    assert_refused(&[&broken], 1, "does not end the handshake (");
 }
 
 #[test]
