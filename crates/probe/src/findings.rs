@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::plan::{self, Ask, Limits};
 use crate::window::{self, Look, Window, candidates};
-use crate::{Connection, PathSeen, Rtt, path};
+use crate::{Connection, PathSeen, RateSeen, Rtt, path};
 
 /// Connections to one server.
 #[derive(Clone, Debug, Default)]
@@ -85,7 +85,13 @@ impl Probe {
         Findings {
             path: Some(PathSeen {
                 rtt,
-                rate: path::rate(&self.connections, rtt.least),
+                // A sender that paces itself can look like a path.
+                rate: path::rate(&self.connections, &rtt).map(|rate| {
+                    match looks.iter().any(|look| look.paced > 0) {
+                        true => RateSeen::AtLeast(rate.bits()),
+                        false => rate,
+                    }
+                }),
                 loss: path::loss(&self.connections),
             }),
             window: window::window(looks),

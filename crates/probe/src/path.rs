@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::Connection;
-use crate::rounds::pieces;
+use crate::rounds::{self, Ending, pieces};
 
 /// What is known of the path.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -108,48 +108,89 @@ pub(crate) fn loss(connections: &[Connection]) -> Loss {
 /// Segments over which a rate is told: fewer tell of the timing of interrupts.
 const SPAN: u32 = 8;
 /// The least time over which it is told.
-const SPAN_TIME: Duration = Duration::from_millis(2);
+const SPAN_TIME: Duration = Duration::from_millis(1);
+/// How equal rates of two rounds are that the path limits.
+const EQUAL: f64 = 0.03;
 
-pub(crate) fn rate(connections: &[Connection], rtt: Duration) -> Option<RateSeen> {
-    let mut best: Option<f64> = None;
-    let mut is_even = false;
+/// How fast a round came.
+struct Pace {
+    start: Duration,
+    bits: f64,
+    segments: u32,
+    ending: Ending,
+}
+
+/// A path that limits a sender does so in each round, while a sender that paces itself goes twice as fast in the next.
+pub(crate) fn rate(connections: &[Connection], rtt: &Rtt) -> Option<RateSeen> {
+    let mut fastest: Option<f64> = None;
+    let mut limit: Option<f64> = None;
     for connection in connections {
-        let pieces = pieces(connection);
-        let overhead = connection.headers + lastbyte_link::ETHERNET_HEADER;
-        let total = |piece: &crate::rounds::Piece| {
-            piece.bytes as f64 + f64::from(piece.segments) * overhead as f64
-        };
-        let mut from = 0;
-        let (mut bytes, mut segments) = (0.0, 0_u32);
-        let mut longest_run = Duration::ZERO;
-        for (at, piece) in pieces.iter().enumerate() {
-            let Some(first) = pieces.get(from) else { break };
-            let before = at.checked_sub(1).and_then(|before| pieces.get(before));
-            let gap = before.map_or(Duration::ZERO, |before| piece.at.saturating_sub(before.at));
-            // Silence of a window, or of a server that computes.
-            if gap > rtt / 4 || piece.is_disordered {
-                (from, bytes, segments) = (at, 0.0, 0);
-                continue;
-            }
-            if at > from {
-                bytes += total(piece);
-                segments = segments.saturating_add(piece.segments);
-            }
-            let time = piece.at.saturating_sub(first.at);
-            if segments >= SPAN && time >= SPAN_TIME.min(rtt / 4) && time > Duration::ZERO {
-                let rate = 8.0 * bytes / time.as_secs_f64();
-                if best.is_none_or(|best| rate > best * 1.02) {
-                    best = Some(rate.max(best.unwrap_or_default()));
-                    longest_run = Duration::ZERO;
-                } else if best.is_some_and(|best| rate > best * 0.93) {
-                    longest_run = longest_run.max(time);
-                }
+        let paces: Vec<Option<Pace>> = paces(connection, rtt);
+        for pace in paces.iter().flatten() {
+            fastest = Some(fastest.map_or(pace.bits, |fastest| fastest.max(pace.bits)));
+        }
+        let finished = connection.finished().unwrap_or(Duration::MAX);
+        let mut full = |bits: f64| limit = Some(limit.map_or(bits, |limit: f64| limit.max(bits)));
+        let is_equal = |one: &Pace, other: &Pace| (other.bits / one.bits - 1.0).abs() < EQUAL;
+        for pair in paces.windows(2) {
+            if let [Some(one), Some(other)] = pair
+                && is_equal(one, other)
+                // Of one flight: what answers the client's Finished finds the window as it was.
+                && !(one.start..other.start).contains(&finished)
+                // Of more segments: whoever paces itself would be faster.
+                && 3 * u64::from(other.segments) >= 4 * u64::from(one.segments)
+            {
+                full(other.bits);
             }
         }
-        is_even |= longest_run > rtt.min(Duration::from_millis(20));
+        for three in paces.windows(3) {
+            if let [Some(one), Some(other), Some(third)] = three
+                && is_equal(one, other)
+                && is_equal(other, third)
+                && [one, other].iter().all(|pace| pace.ending == Ending::Path)
+            {
+                full(third.bits);
+            }
+        }
     }
-    best.map(|bits| match is_even {
-        true => RateSeen::About(bits),
-        false => RateSeen::AtLeast(bits),
-    })
+    match (limit, fastest) {
+        // Something came faster: what was full was a sender.
+        (Some(limit), Some(fastest)) if fastest < limit * (1.0 + 2.0 * EQUAL) => {
+            Some(RateSeen::About(limit))
+        }
+        (_, Some(fastest)) => Some(RateSeen::AtLeast(fastest)),
+        (_, None) => None,
+    }
+}
+
+/// Of each round: none where too little came, or something was lost.
+fn paces(connection: &Connection, rtt: &Rtt) -> Vec<Option<Pace>> {
+    let pieces = pieces(connection);
+    let overhead = connection.headers.min(120) + lastbyte_link::ETHERNET_HEADER;
+    let spread = rtt.spread().min(rtt.least / 8);
+    let rounds = rounds::of(&pieces, rtt.least, spread);
+    let of_round = rounds.iter().map(|round| {
+        let inside = |piece: &&rounds::Piece| (round.start..=round.end).contains(&piece.at);
+        // When the first began to come is not known.
+        let rest = pieces.iter().filter(inside).skip(1);
+        let (mut bytes, mut segments) = (0.0, 0_u32);
+        for piece in rest {
+            // What waited behind a gap comes at once when that is filled.
+            let waited = piece.bytes > (piece.segments as usize).saturating_mul(connection.segment);
+            if piece.is_disordered || waited {
+                return None;
+            }
+            bytes += piece.bytes as f64 + f64::from(piece.segments) * overhead as f64;
+            segments = segments.saturating_add(piece.segments);
+        }
+        let time = round.end.saturating_sub(round.start);
+        let is_enough = segments >= SPAN && time >= SPAN_TIME && round.ending != Ending::Unknown;
+        is_enough.then(|| Pace {
+            start: round.start,
+            bits: 8.0 * bytes / time.as_secs_f64(),
+            segments: round.segments,
+            ending: round.ending,
+        })
+    });
+    of_round.collect()
 }

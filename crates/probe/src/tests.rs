@@ -119,6 +119,9 @@ struct Score {
     visible: usize,
     visible_exact: usize,
     rtt: usize,
+    /// Rates that are told as the path's, and those of them that are not within 5 % of it.
+    rates: usize,
+    wrong_rates: Vec<(u64, f64)>,
     connections: usize,
 }
 
@@ -142,6 +145,12 @@ fn score(cases: u64, loss: f64) -> Score {
             || segments(server.response.iter().sum()) > 2.0 * most + segments(server.flight)
                 && server.restarts;
         score.visible += usize::from(fits_path && is_ended);
+        if let Some(crate::RateSeen::About(found)) = findings.path.unwrap().rate {
+            score.rates += 1;
+            if (found / rate - 1.0).abs() > 0.05 {
+                score.wrong_rates.push((seed, found / rate));
+            }
+        }
         let Some(window) = findings.window else {
             score.none += 1;
             continue;
@@ -173,6 +182,7 @@ fn servers_of_chance_are_found_without_loss() {
     let score = score(cases, 0.0);
     println!("{score:?}");
     assert!(score.wrong.is_empty() && score.none == 0, "{score:?}");
+    assert!(score.wrong_rates.is_empty(), "{score:?}");
     assert!(score.visible_exact * 100 >= score.visible * 95, "{score:?}");
     assert!(score.exact as u64 * 100 >= cases * 85, "{score:?}");
     assert_eq!(score.rtt as u64, cases, "{score:?}");

@@ -278,7 +278,7 @@ fn targets_that_are_none_are_refused() {
         assert_refused(&[target], 2, expected);
     }
     assert_refused(&[], 2, "HOST|URL");
-    assert_refused(&["127.0.0.1", "--timeout", "1h"], 2, "60s");
+    assert_refused(&["127.0.0.1", "--timeout", "3600s"], 2, "60s");
     assert_refused(&["127.0.0.1", "--connections", "7"], 2, "1..=6");
 }
 
