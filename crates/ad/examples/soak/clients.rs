@@ -22,7 +22,7 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
 
 use crate::servers::Servers;
-use crate::verdict::Verdict;
+use crate::verdict::{Lost, Verdict};
 use crate::{Luck, NAME, SERVER};
 
 const COUNT: usize = 6;
@@ -144,7 +144,7 @@ impl Shared {
             Err(_) => self
                 .verdict
                 .failed(format!("a connection hangs for {} s", NEVER.as_secs())),
-            Ok(Err(error)) => self.verdict.refused(&reason(&error), since),
+            Ok(Err(error)) => self.refused(&error, since),
             Ok(Ok(fetched)) if fetched.status != 200 || body != page(size) => {
                 let got = body.len();
                 self.verdict
@@ -158,6 +158,15 @@ impl Shared {
                 self.verdict.ended(&format!("verified: {outcome}"));
             }
         }
+    }
+
+    fn refused(&self, error: &FetchError, since: Instant) {
+        let why = reason(error);
+        let lost = match why.contains("has no address") {
+            true => Lost::Names,
+            false => Lost::Connections,
+        };
+        self.verdict.refused(lost, &why, since);
     }
 
     /// A server that nobody trusts, at the address that DNS might say.

@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::clients::{page, write_roots};
-use crate::verdict::Verdict;
+use crate::verdict::{Lost, Verdict};
 use crate::{Luck, NAME, SERVER, TTL};
 
 const ZONE: &str = "server A 127.0.0.9";
@@ -72,17 +72,14 @@ impl Fault {
         Fault::SlowLink,
     ];
 
-    /// Whether connections may be refused because of it.
-    fn is_rough(self) -> bool {
-        matches!(
-            self,
-            Fault::KilledServer
-                | Fault::KilledResolver
-                | Fault::KilledNameServer
-                | Fault::KilledBackend
-                | Fault::LossyLink
-                | Fault::SlowLink
-        )
+    /// What clients may lose because of it. A link that is slow or loses costs them time and nothing else, and so does
+    /// whatever operators do.
+    fn loses(self) -> Option<Lost> {
+        match self {
+            Fault::KilledServer | Fault::KilledBackend => Some(Lost::Connections),
+            Fault::KilledResolver | Fault::KilledNameServer => Some(Lost::Names),
+            _ => None,
+        }
     }
 }
 
@@ -145,9 +142,8 @@ impl Servers {
     /// Lets something happen, and has all as it should be again.
     pub(crate) async fn suffer(&mut self, fault: Fault, luck: &mut Luck) {
         let since = Instant::now();
-        if fault.is_rough() {
-            // Until it is told how long it was.
-            self.verdict.was_rough(since);
+        if let Some(lost) = fault.loses() {
+            self.verdict.is_rough(lost, since);
         }
         self.verdict.fault(format!("{fault:?}"));
         match fault {
@@ -210,8 +206,8 @@ impl Servers {
                 run("tc qdisc del dev lo root");
             }
         }
-        if fault.is_rough() {
-            self.verdict.was_rough(since);
+        if let Some(lost) = fault.loses() {
+            self.verdict.was_rough(lost, since);
         }
     }
 

@@ -10,8 +10,20 @@ use std::time::{Duration, Instant};
 const MORE_BYTES: u64 = 16 << 20;
 const MORE_FILES: usize = 8;
 
-/// How long a fault may show after it is over: a kernel retransmits, and a resolver asks again.
-const AFTERMATH: Duration = Duration::from_secs(8);
+/// How long a fault may show after it is over: resolvers ask again, and remember for a moment who did not answer.
+const AFTERMATH: Duration = Duration::from_secs(3);
+
+/// What neither a fault nor a connection takes.
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// What a fault may cost a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// The address.
+    Names,
+    /// The connection, or the response.
+    Connections,
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
@@ -19,8 +31,8 @@ pub(crate) struct Verdict {
     ends: Mutex<BTreeMap<String, u64>>,
     /// How often there was which fault.
     faults: Mutex<BTreeMap<String, u64>>,
-    /// When connections may be refused.
-    rough: Mutex<Vec<(Instant, Instant)>>,
+    /// When connections may be refused, and why.
+    rough: Mutex<Vec<(Lost, Instant, Instant)>>,
     checkpoints: Mutex<Vec<Checkpoint>>,
     failures: Mutex<Vec<String>>,
 }
@@ -30,15 +42,16 @@ impl Verdict {
         *self.ends.lock().unwrap().entry(how.to_owned()).or_default() += 1;
     }
 
-    /// A connection that was refused, and from when to when it was tried.
-    pub(crate) fn refused(&self, why: &str, since: Instant) {
-        let rough = self.rough.lock().unwrap();
+    /// A client that lost something, why, and since when it had tried.
+    pub(crate) fn refused(&self, lost: Lost, why: &str, since: Instant) {
         let now = Instant::now();
-        let is_explained = rough.iter().any(|(from, to)| since < *to && *from < now);
-        drop(rough);
+        let explains = |(what, from, to): &(Lost, Instant, Instant)| {
+            *what == lost && since < *to && *from < now
+        };
+        let is_explained = self.rough.lock().unwrap().iter().any(explains);
         self.ended(&format!("refused: {why}"));
         if !is_explained {
-            self.failed(format!("refused while nothing was wrong: {why}"));
+            self.failed(format!("refused while nothing explains it: {why}"));
         }
     }
 
@@ -46,12 +59,20 @@ impl Verdict {
         *self.faults.lock().unwrap().entry(name).or_default() += 1;
     }
 
-    /// From then to now connections could be refused.
-    pub(crate) fn was_rough(&self, since: Instant) {
-        let until = Instant::now() + AFTERMATH;
+    /// From then on clients may lose that.
+    pub(crate) fn is_rough(&self, lost: Lost, since: Instant) {
+        self.set_rough(lost, since, Instant::now() + LONGEST);
+    }
+
+    /// Not any more.
+    pub(crate) fn was_rough(&self, lost: Lost, since: Instant) {
+        self.set_rough(lost, since, Instant::now() + AFTERMATH);
+    }
+
+    fn set_rough(&self, lost: Lost, since: Instant, until: Instant) {
         let mut rough = self.rough.lock().unwrap();
-        rough.retain(|(_, to)| to.elapsed() < Duration::from_secs(300));
-        rough.push((since, until));
+        rough.retain(|(_, from, to)| *from != since && to.elapsed() < LONGEST);
+        rough.push((lost, since, until));
     }
 
     pub(crate) fn check(&self, checkpoint: Option<Checkpoint>) {

@@ -9,7 +9,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use nix::unistd::{geteuid, getgroups};
 use openssl::error::ErrorStack;
 use openssl::sha::sha256;
 use openssl::x509::{X509, X509VerifyResult};
@@ -81,11 +80,11 @@ pub(super) fn parse(chain: &[u8], key: &[u8]) -> Result<Chain, Unfit> {
         return Err(PemError::Unread { blocks, read }.into());
     }
     for (at, pair) in certificates.windows(2).enumerate() {
-        if let [subject, issuer] = pair {
-            if let Some(reason) = unlinked(subject, issuer)? {
-                let issuer = at + 2;
-                return Err(Unfit::Unlinked { issuer, reason });
-            }
+        if let [subject, issuer] = pair
+            && let Some(reason) = unlinked(subject, issuer)?
+        {
+            let issuer = at + 2;
+            return Err(Unfit::Unlinked { issuer, reason });
         }
     }
     Ok(read)
@@ -128,30 +127,6 @@ fn lifetime(chain: &PublicChain) -> Option<Duration> {
     let days = u64::try_from(until.days).ok()?;
     let seconds = u64::try_from(until.secs).ok()?;
     Some(Duration::from_secs(days * 24 * 3600 + seconds))
-}
-
-/// What is to be said of who may read a key, if anything is.
-pub(super) fn exposed(key: &Path) -> Option<String> {
-    let metadata = key.metadata().ok()?;
-    let mode = metadata.mode() & 0o777;
-    // A service reads its key through a group that it is in, as those of ssl-cert do.
-    let through_group = geteuid().as_raw() != metadata.uid()
-        && !geteuid().is_root()
-        && (getgroups().ok()?.iter()).any(|group| group.as_raw() == metadata.gid());
-    let too_much = match through_group {
-        true => 0o027,
-        false => 0o077,
-    };
-    let (whose, mend) = match through_group {
-        true => ("others than its group", 0o640),
-        false => ("others than its owner", 0o600),
-    };
-    (mode & too_much != 0).then(|| {
-        format!(
-            "\"{}\" is open to {whose} (mode {mode:04o}): chmod {mend:o}",
-            key.display()
-        )
-    })
 }
 
 /// SHA-256 of a chain's file and of its key's, or None for what can't be read.

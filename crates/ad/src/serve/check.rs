@@ -4,9 +4,10 @@ use std::net::ToSocketAddrs;
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::chains::{ageing, exposed, load};
+use super::chains::{ageing, load};
 use super::listen::Listen;
 use super::{Config, State, context};
+use crate::secret::exposure;
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -29,7 +30,7 @@ pub fn check(config: &Config, listen: &Listen, state: Option<&Path>) -> Findings
             }
             Err(error) => findings.problems.push(error.to_string()),
         }
-        findings.warnings.extend(exposed(&files.key));
+        findings.warnings.extend(exposure(&files.key));
     }
     let problems = &mut findings.problems;
     if let Err(error) = context(config) {

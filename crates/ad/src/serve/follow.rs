@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep};
 use super::chains::{self, Asked, INTERVAL, Step};
 use super::log::Log;
 use super::{PUBLISHING, Server};
+use crate::secret::exposure;
 
 /// How often it is said again that a chain ages, or can't be loaded.
 const REMINDER: Duration = Duration::from_secs(24 * 3600);
@@ -114,7 +115,7 @@ impl Server {
             .iter()
             .filter_map(|chain| chains::ageing(chain, now));
         let files = self.config.chains.iter();
-        let exposed = files.filter_map(|files| chains::exposed(&files.key));
+        let exposed = files.filter_map(|files| exposure(&files.key));
         ageing.chain(exposed).for_each(|line| log.say(&line));
     }
 }

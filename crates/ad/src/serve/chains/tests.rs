@@ -1,5 +1,4 @@
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use lastbyte_pki::test_chains;
 use tempfile::TempDir;
@@ -270,20 +269,4 @@ fn old_chains_are_told() {
         let told = ageing(&chain, time).unwrap();
         assert_eq!(told, format!("the chain for {NAME} {words}"));
     }
-}
-
-#[test]
-fn keys_that_others_may_read_are_told() {
-    let folder = TempDir::new().unwrap();
-    let key = folder.path().join("key.pem");
-    fs::write(&key, "").unwrap();
-    for (mode, is_told) in [(0o600, false), (0o400, false), (0o640, true), (0o604, true)] {
-        fs::set_permissions(&key, fs::Permissions::from_mode(mode)).unwrap();
-        assert_eq!(exposed(&key).is_some(), is_told, "{mode:o}");
-    }
-    assert!(
-        exposed(&key)
-            .unwrap()
-            .ends_with("is open to others than its owner (mode 0604): chmod 600")
-    );
 }
