@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use lastbyte_link::Bytes;
 
 use super::draft::Draft;
-use super::{Failure, own, print, print_document};
+use super::{Failure, own, print, print_json};
 use lastbyte::study::{Arm, ArmError, ArmProblem};
 
 /// The group that a chain is measured with, where the user names none.
@@ -53,7 +53,7 @@ impl Answer<'_> {
         }
         match format {
             Format::Text => print(&(self.text)()),
-            Format::Json => print_document(&(self.document)()),
+            Format::Json => print_json(&(self.document)()),
         }
     }
 }

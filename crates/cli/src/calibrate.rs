@@ -9,7 +9,7 @@ use lastbyte_pki::Store;
 use serde::Serialize;
 
 use super::compare::{DEFAULT_AGAINST, DEFAULT_BASELINE};
-use super::{Failure, own, print, print_document};
+use super::{Failure, own, print, print_json};
 use lastbyte::lab::PreparedArm;
 use lastbyte::lab::calibration::{Calibration, CalibrationError, Effort, Spread};
 use lastbyte::study::Arm;
@@ -51,7 +51,7 @@ impl Calibrate {
         }
         match self.format {
             Format::Table => print(&calibrations.iter().map(table).collect::<String>()),
-            Format::Json => print_document(&json(&calibrations)),
+            Format::Json => print_json(&json(&calibrations)),
         }
     }
 }

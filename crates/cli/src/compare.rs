@@ -18,7 +18,7 @@ use super::inside::Inside;
 use super::options::{Network, Sampling};
 use super::progress::Bar;
 use super::saved::SavedName;
-use super::{Failure, detail, own, print, print_document, screen, show, tell};
+use super::{Failure, detail, own, print, print_document, print_json, screen, show, tell};
 use lastbyte::lab::{self, CAPTURES, Ending, PreparedArm, Run, Shortcuts};
 use lastbyte::report;
 use lastbyte::report::study::Findings;
@@ -197,7 +197,7 @@ impl Compare {
         }
         match self.format {
             Format::Table => print(&report::table(&summary, screen(), detail(self.verbose))),
-            Format::Json => print_document(&report::json(&summary, environment)),
+            Format::Json => print_json(&report::json(&summary, environment)),
             Format::Csv => print_document(&report::csv(&summary)),
             Format::Markdown => print_document(&report::markdown(&summary)),
         }?;

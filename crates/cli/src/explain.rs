@@ -9,7 +9,7 @@ use lastbyte_link::Loss;
 use super::compare::{DEFAULT_AGAINST, DEFAULT_BASELINE};
 use super::draft::write_drawing;
 use super::options::Network;
-use super::{Failure, asked, own, print, print_document, screen, tell};
+use super::{Failure, asked, own, print, print_json, screen, tell};
 use lastbyte::explain::{Explanation, Shown, Signature, check, explain, explain_shown};
 use lastbyte::report;
 use lastbyte::study::{Arm, ArmChain, Cell};
@@ -56,7 +56,7 @@ impl Explain {
         }
         match self.format {
             Format::Text => print(&report::explanation(&explained, screen())),
-            Format::Json => print_document(&report::explanation_json(&explained)),
+            Format::Json => print_json(&report::explanation_json(&explained)),
         }
     }
 }

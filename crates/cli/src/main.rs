@@ -39,9 +39,8 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use lastbyte::lab::{self, DnsError, LabError, RunError};
-use lastbyte::report::{Colours, Detail, Screen, for_terminal};
+use lastbyte::report::{Colours, Detail, Screen, for_terminal, json_for_terminal};
 use lastbyte::results::FolderError;
-use lastbyte_link::visible;
 
 /// What the environment says, below all commands.
 const ENVIRONMENT: &str = "\
@@ -90,7 +89,7 @@ enum Command {
     Chain(chain::Command),
     /// Certificates through DNS (PQTLS-AD): publish, serve, fetch and check them
     #[command(subcommand)]
-    Ad(ad::Command),
+    Ad(Box<ad::Command>),
     /// Merkle Tree Certificates: a CA with its log, landmarks, certificates, their verification
     #[command(subcommand)]
     Mtc(mtc::Command),
@@ -328,12 +327,17 @@ fn print(text: &str) -> Result<(), Failure> {
     print_document(&for_terminal(text))
 }
 
-/// Tells something beside the results, in one line.
+/// Tells something beside the results.
 fn tell(line: impl fmt::Display) {
     // At once: another process may write to the same place.
-    let line = format!("lastbyte: {}\n", visible(&line.to_string()));
+    let line = format!("lastbyte: {}\n", for_terminal(&line.to_string()));
     // Nobody is left to tell when this can't be printed.
     let _ = io::stderr().write_all(line.as_bytes());
+}
+
+/// Prints a document in JSON, which reads as what it is.
+fn print_json(json: &str) -> Result<(), Failure> {
+    print_document(&json_for_terminal(json))
 }
 
 /// Prints results for programs, as they are. A reader that has gone away is no failure of ours.

@@ -10,7 +10,7 @@ use lastbyte_link::{Direction, Rate, UnitError, parse_duration};
 
 use super::draft::{Draft, named_twice};
 use super::options::Network;
-use super::{Failure, print, print_document, screen};
+use super::{Failure, print, print_json, screen};
 use lastbyte::geography::{Geography, OriginConnection, Question, RttTable, Setting, Users};
 use lastbyte::report::geography as report;
 use lastbyte::study::{Arm, Cell, Parameter};
@@ -121,7 +121,7 @@ impl Rtt {
         let Some(users) = &self.users else {
             return match self.format {
                 Format::Text => print(&report::table(&table, screen())),
-                Format::Json => print_document(&report::table_json(&table)),
+                Format::Json => print_json(&report::table_json(&table)),
             };
         };
         let users = Users::parse(&users.to_string_lossy(), &read(users)?);
@@ -148,7 +148,7 @@ impl Rtt {
             self.write(path, &only(&geography, "--population")?.joint_csv())?;
         }
         match self.format {
-            Format::Json => print_document(&report::json(&geography, &table)),
+            Format::Json => print_json(&report::json(&geography, &table)),
             Format::Text if !has_arms && self.population.is_some() => Ok(()),
             Format::Text => print(&report::text(&geography, &table, screen())),
         }

@@ -11,7 +11,7 @@ use lastbyte_tls::KeyLog;
 use lastbyte_tls::observer::{MessageType, Observer, Side};
 
 use super::draft::write_drawing;
-use super::{Failure, print, print_document, screen};
+use super::{Failure, print, print_json, screen};
 use lastbyte::lab::{capture_name, captured_sample, wire};
 use lastbyte::report::inside::{
     Asked, Attempt, Extent, FINISHED, Inside, Last, Next, Span, json, svg, text,
@@ -80,7 +80,7 @@ impl Show {
         }
         match self.format {
             Format::Text => print(&text(&inside, screen())),
-            Format::Json => print_document(&json(&inside)),
+            Format::Json => print_json(&json(&inside)),
         }
     }
 }

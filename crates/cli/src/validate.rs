@@ -7,7 +7,7 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum};
 
 use super::draft::Draft;
-use super::{Failure, print, print_document, screen, tell};
+use super::{Failure, print, print_document, print_json, screen, tell};
 use lastbyte::report;
 use lastbyte::results::{Percent, Percentile};
 use lastbyte::validate::{Margin, Margins, Results, Validation, Verdict, validate};
@@ -113,7 +113,7 @@ impl Validate {
         }
         match self.format {
             Format::Table => print(&report::validation::table(&validation, screen())),
-            Format::Json => print_document(&report::validation::json(&validation)),
+            Format::Json => print_json(&report::validation::json(&validation)),
             Format::Markdown => print_document(&report::validation::markdown(&validation)),
         }?;
         self.verdict(&validation)

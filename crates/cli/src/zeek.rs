@@ -10,7 +10,7 @@ use lastbyte_zeek::{
 };
 
 use super::draft::{Draft, cannot_write};
-use super::{Failure, print, print_document, tell};
+use super::{Failure, print, print_document, print_json, tell};
 
 #[derive(Debug, Args)]
 pub(super) struct Zeek {
@@ -78,7 +78,7 @@ impl Zeek {
         warn(&survey);
         match self.format {
             Format::Text => print(&lastbyte_zeek::text(&survey, self.servers)),
-            Format::Json => print_document(&lastbyte_zeek::json(&survey, self.servers)),
+            Format::Json => print_json(&lastbyte_zeek::json(&survey, self.servers)),
         }
     }
 

@@ -270,6 +270,8 @@ impl Server {
         stream
             .set_nodelay(true)
             .map_err(|error| error.to_string())?;
+        // Who says nothing costs no more than a socket.
+        stream.readable().await.map_err(|error| error.to_string())?;
         let mut ssl = Ssl::new(&self.context).map_err(|error| error.to_string())?;
         server::stop_at_client_hello(&mut ssl, self.config.unknown_names)
             .map_err(|error| error.to_string())?;

@@ -69,7 +69,7 @@ where
     };
     let service = service_fn(|request| async {
         let response = forward(request, &to, &upstream, &upgrade, &moved).await;
-        Ok::<_, Infallible>(response.unwrap_or_else(|status| answer(status)))
+        Ok::<_, Infallible>(response.unwrap_or_else(answer))
     });
     let served = hyper::server::conn::http1::Builder::new()
         .preserve_header_case(true)

@@ -7,7 +7,7 @@ use clap::Args;
 use lastbyte_ad::check::check;
 
 use super::{ClientOptions, Format, Proof, Type, block_on, report};
-use crate::{Failure, print, print_document};
+use crate::{Failure, print, print_json};
 
 /// Connects without the record and with it.
 #[derive(Debug, Args)]
@@ -62,7 +62,7 @@ impl Check {
         let checked = block_on(check(&connector, name, *port, margin))??;
         match self.format {
             Format::Table => print(&report::checked_table(name, &checked)),
-            Format::Json => print_document(&report::checked_json(name, *port, &checked)),
+            Format::Json => print_json(&report::checked_json(name, *port, &checked)),
         }?;
         match checked.problems.as_slice() {
             [] => Ok(()),

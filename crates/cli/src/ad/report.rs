@@ -3,12 +3,12 @@
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
+use lastbyte::report::json_for_terminal;
 use lastbyte_ad::check::Checked;
 use lastbyte_ad::client::{Found, Handshake};
 use lastbyte_ad::dns::Transport;
 use lastbyte_ad::fetch::Fetched;
 use lastbyte_ad::http::Url;
-use lastbyte_link::is_hidden;
 use lastbyte_tls::names;
 use lastbyte_tls::observer::Message;
 use pqtlsad::client::Outcome;
@@ -232,28 +232,5 @@ fn transport(transport: Transport) -> &'static str {
 
 fn pretty(document: Map<String, Value>) -> String {
     let text = format!("{:#}\n", Value::Object(document));
-    // JSON itself escapes only some of what acts on a terminal.
-    text.chars().fold(String::new(), |mut out, c| {
-        let _ = match c != '\n' && is_hidden(c) {
-            true => write!(out, "\\u{:04x}", u32::from(c)),
-            false => out.write_char(c),
-        };
-        out
-    })
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_in_json_acts_on_a_terminal_and_it_reads_as_what_it_was() {
-        let words = "a \u{1b}[31m b \u{9b}0m \u{7f} \u{202e} ü \n";
-        let document = Map::from_iter([("words".to_owned(), Value::from(words))]);
-        let text = pretty(document);
-        assert!(!text.chars().any(|c| c != '\n' && is_hidden(c)), "{text}");
-        let read: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(read["words"], words);
-    }
+    json_for_terminal(&text)
 }

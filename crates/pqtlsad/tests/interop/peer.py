@@ -688,6 +688,7 @@ def vectors(file):
             check(assemble(read_zone(lines, kind["type"])) == [(one["lowest"], ders)], kind["type"])
     for one in known["fragments"]:
         ders = [bytes((i + j) % 256 for i in range(length)) for j, length in enumerate(one["certificate_bytes"])]
+        check(digest(ders).hex() == one["digest"], one["certificate_bytes"])
         made = list(encode_records(name, 65_280, "end-entity", ders))
         told = [(record["owner"], record["rdata_bytes"], record["rdata_sha256"]) for record in one["records"]]
         check([(owner, len(rdata), hashlib.sha256(rdata).hexdigest()) for owner, rdata in made] == told, ders[0][:1])

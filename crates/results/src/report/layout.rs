@@ -123,6 +123,20 @@ impl Screen {
     }
 }
 
+/// A document in JSON as a terminal may have it, which reads as what it was: JSON itself escapes only some of what acts on
+/// one.
+pub fn json_for_terminal(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c != '\n' && is_hidden(c) {
+            // None needs more than 16 bits.
+            true => out += &format!("\\u{:04x}", u32::from(c)),
+            false => out.push(c),
+        }
+    }
+    out
+}
+
 /// One line of a report.
 pub(super) enum Line {
     /// Text that stands outside of the columns.
@@ -233,6 +247,8 @@ pub(super) fn set(lines: &[Line], screen: Screen) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[test]
@@ -249,5 +265,14 @@ mod tests {
         let shown = for_terminal(theirs);
         assert!(!shown.contains(is_hidden), "{shown}");
         assert_eq!(shown, visible(theirs));
+    }
+
+    #[test]
+    fn nothing_in_json_acts_on_a_terminal_and_it_reads_as_what_it_was() {
+        let words = "a \u{1b}[31m b \u{9b}0m \u{7f} \u{202e} \u{2028} ü \n";
+        let text = json_for_terminal(&format!("{:#}\n", serde_json::json!([words])));
+        assert!(!text.contains(|c| c != '\n' && is_hidden(c)), "{text}");
+        let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(read[0], words);
     }
 }

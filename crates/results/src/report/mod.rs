@@ -33,7 +33,7 @@ pub use self::csv::csv;
 pub use explanation::{EXPLANATION_SCHEMA, explanation, explanation_json, explanation_svg};
 pub use json::{SCHEMA, json};
 pub use junit::{Samples, junit};
-pub use layout::{Colours, Screen, for_terminal};
+pub use layout::{Colours, Screen, for_terminal, json_for_terminal};
 pub use markdown::markdown;
 pub use search::{SCHEMA as SEARCH_SCHEMA, json as search_json, table as search_table};
 pub use table::{Detail, table};

@@ -1284,7 +1284,7 @@ fn errors_stay_on_one_line() {
     let error = Study::parse("a\nb", Path::new("new\nline.toml")).unwrap_err();
     assert_eq!(
         error.to_string(),
-        r"new\nline.toml:1: not TOML: key with no value, expected `=`"
+        r"new\u{a}line.toml:1: not TOML: key with no value, expected `=`"
     );
     let error = parse("\"a\\nb\" = 1").unwrap_err().to_string();
     assert!(error.contains(r#"unknown key "a\nb""#), "{error}");
