@@ -456,9 +456,11 @@ impl Front {
         let address = match is_other(program) {
             true => OTHER.parse().unwrap(),
             false => {
-                let mut line = String::new();
-                lines.read_line(&mut line).unwrap();
-                line.rsplit(' ').next().unwrap().trim().parse().unwrap()
+                let serving = "serving on ";
+                let mut said = (&mut lines).lines().map(Result::unwrap);
+                let line = said.find(|line| line.contains(serving)).unwrap();
+                let (_, address) = line.split_once(serving).unwrap();
+                address.parse().unwrap()
             }
         };
         thread::spawn(move || io::copy(&mut lines, &mut io::sink()));

@@ -63,7 +63,7 @@ pub use self::listen::{Listen, ListenError};
 pub use self::log::LogFormat;
 pub use self::metrics::Served;
 pub use self::pem::PemError;
-pub use self::process::operate;
+pub use self::process::{hold_signals, operate};
 pub use self::state::State;
 pub use self::user::{Account, AccountError, is_root, shield};
 pub use pqtlsad::openssl::server::UnknownNames;
@@ -333,7 +333,7 @@ impl Server {
         {
             Some((_, Ok(listener))) => Some(listener),
             // It is the earlier process's for a while yet.
-            Some((_, Err(_))) if listen::is_handed_over() => None,
+            Some((_, Err(_))) if listen::handed_over_by().is_some() => None,
             Some((address, Err(error))) => return Err(ServeError::Metrics { address, error }),
             None => None,
         };

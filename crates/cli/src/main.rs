@@ -89,7 +89,7 @@ enum Command {
     Chain(chain::Command),
     /// Certificates through DNS (PQTLS-AD): publish, serve, fetch and check them
     #[command(subcommand)]
-    Ad(ad::Command),
+    Ad(Box<ad::Command>),
     /// Merkle Tree Certificates: a CA with its log, landmarks, certificates, their verification
     #[command(subcommand)]
     Mtc(mtc::Command),

@@ -80,11 +80,11 @@ pub(super) fn parse(chain: &[u8], key: &[u8]) -> Result<Chain, Unfit> {
         return Err(PemError::Unread { blocks, read }.into());
     }
     for (at, pair) in certificates.windows(2).enumerate() {
-        if let [subject, issuer] = pair {
-            if let Some(reason) = unlinked(subject, issuer)? {
-                let issuer = at + 2;
-                return Err(Unfit::Unlinked { issuer, reason });
-            }
+        if let [subject, issuer] = pair
+            && let Some(reason) = unlinked(subject, issuer)?
+        {
+            let issuer = at + 2;
+            return Err(Unfit::Unlinked { issuer, reason });
         }
     }
     Ok(read)

@@ -24,8 +24,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use super::backend::Backend;
-use super::connection::timed;
+use super::backend::{Backend, timed};
 use super::relay::{Carried, End, passing, relay};
 use crate::end::is_end;
 
@@ -69,7 +68,7 @@ where
     };
     let service = service_fn(|request| async {
         let response = forward(request, &to, &upstream, &upgrade, &moved).await;
-        Ok::<_, Infallible>(response.unwrap_or_else(|status| answer(status)))
+        Ok::<_, Infallible>(response.unwrap_or_else(answer))
     });
     let served = hyper::server::conn::http1::Builder::new()
         .preserve_header_case(true)

@@ -6,13 +6,14 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 
 use listenfd::ListenFd;
+use nix::unistd::{Pid, getppid};
 use socket2::{Domain, Protocol, Socket, Type};
 use thiserror::Error;
 
 /// Connections that wait to be accepted. The system may have less.
 const BACKLOG: i32 = 1024;
 
-/// Set for a process that an earlier one gives its socket.
+/// The number of the process that gives this one its socket.
 pub(super) const HANDED_OVER: &str = "LASTBYTE_HANDED_OVER";
 
 /// Where to listen.
@@ -81,7 +82,7 @@ impl Listen {
     /// If there is none.
     pub fn open(&self) -> Result<TcpListener, ListenError> {
         let mut inherited = ListenFd::from_env();
-        if is_handed_over() {
+        if handed_over_by().is_some() {
             return take(&mut inherited, 0, "of the process before");
         }
         match self {
@@ -152,9 +153,11 @@ impl fmt::Display for Listen {
     }
 }
 
-/// Whether an earlier process has given this one its socket.
-pub(super) fn is_handed_over() -> bool {
-    env::var_os(HANDED_OVER).is_some()
+/// The process that has started this one and given it its socket, if one has.
+pub(super) fn handed_over_by() -> Option<Pid> {
+    let told = env::var(HANDED_OVER).ok()?.parse::<i32>().ok()?;
+    // Whoever that starts besides inherits its environment, too.
+    (getppid().as_raw() == told).then(getppid)
 }
 
 /// One name for each socket, as `sd_listen_fds_with_names` has it.

@@ -1,32 +1,47 @@
 //! A server as a process: signals, the service manager, and the process that comes after it.
 
 use std::env;
-use std::io::{self, Write};
+use std::io;
 use std::net;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{self, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::sys::signal::{self, SigSet};
 use sd_notify::NotifyState;
-use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::process::Command;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal as answer};
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio::time::{interval, timeout};
+use tokio::time::{interval, sleep};
 
-use super::listen::{HANDED_OVER, is_handed_over};
+use super::listen::{HANDED_OVER, handed_over_by};
 use super::{Order, Server};
 
 /// What the next process may take until it serves.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What it writes then.
-const READY: &str = "ready";
+/// What it sends then. Who does not wait for it is not disturbed.
+const READY: signal::Signal = signal::SIGURG;
+
+/// Signals that an operator may send before they can be answered: they wait, instead of ending the process. Call it before
+/// there are threads; [`operate`] takes them.
+///
+/// # Errors
+///
+/// If the system refuses.
+pub fn hold_signals() -> Result<(), Errno> {
+    early().thread_block()
+}
+
+fn early() -> SigSet {
+    SigSet::from_iter([signal::SIGHUP, signal::SIGUSR1, signal::SIGUSR2])
+}
 
 /// Serves until SIGTERM or SIGINT, or until another process has taken over.
 ///
@@ -48,15 +63,16 @@ where
     // Another file may have this name by the time that it is started anew.
     let program = env::current_exe()?;
     let mut signals = Signals::new()?;
+    early().thread_unblock()?;
     let (orders, received) = mpsc::unbounded_channel();
     let mut running = tokio::spawn(server.run(listener, received, say.clone()));
     let say = move |message: &str| say(&format.line(message));
     watch_over();
     say(&format!("serving on {address}"));
     tell(&[NotifyState::Ready]);
-    if is_handed_over() {
-        // Whoever started this process waits for it.
-        let _ = writeln!(io::stdout(), "{READY}");
+    if let Some(before) = handed_over_by() {
+        // It goes on if it does not hear of this.
+        let _ = signal::kill(before, READY);
     }
     // None once it is another's, or nobody's.
     let mut socket = Some(socket);
@@ -121,11 +137,11 @@ struct Signals {
 impl Signals {
     fn new() -> io::Result<Signals> {
         Ok(Signals {
-            hangup: signal(SignalKind::hangup())?,
-            user1: signal(SignalKind::user_defined1())?,
-            user2: signal(SignalKind::user_defined2())?,
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
+            hangup: answer(SignalKind::hangup())?,
+            user1: answer(SignalKind::user_defined1())?,
+            user2: answer(SignalKind::user_defined2())?,
+            terminate: answer(SignalKind::terminate())?,
+            interrupt: answer(SignalKind::interrupt())?,
         })
     }
 
@@ -189,40 +205,27 @@ async fn started(next: &mut Option<JoinHandle<io::Result<u32>>>) -> io::Result<u
 /// Starts this program anew, as it was started, with the socket in place of its standard input. It reads whatever files
 /// are there now, itself among them. Returns its number once it serves.
 async fn hand_over(program: PathBuf, socket: net::TcpListener) -> io::Result<u32> {
+    let mut ready = answer(SignalKind::from_raw(READY as i32))?;
     let mut command = Command::new(program);
     command
         .args(env::args_os().skip(1))
         .stdin(Stdio::from(OwnedFd::from(socket)))
-        .stdout(Stdio::piped())
         // As systemd tells it, but for whose process that is: it is not known yet.
         .env("LISTEN_FDS", "1")
         .env("LISTEN_FDS_FIRST_FD", "0")
-        .env(HANDED_OVER, "1")
+        .env(HANDED_OVER, process::id().to_string())
         .env_remove("LISTEN_PID")
         .env_remove("LISTEN_FDNAMES")
         .env_remove("WATCHDOG_PID");
     let mut child = command.spawn()?;
-    let process = child.id();
-    let said = async {
-        let output = child.stdout.take().map(BufReader::new);
-        let mut line = String::new();
-        if let Some(mut output) = output {
-            output.read_line(&mut line).await?;
-        }
-        Ok::<_, io::Error>(line)
-    };
-    match (timeout(PATIENCE, said).await, process) {
-        (Ok(Ok(line)), Some(process)) if line.trim_end() == READY => Ok(process),
-        (Ok(_), _) => {
-            let status = child.wait().await?;
-            Err(io::Error::other(format!("it ended with {status}")))
-        }
-        (Err(_), _) => {
+    let next = child.id();
+    tokio::select! {
+        ended = child.wait() => Err(io::Error::other(format!("it ended with {}", ended?))),
+        _ = ready.recv() => next.ok_or_else(|| io::Error::other("it has ended")),
+        () = sleep(PATIENCE) => {
             child.kill().await?;
             let most = PATIENCE.as_secs();
-            Err(io::Error::other(format!(
-                "it did not serve within {most} s"
-            )))
+            Err(io::Error::other(format!("it did not serve within {most} s")))
         }
     }
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use lastbyte_ad::serve::{
     AccessLogTo, Account, ChainFiles, ClientAddress, Config, GROUPS, Limits, Listen, ListenError,
-    LogFormat, Network, ServeError, Served, Server, State, UnknownNames, check, is_root, operate,
-    shield,
+    LogFormat, Network, ServeError, Served, Server, State, UnknownNames, check, hold_signals,
+    is_root, operate, shield,
 };
 use lastbyte_link::counted;
 
@@ -193,6 +193,7 @@ impl Serve {
             return self.check(&config);
         }
         // There are no threads yet: what follows is to hold for all.
+        hold_signals().map_err(Failure::run)?;
         let socket = self.listen.open()?;
         keep_keys_to_itself()?;
         let mut server = Server::new(config)?;

@@ -58,7 +58,7 @@ fn a_restart_with_systemds_socket_refuses_nobody() {
 fn another_process_takes_over_and_refuses_nobody() {
     isolate();
     let files = Files::new(&chain("ecdsa-p256"));
-    let server = serve(&[&files], &[]);
+    let server = serve(&[&files], &["--access-log", "-"]);
     let clients = Clients::start(&files);
     let mut process = server.pid();
     for _ in 0..3 {
@@ -69,6 +69,10 @@ fn another_process_takes_over_and_refuses_nobody() {
         process = Pid::from_raw(words.nth(1).unwrap().parse().unwrap());
         // The one before tells what it served.
         server.line_with("handshakes, ");
+    }
+    // It writes where the one before wrote.
+    for _ in 0..100 {
+        server.line_with("{");
     }
     // What it is to serve can't be served any more: the one that is there goes on.
     let key = fs::read(&files.key).unwrap();
@@ -167,6 +171,43 @@ fn who_waits_for_nothing_is_closed_and_a_second_sigterm_closes_all() {
     assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}");
     assert_eq!(server.stop(Signal::SIGTERM), Some(0));
     assert!(waiting.read(&mut [0]).unwrap_or(0) == 0);
+}
+
+#[test]
+fn signals_that_come_too_soon_wait() {
+    isolate();
+    let files = Files::new(&chain("ecdsa-p256"));
+    // It is not read before something is written: signals find a process that has just begun.
+    let slow = files.folder.path().join("slow.pem");
+    let made = run(Command::new("mkfifo").arg(&slow));
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    let mut command = lastbyte([
+        "ad",
+        "serve",
+        "--backend",
+        "127.0.0.1:1",
+        "--listen",
+        SERVER,
+    ]);
+    command
+        .arg("--chain")
+        .arg(&slow)
+        .arg("--key")
+        .arg(&files.key);
+    let server = Program::start(&mut command);
+    // The other end is open by the time that this is.
+    let mut chain = fs::File::options().write(true).open(&slow).unwrap();
+    let usual = files.folder.path().join("usual.pem");
+    fs::copy(&files.chain, &usual).unwrap();
+    fs::rename(&usual, &slow).unwrap();
+    for signal in [Signal::SIGHUP, Signal::SIGUSR1] {
+        kill(server.pid(), signal).unwrap();
+    }
+    chain.write_all(&fs::read(&files.chain).unwrap()).unwrap();
+    drop(chain);
+    server.line_with("serving on 127.0.0.9:443");
+    server.line_with("chains that were sent before: 0 forgotten");
+    assert_eq!(server.stop(Signal::SIGTERM), Some(0));
 }
 
 #[test]
