@@ -449,9 +449,10 @@ impl Front {
         };
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap());
-        let address = match is_other(program) {
-            true => OTHER.parse().unwrap(),
-            false => {
+        let address = match program {
+            "nginx" => NGINX.parse().unwrap(),
+            "caddy" => CADDY.parse().unwrap(),
+            _ => {
                 let serving = "serving on ";
                 let mut said = (&mut lines).lines().map(Result::unwrap);
                 let line = said.find(|line| line.contains(serving)).unwrap();
@@ -526,7 +527,8 @@ impl Drop for Front {
 }
 
 /// Where programs listen that can't say which port they have.
-const OTHER: &str = "127.0.0.1:28443";
+const NGINX: &str = "127.0.0.1:28443";
+const CADDY: &str = "127.0.0.1:28444";
 
 fn nginx(files: &Files, backend: SocketAddr) -> Command {
     let own = files.folder.path().display();
@@ -539,7 +541,7 @@ fn nginx(files: &Files, backend: SocketAddr) -> Command {
         "user root;\ndaemon off;\nworker_processes auto;\nworker_rlimit_nofile 20000;\npid {own}/nginx.pid;\n\
          error_log stderr crit;\nevents {{ worker_connections 10000; }}\nhttp {{\naccess_log off;\n{temporary}\
          keepalive_requests 10000000;\nupstream backend {{ server {backend}; keepalive 100; keepalive_requests 10000000; }}\n\
-         server {{\nlisten {OTHER} ssl;\nssl_certificate {};\nssl_certificate_key {};\nssl_protocols TLSv1.3;\n\
+         server {{\nlisten {NGINX} ssl;\nssl_certificate {};\nssl_certificate_key {};\nssl_protocols TLSv1.3;\n\
          location / {{ proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection \"\"; }}\n}}\n}}\n",
         files.path("chain", 0).display(),
         files.path("key", 0).display(),
@@ -557,8 +559,8 @@ fn nginx(files: &Files, backend: SocketAddr) -> Command {
 
 fn caddy(files: &Files, backend: SocketAddr) -> Command {
     let text = format!(
-        "{{\n admin off\n auto_https off\n}}\nhttps://{OTHER} {{\n tls {} {}\n reverse_proxy {backend}\n}}\n\
-         https://{NAME}:28443 {{\n tls {} {}\n reverse_proxy {backend}\n}}\n",
+        "{{\n admin off\n auto_https off\n}}\nhttps://{CADDY} {{\n tls {} {}\n reverse_proxy {backend}\n}}\n\
+         https://{NAME}:28444 {{\n tls {} {}\n reverse_proxy {backend}\n}}\n",
         files.path("chain", 0).display(),
         files.path("key", 0).display(),
         files.path("chain", 0).display(),
