@@ -261,6 +261,7 @@ need_packages() {
             knotd) missing+=(knot) ;;
             named) missing+=(bind9) ;;
             nginx) missing+=(nginx-light) ;;
+            promtool) missing+=(prometheus) ;;
             qemu-system-x86_64) missing+=(qemu-system-x86) ;;
             sbatch) missing+=(slurm-client) ;;
             setpriv | taskset | unshare) missing+=(util-linux) ;;
@@ -296,7 +297,7 @@ has_package() {
         # For the system's own Python, which may not be the first.
         python3-yaml) /usr/bin/python3 -c 'import yaml' 2>&1 ;;
         # Not where everybody's shell looks.
-        knotd | named | nginx | nsd | slurmctld | slurmd | unbound) PATH=$PATH:/usr/sbin command -v "$1" ;;
+        haproxy | knotd | named | nginx | nsd | slurmctld | slurmd | unbound) PATH=$PATH:/usr/sbin command -v "$1" ;;
         *) command -v "$1" ;;
     esac >/dev/null
 }

@@ -14,8 +14,10 @@ use pqtlsad::{CertificateList, Digest, Part, extension};
 
 const NAME: &str = "server.example";
 
+type Encoded = Vec<Vec<u8>>;
+
 /// Records of every part of a chain, the DER of its certificates, and what the client trusts.
-static REAL: LazyLock<(Vec<Vec<u8>>, X509Store, Vec<Vec<u8>>)> = LazyLock::new(|| {
+static REAL: LazyLock<(Encoded, X509Store, Encoded)> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     let spec = ChainSpec {
         root: RootDelivery::Sent,

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use lastbyte_ad::serve::{ChainFiles, ClientAddress, Config, GROUPS, Limits, Server};
+use lastbyte_ad::serve::{ChainFiles, Config, Server};
 use lastbyte_pki::{ChainSpec, KeyAlgorithm, RootDelivery, Store};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use openssl::ssl::{Ssl, SslContext, SslMethod, SslSessionCacheMode, SslStream, SslVerifyMode};
@@ -30,7 +30,7 @@ use pqtlsad::record::Delivered;
 use pqtlsad::server::PublicChain;
 use pqtlsad::validate::{Algorithms, Offer, Trust, validate};
 use tempfile::TempDir;
-use tokio::sync::Notify;
+use tokio::sync::mpsc;
 
 const NAME: &str = "server.example";
 const TURNS: usize = 7;
@@ -302,18 +302,13 @@ impl Drop for Running {
 /// Serves until its parent has ended.
 fn serve(mode: &str, folder: &str, backend: &str) {
     let folder = Path::new(folder);
+    let chains = vec![ChainFiles {
+        chain: folder.join("chain.pem"),
+        key: folder.join("key.pem"),
+    }];
     let config = Config {
-        chains: vec![ChainFiles {
-            chain: folder.join("chain.pem"),
-            key: folder.join("key.pem"),
-        }],
-        backend: backend.to_owned(),
-        clients: ClientAddress::Kept,
         ttl: Duration::from_secs(300),
-        extension: ExtensionType::DEFAULT,
-        end_entity: EndEntity::RawPublicKey,
-        groups: GROUPS.to_owned(),
-        limits: Limits::default(),
+        ..Config::new(chains, backend)
     };
     let server = match mode {
         "plain" => Server::plain(config),
@@ -327,13 +322,13 @@ fn serve(mode: &str, folder: &str, backend: &str) {
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         println!("{}", listener.local_addr().unwrap());
-        let parent = async {
-            let ended = tokio::task::spawn_blocking(|| std::io::stdin().read(&mut [0]));
-            let _ = ended.await;
-        };
-        let reload = Arc::new(Notify::new());
+        let (orders, received) = mpsc::unbounded_channel();
+        tokio::task::spawn_blocking(|| {
+            let _ = std::io::stdin().read(&mut [0]);
+            drop(orders);
+        });
         server
-            .run(listener, reload, parent, |line| eprintln!("{line}"))
+            .run(listener, received, |line| eprintln!("{line}"))
             .await;
     });
 }

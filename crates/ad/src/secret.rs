@@ -1,17 +1,21 @@
 //! Files that nobody else should read.
 
-use std::os::unix::fs::PermissionsExt;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use nix::unistd::{geteuid, getgroups};
+
 /// What the operator is told of a key's file that others than its owner can read. None of one that they can't, or that
-/// can't be looked at.
+/// can't be looked at, or whose group is how this process reads it, as those of ssl-cert do.
 pub fn exposure(file: &Path) -> Option<String> {
     const GROUP: u32 = 0o040;
     const OTHERS: u32 = 0o004;
-    let mode = file.metadata().ok()?.permissions().mode();
+    let metadata = file.metadata().ok()?;
+    let mode = metadata.mode();
     let by = match (mode & GROUP, mode & OTHERS) {
         (_, OTHERS) => "everybody",
-        (GROUP, _) => "its group",
+        (GROUP, _) if !is_ours_through_its_group(&metadata) => "its group",
         _ => return None,
     };
     Some(format!(
@@ -20,10 +24,19 @@ pub fn exposure(file: &Path) -> Option<String> {
     ))
 }
 
+fn is_ours_through_its_group(key: &Metadata) -> bool {
+    let user = geteuid();
+    let ours = getgroups().unwrap_or_default();
+    !user.is_root()
+        && user.as_raw() != key.uid()
+        && ours.iter().any(|group| group.as_raw() == key.gid())
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 

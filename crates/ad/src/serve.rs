@@ -1,44 +1,81 @@
 //! A proxy that ends TLS in front of a server, and leaves out what DNS delivered.
 
+mod access;
+mod announce;
+pub mod announced;
+mod backend;
+mod chains;
+mod check;
+mod connection;
+mod drain;
 mod flight;
+mod follow;
+mod forwarded;
+mod listen;
 mod log;
+mod metrics;
+mod pem;
+mod process;
 mod relay;
+mod room;
+mod signing;
+mod source;
+mod state;
+mod time;
+mod user;
 
 use std::convert::Infallible;
-use std::fs;
-use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use openssl::error::ErrorStack;
-use openssl::ssl::{Ssl, SslContext, SslContextBuilder, SslMethod, SslMode};
+use openssl::ssl::{
+    AlpnError, ClientHelloResponse, SslContext, SslContextBuilder, SslMethod, SslMode,
+};
 use pqtlsad::extension::ExtensionType;
+use pqtlsad::openssl::tickets::{self, TicketKeys};
 use pqtlsad::openssl::{EndEntity, server};
-use pqtlsad::server::{Chain, ChainError, Chains, SharedChains};
-use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, Semaphore};
+use pqtlsad::server::{Chains, SharedChains};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use tokio_openssl::SslStream;
 
-use self::flight::FlightStream;
-use self::log::Log;
-use self::relay::relay;
+use self::access::AccessLog;
+use self::backend::Backend;
+use self::chains::{Followed, Loaded, load};
+use self::drain::Serving;
+use self::follow::{Before, Reload};
+use self::log::{Causes, Log};
+use self::room::{Most, Room};
+use self::signing::Signers;
 use crate::tls;
+
+pub use self::access::AccessLogTo;
+pub use self::announce::ClientAddress;
+pub use self::announced::Network;
+pub use self::chains::{ChainFiles, Unfit};
+pub use self::check::{Findings, check};
+pub use self::listen::{Listen, ListenError};
+pub use self::log::LogFormat;
+pub use self::metrics::Served;
+pub use self::pem::PemError;
+pub use self::process::{hold_signals, operate};
+pub use self::state::State;
+pub use self::user::{Account, AccountError, is_root, shield};
+pub use pqtlsad::openssl::server::UnknownNames;
 
 /// The groups that a server agrees to, the preferred ones first: hybrid ones before those that a
 /// quantum computer breaks.
 pub const GROUPS: &str = "X25519MLKEM768:SecP256r1MLKEM768:SecP384r1MLKEM1024:MLKEM768:MLKEM1024:\
                           X25519:secp256r1:secp384r1";
 
-/// How often the files of chains are looked at.
-const INTERVAL: Duration = Duration::from_secs(1);
+/// How long tickets are sealed with one key. They can be resumed for as long again: who learns a key can read the
+/// sessions of two hours at most.
+const TICKET_KEY: Duration = Duration::from_secs(3600);
 
 /// How long after a reload the old record may still be published: whoever publishes the new one has
 /// to see first that it is accepted.
@@ -56,6 +93,8 @@ pub struct Config {
     pub backend: String,
     /// What the backend learns of clients besides what they send.
     pub clients: ClientAddress,
+    /// Load balancers in front, which say by the PROXY protocol whose each connection is. Nobody else is believed.
+    pub balancers: Vec<Network>,
     /// How long resolvers may keep the records that name a chain.
     pub ttl: Duration,
     /// The extension's number.
@@ -66,32 +105,55 @@ pub struct Config {
     pub groups: String,
     /// What connections may take.
     pub limits: Limits,
+    /// Protocols that are spoken inside (RFC 7301), the preferred ones first. Without any, none is agreed on.
+    pub alpn: Vec<String>,
+    /// Backends of some of those protocols, which don't go to the other one.
+    pub protocol_backends: Vec<(String, String)>,
+    /// What clients get that ask for no known name.
+    pub unknown_names: UnknownNames,
+    /// How lines of the log look.
+    pub log_format: LogFormat,
+    /// Where a line for each connection goes.
+    pub access_log: Option<AccessLogTo>,
+    /// Where Prometheus is answered.
+    pub metrics: Option<SocketAddr>,
 }
 
-/// Whether the backend learns whose connection it has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ClientAddress {
-    /// It sees this server's own address.
-    #[default]
-    Kept,
-    /// In a line before all else, as version 1 of the PROXY protocol has it.
-    Told,
-}
-
-/// A chain and its key, in PEM.
-#[derive(Clone, Debug)]
-pub struct ChainFiles {
-    /// The end-entity first.
-    pub chain: PathBuf,
-    /// The end-entity's key.
-    pub key: PathBuf,
+impl Config {
+    /// These chains in front of that backend, and all else as is usual.
+    pub fn new(chains: Vec<ChainFiles>, backend: &str) -> Config {
+        /// An hour, as DNS likes it.
+        const TTL: Duration = Duration::from_secs(3600);
+        Config {
+            chains,
+            backend: backend.to_owned(),
+            clients: ClientAddress::default(),
+            balancers: Vec::new(),
+            ttl: TTL,
+            extension: ExtensionType::DEFAULT,
+            end_entity: EndEntity::default(),
+            groups: GROUPS.to_owned(),
+            limits: Limits::default(),
+            alpn: Vec::new(),
+            protocol_backends: Vec::new(),
+            unknown_names: UnknownNames::default(),
+            log_format: LogFormat::default(),
+            access_log: None,
+            metrics: None,
+        }
+    }
 }
 
 /// What connections may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// At a time. Others wait to be accepted.
+    /// At a time. Where there is no room for others, the oldest handshake makes room; where there is none, they wait to
+    /// be accepted.
     pub connections: usize,
+    /// Of one address, or of one network of IPv6 (64 bits), at a time.
+    pub of_one: usize,
+    /// Handshakes under way. The oldest one makes room for others.
+    pub handshakes: usize,
     /// A handshake, or the connection to the backend.
     pub handshake: Duration,
     /// Without a byte in either direction.
@@ -104,9 +166,23 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             connections: 10_000,
+            of_one: 5_000,
+            handshakes: 2_000,
             handshake: Duration::from_secs(10),
             idle: Duration::from_secs(300),
             drain: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Limits {
+    /// As much of it as there are files for.
+    fn room(&self) -> Most {
+        let connections = self.connections.min(room::files_for()).max(1);
+        Most {
+            connections,
+            of_one: self.of_one.min(connections),
+            handshakes: self.handshakes.min(connections),
         }
     }
 }
@@ -128,24 +204,48 @@ pub enum ServeError {
         /// Its files.
         files: ChainFiles,
         /// What is wrong.
-        error: ChainError,
+        error: Unfit,
+    },
+    /// What outlives the server can't be kept.
+    #[error("can't keep chains in \"{}\": {error}", folder.display())]
+    State {
+        /// The folder.
+        folder: PathBuf,
+        /// The system's words.
+        error: io::Error,
+    },
+    /// The access log can't be written.
+    #[error("can't write the access log {to}: {error}")]
+    AccessLog {
+        /// Where.
+        to: AccessLogTo,
+        /// The system's words.
+        error: io::Error,
+    },
+    /// Nobody can ask for metrics.
+    #[error("can't listen on {address}: {error}")]
+    Metrics {
+        /// Where.
+        address: SocketAddr,
+        /// The system's words.
+        error: io::Error,
     },
     /// OpenSSL can't be set up.
     #[error("can't set TLS up: {0}")]
     OpenSsl(#[from] ErrorStack),
 }
 
-/// What was served.
-#[derive(Debug, Default)]
-pub struct Served {
-    /// Handshakes that succeeded.
-    pub handshakes: AtomicU64,
-    /// Those among them that left out certificates.
-    pub shortened: AtomicU64,
-    /// Connections that failed.
-    pub failed: AtomicU64,
-    /// Those among them whose backend could not be connected to.
-    pub unanswered: AtomicU64,
+/// What a running server is told to do.
+#[derive(Debug)]
+pub enum Order {
+    /// Load the chains again. The sender is dropped when that is done, or can't be.
+    Reload(oneshot::Sender<()>),
+    /// The same, and forget all chains before them, with their keys.
+    Forget(oneshot::Sender<()>),
+    /// Accept no more, and end when connections have, or their time is over.
+    Stop,
+    /// End.
+    Abandon,
 }
 
 /// A server that is set up.
@@ -155,7 +255,23 @@ pub struct Server {
     context: SslContext,
     /// None for a server without the mechanism.
     chains: Option<Arc<SharedChains>>,
+    /// Their files, until the server runs.
+    followed: Mutex<Vec<Followed>>,
+    state: Option<State>,
+    serving: watch::Sender<Serving>,
     served: Served,
+    causes: Arc<Causes>,
+    ticket_keys: Arc<TicketKeys>,
+    access: Option<Arc<AccessLog>>,
+    /// Where metrics are asked for, until the server runs.
+    metrics: Mutex<Option<std::net::TcpListener>>,
+    room: Arc<Room>,
+    signers: Signers,
+    /// For signatures that take long: others don't wait for those.
+    slow_signers: Signers,
+    backend: Backend,
+    /// Of protocols that have their own.
+    protocols: Vec<(String, Backend)>,
 }
 
 impl Server {
@@ -165,7 +281,11 @@ impl Server {
     ///
     /// If one can't be used.
     pub fn new(config: Config) -> Result<Server, ServeError> {
-        let chains = Chains::new(load(&config.chains)?);
+        let loaded = load_all(&config)?;
+        let followed = config.chains.iter().zip(&loaded);
+        let followed = followed.map(|(files, loaded)| Followed::new(files, loaded));
+        let followed = followed.collect();
+        let chains = Chains::new(loaded.into_iter().map(|loaded| loaded.chain).collect());
         let chains = Arc::new(SharedChains::new(chains));
         let mut context = context(&config)?;
         server::install(
@@ -174,12 +294,10 @@ impl Server {
             config.extension,
             config.end_entity,
         )?;
-        Ok(Server {
-            context: context.build(),
-            chains: Some(chains),
-            config,
-            served: Served::default(),
-        })
+        let mut server = Server::with(config, context)?;
+        server.chains = Some(chains);
+        server.followed = Mutex::new(followed);
+        Ok(server)
     }
 
     /// The same server without the mechanism, to compare with: it sends its first chain.
@@ -190,39 +308,112 @@ impl Server {
     pub fn plain(config: Config) -> Result<Server, ServeError> {
         let mut context = context(&config)?;
         context.set_mode(SslMode::NO_AUTO_CHAIN);
-        for chain in load(&config.chains)?.iter().take(1) {
+        for Loaded { chain, .. } in load_all(&config)?.iter().take(1) {
             context.set_certificate(chain.end_entity())?;
             context.set_private_key(chain.key())?;
             for issuer in chain.certificates().iter().skip(1) {
                 context.add_extra_chain_cert(issuer.clone())?;
             }
         }
+        context.set_client_hello_callback(|ssl, _| {
+            Ok(server::stopped(ssl).unwrap_or(ClientHelloResponse::SUCCESS))
+        });
+        Server::with(config, context)
+    }
+
+    fn with(config: Config, mut context: SslContextBuilder) -> Result<Server, ServeError> {
+        let ticket_keys = Arc::new(TicketKeys::new()?);
+        tickets::install(&mut context, Arc::clone(&ticket_keys))?;
+        let access = config.access_log.clone().map(|to| {
+            AccessLog::open(to.clone()).map_err(|error| ServeError::AccessLog { to, error })
+        });
+        let metrics = match config
+            .metrics
+            .map(|address| (address, metrics::listen(address)))
+        {
+            Some((_, Ok(listener))) => Some(listener),
+            // It is the earlier process's for a while yet.
+            Some((_, Err(_))) if listen::handed_over_by().is_some() => None,
+            Some((address, Err(error))) => return Err(ServeError::Metrics { address, error }),
+            None => None,
+        };
+        let protocols = config.protocol_backends.iter();
+        let protocols = protocols.map(|(name, backend)| (name.clone(), Backend::new(backend)));
         Ok(Server {
             context: context.build(),
             chains: None,
-            config,
+            followed: Mutex::default(),
+            state: None,
+            serving: watch::Sender::new(Serving::Accepting),
+            ticket_keys,
             served: Served::default(),
+            causes: Arc::default(),
+            access: access.transpose()?.map(Arc::new),
+            metrics: Mutex::new(metrics),
+            room: Room::new(config.limits.room()),
+            signers: Signers::new("handshakes"),
+            slow_signers: Signers::new("slow handshakes"),
+            backend: Backend::new(&config.backend),
+            protocols: protocols.collect(),
+            config,
         })
     }
 
-    /// Serves until `stop` is done, and then lets connections end. Chains are loaded again when
-    /// their files change, or when `reload` is notified.
+    /// Has chains outlive this server: those that an earlier one kept are accepted, for as long as resolvers may have them.
+    /// Returns what is to be said of files that are no use.
+    ///
+    /// # Errors
+    ///
+    /// If they can't be read.
+    pub fn remember(&mut self, state: State) -> Result<Vec<String>, ServeError> {
+        let now = SystemTime::now();
+        let kept = state.load(now)?;
+        if let Some(shared) = &self.chains {
+            // When the earlier server ended is not known: not after now.
+            let latest = now + self.config.ttl + PUBLISHING;
+            shared.update(|chains| {
+                for (chain, until) in kept.chains {
+                    chains.restore(chain, until.unwrap_or(latest));
+                }
+                chains.expire(now);
+            });
+        }
+        self.state = Some(state);
+        Ok(kept.useless)
+    }
+
+    /// Serves until it is ordered to stop, or nobody is left to do so, and then lets connections end. Chains are loaded
+    /// again when their files change, or when that is ordered.
     pub async fn run(
         self: Arc<Self>,
         listener: TcpListener,
-        reload: Arc<Notify>,
-        stop: impl Future<Output = ()>,
+        mut orders: mpsc::UnboundedReceiver<Order>,
         say: impl Fn(&str) + Send + Sync + 'static,
     ) {
-        let log = Arc::new(Log::new(say));
+        let log = Arc::new(Log::new(
+            say,
+            self.config.log_format,
+            Arc::clone(&self.causes),
+        ));
+        if let Some(access) = &self.access {
+            access.start(&log);
+        }
         let mut connections = JoinSet::new();
+        let (reload, reloads) = mpsc::unbounded_channel();
         tokio::select! {
             never = self.accept(listener, &mut connections, &log) => match never {},
-            never = self.follow(&reload, &log) => match never {},
-            () = stop => {}
+            never = self.follow(reloads, &log) => match never {},
+            never = self.change_ticket_keys(&log) => match never {},
+            never = self.expose(&log) => match never {},
+            () = self.until_stopped(&mut orders, &reload) => {}
         }
+        self.serving.send_replace(Serving::Stopping);
         let drained = async { while connections.join_next().await.is_some() {} };
-        if timeout(self.config.limits.drain, drained).await.is_err() {
+        let is_drained = tokio::select! {
+            drained = timeout(self.config.limits.drain, drained) => drained.is_ok(),
+            () = abandoned(&mut orders) => false,
+        };
+        if !is_drained {
             log.say(&format!("{} connections are cut", connections.len()));
         }
         connections.shutdown().await;
@@ -233,251 +424,83 @@ impl Server {
         &self.served
     }
 
-    async fn accept(
-        self: &Arc<Self>,
-        listener: TcpListener,
-        connections: &mut JoinSet<()>,
-        log: &Arc<Log>,
-    ) -> Infallible {
-        let room = Arc::new(Semaphore::new(self.config.limits.connections));
+    /// Opens the access log again, whose file may have been moved.
+    fn reopen_logs(&self) {
+        if let Some(access) = &self.access {
+            access.reopen();
+        }
+    }
+
+    async fn change_ticket_keys(&self, log: &Log) -> Infallible {
         loop {
-            // It is never closed.
-            let permit = Arc::clone(&room).acquire_owned().await;
-            match listener.accept().await {
-                Ok((stream, peer)) => {
-                    let server = Arc::clone(self);
-                    let log = Arc::clone(log);
-                    connections.spawn(async move {
-                        let _permit = permit;
-                        server.connection(stream, peer, &log).await;
-                    });
-                }
-                Err(error) => {
-                    log.failed("accepting", None, &error.to_string());
-                    sleep(NO_ROOM).await;
-                }
+            sleep(TICKET_KEY).await;
+            if let Err(error) = self.ticket_keys.change() {
+                log.failed("changing the key of tickets", None, &error.to_string());
             }
-            while connections.try_join_next().is_some() {}
         }
     }
 
-    async fn connection(&self, stream: TcpStream, peer: SocketAddr, log: &Log) {
-        let (what, reason) = match self.serve(stream).await {
-            Ok(()) => return,
-            Err(Failure { what, reason }) => (what, reason),
-        };
-        self.served.failed.fetch_add(1, Ordering::Relaxed);
-        log.failed(what, Some(peer), &reason);
-    }
-
-    async fn serve(&self, stream: TcpStream) -> Result<(), Failure> {
-        let limits = &self.config.limits;
-        let announced = self.announced(&stream);
-        let mut client = self.handshake(stream).await?;
-        let backend = match timed(limits.handshake, self.connect(&announced)).await {
-            Ok(backend) => backend,
-            Err(error) => {
-                self.served.unanswered.fetch_add(1, Ordering::Relaxed);
-                // The client learns that it is over, and not that it was cut.
-                let _ = timeout(limits.handshake, client.shutdown()).await;
-                let reason = format!("{}: {error}", self.config.backend);
-                let what = "connecting to the backend";
-                return Err(Failure { what, reason });
-            }
-        };
-        relay(client, backend, limits.idle)
-            .await
-            .map_err(|error| Failure::new("relaying", error))
-    }
-
-    /// Connects to the backend, and tells it what is to come first.
-    async fn connect(&self, announced: &str) -> io::Result<TcpStream> {
-        let mut backend = TcpStream::connect(&self.config.backend).await?;
-        backend.set_nodelay(true)?;
-        backend.write_all(announced.as_bytes()).await?;
-        Ok(backend)
-    }
-
-    /// What the backend is told of a client's connection.
-    fn announced(&self, stream: &TcpStream) -> String {
-        match (self.config.clients, stream.peer_addr(), stream.local_addr()) {
-            (ClientAddress::Kept, ..) => String::new(),
-            (ClientAddress::Told, Ok(client), Ok(server)) => proxy_line(client, server),
-            // It has gone already.
-            (ClientAddress::Told, ..) => PROXY_UNKNOWN.to_owned(),
-        }
-    }
-
-    async fn handshake(&self, stream: TcpStream) -> Result<SslStream<FlightStream>, Failure> {
-        const WHAT: &str = "the handshake";
-        let failed = |reason: String| Failure { what: WHAT, reason };
-        stream
-            .set_nodelay(true)
-            .map_err(|error| Failure::new(WHAT, error))?;
-        let ssl = Ssl::new(&self.context).map_err(|error| failed(error.to_string()))?;
-        let mut stream = SslStream::new(ssl, FlightStream::new(stream))
-            .map_err(|error| failed(error.to_string()))?;
-        match timeout(self.config.limits.handshake, Pin::new(&mut stream).accept()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => return Err(failed(reason(&error))),
-            Err(_) => return Err(failed("not done in time".to_owned())),
-        }
-        stream.get_mut().handshake_done();
-        self.served.handshakes.fetch_add(1, Ordering::Relaxed);
-        if server::omitted(stream.ssl()).is_some() && !stream.ssl().session_reused() {
-            self.served.shortened.fetch_add(1, Ordering::Relaxed);
-        }
-        Ok(stream)
-    }
-
-    async fn follow(&self, reload: &Notify, log: &Log) -> Infallible {
-        let mut loaded = self.files();
+    /// Passes on what keeps a server running, until it is to stop.
+    async fn until_stopped(
+        &self,
+        orders: &mut mpsc::UnboundedReceiver<Order>,
+        reload: &mpsc::UnboundedSender<Reload>,
+    ) {
         loop {
-            let asked = tokio::select! {
-                () = reload.notified() => Asked::Always,
-                () = sleep(INTERVAL) => Asked::IfChanged,
+            let (before, done) = match orders.recv().await {
+                Some(Order::Reload(done)) => (Before::Kept, done),
+                Some(Order::Forget(done)) => (Before::Forgotten, done),
+                Some(Order::Stop | Order::Abandon) | None => return,
             };
-            let Some(chains) = &self.chains else {
-                continue;
-            };
-            let now = SystemTime::now();
-            chains.update(|chains| chains.expire(now));
-            let files = self.files();
-            if files == loaded && asked == Asked::IfChanged {
-                continue;
-            }
-            match load(&self.config.chains) {
-                Ok(new) => {
-                    chains.update(|chains| {
-                        chains.rotate(new, now + self.config.ttl + PUBLISHING);
-                        chains.expire(now);
-                    });
-                    log.say("the chains are loaded again");
-                    loaded = files;
-                }
-                // A renewal may write one file after the other: what is there is tried again.
-                Err(error) => log.failed("loading the chains again", None, &error.to_string()),
-            }
+            self.reopen_logs();
+            // Nobody takes it once the server has stopped.
+            let _ = reload.send(Reload {
+                before,
+                _done: done,
+            });
         }
     }
-
-    /// What the files hold.
-    fn files(&self) -> Vec<Option<Vec<u8>>> {
-        let files = self.config.chains.iter();
-        let files = files.flat_map(|files| [&files.chain, &files.key]);
-        files.map(|file| fs::read(file).ok()).collect()
-    }
 }
 
-/// For addresses that the protocol has no words for.
-const PROXY_UNKNOWN: &str = "PROXY UNKNOWN\r\n";
-
-/// Version 1 of HAProxy's PROXY protocol.
-fn proxy_line(client: SocketAddr, server: SocketAddr) -> String {
-    let family = match (client.ip().to_canonical(), server.ip().to_canonical()) {
-        (IpAddr::V4(_), IpAddr::V4(_)) => "TCP4",
-        (IpAddr::V6(_), IpAddr::V6(_)) => "TCP6",
-        _ => return PROXY_UNKNOWN.to_owned(),
-    };
-    format!(
-        "PROXY {family} {} {} {} {}\r\n",
-        client.ip().to_canonical(),
-        server.ip().to_canonical(),
-        client.port(),
-        server.port()
-    )
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    Always,
-    IfChanged,
-}
-
-/// Why a connection failed.
-struct Failure {
-    /// At what.
-    what: &'static str,
-    reason: String,
-}
-
-impl Failure {
-    fn new(what: &'static str, error: io::Error) -> Failure {
-        let reason = error.to_string();
-        Failure { what, reason }
-    }
-}
-
-/// OpenSSL's reason alone, which is the same for all who fail alike.
-fn reason(error: &openssl::ssl::Error) -> String {
-    let first = error.ssl_error().and_then(|stack| stack.errors().first());
-    match (first.and_then(|error| error.reason()), error.io_error()) {
-        (Some(reason), _) => reason.to_owned(),
-        (None, Some(error)) => error.to_string(),
-        (None, None) => "the client closed the connection".to_owned(),
-    }
-}
-
-async fn timed<T>(limit: Duration, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    match timeout(limit, work).await {
-        Ok(done) => done,
-        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+/// Waits until a server that stops is not to wait any more.
+async fn abandoned(orders: &mut mpsc::UnboundedReceiver<Order>) {
+    loop {
+        match orders.recv().await {
+            Some(Order::Abandon) => return,
+            Some(_) => {}
+            None => return std::future::pending().await,
+        }
     }
 }
 
 fn context(config: &Config) -> Result<SslContextBuilder, ErrorStack> {
     let mut context = tls::context(SslMethod::tls_server())?;
     context.set_groups_list(&config.groups)?;
-    context.set_mode(SslMode::RELEASE_BUFFERS);
+    // What is held back of a relay may move.
+    context.set_mode(SslMode::RELEASE_BUFFERS | SslMode::ACCEPT_MOVING_WRITE_BUFFER);
+    if !config.alpn.is_empty() {
+        let own = config.alpn.clone();
+        context.set_alpn_select_callback(move |_, offered| {
+            let mut own = own.iter();
+            let chosen = own.find_map(|own| {
+                // OpenSSL has checked the lengths.
+                let mut rest = offered;
+                while let Some((length, after)) = rest.split_first() {
+                    let (protocol, after) = after.split_at_checked((*length).into())?;
+                    if protocol == own.as_bytes() {
+                        return Some(protocol);
+                    }
+                    rest = after;
+                }
+                None
+            });
+            chosen.ok_or(AlpnError::ALERT_FATAL)
+        });
+    }
     context.set_session_id_context(b"lastbyte ad serve")?;
     Ok(context)
 }
 
-fn load(files: &[ChainFiles]) -> Result<Vec<Chain>, ServeError> {
-    let read = |file: &PathBuf| {
-        fs::read(file).map_err(|error| ServeError::Read {
-            file: file.clone(),
-            error,
-        })
-    };
-    let load = |files: &ChainFiles| {
-        Chain::from_pem(&read(&files.chain)?, &read(&files.key)?).map_err(|error| {
-            ServeError::Chain {
-                files: files.clone(),
-                error,
-            }
-        })
-    };
-    files.iter().map(load).collect()
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::proxy_line;
-
-    #[test]
-    fn clients_are_announced_as_the_proxy_protocol_has_it() {
-        for (client, server, expected) in [
-            (
-                "192.0.2.7:1234",
-                "192.0.2.1:443",
-                "PROXY TCP4 192.0.2.7 192.0.2.1 1234 443\r\n",
-            ),
-            (
-                "[2001:db8::7]:1234",
-                "[2001:db8::1]:443",
-                "PROXY TCP6 2001:db8::7 2001:db8::1 1234 443\r\n",
-            ),
-            // As a socket of both families tells it.
-            (
-                "[::ffff:192.0.2.7]:1234",
-                "[::ffff:192.0.2.1]:443",
-                "PROXY TCP4 192.0.2.7 192.0.2.1 1234 443\r\n",
-            ),
-        ] {
-            let line = proxy_line(client.parse().unwrap(), server.parse().unwrap());
-            assert_eq!(line, expected);
-        }
-    }
+fn load_all(config: &Config) -> Result<Vec<Loaded>, ServeError> {
+    config.chains.iter().map(load).collect()
 }

@@ -261,8 +261,8 @@ async fn stopped() -> io::Result<()> {
 }
 
 /// Tells the operator something.
-fn tell(text: &str) {
-    crate::tell(text);
+fn tell(line: &str) {
+    crate::tell(line);
 }
 
 #[cfg(test)]

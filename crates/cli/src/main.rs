@@ -10,6 +10,7 @@ mod doctor;
 mod draft;
 mod engine;
 mod explain;
+mod explore;
 mod inside;
 mod kernel;
 mod mistake;
@@ -67,6 +68,8 @@ enum Command {
     Compare(Box<compare::Compare>),
     /// Tell by arithmetic where each handshake message ends, how far the next flight is and what to cut
     Explain(explain::Explain),
+    /// Write a page on which two connections are compared by moving sliders, by arithmetic
+    Explore(explore::Explore),
     /// Tell how many of your users will wait longer for a chain, and what would win it back
     Plan(plan::Command),
     /// Compare every way to send less of a chain: bytes, times, CPU, and what clients must hold
@@ -86,7 +89,7 @@ enum Command {
     Chain(chain::Command),
     /// Certificates through DNS (PQTLS-AD): publish, serve, fetch and check them
     #[command(subcommand)]
-    Ad(ad::Command),
+    Ad(Box<ad::Command>),
     /// Merkle Tree Certificates: a CA with its log, landmarks, certificates, their verification
     #[command(subcommand)]
     Mtc(mtc::Command),
@@ -134,6 +137,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Compare(compare) => compare.run(&arguments),
         Command::Explain(explain) => explain.run(),
+        Command::Explore(explore) => explore.run(),
         Command::Plan(plan) => plan.run(&arguments),
         Command::Reduce(reduce) => reduce.run(&arguments),
         Command::Rtt(rtt) => rtt.run(),
@@ -325,12 +329,10 @@ fn print(text: &str) -> Result<(), Failure> {
 
 /// Tells something beside the results.
 fn tell(line: impl fmt::Display) {
+    // At once: another process may write to the same place.
+    let line = format!("lastbyte: {}\n", for_terminal(&line.to_string()));
     // Nobody is left to tell when this can't be printed.
-    let _ = writeln!(
-        io::stderr(),
-        "lastbyte: {}",
-        for_terminal(&line.to_string())
-    );
+    let _ = io::stderr().write_all(line.as_bytes());
 }
 
 /// Prints a document in JSON, which reads as what it is.

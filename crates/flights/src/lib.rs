@@ -2,7 +2,7 @@
 //!
 //! [`timeline`] walks through a connection segment by segment: no clock, no randomness, no
 //! socket. It says when TCP is established, when the handshake is done, when the first and the last
-//! byte arrive, and in how many [flights](Flight). On a path that loses nothing, the
+//! byte arrive, and in how many [flights](Flight); [`trace`] has each [`Packet`] besides. On a path that loses nothing, the
 //! measurements of a real kernel agree with it; where they don't, one of the two is wrong.
 //!
 //! ```
@@ -67,12 +67,14 @@
 //!   leaves on its own, as soon as the window allows it.
 //! - The adaption of the 40 ms to the gaps between segments (`icsk_ack.ato`).
 
+mod edges;
 mod tcp;
 mod timeline;
 
-pub use tcp::Flight;
+pub use edges::{Around, around, largest};
+pub use tcp::{Flight, Packet, PacketKind};
 pub use timeline::{
-    Buffers, Compute, Exchange, Path, Records, Request, Timeline, timeline, transfer,
+    Buffers, Compute, Exchange, Path, Records, Request, Timeline, timeline, trace, transfer,
 };
 
 /// How many segments of at most `mss` bytes hold `bytes`.

@@ -30,6 +30,47 @@ pub struct Flight {
     pub cwnd: u32,
 }
 
+/// A packet, as one who listens at both ends of the link would see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Who sends it.
+    pub sender: Side,
+    /// What it is for.
+    pub kind: PacketKind,
+    /// When it leaves, counted from just before `connect()`.
+    pub sent: Duration,
+    /// When it is there: behind whatever its link still had to send.
+    pub arrives: Duration,
+    /// How many bytes of payload its sender has sent before.
+    pub offset: usize,
+    /// How many bytes of payload it has.
+    pub payload: usize,
+    /// How many bytes of payload its sender has received, which it acknowledges.
+    pub acknowledged: usize,
+    /// Its sender's congestion window, in segments.
+    pub cwnd: u32,
+}
+
+/// What a packet is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketKind {
+    /// It opens the connection: a SYN or a SYN-ACK.
+    Open,
+    /// It carries payload.
+    Data,
+    /// It acknowledges alone.
+    Acknowledgement,
+}
+
+/// Whether a walk remembers its packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Memory {
+    /// Of flights alone, as those need who walk a thousand times.
+    Flights,
+    /// Of each packet.
+    Packets,
+}
+
 /// What one end writes as soon as it has received enough.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
@@ -88,6 +129,8 @@ pub(crate) struct Walk {
     /// One for each message.
     pub(crate) deliveries: Vec<Delivery>,
     pub(crate) flights: Vec<Flight>,
+    /// In the order in which they leave; none unless they were to be remembered.
+    pub(crate) packets: Vec<Packet>,
 }
 
 impl Walk {
@@ -108,8 +151,8 @@ impl Walk {
 }
 
 /// Lets the two ends exchange `messages`.
-pub(crate) fn walk(messages: Vec<Message>, path: &Path) -> Walk {
-    let mut connection = Connection::new(messages, path);
+pub(crate) fn walk(messages: Vec<Message>, path: &Path, memory: Memory) -> Walk {
+    let mut connection = Connection::new(messages, path, memory);
     let connect = connection.connect();
     connection.begin_messages(connect);
     while !connection.is_done()
@@ -126,6 +169,7 @@ pub(crate) fn walk(messages: Vec<Message>, path: &Path) -> Walk {
         connect: elapsed(connect),
         deliveries: connection.deliveries,
         flights: connection.flights,
+        packets: connection.packets,
     }
 }
 
@@ -160,14 +204,14 @@ fn elapsed(now: Time) -> Duration {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Write(Side, usize),
-    Arrival(Side, Packet),
+    Arrival(Side, Segment),
     DelayedAck(Side),
     /// The process that sends has heard that there is room.
     Writable(Side),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Packet {
+struct Segment {
     /// How many bytes its sender has sent before.
     sequence: usize,
     payload: usize,
@@ -198,10 +242,12 @@ struct Connection {
     agenda: BinaryHeap<Reverse<(Time, usize, Event)>>,
     planned: usize,
     flights: Vec<Flight>,
+    memory: Memory,
+    packets: Vec<Packet>,
 }
 
 impl Connection {
-    fn new(messages: Vec<Message>, path: &Path) -> Connection {
+    fn new(messages: Vec<Message>, path: &Path, memory: Memory) -> Connection {
         Connection {
             deliveries: vec![Delivery::default(); messages.len()],
             messages,
@@ -213,6 +259,8 @@ impl Connection {
             agenda: BinaryHeap::new(),
             planned: 0,
             flights: Vec::new(),
+            memory,
+            packets: Vec::new(),
         }
     }
 
@@ -224,8 +272,13 @@ impl Connection {
         self.connect = elapsed(syn_ack);
         self.client.receiving.establish(syn_ack);
         self.client.receiving.synchronise(syn);
-        let ack = (self.client.receiving).acknowledge(Packet::default(), syn_ack);
+        let ack = (self.client.receiving).acknowledge(Segment::default(), syn_ack);
         let established = self.client.transit(syn_ack, self.headers);
+        let nothing = Segment::default();
+        self.remember(Side::Client, PacketKind::Open, &nothing, [Time(0), syn]);
+        self.remember(Side::Server, PacketKind::Open, &nothing, [syn, syn_ack]);
+        let way = [syn_ack, established];
+        self.remember(Side::Client, PacketKind::Acknowledgement, &ack, way);
         self.server.receiving.establish(established);
         self.server.receiving.note_timestamp(&ack);
         self.server.sending.acknowledged_to(0, ack.window);
@@ -338,7 +391,7 @@ impl Connection {
     }
 
     /// `tcp_rcv_established`
-    fn receive(&mut self, receiver: Side, packet: Packet, now: Time) {
+    fn receive(&mut self, receiver: Side, packet: Segment, now: Time) {
         let rto = self.connect + MIN_RTO_VARIANCE;
         let end = self.end(receiver);
         end.receiving.note_timestamp(&packet);
@@ -413,9 +466,9 @@ impl Connection {
 
     fn acknowledge(&mut self, receiver: Side, now: Time) {
         let sequence = self.end(receiver).sending.sent;
-        let packet = Packet {
+        let packet = Segment {
             sequence,
-            ..Packet::default()
+            ..Segment::default()
         };
         self.send(receiver, packet, now);
     }
@@ -440,11 +493,11 @@ impl Connection {
             let ends_write = end.sending.is_all_sent();
             end.receiving.data_sent(now);
             self.count(sender, payload, cwnd);
-            let packet = Packet {
+            let packet = Segment {
                 sequence,
                 payload,
                 ends_write,
-                ..Packet::default()
+                ..Segment::default()
             };
             self.send(sender, packet, now);
             self.check_space(sender, now);
@@ -479,11 +532,35 @@ impl Connection {
         }
     }
 
-    fn send(&mut self, sender: Side, packet: Packet, now: Time) {
+    fn send(&mut self, sender: Side, packet: Segment, now: Time) {
         let packet = self.end(sender).receiving.acknowledge(packet, now);
         let length = self.headers + packet.payload;
         let arrival = self.end(sender).transit(now, length);
+        let kind = match packet.payload {
+            0 => PacketKind::Acknowledgement,
+            _ => PacketKind::Data,
+        };
+        self.remember(sender, kind, &packet, [now, arrival]);
         self.plan(arrival, Event::Arrival(sender.other(), packet));
+    }
+
+    /// Notes what leaves and arrives then, if anybody wants to know.
+    fn remember(&mut self, sender: Side, kind: PacketKind, segment: &Segment, way: [Time; 2]) {
+        if self.memory == Memory::Flights {
+            return;
+        }
+        let [sent, arrives] = way.map(elapsed);
+        let cwnd = self.end(sender).sending.cwnd;
+        self.packets.push(Packet {
+            sender,
+            kind,
+            sent,
+            arrives,
+            offset: segment.sequence,
+            payload: segment.payload,
+            acknowledged: segment.acknowledgement,
+            cwnd,
+        });
     }
 
     fn plan(&mut self, at: Time, event: Event) {

@@ -768,3 +768,95 @@ proptest! {
         prop_assert!((needed..=needed + 1).contains(&flights));
     }
 }
+
+/// All that crosses the link, where a window of two segments meets five.
+#[test]
+fn a_trace_has_each_packet() {
+    let exchange = Exchange {
+        server_flight: 5 * 1448 - 100,
+        ..CLASSICAL
+    };
+    let (timeline, packets) = trace(&exchange, &unlimited(100, 2));
+    assert_eq!(timeline.handshake, ms(300));
+    use PacketKind::{Acknowledgement, Data, Open};
+    use Side::{Client, Server};
+    let seen: Vec<_> = packets
+        .iter()
+        .map(|packet| {
+            let Packet {
+                sender,
+                kind,
+                sent,
+                offset,
+                payload,
+                acknowledged,
+                ..
+            } = *packet;
+            assert_eq!(packet.arrives, sent + ms(50));
+            let sent = sent.as_millis();
+            (sender, kind, sent, offset, payload, acknowledged)
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (Client, Open, 0, 0, 0, 0),
+            (Server, Open, 50, 0, 0, 0),
+            (Client, Acknowledgement, 100, 0, 0, 0),
+            (Client, Data, 100, 0, 271, 0),
+            (Server, Data, 150, 0, 1448, 271),
+            (Server, Data, 150, 1448, 1448, 271),
+            (Client, Acknowledgement, 200, 271, 0, 1448),
+            (Client, Acknowledgement, 200, 271, 0, 2896),
+            // Each acknowledgement makes room for two.
+            (Server, Data, 250, 2896, 1448, 271),
+            (Server, Data, 250, 4344, 1448, 271),
+            (Server, Data, 250, 5792, 1348, 271),
+            (Client, Acknowledgement, 300, 271, 0, 4344),
+            (Client, Acknowledgement, 300, 271, 0, 5792),
+            (Client, Acknowledgement, 300, 271, 0, 7140),
+            (Client, Data, 300, 271, 150, 7140),
+        ]
+    );
+    let cwnd = |at: usize| packets.get(at).unwrap().cwnd;
+    assert_eq!([4, 5, 8, 9, 10].map(cwnd), [2, 2, 3, 3, 4]);
+}
+
+proptest! {
+    /// A trace is of the walk that is timed, and has all of it.
+    #[test]
+    fn a_trace_agrees_with_its_timeline(exchange in any_exchange(), path in any_path()) {
+        let (timeline, packets) = trace(&exchange, &path);
+        prop_assert_eq!(&timeline, &super::timeline(&exchange, &path));
+        for sender in [Side::Client, Side::Server] {
+            let data = || packets.iter().filter(move |packet| packet.sender == sender && packet.kind == PacketKind::Data);
+            let mut sent = 0;
+            for packet in data() {
+                prop_assert_eq!(packet.offset, sent);
+                prop_assert!(packet.payload <= path.mss);
+                sent += packet.payload;
+            }
+            let flights = timeline.flights.iter().filter(|flight| flight.sender == sender);
+            let segments: u32 = flights.clone().map(|flight| flight.segments).sum();
+            prop_assert_eq!(data().count(), segments as usize);
+            prop_assert_eq!(sent, flights.map(|flight| flight.bytes).sum::<usize>());
+        }
+        let delay = path.link.forward.delay.min(path.link.backward.delay);
+        prop_assert!(packets.iter().all(|packet| packet.arrives >= packet.sent + delay));
+        prop_assert!(packets.is_sorted_by_key(|packet| packet.sent));
+    }
+
+    /// What is around a size are edges, and nothing changes between them.
+    #[test]
+    fn edges_around_a_size(steps in prop::collection::vec(1_usize..5000, 1..6), size in 0_usize..20_000, step in 1_usize..3000) {
+        let mut ends = steps.clone();
+        for at in 1..ends.len() {
+            ends[at] += ends[at - 1];
+        }
+        let needed = |bytes: usize| ends.iter().filter(|end| bytes > **end).count();
+        let found = around(size, [0, 30_000], step, needed);
+        prop_assert_eq!(found.flights, needed(size));
+        prop_assert_eq!(found.below, ends.iter().rev().find(|end| **end < size).copied());
+        prop_assert_eq!(found.above, ends.iter().find(|end| **end >= size).copied());
+    }
+}

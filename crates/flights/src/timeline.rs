@@ -5,7 +5,7 @@ use std::time::Duration;
 use lastbyte_link::{Link, Side};
 use lastbyte_sizes::framing;
 
-use crate::tcp::{self, Flight, Follows, Message};
+use crate::tcp::{self, Flight, Follows, Memory, Message, Packet};
 
 /// The bytes of one TLS 1.3 connection on the wire, record headers included, and its compute times.
 ///
@@ -219,6 +219,18 @@ impl Timeline {
 /// It takes time in proportion to the number of segments.
 #[must_use]
 pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
+    walked(exchange, path, Memory::Flights).0
+}
+
+/// The same, with every packet in the order in which they leave: what [`timeline`] does not remember, so that those
+/// who walk a thousand times need not pay for it. Acknowledgements that would leave after the last byte is there are
+/// not among them.
+#[must_use]
+pub fn trace(exchange: &Exchange, path: &Path) -> (Timeline, Vec<Packet>) {
+    walked(exchange, path, Memory::Packets)
+}
+
+fn walked(exchange: &Exchange, path: &Path, memory: Memory) -> (Timeline, Vec<Packet>) {
     let compute = &exchange.compute;
     let message = |sender, bytes, compute| Message {
         sender,
@@ -288,11 +300,11 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
         ]);
         last_response = request + 1;
     }
-    let walk = tcp::walk(messages, path);
+    let walk = tcp::walk(messages, path, memory);
     let arrived = |message: usize, bytes| walk.arrived(message, bytes);
     let handshake = walk.written(finish);
     let first_record = exchange.first_record.min(exchange.response);
-    Timeline {
+    let timeline = Timeline {
         connect: walk.connect,
         handshake,
         // The client reads a response after its own Finished.
@@ -306,7 +318,8 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
             _ => arrived(last_response, usize::MAX).max(handshake),
         },
         flights: walk.flights,
-    }
+    };
+    (timeline, walk.packets)
 }
 
 /// The writes of a response; empty if it is one.
@@ -342,6 +355,7 @@ pub fn transfer(request: usize, response: usize, path: &Path) -> Timeline {
             message(Side::Server, response),
         ],
         path,
+        Memory::Flights,
     );
     Timeline {
         connect: walk.connect,

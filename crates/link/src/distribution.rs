@@ -44,9 +44,9 @@ impl Distribution {
     pub fn table(&self) -> Option<&[i16]> {
         match self {
             Distribution::Uniform => None,
-            Distribution::Normal => Some(&*NORMAL),
-            Distribution::Pareto => Some(&*PARETO),
-            Distribution::ParetoNormal => Some(&*PARETO_NORMAL),
+            Distribution::Normal => Some(&NORMAL),
+            Distribution::Pareto => Some(&PARETO),
+            Distribution::ParetoNormal => Some(&PARETO_NORMAL),
             Distribution::Empirical(table) => Some(table.quantiles()),
         }
     }
@@ -94,16 +94,16 @@ impl fmt::Display for Distribution {
     }
 }
 
-/// How many quantiles the tables here have.
+/// How many quantiles the tables here have. They are on the heap, as a module for browsers would hold all their zeros.
 pub(crate) const TABLE_SIZE: usize = 4096;
 
 /// `NETEM_DIST_SCALE`: what one standard deviation is in a table.
 pub(crate) const SCALE: i128 = 8192;
 
-static NORMAL: LazyLock<[i16; TABLE_SIZE]> = LazyLock::new(|| {
+static NORMAL: LazyLock<Vec<i16>> = LazyLock::new(|| {
     const HALF: usize = TABLE_SIZE / 2;
 
-    let mut table = [0; TABLE_SIZE];
+    let mut table = vec![0; TABLE_SIZE];
     let (lower, upper) = table.split_at_mut(HALF);
     let mut quantile = 0.0;
     for (i, (below, above)) in lower.iter_mut().rev().zip(upper).enumerate() {
@@ -115,20 +115,21 @@ static NORMAL: LazyLock<[i16; TABLE_SIZE]> = LazyLock::new(|| {
 });
 
 /// `netem/pareto.c` of iproute2: quantiles at `i / 4096`.
-static PARETO: LazyLock<[i16; TABLE_SIZE]> = LazyLock::new(|| {
+static PARETO: LazyLock<Vec<i16>> = LazyLock::new(|| {
     const SHAPE: f64 = 3.0;
     const MEAN: f64 = SHAPE / (SHAPE - 1.0);
     // That it is scaled by this, and not by the square root, is why the table has less deviation.
     const VARIANCE: f64 = MEAN / ((SHAPE - 1.0) * (SHAPE - 2.0));
 
-    std::array::from_fn(|i| {
+    let quantile = |i| {
         let exceeding = 1.0 - i as f64 / TABLE_SIZE as f64;
         to_table((exceeding.powf(-1.0 / SHAPE) - MEAN) / VARIANCE)
-    })
+    };
+    (0..TABLE_SIZE).map(quantile).collect()
 });
 
 /// `netem/paretonormal.c` of iproute2: of the normal distribution, quantiles at `(i + 1/8) / 4096`.
-static PARETO_NORMAL: LazyLock<[i16; TABLE_SIZE]> = LazyLock::new(|| {
+static PARETO_NORMAL: LazyLock<Vec<i16>> = LazyLock::new(|| {
     // The program finds a quantile as the last multiple of this below it.
     const STEP: f64 = 0.00005;
 
@@ -137,7 +138,7 @@ static PARETO_NORMAL: LazyLock<[i16; TABLE_SIZE]> = LazyLock::new(|| {
         let normal = ((normal / STEP).floor() * STEP * SCALE as f64).round() as i32;
         *pareto = ((normal + 3 * i32::from(*pareto)) / 4) as i16;
     };
-    let mut table = *PARETO;
+    let mut table = PARETO.clone();
     let (lower, upper) = table.split_at_mut(TABLE_SIZE / 2);
     let mut quantile = 0.0;
     for (i, value) in upper.iter_mut().enumerate() {

@@ -1,4 +1,5 @@
 //! What is shown of names that others have chosen.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::process::Command;
 

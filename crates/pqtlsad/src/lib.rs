@@ -23,6 +23,8 @@ pub mod flight;
 pub mod openssl;
 pub mod record;
 pub mod server;
+#[cfg(test)]
+mod test_vectors;
 pub mod validate;
 
 pub use certificates::{CertificateList, ListError};

@@ -5,12 +5,15 @@ use std::ops::Deref;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
-use openssl::asn1::Asn1Time;
+use lastbyte_sizes::{SLH_DSA, TlsSignature};
+use openssl::asn1::{Asn1Object, Asn1Time};
 use openssl::error::ErrorStack;
+use openssl::nid::Nid;
 use openssl::pkey::{PKey, Private, Public};
 use openssl::x509::{X509, X509Ref};
 use thiserror::Error;
 
+use crate::openssl::ffi;
 use crate::{CertificateList, Digest, ListError, Part};
 
 /// A chain as a server sends it.
@@ -24,9 +27,11 @@ pub struct PublicChain {
     /// Of the topmost one, two, … certificates.
     digests: Vec<Digest>,
     valid_until: SystemTime,
+    is_slh_dsa: bool,
 }
 
 /// A chain, and the key that a server signs with.
+#[derive(Clone)]
 pub struct Chain {
     public: PublicChain,
     key: PKey<Private>,
@@ -52,6 +57,7 @@ impl PublicChain {
         let valid_until = expiries.collect::<Result<Vec<_>, _>>()?.into_iter().min();
         Ok(PublicChain {
             valid_until: valid_until.unwrap_or(SystemTime::UNIX_EPOCH),
+            is_slh_dsa: is_slh_dsa(end_entity),
             certificates,
             ders,
             key,
@@ -92,6 +98,11 @@ impl PublicChain {
     /// When the first of its certificates expires.
     pub fn valid_until(&self) -> SystemTime {
         self.valid_until
+    }
+
+    /// Whether the end-entity signs with SLH-DSA, which takes long.
+    pub(crate) fn is_slh_dsa(&self) -> bool {
+        self.is_slh_dsa
     }
 
     /// Bytes of each certificate's DER, the end-entity's first.
@@ -238,6 +249,18 @@ pub fn expiry(certificate: &X509Ref) -> Result<SystemTime, ErrorStack> {
     Ok(SystemTime::UNIX_EPOCH + seconds)
 }
 
+fn is_slh_dsa(certificate: &X509Ref) -> bool {
+    let own = ffi::key_algorithm(certificate);
+    let nid = |signature: &TlsSignature| {
+        Some(
+            Asn1Object::from_str(signature.oid.to_str().ok()?)
+                .ok()?
+                .nid(),
+        )
+    };
+    own != Nid::UNDEF && SLH_DSA.iter().any(|signature| nid(signature) == Some(own))
+}
+
 fn topmost(ders: &[Vec<u8>], count: usize) -> Result<CertificateList, ListError> {
     CertificateList::new(ders.iter().rev().take(count).cloned().collect())
 }
@@ -336,15 +359,42 @@ impl Chains {
         self.previous.retain(|old| old.until > now);
     }
 
+    /// Forgets all chains that others have replaced, and their keys: after a key became known, say.
+    pub fn forget(&mut self) {
+        self.previous.clear();
+    }
+
+    /// Chains that others have replaced, and until when they are good.
+    pub fn previous(&self) -> impl ExactSizeIterator<Item = (&Chain, SystemTime)> {
+        self.previous.iter().map(|old| (&*old.chain, old.until))
+    }
+
+    /// Takes a chain that an earlier server had as [`Chains::rotate`] leaves those that are replaced, unless it is sent now.
+    pub fn restore(&mut self, chain: Chain, until: SystemTime) {
+        let digest = chain.digest();
+        let own = self.current.iter().map(|chain| chain.digest());
+        let old = self.previous.iter().map(|old| old.chain.digest());
+        if own.chain(old).all(|known| known != digest) {
+            let until = until.min(chain.valid_until());
+            let chain = Arc::new(chain);
+            self.previous.push(Previous { chain, until });
+        }
+    }
+
     /// What it sends now, whole.
     pub fn current(&self) -> &[Arc<Chain>] {
         &self.current
     }
 
+    /// Whether it has a chain for `name`, which is in lower case.
+    pub fn knows(&self, name: &str) -> bool {
+        self.current.iter().any(|chain| chain.is_for(name))
+    }
+
     /// What to send to a client that asked for `name` (in lower case) and has certificates of this
     /// digest. The digest counts only for chains of that name.
     pub fn select(&self, name: Option<&str>, digest: Option<&Digest>) -> Selection {
-        let known = name.filter(|name| self.current.iter().any(|chain| chain.is_for(name)));
+        let known = name.filter(|name| self.knows(name));
         let first = self.current.first().map(Arc::as_ref);
         let is_candidate = |chain: &Chain| match known {
             Some(name) => chain.is_for(name),

@@ -1,7 +1,7 @@
-//! The provider, and the calls that the safe bindings lack.
+//! The providers, and the calls that the safe bindings lack.
 //!
-//! SLH-DSA in it is the default provider's: libssl takes a signature algorithm for TLS only from
-//! the provider that has its keys. FN-DSA is its own.
+//! SLH-DSA is the default provider's: libssl takes a signature algorithm for TLS only from the provider that has its
+//! keys. FN-DSA has a provider of its own, so that whoever does not ask for it does not read its keys either.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -121,6 +121,7 @@ unsafe impl<T> Send for Table<T> {}
 unsafe impl<T> Sync for Table<T> {}
 
 const NAME: &CStr = c"lastbyte";
+const NAME_OF_FN_DSA: &CStr = c"lastbyte-fn-dsa";
 const OURS: &CStr = c"provider=lastbyte";
 /// Ours where it has an algorithm, else any.
 const PREFERENCE: &CStr = c"?provider=lastbyte";
@@ -128,8 +129,28 @@ const PREFERENCE: &CStr = c"?provider=lastbyte";
 /// The provider that SLH-DSA is of.
 static DEFAULT: AtomicPtr<sys::OSSL_PROVIDER> = AtomicPtr::new(ptr::null_mut());
 
-pub(crate) fn install() -> Result<(), ErrorStack> {
+/// Has OpenSSL know SLH-DSA for TLS.
+pub(crate) fn install_slh_dsa() -> Result<(), ErrorStack> {
     openssl::init();
+    // SAFETY: the default library context is there since `init`, and the strings end with a zero.
+    let is_ready = unsafe {
+        let default = sys::OSSL_PROVIDER_load(ptr::null_mut(), c"default".as_ptr());
+        DEFAULT.store(default, Ordering::Release);
+        !default.is_null()
+    };
+    if !is_ready {
+        return Err(ErrorStack::get());
+    }
+    load(NAME, initialize_slh_dsa)?;
+    // SAFETY: as above.
+    match unsafe { EVP_set_default_properties(ptr::null_mut(), PREFERENCE.as_ptr()) } {
+        1 => Ok(()),
+        _ => Err(ErrorStack::get()),
+    }
+}
+
+/// Has OpenSSL know FN-DSA, which it does not by itself, once it knows SLH-DSA for TLS.
+pub(crate) fn install_fn_dsa() -> Result<(), ErrorStack> {
     for fn_dsa in &FN_DSA {
         let (oid, name) = (text(fn_dsa.oid), text(fn_dsa.algorithm));
         let nid = Nid::create(oid, name, name)?.as_raw();
@@ -138,15 +159,15 @@ pub(crate) fn install() -> Result<(), ErrorStack> {
             return Err(ErrorStack::get());
         }
     }
-    // SAFETY: the default library context is there since `init`, all strings end with a zero, and
-    // `initialize` has the type of OSSL_provider_init_fn.
+    load(NAME_OF_FN_DSA, initialize_fn_dsa)
+}
+
+fn load(name: &'static CStr, initialize: Initialize) -> Result<(), ErrorStack> {
+    // SAFETY: the default library context is there, the name ends with a zero, and `initialize` has the type of
+    // OSSL_provider_init_fn.
     let done = unsafe {
-        let default = sys::OSSL_PROVIDER_load(ptr::null_mut(), c"default".as_ptr());
-        DEFAULT.store(default, Ordering::Release);
-        !default.is_null()
-            && OSSL_PROVIDER_add_builtin(ptr::null_mut(), NAME.as_ptr(), initialize) == 1
-            && !sys::OSSL_PROVIDER_load(ptr::null_mut(), NAME.as_ptr()).is_null()
-            && EVP_set_default_properties(ptr::null_mut(), PREFERENCE.as_ptr()) == 1
+        OSSL_PROVIDER_add_builtin(ptr::null_mut(), name.as_ptr(), initialize) == 1
+            && !sys::OSSL_PROVIDER_load(ptr::null_mut(), name.as_ptr()).is_null()
     };
     match done {
         true => Ok(()),
@@ -184,7 +205,29 @@ pub(crate) fn is_a<T>(key: &PKeyRef<T>, algorithm: &CStr) -> bool {
 }
 
 /// OSSL_provider_init_fn.
-unsafe extern "C" fn initialize(
+unsafe extern "C" fn initialize_slh_dsa(
+    _: *const c_void,
+    _: *const Dispatch,
+    functions: *mut *const Dispatch,
+    context: *mut *mut c_void,
+) -> c_int {
+    static FUNCTIONS: Table<[Dispatch; 4]> = Table([
+        Dispatch::new(PROVIDER_TEARDOWN, teardown as *const c_void),
+        Dispatch::new(PROVIDER_QUERY_OPERATION, query_slh_dsa as *const c_void),
+        Dispatch::new(PROVIDER_GET_CAPABILITIES, offer_slh_dsa as *const c_void),
+        Dispatch::END,
+    ]);
+    // SAFETY: OpenSSL gives two places to write to. The functions of the default provider expect its context, and that
+    // provider is never unloaded.
+    unsafe {
+        *functions = FUNCTIONS.0.as_ptr();
+        *context = OSSL_PROVIDER_get0_provider_ctx(DEFAULT.load(Ordering::Acquire));
+    }
+    1
+}
+
+/// OSSL_provider_init_fn.
+unsafe extern "C" fn initialize_fn_dsa(
     _: *const c_void,
     offered: *const Dispatch,
     functions: *mut *const Dispatch,
@@ -192,13 +235,12 @@ unsafe extern "C" fn initialize(
 ) -> c_int {
     static FUNCTIONS: Table<[Dispatch; 4]> = Table([
         Dispatch::new(PROVIDER_TEARDOWN, teardown as *const c_void),
-        Dispatch::new(PROVIDER_QUERY_OPERATION, query_operation as *const c_void),
-        Dispatch::new(PROVIDER_GET_CAPABILITIES, get_capabilities as *const c_void),
+        Dispatch::new(PROVIDER_QUERY_OPERATION, query_fn_dsa as *const c_void),
+        Dispatch::new(PROVIDER_GET_CAPABILITIES, offer_fn_dsa as *const c_void),
         Dispatch::END,
     ]);
-    // SAFETY: OpenSSL offers functions in a table that ends with 0, and two places to write to. The
-    // functions of the default provider expect its context, and that provider is never unloaded;
-    // ours expect none.
+    // SAFETY: OpenSSL offers functions in a table that ends with 0, and two places to write to. Our functions expect no
+    // context.
     unsafe {
         let mut entry = offered;
         while (*entry).id != 0 {
@@ -222,7 +264,7 @@ unsafe extern "C" fn initialize(
 unsafe extern "C" fn teardown(_: *mut c_void) {}
 
 /// OSSL_FUNC_provider_query_operation.
-unsafe extern "C" fn query_operation(
+unsafe extern "C" fn query_slh_dsa(
     _: *mut c_void,
     operation: c_int,
     no_cache: *mut c_int,
@@ -231,21 +273,39 @@ unsafe extern "C" fn query_operation(
     static SIGNATURE: OnceLock<Table<Vec<Algorithm>>> = OnceLock::new();
     // SAFETY: OpenSSL gives a place to write to.
     unsafe { *no_cache = 0 };
-    let with_slh_dsa =
-        |own: &[Algorithm]| Table([&borrowed(operation), own, &[Algorithm::END]].concat());
+    let table = match operation {
+        OPERATION_KEYMGMT => &KEYMGMT,
+        OPERATION_SIGNATURE => &SIGNATURE,
+        _ => return ptr::null(),
+    };
+    let table = table.get_or_init(|| ended(&borrowed(operation)));
+    table.0.as_ptr()
+}
+
+/// OSSL_FUNC_provider_query_operation.
+unsafe extern "C" fn query_fn_dsa(
+    _: *mut c_void,
+    operation: c_int,
+    no_cache: *mut c_int,
+) -> *const Algorithm {
+    static KEYMGMT: OnceLock<Table<Vec<Algorithm>>> = OnceLock::new();
+    static SIGNATURE: OnceLock<Table<Vec<Algorithm>>> = OnceLock::new();
+    // SAFETY: OpenSSL gives a place to write to.
+    unsafe { *no_cache = 0 };
     match operation {
-        OPERATION_KEYMGMT => KEYMGMT
-            .get_or_init(|| with_slh_dsa(&fn_dsa::KEYMGMT.0))
-            .0
-            .as_ptr(),
+        OPERATION_KEYMGMT => KEYMGMT.get_or_init(|| ended(&fn_dsa::KEYMGMT.0)).0.as_ptr(),
         OPERATION_SIGNATURE => SIGNATURE
-            .get_or_init(|| with_slh_dsa(&fn_dsa::SIGNATURE.0))
+            .get_or_init(|| ended(&fn_dsa::SIGNATURE.0))
             .0
             .as_ptr(),
         OPERATION_ENCODER => fn_dsa::ENCODERS.0.as_ptr(),
         OPERATION_DECODER => fn_dsa::DECODERS.0.as_ptr(),
         _ => ptr::null(),
     }
+}
+
+fn ended(algorithms: &[Algorithm]) -> Table<Vec<Algorithm>> {
+    Table([algorithms, &[Algorithm::END]].concat())
 }
 
 /// Those of the default provider's algorithms that are ours too.
@@ -278,8 +338,30 @@ fn is_slh_dsa(names: &CStr) -> bool {
 }
 
 /// OSSL_FUNC_provider_get_capabilities.
-unsafe extern "C" fn get_capabilities(
+unsafe extern "C" fn offer_slh_dsa(
     _: *mut c_void,
+    capability: *const c_char,
+    take: Take,
+    argument: *mut c_void,
+) -> c_int {
+    // SAFETY: they are OpenSSL's.
+    unsafe { offer_own(&SLH_DSA, capability, take, argument) }
+}
+
+/// OSSL_FUNC_provider_get_capabilities.
+unsafe extern "C" fn offer_fn_dsa(
+    _: *mut c_void,
+    capability: *const c_char,
+    take: Take,
+    argument: *mut c_void,
+) -> c_int {
+    // SAFETY: they are OpenSSL's.
+    unsafe { offer_own(&FN_DSA, capability, take, argument) }
+}
+
+/// Those of `own` that are wanted.
+unsafe fn offer_own(
+    own: &[TlsSignature],
     capability: *const c_char,
     take: Take,
     argument: *mut c_void,
@@ -292,6 +374,7 @@ unsafe extern "C" fn get_capabilities(
     // SAFETY: `take` is OpenSSL's, and wants the argument that came with it.
     let mut taken = offered
         .iter()
+        .filter(|signature| own.contains(signature))
         .map(|signature| unsafe { offer(signature, take, argument) });
     let taken = taken.all(|taken| taken == 1);
     c_int::from(taken)

@@ -20,16 +20,23 @@ thread_local! {
 }
 
 /// Calls `make`: contexts for TLS that it makes know these signatures besides OpenSSL's own. Those
-/// made without this know none: what a client offers costs bytes of its ClientHello.
+/// made without this know none: what a client offers costs bytes of its ClientHello. Unless FN-DSA is among them,
+/// nothing reads its keys.
 ///
 /// # Errors
 ///
-/// When OpenSSL refuses the provider; then `make` is not called.
+/// When OpenSSL refuses a provider; then `make` is not called.
 pub fn offering<T>(
     signatures: &[&TlsSignature],
     make: impl FnOnce() -> T,
 ) -> Result<T, ErrorStack> {
-    install()?;
+    match signatures
+        .iter()
+        .any(|signature| FN_DSA.contains(signature))
+    {
+        true => install()?,
+        false => install_slh_dsa()?,
+    }
     // A context asks for them when it is made, on the same thread.
     let wanted = signatures.iter().map(|signature| **signature).collect();
     let before = OFFERED.replace(wanted);
@@ -46,7 +53,13 @@ pub fn offering<T>(
 /// When OpenSSL refuses.
 pub fn install() -> Result<(), ErrorStack> {
     static INSTALLED: OnceLock<Result<(), ErrorStack>> = OnceLock::new();
-    INSTALLED.get_or_init(ffi::install).clone()
+    install_slh_dsa()?;
+    INSTALLED.get_or_init(ffi::install_fn_dsa).clone()
+}
+
+fn install_slh_dsa() -> Result<(), ErrorStack> {
+    static INSTALLED: OnceLock<Result<(), ErrorStack>> = OnceLock::new();
+    INSTALLED.get_or_init(ffi::install_slh_dsa).clone()
 }
 
 /// Makes a new key of the algorithm of this name.

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::report::explore;
 use crate::results::rows;
 use crate::study::file;
 
@@ -15,6 +16,11 @@ fn study_md_has_every_key() {
 #[test]
 fn columns_md_has_every_column() {
     is_as_written("columns.md", &rows::reference());
+}
+
+#[test]
+fn explore_html_is_the_page() {
+    is_as_written("explore.html", &explore::page(None).unwrap());
 }
 
 /// Its author knows why, or what was tried.

@@ -2,6 +2,8 @@
 
 use lastbyte_link::Side;
 
+use crate::framing;
+
 /// A handshake message of TLS 1.3, and who sends it (RFC 8446, section 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Message {
@@ -101,6 +103,15 @@ impl Message {
     /// How many there are.
     pub const COUNT: usize = Message::ClientCertificateVerify as usize + 1;
 
+    /// What a server sends of a full handshake in which nobody asks again, in its order.
+    pub const SERVER_FLIGHT: [Message; 5] = [
+        Message::ServerHello,
+        Message::EncryptedExtensions,
+        Message::Certificate,
+        Message::CertificateVerify,
+        Message::ServerFinished,
+    ];
+
     /// All that there are, in the order in which they are reported.
     pub fn all() -> impl Iterator<Item = Message> + Clone {
         SPECS.iter().map(|spec| spec.message)
@@ -123,6 +134,18 @@ impl Message {
     /// The title of a column of a table: `ClientHello`.
     pub fn title(self) -> &'static str {
         self.spec().title
+    }
+
+    /// Bytes on the wire of one that has so many with its header, in records of its own: OpenSSL begins one for each
+    /// message.
+    pub fn wire_bytes(self, bytes: usize) -> usize {
+        match self {
+            Message::ClientHello
+            | Message::SecondClientHello
+            | Message::HelloRetryRequest
+            | Message::ServerHello => framing::RECORD_HEADER + bytes,
+            _ => framing::encrypted(bytes),
+        }
     }
 
     /// What its size is, in words.

@@ -3,10 +3,12 @@
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use socket2::SockRef;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 /// Holds back partial segments of a flight until it is flushed.
 ///
@@ -16,6 +18,10 @@ use tokio::net::TcpStream;
 pub(super) struct FlightStream {
     stream: TcpStream,
     state: State,
+    /// Bytes that were written since something was read.
+    written: usize,
+    /// The same, when something was read last.
+    flight: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +39,14 @@ impl FlightStream {
         FlightStream {
             stream,
             state: State::Flushed,
+            written: 0,
+            flight: 0,
         }
+    }
+
+    /// Bytes of the last flight that was answered.
+    pub(super) fn flight(&self) -> usize {
+        self.flight
     }
 
     /// What follows comes in records that nothing follows for sure.
@@ -41,6 +54,22 @@ impl FlightStream {
         // A failure shows when something is written.
         let _ = self.uncork();
         self.state = State::Open;
+    }
+
+    /// Closes it as TCP does when nothing more is sent, and takes what still comes for a moment: what is unread when it
+    /// is closed would reset the connection, and take with it what the other side has not read.
+    pub(super) async fn linger(&mut self) {
+        /// For the last bytes, whatever they are.
+        const MOMENT: Duration = Duration::from_secs(2);
+        let _ = self.uncork();
+        let drained = async {
+            let mut unread = [0; 1 << 10];
+            self.stream.shutdown().await?;
+            while self.stream.read(&mut unread).await? > 0 {}
+            io::Result::Ok(())
+        };
+        // It is over, however that ends.
+        let _ = timeout(MOMENT, drained).await;
     }
 
     fn uncork(&mut self) -> io::Result<()> {
@@ -58,7 +87,12 @@ impl AsyncRead for FlightStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if self.written > 0 && buffer.filled().len() > before {
+            self.flight = std::mem::take(&mut self.written);
+        }
+        read
     }
 }
 
@@ -72,7 +106,11 @@ impl AsyncWrite for FlightStream {
             SockRef::from(&self.stream).set_tcp_cork(true)?;
             self.state = State::Corked;
         }
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        if let Poll::Ready(Ok(written)) = written {
+            self.written = self.written.saturating_add(written);
+        }
+        written
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -1,9 +1,13 @@
 //! The programs of PQTLS-AD, with DNS servers of the distribution and TLS stacks of others.
 
+mod front;
+mod peer;
+
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -18,15 +22,15 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 
-const NAME: &str = "server.example";
+pub(crate) const NAME: &str = "server.example";
 
 /// Where the TLS server listens; DNS says so.
-const SERVER: &str = "127.0.0.9:443";
+pub(crate) const SERVER: &str = "127.0.0.9:443";
 
-const ZONE: &str = "server A 127.0.0.9";
+pub(crate) const ZONE: &str = "server A 127.0.0.9";
 
 /// What no step takes on any machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
 fn what_is_published_is_used_until_and_after_it_is_renewed() {
@@ -348,7 +352,7 @@ fn wrong_usage_is_told_in_one_line() {
                 key,
             ],
             2,
-            "key is expected instead of",
+            "line 1, column 1: key is expected here",
         ),
         (
             vec![
@@ -428,6 +432,93 @@ fn wrong_usage_is_told_in_one_line() {
             ended.stderr
         );
         assert_eq!(ended.stdout, "");
+    }
+}
+
+#[test]
+fn no_word_of_a_key_is_told_and_who_else_can_read_it_is() {
+    const SECRET: &str = "bm90IHRvIGJlIHRvbGQ=";
+    let files = Files::new(&chain("ecdsa-p256"));
+    let mode = |file: &Path, mode| {
+        fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let publish = || {
+        let mut command = lastbyte(["ad", "publish", NAME, "--from", "root", "--chain"]);
+        command
+            .arg(&files.chain)
+            .args(["--update", "127.0.0.1:1", "--tsig"]);
+        run(command.arg(&files.tsig))
+    };
+    for (bits, told) in [
+        (0o600, ""),
+        (0o640, "by its group"),
+        (0o644, "by everybody"),
+    ] {
+        mode(&files.tsig, bits);
+        let published = publish();
+        assert_eq!(published.code, Some(1), "{published:?}");
+        let warned = published.stderr.contains("can be read by");
+        assert_eq!(warned, !told.is_empty(), "{published:?}");
+        assert!(published.stderr.contains(told), "{published:?}");
+    }
+    for key in [
+        format!("hmac-sha256:update.example:{SECRET}\n"),
+        format!("key x {{ algorithm hmac-sha256; secret = \"{SECRET}\"; }};\n"),
+    ] {
+        fs::write(&files.tsig, key).unwrap();
+        let published = publish();
+        assert_eq!(published.code, Some(2), "{published:?}");
+        assert!(
+            published.stderr.contains("tsig.key\": line 1, column"),
+            "{published:?}"
+        );
+        assert!(!published.stderr.contains("bm90"), "{published:?}");
+    }
+    let pem = |label| format!("-----BEGIN {label}-----\n{SECRET}\n-----END {label}-----\n");
+    for key in [
+        pem("PRIVATE KEY"),
+        pem("ENCRYPTED PRIVATE KEY"),
+        SECRET.to_owned(),
+    ] {
+        fs::write(&files.key, key).unwrap();
+        let mut command = lastbyte(["ad", "serve", "--listen", "127.0.0.1:0", "--backend"]);
+        command.args(["127.0.0.1:1", "--chain"]).arg(&files.chain);
+        let served = run(command.arg("--key").arg(&files.key));
+        assert_eq!(served.code, Some(2), "{served:?}");
+        assert!(!served.stderr.contains("bm90"), "{served:?}");
+    }
+}
+
+#[test]
+fn a_response_that_never_ends_is_given_so_much_time() {
+    isolate();
+    let _dns = bind(ZONE);
+    let files = Files::new(&chain("ecdsa-p256"));
+    for head in [
+        "HTTP/1.1 200 OK\r\n\r\n",
+        "HTTP/1.1 103 Early Hints\r\n\r\n",
+    ] {
+        let backend = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = backend.local_addr().unwrap().to_string();
+        thread::spawn(move || {
+            let (mut stream, _) = backend.accept().unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let mut next = head;
+            // Never silent for long.
+            while stream.write_all(next.as_bytes()).is_ok() {
+                thread::sleep(Duration::from_millis(20));
+                next = if head.contains("200") { "a" } else { head };
+            }
+        });
+        let _server = serve_in_front_of(&address, &[&files], &[]);
+        let url = format!("https://{NAME}/");
+        let mut command = lastbyte(["ad", "fetch", &url, "--plain", "--resolver", "127.0.0.1"]);
+        let fetched = run(command.args(["-m", "500ms", "--ca"]).arg(&files.root));
+        assert_eq!(fetched.code, Some(1), "{fetched:?}");
+        assert!(
+            fetched.stderr.ends_with("not complete within 500ms\n"),
+            "{fetched:?}"
+        );
     }
 }
 
@@ -553,10 +644,10 @@ fn a_server_that_can_not_be_trusted_is_refused() {
 }
 
 /// What the backend answers.
-const BODY: &str = "hello through the proxy";
+pub(crate) const BODY: &str = "hello through the proxy";
 
 /// An end-entity and a root, which is sent.
-fn chain(algorithm: &str) -> Chain {
+pub(crate) fn chain(algorithm: &str) -> Chain {
     let algorithm: KeyAlgorithm = algorithm.parse().unwrap();
     let spec = ChainSpec {
         intermediates: 0,
@@ -567,16 +658,16 @@ fn chain(algorithm: &str) -> Chain {
 }
 
 /// A chain in files, and the key for updates.
-struct Files {
-    folder: TempDir,
-    chain: PathBuf,
-    key: PathBuf,
-    root: PathBuf,
+pub(crate) struct Files {
+    pub(crate) folder: TempDir,
+    pub(crate) chain: PathBuf,
+    pub(crate) key: PathBuf,
+    pub(crate) root: PathBuf,
     tsig: PathBuf,
 }
 
 impl Files {
-    fn new(chain: &Chain) -> Files {
+    pub(crate) fn new(chain: &Chain) -> Files {
         let folder = TempDir::new().unwrap();
         let path = |name| folder.path().join(name);
         let files = Files {
@@ -592,7 +683,7 @@ impl Files {
     }
 
     /// Puts another chain in its place, as a renewal does.
-    fn write(&self, chain: &Chain) {
+    pub(crate) fn write(&self, chain: &Chain) {
         let sent = chain.certificates().iter();
         let sent: Vec<u8> = sent.flat_map(|one| one.to_pem().unwrap()).collect();
         fs::write(&self.key, chain.key().private_key_to_pem_pkcs8().unwrap()).unwrap();
@@ -602,7 +693,12 @@ impl Files {
 }
 
 /// `ad serve` with these chains, in front of a server that answers [`BODY`].
-fn serve(chains: &[&Files], options: &[&str]) -> Program {
+pub(crate) fn serve(chains: &[&Files], options: &[&str]) -> Program {
+    serve_in_front_of(&greet(), chains, options)
+}
+
+/// A server that answers [`BODY`]: where it is.
+pub(crate) fn greet() -> String {
     let backend = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = backend.local_addr().unwrap().to_string();
     thread::spawn(move || {
@@ -616,10 +712,10 @@ fn serve(chains: &[&Files], options: &[&str]) -> Program {
             });
         }
     });
-    serve_in_front_of(&address, chains, options)
+    address
 }
 
-fn serve_in_front_of(backend: &str, chains: &[&Files], options: &[&str]) -> Program {
+pub(crate) fn serve_in_front_of(backend: &str, chains: &[&Files], options: &[&str]) -> Program {
     let mut command = lastbyte(["ad", "serve", "--listen", SERVER, "--backend", backend]);
     for files in chains {
         command
@@ -633,13 +729,13 @@ fn serve_in_front_of(backend: &str, chains: &[&Files], options: &[&str]) -> Prog
     server
 }
 
-fn publish(files: &Files, options: &[&str]) -> Ended {
+pub(crate) fn publish(files: &Files, options: &[&str]) -> Ended {
     let mut command = lastbyte(["ad", "publish", NAME, "--update", "127.0.0.1:53", "--tsig"]);
     command.arg(&files.tsig).arg("--chain").arg(&files.chain);
     run(command.args(options))
 }
 
-fn fetch(files: &Files, options: &[&str]) -> Value {
+pub(crate) fn fetch(files: &Files, options: &[&str]) -> Value {
     fetch_with(files, options, BODY)
 }
 
@@ -676,38 +772,52 @@ fn go_peer() -> Command {
         env!("CARGO_MANIFEST_DIR"),
         "/../tls/tests/interop/go/peer.go"
     );
-    let peers = env::var_os("LASTBYTE_PEERS").map(PathBuf::from);
-    let peers = peers.or_else(|| Some(env::home_dir()?.join(".cache/lastbyte/tools/peers")));
-    let peers = peers.unwrap();
-    let go = peers.join("bin/go");
-    assert!(
-        go.is_file(),
-        "this test needs Go in {}: run scripts/interop to install it",
-        go.display()
-    );
+    let go = installed("go");
     fs::create_dir_all(CACHE).unwrap();
     let peer = Path::new(CACHE).join(format!("go-peer-{}", std::process::id()));
     if !peer.exists() {
         let building = peer.with_extension(format!("{:?}", thread::current().id()));
         let mut build = Command::new(go);
         build.args(["build", "-o"]).arg(&building).arg(source);
-        let built = run(build.env("GOCACHE", peers.join("go-cache")));
+        let built = run(build.env("GOCACHE", peers().join("go-cache")));
         assert_eq!(built.code, Some(0), "{}", built.stderr);
         fs::rename(building, &peer).unwrap();
     }
     Command::new(peer)
 }
 
+/// Where `scripts/interop` keeps the programs of others.
+fn peers() -> PathBuf {
+    let peers = env::var_os("LASTBYTE_PEERS").map(PathBuf::from);
+    let peers = peers.or_else(|| Some(env::home_dir()?.join(".cache/lastbyte/tools/peers")));
+    peers.unwrap()
+}
+
+/// One of them.
+fn installed(name: &str) -> PathBuf {
+    let program = peers().join("bin").join(name);
+    assert!(
+        program.is_file(),
+        "this test needs {}: run scripts/interop to install it",
+        program.display()
+    );
+    program
+}
+
 /// A program that runs, and is ended with its test.
-struct Program {
+pub(crate) struct Program {
     child: Child,
     lines: Receiver<String>,
 }
 
 impl Program {
-    fn start(command: &mut Command) -> Program {
+    pub(crate) fn start(command: &mut Command) -> Program {
+        Program::start_with(command, Stdio::null())
+    }
+
+    pub(crate) fn start_with(command: &mut Command, input: Stdio) -> Program {
         let mut child = command
-            .stdin(Stdio::null())
+            .stdin(input)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -729,7 +839,7 @@ impl Program {
     }
 
     /// The next line that holds `text`.
-    fn line_with(&self, text: &str) -> String {
+    pub(crate) fn line_with(&self, text: &str) -> String {
         let mut before = Vec::new();
         loop {
             match self.lines.recv_timeout(PATIENCE) {
@@ -744,12 +854,12 @@ impl Program {
         self.line_with(text);
     }
 
-    fn pid(&self) -> Pid {
+    pub(crate) fn pid(&self) -> Pid {
         Pid::from_raw(i32::try_from(self.child.id()).unwrap())
     }
 
     /// Its exit code, once it has ended by this signal.
-    fn stop(mut self, signal: Signal) -> Option<i32> {
+    pub(crate) fn stop(mut self, signal: Signal) -> Option<i32> {
         kill(self.pid(), signal).unwrap();
         let start = Instant::now();
         loop {

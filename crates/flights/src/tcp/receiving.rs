@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lastbyte_link::Time;
 
-use super::{Packet, memory};
+use super::{Segment, memory};
 use crate::Path;
 
 /// `TCP_MAX_QUICKACKS`
@@ -128,14 +128,14 @@ impl Receiving {
     }
 
     /// `tcp_replace_ts_recent`, with any packet
-    pub(super) fn note_timestamp(&mut self, packet: &Packet) {
+    pub(super) fn note_timestamp(&mut self, packet: &Segment) {
         if self.timestamps && packet.sequence <= self.acknowledged {
             self.echoed = Some(packet.timestamp);
         }
     }
 
     /// `tcp_rcv_rtt_measure_ts`, with any packet that the fast path does not take, and with all data
-    pub(super) fn measure_round_trip(&mut self, packet: &Packet, now: Time) {
+    pub(super) fn measure_round_trip(&mut self, packet: &Segment, now: Time) {
         if !self.timestamps || packet.echo == self.round_trip.echo {
             return;
         }
@@ -149,7 +149,7 @@ impl Receiving {
     }
 
     /// `tcp_queue_rcv` and `tcp_event_data_recv`
-    pub(super) fn receive(&mut self, packet: &Packet, now: Time, rto: Duration) {
+    pub(super) fn receive(&mut self, packet: &Segment, now: Time, rto: Duration) {
         let payload = packet.payload;
         self.received += payload;
         self.buffer.unread = memory(payload);
@@ -169,7 +169,7 @@ impl Receiving {
     }
 
     /// `tcp_measure_rcv_mss`
-    fn note_mss(&mut self, packet: &Packet) {
+    fn note_mss(&mut self, packet: &Segment) {
         let payload = packet.payload;
         let before = self.short.take();
         if payload >= self.peer_mss {
@@ -260,7 +260,7 @@ impl Receiving {
 
     /// `tcp_event_ack_sent`: any packet that is sent acknowledges all that was received, and tells the window.
     /// Fills them in.
-    pub(super) fn acknowledge(&mut self, mut packet: Packet, now: Time) -> Packet {
+    pub(super) fn acknowledge(&mut self, mut packet: Segment, now: Time) -> Segment {
         packet.window = self.buffer.select(self.unacknowledged());
         // `__tcp_select_window`
         if self.buffer.is_half_full() {
@@ -372,11 +372,13 @@ impl Buffer {
         if copied <= self.space {
             return;
         }
-        let base = 2 * copied + 16 * mss;
-        let growth = base * (copied - self.space) / self.space.max(1);
-        let window = base + 2 * growth;
+        // More than 32 bits, there as here.
+        let base = (2 * copied + 16 * mss) as u64;
+        let growth = base.saturating_mul((copied - self.space) as u64) / self.space.max(1) as u64;
+        let window = base.saturating_add(growth.saturating_mul(2));
         // `tcp_space_from_win`
-        let size = ((window << 8) / self.ratio).min(self.most);
+        let size = (window.saturating_mul(1 << 8) / self.ratio as u64).min(self.most as u64);
+        let size = size as usize;
         if size > self.size {
             self.size = size;
             self.clamp = self.payload(size);

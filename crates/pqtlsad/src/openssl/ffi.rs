@@ -1,7 +1,7 @@
 //! What the safe bindings lack.
 #![allow(unsafe_code)]
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
@@ -274,6 +274,19 @@ pub(super) fn change_key(certificate: &mut X509, key: &PKeyRef<Public>) -> Resul
     }
 }
 
+/// The name of the group that the keys were exchanged in.
+pub(super) fn group_name(ssl: &SslRef) -> Option<&str> {
+    unsafe extern "C" {
+        fn SSL_get0_group_name(ssl: *mut sys::SSL) -> *const c_char;
+    }
+    // SAFETY: the connection is alive. The name is of its context's list of groups, which it keeps alive.
+    let name = unsafe {
+        let name = SSL_get0_group_name(ssl.as_ptr());
+        (!name.is_null()).then(|| CStr::from_ptr(name))
+    };
+    name?.to_str().ok()
+}
+
 /// Whether OpenSSL has an extension of this number itself.
 pub(super) fn is_built_in(number: u16) -> bool {
     unsafe extern "C" {
@@ -318,6 +331,122 @@ pub(crate) fn key_algorithm(certificate: &X509Ref) -> Nid {
         }
     };
     Nid::from_raw(nid)
+}
+
+/// Binds sessions to what is told here: those of another context are not resumed.
+pub(super) fn set_session_id_context(
+    ssl: &mut SslRef,
+    context: &[u8; 32],
+) -> Result<(), ErrorStack> {
+    unsafe extern "C" {
+        fn SSL_set_session_id_context(
+            ssl: *mut sys::SSL,
+            context: *const u8,
+            length: std::ffi::c_uint,
+        ) -> c_int;
+    }
+    // SAFETY: the connection is alive, and OpenSSL copies the 32 bytes, which is as much as it has room for.
+    check(unsafe { SSL_set_session_id_context(ssl.as_ptr(), context.as_ptr(), 32) })
+}
+
+/// What seals a ticket (RFC 5077, section 4): AES-256 in CBC mode, and HMAC with SHA-256 over it.
+#[derive(Clone, Default)]
+pub(super) struct TicketKey {
+    pub(super) name: [u8; 16],
+    pub(super) cipher: [u8; 32],
+    pub(super) mac: [u8; 32],
+}
+
+/// The key of a new ticket, or of one that has this name of a key.
+type ChooseTicketKey = fn(&SslRef, Option<&[u8]>) -> Option<TicketKey>;
+
+/// Has tickets sealed and opened with the keys that `callback` has. Those without a key are not resumed.
+pub(super) fn set_ticket_callback(context: &mut SslContextBuilder, callback: ChooseTicketKey) {
+    type Raw = unsafe extern "C" fn(
+        *mut sys::SSL,
+        *mut u8,
+        *mut u8,
+        *mut sys::EVP_CIPHER_CTX,
+        *mut c_void,
+        c_int,
+    ) -> c_int;
+    unsafe extern "C" {
+        fn SSL_CTX_set_tlsext_ticket_key_evp_cb(context: *mut sys::SSL_CTX, callback: Raw)
+        -> c_int;
+        fn EVP_MAC_init(
+            context: *mut c_void,
+            key: *const u8,
+            length: usize,
+            parameters: *const sys::OSSL_PARAM,
+        ) -> c_int;
+        fn OSSL_PARAM_construct_utf8_string(
+            key: *const c_char,
+            text: *mut c_char,
+            length: usize,
+        ) -> sys::OSSL_PARAM;
+    }
+    /// The same for all contexts: which keys they have, each knows itself.
+    static CALLBACK: std::sync::OnceLock<ChooseTicketKey> = std::sync::OnceLock::new();
+
+    /// OpenSSL's answers: the ticket is not used, or it is, and a new one follows, as each is for one connection (RFC 8446,
+    /// appendix C.4). A negative one would end the handshake.
+    const NOT_USED: c_int = 0;
+    const USED: c_int = 2;
+
+    unsafe extern "C" fn raw(
+        ssl: *mut sys::SSL,
+        name: *mut u8,
+        iv: *mut u8,
+        cipher: *mut sys::EVP_CIPHER_CTX,
+        mac: *mut c_void,
+        seal: c_int,
+    ) -> c_int {
+        // SAFETY: OpenSSL calls with the connection, with 16 bytes of a name, with the 16 bytes of an initialisation
+        // vector, and with contexts of a cipher and of HMAC. The name and the vector are to be written if `seal` is 1.
+        let run = || unsafe {
+            let ssl = SslRef::from_ptr(ssl);
+            let known = (seal == 0).then(|| std::slice::from_raw_parts(name.cast_const(), 16));
+            let key = CALLBACK.get().and_then(|callback| callback(ssl, known))?;
+            if seal != 0 {
+                ptr::copy_nonoverlapping(key.name.as_ptr(), name, key.name.len());
+                let iv = std::slice::from_raw_parts_mut(iv, 16);
+                openssl::rand::rand_bytes(iv).ok()?;
+            }
+            let init = match seal {
+                0 => sys::EVP_DecryptInit_ex,
+                _ => sys::EVP_EncryptInit_ex,
+            };
+            check(init(
+                cipher,
+                sys::EVP_aes_256_cbc(),
+                ptr::null_mut(),
+                key.cipher.as_ptr(),
+                iv,
+            ))
+            .ok()?;
+            let digest = c"SHA256";
+            let parameters = [
+                OSSL_PARAM_construct_utf8_string(c"digest".as_ptr(), digest.as_ptr().cast_mut(), 0),
+                sys::OSSL_PARAM_construct_end(),
+            ];
+            let length = key.mac.len();
+            check(EVP_MAC_init(
+                mac,
+                key.mac.as_ptr(),
+                length,
+                parameters.as_ptr(),
+            ))
+            .ok()
+        };
+        // Unwinding must not reach C.
+        match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(Some(())) => USED,
+            _ => NOT_USED,
+        }
+    }
+    CALLBACK.get_or_init(|| callback);
+    // SAFETY: the builder owns a valid context, and a function lives for ever.
+    unsafe { SSL_CTX_set_tlsext_ticket_key_evp_cb(context.as_ptr(), raw) };
 }
 
 fn check(result: c_int) -> Result<(), ErrorStack> {

@@ -3,6 +3,7 @@
 pub mod client;
 pub(crate) mod ffi;
 pub mod server;
+pub mod tickets;
 
 use std::sync::OnceLock;
 

@@ -1,12 +1,15 @@
 //! The server's side.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use foreign_types::ForeignTypeRef;
+use lastbyte_sizes::SLH_DSA;
 use openssl::error::ErrorStack;
 use openssl::ex_data::Index;
 use openssl::hash::MessageDigest;
 use openssl::pkey::{Id, PKey, Private, Public};
+use openssl::sha::sha256;
 use openssl::ssl::{ClientHelloResponse, Ssl, SslAlert, SslContextBuilder, SslMode, SslRef};
 use openssl::stack::Stack;
 use openssl::x509::{X509, X509Builder, X509Ref};
@@ -33,6 +36,67 @@ enum RawPublicKey {
 }
 
 static CHOSEN: OnceLock<Index<Ssl, Chosen>> = OnceLock::new();
+static GATE: OnceLock<Index<Ssl, Gate>> = OnceLock::new();
+
+/// What clients get that ask for a name that no chain is for, or for none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnknownNames {
+    /// The first chain.
+    #[default]
+    Served,
+    /// An alert, unrecognized_name (RFC 6066, section 3).
+    Refused,
+}
+
+/// Whether a handshake goes on once it has a ClientHello.
+#[derive(Debug)]
+struct Gate {
+    unknown: UnknownNames,
+    is_open: AtomicBool,
+    signs_slowly: AtomicBool,
+}
+
+/// Has the handshake of `ssl` stop at each ClientHello, which is whole then, and nothing was computed:
+/// `accept` fails with `ErrorCode::WANT_CLIENT_HELLO_CB`. It goes on where it stopped when `accept` is called
+/// after [`pass`]. So whoever accepts decides where and when it is computed and signed.
+///
+/// Its session is for the name that is asked for, and is not resumed for another one.
+///
+/// # Errors
+/// OpenSSL's, if it has no memory.
+pub fn stop_at_client_hello(ssl: &mut SslRef, unknown: UnknownNames) -> Result<(), ErrorStack> {
+    let gate = Gate {
+        unknown,
+        is_open: AtomicBool::default(),
+        signs_slowly: AtomicBool::default(),
+    };
+    ssl.set_ex_data(super::index(&GATE)?, gate);
+    Ok(())
+}
+
+/// Lets a handshake go on that has stopped at its ClientHello, up to the next one if there is one.
+pub fn pass(ssl: &SslRef) {
+    if let Some(gate) = gate(ssl) {
+        gate.is_open.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether a handshake that has stopped at its ClientHello may sign with SLH-DSA, which takes a hundred times as
+/// long as others.
+pub fn may_sign_slowly(ssl: &SslRef) -> bool {
+    gate(ssl).is_some_and(|gate| gate.signs_slowly.load(Ordering::Relaxed))
+}
+
+fn gate(ssl: &SslRef) -> Option<&Gate> {
+    ssl.ex_data(*GATE.get()?)
+}
+
+/// What a ClientHello callback answers to a handshake that is to stop ([`stop_at_client_hello`]): none if it goes
+/// on. [`install`] asks itself; it is for servers without the mechanism.
+pub fn stopped(ssl: &SslRef) -> Option<ClientHelloResponse> {
+    let is_stopped = !gate(ssl)?.is_open.swap(false, Ordering::Relaxed);
+    is_stopped.then_some(ClientHelloResponse::RETRY)
+}
 
 /// Has a server's handshakes answer with `chains`: as plain TLS to clients without the extension, without
 /// what DNS delivered to those with it. `end_entity` is how the key is proved when the whole chain is left
@@ -52,8 +116,24 @@ pub fn install(
     let index = super::index(&CHOSEN)?;
     // Otherwise OpenSSL completes the chain from what it trusts.
     context.set_mode(SslMode::NO_AUTO_CHAIN);
-    context.set_client_hello_callback(move |ssl, _| {
-        let chosen = choose(ssl, &chains.load(), number, end_entity);
+    context.set_client_hello_callback(move |ssl, alert| {
+        let chains = chains.load();
+        let name = asked_name(ssl);
+        let chosen = choose(ssl, &chains, name.as_deref(), number, end_entity);
+        if let Some(gate) = gate(ssl) {
+            let is_known = || name.as_deref().is_some_and(|name| chains.knows(name));
+            if gate.unknown == UnknownNames::Refused && !is_known() {
+                *alert = SslAlert::UNRECOGNIZED_NAME;
+                return Err(ErrorStack::get());
+            }
+            let slowly = takes_slh_dsa(ssl) && chosen.has_slh_dsa();
+            gate.signs_slowly.store(slowly, Ordering::Relaxed);
+            if let Some(stopped) = stopped(ssl) {
+                return Ok(stopped);
+            }
+            let name = name.unwrap_or_default();
+            ffi::set_session_id_context(ssl, &sha256(name.as_bytes()))?;
+        }
         // After a HelloRetryRequest nothing that was set for the first ClientHello stays.
         let types: &[u8] = match chosen.is_raw_key() {
             true => &[certificate_type::RAW_PUBLIC_KEY, certificate_type::X509],
@@ -82,6 +162,34 @@ pub fn install(
 
 /// How many certificates were left out of this handshake, and what they are.
 pub fn omitted(ssl: &SslRef) -> Option<(Part, usize)> {
+    let Omission { chain, omitted } = omission(ssl)?;
+    Some((chain.part(*omitted), *omitted))
+}
+
+/// How many bytes of the Certificate message that saved.
+pub fn omitted_bytes(ssl: &SslRef) -> usize {
+    /// The length of a certificate, and that of its extensions, which are none (RFC 8446, section 4.4.2).
+    const ENTRY: usize = 3 + 2;
+    let Some(Omission { chain, omitted }) = omission(ssl) else {
+        return 0;
+    };
+    let lengths = chain.lengths().rev().take(*omitted);
+    let whole: usize = lengths.map(|length| length + ENTRY).sum();
+    let is_raw_key = || ssl.ex_data(*CHOSEN.get()?).map(Chosen::is_raw_key);
+    let instead = match *omitted < chain.certificates().len() {
+        true => return whole,
+        false if is_raw_key() == Some(true) => chain.public_key().public_key_to_der(),
+        false => ssl.certificate().map_or(Ok(Vec::new()), X509Ref::to_der),
+    };
+    whole.saturating_sub(instead.map_or(0, |instead| instead.len() + ENTRY))
+}
+
+/// The name of the group that the keys were exchanged in, as OpenSSL has it.
+pub fn group(ssl: &SslRef) -> Option<&str> {
+    ffi::group_name(ssl)
+}
+
+fn omission(ssl: &SslRef) -> Option<&Omission> {
     let chosen = ssl.ex_data(*CHOSEN.get()?)?;
     let Selection::Without(omissions) = &chosen.selection else {
         return None;
@@ -89,22 +197,26 @@ pub fn omitted(ssl: &SslRef) -> Option<(Part, usize)> {
     let sent = ssl.certificate()?;
     let mut all = omissions.iter();
     // A carrier stands for the only one that there is.
-    let Omission { chain, omitted } = all
-        .find(|omission| is_same(omission.chain.end_entity(), sent))
-        .or(omissions.first())?;
-    Some((chain.part(*omitted), *omitted))
+    all.find(|omission| is_same(omission.chain.end_entity(), sent))
+        .or(omissions.first())
+}
+
+/// The name that a ClientHello asks for, in lower case.
+fn asked_name(ssl: &SslRef) -> Option<String> {
+    const SERVER_NAME: u16 = 0;
+    let name = ffi::client_hello_extension(ssl, SERVER_NAME);
+    name.and_then(|data| extension::server_name(&data))
 }
 
 fn choose(
     ssl: &SslRef,
     chains: &crate::server::Chains,
+    name: Option<&str>,
     number: ExtensionType,
     end_entity: EndEntity,
 ) -> Chosen {
-    const SERVER_NAME: u16 = 0;
     const SERVER_CERTIFICATE_TYPE: u16 = 20;
     let extension = |number| ffi::client_hello_extension(ssl, number);
-    let name = extension(SERVER_NAME).and_then(|data| extension::server_name(&data));
     let offered = extension(number.0).and_then(|data| Digest::from_bytes(&data));
     // A length of one byte, and the types.
     let types = extension(SERVER_CERTIFICATE_TYPE);
@@ -113,7 +225,7 @@ fn choose(
         .and_then(|data| data.get(1..))
         .is_some_and(|types| types.contains(&certificate_type::RAW_PUBLIC_KEY));
     Chosen {
-        selection: chains.select(name.as_deref(), offered.as_ref()),
+        selection: chains.select(name, offered.as_ref()),
         offered,
         raw_public_key: match takes_raw_key {
             true => RawPublicKey::Taken,
@@ -123,7 +235,31 @@ fn choose(
     }
 }
 
+/// Whether the client verifies signatures of SLH-DSA.
+fn takes_slh_dsa(ssl: &SslRef) -> bool {
+    const SIGNATURE_ALGORITHMS: u16 = 13;
+    let offered = ffi::client_hello_extension(ssl, SIGNATURE_ALGORITHMS).unwrap_or_default();
+    // A length of two bytes, and the code points.
+    let mut offered = offered.chunks_exact(2).skip(1);
+    let is_slh_dsa = |code: &[u8]| {
+        let mut all = SLH_DSA.iter();
+        all.any(|signature| signature.code_point.to_be_bytes() == code)
+    };
+    offered.any(is_slh_dsa)
+}
+
 impl Chosen {
+    /// Whether a chain that may be sent has a key of SLH-DSA.
+    fn has_slh_dsa(&self) -> bool {
+        match &self.selection {
+            Selection::Without(omissions) => {
+                let mut omissions = omissions.iter();
+                omissions.any(|omission| omission.chain.is_slh_dsa())
+            }
+            Selection::Whole(chains) => chains.iter().any(|chain| chain.is_slh_dsa()),
+        }
+    }
+
     /// Whether the end-entity's key is all that is sent.
     fn is_raw_key(&self) -> bool {
         self.leaves_out_all() && self.raw_public_key == RawPublicKey::Taken
@@ -209,7 +345,7 @@ fn use_carrier(ssl: &mut SslRef, chain: &Chain) -> Result<(), ErrorStack> {
 
 /// The digest of an end-entity in the form of a key: both have 32 bytes.
 pub(super) fn carried(end_entity: &[u8]) -> Result<PKey<Public>, ErrorStack> {
-    PKey::public_key_from_raw_bytes(&openssl::sha::sha256(end_entity), Id::ED25519)
+    PKey::public_key_from_raw_bytes(&sha256(end_entity), Id::ED25519)
 }
 
 /// The smallest certificate of a key, signed by nobody in particular.

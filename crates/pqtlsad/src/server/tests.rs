@@ -149,6 +149,48 @@ fn a_chain_that_comes_back_is_current() {
 }
 
 #[test]
+fn what_is_forgotten_is_never_left_out_again() {
+    let [first, second] = [(); 2].map(|()| for_name(NAME));
+    let digests = [first.digest(), second.digest()];
+    let mut chains = Chains::new(vec![first]);
+    chains.rotate(vec![second], SystemTime::now() + Duration::from_secs(300));
+    assert_eq!(
+        omitted(chains.select(None, Some(&digests[0]))),
+        (digests[0], 2)
+    );
+    chains.forget();
+    assert_eq!(whole(chains.select(None, Some(&digests[0]))), [digests[1]]);
+}
+
+#[test]
+fn chains_of_an_earlier_server_are_taken_until_their_time_is_over() {
+    let [first, second] = [(); 2].map(|()| for_name(NAME));
+    let digests = [first.digest(), second.digest()];
+    let until = SystemTime::now() + Duration::from_secs(300);
+    let mut chains = Chains::new(vec![second.clone()]);
+    // What is sent now, or was taken before, stays as it is.
+    for chain in [second, first.clone(), first.clone()] {
+        chains.restore(chain, until);
+    }
+    let previous: Vec<_> = chains
+        .previous()
+        .map(|(chain, until)| (chain.digest(), until))
+        .collect();
+    assert_eq!(previous, [(digests[0], until)]);
+    assert_eq!(
+        omitted(chains.select(None, Some(&digests[0]))),
+        (digests[0], 2)
+    );
+    let mut late = Chains::new(vec![for_name(NAME)]);
+    let end = first.valid_until();
+    late.restore(first, end + Duration::from_secs(1));
+    assert_eq!(
+        late.previous().map(|(_, until)| until).collect::<Vec<_>>(),
+        [end]
+    );
+}
+
+#[test]
 fn keys_must_fit() {
     let one = pki(&spec(KeyAlgorithm::EcdsaP256));
     let other = test_chains::for_name(NAME).unwrap();

@@ -1,5 +1,6 @@
 //! How far it is to where a handshake needs a flight more, or one less.
 
+use lastbyte_flights::around;
 use lastbyte_sizes::{Message, framing};
 
 use super::{flights, wire};
@@ -34,9 +35,13 @@ impl Edges {
     pub(super) fn new(arm: &Arm, own: &Wire, cell: &Cell) -> Edges {
         let verify = own.bytes(Message::CertificateVerify) as usize;
         let with = |certificate| wire::with(own, certificate, verify);
-        let needed = |certificate| flights(arm, &with(certificate), cell);
         let certificate = own.bytes(Message::Certificate) as usize;
-        let count = needed(certificate);
+        let found = around(
+            certificate,
+            [framing::NO_CERTIFICATES, framing::MAX_MESSAGE],
+            cell.hosts.mss(),
+            |certificate| flights(arm, &with(certificate), cell),
+        );
         let edge = |largest: usize| {
             let server_flight = with(largest).server_flight_wire_bytes as usize;
             Edge {
@@ -47,33 +52,10 @@ impl Edges {
                     .abs_diff(own.server_flight_wire_bytes as usize),
             }
         };
-        let least = framing::NO_CERTIFICATES;
-        let below = (needed(least) < count)
-            .then(|| largest(least, certificate, |bytes| needed(bytes) < count));
-        let mut beyond = certificate;
-        let mut step = cell.hosts.mss();
-        while beyond < framing::MAX_MESSAGE && needed(beyond) <= count {
-            beyond = (beyond + step).min(framing::MAX_MESSAGE);
-            step *= 2;
-        }
-        let above = (needed(beyond) > count)
-            .then(|| largest(certificate, beyond, |bytes| needed(bytes) <= count));
         Edges {
-            flights: count,
-            below: below.map(edge),
-            above: above.map(edge),
+            flights: found.flights,
+            below: found.below.map(edge),
+            above: found.above.map(edge),
         }
     }
-}
-
-/// The largest that `fits`, between one that does and one that does not.
-fn largest(mut fitting: usize, mut other: usize, fits: impl Fn(usize) -> bool) -> usize {
-    while fitting + 1 < other {
-        let middle = fitting.midpoint(other);
-        match fits(middle) {
-            true => fitting = middle,
-            false => other = middle,
-        }
-    }
-    fitting
 }

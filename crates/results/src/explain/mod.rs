@@ -94,13 +94,7 @@ pub struct ServerFlight {
 }
 
 /// The server's messages in their order.
-pub const SERVER_MESSAGES: [Message; 5] = [
-    Message::ServerHello,
-    Message::EncryptedExtensions,
-    Message::Certificate,
-    Message::CertificateVerify,
-    Message::ServerFinished,
-];
+pub const SERVER_MESSAGES: [Message; 5] = Message::SERVER_FLIGHT;
 
 /// Explains an arm over these cells, which must pass [`check`].
 ///
@@ -184,7 +178,7 @@ fn probe(cell: &Cell) -> Cell {
 
 /// A message of the server with its records, and the change_cipher_spec that follows its first hello.
 pub fn message_on_wire(wire: &Wire, message: Message) -> u32 {
-    let own = wire::on_wire(message, wire.bytes(message) as usize);
+    let own = message.wire_bytes(wire.bytes(message) as usize);
     let has_retried = wire.hello_retry_request_wire_bytes > 0;
     match message {
         Message::ServerHello if !has_retried => (own + framing::CHANGE_CIPHER_SPEC) as u32,

@@ -69,7 +69,7 @@ fn failed_attempt(wire: &Wire) -> FailedAttempt {
         Message::Certificate,
     ];
     let records =
-        until_certificate.map(|message| number(on_wire(message, wire.bytes(message) as usize)));
+        until_certificate.map(|message| number(message.wire_bytes(wire.bytes(message) as usize)));
     FailedAttempt {
         client_hello_wire_bytes: wire.client_hello_wire_bytes,
         server_flight_wire_bytes: wire.server_flight_wire_bytes,
@@ -126,7 +126,7 @@ fn handshake(arm: &Arm, chain: Sizes<'_>, delivered: &OnWire) -> Result<Wire, Un
         server_flight_wire_bytes: number(
             server
                 .iter()
-                .map(|(message, bytes)| on_wire(*message, *bytes))
+                .map(|(message, bytes)| message.wire_bytes(*bytes))
                 .sum(),
         ),
         client_finish_wire_bytes: number(encrypted(FINISHED)),
@@ -182,23 +182,12 @@ pub(super) fn with(wire: &Wire, certificate: usize, verify: usize) -> Wire {
         (Message::Certificate, certificate),
         (Message::CertificateVerify, verify),
     ] {
-        let before = on_wire(message, wire.bytes(message) as usize);
+        let before = message.wire_bytes(wire.bytes(message) as usize);
         wire.server_flight_wire_bytes -= number(before);
-        wire.server_flight_wire_bytes += number(on_wire(message, bytes));
+        wire.server_flight_wire_bytes += number(message.wire_bytes(bytes));
         wire.messages.set(message, Some(number(bytes)));
     }
     wire
-}
-
-/// A message of so many bytes with its records: OpenSSL begins one for each message.
-pub(super) fn on_wire(message: Message, bytes: usize) -> usize {
-    match message {
-        Message::ClientHello
-        | Message::SecondClientHello
-        | Message::HelloRetryRequest
-        | Message::ServerHello => RECORD_HEADER + bytes,
-        _ => encrypted(bytes),
-    }
 }
 
 /// Bytes of the Certificate message.

@@ -7,6 +7,7 @@ mod csv;
 mod document;
 mod escape;
 mod explanation;
+pub mod explore;
 pub mod geography;
 pub mod inside;
 mod json;

@@ -1,0 +1,331 @@
+//! Chains in files: which can be served, and when a change of files is one.
+//!
+//! A renewal writes two files, each in its own time, and may be seen half-way. So a change counts only when two looks
+//! [`INTERVAL`] apart find the same, and what is loaded is what they found.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use openssl::error::ErrorStack;
+use openssl::sha::sha256;
+use openssl::x509::{X509, X509VerifyResult};
+use pqtlsad::server::{Chain, ChainError, PublicChain};
+use thiserror::Error;
+use tokio::time::Instant;
+use zeroize::Zeroizing;
+
+use super::ServeError;
+use super::pem::{self, PemError};
+
+/// How often the files of chains are looked at.
+pub(super) const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Larger than any chain that TLS carries, and any key.
+const MOST: u64 = 1 << 20;
+
+/// A file that was written within this time before it was read may be written to again without that its times show it.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// A chain that is good for less than this, or for less than a third of its certificate's time, is to be renewed.
+const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
+
+/// A chain and its key, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChainFiles {
+    /// The end-entity first.
+    pub chain: PathBuf,
+    /// The end-entity's key.
+    pub key: PathBuf,
+}
+
+/// Why a chain is not fit to be served.
+#[derive(Debug, Error)]
+pub enum Unfit {
+    /// The file is not whole.
+    #[error(transparent)]
+    Pem(#[from] PemError),
+    /// It is none, or the key is another's.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    /// A certificate does not issue the one before it.
+    #[error(
+        "certificate {issuer} does not issue certificate {}, the one before it ({reason}): put each after what it signs",
+        issuer - 1
+    )]
+    Unlinked {
+        /// Counted from 1, the end-entity.
+        issuer: usize,
+        /// What does not fit.
+        reason: &'static str,
+    },
+    /// OpenSSL can't tell.
+    #[error("{0}")]
+    OpenSsl(#[from] ErrorStack),
+}
+
+/// Reads a chain as a server takes it.
+///
+/// # Errors
+///
+/// If the PEM is not whole, the certificates don't issue one another, or the key is another's.
+pub(super) fn parse(chain: &[u8], key: &[u8]) -> Result<Chain, Unfit> {
+    let blocks = pem::certificates(chain)?;
+    let read = Chain::from_pem(chain, key)?;
+    let certificates = read.certificates();
+    if certificates.len() != blocks {
+        let read = certificates.len();
+        return Err(PemError::Unread { blocks, read }.into());
+    }
+    for (at, pair) in certificates.windows(2).enumerate() {
+        if let [subject, issuer] = pair
+            && let Some(reason) = unlinked(subject, issuer)?
+        {
+            let issuer = at + 2;
+            return Err(Unfit::Unlinked { issuer, reason });
+        }
+    }
+    Ok(read)
+}
+
+/// Why `issuer` has not issued `subject`, if it has not.
+fn unlinked(subject: &X509, issuer: &X509) -> Result<Option<&'static str>, ErrorStack> {
+    if issuer.issued(subject) != X509VerifyResult::OK {
+        return Ok(Some("its name, key identifier or key usage"));
+    }
+    // What can't be verified at all is told as what does not verify: the reason is in OpenSSL's queue.
+    let key = issuer.public_key()?;
+    let is_signed = subject.verify(&key).unwrap_or_default();
+    Ok((!is_signed).then_some("its signature"))
+}
+
+/// What is to be said of a chain's age, if anything is.
+pub(super) fn ageing(chain: &PublicChain, now: SystemTime) -> Option<String> {
+    const DAY: u64 = 24 * 3600;
+    let until = chain.valid_until();
+    let of = chain.names().first().map_or("no name", String::as_str);
+    let Ok(left) = until.duration_since(now) else {
+        return Some(format!(
+            "the chain for {of} has expired: clients refuse it until it is renewed"
+        ));
+    };
+    let lifetime = lifetime(chain).unwrap_or(Duration::MAX);
+    let left_days = left.as_secs() / DAY;
+    (left < SOON.min(lifetime / 3)).then(|| match left_days {
+        0 => format!("the chain for {of} expires in less than a day"),
+        1 => format!("the chain for {of} expires in a day"),
+        _ => format!("the chain for {of} expires in {left_days} days"),
+    })
+}
+
+/// What the end-entity's certificate is good for, from its first second to its last.
+fn lifetime(chain: &PublicChain) -> Option<Duration> {
+    let end_entity = chain.end_entity();
+    let until = end_entity.not_before().diff(end_entity.not_after()).ok()?;
+    let days = u64::try_from(until.days).ok()?;
+    let seconds = u64::try_from(until.secs).ok()?;
+    Some(Duration::from_secs(days * 24 * 3600 + seconds))
+}
+
+/// SHA-256 of a chain's file and of its key's, or None for what can't be read.
+type Look = [Option<[u8; 32]>; 2];
+
+/// A chain, and what its files held when it was loaded.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) chain: Chain,
+    look: Look,
+}
+
+/// Reads what can be served.
+pub(super) fn load(files: &ChainFiles) -> Result<Loaded, ServeError> {
+    let read = |file: &PathBuf| {
+        read(file).map_err(|error| ServeError::Read {
+            file: file.clone(),
+            error,
+        })
+    };
+    let chain = read(&files.chain)?;
+    let key = read(&files.key)?;
+    Ok(Loaded {
+        chain: parse(&chain, &key).map_err(|error| ServeError::Chain {
+            files: files.clone(),
+            error,
+        })?,
+        look: [Some(sha256(&chain)), Some(sha256(&key))],
+    })
+}
+
+/// Reads a file that may hold a key.
+fn read(file: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
+    let opened = File::open(file)?;
+    // All of it at once: a buffer that grows leaves copies behind.
+    let length = opened.metadata()?.len().min(MOST) + 1;
+    let mut content = Zeroizing::new(Vec::with_capacity(usize::try_from(length).unwrap_or(0)));
+    opened.take(MOST + 1).read_to_end(&mut content)?;
+    match content.len() as u64 > MOST {
+        true => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "it is larger than 1 MiB: no chain or key is",
+        )),
+        false => Ok(content),
+    }
+}
+
+/// A chain whose files are followed.
+#[derive(Debug)]
+pub(super) struct Followed {
+    files: ChainFiles,
+    watched: [Watched; 2],
+    loaded: Look,
+    /// What was found that is not loaded, and when it was found first.
+    changed: Option<(Look, Instant)>,
+    /// What can't be served, and was said.
+    refused: Option<Look>,
+}
+
+/// What a look at a chain's files comes to.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// Nothing is to be done.
+    Same,
+    /// Whether this lasts shows with the next look.
+    Waiting,
+    /// Another chain is to be served.
+    Changed(Chain),
+    /// What is there can't be served.
+    Refused(ServeError),
+}
+
+/// Whether files are loaded that have not changed, and whether what is wrong with them is said again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    Always,
+    IfChanged,
+}
+
+impl Followed {
+    pub(super) fn new(files: &ChainFiles, loaded: &Loaded) -> Followed {
+        Followed {
+            watched: [&files.chain, &files.key].map(|file| Watched::new(file)),
+            files: files.clone(),
+            loaded: loaded.look,
+            changed: None,
+            refused: None,
+        }
+    }
+
+    pub(super) fn look(&mut self, asked: Asked, now: Instant, time: SystemTime) -> Step {
+        let look = self.watched.each_mut().map(|file| file.look(time));
+        if asked == Asked::IfChanged {
+            if look == self.loaded {
+                (self.changed, self.refused) = (None, None);
+                return Step::Same;
+            }
+            if Some(look) == self.refused {
+                return Step::Same;
+            }
+        }
+        match self.changed {
+            Some((found, since)) if found == look => {
+                if now.saturating_duration_since(since) < INTERVAL {
+                    return Step::Waiting;
+                }
+            }
+            _ => {
+                self.changed = Some((look, now));
+                return Step::Waiting;
+            }
+        }
+        match load(&self.files) {
+            Ok(loaded) if loaded.look == look => {
+                self.loaded = look;
+                (self.changed, self.refused) = (None, None);
+                Step::Changed(loaded.chain)
+            }
+            Ok(loaded) => {
+                self.changed = Some((loaded.look, now));
+                Step::Waiting
+            }
+            Err(error) => {
+                self.changed = None;
+                self.refused = Some(look);
+                Step::Refused(error)
+            }
+        }
+    }
+
+    /// What still can't be served, if anything is wrong.
+    pub(super) fn still_refused(&self) -> Option<ServeError> {
+        self.refused?;
+        load(&self.files).err()
+    }
+}
+
+/// A file, and what it held when it was read last.
+#[derive(Debug)]
+struct Watched {
+    path: PathBuf,
+    seen: Option<(Stat, [u8; 32])>,
+}
+
+/// What tells that a file was written to or replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stat {
+    device: u64,
+    inode: u64,
+    size: u64,
+    /// Seconds and nanoseconds.
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Watched {
+    fn new(path: &Path) -> Watched {
+        Watched {
+            path: path.to_owned(),
+            seen: None,
+        }
+    }
+
+    /// The digest of what it holds. It is read only where something says that it may be another than before.
+    fn look(&mut self, now: SystemTime) -> Option<[u8; 32]> {
+        let stat = Stat::of(&self.path).ok()?;
+        match self.seen {
+            Some((seen, digest)) if seen == stat => return Some(digest),
+            _ => self.seen = None,
+        }
+        let digest = sha256(&read(&self.path).ok()?);
+        if stat.is_settled(now) {
+            self.seen = Some((stat, digest));
+        }
+        Some(digest)
+    }
+}
+
+impl Stat {
+    fn of(path: &Path) -> io::Result<Stat> {
+        let metadata = path.metadata()?;
+        Ok(Stat {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        })
+    }
+
+    /// Whether its times are those of its last byte: the next one would have other times.
+    fn is_settled(&self, now: SystemTime) -> bool {
+        let now = now.duration_since(SystemTime::UNIX_EPOCH);
+        let now = now.unwrap_or_default().saturating_sub(SETTLED).as_secs();
+        let latest = self.modified.0.max(self.changed.0);
+        u64::try_from(latest).unwrap_or_default() < now
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests;

@@ -1,0 +1,272 @@
+use std::fs;
+
+use lastbyte_pki::test_chains;
+use tempfile::TempDir;
+
+use super::*;
+
+const NAME: &str = "server.example";
+
+fn made() -> lastbyte_pki::Chain {
+    test_chains::for_name(NAME).unwrap()
+}
+
+fn pem(certificates: &[X509]) -> Vec<u8> {
+    let pem = certificates.iter().map(|one| one.to_pem().unwrap());
+    pem.collect::<Vec<_>>().concat()
+}
+
+fn key_of(chain: &lastbyte_pki::Chain) -> Vec<u8> {
+    chain.key().private_key_to_pem_pkcs8().unwrap()
+}
+
+/// A chain's files, followed, at a moment that the test says.
+struct Folder {
+    _folder: TempDir,
+    files: ChainFiles,
+    followed: Followed,
+    now: Instant,
+}
+
+impl Folder {
+    fn new(chain: &lastbyte_pki::Chain) -> Folder {
+        let folder = TempDir::new().unwrap();
+        let files = ChainFiles {
+            chain: folder.path().join("chain.pem"),
+            key: folder.path().join("key.pem"),
+        };
+        fs::write(&files.chain, pem(chain.certificates())).unwrap();
+        fs::write(&files.key, key_of(chain)).unwrap();
+        let loaded = load(&files).unwrap();
+        let followed = Followed::new(&files, &loaded);
+        Folder {
+            _folder: folder,
+            files,
+            followed,
+            now: Instant::now(),
+        }
+    }
+
+    fn write(&self, chain: &lastbyte_pki::Chain) {
+        fs::write(&self.files.chain, pem(chain.certificates())).unwrap();
+        fs::write(&self.files.key, key_of(chain)).unwrap();
+    }
+
+    fn look(&mut self, asked: Asked) -> Step {
+        self.followed.look(asked, self.now, SystemTime::now())
+    }
+
+    /// A second later.
+    fn next(&mut self, asked: Asked) -> Step {
+        self.now += INTERVAL;
+        self.look(asked)
+    }
+}
+
+#[track_caller]
+fn changed(step: Step, to: &lastbyte_pki::Chain) {
+    match step {
+        Step::Changed(chain) => assert_eq!(pem(chain.certificates()), pem(to.certificates())),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn refused(step: Step) -> String {
+    match step {
+        Step::Refused(error) => error.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn waiting(step: Step) {
+    assert!(matches!(step, Step::Waiting), "{step:?}");
+}
+
+#[track_caller]
+fn same(step: Step) {
+    assert!(matches!(step, Step::Same), "{step:?}");
+}
+
+#[test]
+fn chains_are_whole_linked_and_fit_their_key() {
+    let chain = made();
+    let whole = pem(chain.certificates());
+    let key = key_of(&chain);
+    let wrong = |chain: &[u8], key: &[u8]| parse(chain, key).unwrap_err().to_string();
+    assert!(parse(&whole, &key).is_ok());
+    // One file for both, as HAProxy has it.
+    let both = [&whole[..], &key].concat();
+    assert!(parse(&both, &both).is_ok());
+
+    let cut = &whole[..whole.len() - 40];
+    assert!(wrong(cut, &key).contains("the file is cut, or still being written"));
+    let next = [&pem(&chain.certificates()[..1])[..], b"-----BEGIN CERTIF"].concat();
+    assert!(wrong(&next, &key).contains("is no whole line of PEM"));
+    let left = [&whole[..], b"MIIB\n"].concat();
+    assert!(wrong(&left, &key).contains("left over after the last certificate"));
+    assert_eq!(wrong(b"", &key), "there is no certificate");
+
+    let other = made();
+    assert_eq!(
+        wrong(&whole, &key_of(&other)),
+        "the key is not that of the first certificate"
+    );
+    let mixed = [
+        chain.certificates()[0].clone(),
+        other.certificates()[1].clone(),
+    ];
+    assert!(
+        wrong(&pem(&mixed), &key).starts_with("certificate 2 does not issue certificate 1"),
+        "{}",
+        wrong(&pem(&mixed), &key)
+    );
+    // Of the issuer's name, with another key.
+    let broken = test_chains::broken().unwrap();
+    let broken = wrong(&pem(broken.certificates()), &key_of(&broken));
+    assert!(
+        broken.starts_with("certificate 2 does not issue"),
+        "{broken}"
+    );
+    // The wrong way round.
+    let mut reversed = chain.certificates().to_vec();
+    reversed.reverse();
+    assert!(parse(&pem(&reversed), &key).is_err());
+    // With the root, which signs itself.
+    let rooted = [chain.certificates(), &[chain.root().clone()]].concat();
+    assert!(parse(&pem(&rooted), &key).is_ok());
+}
+
+#[test]
+fn a_change_counts_when_it_lasts() {
+    let [old, new] = [made(), made()];
+    let mut folder = Folder::new(&old);
+    same(folder.look(Asked::IfChanged));
+    folder.write(&new);
+    waiting(folder.look(Asked::IfChanged));
+    // Two looks at one moment are one.
+    waiting(folder.look(Asked::IfChanged));
+    changed(folder.next(Asked::IfChanged), &new);
+    same(folder.next(Asked::IfChanged));
+}
+
+#[test]
+fn a_chain_that_is_being_written_is_not_taken() {
+    let [old, new] = [made(), made()];
+    let mut folder = Folder::new(&old);
+    let whole = pem(new.certificates());
+    let first = pem(&new.certificates()[..1]).len();
+    fs::write(&folder.files.key, key_of(&new)).unwrap();
+    // Between the certificates, what is there could be served.
+    for cut in [0, 100, first, first + 17] {
+        fs::write(&folder.files.chain, &whole[..cut]).unwrap();
+        waiting(folder.next(Asked::IfChanged));
+        waiting(folder.look(Asked::Always));
+    }
+    fs::write(&folder.files.chain, &whole).unwrap();
+    waiting(folder.next(Asked::IfChanged));
+    changed(folder.next(Asked::IfChanged), &new);
+}
+
+#[test]
+fn what_can_not_be_served_is_told_each_time_that_it_comes() {
+    let [old, other] = [made(), made()];
+    let mut folder = Folder::new(&old);
+    for _ in 0..2 {
+        fs::write(&folder.files.key, key_of(&other)).unwrap();
+        waiting(folder.next(Asked::IfChanged));
+        assert!(refused(folder.next(Asked::IfChanged)).contains("the key is not that"));
+        assert!(folder.followed.still_refused().is_some());
+        for _ in 0..3 {
+            same(folder.next(Asked::IfChanged));
+        }
+        folder.write(&old);
+        same(folder.next(Asked::IfChanged));
+        assert!(folder.followed.still_refused().is_none());
+    }
+    fs::remove_file(&folder.files.chain).unwrap();
+    waiting(folder.next(Asked::IfChanged));
+    assert!(refused(folder.next(Asked::IfChanged)).contains("can't read"));
+}
+
+#[test]
+fn who_asks_waits_for_two_looks_as_well() {
+    let [old, new] = [made(), made()];
+    let mut folder = Folder::new(&old);
+    waiting(folder.look(Asked::Always));
+    changed(folder.next(Asked::Always), &old);
+    // Between the writes.
+    fs::write(&folder.files.key, key_of(&new)).unwrap();
+    waiting(folder.next(Asked::Always));
+    folder.write(&new);
+    waiting(folder.next(Asked::Always));
+    changed(folder.next(Asked::Always), &new);
+}
+
+#[test]
+fn a_change_between_loading_and_the_first_look_is_seen() {
+    let [old, new] = [made(), made()];
+    let mut folder = Folder::new(&old);
+    folder.write(&new);
+    waiting(folder.look(Asked::IfChanged));
+    changed(folder.next(Asked::IfChanged), &new);
+}
+
+#[test]
+fn files_are_read_when_something_says_that_they_changed() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("file");
+    fs::write(&path, "one").unwrap();
+    let mut watched = Watched::new(&path);
+    let now = SystemTime::now();
+    let digest = Some(sha256(b"one"));
+    assert_eq!(watched.look(now), digest);
+    assert!(
+        watched.seen.is_none(),
+        "another write could have these times"
+    );
+    let later = now + Duration::from_secs(10);
+    assert_eq!(watched.look(later), digest);
+    let (_, seen) = watched.seen.as_mut().unwrap();
+    // What is not read is not noticed.
+    *seen = [0; 32];
+    assert_eq!(watched.look(later), Some([0; 32]));
+    // As many bytes, in another file.
+    let new = folder.path().join("new");
+    fs::write(&new, "two").unwrap();
+    fs::rename(&new, &path).unwrap();
+    assert_eq!(watched.look(later), Some(sha256(b"two")));
+    fs::remove_file(&path).unwrap();
+    assert_eq!(watched.look(later), None);
+}
+
+#[test]
+fn files_that_no_chain_has_are_refused() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("file");
+    fs::write(&path, vec![b' '; (MOST + 1) as usize]).unwrap();
+    let error = read(&path).unwrap_err().to_string();
+    assert_eq!(error, "it is larger than 1 MiB: no chain or key is");
+}
+
+#[test]
+fn old_chains_are_told() {
+    let chain = made();
+    let chain = parse(&pem(chain.certificates()), &key_of(&chain)).unwrap();
+    let before = |days: u64| chain.valid_until() - Duration::from_secs(days * 24 * 3600 + 60);
+    assert_eq!(ageing(&chain, before(20)), None);
+    for (time, words) in [
+        (before(13), "expires in 13 days"),
+        (before(1), "expires in a day"),
+        (before(0), "expires in less than a day"),
+        (chain.valid_until(), "expires in less than a day"),
+        (
+            chain.valid_until() + Duration::from_secs(1),
+            "has expired: clients refuse it until it is renewed",
+        ),
+    ] {
+        let told = ageing(&chain, time).unwrap();
+        assert_eq!(told, format!("the chain for {NAME} {words}"));
+    }
+}

@@ -1,0 +1,384 @@
+//! The life of a connection: accepted, its handshake, its backend, what is relayed, its end.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use lastbyte_flights::flights_needed;
+use openssl::ssl::{ErrorCode, NameType, Ssl};
+use pqtlsad::flight::InitialWindow;
+use pqtlsad::openssl::server;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_openssl::SslStream;
+
+use super::access::{Entry, Session};
+use super::announce::{ClientAddress, Ends};
+use super::announced::{self, Announced};
+use super::backend::{Backend, timed};
+use super::drain::{Noted, Serving, Turn};
+use super::flight::FlightStream;
+use super::forwarded::{To, relay_http};
+use super::log::Log;
+use super::relay::{End, relay};
+use super::room::Place;
+use super::source::Source;
+use super::{NO_ROOM, Server};
+
+/// What can fail, as the log has it.
+const ACCEPTING: &str = "accepting";
+const ANNOUNCED: &str = "the load balancer's PROXY protocol";
+const HANDSHAKE: &str = "the handshake";
+const CONNECTING: &str = "connecting to the backend";
+const RELAYING: &str = "relaying";
+
+/// Why a connection is closed at once.
+const FULL: &str = "its address has as many connections as one may have";
+
+/// A client with which there is a session.
+type Client = SslStream<FlightStream>;
+
+/// Why a connection failed.
+struct Failure {
+    /// At what.
+    what: &'static str,
+    reason: String,
+}
+
+impl Server {
+    pub(super) async fn accept(
+        self: &Arc<Self>,
+        listener: TcpListener,
+        connections: &mut JoinSet<()>,
+        log: &Arc<Log>,
+    ) -> Infallible {
+        loop {
+            match listener.accept().await {
+                Ok((stream, peer)) => match self.place(peer).await {
+                    Some(place) => {
+                        self.served.accepted.fetch_add(1, Ordering::Relaxed);
+                        let server = Arc::clone(self);
+                        let log = Arc::clone(log);
+                        connections.spawn(async move {
+                            server.connection(stream, peer, place, &log).await;
+                        });
+                    }
+                    None => {
+                        self.served.refused.fetch_add(1, Ordering::Relaxed);
+                        log.failed(ACCEPTING, Some(peer), FULL);
+                    }
+                },
+                Err(error) => {
+                    log.failed(ACCEPTING, None, &error.to_string());
+                    sleep(NO_ROOM).await;
+                }
+            }
+            while connections.try_join_next().is_some() {}
+        }
+    }
+
+    /// A place for a connection that has come, once there is one.
+    async fn place(&self, peer: SocketAddr) -> Option<Place> {
+        self.room.ready().await;
+        match self.is_balancer(peer) {
+            true => Some(self.room.enter_for_others(peer.ip().into())),
+            false => self.room.enter(peer.ip().into()),
+        }
+    }
+
+    /// Whether it says first whose a connection is.
+    fn is_balancer(&self, peer: SocketAddr) -> bool {
+        let mut balancers = self.config.balancers.iter();
+        balancers.any(|network| network.contains(peer.ip()))
+    }
+
+    async fn connection(&self, stream: TcpStream, peer: SocketAddr, place: Place, log: &Log) {
+        let mut entry = Entry::new(self.access.clone(), peer);
+        match self.serve(stream, place, &mut entry, log).await {
+            Ok(end) => entry.end = name(end),
+            Err(Failure { what, reason }) => {
+                self.served.failed.fetch_add(1, Ordering::Relaxed);
+                log.failed(what, Some(entry.client), &reason);
+                entry.end = "failed";
+                entry.reason = Some(format!("{what} failed: {reason}"));
+            }
+        }
+        let sum = |sum: &std::sync::atomic::AtomicU64, of: &std::sync::atomic::AtomicU64| {
+            sum.fetch_add(of.load(Ordering::Relaxed), Ordering::Relaxed)
+        };
+        sum(&self.served.bytes_to_clients, &entry.carried.to_client);
+        sum(&self.served.bytes_to_backends, &entry.carried.to_backend);
+    }
+
+    async fn serve(
+        &self,
+        mut stream: TcpStream,
+        mut place: Place,
+        entry: &mut Entry,
+        log: &Log,
+    ) -> Result<End, Failure> {
+        let limits = &self.config.limits;
+        let mut ends = Ends {
+            client: entry.client,
+            server: stream.local_addr().ok(),
+        };
+        if self.is_balancer(entry.client) {
+            let read = Box::pin(timed(limits.handshake, announced::read(&mut stream))).await;
+            let told = read.map_err(|error| Failure {
+                what: ANNOUNCED,
+                reason: error.to_string(),
+            })?;
+            if let Announced::Client(client, server) = told {
+                ends = Ends {
+                    client,
+                    server: Some(server),
+                };
+                entry.client = client;
+            }
+            if !place.is_of(ends.client.ip().into()) {
+                self.served.refused.fetch_add(1, Ordering::Relaxed);
+                return Err(Failure {
+                    what: ACCEPTING,
+                    reason: FULL.to_owned(),
+                });
+            }
+        }
+        // What only this takes is given back after it.
+        let handshake = Box::pin(self.handshake(stream, entry, &mut place));
+        let mut client = match handshake.await {
+            Ok(client) => client,
+            Err(reason) => {
+                self.served
+                    .handshakes_failed
+                    .fetch_add(1, Ordering::Relaxed);
+                let what = HANDSHAKE;
+                return Err(Failure { what, reason });
+            }
+        };
+        place.is_established();
+        let session = session(&client, entry.start().elapsed());
+        self.served.count(&session);
+        let backend = self.backend(session.protocol.as_deref());
+        let header = self.config.clients.header(ends, &session);
+        entry.session = Some(session);
+        if self.config.clients == ClientAddress::Forwarded {
+            let to = To {
+                backend,
+                client: ends.client.ip(),
+                connecting: limits.handshake,
+                idle: limits.idle,
+                connected: &|connected| self.connected(backend, connected, ends.client, log),
+            };
+            let stops = self.stops();
+            let relayed = Box::pin(relay_http(client, to, stops, &entry.carried)).await;
+            return relayed.map_err(relaying);
+        }
+        let connected = Box::pin(timed(limits.handshake, connect(backend, &header))).await;
+        let mut backend = match connected {
+            Ok(stream) => {
+                log.succeeded(CONNECTING);
+                stream
+            }
+            Err(error) => {
+                self.served.unanswered.fetch_add(1, Ordering::Relaxed);
+                // The client learns that it is over, and not that it was cut.
+                let _ = timeout(limits.handshake, client.shutdown()).await;
+                Box::pin(client.get_mut().linger()).await;
+                return Err(unconnected(backend, &error));
+            }
+        };
+        drop(header);
+        let turn = Turn::new();
+        let mut noted = Noted {
+            stream: &mut client,
+            turn: &turn,
+        };
+        let relayed = tokio::select! {
+            relayed = relay(&mut noted, &mut backend, limits.idle, &entry.carried) => relayed,
+            () = turn.rests(self.serving.subscribe()) => Ok(End::Stopped),
+        };
+        let end = relayed.map_err(relaying)?;
+        if end == End::Stopped {
+            // The client waits for nothing, and learns that it is over.
+            let _ = timeout(limits.handshake, client.shutdown()).await;
+        }
+        if matches!(end, End::Refused | End::BackendGone) {
+            drop(backend);
+            Box::pin(client.get_mut().linger()).await;
+        }
+        Ok(end)
+    }
+
+    /// Until no more connections are accepted.
+    async fn stops(&self) {
+        let mut serving = self.serving.subscribe();
+        let stops = serving.wait_for(|serving| *serving == Serving::Stopping);
+        // The sender is this server's own.
+        let _ = stops.await;
+    }
+
+    /// Takes note of how a connection to a backend went, of which there may be many for one client.
+    fn connected(
+        &self,
+        backend: &Backend,
+        connected: Result<(), &io::Error>,
+        client: SocketAddr,
+        log: &Log,
+    ) {
+        match connected {
+            Ok(()) => log.succeeded(CONNECTING),
+            Err(error) => {
+                self.served.unanswered.fetch_add(1, Ordering::Relaxed);
+                self.served.failed.fetch_add(1, Ordering::Relaxed);
+                let Failure { what, reason } = unconnected(backend, error);
+                log.failed(what, Some(client), &reason);
+            }
+        }
+    }
+
+    /// Where what is spoken inside goes.
+    fn backend(&self, protocol: Option<&str>) -> &Backend {
+        let mut own = self.protocols.iter();
+        let own = own.find(|(name, _)| Some(name.as_str()) == protocol);
+        own.map_or(&self.backend, |(_, backend)| backend)
+    }
+
+    async fn handshake(
+        &self,
+        stream: TcpStream,
+        entry: &Entry,
+        place: &mut Place,
+    ) -> Result<Client, String> {
+        let source = entry.client.ip().into();
+        tokio::select! {
+            done = timeout(self.config.limits.handshake, self.shake(stream, source)) => {
+                done.unwrap_or_else(|_| Err("not done in time".to_owned()))
+            }
+            () = place.has_to_go() => Err("it had to make room for others".to_owned()),
+        }
+    }
+
+    async fn shake(&self, stream: TcpStream, source: Source) -> Result<Client, String> {
+        stream
+            .set_nodelay(true)
+            .map_err(|error| error.to_string())?;
+        // Who says nothing costs no more than a socket.
+        stream.readable().await.map_err(|error| error.to_string())?;
+        let mut ssl = Ssl::new(&self.context).map_err(|error| error.to_string())?;
+        server::stop_at_client_hello(&mut ssl, self.config.unknown_names)
+            .map_err(|error| error.to_string())?;
+        let mut stream =
+            SslStream::new(ssl, FlightStream::new(stream)).map_err(|error| error.to_string())?;
+        loop {
+            match Pin::new(&mut stream).accept().await {
+                Ok(()) => break,
+                // What follows is computed elsewhere, when it is this client's turn.
+                Err(error) if error.code() == ErrorCode::WANT_CLIENT_HELLO_CB => {}
+                Err(error) => return Err(reason(&error)),
+            }
+            server::pass(stream.ssl());
+            let signers = match server::may_sign_slowly(stream.ssl()) {
+                true => &self.slow_signers,
+                false => &self.signers,
+            };
+            let (computed, polled) = signers
+                .run(source, stream, compute)
+                .await
+                .ok_or("it could not be computed")?;
+            stream = computed;
+            match polled {
+                Poll::Ready(Ok(())) => break,
+                Poll::Ready(Err(error)) if error.code() != ErrorCode::WANT_CLIENT_HELLO_CB => {
+                    return Err(reason(&error));
+                }
+                _ => {}
+            }
+        }
+        stream.get_mut().handshake_done();
+        Ok(stream)
+    }
+}
+
+fn unconnected(backend: &Backend, error: &io::Error) -> Failure {
+    Failure {
+        what: CONNECTING,
+        reason: format!("{}: {error}", backend.name()),
+    }
+}
+
+fn relaying(error: io::Error) -> Failure {
+    Failure {
+        what: RELAYING,
+        reason: error.to_string(),
+    }
+}
+
+/// Goes on with a handshake for as long as it waits for nobody.
+fn compute(mut stream: Client) -> (Client, Poll<Result<(), openssl::ssl::Error>>) {
+    // Whoever waits for what comes next asks again.
+    let polled = Pin::new(&mut stream).poll_accept(&mut Context::from_waker(Waker::noop()));
+    (stream, polled)
+}
+
+async fn connect(backend: &Backend, header: &[u8]) -> io::Result<TcpStream> {
+    let mut stream = backend.connect().await?;
+    if !header.is_empty() {
+        stream.write_all(header).await?;
+    }
+    Ok(stream)
+}
+
+/// What the handshake came to.
+fn session(client: &Client, took: Duration) -> Session {
+    let ssl = client.ssl();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let omitted = server::omitted(ssl).filter(|_| !ssl.session_reused());
+    let bytes_omitted = omitted.map_or(0, |_| server::omitted_bytes(ssl));
+    let flights = |bytes| {
+        let window = InitialWindow::default();
+        let mss = usize::try_from(window.mss).unwrap_or(usize::MAX);
+        flights_needed(bytes, mss, window.segments)
+    };
+    let sent = client.get_ref().flight();
+    Session {
+        took,
+        name: ssl.servername_raw(NameType::HOST_NAME).map(text),
+        group: server::group(ssl).map(str::to_owned),
+        protocol: ssl.selected_alpn_protocol().map(text),
+        delivery: match omitted {
+            _ if ssl.session_reused() => "resumed",
+            Some((part, _)) => part.name(),
+            None => "whole",
+        },
+        bytes_omitted,
+        round_trips_saved: flights(sent + bytes_omitted).saturating_sub(flights(sent)),
+    }
+}
+
+fn name(end: End) -> &'static str {
+    match end {
+        End::Complete => "complete",
+        End::Refused => "refused-by-backend",
+        End::ClientGone => "client-gone",
+        End::BackendGone => "backend-gone",
+        End::Idle => "idle",
+        End::Stopped => "stopped",
+    }
+}
+
+/// OpenSSL's reason alone, which is the same for all who fail alike.
+fn reason(error: &openssl::ssl::Error) -> String {
+    let first = error.ssl_error().and_then(|stack| stack.errors().first());
+    match (first.and_then(|error| error.reason()), error.io_error()) {
+        (Some(reason), _) => reason.to_owned(),
+        (None, Some(error)) => error.to_string(),
+        (None, None) => "the client closed the connection".to_owned(),
+    }
+}

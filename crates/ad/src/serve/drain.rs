@@ -1,0 +1,138 @@
+//! Which connections end at once when a server stops: those of which nobody waits for anything.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+/// A client that was answered, and to whom nothing came for this long, waits for nothing.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Whose turn it is to say something, and since when.
+#[derive(Debug)]
+pub(super) struct Turn {
+    start: Instant,
+    /// Milliseconds after the start, and in the lowest bit whether the server's answer is due.
+    last: AtomicU64,
+}
+
+impl Turn {
+    pub(super) fn new() -> Turn {
+        Turn {
+            start: Instant::now(),
+            last: AtomicU64::new(0),
+        }
+    }
+
+    fn note(&self, due: u64) {
+        let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX >> 1);
+        self.last.store(now << 1 | due, Ordering::Relaxed);
+    }
+
+    /// Is done when the server stops and the client waits for nothing.
+    pub(super) async fn rests(&self, mut stopping: watch::Receiver<Serving>) {
+        let stops = stopping.wait_for(|serving| *serving == Serving::Stopping);
+        if stops.await.is_err() {
+            return std::future::pending().await;
+        }
+        loop {
+            let last = self.last.load(Ordering::Relaxed);
+            let quiet = self
+                .start
+                .elapsed()
+                .saturating_sub(Duration::from_millis(last >> 1));
+            match (last & 1, QUIET.checked_sub(quiet)) {
+                (0, None | Some(Duration::ZERO)) => return,
+                (0, Some(left)) => sleep(left).await,
+                _ => sleep(QUIET / 10).await,
+            }
+        }
+    }
+}
+
+/// Whether connections are still accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Serving {
+    Accepting,
+    Stopping,
+}
+
+/// A client's stream of which is noted who spoke last.
+pub(super) struct Noted<'a, S> {
+    pub(super) stream: &'a mut S,
+    pub(super) turn: &'a Turn,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Noted<'_, S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut *self.stream).poll_read(context, buffer))?;
+        if buffer.filled().len() > before {
+            self.turn.note(1);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Noted<'_, S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut *self.stream).poll_write(context, bytes))?;
+        self.turn.note(0);
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_an_answer_is_waited_for() {
+        let (stop, stopping) = watch::channel(Serving::Accepting);
+        let turn = Turn::new();
+        let (mut client, mut server) = tokio::io::duplex(100);
+        let mut noted = Noted {
+            stream: &mut server,
+            turn: &turn,
+        };
+        let rests = |stopping| tokio::time::timeout(Duration::from_secs(60), turn.rests(stopping));
+        assert!(rests(stopping.clone()).await.is_err(), "it does not stop");
+        stop.send(Serving::Stopping).unwrap();
+        let at_once = tokio::time::timeout(Duration::ZERO, turn.rests(stopping.clone()));
+        assert!(at_once.await.is_ok(), "nothing was ever asked");
+
+        client.write_all(b"request").await.unwrap();
+        noted.read_exact(&mut [0; 7]).await.unwrap();
+        assert!(rests(stopping.clone()).await.is_err());
+        noted.write_all(b"answer").await.unwrap();
+        let answered = Instant::now();
+        assert!(rests(stopping).await.is_ok());
+        assert!(
+            answered.elapsed() >= QUIET - Duration::from_millis(1),
+            "more may come"
+        );
+    }
+}

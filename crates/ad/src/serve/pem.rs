@@ -1,0 +1,144 @@
+//! Whether a file of PEM is whole. OpenSSL takes what it can read and says nothing of the rest.
+
+use thiserror::Error;
+
+const DASHES: &[u8] = b"-----";
+const BEGIN: &[u8] = b"-----BEGIN ";
+const END: &[u8] = b"-----END ";
+
+/// Why a file is not whole. Lines are counted from 1.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PemError {
+    /// A block that begins in this line does not end.
+    #[error("what begins in line {0} does not end: the file is cut, or still being written")]
+    Cut(usize),
+    /// A line that looks like a block's first or last is neither.
+    #[error("line {0} is no whole line of PEM: the file is cut, or still being written")]
+    Line(usize),
+    /// Something that is no block comes after the last one.
+    #[error("line {0} has something left over after the last certificate")]
+    LeftOver(usize),
+    /// OpenSSL reads fewer certificates than the file says it has.
+    #[error("only {read} of its {blocks} certificates can be read")]
+    Unread {
+        /// Blocks with that label.
+        blocks: usize,
+        /// Certificates.
+        read: usize,
+    },
+}
+
+/// Counts the certificates of a file that consists of whole blocks (RFC 7468), with text between them or without.
+///
+/// # Errors
+///
+/// If a block is cut, the next one's first line included, or if something follows the last block.
+pub(super) fn certificates(pem: &[u8]) -> Result<usize, PemError> {
+    let mut count = 0;
+    let mut open: Option<(usize, &[u8])> = None;
+    // Blank or not, after the last block.
+    let mut after: Option<usize> = None;
+    let mut blocks = 0;
+    for (at, line) in pem.split(|byte| *byte == b'\n').enumerate() {
+        let number = at + 1;
+        let line = line.trim_ascii_end();
+        let is_boundary = line.starts_with(DASHES);
+        match open {
+            Some((_, label)) if is_boundary => {
+                if label_of(line, END) != Some(label) {
+                    return Err(PemError::Line(number));
+                }
+                open = None;
+            }
+            Some(_) => {}
+            None if is_boundary => {
+                let label = label_of(line, BEGIN).ok_or(PemError::Line(number))?;
+                open = Some((number, label));
+                blocks += 1;
+                after = None;
+                if is_certificate(label) {
+                    count += 1;
+                }
+            }
+            None if line.is_empty() => {}
+            None => after = after.or(Some(number)),
+        }
+    }
+    match (open, after) {
+        (Some((number, _)), _) => Err(PemError::Cut(number)),
+        (None, Some(number)) if blocks > 0 => Err(PemError::LeftOver(number)),
+        _ => Ok(count),
+    }
+}
+
+fn label_of<'a>(line: &'a [u8], begins: &[u8]) -> Option<&'a [u8]> {
+    let label = line.strip_prefix(begins)?.strip_suffix(DASHES)?;
+    (!label.is_empty() && !label.contains(&b'-')).then_some(label)
+}
+
+/// The labels that OpenSSL reads certificates from.
+fn is_certificate(label: &[u8]) -> bool {
+    matches!(
+        label,
+        b"CERTIFICATE" | b"X509 CERTIFICATE" | b"TRUSTED CERTIFICATE"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PemError, certificates};
+
+    const TWO: &str = "subject=one\n-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n\
+                       subject=two\n-----BEGIN CERTIFICATE-----\r\nBBBB\r\n-----END CERTIFICATE-----\r\n";
+
+    #[test]
+    fn whole_files_have_all_their_blocks() {
+        for (text, count) in [
+            ("", 0),
+            ("no PEM at all", 0),
+            (TWO, 2),
+            (TWO.trim_end(), 2),
+            (&format!("{TWO}\n \n"), 2),
+            (
+                "-----BEGIN PRIVATE KEY-----\nA\n-----END PRIVATE KEY-----\n",
+                0,
+            ),
+        ] {
+            assert_eq!(certificates(text.as_bytes()), Ok(count), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_cut_anywhere_but_between_blocks_is_refused() {
+        let ends = |cut: &str| cut.is_empty() || cut.trim_end().ends_with("END CERTIFICATE-----");
+        // Nothing of the first block is there yet.
+        let first = TWO.find('-').unwrap_or_default();
+        for at in first + 5..TWO.len() {
+            let cut = &TWO[..at];
+            let found = certificates(cut.as_bytes());
+            assert_eq!(found.is_ok(), ends(cut), "{cut:?}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        for (text, error) in [
+            ("-----BEGIN CERTIFICATE-----\nAAAA\n", PemError::Cut(1)),
+            (
+                "-----BEGIN CERTIFICATE-----\nA\n-----BEGIN CERTIFICATE-----\n",
+                PemError::Line(3),
+            ),
+            (
+                "-----BEGIN A-----\nA\n-----END A-----\n\n-----BEG",
+                PemError::Line(5),
+            ),
+            (
+                "-----BEGIN A-----\nA\n-----END A-----\n--",
+                PemError::LeftOver(4),
+            ),
+            ("-----BEGIN A-----\nA\n-----END B-----\n", PemError::Line(3)),
+        ] {
+            assert_eq!(certificates(text.as_bytes()), Err(error), "{text}");
+        }
+    }
+}

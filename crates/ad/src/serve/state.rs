@@ -1,0 +1,181 @@
+//! What outlives a server: the chains that it sends and sent, in a folder.
+//!
+//! Resolvers hold records of those for their TTL, and clients who have them are signed for with their keys. So the keys
+//! are kept with them, each chain in a file that only its owner reads, and no longer than it is good for.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use lastbyte_files::Draft;
+use openssl::error::ErrorStack;
+use pqtlsad::server::{Chain, Chains};
+use zeroize::Zeroizing;
+
+use super::{ServeError, chains};
+
+/// Larger than any chain with its key.
+const MOST: u64 = 2 << 20;
+
+/// The first line of a chain's file: it was sent when the file was written.
+const CURRENT: &str = "current";
+
+/// The first line of a chain's file, with seconds since 1970: it had been replaced.
+const UNTIL: &str = "until ";
+
+/// A folder for chains.
+#[derive(Debug)]
+pub struct State {
+    folder: PathBuf,
+}
+
+/// What a folder held.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// Each with the end of its time, where it had been replaced.
+    pub(super) chains: Vec<(Chain, Option<SystemTime>)>,
+    /// Files that are no use, and why.
+    pub(super) useless: Vec<String>,
+}
+
+impl State {
+    /// This folder, which is made if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// If it can't be written to.
+    pub fn open(folder: &Path) -> Result<State, ServeError> {
+        let wrong = |error| ServeError::State {
+            folder: folder.to_owned(),
+            error,
+        };
+        let mut builder = fs::DirBuilder::new();
+        let made = builder.recursive(true).mode(0o700).create(folder);
+        made.map_err(wrong)?;
+        let state = State {
+            folder: folder.to_owned(),
+        };
+        // What can't be written later is found now.
+        Draft::new(&folder.join("draft")).map_err(wrong)?;
+        Ok(state)
+    }
+
+    /// Reads what is there and still good. What is not is removed.
+    pub(super) fn load(&self, now: SystemTime) -> Result<Kept, ServeError> {
+        self.read(now).map_err(|error| ServeError::State {
+            folder: self.folder.clone(),
+            error,
+        })
+    }
+
+    fn read(&self, now: SystemTime) -> io::Result<Kept> {
+        let mut kept = Kept::default();
+        for entry in fs::read_dir(&self.folder)? {
+            let path = entry?.path();
+            if !is_own(&path) {
+                continue;
+            }
+            match read(&path) {
+                Ok((_, Some(until))) if until <= now => fs::remove_file(&path)?,
+                Ok(chain) => kept.chains.push(chain),
+                Err(reason) => {
+                    kept.useless
+                        .push(format!("\"{}\" is not used: {reason}", path.display()));
+                }
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Has the folder hold these chains and no others.
+    pub(super) fn save(&self, chains: &Chains) -> io::Result<()> {
+        let current = chains.current().iter().map(|chain| (&**chain, None));
+        let previous = chains.previous().map(|(chain, until)| (chain, Some(until)));
+        let mut wanted = Vec::new();
+        for (chain, until) in current.chain(previous) {
+            let path = self.folder.join(format!("{}.pem", chain.digest()));
+            let first = first_line(until);
+            if fs::read(&path).ok().map(Zeroizing::new).is_none_or(|old| {
+                // Nothing else of it can change: its name is its digest.
+                !old.starts_with(first.as_bytes())
+            }) {
+                write(&path, &first, chain)?;
+            }
+            wanted.push(path);
+        }
+        for entry in fs::read_dir(&self.folder)? {
+            let path = entry?.path();
+            if is_own(&path) && !wanted.contains(&path) {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A digest in hexadecimal, and `.pem`.
+fn is_own(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let digest = name.and_then(|name| name.strip_suffix(".pem"));
+    digest.is_some_and(|digest| {
+        digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
+fn first_line(until: Option<SystemTime>) -> String {
+    match until {
+        None => format!("{CURRENT}\n"),
+        Some(until) => {
+            let until = until.duration_since(UNIX_EPOCH).unwrap_or_default();
+            format!("{UNTIL}{}\n", until.as_secs())
+        }
+    }
+}
+
+fn write(path: &Path, first: &str, chain: &Chain) -> io::Result<()> {
+    let key = chain.key().private_key_to_pem_pkcs8().map_err(of_openssl)?;
+    let key = Zeroizing::new(key);
+    let mut draft = Draft::new(path)?;
+    let file = draft.file();
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    file.write_all(first.as_bytes())?;
+    for certificate in chain.certificates() {
+        file.write_all(&certificate.to_pem().map_err(of_openssl)?)?;
+    }
+    file.write_all(&key)?;
+    draft.keep()
+}
+
+fn of_openssl(error: ErrorStack) -> io::Error {
+    io::Error::other(error.to_string())
+}
+
+fn read(path: &Path) -> Result<(Chain, Option<SystemTime>), String> {
+    let content = lastbyte_files::read(path, MOST).map(Zeroizing::new);
+    let content = content.map_err(|error| error.to_string())?;
+    let (chain, until) = parse(&content)?;
+    let name = format!("{}.pem", chain.digest());
+    match path.ends_with(&name) {
+        true => Ok((chain, until)),
+        false => Err("it holds another chain than its name says".to_owned()),
+    }
+}
+
+fn parse(content: &[u8]) -> Result<(Chain, Option<SystemTime>), String> {
+    let end = content.iter().position(|byte| *byte == b'\n');
+    let first = content.get(..end.unwrap_or(0)).unwrap_or_default();
+    let first = std::str::from_utf8(first).unwrap_or_default();
+    let until = match first.strip_prefix(UNTIL).map(str::parse::<u64>) {
+        Some(Ok(seconds)) => UNIX_EPOCH.checked_add(Duration::from_secs(seconds)),
+        None if first == CURRENT => None,
+        _ => return Err("its first line says neither \"current\" nor until when".to_owned()),
+    };
+    let chain = chains::parse(content, content).map_err(|error| error.to_string())?;
+    Ok((chain, until))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

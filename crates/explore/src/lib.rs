@@ -1,0 +1,326 @@
+//! What the explorer's page asks of the arithmetic, and what that answers, in numbers alone.
+//!
+//! A question is a [`Question`], flattened; an [`answer`] begins with what its `HEAD` names, and rows follow. Times
+//! are in milliseconds, rates in Mbit/s, sizes in bytes and windows in segments. So the same code answers natively, in
+//! tests, and in browsers as [`WASM`], which needs nothing of its host; `scripts/explore` makes it, and holds both
+//! to the bit. [`layout`] has the names of all numbers, so that nobody has to count them.
+
+mod layout;
+#[cfg(not(target_arch = "wasm32"))]
+mod made;
+mod sweep;
+#[cfg(test)]
+mod tests;
+#[cfg(target_arch = "wasm32")]
+mod web;
+
+use std::time::Duration;
+
+use lastbyte_flights::{
+    Around, Exchange, PacketKind, Path, Records, Timeline, around, segments, timeline, trace,
+};
+use lastbyte_link::{Direction, Link, Rate, Side};
+use lastbyte_sizes::{Message, framing};
+
+pub use layout::{Arm, Network, Question, layout};
+#[cfg(not(target_arch = "wasm32"))]
+pub use made::WASM;
+
+/// What can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// [`CONNECTION`], then so many flights as [`FLIGHT`] has them, then so many packets as [`PACKET`].
+    Connection,
+    /// For Certificate messages of growing size, [`STEP`]s.
+    Staircase,
+    /// For responses of growing size, both arms: [`DIFFERENCE`]s.
+    Difference,
+}
+
+impl What {
+    /// All that can be asked. A question's first number counts them, from 1.
+    pub const ALL: [What; 3] = [What::Connection, What::Staircase, What::Difference];
+}
+
+/// What an answer about a connection begins with. What there is none of is -1.
+pub const CONNECTION: [&str; 22] = [
+    "connect",
+    "handshake",
+    "first",
+    "last",
+    "sent",
+    "segments",
+    "serverFlights",
+    "below",
+    "above",
+    "window",
+    "response",
+    "responseFlights",
+    "opened",
+    "responds",
+    "budget",
+    "helloEnds",
+    "extensionsEnd",
+    "certificateEnds",
+    "verifyEnds",
+    "finishedEnds",
+    "flights",
+    "packets",
+];
+
+/// A flight of an answer. The sender is 0 for the client, 1 for the server.
+pub const FLIGHT: [&str; 5] = ["sender", "start", "segments", "bytes", "cwnd"];
+
+/// A packet of an answer. Its kind is 0 where it opens the connection, 1 with payload, 2 where it acknowledges alone.
+pub const PACKET: [&str; 7] = [
+    "sender", "kind", "sent", "arrives", "offset", "payload", "cwnd",
+];
+
+/// A step of a staircase: Certificate message, flights of the server's handshake, first byte.
+pub const STEP: [&str; 3] = ["certificate", "flights", "first"];
+
+/// A point of a difference: payload of the response, last byte of both arms.
+pub const DIFFERENCE: [&str; 3] = ["payload", "one", "other"];
+
+/// The answer to a question; none to what is no question.
+pub fn answer(question: &[f64]) -> Vec<f64> {
+    let question = Question::of(question);
+    match question.asked() {
+        Some(What::Connection) => connection(&question),
+        Some(What::Staircase) => sweep::staircase(&question),
+        Some(What::Difference) => sweep::difference(&question),
+        None => Vec::new(),
+    }
+}
+
+fn connection(question: &Question) -> Vec<f64> {
+    let handshake = Handshake::of(&question.arms[0]);
+    let path = question.network.path();
+    let payload = question.network.payload();
+    let (timeline, packets) = trace(&handshake.exchange(&question.network, payload), &path);
+    let sent = handshake.server_flight();
+    let Around {
+        flights,
+        below,
+        above,
+    } = handshake.around(&path);
+    let is_response = |flight: &&lastbyte_flights::Flight| {
+        flight.sender == Side::Server && flight.start >= timeline.handshake
+    };
+    let response = timeline.flights.iter().filter(is_response);
+    let opening = packets.iter().find(|packet| {
+        packet.sender == Side::Server && packet.kind == PacketKind::Data && packet.offset >= sent
+    });
+    let number = |bytes: Option<usize>| bytes.map_or(-1.0, |bytes| bytes as f64);
+    let mut answer = vec![
+        ms(timeline.connect),
+        ms(timeline.handshake),
+        timeline.ttfb.map_or(-1.0, ms),
+        ms(timeline.ttlb),
+        sent as f64,
+        segments(sent, path.mss) as f64,
+        flights as f64,
+        number(below),
+        number(above),
+        handshake.larger_window(&path).map_or(-1.0, f64::from),
+        question.network.records().wire_bytes(payload) as f64,
+        response.count() as f64,
+        opening.map_or(-1.0, |packet| f64::from(packet.cwnd)),
+        opening.map_or(-1.0, |packet| ms(packet.sent)),
+        path.mss as f64 * f64::from(path.server_initcwnd),
+    ];
+    answer.extend(handshake.ends().map(|end| end as f64));
+    answer.extend([timeline.flights.len() as f64, packets.len() as f64]);
+    for flight in &timeline.flights {
+        answer.extend([
+            side(flight.sender),
+            ms(flight.start),
+            f64::from(flight.segments),
+            flight.bytes as f64,
+            f64::from(flight.cwnd),
+        ]);
+    }
+    for packet in &packets {
+        answer.extend([
+            side(packet.sender),
+            match packet.kind {
+                PacketKind::Open => 0.0,
+                PacketKind::Data => 1.0,
+                PacketKind::Acknowledgement => 2.0,
+            },
+            ms(packet.sent),
+            ms(packet.arrives),
+            packet.offset as f64,
+            packet.payload as f64,
+            f64::from(packet.cwnd),
+        ]);
+    }
+    answer
+}
+
+fn side(side: Side) -> f64 {
+    match side {
+        Side::Client => 0.0,
+        Side::Server => 1.0,
+    }
+}
+
+/// Nanoseconds are whole, so this is the nearest number that there is, wherever it is calculated.
+fn ms(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1e6
+}
+
+/// The messages of an arm.
+#[derive(Clone, Copy, Debug)]
+struct Handshake {
+    client_hello: usize,
+    server: [usize; Message::SERVER_FLIGHT.len()],
+    client_finish: usize,
+}
+
+impl Handshake {
+    fn of(arm: &Arm) -> Handshake {
+        let most = |bytes| whole(bytes, 1 << 20);
+        Handshake {
+            client_hello: most(arm.client_hello),
+            server: [
+                arm.server_hello,
+                arm.encrypted_extensions,
+                arm.certificate,
+                arm.certificate_verify,
+                arm.server_finished,
+            ]
+            .map(most),
+            client_finish: most(arm.client_finish),
+        }
+    }
+
+    fn certificate(&self) -> usize {
+        let [_, _, certificate, ..] = self.server;
+        certificate
+    }
+
+    fn with_certificate(self, bytes: usize) -> Handshake {
+        let [hello, extensions, _, verify, finished] = self.server;
+        Handshake {
+            server: [hello, extensions, bytes, verify, finished],
+            ..self
+        }
+    }
+
+    /// Bytes on the wire up to where each of the server's messages ends. The change_cipher_spec follows the first.
+    fn ends(&self) -> impl Iterator<Item = usize> {
+        let messages = Message::SERVER_FLIGHT.iter().zip(self.server);
+        messages.scan(framing::CHANGE_CIPHER_SPEC, |end, (message, bytes)| {
+            *end += message.wire_bytes(bytes);
+            Some(*end)
+        })
+    }
+
+    /// Bytes on the wire, ServerHello to Finished.
+    fn server_flight(&self) -> usize {
+        self.ends().last().unwrap_or_default()
+    }
+
+    fn exchange(&self, network: &Network, payload: usize) -> Exchange {
+        let records = network.records();
+        Exchange {
+            client_hello: self.client_hello,
+            server_flight: self.server_flight(),
+            client_finish: self.client_finish,
+            first_request: match payload {
+                0 => 0,
+                _ => whole(network.request, 1 << 20),
+            },
+            response: records.wire_bytes(payload),
+            first_record: records.first_wire_bytes(payload),
+            ..Exchange::default()
+        }
+    }
+
+    /// How many flights the server needs with a window. How far they are apart decides nothing, as long as they are: so
+    /// they are counted where they are, as `lastbyte explain` does.
+    fn flights(&self, path: &Path, initcwnd: u32) -> usize {
+        const RTT: Duration = Duration::from_millis(100);
+        let apart = Path {
+            link: Link::symmetric(RTT, Direction::default()),
+            server_initcwnd: initcwnd,
+            ..path.clone()
+        };
+        let exchange = Exchange {
+            client_hello: self.client_hello,
+            server_flight: self.server_flight(),
+            client_finish: self.client_finish,
+            ..Exchange::default()
+        };
+        timeline(&exchange, &apart).handshake_flights()
+    }
+
+    fn around(&self, path: &Path) -> Around {
+        around(
+            self.certificate(),
+            [framing::NO_CERTIFICATES, 1 << 20],
+            path.mss,
+            |bytes| {
+                self.with_certificate(bytes)
+                    .flights(path, path.server_initcwnd)
+            },
+        )
+    }
+
+    /// The smallest initial window with which the server needs a flight less, if any does.
+    fn larger_window(&self, path: &Path) -> Option<u32> {
+        const MOST: u32 = 1000;
+        let now = self.flights(path, path.server_initcwnd);
+        let mut larger = path.server_initcwnd + 1..=MOST;
+        larger.find(|window| now > 1 && self.flights(path, *window) < now)
+    }
+
+    fn walk(&self, network: &Network, payload: usize, path: &Path) -> Timeline {
+        timeline(&self.exchange(network, payload), path)
+    }
+}
+
+impl Network {
+    fn path(&self) -> Path {
+        // What a page can ask is far within; what is no number is none.
+        let rtt = Duration::from_nanos(within(self.rtt * 1e6, 60e9));
+        let bits = within(self.rate * 1e6, 1e12);
+        let rate = (bits > 0).then(|| bits.max(1000));
+        let direction = Direction {
+            rate: rate.and_then(Rate::from_bits_per_second),
+            ..Direction::default()
+        };
+        let usual = Path::default();
+        Path {
+            link: Link::symmetric(rtt, direction),
+            mss: whole(self.mss, 60_000).max(100),
+            server_initcwnd: whole(self.initcwnd, 1000).max(1) as u32,
+            ..usual
+        }
+    }
+
+    fn payload(&self) -> usize {
+        whole(self.payload, 1 << 26)
+    }
+
+    fn records(&self) -> Records {
+        Records {
+            first: whole(self.mss, 60_000).max(100) - framing::RECORD_OVERHEAD,
+            ..Records::default()
+        }
+    }
+}
+
+/// A whole number that is not below zero, and at most this one.
+fn whole(number: f64, most: u32) -> usize {
+    within(number, f64::from(most)) as usize
+}
+
+/// The same, where it may have more than the 32 bits of a browser's `usize`.
+fn within(number: f64, most: f64) -> u64 {
+    match number.is_finite() {
+        true => number.round().clamp(0.0, most) as u64,
+        false => 0,
+    }
+}

@@ -1,0 +1,288 @@
+"use strict";
+// What the page knows: sizes, what is asked of the module, what is chosen, and words. Nothing here touches the document, so a
+// test can run it anywhere.
+function explorer(data, engine) {
+  const names = Object.fromEntries(data.layout);
+  const KIB = 1024;
+  const MILLISECONDS = { ms: 1, s: 1000, us: 0.001 };
+  const MEGABITS = { bit: 1e-6, kbit: 1e-3, mbit: 1, gbit: 1000, tbit: 1e6 };
+  const BYTES = { b: 1, kib: KIB, mib: KIB * KIB, kb: 1000, mb: 1e6 };
+  const LIMITS = { rtt: [0, 10000], rate: [0.01, 100000], initcwnd: [1, 500], data: [0, 4 * KIB * KIB] };
+
+  // ---- the module
+
+  function ask(what, network, arms, sweep) {
+    const question = [what, ...names.network.map(name => network[name])];
+    for (const arm of [arms[0], arms[1] || arms[0]]) question.push(...names.arm.map(name => arm[name]));
+    question.push(...names.sweep.map(name => (sweep || {})[name] || 0));
+    const place = engine.question(question.length);
+    new Float64Array(engine.memory.buffer, place, question.length).set(question);
+    const length = engine.ask();
+    return new Float64Array(engine.memory.buffer, engine.answer(), length).slice();
+  }
+  function rows(answer, begin, fields, count) {
+    const found = [];
+    for (let row = 0; row < count; row++) {
+      const one = {};
+      fields.forEach((field, at) => { one[field] = answer[begin + row * fields.length + at]; });
+      found.push(one);
+    }
+    return found;
+  }
+  const network = state => ({
+    rtt: state.rtt, rate: state.rate, initcwnd: state.initcwnd, mss: data.mss, payload: state.data, request: data.request,
+  });
+  function connection(state, arm) {
+    const answer = ask(1, network(state), [messages(arm)]);
+    const [found] = rows(answer, 0, names.connection, 1);
+    const { flights, packets } = found;
+    const flightsAt = names.connection.length, packetsAt = flightsAt + flights * names.flight.length;
+    found.flights = rows(answer, flightsAt, names.flight, flights);
+    found.packets = rows(answer, packetsAt, names.packet, packets);
+    found.begins = state.data > 0 ? found.first : found.handshake;
+    return found;
+  }
+  function staircase(state, arm, to, steps) {
+    const answer = ask(2, network(state), [messages(arm)], { from: 8, to, steps });
+    return rows(answer, 0, names.step, answer.length / names.step.length);
+  }
+  function difference(state, from, to, steps) {
+    const answer = ask(3, network(state), state.arms.map(messages), { from, to, steps });
+    return rows(answer, 0, names.difference, answer.length / names.difference.length);
+  }
+
+  // ---- sizes
+
+  const { sizes } = data;
+  const group = name => sizes.groups.find(known => known.name === name);
+  const chain = name => sizes.chains.find(known => known.name === name);
+  const way = key => sizes.ways.findIndex(known => known.key === key);
+  const comesSo = (arm, key = arm.way) => {
+    const own = chain(arm.chain).ways[way(key)];
+    if (!own) return undefined;
+    const [hello, extensions, certificate, most] = own;
+    return { hello, extensions, certificate, most };
+  };
+  const natural = arm => comesSo(arm).certificate;
+  const certificate = arm => arm.bytes || natural(arm);
+  // The messages of an arm, as the module wants them.
+  function messages(arm) {
+    const hellos = group(arm.group), own = comesSo(arm);
+    return {
+      client_hello: hellos.client_hello + own.hello,
+      server_hello: hellos.server_hello,
+      encrypted_extensions: own.extensions,
+      certificate: certificate(arm),
+      certificate_verify: chain(arm.chain).certificate_verify,
+      server_finished: sizes.server_finished,
+      client_finish: sizes.client_finish,
+    };
+  }
+  // What of the server's handshake is which message, from which byte to which.
+  function parts(view) {
+    let begin = 0;
+    const ends = { ServerHello: "helloEnds", EncryptedExtensions: "extensionsEnd", Certificate: "certificateEnds",
+      CertificateVerify: "verifyEnds", Finished: "finishedEnds" };
+    return Object.entries(ends).map(([name, end]) => {
+      const part = { name, begin, end: view[end], kind: name === "Certificate" ? "chain" : "other" };
+      begin = part.end;
+      return part;
+    });
+  }
+  // An arm in the words of `lastbyte compare`.
+  function label(arm) {
+    const padded = arm.bytes ? `:${arm.bytes}B` : "";
+    return `${arm.group}/${arm.chain}${padded}${arm.way}`;
+  }
+  // The arm of such words; undefined for what the page does not offer.
+  function arm(text) {
+    const [name, rest] = cut(text, "/");
+    if (!group(name)) return undefined;
+    const [named, ...options] = rest.split("/");
+    const key = options.map(option => "/" + option).join("");
+    let found = chain(named), bytes = null;
+    if (!found) {
+      const [before, size] = cut(named, ":", true);
+      found = chain(before);
+      bytes = /^[0-9]{1,6}B$/.test(size) ? parseInt(size, 10) : NaN;
+    }
+    if (!found || Number.isNaN(bytes) || way(key) < 0) return undefined;
+    return fitted({ group: name, chain: found.name, way: key, bytes });
+  }
+  // The nearest arm that there is: not every chain comes in every way, and not every size can be.
+  function fitted({ group, chain, way, bytes }) {
+    const found = { group, chain, way, bytes: null };
+    if (!comesSo(found)) found.way = "";
+    const { most, certificate } = comesSo(found);
+    if (bytes && bytes > certificate && most > certificate) found.bytes = Math.min(bytes, most);
+    return found;
+  }
+  function cut(text, separator, last) {
+    const at = last ? text.lastIndexOf(separator) : text.indexOf(separator);
+    return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + separator.length)];
+  }
+
+  // ---- what is chosen, as the address has it
+
+  function quantity(text, units, [least, most]) {
+    const match = /^([0-9]{1,9}(?:\.[0-9]{1,9})?)([a-z]*)$/i.exec(text);
+    const unit = match && units[match[2].toLowerCase()];
+    if (!unit) return undefined;
+    const number = Number((Number(match[1]) * unit).toPrecision(12));
+    return number >= least && number <= most ? number : undefined;
+  }
+  const started = () => ({
+    rtt: data.start.rtt, rate: data.start.rate, initcwnd: data.start.initcwnd, data: data.start.data,
+    arms: [arm(data.start.baseline), arm(data.start.against)],
+  });
+  // Whatever an address says, there is something to be seen: what is not understood is as at the start.
+  function parse(fragment) {
+    const state = started();
+    for (const part of fragment.replace(/^#/, "").slice(0, 1000).split("&")) {
+      let [key, value] = cut(part, "=");
+      try { value = decodeURIComponent(value); } catch { continue; }
+      let found;
+      switch (key) {
+        case "rtt": found = quantity(value, MILLISECONDS, LIMITS.rtt); break;
+        case "rate": found = value === "unlimited" ? 0 : quantity(value, MEGABITS, LIMITS.rate); break;
+        case "initcwnd": found = /^[0-9]{1,3}$/.test(value) ? quantity(value, { "": 1 }, LIMITS.initcwnd) : undefined; break;
+        case "data": found = quantity(value, BYTES, LIMITS.data); found = found && Math.round(found); break;
+        case "baseline": found = arm(value); if (found) state.arms[0] = found; continue;
+        case "against": found = arm(value); if (found) state.arms[1] = found; continue;
+      }
+      if (found !== undefined) state[key] = found;
+    }
+    return state;
+  }
+  const rateOption = mbit => mbit === 0 ? "unlimited" : mbit >= 1000 ? `${mbit / 1000}gbit` : mbit < 1 ? `${mbit * 1000}kbit` : `${mbit}mbit`;
+  const dataOption = bytes => bytes % KIB === 0 ? `${bytes / KIB}KiB` : `${bytes}B`;
+  const options = state => [
+    ["rtt", `${state.rtt}ms`], ["rate", rateOption(state.rate)], ["initcwnd", `${state.initcwnd}`], ["data", dataOption(state.data)],
+  ];
+  function fragment(state) {
+    const [baseline, against] = state.arms.map(label);
+    const pairs = [["baseline", baseline], ["against", against], ...options(state)];
+    return pairs.map(([key, value]) => `${key}=${value}`).join("&");
+  }
+  // What measures just that.
+  function command(state) {
+    const [baseline, against] = state.arms.map(label);
+    const mtu = data.mtu ? [["mtu", `${data.mtu}`]] : [];
+    const network = [...options(state), ...mtu].map(([key, value]) => `--${key} ${value}`).join(" ");
+    return `lastbyte compare --baseline ${baseline} --against ${against} ${network}`;
+  }
+
+  // ---- words
+
+  const bytes = number => String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+  const counted = (number, one) => `${number === 1 ? "one" : number} ${one}${number === 1 ? "" : "s"}`;
+  function time(ms, size = Math.abs(ms)) {
+    if (Math.abs(ms) >= 10000) return `${(ms / 1000).toFixed(1)}\u00a0s`;
+    return `${ms.toFixed(size < 0.095 ? 3 : size < 9.95 ? 2 : size < 995 ? 1 : 0)}\u00a0ms`;
+  }
+  const size = number => number >= KIB && number % KIB === 0 ? `${number / KIB}\u00a0KiB` : `${bytes(number)}\u00a0bytes`;
+  const rate = mbit => mbit === 0 ? "no limit" : mbit >= 1000 ? `${mbit / 1000}\u00a0Gbit/s` : mbit < 1 ? `${mbit * 1000}\u00a0kbit/s` : `${mbit}\u00a0Mbit/s`;
+  // What tells two arms apart, no longer than it needs to be.
+  function short(arms) {
+    const [one, other] = arms;
+    const same = key => one[key] === other[key];
+    if (same("group") && label(one) !== label(other)) return arms.map(arm => label(arm).slice(arm.group.length + 1));
+    return arms.map(label);
+  }
+  const NEAR = 0.0005;
+  // What larger messages take on the link alone, in milliseconds.
+  const takes = (state, more) => state.rate === 0 ? 0 : more * 8 / 1000 / state.rate;
+
+  // The sentence: what differs, and why. `views` are both connections.
+  function verdict(state, views) {
+    const named = short(state.arms);
+    const what = state.data > 0 ? "first byte" : "handshake";
+    const verb = state.data > 0 ? "comes" : "is done";
+    const delay = views[1].begins - views[0].begins;
+    const [slow, fast] = delay < 0 ? [0, 1] : [1, 0];
+    // As exact as tells them apart.
+    const near = begins => time(begins, Math.min(begins, 10 * Math.abs(delay)));
+    const times = `${near(views[slow].begins)} instead of ${near(views[fast].begins)}`;
+    if (label(state.arms[0]) === label(state.arms[1])) {
+      return { what: "Both connections are the same: choose another certificate for one of them.", why: "" };
+    }
+    if (Math.abs(delay) < NEAR) {
+      return {
+        what: `Nobody waits longer: with ${named[0]} and with ${named[1]}, the ${what} ${verb} after ${time(views[0].begins)}.`,
+        why: fits(state, views) + last(state, views, named, delay),
+      };
+    }
+    return {
+      what: `With ${named[slow]} the ${what} ${verb} ${time(Math.abs(delay))} later than with ${named[fast]}: ${times}.`,
+      why: because(state, views, named, slow, fast) + last(state, views, named, delay),
+    };
+  }
+  function because(state, views, named, slow, fast) {
+    const [late, soon] = [views[slow], views[fast]];
+    const more = late.sent - soon.sent;
+    const hello = messages(state.arms[slow]).client_hello - messages(state.arms[fast]).client_hello;
+    const serial = takes(state, Math.max(0, more)) + takes(state, Math.max(0, hello));
+    const delay = late.begins - soon.begins;
+    const flights = late.serverFlights - soon.serverFlights;
+    const idle = Math.max(0, delay - serial);
+    const rounds = state.rtt > 0 && idle > state.rtt * 0.75 ? Math.round(idle / state.rtt) : 0;
+    const handshake = `Its handshake has ${counted(late.segments, "segment")} (${bytes(late.sent)} bytes), and the server's window lets ${state.initcwnd} leave`;
+    if (flights > 0 && rounds > 0) {
+      return `${handshake}; the rest waits for an acknowledgement. That is ${counted(rounds, "round trip")} more` +
+        (late.window > 0 ? `, and a window of ${late.window} would spare ${rounds === 1 ? "it" : "one"}.` : ".");
+    }
+    if (flights > 0 && state.rtt > 0 && idle > state.rtt / 10) {
+      return `${handshake}; the rest waits for an acknowledgement. As packets are on the link meanwhile, that is ${time(idle)} of the round trip; ` +
+        `the other ${time(serial)} are what more bytes take at ${rate(state.rate)}.`;
+    }
+    if (flights > 0) {
+      return `${handshake}. But at ${rate(state.rate)} the first acknowledgements are back before those have left, so hardly anything waits: ` +
+        `what takes time is ${bytes(more)} bytes more on the link.`;
+    }
+    if (more > 0 || hello > 0) return `${fits(state, views)} The difference is the time that ${bytes(Math.max(0, more) + Math.max(0, hello))} bytes more take on the link.`;
+    return fits(state, views);
+  }
+  function fits(state, views) {
+    const [one, other] = views.map(view => view.serverFlights);
+    if (one !== other) return `One needs ${counted(one, "flight")}, the other ${other}, and none of that is waited for.`;
+    if (one > 1) return `Both handshakes need ${one} flights of the server.`;
+    const larger = views[0].sent > views[1].sent ? views[0] : views[1];
+    const left = larger.budget - larger.sent;
+    return `Both handshakes fit the server's first window of ${counted(state.initcwnd, "segment")}` + (left > 0 ? `, with ${bytes(left)} bytes left.` : ".");
+  }
+  function last(state, views, named, first) {
+    if (state.data === 0) return "";
+    const delay = views[1].last - views[0].last;
+    const [slow, fast] = delay < 0 ? [0, 1] : [1, 0];
+    const response = `the last of ${size(state.data)}`;
+    const [slower, faster] = [views[slow], views[fast]];
+    if (Math.abs(delay) < NEAR) return ` And ${response} comes at the same time with both.`;
+    const opened = `its handshake had opened the server's window to ${faster.opened} segments, not ${slower.opened}, so that the response needs ` +
+      `${counted(faster.responseFlights, "flight")}, not ${slower.responseFlights}`;
+    const gained = faster.opened > slower.opened && faster.responseFlights < slower.responseFlights;
+    const turned = first * delay < 0 && Math.abs(first) >= NEAR && Math.abs(delay) > Math.min(Math.abs(first), 0.05);
+    if (gained && (turned || Math.abs(first) < NEAR)) return ` But ${response} comes ${time(Math.abs(delay))} sooner with ${named[fast]}: ${opened}.`;
+    if (gained) return ` For ${response} it is ${time(Math.abs(delay))}: with ${named[fast]}, ${opened}.`;
+    if (turned) return ` But ${response} comes ${time(Math.abs(delay))} sooner with ${named[fast]}.`;
+    if (slower.opened > faster.opened && Math.abs(delay) < Math.abs(first) / 2 && slower.responseFlights < faster.responseFlights) {
+      return ` By ${response} only ${time(Math.abs(delay))} of that is left: the larger handshake had opened the server's window to ${slower.opened} ` +
+        `segments, not ${faster.opened}, so that the response needs ${counted(slower.responseFlights, "flight")}, not ${faster.responseFlights}.`;
+    }
+    return ` For ${response} it is ${time(Math.abs(delay))}.`;
+  }
+  // How far a handshake is from the next step.
+  function left(state, arm, view) {
+    const own = certificate(arm);
+    if (view.below >= 0) {
+      const window = view.window > 0 ? `, or a window of ${view.window}` : "";
+      return `${bytes(own - view.below)} bytes less of Certificate would save a flight${window}`;
+    }
+    if (view.above >= 0) return `${bytes(view.above - own)} bytes left for the Certificate`;
+    return "no chain of any size needs a flight more";
+  }
+
+  return {
+    started, parse, fragment, command, connection, staircase, difference, messages, parts, label, arm, fitted, comesSo, natural, certificate,
+    verdict, left, short, bytes, counted, time, size, rate, rateOption, dataOption, sizes, scales: data.scales, KIB,
+  };
+}

@@ -1,0 +1,268 @@
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+use std::time::Duration;
+
+use lastbyte_explore::{CONNECTION, Question, answer};
+use lastbyte_link::{Bytes, Direction, Link, Rate};
+use lastbyte_sizes::Message;
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+use crate::explain::{explain, wire};
+
+/// What the page's scripts are given.
+fn data(page: &str) -> Value {
+    let (_, rest) = page
+        .split_once("<script id=\"known\" type=\"application/json\">")
+        .unwrap();
+    let (json, _) = rest.split_once("</script>").unwrap();
+    serde_json::from_str(json).unwrap()
+}
+
+/// The messages of an arm as `model.js` puts them together.
+fn messages(data: &Value, group: usize, chain: usize, way: usize) -> Option<[f64; 7]> {
+    let sizes = &data["sizes"];
+    let (group, chain) = (&sizes["groups"][group], &sizes["chains"][chain]);
+    let own = &chain["ways"][way];
+    let number = |value: &Value| value.as_f64().unwrap();
+    (!own.is_null()).then(|| {
+        [
+            number(&group["client_hello"]) + number(&own[0]),
+            number(&group["server_hello"]),
+            number(&own[1]),
+            number(&own[2]),
+            number(&chain["certificate_verify"]),
+            number(&sizes["server_finished"]),
+            number(&sizes["client_finish"]),
+        ]
+    })
+}
+
+fn name(data: &Value, group: usize, chain: usize, way: usize) -> String {
+    let sizes = &data["sizes"];
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    text(&sizes["groups"][group]["name"])
+        + "/"
+        + &text(&sizes["chains"][chain]["name"])
+        + &text(&sizes["ways"][way]["key"])
+}
+
+/// Each sum of a group and of a chain is what `lastbyte explain` has of both together.
+#[test]
+fn sizes_are_those_of_explain() {
+    let data = data(&page(None).unwrap());
+    let count = |key: &str| data["sizes"][key].as_array().unwrap().len();
+    let mut found = 0;
+    for group in 0..count("groups") {
+        for chain in 0..count("chains") {
+            for way in 0..count("ways") {
+                let Some(told) = messages(&data, group, chain, way) else {
+                    continue;
+                };
+                let arm = name(&data, group, chain, way);
+                let wire = wire(&arm.parse().unwrap()).unwrap();
+                let of = |message| f64::from(wire.bytes(message));
+                let expected = [
+                    f64::from(wire.client_hello_wire_bytes),
+                    of(Message::ServerHello),
+                    of(Message::EncryptedExtensions),
+                    of(Message::Certificate),
+                    of(Message::CertificateVerify),
+                    of(Message::ServerFinished),
+                    f64::from(wire.client_finish_wire_bytes),
+                ];
+                assert_eq!(told, expected, "{arm}");
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 1200, "{found}");
+    // What arithmetic does not know is said, not guessed.
+    let ways = data["sizes"]["ways"].as_array().unwrap();
+    let unknown: Vec<_> = ways.iter().filter(|way| way["known"] == false).collect();
+    assert_eq!(unknown.len(), 2, "{unknown:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// What the module answers to the page is what `lastbyte explain` tells.
+    #[test]
+    fn answers_are_those_of_explain(
+        group in 0_usize..8,
+        chain in 0_usize..20,
+        way in 0_usize..7,
+        rtt in 1_u32..500,
+        rate in prop_oneof![Just(0_u32), 1_u32..1000],
+        initcwnd in 1_u32..60,
+        payload in prop_oneof![Just(0_u32), 1_u32..300_000],
+    ) {
+        let data = data(&page(None).unwrap());
+        let arm = name(&data, group, chain, way);
+        let Some(own) = messages(&data, group, chain, way) else {
+            return Ok(());
+        };
+        let mut question = Question { what: 1.0, ..Question::default() };
+        question.network.rtt = f64::from(rtt);
+        question.network.rate = f64::from(rate);
+        question.network.initcwnd = f64::from(initcwnd);
+        question.network.payload = f64::from(payload);
+        question.network.request = data["request"].as_f64().unwrap();
+        question.network.mss = data["mss"].as_f64().unwrap();
+        let numbers = [question.numbers()[..7].to_vec(), own.to_vec()].concat();
+        let answer = answer(&numbers);
+        let told = |name: &str| answer[CONNECTION.iter().position(|known| *known == name).unwrap()];
+
+        let link = Link::symmetric(
+            Duration::from_millis(rtt.into()),
+            Direction { rate: Rate::from_bits_per_second(1_000_000 * u64::from(rate)), ..Direction::default() },
+        );
+        let cell = Cell { link, initcwnd, data: Bytes(payload.into()), ..Cell::default() };
+        let explained = explain(&arm.parse().unwrap(), &[cell]).unwrap();
+        let (_, timeline) = &explained.times[0];
+        let ms = |time: Duration| time.as_nanos() as f64 / 1e6;
+        prop_assert_eq!(told("connect"), ms(timeline.connect));
+        prop_assert_eq!(told("handshake"), ms(timeline.handshake));
+        prop_assert_eq!(told("first"), timeline.ttfb.map_or(-1.0, ms));
+        prop_assert_eq!(told("last"), ms(timeline.ttlb));
+        prop_assert_eq!(told("sent"), f64::from(explained.wire.server_flight_wire_bytes));
+        prop_assert_eq!(told("flights"), timeline.flights.len() as f64);
+        let window = &explained.windows[0];
+        let edge = |edge: Option<crate::explain::Edge>| edge.map_or(-1.0, |edge| edge.certificate as f64);
+        prop_assert_eq!(told("serverFlights"), window.edges.flights as f64);
+        prop_assert_eq!(told("below"), edge(window.edges.below));
+        prop_assert_eq!(told("above"), edge(window.edges.above));
+        prop_assert_eq!(told("window"), window.larger_window.map_or(-1.0, f64::from));
+    }
+}
+
+/// A page stands alone: nothing in it is asked of anybody.
+#[test]
+fn the_page_asks_no_network() {
+    let page = page(None).unwrap();
+    let own = page.replace("url(#", "");
+    for trace in [
+        "http:",
+        "https:",
+        "//cdn",
+        " src=",
+        "@import",
+        "url(",
+        "fetch(",
+        "XMLHttp",
+        "<link",
+        "import(",
+        "sendBeacon",
+        "WebSocket",
+    ] {
+        assert!(!own.contains(trace), "{trace}");
+    }
+    assert!(page.len() < 220_000, "{} bytes", page.len());
+}
+
+#[test]
+fn questions_worth_asking_are_of_arms_that_there_are() {
+    for (address, words) in TRIES {
+        for key in ["baseline=", "against="] {
+            let part = address.split('&').find_map(|part| part.strip_prefix(key));
+            let arm: Arm = part.unwrap().parse().unwrap();
+            wire(&arm).unwrap_or_else(|error| panic!("{words}: {error}"));
+        }
+    }
+}
+
+const SEEN: &str = r#"{
+  "version": 1, "host": "example.com:443", "rtt_ms": 23.4, "rate_mbit": 50, "initial_window": 20, "mss": 1400,
+  "group": "x25519", "seen": "yesterday", "certificate_verify_bytes": 80,
+  "chain": [{"algorithm": "ecdsa-p256", "bytes": 1046, "serial": 1}, {"algorithm": "ecdsa-p384", "bytes": 832}]
+}"#;
+
+#[test]
+fn a_page_begins_with_what_was_seen() {
+    let probe = Probe::read(SEEN).unwrap();
+    let page = page(Some(&probe)).unwrap();
+    assert!(
+        page.contains("example.com:443 as it was seen"),
+        "{}",
+        &page[..2000]
+    );
+    let data = data(&page);
+    assert_eq!(data["start"]["baseline"], "x25519/example.com:443");
+    assert_eq!(data["start"]["rtt"], 23.4);
+    assert_eq!(data["start"]["initcwnd"], 20);
+    assert_eq!(data["mss"], 1400);
+    assert_eq!(data["mtu"], 1452);
+    // Its chain is as it is: 8 bytes of message, 5 around each certificate.
+    let own = &data["sizes"]["chains"][0];
+    assert_eq!(own["name"], "example.com:443");
+    assert_eq!(own["ways"][0][2], 8 + 5 + 1046 + 5 + 832);
+    assert_eq!(own["certificate_verify"], 80);
+    // A name of one byte more than `server.example`.
+    assert_eq!(
+        own["ways"][0][0],
+        "example.com".len() as i64 - "server.example".len() as i64
+    );
+}
+
+#[test]
+fn what_is_no_probe_is_told_in_a_line() {
+    let with = |from: &str, to: &str| {
+        assert!(SEEN.contains(from), "{from}");
+        SEEN.replace(from, to)
+    };
+    let texts = [
+        "nonsense".to_owned(),
+        "[]".to_owned(),
+        with("\"version\": 1, ", ""),
+        with("\"version\": 1", "\"version\": 2"),
+        with("\"version\": 1", "\"version\": \"1\""),
+        with("\"host\": \"example.com:443\", ", ""),
+        with("example.com:443", "example.com"),
+        with("example.com:443", "</script>:443"),
+        with("23.4", "-1"),
+        with("23.4", "1e999"),
+        with("23.4", "\"fast\""),
+        with("\"rate_mbit\": 50", "\"rate_mbit\": 0"),
+        with("\"initial_window\": 20", "\"initial_window\": 10.5"),
+        with("\"mss\": 1400", "\"mss\": 9000"),
+        with("\"x25519\"", "\"x25518\""),
+        with("ecdsa-p256", "ecdsa-p257"),
+        with("1046", "0"),
+        with(
+            "\"certificate_verify_bytes\": 80",
+            "\"certificate_verify_bytes\": 8",
+        ),
+        with(
+            r#"[{"algorithm": "ecdsa-p256", "bytes": 1046, "serial": 1}, {"algorithm": "ecdsa-p384", "bytes": 832}]"#,
+            "[]",
+        ),
+    ];
+    let lines: Vec<String> = texts
+        .iter()
+        .map(|text| Probe::read(text).unwrap_err())
+        .collect();
+    assert!(lines.iter().all(|line| !line.contains('\n')), "{lines:#?}");
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+proptest! {
+    /// Whatever is in a file: a page or a line, and no page that its content gets out of.
+    #[test]
+    fn any_file_is_a_page_or_a_line(text in prop_oneof![
+        ".{0,200}",
+        (".{0,40}", any::<f64>(), any::<i64>(), "[a-z0-9-]{0,12}").prop_map(|(host, rtt, bytes, algorithm)| {
+            let host = serde_json::to_string(&host).unwrap();
+            format!(r#"{{"version":1,"host":{host},"rtt_ms":{rtt},"chain":[{{"algorithm":"{algorithm}","bytes":{bytes}}}]}}"#)
+        }),
+    ]) {
+        if let Err(line) = Probe::read(&text) {
+            prop_assert!(!line.contains('\n') && line.chars().count() < 400, "{}", line);
+        }
+    }
+}
