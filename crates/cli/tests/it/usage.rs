@@ -30,7 +30,7 @@ fn files_without_an_end_are_refused() {
             &["chain", "show", path],
             &["validate", path, "arithmetic"],
             &["compare", "--compare-to", path],
-            &["rtt", "x25519/ecdsa-p256", "--table", path],
+            &["rtt", "--table", path],
         ] {
             let ended = run(&mut lastbyte(command));
             assert!(
