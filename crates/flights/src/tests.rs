@@ -821,7 +821,7 @@ fn a_trace_has_each_packet() {
         ]
     );
     let cwnd = |at: usize| packets.get(at).unwrap().cwnd;
-    assert_eq!([4, 5, 8, 9, 10].map(cwnd), [2, 2, 3, 3, 4]);
+    assert_eq!([5, 6, 9, 10, 11].map(cwnd), [2, 2, 3, 3, 4]);
 }
 
 proptest! {
