@@ -1,6 +1,6 @@
 //! Programs that end TLS in front of a server, side by side: `lastbyte ad serve` as it is and as it was, nginx, Caddy.
 //!
-//!     cargo bench -p lastbyte-ad --bench fronts -- rates|attack|memory PROGRAM...
+//!     cargo bench -p lastbyte-ad --bench fronts -- rates|memory|silent|large|hellos|slow PROGRAM...
 //!
 //! A program is `nginx`, `caddy` or the path of a `lastbyte`. Their turns alternate. CPU time is that of the program's
 //! processes alone.
@@ -26,6 +26,7 @@ use socket2::{Domain, Socket, Type};
 use tempfile::TempDir;
 
 const NAME: &str = "server.example";
+const SLOW: &str = "slh-dsa-sha2-192s";
 const TURNS: usize = 5;
 const TURN: Duration = Duration::from_secs(3);
 const CLIENTS: usize = 2;
@@ -39,15 +40,17 @@ fn main() {
         .skip(1)
         .filter(|word| word != "--bench")
         .collect();
-    let usage =
-        "usage: cargo bench -p lastbyte-ad --bench fronts -- rates|attack|memory PROGRAM...";
+    let usage = "usage: cargo bench -p lastbyte-ad --bench fronts -- rates|memory|silent|large|hellos|slow PROGRAM...";
     let Some((what, programs)) = arguments.split_first() else {
         return eprintln!("{usage}");
     };
     let backend = backend();
     match what.as_str() {
         "rates" => rates(programs, backend),
-        "attack" => attack(programs, backend),
+        "silent" => attack(Attack::Silent(5000), &["ecdsa-p256"], programs, backend),
+        "large" => attack(Attack::Large(1000), &["ecdsa-p256"], programs, backend),
+        "hellos" => attack(Attack::Hellos(6), &["ecdsa-p256", SLOW], programs, backend),
+        "slow" => attack(Attack::Hellos(6), &[SLOW], programs, backend),
         "memory" => memory(programs, backend),
         _ => eprintln!("{usage}"),
     }
@@ -153,55 +156,48 @@ fn client(front: &Front, context: &SslContext, kind: Kind, done: &AtomicBool) ->
     times
 }
 
-/// What a client that does no harm waits while another one, of another address, does.
-fn attack(programs: &[String], backend: SocketAddr) {
-    for (attack, chains, good) in [
-        (Attack::Silent(5000), &["ecdsa-p256"][..], 0),
-        (Attack::Large(1000), &["ecdsa-p256"], 0),
-        (Attack::Hellos(6), &["ecdsa-p256", "slh-dsa-sha2-192s"], 0),
-        (Attack::Hellos(6), &["slh-dsa-sha2-192s"], 0),
-    ] {
-        let files = Files::new(chains);
-        let context = files.client(good, "X25519MLKEM768");
-        let running: Vec<_> = programs
-            .iter()
-            .map(|program| Front::start(program, &files, backend))
-            .collect();
-        let mut times: Vec<_> = running.iter().map(|_| [Vec::new(), Vec::new()]).collect();
-        for _ in 0..TURNS {
-            for (front, [calm, under_attack]) in running.iter().zip(&mut times) {
-                handshakes(front, &context, calm);
-                let stop = AtomicBool::new(false);
-                let begun = AtomicU64::new(0);
-                thread::scope(|scope| {
-                    scope.spawn(|| attack.run(front.address, &files, &begun, &stop));
-                    while begun.load(Ordering::Relaxed) < attack.size() {
-                        thread::sleep(Duration::from_millis(10));
-                    }
-                    handshakes(front, &context, under_attack);
-                    stop.store(true, Ordering::Relaxed);
-                });
-                // What is still to be signed is not of the next turn.
-                thread::sleep(Duration::from_secs(2));
-            }
+/// What a client that does no harm waits while another one, of another address, does. It gets the first chain.
+fn attack(attack: Attack, chains: &[&str], programs: &[String], backend: SocketAddr) {
+    let files = Files::new(chains);
+    let context = files.client(0, "X25519MLKEM768");
+    let running: Vec<_> = programs
+        .iter()
+        .map(|program| Front::start(program, &files, backend))
+        .collect();
+    let mut times: Vec<_> = running.iter().map(|_| [Vec::new(), Vec::new()]).collect();
+    for _ in 0..TURNS {
+        for (front, [calm, under_attack]) in running.iter().zip(&mut times) {
+            handshakes(front, &context, calm);
+            let stop = AtomicBool::new(false);
+            let begun = AtomicU64::new(0);
+            thread::scope(|scope| {
+                scope.spawn(|| attack.run(front.address, &files, &begun, &stop));
+                while begun.load(Ordering::Relaxed) < attack.size() {
+                    thread::sleep(Duration::from_millis(10));
+                }
+                handshakes(front, &context, under_attack);
+                stop.store(true, Ordering::Relaxed);
+            });
+            // What is still to be signed is not of the next turn.
+            thread::sleep(Duration::from_secs(2));
         }
-        println!("\n{attack:?}, chains {}", chains.join(" and "));
+    }
+    println!("\n{attack:?}, chains {}", chains.join(" and "));
+    println!(
+        "{:<40} {:>6} {:>10} {:>10} {:>6} {:>10} {:>10} {:>7}",
+        "", "calm n", "p50", "p99", "n", "p50", "p99", "ratio"
+    );
+    for (front, [calm, under_attack]) in running.iter().zip(&times) {
+        let (before, after) = (percentile(calm, 99), percentile(under_attack, 99));
         println!(
-            "{:<40} {:>6} {:>10} {:>10} {:>6} {:>10} {:>10} {:>7}",
-            "", "calm n", "p50", "p99", "n", "p50", "p99", "ratio"
+            "{:<40} {:>6} {:>10.2?} {before:>10.2?} {:>6} {:>10.2?} {after:>10.2?} {:>7.2}",
+            front.name,
+            calm.len(),
+            percentile(calm, 50),
+            under_attack.len(),
+            percentile(under_attack, 50),
+            after.as_secs_f64() / before.as_secs_f64(),
         );
-        for (front, [calm, under_attack]) in running.iter().zip(&times) {
-            let (before, after) = (percentile(calm, 99), percentile(under_attack, 99));
-            println!(
-                "{:<40} {:>6} {:>10.2?} {before:>10.2?} {:>6} {:>10.2?} {after:>10.2?} {:>7.2}",
-                front.name,
-                calm.len(),
-                percentile(calm, 50),
-                under_attack.len(),
-                percentile(under_attack, 50),
-                after.as_secs_f64() / before.as_secs_f64(),
-            );
-        }
     }
 }
 
@@ -453,12 +449,15 @@ impl Front {
         };
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap());
-        let address = match is_other(program) {
-            true => OTHER.parse().unwrap(),
-            false => {
-                let mut line = String::new();
-                lines.read_line(&mut line).unwrap();
-                line.rsplit(' ').next().unwrap().trim().parse().unwrap()
+        let address = match program {
+            "nginx" => NGINX.parse().unwrap(),
+            "caddy" => CADDY.parse().unwrap(),
+            _ => {
+                let serving = "serving on ";
+                let mut said = (&mut lines).lines().map(Result::unwrap);
+                let line = said.find(|line| line.contains(serving)).unwrap();
+                let (_, address) = line.split_once(serving).unwrap();
+                address.parse().unwrap()
             }
         };
         thread::spawn(move || io::copy(&mut lines, &mut io::sink()));
@@ -528,7 +527,8 @@ impl Drop for Front {
 }
 
 /// Where programs listen that can't say which port they have.
-const OTHER: &str = "127.0.0.1:28443";
+const NGINX: &str = "127.0.0.1:28443";
+const CADDY: &str = "127.0.0.1:28444";
 
 fn nginx(files: &Files, backend: SocketAddr) -> Command {
     let own = files.folder.path().display();
@@ -541,7 +541,7 @@ fn nginx(files: &Files, backend: SocketAddr) -> Command {
         "user root;\ndaemon off;\nworker_processes auto;\nworker_rlimit_nofile 20000;\npid {own}/nginx.pid;\n\
          error_log stderr crit;\nevents {{ worker_connections 10000; }}\nhttp {{\naccess_log off;\n{temporary}\
          keepalive_requests 10000000;\nupstream backend {{ server {backend}; keepalive 100; keepalive_requests 10000000; }}\n\
-         server {{\nlisten {OTHER} ssl;\nssl_certificate {};\nssl_certificate_key {};\nssl_protocols TLSv1.3;\n\
+         server {{\nlisten {NGINX} ssl;\nssl_certificate {};\nssl_certificate_key {};\nssl_protocols TLSv1.3;\n\
          location / {{ proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection \"\"; }}\n}}\n}}\n",
         files.path("chain", 0).display(),
         files.path("key", 0).display(),
@@ -559,8 +559,8 @@ fn nginx(files: &Files, backend: SocketAddr) -> Command {
 
 fn caddy(files: &Files, backend: SocketAddr) -> Command {
     let text = format!(
-        "{{\n admin off\n auto_https off\n}}\nhttps://{OTHER} {{\n tls {} {}\n reverse_proxy {backend}\n}}\n\
-         https://{NAME}:28443 {{\n tls {} {}\n reverse_proxy {backend}\n}}\n",
+        "{{\n admin off\n auto_https off\n}}\nhttps://{CADDY} {{\n tls {} {}\n reverse_proxy {backend}\n}}\n\
+         https://{NAME}:28444 {{\n tls {} {}\n reverse_proxy {backend}\n}}\n",
         files.path("chain", 0).display(),
         files.path("key", 0).display(),
         files.path("chain", 0).display(),

@@ -65,7 +65,8 @@ impl FromStr for Url {
         }
         let authority = uri.authority().map_or("", Authority::as_str);
         let host = uri.host().unwrap_or_default();
-        if host.is_empty() || authority.contains('@') {
+        let name = host.trim_matches(['[', ']']);
+        if name.is_empty() || authority.contains('@') {
             return Err(wrong("name a host, without a user"));
         }
         let port = match authority.strip_prefix(host) {
@@ -77,7 +78,7 @@ impl FromStr for Url {
             },
         };
         Ok(Url {
-            host: host.trim_matches(['[', ']']).to_ascii_lowercase(),
+            host: name.to_ascii_lowercase(),
             port,
             path: match uri.query() {
                 Some(query) => format!("{}?{query}", uri.path()),

@@ -304,7 +304,7 @@ async function picture(pagePath, file) {
       const end = document.querySelector(".ladders").getBoundingClientRect().bottom;
       return { x: 30, y: 24, width: 1040, height: end - 16 };
     })()`);
-    const { data } = await page.send("Page.captureScreenshot", { format: "png", clip: { ...clip, scale: 0.65 }, captureBeyondViewport: true });
+    const { data } = await page.send("Page.captureScreenshot", { format: "png", clip: { ...clip, scale: 1 }, captureBeyondViewport: true });
     fs.writeFileSync(file, Buffer.from(data, "base64"));
   });
 }

@@ -804,6 +804,8 @@ fn a_trace_has_each_packet() {
             (Server, Open, 50, 0, 0, 0),
             (Client, Acknowledgement, 100, 0, 0, 0),
             (Client, Data, 100, 0, 271, 0),
+            // The first segments are acknowledged at once, whatever there is to send.
+            (Server, Acknowledgement, 150, 0, 0, 271),
             (Server, Data, 150, 0, 1448, 271),
             (Server, Data, 150, 1448, 1448, 271),
             (Client, Acknowledgement, 200, 271, 0, 1448),
@@ -819,7 +821,7 @@ fn a_trace_has_each_packet() {
         ]
     );
     let cwnd = |at: usize| packets.get(at).unwrap().cwnd;
-    assert_eq!([4, 5, 8, 9, 10].map(cwnd), [2, 2, 3, 3, 4]);
+    assert_eq!([5, 6, 9, 10, 11].map(cwnd), [2, 2, 3, 3, 4]);
 }
 
 proptest! {

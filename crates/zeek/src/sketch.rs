@@ -3,22 +3,13 @@
 /// Bins of an octave, as a power of two.
 const BITS: u32 = 7;
 const PER_OCTAVE: usize = 1 << BITS;
-const BINS: usize = (64 - BITS as usize + 1) * PER_OCTAVE;
 
 /// Whole numbers, of which each is known to 0.4 %: those below 256 exactly.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Sketch {
+    /// As far as there are numbers: of most classes there are none.
     bins: Vec<u64>,
     count: u64,
-}
-
-impl Default for Sketch {
-    fn default() -> Self {
-        Sketch {
-            bins: vec![0; BINS],
-            count: 0,
-        }
-    }
 }
 
 impl Sketch {
@@ -26,7 +17,11 @@ impl Sketch {
     pub const ERROR: f64 = 0.5 / PER_OCTAVE as f64;
 
     pub(crate) fn add(&mut self, value: u64) {
-        if let Some(bin) = self.bins.get_mut(bin(value)) {
+        let place = bin(value);
+        if self.bins.len() <= place {
+            self.bins.resize(place + 1, 0);
+        }
+        if let Some(bin) = self.bins.get_mut(place) {
             *bin += 1;
             self.count += 1;
         }

@@ -184,8 +184,10 @@ impl Servers {
                 self.name_server = None;
                 sleep(luck.between(100, 1000)).await;
                 self.name_server = Some(bind(ZONE));
-                // It has lost the record.
+                // It has lost the record, and Unbound remembers for long who did not answer.
                 self.publish();
+                self.resolver = None;
+                self.resolver = Some(resolver(&self.folder));
             }
             Fault::KilledBackend => {
                 self.backend = None;

@@ -31,6 +31,8 @@ pub(crate) struct Verdict {
     ends: Mutex<BTreeMap<String, u64>>,
     /// How often there was which fault.
     faults: Mutex<BTreeMap<String, u64>>,
+    /// The last of them, and when it began.
+    last: Mutex<Option<(String, Instant)>>,
     /// When connections may be refused, and why.
     rough: Mutex<Vec<(Lost, Instant, Instant)>>,
     checkpoints: Mutex<Vec<Checkpoint>>,
@@ -51,11 +53,16 @@ impl Verdict {
         let is_explained = self.rough.lock().unwrap().iter().any(explains);
         self.ended(&format!("refused: {why}"));
         if !is_explained {
-            self.failed(format!("refused while nothing explains it: {why}"));
+            let last = self.last.lock().unwrap();
+            let last = last.as_ref().map_or_else(String::new, |(name, at)| {
+                format!(" ({name} began {} s before)", at.elapsed().as_secs())
+            });
+            self.failed(format!("refused while nothing explains it: {why}{last}"));
         }
     }
 
     pub(crate) fn fault(&self, name: String) {
+        *self.last.lock().unwrap() = Some((name.clone(), Instant::now()));
         *self.faults.lock().unwrap().entry(name).or_default() += 1;
     }
 

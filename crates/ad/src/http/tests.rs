@@ -36,6 +36,7 @@ fn urls_are_read() {
         ("https://", "name a host"),
         ("https://user@example.org/", "without a user"),
         ("https://example.org:x/", "a port up to 65535"),
+        ("https://[]#:2/a?b", "name a host"),
         ("https://[::1", "an IPv6 address in brackets"),
         ("https://[::1]8443", "put a colon"),
         ("https://example.org/a b", "as %XX"),

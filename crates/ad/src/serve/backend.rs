@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::net::{TcpStream, lookup_host};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 /// How long the addresses of a name are good. Sooner, they are looked up after a failure only.
 const GOOD: Duration = Duration::from_secs(30);
@@ -128,6 +128,17 @@ async fn any(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
 impl std::fmt::Debug for Backend {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Backend").field(&self.name).finish()
+    }
+}
+
+/// What takes longer than this has failed.
+pub(super) async fn timed<T>(
+    limit: Duration,
+    work: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
+    match timeout(limit, work).await {
+        Ok(done) => done,
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
     }
 }
 

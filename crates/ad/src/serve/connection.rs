@@ -1,7 +1,6 @@
 //! The life of a connection: accepted, its handshake, its backend, what is relayed, its end.
 
 use std::convert::Infallible;
-use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -23,7 +22,7 @@ use tokio_openssl::SslStream;
 use super::access::{Entry, Session};
 use super::announce::{ClientAddress, Ends};
 use super::announced::{self, Announced};
-use super::backend::Backend;
+use super::backend::{Backend, timed};
 use super::drain::{Noted, Serving, Turn};
 use super::flight::FlightStream;
 use super::forwarded::{To, relay_http};
@@ -270,6 +269,8 @@ impl Server {
         stream
             .set_nodelay(true)
             .map_err(|error| error.to_string())?;
+        // Who says nothing costs no more than a socket.
+        stream.readable().await.map_err(|error| error.to_string())?;
         let mut ssl = Ssl::new(&self.context).map_err(|error| error.to_string())?;
         server::stop_at_client_hello(&mut ssl, self.config.unknown_names)
             .map_err(|error| error.to_string())?;
@@ -379,15 +380,5 @@ fn reason(error: &openssl::ssl::Error) -> String {
         (Some(reason), _) => reason.to_owned(),
         (None, Some(error)) => error.to_string(),
         (None, None) => "the client closed the connection".to_owned(),
-    }
-}
-
-pub(super) async fn timed<T>(
-    limit: Duration,
-    work: impl Future<Output = io::Result<T>>,
-) -> io::Result<T> {
-    match timeout(limit, work).await {
-        Ok(done) => done,
-        Err(_) => Err(io::ErrorKind::TimedOut.into()),
     }
 }

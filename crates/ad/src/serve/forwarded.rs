@@ -24,8 +24,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use super::backend::Backend;
-use super::connection::timed;
+use super::backend::{Backend, timed};
 use super::relay::{Carried, End, passing, relay};
 use crate::end::is_end;
 

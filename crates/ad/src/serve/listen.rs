@@ -155,7 +155,7 @@ impl fmt::Display for Listen {
 
 /// The process that has started this one and given it its socket, if one has.
 pub(super) fn handed_over_by() -> Option<Pid> {
-    let told: i32 = env::var(HANDED_OVER).ok()?.parse().ok()?;
+    let told = env::var(HANDED_OVER).ok()?.parse::<i32>().ok()?;
     // Whoever that starts besides inherits its environment, too.
     (getppid().as_raw() == told).then(getppid)
 }

@@ -199,7 +199,7 @@ fn a_larger_chain_in_the_same_file_fails_the_build() {
     assert_eq!(property("engine"), "virtual");
     assert_eq!(property("seed"), "1");
     assert!(property("kernel").starts_with("Linux "));
-    assert!(property("command").ends_with(&format!("--fail-if {threshold}")));
+    assert!(property("command").ends_with(&format!("--fail-if '{threshold}'")));
     assert_eq!(property("version of lastbyte"), env!("CARGO_PKG_VERSION"));
 
     // It was measured, so it was saved: from here on, it is what there was.

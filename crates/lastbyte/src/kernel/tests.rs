@@ -250,7 +250,7 @@ fn the_line_that_says_why() {
             "echo 'xz: (stdin): Unexpected end of input'; echo 'tar: Error is not recoverable'; false",
             "xz: (stdin): Unexpected end of input",
         ),
-        ("printf 'bad \\033[1mthing'; false", "bad [1mthing"),
+        ("printf 'bad \\033[1mthing'; false", "bad \\u{1b}[1mthing"),
     ] {
         match sh(script).0 {
             Err(ToolError::Failed(said)) => assert_eq!(said, reason),
