@@ -171,7 +171,7 @@ fn times(document: &Document) -> String {
         }
     }
     if let Some(server) = times.server_ms {
-        parts.push(format!("of which {server:.1} ms the server took for it"));
+        parts.push(format!("of the first byte {server:.1} ms beyond a round trip"));
     }
     parts.join(", ")
 }

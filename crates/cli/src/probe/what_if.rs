@@ -297,7 +297,7 @@ fn measure(
     explained: &[(&Chain, Explanation)],
     networks: &[&'static NamedNetwork],
 ) -> Result<(), Failure> {
-    const CONNECTIONS: &str = "100";
+    const CONNECTIONS: &str = "50";
     let group = document.group.as_deref().unwrap_or("X25519MLKEM768");
     let arm = |(chain, _): &(&Chain, Explanation)| {
         let bytes =
