@@ -171,7 +171,9 @@ fn times(document: &Document) -> String {
         }
     }
     if let Some(server) = times.server_ms {
-        parts.push(format!("of the first byte {server:.1} ms beyond a round trip"));
+        parts.push(format!(
+            "of the first byte {server:.1} ms beyond a round trip"
+        ));
     }
     parts.join(", ")
 }
