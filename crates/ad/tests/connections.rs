@@ -207,11 +207,11 @@ fn each_connection_is_a_line_of_the_access_log() {
 }
 
 #[test]
-fn a_connection_can_change_to_another_protocol() {
+fn a_connection_can_change_to_a_websocket() {
     let files = Files::new(&with_root("ecdsa-p256"));
     on_one_thread(async {
         let answer =
-            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: own\r\n\r\n";
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
         let (backend, mut heads) = http(answer).await;
         let running = Running::start(&files, backend, |config| {
             config.clients = ClientAddress::Forwarded;
@@ -219,12 +219,12 @@ fn a_connection_can_change_to_another_protocol() {
         .await;
         let mut client = running.connect("127.0.0.3").await.unwrap();
         let request = format!(
-            "GET /chat HTTP/1.1\r\nHost: {NAME}\r\nConnection: Upgrade\r\nUpgrade: own\r\n\r\n"
+            "GET /chat HTTP/1.1\r\nHost: {NAME}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
         );
         client.write_all(request.as_bytes()).await.unwrap();
         let head = head(&mut client).await.to_lowercase();
         assert!(head.starts_with("http/1.1 101"), "{head}");
-        assert!(head.contains("upgrade: own"), "{head}");
+        assert!(head.contains("upgrade: websocket"), "{head}");
         let told = heads.recv().await.unwrap().to_lowercase();
         assert!(told.contains("x-forwarded-for: 127.0.0.3\r\n"), "{told}");
         assert!(told.contains("connection: upgrade\r\n"), "{told}");
