@@ -92,6 +92,44 @@ fn silent_clients_of_one_address_keep_nobody_else_out() {
 }
 
 #[test]
+fn silent_clients_are_held_and_are_no_handshakes() {
+    const HANDSHAKES: usize = 3;
+    let files = Files::new(&with_root("ecdsa-p256"));
+    on_one_thread(async {
+        let running = Running::start(&files, echo().await, |config| {
+            config.limits = Limits {
+                connections: 100,
+                of_one: 50,
+                handshakes: HANDSHAKES,
+                ..config.limits
+            };
+        })
+        .await;
+        let mut silent = Vec::new();
+        for _ in 0..10 * HANDSHAKES {
+            silent.push(running.tcp("127.0.0.1").await.unwrap());
+        }
+        let mut speaking = Vec::new();
+        for _ in 0..=HANDSHAKES {
+            let mut stream = running.tcp("127.0.0.1").await.unwrap();
+            // The first byte of a ClientHello.
+            stream.write_all(&[0x16]).await.unwrap();
+            speaking.push(stream);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let read = speaking[0].read(&mut [0]).await;
+        assert_eq!(read.unwrap_or(0), 0, "the oldest handshake gives way");
+        let mut other = running.connect("127.0.0.2").await.unwrap();
+        assert_eq!(ping(&mut other).await, "ping");
+        for (number, stream) in silent.iter().enumerate() {
+            let read = stream.try_read(&mut [0]);
+            let error = read.expect_err(&format!("the silent one {number} is closed"));
+            assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        }
+    });
+}
+
+#[test]
 fn an_answer_comes_to_a_client_that_still_sends() {
     const ANSWER: usize = 200_000;
     /// What has left a backend at least when it closes: what it has not sent yet is lost then, whoever asks.
