@@ -142,7 +142,7 @@ fn sites(file: &Path, ca: Option<&PathBuf>) -> Result<Vec<(String, Target)>, Fai
         if asked.is_empty() || !known.insert(asked) {
             continue;
         }
-        let mut target: Target = asked.parse().map_err(|problem| {
+        let mut target: Target = asked.parse().map_err(|problem: String| {
             Failure::Usage(format!(
                 "{file:?}, line {number}: {}",
                 visible(&problem.to_string())
