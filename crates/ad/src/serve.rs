@@ -257,7 +257,7 @@ pub struct Server {
     chains: Option<Arc<SharedChains>>,
     /// Their files, until the server runs.
     followed: Mutex<Vec<Followed>>,
-    state: Option<State>,
+    state: Option<Arc<State>>,
     serving: watch::Sender<Serving>,
     served: Served,
     causes: Arc<Causes>,
@@ -378,7 +378,7 @@ impl Server {
                 chains.expire(now);
             });
         }
-        self.state = Some(state);
+        self.state = Some(Arc::new(state));
         Ok(kept.useless)
     }
 
