@@ -73,6 +73,13 @@ pub enum Unfit {
 /// If the PEM is not whole, the certificates don't issue one another, or the key is another's.
 pub(super) fn parse(chain: &[u8], key: &[u8]) -> Result<Chain, Unfit> {
     let blocks = pem::certificates(chain)?;
+    // OpenSSL's words for these are no help.
+    if blocks == 0 {
+        return Err(PemError::NoCertificate.into());
+    }
+    if !pem::has_key(key) {
+        return Err(PemError::NoKey.into());
+    }
     let read = Chain::from_pem(chain, key)?;
     let certificates = read.certificates();
     if certificates.len() != blocks {

@@ -107,6 +107,13 @@ fn chains_are_whole_linked_and_fit_their_key() {
     let left = [&whole[..], b"MIIB\n"].concat();
     assert!(wrong(&left, &key).contains("left over after the last certificate"));
     assert_eq!(wrong(b"", &key), "there is no certificate");
+    assert_eq!(wrong(b"current\n", b"current\n"), "there is no certificate");
+    for no_key in [&whole[..], b"", b"PRIVATE KEY"] {
+        assert_eq!(
+            wrong(&whole, no_key),
+            "there is no private key: name the file that has it"
+        );
+    }
 
     let other = made();
     assert_eq!(
