@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lastbyte_files::{Draft, Links};
-use nix::unistd::geteuid;
+use nix::unistd::{AccessFlags, access, geteuid};
 use openssl::error::ErrorStack;
 use pqtlsad::server::{Chain, Chains};
 use zeroize::Zeroizing;
@@ -55,7 +55,9 @@ impl State {
         let mut builder = fs::DirBuilder::new();
         let made = builder.recursive(true).mode(0o700).create(folder);
         made.map_err(wrong)?;
-        let is_safe = folder.metadata().and_then(|metadata| is_safe(&metadata));
+        let is_safe = folder
+            .metadata()
+            .and_then(|metadata| is_safe(&metadata, geteuid().as_raw()));
         is_safe.map_err(wrong)?;
         let state = State {
             folder: folder.to_owned(),
@@ -63,6 +65,44 @@ impl State {
         // What can't be written later is found now.
         Draft::new(&folder.join("draft")).map_err(wrong)?;
         Ok(state)
+    }
+
+    /// Whether the folder could be opened, without that it is made. For root, who may become somebody else first, its owner
+    /// is not looked at.
+    ///
+    /// # Errors
+    ///
+    /// As [`State::open`].
+    pub(super) fn check(folder: &Path) -> Result<(), ServeError> {
+        let wrong = |error| ServeError::State {
+            folder: folder.to_owned(),
+            error,
+        };
+        let found = folder.ancestors().find_map(|above| {
+            let above = match above == Path::new("") {
+                true => Path::new("."),
+                false => above,
+            };
+            match above.metadata() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                found => Some((above, found)),
+            }
+        });
+        let Some((above, found)) = found else {
+            return Ok(());
+        };
+        let found = found.map_err(wrong)?;
+        if !found.is_dir() {
+            return Err(wrong(io::ErrorKind::NotADirectory.into()));
+        }
+        if above == folder {
+            let owner = match geteuid().is_root() {
+                true => found.uid(),
+                false => geteuid().as_raw(),
+            };
+            is_safe(&found, owner).map_err(wrong)?;
+        }
+        access(above, AccessFlags::W_OK | AccessFlags::X_OK).map_err(|error| wrong(error.into()))
     }
 
     /// Reads what is there and still good. What is not is removed.
@@ -131,10 +171,10 @@ impl State {
 }
 
 /// Whether nobody else can put chains into a folder, or take them out.
-fn is_safe(folder: &Metadata) -> io::Result<()> {
+fn is_safe(folder: &Metadata, owner: u32) -> io::Result<()> {
     const OTHERS_WRITE: u32 = 0o022;
     let refused = |problem| Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
-    if folder.uid() != geteuid().as_raw() {
+    if folder.uid() != owner {
         return refused("it is another user's: name one of this server's user (chown)");
     }
     match folder.mode() & OTHERS_WRITE {
