@@ -197,6 +197,8 @@ pub(super) struct Entry {
     time: String,
     start: Instant,
     pub(super) client: SocketAddr,
+    /// The name that the client asked for, whatever became of the handshake.
+    pub(super) asked: Option<String>,
     pub(super) session: Option<Session>,
     pub(super) carried: Carried,
     /// In a word.
@@ -232,6 +234,7 @@ impl Entry {
             log,
             start: Instant::now(),
             client,
+            asked: None,
             session: None,
             carried: Carried::default(),
             // Unless it ends by itself.
@@ -250,7 +253,13 @@ impl Entry {
         let fields = [
             ("time", self.time.clone().into()),
             ("client", canonical(self.client).to_string().into()),
-            ("name", of(|session| session.name.clone().into())),
+            (
+                "name",
+                match session {
+                    Some(session) => session.name.clone().into(),
+                    None => self.asked.clone().into(),
+                },
+            ),
             ("group", of(|session| session.group.clone().into())),
             ("protocol", of(|session| session.protocol.clone().into())),
             ("delivery", of(|session| session.delivery.into())),
