@@ -50,7 +50,7 @@ pub fn check(config: &Config, listen: &Listen, state: Option<&Path>) -> Findings
     }
     let problems = &mut findings.problems;
     if let Err(error) = context(config) {
-        problems.push(format!("can't set TLS up: {error}"));
+        problems.push(error.to_string());
     }
     match listen.check() {
         Ok(()) => {}
@@ -147,6 +147,10 @@ mod tests {
             (
                 &|config| config.metrics = Some("192.0.2.1:1".parse().unwrap()),
                 "--metrics: can't listen on 192.0.2.1:1",
+            ),
+            (
+                &|config| config.groups = "X25519:nosuch".to_owned(),
+                "--groups: there is no group \"nosuch\" here",
             ),
             (
                 &|config| config.limits.idle = Duration::ZERO,
