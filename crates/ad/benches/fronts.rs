@@ -252,6 +252,9 @@ impl Attack {
             let mut stream = tcp(to, BAD).ok()?;
             // As much as there is room for.
             stream.set_nonblocking(true).ok()?;
+            // Otherwise its port is taken for a minute after its end, and there are too few of them.
+            let reset = Some(Duration::ZERO);
+            socket2::SockRef::from(&stream).set_linger(reset).ok()?;
             let _ = stream.write(&said);
             begun.fetch_add(1, Ordering::Relaxed);
             Some(stream)

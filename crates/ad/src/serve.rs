@@ -147,12 +147,12 @@ impl Config {
 /// What connections may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// At a time. Where there is no room for others, the oldest handshake makes room; where there is none, they wait to
-    /// be accepted.
+    /// At a time. Where there is no room for others, the oldest connection that says nothing makes room, else the oldest
+    /// handshake; where there is none, they wait to be accepted.
     pub connections: usize,
     /// Of one address, or of one network of IPv6 (64 bits), at a time.
     pub of_one: usize,
-    /// Handshakes under way. The oldest one makes room for others.
+    /// Handshakes under way, of clients that have said something. The oldest one makes room for others.
     pub handshakes: usize,
     /// A handshake, or the connection to the backend.
     pub handshake: Duration,

@@ -94,6 +94,44 @@ fn silent_clients_of_one_address_keep_nobody_else_out() {
 }
 
 #[test]
+fn silent_clients_are_held_and_are_no_handshakes() {
+    const HANDSHAKES: usize = 3;
+    let files = Files::new(&with_root("ecdsa-p256"));
+    on_one_thread(async {
+        let running = Running::start(&files, echo().await, |config| {
+            config.limits = Limits {
+                connections: 100,
+                of_one: 50,
+                handshakes: HANDSHAKES,
+                ..config.limits
+            };
+        })
+        .await;
+        let mut silent = Vec::new();
+        for _ in 0..10 * HANDSHAKES {
+            silent.push(running.tcp("127.0.0.1").await.unwrap());
+        }
+        let mut speaking = Vec::new();
+        for _ in 0..=HANDSHAKES {
+            let mut stream = running.tcp("127.0.0.1").await.unwrap();
+            // The first byte of a ClientHello.
+            stream.write_all(&[0x16]).await.unwrap();
+            speaking.push(stream);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let read = speaking[0].read(&mut [0]).await;
+        assert_eq!(read.unwrap_or(0), 0, "the oldest handshake gives way");
+        let mut other = running.connect("127.0.0.2").await.unwrap();
+        assert_eq!(ping(&mut other).await, "ping");
+        for (number, stream) in silent.iter().enumerate() {
+            let read = stream.try_read(&mut [0]);
+            let error = read.expect_err(&format!("the silent one {number} is closed"));
+            assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        }
+    });
+}
+
+#[test]
 fn an_answer_comes_to_a_client_that_still_sends() {
     const ANSWER: usize = 200_000;
     /// What has left a backend at least when it closes: what it has not sent yet is lost then, whoever asks.
@@ -256,11 +294,11 @@ fn a_name_that_no_chain_is_for_is_told_with_its_refusal() {
 }
 
 #[test]
-fn a_connection_can_change_to_another_protocol() {
+fn a_connection_can_change_to_a_websocket() {
     let files = Files::new(&with_root("ecdsa-p256"));
     on_one_thread(async {
         let answer =
-            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: own\r\n\r\n";
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
         let (backend, mut heads) = http(answer).await;
         let running = Running::start(&files, backend, |config| {
             config.clients = ClientAddress::Forwarded;
@@ -268,12 +306,12 @@ fn a_connection_can_change_to_another_protocol() {
         .await;
         let mut client = running.connect("127.0.0.3").await.unwrap();
         let request = format!(
-            "GET /chat HTTP/1.1\r\nHost: {NAME}\r\nConnection: Upgrade\r\nUpgrade: own\r\n\r\n"
+            "GET /chat HTTP/1.1\r\nHost: {NAME}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
         );
         client.write_all(request.as_bytes()).await.unwrap();
         let head = head(&mut client).await.to_lowercase();
         assert!(head.starts_with("http/1.1 101"), "{head}");
-        assert!(head.contains("upgrade: own"), "{head}");
+        assert!(head.contains("upgrade: websocket"), "{head}");
         let told = heads.recv().await.unwrap().to_lowercase();
         assert!(told.contains("x-forwarded-for: 127.0.0.3\r\n"), "{told}");
         assert!(told.contains("connection: upgrade\r\n"), "{told}");

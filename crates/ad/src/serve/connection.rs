@@ -16,7 +16,7 @@ use pqtlsad::openssl::server;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_openssl::SslStream;
 
 use super::access::{Entry, Session};
@@ -257,12 +257,11 @@ impl Server {
         place: &mut Place,
     ) -> Result<Client, String> {
         let source = entry.client.ip().into();
-        tokio::select! {
-            done = timeout(self.config.limits.handshake, self.shake(stream, source, &mut entry.asked)) => {
-                done.unwrap_or_else(|_| Err("not done in time".to_owned()))
-            }
-            () = place.has_to_go() => Err("it had to make room for others".to_owned()),
-        }
+        let until = Instant::now() + self.config.limits.handshake;
+        // Who says nothing costs no more than a socket.
+        bounded(place, until, silence(&stream)).await?;
+        place.begins();
+        bounded(place, until, self.shake(stream, source, &mut entry.asked)).await
     }
 
     async fn shake(
@@ -271,11 +270,6 @@ impl Server {
         source: Source,
         asked: &mut Option<String>,
     ) -> Result<Client, String> {
-        stream
-            .set_nodelay(true)
-            .map_err(|error| error.to_string())?;
-        // Who says nothing costs no more than a socket.
-        stream.readable().await.map_err(|error| error.to_string())?;
         let mut ssl = Ssl::new(&self.context).map_err(|error| error.to_string())?;
         server::stop_at_client_hello(&mut ssl, self.config.unknown_names)
             .map_err(|error| error.to_string())?;
@@ -319,6 +313,29 @@ impl Server {
         stream.get_mut().handshake_done();
         Ok(stream)
     }
+}
+
+/// A step of a handshake, if it is done in time, and need not make room.
+async fn bounded<T>(
+    place: &mut Place,
+    until: Instant,
+    step: impl Future<Output = Result<T, String>>,
+) -> Result<T, String> {
+    tokio::select! {
+        done = timeout_at(until, step) => done.unwrap_or_else(|_| Err("not done in time".to_owned())),
+        () = place.has_to_go() => Err("it had to make room for others".to_owned()),
+    }
+}
+
+/// Until a client says something.
+async fn silence(stream: &TcpStream) -> Result<(), String> {
+    let said = async {
+        stream.set_nodelay(true)?;
+        // Tokio takes what was just accepted for readable, until it is read.
+        stream.peek(&mut [0]).await
+    };
+    let said = said.await.map_err(|error: io::Error| error.to_string());
+    said.map(drop)
 }
 
 fn unconnected(backend: &Backend, error: &io::Error) -> Failure {

@@ -13,13 +13,25 @@ use tokio::time::{Instant, sleep};
 /// A client that was answered, and to whom nothing came for this long, waits for nothing.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Whose turn it is to say something, and since when.
+/// What a client waits for, and since when.
 #[derive(Debug)]
 pub(super) struct Turn {
     start: Instant,
-    /// Milliseconds after the start, and in the lowest bit whether the server's answer is due.
+    /// Milliseconds after the start, and what is awaited in the lowest bits.
     last: AtomicU64,
 }
+
+/// Something that a client waits for, as a bit.
+#[derive(Clone, Copy, Debug)]
+enum Awaited {
+    /// The server's answer to what it said.
+    Answer = 1,
+    /// What was answered, and could not be written yet: a client may be slow to take it.
+    Rest = 2,
+}
+
+/// How many bits those take.
+const BITS: u32 = 2;
 
 impl Turn {
     pub(super) fn new() -> Turn {
@@ -29,9 +41,17 @@ impl Turn {
         }
     }
 
-    fn note(&self, due: u64) {
-        let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX >> 1);
-        self.last.store(now << 1 | due, Ordering::Relaxed);
+    /// Something moved, or would have: from now on that is awaited, or not.
+    fn note(&self, what: Awaited, is_awaited: bool) {
+        let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX >> BITS);
+        let others = self.awaited() & !(what as u64);
+        let own = u64::from(is_awaited) * what as u64;
+        self.last
+            .store(now << BITS | others | own, Ordering::Relaxed);
+    }
+
+    fn awaited(&self) -> u64 {
+        self.last.load(Ordering::Relaxed) & ((1 << BITS) - 1)
     }
 
     /// Is done when the server stops and the client waits for nothing.
@@ -41,12 +61,9 @@ impl Turn {
             return std::future::pending().await;
         }
         loop {
-            let last = self.last.load(Ordering::Relaxed);
-            let quiet = self
-                .start
-                .elapsed()
-                .saturating_sub(Duration::from_millis(last >> 1));
-            match (last & 1, QUIET.checked_sub(quiet)) {
+            let last = Duration::from_millis(self.last.load(Ordering::Relaxed) >> BITS);
+            let quiet = self.start.elapsed().saturating_sub(last);
+            match (self.awaited(), QUIET.checked_sub(quiet)) {
                 (0, None | Some(Duration::ZERO)) => return,
                 (0, Some(left)) => sleep(left).await,
                 _ => sleep(QUIET / 10).await,
@@ -77,7 +94,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Noted<'_, S> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut *self.stream).poll_read(context, buffer))?;
         if buffer.filled().len() > before {
-            self.turn.note(1);
+            self.turn.note(Awaited::Answer, true);
         }
         Poll::Ready(Ok(()))
     }
@@ -89,13 +106,24 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Noted<'_, S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut *self.stream).poll_write(context, bytes))?;
-        self.turn.note(0);
-        Poll::Ready(Ok(written))
+        let written = Pin::new(&mut *self.stream).poll_write(context, bytes);
+        match &written {
+            Poll::Pending => self.turn.note(Awaited::Rest, true),
+            Poll::Ready(_) => {
+                self.turn.note(Awaited::Rest, false);
+                self.turn.note(Awaited::Answer, false);
+            }
+        }
+        written
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.stream).poll_flush(context)
+        let flushed = Pin::new(&mut *self.stream).poll_flush(context);
+        // Whoever had it flushed before is not to seem busy for that.
+        if flushed.is_pending() || self.turn.awaited() & Awaited::Rest as u64 != 0 {
+            self.turn.note(Awaited::Rest, flushed.is_pending());
+        }
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -134,5 +162,30 @@ mod tests {
             answered.elapsed() >= QUIET - Duration::from_millis(1),
             "more may come"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_slow_to_take_an_answer_gets_all_of_it() {
+        let (stop, stopping) = watch::channel(Serving::Accepting);
+        let turn = Turn::new();
+        let (mut client, mut server) = tokio::io::duplex(100);
+        let mut noted = Noted {
+            stream: &mut server,
+            turn: &turn,
+        };
+        stop.send(Serving::Stopping).unwrap();
+        let rests = || tokio::time::timeout(Duration::from_secs(60), turn.rests(stopping.clone()));
+        {
+            let mut written = std::pin::pin!(noted.write_all(&[0; 250]));
+            tokio::select! {
+                _ = &mut written => panic!("there is no room for it"),
+                ended = rests() => assert!(ended.is_err(), "it is not there yet"),
+            }
+            let mut read = [0; 250];
+            let (written, read) = tokio::join!(written, client.read_exact(&mut read));
+            written.unwrap();
+            assert_eq!(read.unwrap(), 250);
+        }
+        assert!(rests().await.is_ok());
     }
 }

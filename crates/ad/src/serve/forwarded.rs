@@ -1,38 +1,36 @@
 //! A relay that reads HTTP/1.1, to tell the backend in each request whose it is.
 
+mod head;
+
 use std::convert::Infallible;
 use std::error::Error;
+use std::fmt::Display;
 use std::io;
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1::SendRequest;
-use hyper::header::{
-    CONNECTION, EXPECT, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE,
-};
 use hyper::http::Extensions;
 use hyper::service::service_fn;
 use hyper::upgrade::{OnUpgrade, Upgraded};
-use hyper::{Method, Request, Response, StatusCode, Version};
+use hyper::{Request, Response, StatusCode, Version};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
+use self::head::{hop_by_hop, is_websocket, prepare};
 use super::backend::{Backend, timed};
 use super::relay::{Carried, End, passing, relay};
 use crate::end::is_end;
 
 /// The largest head of a message, in bytes.
 const MAX_HEAD: usize = 64 << 10;
-
-const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// What connects anew, and how long it may take.
 pub(super) struct To<'a> {
@@ -59,15 +57,20 @@ pub(super) async fn relay_http<C>(
 where
     C: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let moved = Arc::new(Moved::default());
-    let upstream = tokio::sync::Mutex::new(Upstream::default());
-    let upgrade = Mutex::new(None);
+    let between = Between {
+        to,
+        upstream: tokio::sync::Mutex::default(),
+        upgrade: Mutex::default(),
+        moved: Arc::default(),
+        malformed: Arc::default(),
+    };
+    let Between { to, moved, .. } = &between;
     let io = Io {
         stream: client,
-        moved: Arc::clone(&moved),
+        moved: Arc::clone(moved),
     };
     let service = service_fn(|request| async {
-        let response = forward(request, &to, &upstream, &upgrade, &moved).await;
+        let response = between.forward(request).await;
         Ok::<_, Infallible>(response.unwrap_or_else(answer))
     });
     let served = hyper::server::conn::http1::Builder::new()
@@ -96,10 +99,12 @@ where
     };
     note(&moved.written, &carried.to_client);
     note(&moved.read, &carried.to_backend);
-    let upgrade = upgrade
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take();
+    if between.malformed.load(Ordering::Relaxed) {
+        // Hyper's own words may be the client's.
+        return Err(no_http(&"a malformed chunk"));
+    }
+    let upgrade = between.upgrade.lock();
+    let upgrade = upgrade.unwrap_or_else(PoisonError::into_inner).take();
     match (ended, upgrade) {
         (Ok(End::Complete), Some((client, backend))) => {
             let both = tokio::try_join!(client, backend);
@@ -119,61 +124,74 @@ fn ended(served: Result<(), hyper::Error>) -> io::Result<End> {
         .source()
         .and_then(|cause| cause.downcast_ref::<io::Error>());
     match cause {
-        _ if error.is_parse() => Err(io::Error::other(format!("no HTTP/1.1: {error}"))),
+        _ if error.is_parse() => Err(no_http(&error)),
         // Who goes away is not worth a word.
         _ => Ok(End::ClientGone),
     }
 }
 
+fn no_http(why: &dyn Display) -> io::Error {
+    io::Error::other(format!("no HTTP/1.1: {why}"))
+}
+
+/// What is between a client and the backend.
+struct Between<'a> {
+    to: To<'a>,
+    upstream: tokio::sync::Mutex<Upstream>,
+    upgrade: Mutex<Option<Upgrade>>,
+    moved: Arc<Moved>,
+    /// Whether a body of the client's was.
+    malformed: Arc<AtomicBool>,
+}
+
 /// The connection to the backend, which outlives requests.
 #[derive(Default)]
 struct Upstream {
-    sender: Option<SendRequest<Incoming>>,
+    sender: Option<SendRequest<Sent>>,
     /// What carries its bytes, and ends with it.
     tasks: JoinSet<()>,
 }
 
 type Upgrade = (OnUpgrade, OnUpgrade);
 
-/// Sends one request on, and brings its response.
-async fn forward(
-    mut request: Request<Incoming>,
-    to: &To<'_>,
-    upstream: &tokio::sync::Mutex<Upstream>,
-    upgrade: &Mutex<Option<Upgrade>>,
-    moved: &Arc<Moved>,
-) -> Result<Response<MaybeBody>, StatusCode> {
-    if request.method() == Method::CONNECT {
-        return Err(StatusCode::METHOD_NOT_ALLOWED);
+impl Between<'_> {
+    /// Sends one request on, and brings its response.
+    async fn forward(
+        &self,
+        mut request: Request<Incoming>,
+    ) -> Result<Response<MaybeBody>, StatusCode> {
+        let client = hyper::upgrade::on(&mut request);
+        prepare(&mut request, self.to.client)?;
+        let asked = is_websocket(request.headers());
+        let request = request.map(|body| Sent {
+            body,
+            malformed: Arc::clone(&self.malformed),
+        });
+        let mut upstream = self.upstream.lock().await;
+        let mut response = upstream.send(request, &self.to, &self.moved).await?;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            if !(asked && is_websocket(response.headers())) {
+                return Err(StatusCode::BAD_GATEWAY);
+            }
+            let backend = hyper::upgrade::on(&mut response);
+            let mut upgrade = self.upgrade.lock().unwrap_or_else(PoisonError::into_inner);
+            *upgrade = Some((client, backend));
+        } else {
+            hop_by_hop(response.headers_mut());
+        }
+        *response.version_mut() = Version::HTTP_11;
+        Ok(response.map(MaybeBody::Relayed))
     }
-    let client = hyper::upgrade::on(&mut request);
-    prepare(request.headers_mut(), to.client);
-    // One without a Host is of HTTP/1.0, and stays so.
-    if request.headers().contains_key(hyper::header::HOST) {
-        *request.version_mut() = Version::HTTP_11;
-    }
-    let mut upstream = upstream.lock().await;
-    let mut response = upstream.send(request, to, moved).await?;
-    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        let backend = hyper::upgrade::on(&mut response);
-        let mut upgrade = upgrade.lock().unwrap_or_else(PoisonError::into_inner);
-        *upgrade = Some((client, backend));
-    } else {
-        hop_by_hop(response.headers_mut());
-    }
-    *response.version_mut() = Version::HTTP_11;
-    Ok(response.map(MaybeBody::Relayed))
 }
 
 impl Upstream {
     /// Sends a request, on a new connection if there is none, or if the old one was closed before it was sent.
     async fn send(
         &mut self,
-        mut request: Request<Incoming>,
+        mut request: Request<Sent>,
         to: &To<'_>,
         moved: &Arc<Moved>,
     ) -> Result<Response<Incoming>, StatusCode> {
-        const GONE: StatusCode = StatusCode::BAD_GATEWAY;
         if let Some(mut sender) = self.sender.take()
             && sender.ready().await.is_ok()
         {
@@ -182,17 +200,22 @@ impl Upstream {
                     self.sender = Some(sender);
                     return Ok(response);
                 }
-                // Nothing of it was sent.
-                Err(mut error) => request = error.take_message().ok_or(GONE)?,
+                Err(mut error) => match error.take_message() {
+                    // Nothing of it was sent.
+                    Some(unsent) => request = unsent,
+                    None => return Err(whose(error.error())),
+                },
             }
         }
-        let mut sender = self.connect(to, moved).await.ok_or(GONE)?;
-        let response = sender.send_request(request).await.map_err(|_| GONE)?;
+        let sender = self.connect(to, moved).await;
+        let mut sender = sender.ok_or(StatusCode::BAD_GATEWAY)?;
+        let response = sender.send_request(request).await;
+        let response = response.map_err(|error| whose(&error))?;
         self.sender = Some(sender);
         Ok(response)
     }
 
-    async fn connect(&mut self, to: &To<'_>, moved: &Arc<Moved>) -> Option<SendRequest<Incoming>> {
+    async fn connect(&mut self, to: &To<'_>, moved: &Arc<Moved>) -> Option<SendRequest<Sent>> {
         let connected = timed(to.connecting, to.backend.connect()).await;
         (to.connected)(connected.as_ref().map(|_| ()));
         let io = Io::<TcpStream> {
@@ -213,62 +236,12 @@ impl Upstream {
     }
 }
 
-/// Says whose the request is, and leaves out whatever the client has said of that.
-fn prepare(headers: &mut HeaderMap, client: IpAddr) {
-    let upgrades = headers.get(UPGRADE).cloned().filter(|_| {
-        let mut tokens = tokens(headers);
-        tokens.any(|token| token.eq_ignore_ascii_case("upgrade"))
-    });
-    hop_by_hop(headers);
-    let claims: Vec<HeaderName> = headers
-        .keys()
-        .filter(|name| is_claim(name))
-        .cloned()
-        .collect();
-    for name in claims {
-        headers.remove(name);
+/// Who is to blame if a request got no response: its body comes from the client.
+fn whose(error: &hyper::Error) -> StatusCode {
+    match error.is_user() {
+        true => StatusCode::BAD_REQUEST,
+        false => StatusCode::BAD_GATEWAY,
     }
-    // It was answered if it was asked.
-    headers.remove(EXPECT);
-    if let Some(protocol) = upgrades {
-        headers.insert(UPGRADE, protocol);
-        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-    }
-    let client = HeaderValue::from_str(&client.to_canonical().to_string());
-    // Addresses are letters, digits, dots and colons.
-    if let Ok(client) = client {
-        headers.insert(FORWARDED_FOR, client);
-    }
-    headers.insert(FORWARDED_PROTO, HeaderValue::from_static("https"));
-}
-
-/// Whether a field says where a request comes from, in whatever form applications may read it: many take `_` for `-`.
-fn is_claim(name: &HeaderName) -> bool {
-    let name = name.as_str().replace('_', "-");
-    name == "forwarded" || name == "x-real-ip" || name.starts_with("x-forwarded-")
-}
-
-/// Leaves out what is for this connection alone (RFC 9110, section 7.6.1). How a body ends is told anew.
-fn hop_by_hop(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> = tokens(headers)
-        .filter_map(|token| token.parse().ok())
-        .collect();
-    let known = ["keep-alive", "proxy-connection"].map(HeaderName::from_static);
-    let known = known
-        .into_iter()
-        .chain([CONNECTION, TE, TRANSFER_ENCODING, UPGRADE]);
-    for name in known.chain(named) {
-        headers.remove(name);
-    }
-}
-
-/// What the fields Connection name.
-fn tokens(headers: &HeaderMap) -> impl Iterator<Item = String> {
-    let values = headers.get_all(CONNECTION).iter();
-    let values = values.filter_map(|value| value.to_str().ok());
-    let tokens = values.flat_map(|value| value.split(','));
-    let tokens: Vec<_> = tokens.map(|token| token.trim().to_owned()).collect();
-    tokens.into_iter()
 }
 
 /// A response of this program's own.
@@ -277,6 +250,51 @@ fn answer(status: StatusCode) -> Response<MaybeBody> {
     *response.status_mut() = status;
     *response.extensions_mut() = Extensions::new();
     response
+}
+
+/// A client's body without its trailers, whose fields nobody looks at as at those of the head.
+struct Sent {
+    body: Incoming,
+    malformed: Arc<AtomicBool>,
+}
+
+impl Body for Sent {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let this = self.get_mut();
+        let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
+        if let Some(Err(error)) = &frame
+            && is_malformed(error)
+        {
+            this.malformed.store(true, Ordering::Relaxed);
+        }
+        Poll::Ready(frame.filter(|frame| !frame.as_ref().is_ok_and(Frame::is_trailers)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Whether a body is wrong, and not only cut.
+fn is_malformed(error: &hyper::Error) -> bool {
+    let cause = error
+        .source()
+        .and_then(|cause| cause.downcast_ref::<io::Error>());
+    let kind = cause.map(io::Error::kind);
+    matches!(
+        kind,
+        Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput)
+    )
 }
 
 /// The backend's body, or none.
@@ -448,59 +466,4 @@ impl AsyncWrite for Plain {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-
-    use super::prepare;
-
-    #[test]
-    fn what_a_client_says_of_itself_is_left_out() {
-        let mut headers = HeaderMap::new();
-        for (name, value) in [
-            ("host", "a.example"),
-            ("x-forwarded-for", "6.6.6.6"),
-            ("x-forwarded-for", "7.7.7.7"),
-            ("x_forwarded_for", "6.6.6.6"),
-            ("x-forwarded-host", "evil.example"),
-            ("forwarded", "for=6.6.6.6"),
-            ("x-real-ip", "6.6.6.6"),
-            // Else the backend's own proxies would leave it out.
-            ("connection", "close, X-Forwarded-For, x-own"),
-            ("x-own", "1"),
-            ("transfer-encoding", "chunked"),
-            ("upgrade", "websocket"),
-            ("cookie", "kept"),
-        ] {
-            let name: HeaderName = name.parse().unwrap();
-            headers.append(name, HeaderValue::from_static(value));
-        }
-        prepare(&mut headers, "::ffff:192.0.2.7".parse().unwrap());
-        let mut left: Vec<_> = headers
-            .iter()
-            .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
-            .collect();
-        left.sort();
-        assert_eq!(
-            left,
-            [
-                "cookie: kept",
-                "host: a.example",
-                "x-forwarded-for: 192.0.2.7",
-                "x-forwarded-proto: https",
-            ]
-        );
-    }
-
-    #[test]
-    fn an_upgrade_is_asked_for_as_the_client_did() {
-        let mut headers = HeaderMap::new();
-        headers.insert(
-            "connection",
-            HeaderValue::from_static("keep-alive, Upgrade"),
-        );
-        headers.insert("upgrade", HeaderValue::from_static("websocket"));
-        prepare(&mut headers, "192.0.2.7".parse().unwrap());
-        assert_eq!(headers.get("connection").unwrap(), "upgrade");
-        assert_eq!(headers.get("upgrade").unwrap(), "websocket");
-    }
-}
+mod tests;

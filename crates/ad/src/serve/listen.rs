@@ -10,8 +10,8 @@ use nix::unistd::{Pid, getppid};
 use socket2::{Domain, Protocol, Socket, Type};
 use thiserror::Error;
 
-/// Connections that wait to be accepted. The system may have less.
-const BACKLOG: i32 = 1024;
+/// Connections that wait to be accepted. The system may have less. Where there are more, they try again in a second.
+const BACKLOG: i32 = 4096;
 
 /// The number of the process that gives this one its socket.
 pub(super) const HANDED_OVER: &str = "LASTBYTE_HANDED_OVER";

@@ -175,17 +175,15 @@ impl Server {
             "Connections that were closed at once, as their address had as many as one may have.",
             &served.refused,
         );
-        let (connections, handshakes) = self.room.taken();
+        let taken = self.room.taken();
         text.metric(
             "lastbyte_ad_connections",
             "gauge",
-            "Connections that are open: in their handshake, or established.",
+            "Connections that are open: without a word of the client yet, in their handshake, or established.",
             [
-                (label("state", "handshake"), handshakes),
-                (
-                    label("state", "established"),
-                    connections.saturating_sub(handshakes),
-                ),
+                (label("state", "silent"), taken.silent),
+                (label("state", "handshake"), taken.handshakes),
+                (label("state", "established"), taken.established),
             ],
         );
         text.metric(

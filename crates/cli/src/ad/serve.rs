@@ -70,13 +70,13 @@ pub(crate) struct Serve {
     /// Key-exchange groups, the preferred ones first
     #[arg(long, value_name = "GROUP:...", default_value = GROUPS)]
     groups: String,
-    /// Connections at a time. More make the oldest handshakes give way, or wait
+    /// Connections at a time. More make the oldest ones that say nothing give way, then handshakes, or wait
     #[arg(long, value_name = "COUNT", default_value = "10000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_connections: u32,
     /// Those of one address, or of one IPv6 network of 64 bits [default: half of --max-connections]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_connections_per_address: Option<u32>,
-    /// Handshakes at a time. More make the oldest ones give way
+    /// Handshakes at a time, of clients that have said something. More make the oldest ones give way
     #[arg(long, value_name = "COUNT", default_value = "2000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_handshakes: u32,
     /// What a handshake may take

@@ -145,7 +145,7 @@ fn sites(file: &Path, ca: Option<&PathBuf>) -> Result<Vec<(String, Target)>, Fai
         let mut target: Target = asked.parse().map_err(|problem| {
             Failure::Usage(format!(
                 "{file:?}, line {number}: {}",
-                visible(&format!("{problem}"))
+                visible(&problem.to_string())
             ))
         })?;
         target.ca = ca.cloned();

@@ -1,7 +1,7 @@
 //! The same site with other chains: what changes for its users.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser};
@@ -181,8 +181,8 @@ impl Answer<'_> {
 }
 
 /// The chain of a file, whatever its key.
-fn from_file(file: &PathBuf, before: &[Chain]) -> Result<Chain, Failure> {
-    let files = PemFiles::new(file.clone());
+fn from_file(file: &Path, before: &[Chain]) -> Result<Chain, Failure> {
+    let files = PemFiles::new(file.to_owned());
     let chain = own::store()?.public(&files).map_err(Failure::usage)?;
     let mut certificates = Vec::new();
     for certificate in &chain.certificates {

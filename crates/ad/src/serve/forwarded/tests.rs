@@ -1,0 +1,282 @@
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::future::{pending, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::time::Duration;
+
+use hyper::body::{Body, Incoming};
+use hyper::header::{HeaderMap, HeaderValue, UPGRADE};
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+use tokio::net::TcpListener;
+
+use super::super::backend::Backend;
+use super::super::relay::{Carried, End};
+use super::{Io, Moved, To, relay_http};
+
+/// What the client of 192.0.2.7 got for this, and how its connection ended.
+struct Got {
+    answer: String,
+    end: io::Result<End>,
+}
+
+impl Got {
+    fn status(&self) -> &str {
+        self.answer.get("HTTP/1.1 ".len()..).unwrap()[..3].as_ref()
+    }
+
+    /// The lines that the backend says it was sent.
+    fn told(&self) -> Vec<&str> {
+        assert_eq!(self.status(), "200", "{}", self.answer);
+        let (_, body) = self.answer.split_once("\r\n\r\n").unwrap();
+        body.lines().collect()
+    }
+}
+
+/// Sends this to a backend that says what it was sent.
+async fn ask(request: &str) -> Got {
+    ask_of(StatusCode::OK, request).await
+}
+
+async fn ask_of(status: StatusCode, request: &str) -> Got {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let backend = Backend::new(&listener.local_addr().unwrap().to_string());
+    tokio::spawn(async move {
+        let service = service_fn(|request| async move {
+            let mut response = Response::new(told(request).await);
+            *response.status_mut() = status;
+            if status == StatusCode::SWITCHING_PROTOCOLS {
+                let headers = response.headers_mut();
+                headers.insert(UPGRADE, HeaderValue::from_static("h2c"));
+            }
+            Ok::<_, Infallible>(response)
+        });
+        loop {
+            let io = Io {
+                stream: listener.accept().await.unwrap().0,
+                moved: Moved::default().into(),
+            };
+            let http = hyper::server::conn::http1::Builder::new();
+            let _ = http.serve_connection(io, service).await;
+        }
+    });
+    let to = To {
+        backend: &backend,
+        client: "::ffff:192.0.2.7".parse().unwrap(),
+        connecting: Duration::from_secs(60),
+        idle: Duration::from_secs(60),
+        connected: &|_| {},
+    };
+    let (mut client, server) = duplex(1 << 16);
+    let carried = Carried::default();
+    let (end, answer) = tokio::join!(relay_http(server, to, pending(), &carried), async {
+        client.write_all(request.as_bytes()).await.unwrap();
+        client.shutdown().await.unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        answer
+    });
+    Got { answer, end }
+}
+
+async fn told(request: Request<Incoming>) -> String {
+    let (head, mut body) = request.into_parts();
+    let mut told = format!("{} {}\n", head.method, head.uri);
+    let fields = |told: &mut String, kind: &str, fields: &HeaderMap| {
+        for (name, value) in fields {
+            writeln!(told, "{kind}{name}: {}", value.to_str().unwrap()).unwrap();
+        }
+    };
+    fields(&mut told, "", &head.headers);
+    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        match frame.map(|frame| frame.into_data()) {
+            Ok(Ok(data)) => writeln!(told, "data {}", str::from_utf8(&data).unwrap()).unwrap(),
+            Ok(Err(frame)) => fields(&mut told, "trailer ", &frame.into_trailers().unwrap()),
+            Err(_) => told += "cut\n",
+        }
+    }
+    told
+}
+
+fn sorted<T: Ord>(mut lines: Vec<T>) -> Vec<T> {
+    lines.sort_unstable();
+    lines
+}
+
+#[tokio::test]
+async fn what_a_client_says_of_itself_is_left_out() {
+    let got = ask(
+        "GET /a?b HTTP/1.1\r\nHost: a.example\r\nX-Forwarded-For: 6.6.6.6\r\nX-Forwarded-For: 7.7.7.7\r\n\
+         X_Forwarded_For: 6.6.6.6\r\nX.Forwarded.For: 6.6.6.6\r\nX-Forwarded: 6.6.6.6\r\n\
+         X-Forwarded-Host: evil.example\r\nForwarded: for=6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\n\
+         Client-IP: 6.6.6.6\r\nTrue-Client-IP: 6.6.6.6\r\nX-Client-IP: 6.6.6.6\r\n\
+         X_Cluster_Client.IP: 6.6.6.6\r\nProxy: evil.example:1\r\nCookie: kept\r\n\r\n",
+    )
+    .await;
+    assert_eq!(
+        sorted(got.told()),
+        [
+            "GET /a?b",
+            "cookie: kept",
+            "host: a.example",
+            "x-forwarded-for: 192.0.2.7",
+            "x-forwarded-proto: https",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn connection_names_no_field_that_is_for_the_backend() {
+    let got = ask(
+        "POST / HTTP/1.1\r\nHost: a.example\r\nConnection: close, Host, Content-Length, Cookie, authorization, \
+         transfer-encoding, X-Forwarded-For, x-forwarded-proto, x-own\r\nAuthorization: kept\r\n\
+         Content-Length: 2\r\nCookie: kept\r\nX-Own: 1\r\nKeep-Alive: 1\r\n\r\nab",
+    )
+    .await;
+    assert_eq!(
+        sorted(got.told()),
+        [
+            "POST /",
+            "authorization: kept",
+            "content-length: 2",
+            "cookie: kept",
+            "data ab",
+            "host: a.example",
+            "x-forwarded-for: 192.0.2.7",
+            "x-forwarded-proto: https",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn only_websockets_are_another_protocol() {
+    let ask = async |fields: &str| {
+        let fields = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+        let got = ask(&fields).await;
+        let told = got.told().into_iter();
+        let told = told.filter(|line| {
+            let fields = ["connection", "upgrade", "http2-settings"];
+            fields.iter().any(|name| line.starts_with(name))
+        });
+        let told: Vec<_> = told.map(str::to_owned).collect();
+        told
+    };
+    let websocket = ["connection: upgrade", "upgrade: websocket"];
+    let upgrade = "Connection: keep-alive, Upgrade\r\n";
+    assert_eq!(
+        sorted(ask(&format!("{upgrade}Upgrade: WebSocket\r\n")).await),
+        websocket
+    );
+    for other in [
+        "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n",
+        "Connection: Upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n",
+        "Connection: Upgrade\r\nUpgrade: websocket, h2c\r\n",
+        "Connection: Upgrade\r\nUpgrade: websocket\r\nUpgrade: h2c\r\n",
+        "Connection: Upgrade\r\nUpgrade: TLS/1.3\r\n",
+        "Upgrade: websocket\r\n",
+    ] {
+        assert!(ask(other).await.is_empty(), "{other}");
+    }
+}
+
+#[tokio::test]
+async fn a_backend_changes_to_no_protocol_that_was_not_asked_for() {
+    for fields in [
+        "",
+        "Connection: Upgrade\r\nUpgrade: h2c\r\n",
+        "Connection: Upgrade\r\nUpgrade: websocket\r\n",
+    ] {
+        let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+        let got = ask_of(StatusCode::SWITCHING_PROTOCOLS, &request).await;
+        assert_eq!(got.status(), "502", "{fields}: {}", got.answer);
+    }
+}
+
+#[tokio::test]
+async fn trailers_say_nothing() {
+    let got = ask(
+        "POST / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nTrailer: X-Forwarded-For, Host, X-Own\r\n\
+         Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nX-Forwarded-For: 6.6.6.6\r\nHost: b\r\nX-Own: 1\r\n\r\n",
+    )
+    .await;
+    assert_eq!(
+        sorted(got.told()),
+        [
+            "POST /",
+            "data ab",
+            "host: a",
+            "transfer-encoding: chunked",
+            "x-forwarded-for: 192.0.2.7",
+            "x-forwarded-proto: https",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn any_request_has_the_body_that_it_came_with() {
+    for method in ["GET", "DELETE", "POST"] {
+        for framing in [
+            "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",
+            "Content-Length: 2\r\n\r\nab",
+        ] {
+            // The next one begins where this one ends.
+            let request = format!(
+                "{method} / HTTP/1.1\r\nHost: a\r\n{framing}GET /next HTTP/1.1\r\nHost: a\r\n\r\n"
+            );
+            let got = ask(&request).await;
+            assert!(got.told().contains(&"data ab"), "{method} {framing}");
+            assert!(got.told().contains(&"GET /next"), "{method} {framing}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_malformed_body_is_its_clients_failure() {
+    let post = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let got = ask(&format!("{post}2\r\nab\r\nno\r\n")).await;
+    assert_eq!(got.status(), "400", "{}", got.answer);
+    let failure = got.end.unwrap_err().to_string();
+    assert!(failure.starts_with("no HTTP/1.1: "), "{failure}");
+    // One that is cut is from somebody who went away.
+    let got = ask(&format!("{post}2\r\nab\r\n")).await;
+    assert!(got.end.is_ok(), "{:?}", got.end);
+    let got = ask(&post.replace("chunked", "gzip, chunked")).await;
+    assert_eq!(got.status(), "501", "{}", got.answer);
+}
+
+#[tokio::test]
+async fn a_request_is_for_one_host() {
+    for bad in [
+        "GET / HTTP/1.1\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
+        "GET / HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n",
+        "GET http://a/ HTTP/1.1\r\n\r\n",
+        "GET http://user@a/ HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET a:80 HTTP/1.1\r\nHost: a\r\n\r\n",
+    ] {
+        let got = ask(bad).await;
+        assert_eq!(got.status(), "400", "{bad}: {}", got.answer);
+    }
+    for (request, line, host) in [
+        (
+            "GET http://b:8080/c?d HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET /c?d",
+            Some("host: b:8080"),
+        ),
+        ("GET https://b HTTP/1.0\r\n\r\n", "GET /", Some("host: b")),
+        (
+            "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
+            "OPTIONS *",
+            Some("host: a"),
+        ),
+        ("GET / HTTP/1.0\r\n\r\n", "GET /", None),
+    ] {
+        let got = ask(request).await;
+        assert_eq!(got.told().first(), Some(&line), "{request}");
+        let told = got.told().into_iter();
+        let hosts: Vec<_> = told.filter(|line| line.starts_with("host:")).collect();
+        assert_eq!(hosts, Vec::from_iter(host), "{request}");
+    }
+}
