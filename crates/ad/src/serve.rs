@@ -230,6 +230,11 @@ pub enum ServeError {
         /// The system's words.
         error: io::Error,
     },
+    /// No such group for key exchange.
+    #[error(
+        "--groups: there is no group \"{0}\" here: `lastbyte ad serve --help` has those that are usual"
+    )]
+    Group(String),
     /// OpenSSL can't be set up.
     #[error("can't set TLS up: {0}")]
     OpenSsl(#[from] ErrorStack),
@@ -257,7 +262,7 @@ pub struct Server {
     chains: Option<Arc<SharedChains>>,
     /// Their files, until the server runs.
     followed: Mutex<Vec<Followed>>,
-    state: Option<State>,
+    state: Option<Arc<State>>,
     serving: watch::Sender<Serving>,
     served: Served,
     causes: Arc<Causes>,
@@ -378,7 +383,7 @@ impl Server {
                 chains.expire(now);
             });
         }
-        self.state = Some(state);
+        self.state = Some(Arc::new(state));
         Ok(kept.useless)
     }
 
@@ -473,9 +478,13 @@ async fn abandoned(orders: &mut mpsc::UnboundedReceiver<Order>) {
     }
 }
 
-fn context(config: &Config) -> Result<SslContextBuilder, ErrorStack> {
+fn context(config: &Config) -> Result<SslContextBuilder, ServeError> {
     let mut context = tls::context(SslMethod::tls_server())?;
-    context.set_groups_list(&config.groups)?;
+    if let Err(error) = context.set_groups_list(&config.groups) {
+        let mut groups = config.groups.split([':', '/']);
+        let unknown = groups.find(|group| context.set_groups_list(group).is_err());
+        return Err(unknown.map_or(error.into(), |group| ServeError::Group(group.to_owned())));
+    }
     // What is held back of a relay may move.
     context.set_mode(SslMode::RELEASE_BUFFERS | SslMode::ACCEPT_MOVING_WRITE_BUFFER);
     if !config.alpn.is_empty() {

@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{Files, NAME, with_root};
-use lastbyte_ad::serve::{AccessLogTo, ChainFiles, ClientAddress, Config, Limits, Order, Server};
+use lastbyte_ad::serve::{
+    AccessLogTo, ChainFiles, ClientAddress, Config, Limits, Order, Server, UnknownNames,
+};
 use openssl::ssl::{Ssl, SslContext, SslMethod, SslVerifyMode};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -242,6 +244,53 @@ fn each_connection_is_a_line_of_the_access_log() {
     assert_eq!(failed["end"], "failed");
     assert_eq!(failed["reason"], "the handshake failed: http request");
     assert_eq!(failed["group"], Value::Null);
+}
+
+#[test]
+fn a_name_that_no_chain_is_for_is_told_with_its_refusal() {
+    let files = Files::new(&with_root("ecdsa-p256"));
+    let path = files.folder.path().join("access.log");
+    let said = on_one_thread(async {
+        let running = Running::start(&files, echo().await, |config| {
+            config.access_log = Some(AccessLogTo::File(path.clone()));
+            config.unknown_names = UnknownNames::Refused;
+        })
+        .await;
+        for name in ["other.example", "third.example", ""] {
+            let mut ssl = Ssl::new(&running.context).unwrap();
+            if !name.is_empty() {
+                ssl.set_hostname(name).unwrap();
+            }
+            let stream = running.tcp("127.0.0.5").await.unwrap();
+            let mut client = SslStream::new(ssl, stream).unwrap();
+            assert!(Pin::new(&mut client).connect().await.is_err());
+        }
+        running.connect("127.0.0.5").await.unwrap();
+        running.stop().await
+    });
+    let text = fs::read_to_string(&path).unwrap();
+    let lines = text.lines();
+    let lines: Vec<Value> = lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    for (name, reason) in [
+        (
+            "other.example".into(),
+            "no chain is for the name that it asks for",
+        ),
+        (
+            "third.example".into(),
+            "no chain is for the name that it asks for",
+        ),
+        (Value::Null, "it asks for no name"),
+    ] {
+        let reason = format!("the handshake failed: {reason}");
+        let is_told = |line: &Value| line["name"] == name && line["reason"] == reason;
+        assert!(lines.iter().any(is_told), "{text}");
+    }
+    // Clients choose names: those don't tell causes apart.
+    let refusals = said.iter().filter(|line| line.contains("no chain is for"));
+    assert_eq!(refusals.count(), 1, "{said:?}");
 }
 
 #[test]

@@ -3,9 +3,9 @@
 //! Whoever reads a name finds what was there before or all that is new, also after a crash: content
 //! is on the disk before it has its name, and the name is before anybody hears of it.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Reads a file that a user names, of at most `most` bytes.
@@ -17,14 +17,7 @@ use std::path::{Path, PathBuf};
 ///
 /// When it can't be read, is no regular file or is larger.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let mut content = Vec::new();
-    let read = open(path)?
-        .take(most.saturating_add(1))
-        .read_to_end(&mut content)?;
-    match read as u64 > most {
-        true => Err(refused(format!("it is larger than {}", size(most)))),
-        false => Ok(content),
-    }
+    read_all(open(path)?, most)
 }
 
 /// Opens what [`read`] reads, for who does not want all of it at once.
@@ -34,13 +27,70 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// As [`read`], whatever the size.
 pub fn open(path: &Path) -> io::Result<File> {
     let is_open_already = ["/dev/fd", "/proc/self/fd", "/dev/stdin"];
-    let found = path.metadata()?;
-    // Of a folder, reading says best that it is one.
-    if !(found.is_file() || found.is_dir() || is_open_already.iter().any(|fd| path.starts_with(fd)))
-    {
-        return Err(refused("it is no regular file: name another".to_owned()));
+    match is_open_already.iter().any(|fd| path.starts_with(fd)) {
+        true => File::open(path),
+        false => open_regular(path, Links::Followed),
     }
-    File::open(path)
+}
+
+/// Whether the name of a file may be a link to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// It may.
+    Followed,
+    /// It is refused then.
+    Refused,
+}
+
+/// Reads a file of at most `most` bytes that is one in a folder, and no pipe either: for programs that read again later.
+/// The content has one place in memory, so that who erases that has erased it.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn read_regular(path: &Path, most: u64, links: Links) -> io::Result<Vec<u8>> {
+    read_all(open_regular(path, links)?, most)
+}
+
+/// Opens first, without waiting for anybody, and looks then: between two looks at a name it may become another's.
+fn open_regular(path: &Path, links: Links) -> io::Result<File> {
+    let link = match links {
+        Links::Followed => 0,
+        Links::Refused => libc::O_NOFOLLOW,
+    };
+    let mut options = OpenOptions::new();
+    // The standard library adds O_CLOEXEC.
+    options
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | link);
+    let irregular = || refused("it is no regular file: name another".to_owned());
+    let file = options
+        .open(path)
+        .map_err(|error| match error.raw_os_error() {
+            // A socket, or a device that is not there.
+            Some(libc::ENXIO) => irregular(),
+            Some(libc::ELOOP) if links == Links::Refused => irregular(),
+            _ => error,
+        })?;
+    let found = file.metadata()?;
+    // Of a folder, reading says best that it is one.
+    match found.is_file() || found.is_dir() {
+        true => Ok(file),
+        false => Err(irregular()),
+    }
+}
+
+fn read_all(file: File, most: u64) -> io::Result<Vec<u8>> {
+    // All of it at once: a buffer that grows leaves copies behind, which may be of keys. More is read only to be refused.
+    let length = file.metadata()?.len().min(most).saturating_add(1);
+    let mut content = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+    let read = file
+        .take(most.saturating_add(1))
+        .read_to_end(&mut content)?;
+    match read as u64 > most {
+        true => Err(refused(format!("it is larger than {}", size(most)))),
+        false => Ok(content),
+    }
 }
 
 fn refused(problem: String) -> io::Error {

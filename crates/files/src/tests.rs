@@ -172,3 +172,27 @@ fn a_pipe_that_is_open_is_read_to_its_bound() {
     let more = pipe(b"123456789");
     assert!(read(&path(&more), 8).is_err());
 }
+
+#[test]
+fn a_file_to_read_again_is_no_pipe_and_its_name_no_link() {
+    let folder = folder();
+    let [file, link, pipe, socket] =
+        ["file", "link", "pipe", "socket"].map(|name| folder.path().join(name));
+    fs::write(&file, b"1234").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    assert_eq!(read_regular(&link, 4, Links::Followed).unwrap(), b"1234");
+    assert_eq!(read_regular(&file, 4, Links::Refused).unwrap(), b"1234");
+    for (path, links) in [
+        (&link, Links::Refused),
+        (&pipe, Links::Followed),
+        (&socket, Links::Followed),
+    ] {
+        let error = read_regular(path, 4, links).unwrap_err().to_string();
+        assert_eq!(error, "it is no regular file: name another");
+    }
+    let error = read_regular(&file, 3, Links::Followed).unwrap_err();
+    assert_eq!(error.to_string(), "it is larger than 3 bytes");
+}

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -197,6 +197,8 @@ pub(super) struct Entry {
     time: String,
     start: Instant,
     pub(super) client: SocketAddr,
+    /// The name that the client asked for, whatever became of the handshake.
+    pub(super) asked: Option<String>,
     pub(super) session: Option<Session>,
     pub(super) carried: Carried,
     /// In a word.
@@ -232,6 +234,7 @@ impl Entry {
             log,
             start: Instant::now(),
             client,
+            asked: None,
             session: None,
             carried: Carried::default(),
             // Unless it ends by itself.
@@ -249,8 +252,14 @@ impl Entry {
         let of = |get: fn(&Session) -> Value| session.map_or(Value::Null, get);
         let fields = [
             ("time", self.time.clone().into()),
-            ("client", self.client.to_string().into()),
-            ("name", of(|session| session.name.clone().into())),
+            ("client", canonical(self.client).to_string().into()),
+            (
+                "name",
+                match session {
+                    Some(session) => session.name.clone().into(),
+                    None => self.asked.clone().into(),
+                },
+            ),
             ("group", of(|session| session.group.clone().into())),
             ("protocol", of(|session| session.protocol.clone().into())),
             ("delivery", of(|session| session.delivery.into())),
@@ -274,6 +283,14 @@ impl Entry {
         ];
         let fields = fields.map(|(name, value)| (name.to_owned(), value));
         Value::from(Map::from_iter(fields)).to_string()
+    }
+}
+
+/// As IPv4 where it is that, although the socket is one of IPv6.
+fn canonical(client: SocketAddr) -> SocketAddr {
+    match client.ip().to_canonical() {
+        IpAddr::V4(address) => (address, client.port()).into(),
+        IpAddr::V6(_) => client,
     }
 }
 
@@ -302,6 +319,19 @@ mod tests {
 
     use super::super::log::{Log, LogFormat};
     use super::{AccessLog, AccessLogTo, Entry};
+
+    #[test]
+    fn clients_of_ipv4_are_told_as_such() {
+        for (client, told) in [
+            ("[::ffff:127.0.0.1]:7", "127.0.0.1:7"),
+            ("192.0.2.1:7", "192.0.2.1:7"),
+            ("[2001:db8::1]:7", "[2001:db8::1]:7"),
+        ] {
+            let entry = Entry::new(None, client.parse().unwrap());
+            let line: Value = serde_json::from_str(&entry.line()).unwrap();
+            assert_eq!(line["client"], told);
+        }
+    }
 
     #[test]
     fn a_file_that_was_moved_is_opened_again() {

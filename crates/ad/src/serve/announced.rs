@@ -37,13 +37,20 @@ impl FromStr for Network {
     fn from_str(text: &str) -> Result<Network, &'static str> {
         const HINT: &str = "write an address such as 192.0.2.1, or a network such as 192.0.2.0/24";
         let (address, bits) = match text.split_once('/') {
-            Some((address, bits)) => (address, Some(bits.parse().map_err(|_| HINT)?)),
+            Some((address, bits)) => (address, Some(bits.parse::<u8>().map_err(|_| HINT)?)),
             None => (text, None),
         };
         let address: IpAddr = address.parse().map_err(|_| HINT)?;
         let most = if address.is_ipv4() { 32 } else { 128 };
         match bits.unwrap_or(most) {
-            bits if bits <= most => Ok(Network { address, bits }),
+            bits if bits <= most => Ok(match (address.to_canonical(), bits.checked_sub(96)) {
+                // What an IPv6 socket calls an address of IPv4.
+                (IpAddr::V4(mapped), Some(bits)) if address.is_ipv6() => Network {
+                    address: mapped.into(),
+                    bits,
+                },
+                _ => Network { address, bits },
+            }),
             _ => Err("an address of IPv4 has 32 bits, and one of IPv6 has 128"),
         }
     }
@@ -263,6 +270,9 @@ mod tests {
         assert!(holds("192.0.2.1", "192.0.2.1") && !holds("192.0.2.1", "192.0.2.2"));
         assert!(holds("192.0.2.0/24", "192.0.2.9") && !holds("192.0.2.0/24", "192.0.3.9"));
         assert!(holds("192.0.2.0/24", "::ffff:192.0.2.9"));
+        assert!(holds("::ffff:192.0.2.1", "192.0.2.1") && !holds("::ffff:192.0.2.1", "192.0.2.2"));
+        assert!(holds("::ffff:192.0.2.0/120", "192.0.2.9"));
+        assert!(!holds("::ffff:192.0.2.0/120", "192.0.3.9"));
         assert!(holds("0.0.0.0/0", "203.0.113.1") && !holds("0.0.0.0/0", "2001:db8::1"));
         assert!(holds("2001:db8::/32", "2001:db8:1::1") && !holds("2001:db8::/32", "2001:db9::1"));
         for wrong in ["192.0.2.0/33", "a.example", "192.0.2.1/", ""] {

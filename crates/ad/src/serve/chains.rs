@@ -3,12 +3,12 @@
 //! A renewal writes two files, each in its own time, and may be seen half-way. So a change counts only when two looks
 //! [`INTERVAL`] apart find the same, and what is loaded is what they found.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use lastbyte_files::Links;
 use openssl::error::ErrorStack;
 use openssl::sha::sha256;
 use openssl::x509::{X509, X509VerifyResult};
@@ -73,6 +73,13 @@ pub enum Unfit {
 /// If the PEM is not whole, the certificates don't issue one another, or the key is another's.
 pub(super) fn parse(chain: &[u8], key: &[u8]) -> Result<Chain, Unfit> {
     let blocks = pem::certificates(chain)?;
+    // OpenSSL's words for these are no help.
+    if blocks == 0 {
+        return Err(PemError::NoCertificate.into());
+    }
+    if !pem::has_key(key) {
+        return Err(PemError::NoKey.into());
+    }
     let read = Chain::from_pem(chain, key)?;
     let certificates = read.certificates();
     if certificates.len() != blocks {
@@ -160,18 +167,7 @@ pub(super) fn load(files: &ChainFiles) -> Result<Loaded, ServeError> {
 
 /// Reads a file that may hold a key.
 fn read(file: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
-    let opened = File::open(file)?;
-    // All of it at once: a buffer that grows leaves copies behind.
-    let length = opened.metadata()?.len().min(MOST) + 1;
-    let mut content = Zeroizing::new(Vec::with_capacity(usize::try_from(length).unwrap_or(0)));
-    opened.take(MOST + 1).read_to_end(&mut content)?;
-    match content.len() as u64 > MOST {
-        true => Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "it is larger than 1 MiB: no chain or key is",
-        )),
-        false => Ok(content),
-    }
+    lastbyte_files::read_regular(file, MOST, Links::Followed).map(Zeroizing::new)
 }
 
 /// A chain whose files are followed.

@@ -253,7 +253,7 @@ impl Server {
     async fn handshake(
         &self,
         stream: TcpStream,
-        entry: &Entry,
+        entry: &mut Entry,
         place: &mut Place,
     ) -> Result<Client, String> {
         let source = entry.client.ip().into();
@@ -261,20 +261,35 @@ impl Server {
         // Who says nothing costs no more than a socket.
         bounded(place, until, silence(&stream)).await?;
         place.begins();
-        bounded(place, until, self.shake(stream, source)).await
+        bounded(place, until, self.shake(stream, source, &mut entry.asked)).await
     }
 
-    async fn shake(&self, stream: TcpStream, source: Source) -> Result<Client, String> {
+    async fn shake(
+        &self,
+        stream: TcpStream,
+        source: Source,
+        asked: &mut Option<String>,
+    ) -> Result<Client, String> {
         let mut ssl = Ssl::new(&self.context).map_err(|error| error.to_string())?;
         server::stop_at_client_hello(&mut ssl, self.config.unknown_names)
             .map_err(|error| error.to_string())?;
         let mut stream =
             SslStream::new(ssl, FlightStream::new(stream)).map_err(|error| error.to_string())?;
         loop {
-            match Pin::new(&mut stream).accept().await {
+            let accepted = Pin::new(&mut stream).accept().await;
+            *asked = server::asked(stream.ssl()).map(str::to_owned);
+            match accepted {
                 Ok(()) => break,
                 // What follows is computed elsewhere, when it is this client's turn.
                 Err(error) if error.code() == ErrorCode::WANT_CLIENT_HELLO_CB => {}
+                // Which name is in the access log: clients choose it, and causes are counted.
+                Err(_) if server::is_refused(stream.ssl()) => {
+                    let problem = match asked {
+                        Some(_) => "no chain is for the name that it asks for",
+                        None => "it asks for no name",
+                    };
+                    return Err(problem.to_owned());
+                }
                 Err(error) => return Err(reason(&error)),
             }
             server::pass(stream.ssl());

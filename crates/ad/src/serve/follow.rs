@@ -1,15 +1,18 @@
 //! Loads chains again while they are served.
 
 use std::convert::Infallible;
-use std::sync::PoisonError;
+use std::future::pending;
+use std::panic::resume_unwind;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use pqtlsad::server::{Chain, Chains, SharedChains};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
+use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::{Instant, sleep};
 
-use super::chains::{self, Asked, INTERVAL, Step};
+use super::chains::{self, Asked, Followed, INTERVAL, Step};
 use super::log::Log;
 use super::{PUBLISHING, Server};
 use crate::secret::exposure;
@@ -41,16 +44,16 @@ impl Server {
         log: &Log,
     ) -> Infallible {
         let Some(shared) = &self.chains else {
-            return std::future::pending().await;
+            return pending().await;
         };
         let followed = self.followed.lock();
         let mut followed = std::mem::take(&mut *followed.unwrap_or_else(PoisonError::into_inner));
         let mut asked = vec![Asked::IfChanged; followed.len()];
         let mut asking: Vec<Reload> = Vec::new();
         let mut reminded = Instant::now();
-        self.remind(shared, log);
+        self.remind(shared, log).await;
         let mut folder = Folder::default();
-        folder.keep(self, shared, log);
+        folder.keep(self, shared, log).await;
         loop {
             tokio::select! {
                 Some(reload) = reloads.recv() => {
@@ -62,8 +65,19 @@ impl Server {
             let (now, time) = (Instant::now(), SystemTime::now());
             let mut new: Vec<Chain> = current(shared);
             let mut is_changed = false;
-            for ((followed, asked), chain) in followed.iter_mut().zip(&mut asked).zip(&mut new) {
-                match followed.look(*asked, now, time) {
+            let steps;
+            (followed, steps) = blocking({
+                let asked = asked.clone();
+                move || {
+                    let looks = followed.iter_mut().zip(asked);
+                    let steps = looks.map(|(followed, asked)| followed.look(asked, now, time));
+                    let steps: Vec<_> = steps.collect();
+                    (followed, steps)
+                }
+            })
+            .await;
+            for ((step, asked), chain) in steps.into_iter().zip(&mut asked).zip(&mut new) {
+                match step {
                     Step::Waiting => continue,
                     Step::Same => {}
                     Step::Changed(loaded) => {
@@ -80,7 +94,7 @@ impl Server {
                 let until = time + self.config.ttl + PUBLISHING;
                 shared.update(|chains| chains.rotate(new, until));
                 log.say("the chains are loaded again");
-                self.remind(shared, log);
+                self.remind(shared, log).await;
             }
             shared.update(|chains| chains.expire(time));
             let is_done = !asked.contains(&Asked::Always);
@@ -92,11 +106,18 @@ impl Server {
             });
             if now.saturating_duration_since(reminded) >= REMINDER {
                 reminded = now;
-                self.remind(shared, log);
-                let refused = followed.iter().filter_map(|chain| chain.still_refused());
+                self.remind(shared, log).await;
+                let refused: Vec<_>;
+                (followed, refused) = blocking(move || {
+                    let refused = followed.iter().filter_map(Followed::still_refused);
+                    let refused = refused.collect();
+                    (followed, refused)
+                })
+                .await;
+                let refused = refused.into_iter();
                 refused.for_each(|error| log.say(&format!("still can't be loaded: {error}")));
             }
-            folder.keep(self, shared, log);
+            folder.keep(self, shared, log).await;
             if let Some(count) = forgotten {
                 log.say(&format!("chains that were sent before: {count} forgotten"));
             }
@@ -107,16 +128,34 @@ impl Server {
     }
 
     /// Says which chains age, and which keys others may read.
-    fn remind(&self, shared: &SharedChains, log: &Log) {
+    async fn remind(&self, shared: &SharedChains, log: &Log) {
         let now = SystemTime::now();
         let chains = shared.load();
         let ageing = chains
             .current()
             .iter()
             .filter_map(|chain| chains::ageing(chain, now));
-        let files = self.config.chains.iter();
-        let exposed = files.filter_map(|files| exposure(&files.key));
-        ageing.chain(exposed).for_each(|line| log.say(&line));
+        ageing.for_each(|line| log.say(&line));
+        let files = self.config.chains.clone();
+        let exposed = blocking(move || {
+            let exposed = files.iter().filter_map(|files| exposure(&files.key));
+            exposed.collect::<Vec<_>>()
+        })
+        .await;
+        exposed.iter().for_each(|line| log.say(line));
+    }
+}
+
+/// Does what waits for a file system, which may hang, where nobody else waits for it.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match spawn_blocking(work)
+        .await
+        .map_err(JoinError::try_into_panic)
+    {
+        Ok(done) => done,
+        Err(Ok(panic)) => resume_unwind(panic),
+        // It has not begun, and won't: the server ends.
+        Err(Err(_)) => pending().await,
     }
 }
 
@@ -142,7 +181,7 @@ type Content = Vec<(pqtlsad::Digest, Option<SystemTime>)>;
 
 impl Folder {
     /// Writes what has changed, and goes on trying.
-    fn keep(&mut self, server: &Server, shared: &SharedChains, log: &Log) {
+    async fn keep(&mut self, server: &Server, shared: &SharedChains, log: &Log) {
         let Some(state) = &server.state else {
             return;
         };
@@ -154,7 +193,8 @@ impl Folder {
         if self.kept.as_ref() == Some(&content) {
             return;
         }
-        match state.save(&chains) {
+        let state = Arc::clone(state);
+        match blocking(move || state.save(&chains)).await {
             Ok(()) => {
                 self.kept = Some(content);
                 if self.failed.take().is_some() {

@@ -121,7 +121,11 @@ impl Listen {
                 }
                 _ => Ok(()),
             },
-            Listen::Systemd | Listen::Named(_) => Ok(()),
+            // Whoever asks may have been started by hand.
+            Listen::Systemd | Listen::Named(_) => match env::var_os("LISTEN_FDS") {
+                Some(_) => Ok(()),
+                None => Err(ListenError::None),
+            },
         }
     }
 

@@ -336,6 +336,10 @@ pub(super) fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     Ok(listener)
 }
 
+fn without_query(target: &str) -> &str {
+    target.split_once('?').map_or(target, |(path, _)| path)
+}
+
 /// Answers one request, whose fields are of no interest.
 async fn answer(mut stream: TcpStream, server: &Server) -> io::Result<()> {
     /// The largest head of a request, in bytes.
@@ -349,7 +353,8 @@ async fn answer(mut stream: TcpStream, server: &Server) -> io::Result<()> {
         .is_some_and(|line| !line.is_empty())
     {}
     let mut words = request.split(' ');
-    let path = (words.next(), words.next());
+    // A query asks for nothing else.
+    let path = (words.next(), words.next().map(without_query));
     let (status, body) = match path {
         (Some("GET" | "HEAD"), Some("/metrics")) => ("200 OK", server.metrics()),
         (Some("GET" | "HEAD"), _) => ("404 Not Found", "look for /metrics\n".to_owned()),
@@ -365,4 +370,17 @@ async fn answer(mut stream: TcpStream, server: &Server) -> io::Result<()> {
         writer.write_all(body.as_bytes()).await?;
     }
     writer.shutdown().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_query;
+
+    #[test]
+    fn a_query_is_no_part_of_a_path() {
+        for target in ["/metrics", "/metrics?", "/metrics?a=b?c"] {
+            assert_eq!(without_query(target), "/metrics");
+        }
+        assert_eq!(without_query("/metricsx"), "/metricsx");
+    }
 }

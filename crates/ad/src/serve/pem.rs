@@ -18,6 +18,12 @@ pub enum PemError {
     /// Something that is no block comes after the last one.
     #[error("line {0} has something left over after the last certificate")]
     LeftOver(usize),
+    /// No block is a certificate.
+    #[error("there is no certificate")]
+    NoCertificate,
+    /// No block is a private key.
+    #[error("there is no private key: name the file that has it")]
+    NoKey,
     /// OpenSSL reads fewer certificates than the file says it has.
     #[error("only {read} of its {blocks} certificates can be read")]
     Unread {
@@ -69,6 +75,13 @@ pub(super) fn certificates(pem: &[u8]) -> Result<usize, PemError> {
         (None, Some(number)) if blocks > 0 => Err(PemError::LeftOver(number)),
         _ => Ok(count),
     }
+}
+
+/// Whether a block says that it is a private key, of whatever form.
+pub(super) fn has_key(pem: &[u8]) -> bool {
+    let lines = pem.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
+    let mut labels = lines.filter_map(|line| label_of(line, BEGIN));
+    labels.any(|label| label.ends_with(b"PRIVATE KEY"))
 }
 
 fn label_of<'a>(line: &'a [u8], begins: &[u8]) -> Option<&'a [u8]> {

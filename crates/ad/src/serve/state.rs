@@ -3,13 +3,14 @@
 //! Resolvers hold records of those for their TTL, and clients who have them are signed for with their keys. So the keys
 //! are kept with them, each chain in a file that only its owner reads, and no longer than it is good for.
 
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lastbyte_files::Draft;
+use lastbyte_files::{Draft, Links};
+use nix::unistd::{AccessFlags, access, geteuid};
 use openssl::error::ErrorStack;
 use pqtlsad::server::{Chain, Chains};
 use zeroize::Zeroizing;
@@ -45,7 +46,7 @@ impl State {
     ///
     /// # Errors
     ///
-    /// If it can't be written to.
+    /// If it can't be written to, or others can write to it.
     pub fn open(folder: &Path) -> Result<State, ServeError> {
         let wrong = |error| ServeError::State {
             folder: folder.to_owned(),
@@ -54,12 +55,54 @@ impl State {
         let mut builder = fs::DirBuilder::new();
         let made = builder.recursive(true).mode(0o700).create(folder);
         made.map_err(wrong)?;
+        let is_safe = folder
+            .metadata()
+            .and_then(|metadata| is_safe(&metadata, geteuid().as_raw()));
+        is_safe.map_err(wrong)?;
         let state = State {
             folder: folder.to_owned(),
         };
         // What can't be written later is found now.
         Draft::new(&folder.join("draft")).map_err(wrong)?;
         Ok(state)
+    }
+
+    /// Whether the folder could be opened, without that it is made. For root, who may become somebody else first, its owner
+    /// is not looked at.
+    ///
+    /// # Errors
+    ///
+    /// As [`State::open`].
+    pub(super) fn check(folder: &Path) -> Result<(), ServeError> {
+        let wrong = |error| ServeError::State {
+            folder: folder.to_owned(),
+            error,
+        };
+        let found = folder.ancestors().find_map(|above| {
+            let above = match above == Path::new("") {
+                true => Path::new("."),
+                false => above,
+            };
+            match above.metadata() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                found => Some((above, found)),
+            }
+        });
+        let Some((above, found)) = found else {
+            return Ok(());
+        };
+        let found = found.map_err(wrong)?;
+        if !found.is_dir() {
+            return Err(wrong(io::ErrorKind::NotADirectory.into()));
+        }
+        if above == folder {
+            let owner = match geteuid().is_root() {
+                true => found.uid(),
+                false => geteuid().as_raw(),
+            };
+            is_safe(&found, owner).map_err(wrong)?;
+        }
+        access(above, AccessFlags::W_OK | AccessFlags::X_OK).map_err(|error| wrong(error.into()))
     }
 
     /// Reads what is there and still good. What is not is removed.
@@ -78,7 +121,12 @@ impl State {
                 continue;
             }
             match read(&path) {
-                Ok((_, Some(until))) if until <= now => fs::remove_file(&path)?,
+                Ok((_, Some(until))) if until <= now => {
+                    if let Err(error) = fs::remove_file(&path) {
+                        kept.useless
+                            .push(format!("can't remove \"{}\": {error}", path.display()));
+                    }
+                }
                 Ok(chain) => kept.chains.push(chain),
                 Err(reason) => {
                     kept.useless
@@ -89,30 +137,60 @@ impl State {
         Ok(kept)
     }
 
-    /// Has the folder hold these chains and no others.
+    /// Has the folder hold these chains and no others. One file that can't be written or removed keeps none of the others
+    /// from that.
     pub(super) fn save(&self, chains: &Chains) -> io::Result<()> {
         let current = chains.current().iter().map(|chain| (&**chain, None));
         let previous = chains.previous().map(|(chain, until)| (chain, Some(until)));
         let mut wanted = Vec::new();
+        let mut failed = Vec::new();
+        let mut tell = |path: &Path, done: io::Result<()>| {
+            if let Err(error) = done {
+                failed.push(format!("\"{}\": {error}", path.display()));
+            }
+        };
         for (chain, until) in current.chain(previous) {
             let path = self.folder.join(format!("{}.pem", chain.digest()));
             let first = first_line(until);
-            if fs::read(&path).ok().map(Zeroizing::new).is_none_or(|old| {
-                // Nothing else of it can change: its name is its digest.
-                !old.starts_with(first.as_bytes())
-            }) {
-                write(&path, &first, chain)?;
+            if !holds(&path, &first) {
+                tell(&path, write(&path, &first, chain));
             }
             wanted.push(path);
         }
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
             if is_own(&path) && !wanted.contains(&path) {
-                fs::remove_file(path)?;
+                tell(&path, fs::remove_file(&path));
             }
         }
-        Ok(())
+        match failed.is_empty() {
+            true => Ok(()),
+            false => Err(io::Error::other(failed.join("; "))),
+        }
     }
+}
+
+/// Whether nobody else can put chains into a folder, or take them out.
+fn is_safe(folder: &Metadata, owner: u32) -> io::Result<()> {
+    const OTHERS_WRITE: u32 = 0o022;
+    let refused = |problem| Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
+    if folder.uid() != owner {
+        return refused("it is another user's: name one of this server's user (chown)");
+    }
+    match folder.mode() & OTHERS_WRITE {
+        0 => Ok(()),
+        _ => refused("others can write to it: it is for its owner alone (chmod 700)"),
+    }
+}
+
+/// Whether a chain's file is our own and begins with this line. Nothing else of it can change: its name is its digest.
+fn holds(path: &Path, first: &str) -> bool {
+    const OTHERS: u32 = 0o077;
+    let is_ours = path.symlink_metadata().is_ok_and(|found| {
+        found.is_file() && found.uid() == geteuid().as_raw() && found.mode() & OTHERS == 0
+    });
+    let content = || lastbyte_files::read_regular(path, MOST, Links::Refused).map(Zeroizing::new);
+    is_ours && content().is_ok_and(|content| content.starts_with(first.as_bytes()))
 }
 
 /// A digest in hexadecimal, and `.pem`.
@@ -137,6 +215,9 @@ fn first_line(until: Option<SystemTime>) -> String {
 fn write(path: &Path, first: &str, chain: &Chain) -> io::Result<()> {
     let key = chain.key().private_key_to_pem_pkcs8().map_err(of_openssl)?;
     let key = Zeroizing::new(key);
+    if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+        fs::remove_file(path)?;
+    }
     let mut draft = Draft::new(path)?;
     let file = draft.file();
     file.set_permissions(fs::Permissions::from_mode(0o600))?;
@@ -153,7 +234,7 @@ fn of_openssl(error: ErrorStack) -> io::Error {
 }
 
 fn read(path: &Path) -> Result<(Chain, Option<SystemTime>), String> {
-    let content = lastbyte_files::read(path, MOST).map(Zeroizing::new);
+    let content = lastbyte_files::read_regular(path, MOST, Links::Refused).map(Zeroizing::new);
     let content = content.map_err(|error| error.to_string())?;
     let (chain, until) = parse(&content)?;
     let name = format!("{}.pem", chain.digest());
@@ -167,8 +248,12 @@ fn parse(content: &[u8]) -> Result<(Chain, Option<SystemTime>), String> {
     let end = content.iter().position(|byte| *byte == b'\n');
     let first = content.get(..end.unwrap_or(0)).unwrap_or_default();
     let first = std::str::from_utf8(first).unwrap_or_default();
-    let until = match first.strip_prefix(UNTIL).map(str::parse::<u64>) {
-        Some(Ok(seconds)) => UNIX_EPOCH.checked_add(Duration::from_secs(seconds)),
+    let time = |seconds: &str| {
+        let seconds = Duration::from_secs(seconds.parse().ok()?);
+        UNIX_EPOCH.checked_add(seconds)
+    };
+    let until = match first.strip_prefix(UNTIL).map(time) {
+        Some(Some(until)) => Some(until),
         None if first == CURRENT => None,
         _ => return Err("its first line says neither \"current\" nor until when".to_owned()),
     };

@@ -212,7 +212,10 @@ impl Serve {
             Format::Json => tell_as_it_is,
         };
         let running = operate(Arc::clone(&server), socket, tell);
-        runtime.block_on(running).map_err(Failure::run)?;
+        let ran = runtime.block_on(running);
+        // A file system that hangs keeps nobody from ending.
+        runtime.shutdown_background();
+        ran.map_err(Failure::run)?;
         self.say(&self.summary(server.served()));
         Ok(())
     }

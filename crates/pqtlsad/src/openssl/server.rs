@@ -54,6 +54,9 @@ struct Gate {
     unknown: UnknownNames,
     is_open: AtomicBool,
     signs_slowly: AtomicBool,
+    /// What the ClientHello asks for.
+    asked: OnceLock<String>,
+    is_refused: AtomicBool,
 }
 
 /// Has the handshake of `ssl` stop at each ClientHello, which is whole then, and nothing was computed:
@@ -69,6 +72,8 @@ pub fn stop_at_client_hello(ssl: &mut SslRef, unknown: UnknownNames) -> Result<(
         unknown,
         is_open: AtomicBool::default(),
         signs_slowly: AtomicBool::default(),
+        asked: OnceLock::new(),
+        is_refused: AtomicBool::default(),
     };
     ssl.set_ex_data(super::index(&GATE)?, gate);
     Ok(())
@@ -85,6 +90,17 @@ pub fn pass(ssl: &SslRef) {
 /// long as others.
 pub fn may_sign_slowly(ssl: &SslRef) -> bool {
     gate(ssl).is_some_and(|gate| gate.signs_slowly.load(Ordering::Relaxed))
+}
+
+/// The name that the ClientHello of a handshake that stops there ([`stop_at_client_hello`]) asks for, whatever becomes
+/// of the handshake.
+pub fn asked(ssl: &SslRef) -> Option<&str> {
+    gate(ssl)?.asked.get().map(String::as_str)
+}
+
+/// Whether a handshake failed as no chain is for the name that was asked for ([`UnknownNames::Refused`]).
+pub fn is_refused(ssl: &SslRef) -> bool {
+    gate(ssl).is_some_and(|gate| gate.is_refused.load(Ordering::Relaxed))
 }
 
 fn gate(ssl: &SslRef) -> Option<&Gate> {
@@ -121,8 +137,12 @@ pub fn install(
         let name = asked_name(ssl);
         let chosen = choose(ssl, &chains, name.as_deref(), number, end_entity);
         if let Some(gate) = gate(ssl) {
+            if let Some(name) = &name {
+                gate.asked.get_or_init(|| name.clone());
+            }
             let is_known = || name.as_deref().is_some_and(|name| chains.knows(name));
             if gate.unknown == UnknownNames::Refused && !is_known() {
+                gate.is_refused.store(true, Ordering::Relaxed);
                 *alert = SslAlert::UNRECOGNIZED_NAME;
                 return Err(ErrorStack::get());
             }

@@ -107,6 +107,13 @@ fn chains_are_whole_linked_and_fit_their_key() {
     let left = [&whole[..], b"MIIB\n"].concat();
     assert!(wrong(&left, &key).contains("left over after the last certificate"));
     assert_eq!(wrong(b"", &key), "there is no certificate");
+    assert_eq!(wrong(b"current\n", b"current\n"), "there is no certificate");
+    for no_key in [&whole[..], b"", b"PRIVATE KEY"] {
+        assert_eq!(
+            wrong(&whole, no_key),
+            "there is no private key: name the file that has it"
+        );
+    }
 
     let other = made();
     assert_eq!(
@@ -247,7 +254,7 @@ fn files_that_no_chain_has_are_refused() {
     let path = folder.path().join("file");
     fs::write(&path, vec![b' '; (MOST + 1) as usize]).unwrap();
     let error = read(&path).unwrap_err().to_string();
-    assert_eq!(error, "it is larger than 1 MiB: no chain or key is");
+    assert_eq!(error, "it is larger than 1 MiB");
 }
 
 #[test]
@@ -268,5 +275,35 @@ fn old_chains_are_told() {
     ] {
         let told = ageing(&chain, time).unwrap();
         assert_eq!(told, format!("the chain for {NAME} {words}"));
+    }
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_keeps_nobody_waiting() {
+    let first = made();
+    for is_key in [false, true] {
+        let mut folder = Folder::new(&first);
+        let path = match is_key {
+            true => folder.files.key.clone(),
+            false => folder.files.chain.clone(),
+        };
+        fs::remove_file(&path).unwrap();
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        waiting(folder.look(Asked::IfChanged));
+        let told = refused(folder.next(Asked::IfChanged));
+        assert_eq!(
+            told,
+            format!(
+                "can't read \"{}\": it is no regular file: name another",
+                path.display()
+            )
+        );
+        // It is told once, and what comes after it is served.
+        same(folder.next(Asked::IfChanged));
+        fs::remove_file(&path).unwrap();
+        let next = made();
+        folder.write(&next);
+        waiting(folder.next(Asked::IfChanged));
+        changed(folder.next(Asked::IfChanged), &next);
     }
 }

@@ -1,6 +1,8 @@
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{chown, symlink};
 
 use lastbyte_pki::test_chains;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use tempfile::TempDir;
 
 use super::*;
@@ -78,7 +80,10 @@ fn damaged_files_are_told_and_not_used() {
     let whole = fs::read(&file).unwrap();
     let other = folder.path().join(format!("{}.pem", "0".repeat(64)));
     let no_time = [b"until never\n", &whole[CURRENT.len() + 1..]].concat();
+    let never_over = format!("until {}\n", u64::MAX);
+    let never_over = [never_over.as_bytes(), &whole[CURRENT.len() + 1..]].concat();
     for (path, content) in [
+        (&file, &never_over[..]),
         (&file, &whole[..whole.len() / 2]),
         (&file, b"current\n"),
         (&file, b""),
@@ -102,4 +107,69 @@ fn a_folder_that_can_not_be_made_is_told() {
         error.to_string().contains("can't keep chains in"),
         "{error}"
     );
+}
+
+#[test]
+fn what_is_no_file_of_its_own_is_written_anew() {
+    let folder = TempDir::new().unwrap();
+    let state = State::open(folder.path()).unwrap();
+    let chains = Chains::new(vec![chain()]);
+    state.save(&chains).unwrap();
+    let file = fs::read_dir(folder.path()).unwrap().next().unwrap();
+    let file = file.unwrap().path();
+    let whole = fs::read(&file).unwrap();
+    let elsewhere = TempDir::new().unwrap();
+    let elsewhere = elsewhere.path().join("key.pem");
+    fs::write(&elsewhere, &whole).unwrap();
+    fs::remove_file(&file).unwrap();
+    mkfifo(&file, Mode::S_IRWXU).unwrap();
+    assert_eq!(state.load(SystemTime::now()).unwrap().useless.len(), 1);
+    for is_link in [false, true] {
+        if is_link {
+            fs::remove_file(&file).unwrap();
+            symlink(&elsewhere, &file).unwrap();
+        }
+        state.save(&chains).unwrap();
+        let found = file.symlink_metadata().unwrap();
+        assert!(found.is_file());
+        assert_eq!(found.mode() & 0o777, 0o600);
+    }
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    state.save(&chains).unwrap();
+    assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn one_that_can_not_be_removed_keeps_no_other() {
+    let folder = TempDir::new().unwrap();
+    let state = State::open(folder.path()).unwrap();
+    // Whichever of the two comes first in the folder.
+    let stuck = ["0", "f"].map(|digit| folder.path().join(format!("{}.pem", digit.repeat(64))));
+    stuck.iter().for_each(|path| fs::create_dir(path).unwrap());
+    let mut chains = Chains::new(vec![chain()]);
+    chains.rotate(vec![chain()], in_an_hour());
+    state.save(&chains).unwrap_err();
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
+    chains.forget();
+    let told = state.save(&chains).unwrap_err().to_string();
+    for path in &stuck {
+        assert!(told.contains(&path.display().to_string()), "{told}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+}
+
+#[test]
+fn a_folder_that_others_can_write_to_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let refused = || State::open(folder.path()).unwrap_err().to_string();
+    for mode in [0o770, 0o707, 0o1777] {
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
+        assert!(refused().contains("others can write to it"), "{mode:o}");
+    }
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    State::open(folder.path()).unwrap();
+    if geteuid().is_root() {
+        chown(folder.path(), Some(65534), None).unwrap();
+        assert!(refused().contains("it is another user's"));
+    }
 }
