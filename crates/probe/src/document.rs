@@ -12,6 +12,9 @@ pub const VERSION: u64 = 1;
 /// What documents call their form.
 pub const SCHEMA: &str = "lastbyte.probe/1";
 
+/// The JSON Schema of a [`Document`].
+pub const JSON_SCHEMA: &str = include_str!("../schemas/probe-1.schema.json");
+
 /// More than any document has, in bytes.
 const MOST_BYTES: usize = 4 << 20;
 /// More than any chain has.

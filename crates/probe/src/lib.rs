@@ -34,8 +34,8 @@ mod window;
 
 pub use connection::{Arrival, Connection, Counters, Event};
 pub use document::{
-    Certificate, Document, DocumentError, Edge, PathTold, ResponseSeen, SCHEMA, Times, TlsSeen,
-    VERSION, WindowSeen,
+    Certificate, Document, DocumentError, Edge, JSON_SCHEMA, PathTold, ResponseSeen, SCHEMA, Times,
+    TlsSeen, VERSION, WindowSeen,
 };
 pub use findings::{Findings, Probe};
 pub use path::{Loss, PathSeen, RateSeen, Rtt};

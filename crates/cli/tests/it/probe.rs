@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use lastbyte_pki::{Chain, ChainSpec, KeyAlgorithm, test_chains};
+use lastbyte_probe::JSON_SCHEMA;
 use openssl::ssl::{
     SslAcceptor, SslAcceptorBuilder, SslContextBuilder, SslMethod, SslStream, SslVersion,
 };
@@ -15,8 +16,6 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::{Ended, assert_fits, at, lastbyte, run, store};
-
-const SCHEMA: &str = include_str!("../../../results/schemas/probe-1.schema.json");
 
 /// Answers as often as it is asked, at a port of this address.
 fn listen_at(address: &str, answer: impl Fn(TcpStream) + Send + Sync + 'static) -> String {
@@ -105,7 +104,7 @@ fn found(address: &str) -> Value {
     let ended = probe(&[address, "--format", "json"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let document = serde_json::from_str(&ended.stdout).unwrap();
-    assert_fits(&document, SCHEMA);
+    assert_fits(&document, JSON_SCHEMA);
     document
 }
 
@@ -409,7 +408,7 @@ fn responses_that_do_not_end_are_told() {
         let ended = probe(&[&address, "--format", "json", "--timeout", "2s"]);
         assert_eq!(ended.code, Some(0), "{expected}: {ended:?}");
         let document: Value = serde_json::from_str(&ended.stdout).unwrap();
-        assert_fits(&document, SCHEMA);
+        assert_fits(&document, JSON_SCHEMA);
         let notes = document["notes"].to_string();
         assert!(notes.contains(expected), "{expected}: {notes}");
         assert_eq!(document["group"], "X25519MLKEM768", "{expected}");
