@@ -1,0 +1,71 @@
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::time::Duration;
+
+use lastbyte_pki::test_chains;
+use tempfile::TempDir;
+
+use super::*;
+
+#[test]
+fn what_would_keep_it_from_starting_is_told_and_nothing_is_made() {
+    let folder = TempDir::new().unwrap();
+    let made = test_chains::for_name("server.example").unwrap();
+    let certificates = made.certificates().iter();
+    let pem: Vec<_> = certificates.map(|one| one.to_pem().unwrap()).collect();
+    let files = ChainFiles {
+        chain: folder.path().join("chain.pem"),
+        key: folder.path().join("key.pem"),
+    };
+    fs::write(&files.chain, pem.concat()).unwrap();
+    fs::write(&files.key, made.key().private_key_to_pem_pkcs8().unwrap()).unwrap();
+    let good = Config::new(vec![files.clone()], "127.0.0.1:1");
+    let address = |text: &str| Listen::Address(text.parse().unwrap());
+    let listen = address("127.0.0.1:0");
+    let state = folder.path().join("not/there");
+    let problems = check(&good, &listen, Some(&state)).problems;
+    assert!(problems.is_empty(), "{problems:?}");
+    assert!(!folder.path().join("not").exists());
+
+    let told = |change: &dyn Fn(&mut Config), listen: &Listen| {
+        let mut config = good.clone();
+        change(&mut config);
+        let Findings { problems, warnings } = check(&config, listen, None);
+        [problems, warnings].map(|lines| lines.join("; "))
+    };
+    for (change, part) in [
+        (
+            &(|config: &mut Config| {
+                let file = folder.path().join("no/access.log");
+                config.access_log = Some(AccessLogTo::File(file));
+            }) as &dyn Fn(&mut Config),
+            "there is no such folder",
+        ),
+        (
+            &|config| config.metrics = Some("192.0.2.1:1".parse().unwrap()),
+            "--metrics: can't listen on 192.0.2.1:1",
+        ),
+        (
+            &|config| config.groups = "X25519:nosuch".to_owned(),
+            "--groups: there is no group \"nosuch\" here",
+        ),
+        (
+            &|config| config.limits.idle = Duration::ZERO,
+            "--idle-timeout is zero",
+        ),
+        (
+            &|config| config.limits.handshake = Duration::ZERO,
+            "--handshake-timeout is zero",
+        ),
+    ] {
+        let [problems, _] = told(change, &listen);
+        assert!(problems.contains(part), "{problems}");
+    }
+    let [problems, _] = told(&|_| {}, &address("127.0.0.1:1"));
+    assert!(problems.contains("is what is listened on"), "{problems}");
+    let [_, warnings] = told(&|config| config.chains.push(files.clone()), &listen);
+    assert!(warnings.contains("has the names and the algorithm of"));
+    let [problems, warnings] = told(&|_| {}, &Listen::Systemd);
+    assert!(problems.is_empty() && warnings.contains("opened no socket"));
+}
