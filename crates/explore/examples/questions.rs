@@ -7,6 +7,7 @@ use std::env::args;
 use std::io::{self, BufWriter, Write};
 
 use lastbyte_explore::{Arm, Network, Question, answer};
+use lastbyte_link::mix;
 
 fn main() -> io::Result<()> {
     let mut numbers = args().skip(1).map(|number| number.parse().unwrap_or(1));
@@ -30,11 +31,9 @@ struct Draws(u64);
 
 impl Draws {
     fn draw(&mut self) -> u64 {
+        let drawn = mix(self.0);
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        drawn
     }
 
     fn below(&mut self, bound: u64) -> f64 {
