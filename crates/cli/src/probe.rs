@@ -11,7 +11,7 @@ mod tcp_info;
 mod told;
 mod what_if;
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use lastbyte_probe::Document;
 use self::finding::{Detail, Manners};
 use self::target::Target;
 use super::draft::Draft;
-use super::{Failure, print};
+use super::{Failure, print, tell};
 use lastbyte::study::NamedNetwork;
 
 /// Finds out from outside what a live site costs its users and how near it is to its next edge: round-trip time, the
@@ -119,15 +119,14 @@ impl Probe {
 
     fn probe(&self, target: &Target) -> Result<Document, Failure> {
         let manners = self.manners();
-        let _ = writeln!(
-            io::stderr(),
-            "lastbyte: {}: at most {}, one after the other, {} in a second, {} s in all; GET {}",
+        tell(format_args!(
+            "{}: at most {}, one after the other, {} in a second, {} s in all; GET {}",
             target.host,
             counted(manners.connections, "connection"),
             self.max_rate,
             self.timeout.as_secs_f64(),
             target.path
-        );
+        ));
         finding::probe(target, manners).map_err(Failure::Run)
     }
 }

@@ -1,6 +1,5 @@
 //! Probes a server: a handful of connections, and the document of what they told.
 
-use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -20,6 +19,7 @@ use super::edges;
 use super::session::{Offer, Tls};
 use super::target::Target;
 use crate::own::server::addresses;
+use crate::tell;
 
 /// What a probe may do.
 #[derive(Clone, Copy, Debug)]
@@ -178,14 +178,13 @@ fn tell_connections(probe: &Probe) {
                 round.ending
             )
         });
-        let _ = writeln!(
-            io::stderr(),
-            "lastbyte: connection {number}, segments of {} B: {}; handshake {:?}, response {:?}",
+        tell(format_args!(
+            "connection {number}, segments of {} B: {}; handshake {:?}, response {:?}",
             connection.segment,
             rounds.collect::<Vec<_>>().join(", "),
             look.handshake,
             look.response
-        );
+        ));
     }
 }
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::finding::{Manners, probe};
 use super::target::Target;
 use crate::compare::interrupt;
-use crate::{Failure, print};
+use crate::{Failure, print, tell};
 
 /// Many sites.
 #[derive(Debug, Args)]
@@ -66,14 +66,13 @@ impl Fleet {
             .iter()
             .filter(|(asked, _)| !lines.contains_key(asked))
             .collect();
-        let _ = writeln!(
-            io::stderr(),
-            "lastbyte: {}, of which {} to probe: {} at once, each with at most {}, one after the other",
+        tell(format_args!(
+            "{}, of which {} to probe: {} at once, each with at most {}, one after the other",
             counted(sites.len(), "site"),
             left.len(),
             self.at_once,
             counted(manners.connections, "connection"),
-        );
+        ));
         let interrupted = interrupt().map_err(Failure::run)?;
         let next = AtomicUsize::new(0);
         let failed = AtomicBool::new(false);
