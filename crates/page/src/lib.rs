@@ -6,6 +6,7 @@
 //!
 //! Nothing here owns a socket, reads a clock or starts a process.
 
+pub mod cdp;
 mod model;
 mod page;
 mod site;

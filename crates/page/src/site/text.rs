@@ -68,11 +68,19 @@ impl Written<'_> {
         kind_of(self.page, place)
     }
 
-    /// How it names another resource: with the origin's name if that is another.
+    /// How it names another resource: with the origin's name if that is another. What scripts name counts from the document that
+    /// they run in.
     fn url(&self, place: usize) -> String {
         let path = path(self.page, place);
-        let other = self.page.resources().get(place);
-        let (Some(here), Some(other)) = (self.resource(), other) else {
+        let all = self.page.resources();
+        let mut base = self.place;
+        while kind_of(self.page, base) == Kind::Script {
+            match self.page.finder(base) {
+                Some(above) => base = above,
+                None => break,
+            }
+        }
+        let (Some(here), Some(other)) = (all.get(base), all.get(place)) else {
             return path;
         };
         match self.origins.get(usize::from(other.origin)) {
