@@ -7,9 +7,12 @@
 //! Nothing here owns a socket, reads a clock or starts a process.
 
 pub mod cdp;
+pub mod har;
 mod model;
 mod page;
 mod site;
+#[cfg(test)]
+mod tests;
 
 pub use model::{Model, Named, Part};
 pub use page::{Kind, Loading, Page, PageError, Resource};

@@ -141,7 +141,7 @@ impl Model {
         };
         let (found_in, loading) = match (kind, nth) {
             (Kind::Document, 0) => (None, Loading::Usual),
-            (Kind::Script, _) if nth % 3 == 2 => (places(kind).last(), Loading::Deferred),
+            (Kind::Script, _) if nth % 3 == 2 => (places(kind).next_back(), Loading::Deferred),
             (Kind::Script, _) if nth % 3 == 1 => (Some(0), Loading::Deferred),
             (Kind::Image, _) if nth % 6 == 5 => (in_turn(Kind::Style), Loading::Usual),
             (Kind::Font, _) => (in_turn(Kind::Style), Loading::Usual),

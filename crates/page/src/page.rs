@@ -3,12 +3,16 @@
 use lastbyte_link::Bytes;
 use thiserror::Error;
 
-/// A page: resources, of which the first is its document.
+/// A page: resources, of which the first is its document, or redirects to it.
 ///
-/// Every other one is found by one that stands before it.
+/// Every other one is found in one that stands before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     resources: Vec<Resource>,
+    /// What is there in the end: of redirects, where they lead.
+    landings: Vec<Kind>,
+    /// In what each is named: where it is found, or where the redirect is that leads to it.
+    finders: Vec<Option<usize>>,
 }
 
 /// Something that a browser asks a server for.
@@ -20,7 +24,7 @@ pub struct Resource {
     pub body: Bytes,
     /// Which of the page's origins has it, from 0.
     pub origin: u8,
-    /// The place of the resource in which a browser finds it; none for the document alone.
+    /// The place of the resource in which a browser finds it; none for the first one alone.
     pub found_in: Option<usize>,
     /// What waits for it.
     pub loading: Loading,
@@ -163,7 +167,7 @@ impl Page {
     /// If a browser could not find them as they say, or could not load them all.
     pub fn new(resources: Vec<Resource>) -> Result<Page, PageError> {
         let first = resources.first().ok_or(PageError::Empty)?;
-        if first.kind != Kind::Document {
+        if !matches!(first.kind, Kind::Document | Kind::Redirect) {
             return Err(PageError::NoDocument { kind: first.kind });
         }
         if resources.len() > Page::MOST_RESOURCES {
@@ -179,26 +183,27 @@ impl Page {
                 most: Page::MOST_BYTES,
             });
         }
-        let page = Page { resources };
+        let mut targets = vec![0; resources.len()];
+        let mut finders: Vec<Option<usize>> = Vec::new();
         let mut origins = 0;
-        for (index, resource) in page.resources.iter().enumerate() {
+        for (index, resource) in resources.iter().enumerate() {
             if (index == 0) != resource.found_in.is_none() || resource.found_in >= Some(index) {
                 let place = |place| format!("resource {place}");
                 let found_in = resource.found_in.map_or("nothing".to_owned(), place);
                 return Err(PageError::Order { index, found_in });
             }
-            let kind = resource.kind;
-            let finder = page
-                .finder(index)
-                .and_then(|place| page.resources.get(place));
-            if let Some(finder) = finder.filter(|finder| !finder.kind.finds(kind)) {
-                let in_kind = finder.kind;
-                return Err(PageError::NotThere {
-                    index,
-                    kind,
-                    in_kind,
-                });
-            }
+            let above = resource
+                .found_in
+                .filter(|above| is_redirect(&resources, *above));
+            finders.push(match above {
+                None => resource.found_in,
+                Some(above) => {
+                    if let Some(count) = targets.get_mut(above) {
+                        *count += 1;
+                    }
+                    finders.get(above).copied().flatten()
+                }
+            });
             if resource.origin > origins || resource.origin >= Page::MOST_ORIGINS {
                 return Err(PageError::Origin {
                     index,
@@ -207,12 +212,47 @@ impl Page {
                 });
             }
             origins = origins.max(resource.origin + 1);
-            if kind == Kind::Redirect {
-                let is_target = |other: &&Resource| other.found_in == Some(index);
-                let targets = page.resources.iter().filter(is_target).count();
-                if targets != 1 {
-                    return Err(PageError::Redirect { index, targets });
-                }
+        }
+        let of_redirects = targets.iter().enumerate();
+        let wrong =
+            |(index, targets): &(usize, &usize)| is_redirect(&resources, *index) && **targets != 1;
+        if let Some((index, &targets)) = of_redirects.clone().find(wrong) {
+            return Err(PageError::Redirect { index, targets });
+        }
+        let mut landings: Vec<Kind> = resources.iter().map(|resource| resource.kind).collect();
+        // Targets stand behind their redirects.
+        for index in (0..resources.len()).rev() {
+            let above = resources.get(index).and_then(|resource| resource.found_in);
+            let above = above.filter(|above| is_redirect(&resources, *above));
+            if let (Some(kind), Some(above)) = (
+                landings.get(index).copied(),
+                above.and_then(|above| landings.get_mut(above)),
+            ) {
+                *above = kind;
+            }
+        }
+        let page = Page {
+            resources,
+            landings,
+            finders,
+        };
+        if page.landing(0) != Kind::Document {
+            return Err(PageError::NoDocument {
+                kind: page.landing(0),
+            });
+        }
+        for index in 0..page.resources.len() {
+            let finder = page
+                .finder(index)
+                .and_then(|place| page.resources.get(place));
+            let kind = page.landing(index);
+            if let Some(finder) = finder.filter(|finder| !finder.kind.finds(kind)) {
+                let in_kind = finder.kind;
+                return Err(PageError::NotThere {
+                    index,
+                    kind,
+                    in_kind,
+                });
             }
         }
         Ok(page)
@@ -220,11 +260,12 @@ impl Page {
 
     /// Where a resource is named: in what it is found in, or where that is a redirect, in what names that.
     pub(crate) fn finder(&self, place: usize) -> Option<usize> {
-        let above = self.resources.get(place)?.found_in?;
-        match self.resources.get(above)?.kind {
-            Kind::Redirect => self.finder(above),
-            _ => Some(above),
-        }
+        self.finders.get(place).copied().flatten()
+    }
+
+    /// What is there in the end: of a redirect, where it leads.
+    pub(crate) fn landing(&self, place: usize) -> Kind {
+        self.landings.get(place).copied().unwrap_or(Kind::Fetch)
     }
 
     /// All of it, the document first.
@@ -247,17 +288,19 @@ impl Page {
     }
 }
 
+fn is_redirect(resources: &[Resource], place: usize) -> bool {
+    let resource = resources.get(place);
+    resource.is_some_and(|resource| resource.kind == Kind::Redirect)
+}
+
 impl Kind {
     /// Whether a browser can find a `kind` in this one.
     #[must_use]
     pub fn finds(self, kind: Kind) -> bool {
         match self {
             Kind::Document | Kind::Script => true,
-            Kind::Style => matches!(
-                kind,
-                Kind::Style | Kind::Image | Kind::Font | Kind::Redirect
-            ),
-            // As far as that goes: whoever names the redirect has to find it, too.
+            Kind::Style => matches!(kind, Kind::Style | Kind::Image | Kind::Font),
+            // Whoever names the redirect has to find it.
             Kind::Redirect => true,
             Kind::Image | Kind::Font | Kind::Fetch => false,
         }

@@ -17,6 +17,7 @@ pub use browser::{Browser, Cache, Failure, Visit};
 pub use codec::{Codec, MOST_MESSAGE, TooLarge};
 pub use load::{Connecting, Connection, Frame, Load, Negotiated, Request, Source};
 pub use record::Frames;
+pub(crate) use record::origin;
 
 /// Switches that a Chromium needs to be measured: no window, the pipe, and nothing that it loads on its own account. Who starts it adds where its
 /// profile is, what its names resolve to and what the machine needs.

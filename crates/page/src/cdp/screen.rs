@@ -9,7 +9,7 @@ use zune_jpeg::JpegDecoder;
 
 use super::load::Frame;
 
-/// How often each value of each colour is on a screen, as parts of all its pixels.
+/// How often each value of each colour is on a screen, as parts of all its pixels. White is nothing, as on a blank page.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Histogram([[f64; 256]; 3]);
 
@@ -18,6 +18,8 @@ impl Histogram {
     pub(super) fn of_jpeg(picture: &[u8]) -> Option<Histogram> {
         /// Screens are sent with 500 × 500 pixels at most.
         const MOST: usize = 2_000;
+        /// What compression leaves of white.
+        const WHITE: u8 = 249;
         let options = DecoderOptions::default()
             .set_max_width(MOST)
             .set_max_height(MOST)
@@ -28,42 +30,30 @@ impl Histogram {
         let mut counts = [[0_u32; 256]; 3];
         let (pixels, _) = pixels.as_chunks::<3>();
         for pixel in pixels {
+            if pixel.iter().all(|value| *value >= WHITE) {
+                continue;
+            }
             for (count, value) in counts.iter_mut().zip(pixel) {
                 if let Some(count) = count.get_mut(usize::from(*value)) {
                     *count += 1;
                 }
             }
         }
-        let all = pixels.len() as f64;
+        let all = pixels.len().max(1) as f64;
         Some(Histogram(
             counts.map(|colour| colour.map(|count| f64::from(count) / all)),
         ))
     }
 
-    /// Of a blank page, which is white.
-    pub(super) fn blank() -> Histogram {
-        let mut colour = [0.0; 256];
-        colour[255] = 1.0;
-        Histogram([colour; 3])
-    }
-
-    /// How much of the way from a blank page to the `last` frame is made: what has changed already, of all that changes, each colour for itself.
+    /// How much of what is on the `last` screen is on this one.
     fn progress(&self, last: &Histogram) -> f64 {
-        let blank = Histogram::blank();
-        let colours = self.0.iter().zip(&last.0).zip(&blank.0);
-        let parts = colours.map(|((now, last), blank)| {
-            let (mut made, mut all) = (0.0, 0.0);
-            for ((now, last), blank) in now.iter().zip(last).zip(blank) {
-                let way = (last - blank).abs();
-                made += way.min((now - blank).abs());
-                all += way;
-            }
-            match all > 0.0 {
-                true => made / all,
-                false => 1.0,
-            }
-        });
-        parts.sum::<f64>() / 3.0
+        let pairs = || self.0.iter().flatten().zip(last.0.iter().flatten());
+        let all: f64 = pairs().map(|(_, last)| last).sum();
+        let there: f64 = pairs().map(|(now, last)| now.min(*last)).sum();
+        match all > 0.0 {
+            true => there / all,
+            false => 1.0,
+        }
     }
 }
 
@@ -79,7 +69,8 @@ pub(super) fn frames(screens: &[(Duration, Histogram)]) -> Vec<Frame> {
     screens.iter().map(frame).collect()
 }
 
-/// The Speed Index (WebPageTest): how long each part of the screen does not look as in the end, on average. None without a frame.
+/// The Speed Index (WebPageTest's, by histograms of colours): how long each part of the screen does not look as in the end, on average.
+/// None without a frame.
 pub(super) fn speed_index(frames: &[Frame]) -> Option<Duration> {
     let mut sum = Duration::ZERO;
     let (mut before, mut progress) = (Duration::ZERO, 0.0);

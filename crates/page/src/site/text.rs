@@ -48,24 +48,10 @@ impl Written<'_> {
         all.filter(|(_, one)| one.found_in == Some(self.place))
             .map(|(place, one)| Found {
                 place,
-                kind: self.landing(place),
+                kind: self.page.landing(place),
                 loading: one.loading,
                 url: self.url(place),
             })
-    }
-
-    /// What is asked for in the end: a redirect stands for its target.
-    fn landing(&self, place: usize) -> Kind {
-        let all = self.page.resources();
-        let mut place = place;
-        while kind_of(self.page, place) == Kind::Redirect {
-            // A target stands behind its redirect, so this ends.
-            match all.iter().position(|one| one.found_in == Some(place)) {
-                Some(target) => place = target,
-                None => break,
-            }
-        }
-        kind_of(self.page, place)
     }
 
     /// How it names another resource: with the origin's name if that is another. What scripts name counts from the document that
@@ -166,7 +152,7 @@ impl Written<'_> {
         let all = self.page.resources();
         (0..all.len()).filter(|&place| {
             let in_style = match self.page.finder(place) {
-                Some(finder) if finder == self.place => self.landing(place) == Kind::Font,
+                Some(finder) if finder == self.place => self.page.landing(place) == Kind::Font,
                 finder => finder.is_some_and(|finder| kind_of(self.page, finder) == Kind::Style),
             };
             let mut above = Some(place);
@@ -180,7 +166,7 @@ impl Written<'_> {
             in_style
                 && above == Some(self.place)
                 && parent == self.page.finder(place)
-                && matches!(self.landing(place), Kind::Image | Kind::Font)
+                && matches!(self.page.landing(place), Kind::Image | Kind::Font)
         })
     }
 
