@@ -19,7 +19,7 @@ fn main() {
     }
     let page = model.page().unwrap();
     let listeners = driver::listen(page.origins());
-    let names = driver::names(&listeners);
+    let names = driver::names(&listeners, Site::usual_name);
     let site = Site::new(&page, |origin| names[usize::from(origin)].clone());
     let url = format!("http:{}", site.document());
     driver::serve(listeners, site);

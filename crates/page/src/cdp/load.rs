@@ -35,7 +35,7 @@ pub struct Load {
     pub speed_index: Option<Duration>,
     /// How far the screen was at each frame that changed it.
     pub frames: Vec<Frame>,
-    /// Frames are drawn at multiples of this: what is painted in between is seen at the next. Absent where too few were drawn to tell.
+    /// The least time between two frames that were drawn: a paint is seen with the next frame. Absent where there were too few of them.
     pub frame_interval: Option<Duration>,
     /// All requests, in the order in which they were made.
     pub requests: Vec<Request>,

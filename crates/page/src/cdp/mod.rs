@@ -21,7 +21,7 @@ pub(crate) use record::origin;
 
 /// Switches that a Chromium needs to be measured: no window, the pipe, and nothing that it loads on its own account. Who starts it adds where its
 /// profile is, what its names resolve to and what the machine needs.
-pub const SWITCHES: [&str; 10] = [
+pub const SWITCHES: [&str; 11] = [
     "--headless=new",
     "--remote-debugging-pipe",
     "--no-first-run",
@@ -31,8 +31,13 @@ pub const SWITCHES: [&str; 10] = [
     "--disable-default-apps",
     "--disable-extensions",
     "--disable-sync",
-    // Pages of the browser's own, which it would load and run.
-    "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup,WebUIOmniboxFullPopup",
+    // Frames of other sites stay in the page's process, so that the page's session tells of them, too.
+    "--disable-site-isolation-trials",
+    // The same, and without pages of the browser's own, which it would load and run.
+    concat!(
+        "--disable-features=IsolateOrigins,site-per-process,",
+        "WebUIOmniboxPopup,WebUIOmniboxAimPopup,WebUIOmniboxFullPopup"
+    ),
 ];
 
 /// The file `Default/Preferences` of the profile. A browser that guesses what will be asked for connects before it navigates, and

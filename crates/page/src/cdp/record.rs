@@ -36,8 +36,8 @@ pub(super) struct Record {
     /// The largest text or picture so far, with the number of the candidate.
     largest: Option<(i64, Micros)>,
     screens: Vec<(Micros, Histogram)>,
-    /// Which frame was to be seen when.
-    displayed: Vec<(i64, Micros)>,
+    /// When each was to be seen.
+    planned: Vec<Micros>,
 }
 
 /// A request, with times of the browser's.
@@ -237,9 +237,7 @@ impl Record {
                 if let Some(screen) = screen.and_then(|picture| Histogram::of_jpeg(&picture)) {
                     self.screens.push((at, screen));
                 }
-                let number = ticks(&args["frame_sequence"]);
-                let seen = ticks(&args["expected_display_time"]);
-                self.displayed.extend(number.zip(seen));
+                self.planned.extend(ticks(&args["expected_display_time"]));
             }
             _ => {}
         }
@@ -315,16 +313,15 @@ impl Record {
         })
     }
 
-    /// The time between two frames that follow each other, as the browser plans them.
+    /// The least time between two frames, as the browser plans them.
     fn frame_interval(&self) -> Option<Duration> {
-        let pairs = self.displayed.windows(2).filter_map(|pair| match pair {
-            [(one, at), (other, then)] if other > one && then > at => {
-                Some((then - at) / (other - one))
-            }
+        let mut planned = self.planned.clone();
+        planned.sort_unstable();
+        let gaps = planned.windows(2).filter_map(|pair| match pair {
+            [one, other] => u64::try_from(other - one).ok(),
             _ => None,
         });
-        let least = pairs.min()?;
-        u64::try_from(least).ok().map(Duration::from_micros)
+        gaps.filter(|gap| *gap > 0).min().map(Duration::from_micros)
     }
 
     fn connections(&self, since: impl Fn(Micros) -> Duration + Copy) -> Vec<Connection> {

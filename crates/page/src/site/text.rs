@@ -7,7 +7,7 @@ use crate::page::{Kind, Loading, Page, Resource};
 /// The path of a resource on its origin. Its end says what it is, as servers go by that.
 pub(super) fn path(page: &Page, place: usize) -> String {
     let end = match kind_of(page, place) {
-        Kind::Document if place == 0 => return "/".to_owned(),
+        _ if place == 0 => return "/".to_owned(),
         Kind::Document => "html",
         Kind::Style => "css",
         Kind::Script => "js",

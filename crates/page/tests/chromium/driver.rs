@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -20,6 +19,9 @@ pub(crate) struct Chromium {
     read: Receiver<Vec<u8>>,
     began: Instant,
     browser: Browser,
+    /// All that it said.
+    #[allow(dead_code)]
+    pub(crate) said: Vec<u8>,
     _profile: tempfile::TempDir,
 }
 
@@ -41,7 +43,7 @@ impl Chromium {
             .args(SWITCHES)
             .args(["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
             .arg(format!("--user-data-dir={}", profile.path().display()))
-            .arg("--host-resolver-rules=MAP *.page.example 127.0.0.1")
+            .arg("--host-resolver-rules=MAP *.example 127.0.0.1")
             .args(more)
             .arg("about:blank")
             .stdin(Stdio::piped())
@@ -65,6 +67,7 @@ impl Chromium {
             read,
             began: Instant::now(),
             browser: Browser::new(),
+            said: Vec::new(),
             _profile: profile,
         }
     }
@@ -85,18 +88,67 @@ impl Chromium {
             // As long as nobody waits, nothing is late.
             let wait = wake.saturating_sub(now).min(Duration::from_secs(3600));
             match self.read.recv_timeout(wait) {
-                Ok(bytes) => self.browser.receive(&bytes, self.began.elapsed()),
+                Ok(bytes) => {
+                    self.said.extend(&bytes);
+                    self.browser.receive(&bytes, self.began.elapsed());
+                }
                 Err(RecvTimeoutError::Timeout) => self.browser.tick(self.began.elapsed()),
                 Err(RecvTimeoutError::Disconnected) => self.browser.closed(),
             }
         }
     }
 
-    /// Ends it at once, as if somebody had killed it.
+    /// Ends the processes that its pages run in, and says how many those were.
     #[allow(dead_code)]
-    pub(crate) fn kill(&mut self) {
-        let _ = self.child.kill();
+    pub(crate) fn crasher(&self) -> impl Fn() -> usize + Send + use<> {
+        let browser = self.child.id();
+        move || {
+            let pages = below(browser).into_iter().filter(|id| {
+                let line = std::fs::read_to_string(format!("/proc/{id}/cmdline"));
+                line.is_ok_and(|line| line.contains("--type=renderer"))
+            });
+            let killed =
+                pages.map(|id| Command::new("kill").args(["-9", &id.to_string()]).status());
+            killed
+                .filter(|status| matches!(status, Ok(status) if status.success()))
+                .count()
+        }
     }
+
+    /// Has it do nothing any more, or end at once: `STOP`, `KILL`.
+    #[allow(dead_code)]
+    pub(crate) fn signal(&self, signal: &str) {
+        let id = self.child.id().to_string();
+        let status = Command::new("kill").args(["-s", signal, &id]).status();
+        assert!(status.unwrap().success());
+    }
+}
+
+/// The processes below one.
+fn below(top: u32) -> Vec<u32> {
+    let mut parents: Vec<(u32, u32)> = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let id = entry.file_name().to_string_lossy().parse::<u32>();
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        // Behind the name, which may have anything in it: state and parent.
+        let parent: Option<u32> = stat
+            .rsplit(") ")
+            .next()
+            .and_then(|rest| rest.split(' ').nth(1)?.parse().ok());
+        parents.extend(id.ok().zip(parent));
+    }
+    let mut found = vec![top];
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        found.extend(
+            parents
+                .iter()
+                .filter(|(_, above)| *above == parent)
+                .map(|(id, _)| *id),
+        );
+        next += 1;
+    }
+    found
 }
 
 impl Drop for Chromium {
@@ -145,6 +197,10 @@ fn answer(mut stream: TcpStream, site: &Site, answers: &HashMap<String, usize>) 
         let mut out = Vec::new();
         match answer.map(|answer| (&answer.asked, &answer.fields)) {
             None => out.extend(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"),
+            // What never ends.
+            Some((Asked::Elsewhere(place), _)) if place == "nowhere" => {
+                out.extend(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nbegins");
+            }
             Some((asked, fields)) => {
                 let (status, body) = match asked {
                     Asked::Body(body) => ("200 OK", &body[..]),
@@ -175,16 +231,10 @@ pub(crate) fn listen(origins: u8) -> Vec<TcpListener> {
 }
 
 /// The names of origins that listen there.
-pub(crate) fn names(listeners: &[TcpListener]) -> Vec<String> {
+pub(crate) fn names(listeners: &[TcpListener], name: impl Fn(u8) -> String) -> Vec<String> {
     let ports = listeners.iter().map(|one| one.local_addr().unwrap().port());
     (0..)
         .zip(ports)
-        .map(|(origin, port)| format!("{}:{port}", Site::usual_name(origin)))
+        .map(|(origin, port)| format!("{}:{port}", name(origin)))
         .collect()
-}
-
-/// Whether there is a Chromium to drive.
-#[allow(dead_code)]
-pub(crate) fn is_there() -> bool {
-    Path::new("/usr/bin/chromium").exists()
 }
