@@ -12,6 +12,8 @@ mod codec;
 mod load;
 mod record;
 mod screen;
+#[cfg(test)]
+mod tests;
 
 pub use browser::{Browser, Cache, Failure, Visit};
 pub use codec::{Codec, MOST_MESSAGE, TooLarge};

@@ -49,7 +49,7 @@ struct Asked {
     found_in: Option<String>,
     priority: String,
     start: Micros,
-    wall: f64,
+    wall: Micros,
     answer: Option<Answer>,
     end: Option<Micros>,
     wire: u64,
@@ -191,7 +191,7 @@ impl Record {
             found_in: found_in(&params["initiator"]),
             priority: text(&params["request"]["initialPriority"]),
             start,
-            wall: params["wallTime"].as_f64().unwrap_or(0.0),
+            wall: micros(&params["wallTime"]).unwrap_or(0),
             answer: None,
             end: None,
             wire: 0,
@@ -289,11 +289,11 @@ impl Record {
             Frames::None => Vec::new(),
             Frames::All => screen::frames(&screens),
         };
-        let wall = first.wall - (first.start - began) as f64 / 1e6;
+        let wall = first.wall - (first.start - began);
         Some(Load {
             browser,
             url: document.url.clone(),
-            began: Duration::try_from_secs_f64(wall).unwrap_or_default(),
+            began: Duration::from_micros(u64::try_from(wall).unwrap_or(0)),
             connect: connecting.map(|connecting| connecting.tcp.1),
             handshake: connecting
                 .and_then(|connecting| connecting.tls)
