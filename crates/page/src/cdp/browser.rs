@@ -388,9 +388,11 @@ impl Browser {
             }
             "Target.attachToTarget" => {
                 visiting.session = text("sessionId");
-                for command in ["Inspector.enable", "Network.enable", "Page.enable"] {
-                    self.tell(command, json!({}), now);
-                }
+                self.tell("Inspector.enable", json!({}), now);
+                // Nobody asks for bodies afterwards.
+                let sizes = json!({ "maxTotalBufferSize": 0, "maxResourceBufferSize": 0 });
+                self.tell("Network.enable", sizes, now);
+                self.tell("Page.enable", json!({}), now);
                 self.tell(
                     "Page.setLifecycleEventsEnabled",
                     json!({ "enabled": true }),
