@@ -133,6 +133,25 @@ fn a_page_needs_nothing_else() {
 }
 
 #[test]
+fn loads_that_were_kept_are_drawn() {
+    let mut findings = described();
+    assert!(!page(&findings, None).contains("id=\"waterfall\""));
+    findings.loads = crate::report::waterfall::tests::two().to_vec();
+    let page = page(&findings, None);
+    let (_, section) = page.split_once("id=\"waterfall\"").unwrap();
+    let (section, _) = section.split_once("</section>").unwrap();
+    assert!(
+        section.contains("the first byte comes 50.0 ms later"),
+        "{section}"
+    );
+    assert!(section.contains("&lt;ml-dsa-65&gt;") && !section.contains("<ml-dsa-65>"));
+    // For screens and for phones, and the same in numbers.
+    assert_eq!(section.matches("<svg").count(), 2);
+    let row = "<td>50.0</td><td>150.0</td><td>200.0</td><td>310.0</td><td>350.0</td><td>400.0</td><td>320.0</td><td>5</td><td>0</td><td>9</td>";
+    assert!(section.contains(row), "{section}");
+}
+
+#[test]
 fn claims_are_checked_against_the_whole_interval() {
     let findings = described();
     let verdicts: Vec<_> = (check_claims(&findings).iter())

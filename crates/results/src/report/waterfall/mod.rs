@@ -2,7 +2,7 @@
 
 mod drawing;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::time::Duration;
 
