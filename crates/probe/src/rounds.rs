@@ -59,9 +59,11 @@ pub(crate) fn pieces(connection: &Connection) -> Vec<Piece> {
             let new = now.segments.saturating_sub(segments);
             (new, now.out_of_order > disordered)
         });
-        let least = arrival.bytes.div_ceil(segment);
-        let (segments, is_disordered) =
-            counted.unwrap_or((u32::try_from(least).unwrap_or(u32::MAX), false));
+        let least = u32::try_from(arrival.bytes.div_ceil(segment)).unwrap_or(u32::MAX);
+        let (segments, is_disordered) = counted.unwrap_or((least, false));
+        // What brought nothing new was sent again.
+        let is_again = arrival.bytes.is_multiple_of(segment) && segments > least;
+        let is_disordered = is_disordered || is_again;
         Piece {
             at,
             segments,
