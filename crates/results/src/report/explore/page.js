@@ -323,6 +323,7 @@
     fill("difference", difference(page.figure, points, from, end));
     set("sooner", sooner(points));
     set("command", model.command(state));
+    set("measured", model.stack(state) ? "Measured with rustls on both sides, as it has this delivery. Its messages are some bytes smaller than OpenSSL’s, which are drawn." : "");
     const gap = views[1].begins - views[0].begins;
     const signed = ms => `${ms < 0 ? "−" : "+"}${time(Math.abs(ms))}`;
     set("brief", `${payload > 0 ? "first byte" : "handshake"} ${signed(gap)}${payload > 0 ? `, last ${signed(views.last)}` : ""}`);
