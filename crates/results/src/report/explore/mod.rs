@@ -109,8 +109,8 @@ const TRIES: [(&str, &str); 8] = [
         "Leave the intermediate out",
     ),
     (
-        "baseline=X25519MLKEM768/ml-dsa-65&against=X25519MLKEM768/ml-dsa-65/delivery=compressed&rtt=100ms&rate=1gbit&initcwnd=10&data=10KiB",
-        "… or compress it",
+        "baseline=X25519MLKEM768/ml-dsa-65&against=X25519MLKEM768/ml-dsa-65/delivery=abridged&rtt=100ms&rate=1gbit&initcwnd=10&data=10KiB",
+        "… or abridge it",
     ),
     (
         "baseline=x25519/ecdsa-p256&against=X25519MLKEM768/slh-dsa-sha2-128s&rtt=35ms&rate=100mbit&initcwnd=10&data=50KiB",
