@@ -74,7 +74,7 @@ fn rates(programs: &[String], backend: SocketAddr) {
         let context = files.client(0, groups);
         let running: Vec<_> = programs
             .iter()
-            .map(|program| Front::start(program, &files, backend))
+            .filter_map(|program| Front::start(program, &files, backend))
             .filter(|front| front.answers(&context))
             .collect();
         for kind in [Kind::Connections, Kind::Requests] {
@@ -171,7 +171,7 @@ fn attack(attack: Attack, chains: &[&str], programs: &[String], backend: SocketA
     let context = files.client(0, "X25519MLKEM768");
     let running: Vec<_> = programs
         .iter()
-        .map(|program| Front::start(program, &files, backend))
+        .filter_map(|program| Front::start(program, &files, backend))
         .collect();
     let mut times: Vec<_> = running.iter().map(|_| [Vec::new(), Vec::new()]).collect();
     for _ in 0..TURNS {
@@ -299,7 +299,9 @@ fn memory(programs: &[String], backend: SocketAddr) {
     let files = Files::new(&["ecdsa-p256"]);
     let context = files.client(0, "X25519MLKEM768");
     for program in programs {
-        let front = Front::start(program, &files, backend);
+        let Some(front) = Front::start(program, &files, backend) else {
+            continue;
+        };
         // What is there once is no connection's.
         drop(
             (0..50)
@@ -437,7 +439,8 @@ fn is_other(program: &str) -> bool {
 }
 
 impl Front {
-    fn start(program: &str, files: &Files, backend: SocketAddr) -> Front {
+    /// None of a program that ends with these chains.
+    fn start(program: &str, files: &Files, backend: SocketAddr) -> Option<Front> {
         let mut command = match program {
             "nginx" => nginx(files, backend),
             "caddy" => caddy(files, backend),
@@ -474,14 +477,17 @@ impl Front {
         };
         thread::spawn(move || io::copy(&mut lines, &mut io::sink()));
         while TcpStream::connect(address).is_err() {
+            if child.try_wait().unwrap().is_some() {
+                return None;
+            }
             thread::sleep(Duration::from_millis(20));
         }
         let name = program.to_owned();
-        Front {
+        Some(Front {
             name,
             child,
             address,
-        }
+        })
     }
 
     /// Whether it serves this client, and is who it should be.
