@@ -44,7 +44,7 @@ fn main() {
             Err(failure) => println!("{failure}"),
             Ok(load) => {
                 println!(
-                    "{}: connect {:?}, TTFB {:?}, FCP {:?}, LCP {:?}, load {:?}, Speed Index {:?}, frames every {:?}; {} requests, {} connections, {} bytes; {:?} in all",
+                    "{}: connect {:?}, TTFB {:?}, FCP {:?}, LCP {:?}, load {:?}, Speed Index {:?}; {} requests, {} connections, {} bytes; {:?} in all",
                     load.browser,
                     load.connect,
                     load.ttfb,
@@ -52,7 +52,6 @@ fn main() {
                     load.lcp,
                     load.load,
                     load.speed_index,
-                    load.frame_interval,
                     load.requests.len(),
                     load.connections.len(),
                     load.wire().0,

@@ -35,8 +35,6 @@ pub struct Load {
     pub speed_index: Option<Duration>,
     /// How far the screen was at each frame that changed it.
     pub frames: Vec<Frame>,
-    /// The least time between two frames that were drawn: a paint is seen with the next frame. Absent where there were too few of them.
-    pub frame_interval: Option<Duration>,
     /// All requests, in the order in which they were made.
     pub requests: Vec<Request>,
     /// All connections that requests were made on, in the order of their ends of connecting.

@@ -5,7 +5,7 @@
 //! goes on, warm.
 //!
 //! Times are those of the browser's own clock, in microseconds. FCP and LCP are the times at which the frame with that content was on the screen,
-//! from the trace, where they are not rounded to four milliseconds as scripts see them. Still they come in [frames](Load::frame_interval).
+//! from the trace, where they are not rounded to four milliseconds as scripts see them. Still they come in frames: see [`FRAME`].
 
 mod browser;
 mod codec;
@@ -15,11 +15,17 @@ mod screen;
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 pub use browser::{Browser, Cache, Failure, Visit};
 pub use codec::{Codec, MOST_MESSAGE, TooLarge};
 pub use load::{Connecting, Connection, Frame, Load, Negotiated, Request, Source};
 pub use record::Frames;
 pub(crate) use record::origin;
+
+/// Chromium draws sixty frames a second at most. What changes in between is seen with the next frame, so a paint is told up to this much
+/// late: of two loads over the same network, one can have its first paint a frame before the other, and the load event at the same time.
+pub const FRAME: Duration = Duration::from_nanos(1_000_000_000 / 60);
 
 /// Switches that a Chromium needs to be measured: no window, the pipe, and nothing that it loads on its own account. Who starts it adds where its
 /// profile is, what its names resolve to and what the machine needs.

@@ -36,8 +36,6 @@ pub(super) struct Record {
     /// The largest text or picture so far, with the number of the candidate.
     largest: Option<(i64, Micros)>,
     screens: Vec<(Micros, Histogram)>,
-    /// When each was to be seen.
-    planned: Vec<Micros>,
 }
 
 /// A request, with times of the browser's.
@@ -237,7 +235,6 @@ impl Record {
                 if let Some(screen) = screen.and_then(|picture| Histogram::of_jpeg(&picture)) {
                     self.screens.push((at, screen));
                 }
-                self.planned.extend(ticks(&args["expected_display_time"]));
             }
             _ => {}
         }
@@ -305,23 +302,11 @@ impl Record {
             load: life("load")?,
             speed_index: screen::speed_index(&frames),
             frames,
-            frame_interval: self.frame_interval(),
             connections: self.connections(since),
             requests: (self.requests.iter())
                 .map(|request| request.told(since))
                 .collect(),
         })
-    }
-
-    /// The least time between two frames, as the browser plans them.
-    fn frame_interval(&self) -> Option<Duration> {
-        let mut planned = self.planned.clone();
-        planned.sort_unstable();
-        let gaps = planned.windows(2).filter_map(|pair| match pair {
-            [one, other] => u64::try_from(other - one).ok(),
-            _ => None,
-        });
-        gaps.filter(|gap| *gap > 0).min().map(Duration::from_micros)
     }
 
     fn connections(&self, since: impl Fn(Micros) -> Duration + Copy) -> Vec<Connection> {
