@@ -13,6 +13,7 @@ mod explain;
 mod explore;
 mod inside;
 mod kernel;
+mod loads;
 mod mistake;
 mod mtc;
 mod options;
