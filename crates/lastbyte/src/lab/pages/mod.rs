@@ -15,6 +15,7 @@ use lastbyte_link::{Bytes, Side, Time};
 use lastbyte_page::cdp::{self, Failure, Frames, Load, Visit};
 use lastbyte_page::{Site, SiteError};
 use lastbyte_pki::{Chain, Store};
+use lastbyte_sizes::Message;
 use lastbyte_tls::KeyLog;
 use openssl::error::ErrorStack;
 use serde::{Deserialize, Serialize};
@@ -430,7 +431,9 @@ impl Reader<'_> {
             let origin = origins.find(|origin| origin.address == handshake.server);
             origin.map_or_else(String::new, |origin| origin.name.clone())
         };
-        let is_whole = |handshake: &&Handshake| handshake.wire.group.is_some();
+        // A browser makes several connections to an origin of which it does not know that one is enough, and gives up all
+        // but the first.
+        let is_whole = |handshake: &&Handshake| handshake.wire.bytes(Message::ClientFinished) > 0;
         let of_document = found
             .iter()
             .filter(is_whole)
