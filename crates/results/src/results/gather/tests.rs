@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::results::fixtures::{environment, part_folder, run_folder};
 use crate::results::{Sample, Summary};
+use crate::study::Metric;
 use crate::study::Percentile;
 
 const STUDY: &str = r#"connections = 100
@@ -211,7 +212,7 @@ fn what_is_gathered_is_summarised_like_any_run() {
     .unwrap();
     let arms = &summaries[0].cells[1].arms;
     assert!(arms.iter().all(|arm| arm.connections == 100));
-    assert!(arms[0].handshake.percentiles[&Percentile::MEDIAN].is_ok());
+    assert!(arms[0].metric(Metric::Handshake).percentiles[&Percentile::MEDIAN].is_ok());
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::results::fixtures::{self, CLASSICAL, HYBRID, cell};
 use crate::results::rows::reseal;
 use crate::results::{
     ChainSignal, Compression, DeliveryOutcome, Dns, EarlyData, FailedAttempt, HelloDigest,
-    Lateness, Outcome, Resumption, TcpStats, Times, Wire,
+    Lateness, Outcome, PageLoad, Resumption, TcpStats, Times, Wire,
 };
 
 const ID: BlockId = BlockId {
@@ -320,25 +320,43 @@ fn row() -> impl Strategy<Value = Row> {
         outcome,
         times(),
         wire(),
-        dns(),
+        (dns(), page()),
         tcp(),
         tcp(),
         duration(),
         duration(),
     )
         .prop_map(
-            |(outcome, times, wire, dns, client_tcp, server_tcp, link, endpoint)| Row {
+            |(outcome, times, wire, (dns, page), client_tcp, server_tcp, link, endpoint)| Row {
                 index: 0,
                 block: 0,
                 outcome,
                 times,
                 wire,
                 dns,
+                page,
                 client_tcp,
                 server_tcp,
                 lateness: Lateness { link, endpoint },
             },
         )
+}
+
+fn page() -> impl Strategy<Value = PageLoad> {
+    let time = || option::of(duration());
+    let count = || option::of(any::<u32>());
+    let times = (time(), time(), time(), time());
+    (times, (count(), count(), count())).prop_map(
+        |((fcp, lcp, load, speed_index), (bytes, connections, requests))| PageLoad {
+            fcp,
+            lcp,
+            load,
+            speed_index,
+            bytes,
+            connections,
+            requests,
+        },
+    )
 }
 
 fn dns() -> impl Strategy<Value = Dns> {
