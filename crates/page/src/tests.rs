@@ -156,7 +156,7 @@ fn a_page_is_found_from_its_document() {
     };
     let document = resource(Kind::Document, 0, None);
     let told = |more: &[Resource]| {
-        let all = [&[document.clone()], more].concat();
+        let all = [std::slice::from_ref(&document), more].concat();
         Page::new(all).unwrap_err().to_string()
     };
     assert_eq!(

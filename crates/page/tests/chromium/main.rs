@@ -148,7 +148,7 @@ fn the_median_page_is_loaded_cold_and_warm() {
     for request in &warm.requests {
         let is_kept = request.source == Source::Cache;
         assert_eq!(is_kept, kept(request.kind.unwrap()), "{}", request.url);
-        assert!(request.wire > Bytes(0) || is_kept);
+        assert_eq!(request.wire == Bytes(0), is_kept, "{}", request.url);
     }
 
     others_agree(&chromium, &[&cold, &warm]);
