@@ -23,7 +23,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::servers::Servers;
 use crate::verdict::{Lost, Verdict};
-use crate::{Luck, NAME, SERVER};
+use crate::{Luck, NAME, Pace, SERVER};
 
 const COUNT: usize = 6;
 
@@ -50,15 +50,22 @@ struct Shared {
     roots: PathBuf,
     /// One for each client that may connect.
     go: Semaphore,
+    pace: Pace,
     stop: AtomicBool,
 }
 
 impl Clients {
-    pub(crate) fn start(servers: &Servers, luck: &mut Luck, verdict: Arc<Verdict>) -> Clients {
+    pub(crate) fn start(
+        servers: &Servers,
+        luck: &mut Luck,
+        verdict: Arc<Verdict>,
+        pace: Pace,
+    ) -> Clients {
         let shared = Arc::new(Shared {
             verdict,
             roots: servers.roots().to_owned(),
             go: Semaphore::new(COUNT),
+            pace,
             stop: AtomicBool::new(false),
         });
         let lucks: Vec<_> = (0..COUNT).map(|_| Luck(luck.next())).collect();
@@ -103,7 +110,7 @@ impl Shared {
     async fn connect_until_stopped(&self, mut luck: Luck) {
         let mut connector = self.connector(&mut luck, None);
         while !self.stop.load(Ordering::Relaxed) {
-            let _go = self.go.acquire().await.unwrap();
+            let go = self.go.acquire().await.unwrap();
             match luck.below(20) {
                 0 => self.say_nothing(&mut luck).await,
                 1 => self.meet_an_impostor(&mut luck).await,
@@ -114,7 +121,8 @@ impl Shared {
                     self.fetch(&connector, &mut luck).await;
                 }
             }
-            sleep(luck.between(0, 30)).await;
+            drop(go);
+            sleep(luck.from(self.pace.connections)).await;
         }
     }
 

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 use lastbyte_ad::test_servers::{BIND, Daemon, KEY, bind, unbound};
 use lastbyte_pki::{Chain, test_chains};
 use nix::sys::signal::{Signal, kill};
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_settime};
 use nix::unistd::Pid;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -22,13 +24,15 @@ use tokio::time::{sleep, timeout};
 
 use crate::clients::{page, write_roots};
 use crate::verdict::{Lost, Verdict};
-use crate::{Luck, NAME, SERVER, TTL};
+use crate::{Luck, NAME, Pace, SERVER, World};
 
 const ZONE: &str = "server A 127.0.0.9";
 const BACKEND: &str = "127.0.0.1:8080";
 
 /// What no step takes on any machine.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// How many chains follow one another.
 const CHAINS: usize = 4;
@@ -51,10 +55,11 @@ pub(crate) enum Fault {
     FullDisk,
     LossyLink,
     SlowLink,
+    ClockStep,
 }
 
 impl Fault {
-    pub(crate) const ALL: [Fault; 15] = [
+    const ALL: [Fault; 16] = [
         Fault::Renewal,
         Fault::HalfRenewal,
         Fault::WrongKey,
@@ -70,7 +75,19 @@ impl Fault {
         Fault::FullDisk,
         Fault::LossyLink,
         Fault::SlowLink,
+        Fault::ClockStep,
     ];
+
+    /// Those that there are in a world. The kernel of the virtual one has no iptables, and loses nothing of its own; the clock
+    /// of the real one is others', too.
+    pub(crate) fn of(world: World) -> Vec<Fault> {
+        let missing = match world {
+            World::Real => Fault::ClockStep,
+            World::Virtual => Fault::LossyLink,
+        };
+        let all = Fault::ALL.into_iter();
+        all.filter(|fault| *fault != missing).collect()
+    }
 
     /// What clients may lose because of it. A link that is slow or loses costs them time and nothing else, and so does
     /// whatever operators do.
@@ -86,6 +103,7 @@ impl Fault {
 pub(crate) struct Servers {
     program: PathBuf,
     folder: PathBuf,
+    pace: Pace,
     verdict: Arc<Verdict>,
     chains: Vec<Chain>,
     next: usize,
@@ -97,10 +115,17 @@ pub(crate) struct Servers {
     resolver: Option<Daemon>,
     backend: Option<Backend>,
     roots: PathBuf,
+    /// What the clock would have told at the beginning of monotonic time.
+    epoch: Duration,
 }
 
 impl Servers {
-    pub(crate) async fn start(program: PathBuf, folder: PathBuf, verdict: Arc<Verdict>) -> Servers {
+    pub(crate) async fn start(
+        program: PathBuf,
+        folder: PathBuf,
+        verdict: Arc<Verdict>,
+        pace: Pace,
+    ) -> Servers {
         let chains = (0..CHAINS).map(|_| test_chains::for_name(NAME).unwrap());
         let chains: Vec<_> = chains.collect();
         let roots = folder.join("roots.pem");
@@ -109,13 +134,15 @@ impl Servers {
         write_chain(&folder, &chains[0]);
         let socket = Socket::bind(SERVER).unwrap();
         let mut servers = Servers {
-            server: Server::start(&program, &folder, &socket),
+            server: Server::start(&program, &folder, &socket, pace),
             publisher: None,
             name_server: Some(bind(ZONE)),
             resolver: Some(resolver(&folder)),
             backend: Some(Backend::start().await),
             program,
             folder,
+            pace,
+            epoch: now(ClockId::CLOCK_REALTIME) - now(ClockId::CLOCK_MONOTONIC),
             verdict,
             chains,
             next: 1,
@@ -203,9 +230,20 @@ impl Servers {
                 run(&format!("iptables -D {drop}"));
             }
             Fault::SlowLink => {
-                run("tc qdisc add dev lo root tbf rate 20mbit burst 64kbit latency 100ms");
+                let shape = match self.pace.world {
+                    World::Real => "tbf rate 20mbit burst 64kbit latency 100ms",
+                    World::Virtual => "netem rate 20mbit delay 100ms",
+                };
+                run(&format!("tc qdisc add dev lo root {shape}"));
                 sleep(luck.between(500, 3000)).await;
                 run("tc qdisc del dev lo root");
+            }
+            Fault::ClockStep => {
+                // Never before the beginning: certificates begin there.
+                let ahead = HOUR * u32::try_from(luck.below(96)).unwrap();
+                let told = self.epoch + now(ClockId::CLOCK_MONOTONIC) + ahead;
+                let clock = ClockId::CLOCK_REALTIME;
+                clock_settime(clock, TimeSpec::from_duration(told)).unwrap();
             }
         }
         if let Some(lost) = fault.loses() {
@@ -299,7 +337,7 @@ impl Servers {
 
     fn serve(&mut self) {
         let _ = self.server.child.try_wait();
-        self.server = Server::start(&self.program, &self.folder, &self.socket);
+        self.server = Server::start(&self.program, &self.folder, &self.socket, self.pace);
     }
 
     /// Starts what publishes, in the place of the one that runs.
@@ -310,7 +348,7 @@ impl Servers {
         let mut command = Command::new(&self.program);
         command
             .args(["ad", "publish", NAME, "--watch", "--from", "end-entity"])
-            .args(["--ttl", &format!("{}s", TTL.as_secs()), "--server", SERVER])
+            .args(["--ttl", &seconds(self.pace.ttl), "--server", SERVER])
             .args(["--update", &BIND.to_string(), "--tsig", "update.key"])
             .args(["--chain", "chain.pem"])
             .current_dir(&self.folder)
@@ -339,7 +377,7 @@ struct Server {
 }
 
 impl Server {
-    fn start(program: &Path, folder: &Path, socket: &Socket) -> Server {
+    fn start(program: &Path, folder: &Path, socket: &Socket, pace: Pace) -> Server {
         let mut command = Command::new("bash");
         command
             .args([
@@ -357,7 +395,7 @@ impl Server {
                 "--state",
                 "state",
             ])
-            .args(["--ttl", &format!("{}s", TTL.as_secs()), "--drain", "60s"])
+            .args(["--ttl", &seconds(pace.ttl), "--drain", "60s"])
             .current_dir(folder)
             .stdin(OwnedFd::from(socket.try_clone().unwrap()))
             .stderr(Stdio::piped());
@@ -473,6 +511,14 @@ fn is_running(process: u32) -> bool {
         let state = status.rsplit_once(") ").map(|(_, rest)| rest);
         state.is_some_and(|state| !state.starts_with('Z'))
     })
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{}s", time.as_secs())
+}
+
+fn now(clock: ClockId) -> Duration {
+    clock.now().unwrap().into()
 }
 
 fn run(line: &str) {

@@ -5,7 +5,7 @@ use lastbyte_sizes::{ChainSpec, KeyAlgorithm, Message, RootDelivery, framing};
 use super::flights;
 use super::wire::{self, Shown, Sizes, Unknown};
 use crate::row::Wire;
-use crate::study::{Arm, ArmChain, Cell};
+use crate::study::{Arm, ArmChain, Cell, Delivery};
 
 /// One thing less.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,11 @@ pub(super) fn cuts(
 ) -> Result<Vec<Cut>, Unknown> {
     let spec = match chain {
         Sizes::Made(spec) => spec,
-        Sizes::Shown(shown) => return Ok(fewer(arm, shown, own, probes)),
+        Sizes::Shown(shown) if arm.delivery == Delivery::Full => {
+            return Ok(fewer(arm, shown, own, probes));
+        }
+        // What comes otherwise is no list that could be shorter.
+        Sizes::Shown(_) => return Ok(Vec::new()),
     };
     let mut cuts = Vec::new();
     for (what, smaller) in smaller(spec) {

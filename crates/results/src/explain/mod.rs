@@ -4,6 +4,7 @@
 mod cuts;
 mod drawing;
 mod edges;
+mod seen;
 #[cfg(test)]
 mod tests;
 mod wire;

@@ -30,10 +30,10 @@ pub use blocks::{BlockId, Size};
 pub use cell::{Work, common, distinctions};
 pub use connections::{Connections, ConnectionsError, Precision, PrecisionError, Until};
 pub use delivery::{
-    Abridged, Compressed, Cosigners, Delivery, DnsCache, Elided, EndEntity, Form, Hello, Mtc,
-    MtcPath, PqtlsAd, check_comparison,
+    Abridged, COMPRESSED_WITHIN, Compressed, Cosigners, Delivery, DnsCache, Elided, EndEntity,
+    Form, Hello, Mtc, MtcPath, PqtlsAd, check_comparison,
 };
-pub(crate) use delivery::{Certificates, OnWire};
+pub(crate) use delivery::{Certificates, Lengths, OnWire};
 pub use distribution::{DistributionError, load_distribution};
 pub use figure::{Beside, Figure, Plot};
 pub use file::{StudyError, StudyProblem, quoted};

@@ -262,3 +262,20 @@ fn what_can_not_be_linked_is_copied() {
     assert!(rows(&place.path("linked")) == rows(&memory.path().join("copied")));
     assert!(first_part(&one).exists());
 }
+
+#[test]
+fn a_study_that_was_changed_after_it_was_measured_is_refused() {
+    let place = Place::new();
+    let one = place.shard("one", &[0, 1]);
+    let file = one.join("study.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("35ms", "50ms")).unwrap();
+    let refused = place.refused(std::slice::from_ref(&one));
+    assert!(
+        refused.contains("it is another file than what was measured"),
+        "{refused}"
+    );
+    assert!(Dataset::open(&one).is_err());
+    fs::write(&file, text).unwrap();
+    assert!(place.gather(&[one]).is_ok());
+}
