@@ -163,7 +163,8 @@ async function browser() {
       const ended = new Promise(resolve => child.once("exit", resolve));
       child.kill();
       await ended;
-      fs.rmSync(home, { recursive: true, force: true, maxRetries: 5 });
+      // Its helpers end after it, and write until then.
+      fs.rmSync(home, { recursive: true, force: true, maxRetries: 20 });
     },
   };
 }
@@ -210,7 +211,7 @@ async function inChromium(pagePath) {
     check(first.includes("later"), `the page begins with: ${first}`);
 
     // By keyboard alone: each control is reached, in the order of the page, and each key changes something.
-    const wanted = ["group-0", "chain-0", "way-0", "bytes-0", "group-1", "chain-1", "way-1", "bytes-1", "A", "A", "A", "A", "A", "A", "A", "rtt", "rate",
+    const wanted = ["group-0", "chain-0", "way-0", "bytes-0", "group-1", "chain-1", "way-1", "bytes-1", "A", "A", "A", "A", "A", "A", "A", "A", "rtt", "rate",
       "initcwnd", "data", "command", "copy"];
     const order = [];
     for (let step = 0; step < wanted.length; step++) {

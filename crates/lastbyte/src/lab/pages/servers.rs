@@ -311,6 +311,8 @@ fn caddy(described: &Described<'_>, site: &Site, folder: &Path) -> Value {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
     use lastbyte_pki::{ChainSpec, KeyAlgorithm, Store};
     use openssl::pkey::PKey;
     use tempfile::TempDir;
