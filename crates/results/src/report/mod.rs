@@ -28,6 +28,7 @@ mod text;
 mod ticks;
 pub mod validation;
 mod waiting;
+pub mod waterfall;
 
 pub use self::csv::csv;
 pub use explanation::{EXPLANATION_SCHEMA, explanation, explanation_json, explanation_svg};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::report::inside::Inside;
+use crate::report::waterfall::Loaded;
 use crate::results::{
     CellSummary, Dataset, Environment, Estimate, FolderError, Group, Measurements, Metric,
     Percentile, Sample, SampleKey, Summary, baseline, family, groups,
@@ -37,6 +38,8 @@ pub struct Findings {
     pub searched: Vec<Searched>,
     /// A connection of each arm in one cell, if packets were kept.
     pub inside: Vec<Inside>,
+    /// A load of each arm's page in one cell, if loads were kept.
+    pub loads: Vec<Loaded>,
     /// Every connection's times.
     pub(super) times: Measurements,
     /// What flight arithmetic says, where it says anything, in the order of [`Metric::FROM_CONNECT`].
@@ -131,6 +134,7 @@ impl Findings {
             summaries: Vec::new(),
             searched: Vec::new(),
             inside: Vec::new(),
+            loads: Vec::new(),
             times: Measurements::default(),
             arithmetic: BTreeMap::new(),
         }

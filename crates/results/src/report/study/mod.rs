@@ -20,6 +20,7 @@ mod share;
 #[cfg(test)]
 mod tests;
 mod verdict;
+mod waterfall;
 
 pub use files::{Drawing, FigureFiles, figures};
 pub use findings::Findings;

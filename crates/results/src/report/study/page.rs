@@ -15,6 +15,7 @@ use super::numbers::{published_table, quantity};
 use super::overview::{Overview, grouped, networks};
 use super::plan::Content;
 use super::verdict::{Agreement, CheckedClaim, Compared, Verdict, check_claims, compare};
+use super::waterfall;
 use crate::report::answer::answer;
 use crate::report::chart::Axes;
 use crate::report::document::{Head, document};
@@ -64,6 +65,7 @@ pub fn page(findings: &Findings, url: Option<&str>) -> String {
         (in_words(&sentences, findings.study.measures.len()))
         @if let Some(flights) = flights::section(findings) { (flights) }
         @if let Some(inside) = inside::section(findings) { (inside) }
+        @if let Some(waterfall) = waterfall::section(findings) { (waterfall) }
         @for searched in &findings.searched { (search::section(searched)) }
         (waiting(findings))
         @for drawn in &drawn {

@@ -1,0 +1,340 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{Browser, Cache, Codec, Failure, Frames, Load, MOST_MESSAGE, TooLarge, Visit};
+
+/// What a Chromium said on a visit, a message a line: eight resources of two origins over HTTP/2, from Node.js, with an ECDSA chain.
+const RECORDED: &str = include_str!("recorded.jsonl");
+
+/// All that is said happens at this time.
+const NOW: Duration = Duration::from_secs(100);
+
+fn visit() -> Visit {
+    Visit {
+        url: "https://o0.page.example:18443/".to_owned(),
+        cache: Cache::Cold,
+        frames: Frames::All,
+        timeout: Duration::from_secs(30),
+        quiet: Duration::from_millis(500),
+        patience: Duration::from_secs(10),
+    }
+}
+
+fn recorded() -> Vec<Value> {
+    RECORDED
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// The end of each message.
+fn framed(messages: &[Value]) -> Vec<u8> {
+    messages
+        .iter()
+        .flat_map(|message| format!("{message}\0").into_bytes())
+        .collect()
+}
+
+/// What a visit comes to if the browser says this, and nothing for a while when the page is done.
+fn told(messages: &[Value]) -> (Browser, Result<Load, Failure>) {
+    let mut browser = Browser::new();
+    browser.begin(visit(), NOW);
+    for message in messages {
+        let is_end = message["method"] == "Tracing.dataCollected";
+        if is_end {
+            browser.tick(NOW + visit().quiet);
+        }
+        browser.receive(&framed(std::slice::from_ref(message)), NOW);
+    }
+    // Who waits long enough hears everything.
+    while let Some(wake) = browser.wake() {
+        browser.tick(wake);
+    }
+    let outcome = browser.outcome().unwrap();
+    (browser, outcome)
+}
+
+#[test]
+fn a_load_is_what_the_browser_said() {
+    let (mut browser, load) = told(&recorded());
+    insta::assert_json_snapshot!(load.unwrap());
+    assert!(browser.is_ready() && browser.outcome().is_none());
+    assert_eq!(browser.product(), Some("Chrome/156.0.8078.79"));
+}
+
+#[test]
+fn what_is_asked_of_a_browser() {
+    let mut browser = Browser::new();
+    browser.begin(visit(), NOW);
+    let mut asked = Vec::new();
+    let mut ask = |browser: &mut Browser| {
+        let out = browser.outgoing();
+        asked.extend(
+            String::from_utf8(out)
+                .unwrap()
+                .split_terminator('\0')
+                .map(str::to_owned),
+        );
+    };
+    for message in recorded() {
+        ask(&mut browser);
+        if message["method"] == "Tracing.dataCollected" {
+            browser.tick(NOW + visit().quiet);
+        }
+        browser.receive(&framed(&[message]), NOW);
+    }
+    ask(&mut browser);
+    insta::assert_snapshot!(asked.join("\n"));
+}
+
+proptest! {
+    /// A pipe gives what it has, however much that is.
+    #[test]
+    fn messages_are_the_same_in_any_pieces(
+        messages in prop::collection::vec("[^\0]{0,40}", 0..20),
+        cuts in prop::collection::vec(1..30_usize, 1..40),
+    ) {
+        let bytes: Vec<u8> = messages.iter().flat_map(|text| format!("{text}\0").into_bytes()).collect();
+        let mut codec = Codec::default();
+        let mut read = Vec::new();
+        let mut rest = &bytes[..];
+        for cut in cuts.iter().cycle() {
+            if rest.is_empty() {
+                break;
+            }
+            let (now, later) = rest.split_at(rest.len().min(*cut));
+            rest = later;
+            codec.push(now);
+            while let Some(message) = codec.pop().unwrap() {
+                read.push(String::from_utf8(message).unwrap());
+            }
+        }
+        prop_assert_eq!(read, messages);
+    }
+}
+
+proptest! {
+    // Each is a whole visit.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever is missing, said twice or said elsewhere: there is an outcome, and never a panic.
+    #[test]
+    fn a_visit_has_an_outcome(
+        changes in prop::collection::vec((0..60_usize, 0..60_usize, 0..3_u8), 1..6),
+    ) {
+        let mut messages = recorded();
+        for (from, to, what) in changes {
+            let (from, to) = (from % messages.len(), to % messages.len());
+            match what {
+                0 => { messages.remove(from); }
+                1 => { let message = messages[from].clone(); messages.insert(to, message); }
+                _ => messages.swap(from, to),
+            }
+        }
+        let (_, outcome) = told(&messages);
+        if let Ok(load) = outcome {
+            prop_assert!(load.requests.len() <= 9);
+        }
+    }
+}
+
+#[test]
+fn a_message_that_never_ends_is_told() {
+    let mut codec = Codec::default();
+    codec.push(&vec![b' '; MOST_MESSAGE]);
+    assert_eq!(codec.pop(), Ok(None));
+    codec.push(b" ");
+    assert_eq!(codec.pop(), Err(TooLarge));
+    let mut browser = Browser::new();
+    browser.begin(visit(), NOW);
+    browser.receive(&vec![b' '; MOST_MESSAGE + 1], NOW);
+    let failure = browser.outcome().unwrap().unwrap_err().to_string();
+    assert_eq!(
+        failure,
+        "what the browser says can't be read: the browser sends a message of more than 64 MiB"
+    );
+}
+
+#[test]
+fn what_is_no_message_is_told() {
+    for (said, told) in [
+        ("{", "EOF while parsing an object at line 1 column 1"),
+        ("3", "a message is no object"),
+        ("{}", "a message has neither id nor method"),
+    ] {
+        let mut browser = Browser::new();
+        browser.begin(visit(), NOW);
+        browser.receive(format!("{said}\0").as_bytes(), NOW);
+        let problem = told.to_owned();
+        assert_eq!(
+            browser.outcome(),
+            Some(Err(Failure::Unreadable { problem }))
+        );
+        assert!(!browser.is_ready());
+    }
+}
+
+/// Wherever the pipe ends, and wherever the browser says nothing any more.
+#[test]
+fn a_browser_that_ends_or_hangs_is_told() {
+    let messages = recorded();
+    let done = |failure: &Failure| !matches!(failure, Failure::Ended | Failure::Hung { .. });
+    let mut hung = Vec::new();
+    for end in 0..messages.len() {
+        let mut browser = Browser::new();
+        browser.begin(visit(), NOW);
+        for message in &messages[..end] {
+            if message["method"] == "Tracing.dataCollected" {
+                browser.tick(NOW + visit().quiet);
+            }
+            browser.receive(&framed(std::slice::from_ref(message)), NOW);
+        }
+        let mut other = Browser::new();
+        std::mem::swap(&mut browser, &mut other);
+        other.closed();
+        // The page is there before its place is removed.
+        let outcome = other.outcome().unwrap();
+        assert!(
+            outcome.is_ok() || outcome == Err(Failure::Ended),
+            "{end}: {outcome:?}"
+        );
+        assert!(!other.is_ready());
+
+        match told(&messages[..end]).1 {
+            Err(Failure::Hung { command, .. }) => hung.push(command),
+            Err(failure) => assert!(done(&failure), "{end}: {failure:?}"),
+            Ok(_) => assert!(end > 60, "{end}"),
+        }
+    }
+    hung.dedup();
+    assert_eq!(
+        hung,
+        [
+            "Browser.getVersion",
+            "Target.createBrowserContext",
+            "Target.createTarget",
+            "Target.attachToTarget",
+            "Inspector.enable",
+            "Network.enable",
+            "Page.enable",
+            "Page.setLifecycleEventsEnabled",
+            "Tracing.start",
+            "Tracing.end",
+        ]
+    );
+}
+
+/// One message more, one less, or one that is another.
+#[test]
+fn what_can_go_wrong_is_told() {
+    let find = |messages: &[Value], method: &str| {
+        messages
+            .iter()
+            .position(|message| message["method"] == method)
+            .unwrap()
+    };
+    let session = recorded()
+        .iter()
+        .find_map(|one| one["sessionId"].as_str().map(str::to_owned));
+    let event = |method: &str, params: Value| json!({ "method": method, "params": params, "sessionId": session });
+    let told = |change: &dyn Fn(&mut Vec<Value>)| {
+        let mut messages = recorded();
+        change(&mut messages);
+        told(&messages).1.unwrap_err().to_string()
+    };
+    let sent = |messages: &[Value]| find(messages, "Network.requestWillBeSent");
+
+    assert_eq!(
+        told(&|all| {
+            let place = sent(all) + 1;
+            all.insert(place, event("Inspector.targetCrashed", json!({})));
+        }),
+        "the page crashed in the browser"
+    );
+    assert_eq!(
+        told(&|all| {
+            let place = all.iter().position(|one| one["id"] == 6).unwrap();
+            all[place] = json!({ "id": 6, "error": { "code": -32601, "message": "'Network.enable' wasn't found" } });
+        }),
+        "the browser refuses Network.enable: 'Network.enable' wasn't found"
+    );
+    assert_eq!(
+        told(&|all| {
+            let place = sent(all) + 1;
+            let id = all[place - 1]["params"]["requestId"].clone();
+            let failed = json!({ "requestId": id, "errorText": "net::ERR_CERT_AUTHORITY_INVALID" });
+            all.insert(place, event("Network.loadingFailed", failed));
+        }),
+        "the page can't be had: net::ERR_CERT_AUTHORITY_INVALID"
+    );
+    assert_eq!(
+        told(&|all| {
+            let place = find(all, "Network.responseReceived");
+            all[place]["params"]["response"]["status"] = 503.into();
+        }),
+        "the page's server answers with status 503"
+    );
+    assert_eq!(
+        told(&|all| {
+            all.retain(|one| one["params"]["name"] != "firstContentfulPaint");
+        }),
+        "the page was loaded and never painted"
+    );
+    assert_eq!(
+        told(&|all| {
+            let place = find(all, "Network.responseReceived");
+            all[place]["params"]["response"]["timing"] = Value::Null;
+        }),
+        "the browser told no times of the page"
+    );
+    assert_eq!(
+        told(&|all| {
+            let place = sent(all);
+            for number in 0..10_001 {
+                let request = json!({ "requestId": format!("more {number}"), "request": { "url": "https://o0.page.example/more" }, "timestamp": 1 });
+                all.insert(place + 1, event("Network.requestWillBeSent", request));
+            }
+        }),
+        "the page makes more requests than are counted"
+    );
+    assert_eq!(
+        told(&|all| {
+            let end = find(all, "Tracing.dataCollected");
+            all.truncate(end);
+            let end = find(all, "Network.loadingFinished");
+            all.remove(end);
+        }),
+        "the page is not done within 30s: 1 of its requests are open, the first is https://o0.page.example:18443/"
+    );
+    assert_eq!(
+        told(&|all| {
+            let start = sent(all);
+            all.truncate(start);
+        }),
+        "the page's server does not answer within 30s"
+    );
+}
+
+/// The Speed Index of steps is what arithmetic says: each part of the screen, times how long it was not there.
+#[test]
+fn the_speed_index_is_the_area_above_the_progress() {
+    let frame = |at, progress| super::Frame {
+        at: Duration::from_millis(at),
+        progress,
+    };
+    let index = |frames: &[super::Frame]| super::screen::speed_index(frames);
+    assert_eq!(index(&[]), None);
+    assert_eq!(index(&[frame(700, 1.0)]), Some(Duration::from_millis(700)));
+    let steps = [
+        frame(100, 0.0),
+        frame(300, 0.5),
+        frame(700, 0.75),
+        frame(1_000, 1.0),
+    ];
+    // 300 + 400 × 0.5 + 300 × 0.25.
+    assert_eq!(index(&steps), Some(Duration::from_millis(575)));
+}

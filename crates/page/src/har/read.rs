@@ -1,0 +1,556 @@
+//! A page from a HAR: sizes, kinds, origins and what finds what; nothing of its content.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use lastbyte_link::{Bytes, visible};
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::cdp::origin;
+use crate::page::{Kind, Loading, Page, PageError, Resource};
+
+/// The largest HAR that is read. With the content of its responses, one of a usual page has some MB.
+pub const MOST_BYTES: u64 = 64 << 20;
+
+/// A page, and what of the file is not in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// The page.
+    pub page: Page,
+    /// What was left out or taken for something else, each in a line: `2 websockets are left out`.
+    pub notes: Vec<String>,
+}
+
+/// Why a file is no HAR of a page.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum HarError {
+    /// Larger than [`MOST_BYTES`].
+    #[error("the HAR has more than {} MiB: save it without content", MOST_BYTES >> 20)]
+    TooLarge,
+    /// It ends before it is complete.
+    #[error("the HAR ends early, in line {line}: save it again")]
+    CutOff {
+        /// The line.
+        line: usize,
+    },
+    /// It has another form.
+    #[error("it is no HAR: {problem}")]
+    Form {
+        /// What is wrong, and where.
+        problem: String,
+    },
+    /// There are no requests.
+    #[error("the HAR has no requests: load the page while it is recorded")]
+    Empty,
+    /// A time that can't be.
+    #[error("entry {entry} of the HAR, {url}, has {what} of {value}: a time is no less than 0")]
+    Time {
+        /// Which, from 1.
+        entry: usize,
+        /// What it asks for.
+        url: String,
+        /// Which time.
+        what: &'static str,
+        /// What is there.
+        value: String,
+    },
+    /// What was loaded first is no page.
+    #[error(
+        "the HAR begins with {url}, which is no document: record it from the beginning of the load"
+    )]
+    NoDocument {
+        /// What it is.
+        url: String,
+    },
+    /// It can't be loaded.
+    #[error("the page of the HAR: {0}")]
+    Page(#[from] PageError),
+}
+
+#[derive(Deserialize)]
+struct Har {
+    log: Log,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Log {
+    #[serde(default)]
+    pages: Vec<Recording>,
+    entries: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct Recording {
+    id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    pageref: Option<String>,
+    started_date_time: String,
+    time: f64,
+    request: Asked,
+    response: Answered,
+    #[serde(default)]
+    timings: HashMap<String, Option<f64>>,
+    #[serde(rename = "_initiator")]
+    initiator: Option<Initiator>,
+    #[serde(rename = "_priority")]
+    priority: Option<String>,
+    #[serde(rename = "_resourceType")]
+    resource_type: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Asked {
+    method: String,
+    url: String,
+    #[serde(default)]
+    headers: Vec<Header>,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    name: String,
+    value: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Answered {
+    status: f64,
+    #[serde(default, rename = "redirectURL")]
+    redirect_url: String,
+    #[serde(default)]
+    content: Content,
+    #[serde(default = "unknown")]
+    body_size: f64,
+    #[serde(default = "unknown", rename = "_transferSize")]
+    transfer_size: f64,
+}
+
+/// As HAR has it.
+fn unknown() -> f64 {
+    -1.0
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Content {
+    #[serde(default)]
+    size: f64,
+    #[serde(default)]
+    mime_type: String,
+}
+
+/// What Chromium says of what found a request.
+#[derive(Deserialize)]
+struct Initiator {
+    url: Option<String>,
+    stack: Option<Stack>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Stack {
+    #[serde(default)]
+    call_frames: Vec<Call>,
+    parent: Option<Box<Stack>>,
+}
+
+#[derive(Deserialize)]
+struct Call {
+    #[serde(default)]
+    url: String,
+}
+
+/// Why an entry is no resource of the page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LeftOut {
+    OtherPage,
+    Inline,
+    WebSocket,
+    Preflight,
+    Unanswered,
+}
+
+impl LeftOut {
+    const ALL: [(LeftOut, &'static str); 5] = [
+        (LeftOut::OtherPage, "requests of other pages"),
+        (
+            LeftOut::Inline,
+            "URLs that need no network (data:, blob: and their like)",
+        ),
+        (LeftOut::WebSocket, "websockets"),
+        (
+            LeftOut::Preflight,
+            "CORS preflights, which a browser makes by itself,",
+        ),
+        (LeftOut::Unanswered, "requests that got no response"),
+    ];
+}
+
+/// Reads the page that a HAR was recorded of: the first one, if there are several.
+///
+/// A resource is as large as its body was on the wire. What finds it is what Chromium says (`_initiator`), else the `Referer`, else
+/// the document. A script of low priority (`_priority`) is deferred. All is asked for with `GET`.
+///
+/// # Errors
+///
+/// One line that says where it is no HAR, or no page.
+pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
+    if har.len() as u64 > MOST_BYTES {
+        return Err(HarError::TooLarge);
+    }
+    // Some write a mark of the order of bytes first.
+    let har = har.strip_prefix(b"\xef\xbb\xbf").unwrap_or(har);
+    let har: Har = serde_json::from_slice(har).map_err(|error| match error.is_eof() {
+        true => HarError::CutOff { line: error.line() },
+        false => HarError::Form {
+            problem: error.to_string(),
+        },
+    })?;
+    let first = har.log.pages.first().map(|page| page.id.clone());
+    let mut left_out = Vec::new();
+    let mut entries = Vec::new();
+    for (place, entry) in har.log.entries.iter().enumerate() {
+        let began = checked(place, entry)?;
+        match entry.left_out(first.as_deref()) {
+            Some(reason) => left_out.push(reason),
+            None => entries.push((began, entry)),
+        }
+    }
+    // Files are in any order; the first request is the document's.
+    entries.sort_by_key(|(began, _)| *began);
+    let entries: Vec<&Entry> = entries.into_iter().map(|(_, entry)| entry).collect();
+    if entries.is_empty() {
+        return Err(HarError::Empty);
+    }
+    if entries.len() > Page::MOST_RESOURCES {
+        // Before anything is looked for among them.
+        return Err(HarError::Page(PageError::TooMany {
+            count: entries.len(),
+            most: Page::MOST_RESOURCES,
+        }));
+    }
+    let resources = resources(&entries)?;
+    let mut notes: Vec<String> = (LeftOut::ALL.iter())
+        .filter_map(|(reason, what)| {
+            let count = left_out.iter().filter(|one| *one == reason).count();
+            (count > 0).then(|| format!("left out: {count} {what}"))
+        })
+        .map(|note| note.trim_end_matches(',').to_owned())
+        .collect();
+    let posts = entries.iter().filter(|entry| entry.request.method != "GET");
+    let posts = posts.count();
+    if posts > 0 {
+        notes.push(format!(
+            "asked for with GET: {posts} requests of other methods"
+        ));
+    }
+    let cached = entries.iter().filter(|entry| entry.is_from_cache()).count();
+    if cached > 0 {
+        notes.push(format!(
+            "not compressed: {cached} resources that came from a cache when the HAR was recorded"
+        ));
+    }
+    Ok(Recorded {
+        page: Page::new(resources)?,
+        notes,
+    })
+}
+
+/// When an entry began, if all of its times can be.
+fn checked(place: usize, entry: &Entry) -> Result<Timestamp, HarError> {
+    let wrong = |what, value: String| HarError::Time {
+        entry: place + 1,
+        url: shown(&entry.request.url),
+        what,
+        value,
+    };
+    if entry.time < 0.0 {
+        return Err(wrong("a time", format!("{} ms", entry.time)));
+    }
+    let known = [
+        ("blocked", "blocked"),
+        ("dns", "dns"),
+        ("connect", "connect"),
+        ("ssl", "ssl"),
+        ("send", "send"),
+        ("wait", "wait"),
+        ("receive", "receive"),
+    ];
+    for (name, what) in known {
+        // -1 is HAR's word for what did not happen.
+        let time = entry.timings.get(name).copied().flatten().unwrap_or(0.0);
+        if time < 0.0 && time != -1.0 {
+            return Err(wrong(what, format!("{time} ms")));
+        }
+    }
+    let began: Result<Timestamp, _> = entry.started_date_time.parse();
+    began.map_err(|_| HarError::Form {
+        problem: format!(
+            "entry {}, {}, has no date in startedDateTime: {}",
+            place + 1,
+            shown(&entry.request.url),
+            shown(&entry.started_date_time)
+        ),
+    })
+}
+
+/// The beginning of a text of somebody else.
+fn shown(text: &str) -> String {
+    const MOST: usize = 80;
+    let mut short: String = text.chars().take(MOST).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    visible(&short)
+}
+
+impl Entry {
+    fn left_out(&self, page: Option<&str>) -> Option<LeftOut> {
+        let url = &self.request.url;
+        let kind = self.resource_type.as_deref();
+        let is_http = ["http://", "https://"]
+            .iter()
+            .any(|scheme| url.starts_with(scheme));
+        if self.pageref.is_some() && page.is_some() && self.pageref.as_deref() != page {
+            Some(LeftOut::OtherPage)
+        } else if ["ws://", "wss://"]
+            .iter()
+            .any(|scheme| url.starts_with(scheme))
+            || kind == Some("websocket")
+        {
+            Some(LeftOut::WebSocket)
+        } else if !is_http {
+            Some(LeftOut::Inline)
+        } else if self.request.method == "OPTIONS" || kind == Some("preflight") {
+            Some(LeftOut::Preflight)
+        } else if self.response.status < 100.0 {
+            Some(LeftOut::Unanswered)
+        } else {
+            None
+        }
+    }
+
+    fn is_from_cache(&self) -> bool {
+        let Answered {
+            status,
+            body_size,
+            transfer_size,
+            content,
+            ..
+        } = &self.response;
+        let nothing_came = *body_size <= 0.0 && *transfer_size <= 0.0;
+        *status == 304.0 || (*transfer_size == 0.0 && nothing_came && content.size > 0.0)
+    }
+
+    /// The body's bytes on the wire.
+    fn body(&self) -> Bytes {
+        let Answered {
+            body_size,
+            transfer_size,
+            content,
+            ..
+        } = &self.response;
+        let sizes = match self.is_from_cache() {
+            true => [content.size, 0.0, 0.0],
+            false => [*body_size, *transfer_size, content.size],
+        };
+        let known = sizes.into_iter().find(|size| *size >= 0.0);
+        Bytes(known.unwrap_or(0.0) as u64)
+    }
+
+    fn kind(&self) -> Kind {
+        let kind = match self.resource_type.as_deref() {
+            Some("document") => Some(Kind::Document),
+            Some("stylesheet") => Some(Kind::Style),
+            Some("script") => Some(Kind::Script),
+            Some("image") => Some(Kind::Image),
+            Some("font") => Some(Kind::Font),
+            Some("fetch" | "xhr" | "media" | "manifest" | "ping" | "eventsource") => {
+                Some(Kind::Fetch)
+            }
+            _ => None,
+        };
+        kind.unwrap_or_else(|| of_media_type(&self.response.content.mime_type))
+    }
+
+    /// The URL of what it was found in.
+    fn found_in(&self) -> Option<&str> {
+        let initiator = self.initiator.as_ref();
+        let by_url = initiator.and_then(|initiator| initiator.url.as_deref());
+        let mut stack = initiator.and_then(|initiator| initiator.stack.as_ref());
+        let mut by_script = None;
+        while let (Some(calls), None) = (stack, by_script) {
+            let mut urls = calls.call_frames.iter().map(|call| call.url.as_str());
+            by_script = urls.find(|url| !url.is_empty());
+            stack = calls.parent.as_deref();
+        }
+        let mut headers = self.request.headers.iter();
+        let referer = headers.find(|header| header.name.eq_ignore_ascii_case("referer"));
+        let referer = referer.map(|header| header.value.as_str());
+        by_url
+            .filter(|url| !url.is_empty())
+            .or(by_script)
+            .or(referer)
+    }
+}
+
+/// What a media type (RFC 6838) is for.
+fn of_media_type(media_type: &str) -> Kind {
+    let essence = media_type.split(';').next().unwrap_or_default();
+    let essence = essence.trim().to_ascii_lowercase();
+    match essence.as_str() {
+        "text/html" | "application/xhtml+xml" => Kind::Document,
+        "text/css" => Kind::Style,
+        "text/javascript" | "application/javascript" | "application/x-javascript" => Kind::Script,
+        _ if essence.starts_with("image/") => Kind::Image,
+        _ if essence.contains("font") => Kind::Font,
+        _ => Kind::Fetch,
+    }
+}
+
+/// A URL without what stays in the browser.
+fn bare(url: &str) -> &str {
+    url.split('#').next().unwrap_or(url)
+}
+
+/// Where a redirect leads, from where it is.
+fn resolved(url: &str, location: &str) -> String {
+    let here = origin(url);
+    if location.contains("://") {
+        location.to_owned()
+    } else if let Some(name) = location.strip_prefix("//") {
+        let scheme = url.split("://").next().unwrap_or_default();
+        format!("{scheme}://{name}")
+    } else if location.starts_with('/') {
+        format!("{here}{location}")
+    } else {
+        let path = bare(url).split('?').next().unwrap_or_default();
+        let folder = path.rfind('/').filter(|at| *at >= here.len());
+        let folder = folder.and_then(|at| path.get(..=at));
+        format!("{}{location}", folder.unwrap_or(&format!("{here}/")))
+    }
+}
+
+fn resources(entries: &[&Entry]) -> Result<Vec<Resource>, HarError> {
+    let leads = leads(entries);
+    let mut sent_from = vec![None; entries.len()];
+    for (place, target) in leads.iter().enumerate() {
+        if let Some(from) = target.and_then(|target| sent_from.get_mut(target)) {
+            *from = Some(place);
+        }
+    }
+    // Where a request leads in the end.
+    let landed = |mut place: usize| {
+        while let Some(target) = leads.get(place).copied().flatten() {
+            place = target;
+        }
+        place
+    };
+    let document = landed(0);
+    let kind = |place: usize| match leads.get(place) {
+        Some(Some(_)) => Kind::Redirect,
+        _ => entries.get(place).map_or(Kind::Fetch, |entry| entry.kind()),
+    };
+    let mut landings: Vec<Kind> = (0..entries.len()).map(kind).collect();
+    for place in (0..entries.len()).rev() {
+        let target = leads.get(place).copied().flatten();
+        let end = target.and_then(|target| landings.get(target).copied());
+        if let (Some(end), Some(landing)) = (end, landings.get_mut(place)) {
+            *landing = end;
+        }
+    }
+    let mut resources: Vec<Resource> = Vec::new();
+    let mut origins: Vec<&str> = Vec::new();
+    // Where each URL was last asked for.
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for (place, entry) in entries.iter().enumerate() {
+        let url = bare(&entry.request.url);
+        let own = origin(url);
+        let known = origins.iter().position(|known| *known == own);
+        let number = known.unwrap_or_else(|| {
+            origins.push(own);
+            origins.len() - 1
+        });
+        let from = sent_from.get(place).copied().flatten();
+        let landing = landings.get(place).copied().unwrap_or(Kind::Fetch);
+        let is_lost = place < document && landed(place) != document;
+        if (place == 0 && landing != Kind::Document) || is_lost {
+            return Err(HarError::NoDocument {
+                url: shown(&entry.request.url),
+            });
+        }
+        let found_in = match (place, from) {
+            (0, _) => None,
+            (_, Some(redirect)) => Some(redirect),
+            _ => {
+                let named = entry.found_in().map(bare).and_then(|url| places.get(url));
+                let mut above = named.map_or(document, |place| landed(*place));
+                // What can't be found there is found in the nearest place above where it can.
+                while let Some(finder) = resources.get(above) {
+                    if finder.kind != Kind::Redirect && finder.kind.finds(landing) {
+                        break;
+                    }
+                    above = finder.found_in.unwrap_or(document);
+                }
+                Some(match above < place {
+                    true => above,
+                    false => document,
+                })
+            }
+        };
+        let kind = kind(place);
+        let deferred = matches!(
+            entry.priority.as_deref(),
+            Some("Low" | "VeryLow" | "Lowest")
+        );
+        resources.push(Resource {
+            kind,
+            body: match kind {
+                Kind::Redirect => Bytes(0),
+                _ => entry.body(),
+            },
+            origin: u8::try_from(number).unwrap_or(u8::MAX),
+            found_in,
+            loading: match deferred && landing == Kind::Script {
+                true => Loading::Deferred,
+                false => Loading::Usual,
+            },
+        });
+        places.insert(url, place);
+    }
+    Ok(resources)
+}
+
+/// Which request each redirect leads to: the next one for its target that no other redirect leads to. None of what is no redirect, or leads
+/// nowhere.
+fn leads(entries: &[&Entry]) -> Vec<Option<usize>> {
+    let mut leads = vec![None; entries.len()];
+    let mut waiting: HashMap<String, Vec<usize>> = HashMap::new();
+    for (place, entry) in entries.iter().enumerate() {
+        let url = bare(&entry.request.url);
+        // The first one that waits for it.
+        let from = waiting.get_mut(url).filter(|from| !from.is_empty());
+        if let Some(from) = from.map(|from| from.remove(0))
+            && let Some(lead) = leads.get_mut(from)
+        {
+            *lead = Some(place);
+        }
+        let Answered {
+            status,
+            redirect_url,
+            ..
+        } = &entry.response;
+        if (300.0..400.0).contains(status) && !redirect_url.is_empty() {
+            let target = resolved(url, bare(redirect_url));
+            waiting.entry(target).or_default().push(place);
+        }
+    }
+    leads
+}
