@@ -174,6 +174,16 @@ need_peers() {
     say "installed them in $((SECONDS - started)) s"
 }
 
+# need_node: prints which Node.js there is: the peers' one, this machine's, or the peers' once it is installed.
+need_node() {
+    local node=${LASTBYTE_PEERS-}/bin/node
+    [[ -x $node ]] || node=$(command -v node) || {
+        need_peers
+        node=$LASTBYTE_PEERS/bin/node
+    }
+    printf '%s\n' "$node"
+}
+
 make_peers() {
     local package
     python3 -m venv "$home" || return

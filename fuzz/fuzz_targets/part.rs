@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use lastbyte::results::{
-    CpuCosts, Dns, EngineReport, Environment, Lateness, Outcome, Part, PartHeader, Resumption, Row,
-    TcpStats, Times, Validity, Wire, write_part,
+    CpuCosts, Dns, EngineReport, Environment, Lateness, Outcome, PageLoad, Part, PartHeader,
+    Resumption, Row, TcpStats, Times, Validity, Wire, write_part,
 };
 use lastbyte::study::{BlockId, Study};
 use lastbyte_fuzz::pieces;
@@ -64,6 +64,7 @@ static PART: LazyLock<(Part, Vec<u8>)> = LazyLock::new(|| {
             ..Wire::default()
         },
         dns: Dns::default(),
+        page: PageLoad::default(),
         client_tcp: Some(TcpStats::default()),
         server_tcp: None,
         lateness: Lateness::default(),

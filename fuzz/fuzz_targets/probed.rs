@@ -54,6 +54,12 @@ fn connection(bytes: &[u8]) -> Connection {
         counters.retransmitted = counters
             .retransmitted
             .saturating_add(u32::from(again % 8 == 7));
+        // Of milliseconds, as timestamps are.
+        if segments % 4 == 3 {
+            let sample = at.min(Duration::from_secs(60));
+            let before = counters.receiver_rtt.unwrap_or(sample);
+            counters.receiver_rtt = Some(before - before / 8 + sample / 8);
+        }
         let event = match kind % 16 {
             0 => Event::Connected,
             1 => Event::Hello(bytes),

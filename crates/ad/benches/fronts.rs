@@ -2,8 +2,9 @@
 //!
 //!     cargo bench -p lastbyte-ad --bench fronts -- rates|memory|silent|large|hellos|slow PROGRAM...
 //!
-//! A program is `nginx`, `caddy` or the path of a `lastbyte`. Their turns alternate. CPU time is that of the program's
-//! processes alone.
+//! A program is `nginx`, `caddy` or the path of a `lastbyte`. Their turns alternate, and are short for `rates`, whose ratios are
+//! those of neighbouring turns, with what holds their median 97 times of 100: what else a machine does is done to both. CPU
+//! time is that of the program's processes alone.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -19,6 +20,8 @@ use std::time::{Duration, Instant};
 
 use lastbyte_pki::{ChainSpec, KeyAlgorithm, RootDelivery, Store};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::time::ClockId;
+use nix::unistd::Pid;
 use openssl::ssl::{
     Ssl, SslContext, SslMethod, SslSessionCacheMode, SslStream, SslVerifyMode, SslVersion,
 };
@@ -29,6 +32,10 @@ const NAME: &str = "server.example";
 const SLOW: &str = "slh-dsa-sha2-192s";
 const TURNS: usize = 5;
 const TURN: Duration = Duration::from_secs(3);
+/// For rates. Whatever the numbers, the sixth and the sixteenth of 21 have their median between them.
+const RATE_TURNS: usize = 21;
+const BETWEEN: [usize; 2] = [5, 15];
+const RATE_TURN: Duration = Duration::from_secs(1);
 const CLIENTS: usize = 2;
 const GOOD: [u8; 4] = [127, 0, 0, 2];
 const BAD: [u8; 4] = [127, 0, 0, 1];
@@ -67,32 +74,34 @@ fn rates(programs: &[String], backend: SocketAddr) {
         let context = files.client(0, groups);
         let running: Vec<_> = programs
             .iter()
-            .map(|program| Front::start(program, &files, backend))
-            .filter(|front| connect(&context, front.address, GOOD).is_ok())
+            .filter_map(|program| Front::start(program, &files, backend))
+            .filter(|front| front.answers(&context))
             .collect();
         for kind in [Kind::Connections, Kind::Requests] {
             let mut measured: Vec<Measured> = running.iter().map(|_| Measured::default()).collect();
-            for _ in 0..TURNS {
+            for _ in 0..RATE_TURNS {
                 for (front, measured) in running.iter().zip(&mut measured) {
                     measured.turn(front, &context, kind);
                 }
             }
-            println!("\n{chain}, {groups}, {kind:?}, {TURNS} turns of {TURN:?}, {CLIENTS} clients");
             println!(
-                "{:<40} {:>9} {:>7} {:>13} {:>7} {:>9} {:>9}",
-                "", "a second", "ratio", "a CPU second", "ratio", "p50", "p99"
+                "\n{chain}, {groups}, {kind:?}, {RATE_TURNS} turns of {RATE_TURN:?}, {CLIENTS} clients"
             );
-            let base = measured
-                .first()
-                .map(|base| (median(&base.rates), median(&base.per_cpu)));
+            println!(
+                "{:<30} {:>8} {:>20} {:>12} {:>20} {:>9} {:>9}",
+                "", "a second", "to the first", "a CPU second", "to the first", "p50", "p99"
+            );
+            let Some(first) = measured.first() else {
+                continue;
+            };
             for (front, measured) in running.iter().zip(&measured) {
-                let (rate, per_cpu) = (median(&measured.rates), median(&measured.per_cpu));
-                let base = base.unwrap_or((rate, per_cpu));
                 println!(
-                    "{:<40} {rate:>9.0} {:>7.3} {per_cpu:>13.0} {:>7.3} {:>9.2?} {:>9.2?}",
+                    "{:<30} {:>8.0} {:>20} {:>12.0} {:>20} {:>9.2?} {:>9.2?}",
                     front.name,
-                    rate / base.0,
-                    per_cpu / base.1,
+                    median(&measured.rates),
+                    ratio(&measured.rates, &first.rates),
+                    median(&measured.per_cpu),
+                    ratio(&measured.per_cpu, &first.per_cpu),
                     percentile(&measured.times, 50),
                     percentile(&measured.times, 99),
                 );
@@ -123,7 +132,7 @@ impl Measured {
         let times: Vec<_> = thread::scope(|scope| {
             let clients = (0..CLIENTS).map(|_| scope.spawn(|| client(front, context, kind, &done)));
             let clients: Vec<_> = clients.collect();
-            thread::sleep(TURN);
+            thread::sleep(RATE_TURN);
             done.store(true, Ordering::Relaxed);
             let times = clients
                 .into_iter()
@@ -162,7 +171,7 @@ fn attack(attack: Attack, chains: &[&str], programs: &[String], backend: SocketA
     let context = files.client(0, "X25519MLKEM768");
     let running: Vec<_> = programs
         .iter()
-        .map(|program| Front::start(program, &files, backend))
+        .filter_map(|program| Front::start(program, &files, backend))
         .collect();
     let mut times: Vec<_> = running.iter().map(|_| [Vec::new(), Vec::new()]).collect();
     for _ in 0..TURNS {
@@ -290,7 +299,9 @@ fn memory(programs: &[String], backend: SocketAddr) {
     let files = Files::new(&["ecdsa-p256"]);
     let context = files.client(0, "X25519MLKEM768");
     for program in programs {
-        let front = Front::start(program, &files, backend);
+        let Some(front) = Front::start(program, &files, backend) else {
+            continue;
+        };
         // What is there once is no connection's.
         drop(
             (0..50)
@@ -303,7 +314,7 @@ fn memory(programs: &[String], backend: SocketAddr) {
             .map(|_| connect(&context, front.address, GOOD).unwrap())
             .collect();
         let established = front.memory();
-        streams.iter_mut().for_each(request);
+        streams.iter_mut().for_each(|stream| drop(request(stream)));
         let idle = front.memory();
         drop(streams);
         let silent: Vec<_> = (0..CONNECTIONS)
@@ -428,7 +439,8 @@ fn is_other(program: &str) -> bool {
 }
 
 impl Front {
-    fn start(program: &str, files: &Files, backend: SocketAddr) -> Front {
+    /// None of a program that ends with these chains.
+    fn start(program: &str, files: &Files, backend: SocketAddr) -> Option<Front> {
         let mut command = match program {
             "nginx" => nginx(files, backend),
             "caddy" => caddy(files, backend),
@@ -465,14 +477,32 @@ impl Front {
         };
         thread::spawn(move || io::copy(&mut lines, &mut io::sink()));
         while TcpStream::connect(address).is_err() {
+            if child.try_wait().unwrap().is_some() {
+                return None;
+            }
             thread::sleep(Duration::from_millis(20));
         }
         let name = program.to_owned();
-        Front {
+        Some(Front {
             name,
             child,
             address,
+        })
+    }
+
+    /// Whether it serves this client, and is who it should be.
+    fn answers(&self, context: &SslContext) -> bool {
+        let Ok(mut stream) = connect(context, self.address, GOOD) else {
+            return false;
+        };
+        let head = request(&mut stream).to_ascii_lowercase();
+        // None of a proxy that passes on what it gets.
+        let server = head.lines().find_map(|line| line.strip_prefix("server: "));
+        match is_other(&self.name) {
+            true => assert!(server.is_some_and(|server| server.starts_with(&self.name))),
+            false => assert_eq!(server, None),
         }
+        true
     }
 
     /// The processes: the program's own, and those that it has started.
@@ -488,15 +518,12 @@ impl Front {
 
     /// The CPU time that they have taken.
     fn cpu(&self) -> Duration {
-        /// Of Linux on all machines that Rust knows.
-        const TICKS: f64 = 100.0;
-        let ticks = self.processes().into_iter().map(|pid| {
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-            let (_, fields) = stat.rsplit_once(") ").unwrap();
-            let fields: Vec<_> = fields.split(' ').collect();
-            fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap()
+        let taken = self.processes().into_iter().map(|pid| {
+            let pid = Pid::from_raw(i32::try_from(pid).unwrap());
+            let clock = ClockId::pid_cpu_clock_id(pid).unwrap();
+            Duration::from(clock.now().unwrap())
         });
-        Duration::from_secs_f64(ticks.sum::<f64>() / TICKS)
+        taken.sum()
     }
 
     /// The memory that they have, in KiB.
@@ -523,7 +550,7 @@ impl Drop for Front {
         let _ = self.child.kill();
         let _ = self.child.wait();
         for pid in processes.into_iter().skip(1) {
-            let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap());
+            let pid = Pid::from_raw(i32::try_from(pid).unwrap());
             let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
         }
     }
@@ -606,7 +633,7 @@ fn connect(
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
-fn request(stream: &mut SslStream<TcpStream>) {
+fn request(stream: &mut SslStream<TcpStream>) -> String {
     let request = format!("GET / HTTP/1.1\r\nHost: {NAME}\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = Vec::new();
@@ -616,6 +643,7 @@ fn request(stream: &mut SslStream<TcpStream>) {
         assert!(length > 0, "{}", String::from_utf8_lossy(&answer));
         answer.extend(&buffer[..length]);
     }
+    String::from_utf8(answer).unwrap()
 }
 
 /// A server of HTTP that answers each request with five bytes.
@@ -649,6 +677,15 @@ fn backend() -> SocketAddr {
         });
     });
     address
+}
+
+/// The median of the ratios of two in one turn, and where that may be.
+fn ratio(these: &[f64], those: &[f64]) -> String {
+    let ratios = these.iter().zip(those).map(|(this, that)| this / that);
+    let mut ratios: Vec<_> = ratios.collect();
+    ratios.sort_by(f64::total_cmp);
+    let [low, high] = BETWEEN.map(|at| ratios[at]);
+    format!("{:.3} [{low:.3}, {high:.3}]", median(&ratios))
 }
 
 fn median(values: &[f64]) -> f64 {

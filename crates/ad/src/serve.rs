@@ -51,14 +51,14 @@ use self::drain::Serving;
 use self::follow::{Before, Reload};
 use self::log::{Causes, Log};
 use self::room::{Most, Room};
-use self::signing::Signers;
+use self::signing::{Priority, Signers};
 use crate::tls;
 
 pub use self::access::AccessLogTo;
 pub use self::announce::ClientAddress;
 pub use self::announced::Network;
 pub use self::chains::{ChainFiles, Unfit};
-pub use self::check::{Findings, check};
+pub use self::check::{Findings, check, out_of_reach};
 pub use self::listen::{Listen, ListenError};
 pub use self::log::LogFormat;
 pub use self::metrics::Served;
@@ -152,7 +152,7 @@ pub struct Limits {
     pub connections: usize,
     /// Of one address, or of one network of IPv6 (64 bits), at a time.
     pub of_one: usize,
-    /// Handshakes under way, of clients that have said something. The oldest one makes room for others.
+    /// Handshakes under way, of clients that have sent a record. The oldest one makes room for others.
     pub handshakes: usize,
     /// A handshake, or the connection to the backend.
     pub handshake: Duration,
@@ -272,7 +272,7 @@ pub struct Server {
     metrics: Mutex<Option<std::net::TcpListener>>,
     room: Arc<Room>,
     signers: Signers,
-    /// For signatures that take long: others don't wait for those.
+    /// For signatures that take long: others wait neither for those nor for the processors that compute them.
     slow_signers: Signers,
     backend: Backend,
     /// Of protocols that have their own.
@@ -356,8 +356,8 @@ impl Server {
             access: access.transpose()?.map(Arc::new),
             metrics: Mutex::new(metrics),
             room: Room::new(config.limits.room()),
-            signers: Signers::new("handshakes"),
-            slow_signers: Signers::new("slow handshakes"),
+            signers: Signers::new("handshakes", Priority::Usual),
+            slow_signers: Signers::new("slow handshakes", Priority::Low),
             backend: Backend::new(&config.backend),
             protocols: protocols.collect(),
             config,

@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use common::{Files, NAME, with_root};
@@ -18,7 +19,7 @@ use lastbyte_ad::serve::{
 };
 use openssl::ssl::{Ssl, SslContext, SslMethod, SslVerifyMode};
 use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_openssl::SslStream;
@@ -108,14 +109,24 @@ fn silent_clients_are_held_and_are_no_handshakes() {
         })
         .await;
         let mut silent = Vec::new();
-        for _ in 0..10 * HANDSHAKES {
-            silent.push(running.tcp("127.0.0.1").await.unwrap());
+        // Those that say nothing, a byte, a header, and less of a record than it tells.
+        for said in [
+            &[][..],
+            &[0x16],
+            &[0x16, 3, 1, 2, 0],
+            &[0x16, 3, 1, 2, 0, 1],
+        ] {
+            for _ in 0..3 * HANDSHAKES {
+                let mut stream = running.tcp("127.0.0.1").await.unwrap();
+                stream.write_all(said).await.unwrap();
+                silent.push(stream);
+            }
         }
         let mut speaking = Vec::new();
         for _ in 0..=HANDSHAKES {
             let mut stream = running.tcp("127.0.0.1").await.unwrap();
-            // The first byte of a ClientHello.
-            stream.write_all(&[0x16]).await.unwrap();
+            // The first record of a ClientHello, of two bytes: there is more to come.
+            stream.write_all(&[0x16, 3, 1, 0, 2, 1, 0]).await.unwrap();
             speaking.push(stream);
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -128,7 +139,58 @@ fn silent_clients_are_held_and_are_no_handshakes() {
             let error = read.expect_err(&format!("the silent one {number} is closed"));
             assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         }
+        // Who says no more is answered by TLS, whatever was said.
+        for stream in &mut silent[3 * HANDSHAKES..] {
+            stream.shutdown().await.unwrap();
+            let read = stream.read(&mut [0; 100]).await;
+            assert!(read.is_ok_and(|length| length < 100));
+        }
     });
+}
+
+#[test]
+fn a_hello_that_comes_byte_by_byte_is_one() {
+    let files = Files::new(&with_root("ecdsa-p256"));
+    on_one_thread(async {
+        let running = Running::start(&files, echo().await, |_| {}).await;
+        let stream = Trickling(running.tcp("127.0.0.1").await.unwrap());
+        let mut client = handshake(&running.context, stream).await.unwrap();
+        assert_eq!(ping(&mut client).await, "ping");
+    });
+}
+
+/// Sends a byte at a time.
+struct Trickling(TcpStream);
+
+impl AsyncRead for Trickling {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Trickling {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.0).poll_write(context, &bytes[..bytes.len().min(1)]);
+        // The server looks at it between two of them.
+        std::thread::yield_now();
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
 }
 
 #[test]
@@ -478,10 +540,13 @@ async fn tcp(to: SocketAddr, from: &str) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-async fn handshake(
+async fn handshake<S: AsyncRead + AsyncWrite>(
     context: &SslContext,
-    stream: TcpStream,
-) -> Result<SslStream<TcpStream>, String> {
+    stream: S,
+) -> Result<SslStream<S>, String>
+where
+    SslStream<S>: Unpin,
+{
     let mut ssl = Ssl::new(context).unwrap();
     ssl.set_hostname(NAME).unwrap();
     ssl.param_mut().set_host(NAME).unwrap();
@@ -520,7 +585,7 @@ async fn echo() -> SocketAddr {
     address
 }
 
-async fn ping(stream: &mut SslStream<TcpStream>) -> String {
+async fn ping(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> String {
     stream.write_all(b"ping").await.unwrap();
     let mut answer = [0; 4];
     stream.read_exact(&mut answer).await.unwrap();

@@ -17,7 +17,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use lastbyte_ad::client::{Addresses, ConnectError, Connector, Settings};
 use lastbyte_ad::dns::{Client, Server, TlsServer};
-use lastbyte_link::{UnitError, parse_duration};
+use lastbyte_link::{UnitError, parse_duration, parse_lifetime};
 use pqtlsad::extension::ExtensionType;
 use pqtlsad::openssl::{EndEntity, is_free};
 use pqtlsad::record::RecordType;
@@ -226,7 +226,7 @@ fn extension(text: &str) -> Result<ExtensionType, String> {
 /// A TTL has whole seconds (RFC 2181, section 8).
 fn ttl(text: &str) -> Result<Duration, String> {
     const MOST: u64 = (1 << 31) - 1;
-    let ttl = parse_duration(text).map_err(|error| error.to_string())?;
+    let ttl = parse_lifetime(text).map_err(|error| error.to_string())?;
     match (1..=MOST).contains(&ttl.as_secs()) && ttl.subsec_nanos() == 0 {
         true => Ok(ttl),
         false => Err(format!("a TTL has whole seconds, from 1s to {MOST}s")),

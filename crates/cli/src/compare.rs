@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use lastbyte_pki::Store;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::draft::{Draft, page_path};
+use super::draft::{Draft, check_folder, page_path};
 use super::engine::{self, Carrier};
 use super::inside::Inside;
 use super::options::{Network, Sampling};
@@ -168,6 +168,9 @@ impl Compare {
         check_comparison(&experiment.arms).map_err(Failure::Usage)?;
         own::tell(&own::notes(&arms));
         let engine = chosen.engine.set_up(arguments, self.shortcuts)?;
+        if self.inside.captures() {
+            check_folder(&self.capture_to)?;
+        }
         let kept = self.inside.begin(&self.capture_to)?;
         let run = engine::measure(
             engine.as_ref(),

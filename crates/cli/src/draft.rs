@@ -40,6 +40,11 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// What it becomes.
+    pub(super) fn path(&self) -> &'a Path {
+        self.path
+    }
+
     /// The same, of what must not take the place of what was read or is written besides.
     pub(super) fn beside(path: &'a Path, others: &[&Path]) -> Result<Self, Failure> {
         let id = |path: &Path| {
@@ -152,6 +157,14 @@ pub(super) fn page_path(text: &str) -> Result<PathBuf, String> {
         true => Ok(path),
         false => Err("it is a page: name it .html".to_owned()),
     }
+}
+
+/// Makes a folder that files are to be kept in, if need be, before anything is measured for it.
+pub(super) fn check_folder(folder: &Path) -> Result<(), Failure> {
+    let made = std::fs::create_dir_all(folder);
+    let written = made.and_then(|()| lastbyte_files::Draft::new(&folder.join("any")));
+    written.map_err(|error| cannot_write(folder, error))?;
+    Ok(())
 }
 
 pub(super) fn cannot_write(path: &Path, error: impl Display) -> Failure {

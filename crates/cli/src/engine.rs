@@ -140,6 +140,7 @@ pub(super) fn measure(
 ) -> Result<Run, Failure> {
     let study = compared(experiment, percentiles);
     engine.check(&study).map_err(Failure::Usage)?;
+    engine.equip(&study)?;
     let is_live = engine.environment().engine == EngineName::Live;
     if is_live && experiment.cpu != CpuTime::default() {
         bar.warn(&format!(

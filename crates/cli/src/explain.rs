@@ -103,5 +103,6 @@ fn sizes(files: &PemFiles) -> Result<Shown, Failure> {
         signature: Signature { bytes, longest },
         server_name: chain.server_name.as_ref().map_or(0, String::len),
         provided: chain.provided_signatures().map_err(Failure::run)?.len(),
+        ..Shown::default()
     })
 }

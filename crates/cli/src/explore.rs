@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::draft::{Draft, page_path};
-use super::{Failure, print};
+use super::{Failure, print, tell};
 use lastbyte::report::explore::{Probe, page};
 
 #[derive(Debug, Args)]
@@ -22,14 +22,17 @@ pub(super) struct Explore {
 impl Explore {
     pub(super) fn run(self) -> Result<(), Failure> {
         let probe = self.probe.as_ref().map(|path| {
-            /// A probe is a few hundred bytes.
-            const MOST: u64 = 1 << 20;
+            /// As `lastbyte probe --from` takes it.
+            const MOST: u64 = 4 << 20;
             let wrong = |why: String| Failure::Usage(format!("\"{}\": {why}", path.display()));
             let text =
                 lastbyte_files::read_text(path, MOST).map_err(|why| wrong(why.to_string()))?;
             Probe::read(&text).map_err(wrong)
         });
         let probe = probe.transpose()?;
+        for note in probe.iter().flat_map(|probe| &probe.notes) {
+            tell(format_args!("{note}"));
+        }
         let page = page(probe.as_ref()).map_err(Failure::usage)?;
         let others: Vec<_> = self.probe.iter().map(PathBuf::as_path).collect();
         Draft::beside(&self.output, &others)?.write(|out| out.write_all(page.as_bytes()))?;

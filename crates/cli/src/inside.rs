@@ -92,7 +92,11 @@ fn real(path: &Path) -> PathBuf {
 impl Kept<'_> {
     /// Tells what was kept, whether or not all was measured.
     pub(super) fn finish(self) -> Result<(), Failure> {
-        let told = self.inspection.finish().map_err(Failure::run)?;
+        let told = self.inspection.finish();
+        let told = told.map_err(|error| match &self.keylog {
+            Some(keylog) => cannot_write(keylog.path(), error),
+            None => Failure::run(error),
+        })?;
         if let Some(first) = told.files.iter().min() {
             tell(format_args!(
                 "{} in {}: draw a connection with `lastbyte show {}`",

@@ -13,6 +13,7 @@ mod explain;
 mod explore;
 mod inside;
 mod kernel;
+mod loads;
 mod mistake;
 mod mtc;
 mod options;
@@ -39,7 +40,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
-use lastbyte::lab::{self, DnsError, LabError, RunError};
+use lastbyte::lab::{self, DnsError, LabError, PageError, RunError};
 use lastbyte::report::{Colours, Detail, Screen, for_terminal, json_for_terminal};
 use lastbyte::results::FolderError;
 
@@ -261,6 +262,16 @@ impl From<LabError> for Failure {
             | LabError::Dns(DnsError::NotInstalled(_) | DnsError::NoNetem(_)) => {
                 Failure::Machine(message)
             }
+            LabError::Page(error) => match error.itself() {
+                PageError::NoBrowser(_)
+                | PageError::NotInstalled { .. }
+                | PageError::TooOld { .. }
+                | PageError::Memory { .. } => Failure::Machine(message),
+                PageError::Names { .. } | PageError::Page(_) | PageError::Root(_) => {
+                    Failure::Usage(message)
+                }
+                _ => Failure::Run(message),
+            },
             LabError::Arm { .. } | LabError::Chain(_) | LabError::Netem(_) => {
                 Failure::Usage(message)
             }

@@ -383,16 +383,18 @@ pub(super) fn socket_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// Why nothing can be served at an address, with what would help.
-pub(super) fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
+pub(super) fn cannot_listen(option: &str, address: SocketAddr, error: &io::Error) -> Failure {
     let hint = match error.kind() {
         ErrorKind::AddrInUse => {
-            ": another program listens there: end it, or name another port with --listen"
+            format!(": another program listens there: end it, or name another port with {option}")
         }
         ErrorKind::AddrNotAvailable => {
-            ": name an address of this machine with --listen, or 0.0.0.0 for all"
+            format!(": name an address of this machine with {option}, or 0.0.0.0 for all")
         }
-        ErrorKind::PermissionDenied => ": run as root, or name a port from 1024 up with --listen",
-        _ => "",
+        ErrorKind::PermissionDenied => {
+            format!(": run as root, or name a port from 1024 up with {option}")
+        }
+        _ => String::new(),
     };
     Failure::Usage(format!("can't listen on {address}: {error}{hint}"))
 }

@@ -92,8 +92,12 @@ impl Probe {
             (None, None) => return Err(Failure::Usage("name a HOST to probe".to_owned())),
         };
         // Before anything is told: what can't be is refused alone.
-        let chains = self.what_if.chains(&document)?;
+        let mut notes = Vec::new();
+        let chains = self.what_if.chains(&document, &mut notes)?;
         let answer = self.what_if.answer(&document, &chains);
+        for note in notes {
+            tell(format_args!("{note}"));
+        }
         print(&match self.format {
             Format::Table => told::table(&document) + &answer.table(),
             Format::Json => answer.json(),

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::draft::{Draft, cannot_write, page_path};
-use super::{Failure, print, show};
-use lastbyte::lab::CAPTURES;
+use super::{Failure, loads, print, show};
+use lastbyte::lab::{CAPTURES, PAGES};
 use lastbyte::report::study::{FigureFiles, Findings, figures, page, share};
 use lastbyte::results::{Dataset, FolderError, SILENT, Saved, SavedError, file_name};
 use lastbyte::study::Study;
@@ -57,6 +57,7 @@ impl Report {
             true => {
                 let mut findings = Findings::read(&Dataset::open(path)?)?;
                 findings.inside = show::closest_of(&findings, &path.join(CAPTURES))?;
+                findings.loads = loads::usual(&findings, &path.join(PAGES))?;
                 Ok((findings, path.join("report.html")))
             }
         }

@@ -91,6 +91,7 @@ impl Run {
         let store = self.store()?;
         let engine = carrier.set_up_with(arguments, self.shortcuts, &store, None)?;
         engine.check(&study).map_err(Failure::Usage)?;
+        engine.equip(&study)?;
         search::check(engine.as_ref(), &study)?;
         if self.inside.captures() {
             let folder = self.path(&study).join(CAPTURES);

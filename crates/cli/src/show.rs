@@ -238,7 +238,6 @@ fn spans(observer: &Observer, keys: &KeyLog, connection: &Connection) -> Vec<Spa
             };
             spans.push(Span {
                 sender: side,
-                // Behind the tag of the record before.
                 start: end,
                 end: all,
                 what: what.to_owned(),

@@ -3,6 +3,7 @@
 //     node page.mjs bits MODULE ANSWERS       the module answers what `questions` answered, to the bit
 //     node page.mjs said PAGE                 prints what the page says of some states, with commands and times
 //     node page.mjs browser PAGE              keyboard, odd addresses, phones, dark, in Chromium
+//     node page.mjs accessible PAGE...      names, roles and values as Chromium's accessibility tree has them; sizes for fingers
 //     node page.mjs measure PAGE              how long redraws take, in Chromium
 //     node page.mjs picture PAGE FILE.png     what docs/explore.png shows
 import { spawn } from "node:child_process";
@@ -69,6 +70,9 @@ const STATES = [
   "against=X25519MLKEM768/ml-dsa-44:10744B&data=0KiB",
   "against=X25519MLKEM768/ml-dsa-44:30000B&rtt=20ms&rate=20mbit&data=300KiB",
   "baseline=X25519MLKEM768/ecdsa-p256&against=X25519MLKEM768/ecdsa-p256/delivery=mtc-standalone&data=12345B&rtt=12.5ms",
+  "baseline=X25519MLKEM768/ml-dsa-65&against=X25519MLKEM768/ml-dsa-65/delivery=compressed&rtt=50ms",
+  "against=X25519MLKEM768/ml-dsa-65/delivery=abridged&rtt=20ms&data=0KiB",
+  "baseline=X25519MLKEM768/ml-dsa-87&against=X25519MLKEM768/ml-dsa-87/delivery=pqtls-ad-raw-key&rtt=80ms&data=5KiB",
   "baseline=secp256r1/rsa-2048&against=SecP256r1MLKEM768/ml-dsa-65&initcwnd=32&rate=2.5mbit&rtt=600ms",
   "against=X25519MLKEM768/ecdsa-p256+ml-dsa-65&rate=250kbit&rtt=1ms",
 ];
@@ -144,11 +148,11 @@ async function browser() {
     size: (width, height, deviceScaleFactor = 1) =>
       send("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor, mobile: width < 500 }),
     media: features => send("Emulation.setEmulatedMedia", { features: Object.entries(features).map(([name, value]) => ({ name, value })) }),
-    async open(file, fragment = "") {
+    async open(file, fragment = "", ready = "globalThis.explored") {
       const done = new Promise(resolve => { loaded = resolve; });
       await send("Page.navigate", { url: `file://${path.resolve(file)}${fragment}` });
       await done;
-      await until("globalThis.explored");
+      await until(ready);
     },
     async press(key) {
       const code = { Tab: 9, ArrowRight: 39, ArrowLeft: 37, ArrowDown: 40, Home: 36, End: 35, Enter: 13, PageUp: 33 }[key];
@@ -159,7 +163,8 @@ async function browser() {
       const ended = new Promise(resolve => child.once("exit", resolve));
       child.kill();
       await ended;
-      fs.rmSync(home, { recursive: true, force: true, maxRetries: 5 });
+      // Its helpers end after it, and write until then.
+      fs.rmSync(home, { recursive: true, force: true, maxRetries: 20 });
     },
   };
 }
@@ -206,7 +211,7 @@ async function inChromium(pagePath) {
     check(first.includes("later"), `the page begins with: ${first}`);
 
     // By keyboard alone: each control is reached, in the order of the page, and each key changes something.
-    const wanted = ["group-0", "chain-0", "way-0", "bytes-0", "group-1", "chain-1", "way-1", "bytes-1", "A", "A", "A", "A", "A", "A", "A", "rtt", "rate",
+    const wanted = ["group-0", "chain-0", "way-0", "bytes-0", "group-1", "chain-1", "way-1", "bytes-1", "A", "A", "A", "A", "A", "A", "A", "A", "rtt", "rate",
       "initcwnd", "data", "command", "copy"];
     const order = [];
     for (let step = 0; step < wanted.length; step++) {
@@ -255,6 +260,43 @@ async function inChromium(pagePath) {
   });
 }
 
+// What a screen reader is told, and what a finger can hit, of any page.
+async function accessible(...pages) {
+  const CONTROLS = new Set(["button", "link", "combobox", "listbox", "slider", "textbox", "checkbox", "radio", "spinbutton", "DisclosureTriangle"]);
+  const VALUED = new Set(["slider", "combobox", "spinbutton"]);
+  for (const file of pages) {
+    await inBrowser(async page => {
+      await page.send("Accessibility.enable");
+      for (const [width, height] of [[360, 740], [1100, 900]]) {
+        await page.size(width, height);
+        await page.open(file, "", "document.readyState === 'complete'");
+        const { nodes } = await page.send("Accessibility.getFullAXTree");
+        const of = node => ({
+          role: node.role?.value, name: (node.name?.value ?? "").trim(), value: node.value?.value,
+          spoken: node.properties?.find(({ name }) => name === "valuetext")?.value.value,
+          focusable: node.properties?.some(({ name, value }) => name === "focusable" && value.value),
+        });
+        const seen = nodes.filter(node => !node.ignored).map(of);
+        // The page itself takes the focus of nobody.
+        const controls = seen.filter(node => CONTROLS.has(node.role) || node.focusable && node.role !== "RootWebArea");
+        const where = `${path.basename(file)}, ${width} pixels`;
+        const wrong = (list, words) => check(list.length === 0, `${where}: ${list.length} ${words}, such as ${JSON.stringify(list[0])}`);
+        wrong(controls.filter(node => !node.name), "controls without a name");
+        wrong(controls.filter(node => !node.role || node.role === "generic"), "controls without a role");
+        wrong(controls.filter(node => VALUED.has(node.role) && `${node.spoken ?? node.value ?? ""}` === ""), "controls without a value");
+        wrong(seen.filter(node => ["image", "img"].includes(node.role) && !node.name), "drawings without a name");
+        // WCAG 2.2, 2.5.8: 24 pixels, but for links in the midst of a sentence.
+        const small = await page.evaluate(`[...document.querySelectorAll("input, select, button, summary, nav a")].filter(node => {
+          const { width, height } = node.getBoundingClientRect();
+          return node.checkVisibility() && (width < 24 || height < 24);
+        }).map(node => node.id || node.textContent.trim().slice(0, 40) || node.tagName)`);
+        wrong(small, "controls of less than 24 pixels");
+        if (!process.exitCode) console.log(`${where}: ${controls.length} controls with name, role and value, large enough`);
+      }
+    });
+  }
+}
+
 // Redraws of states that are drawn at random, and of one slider, in time of a processor and by the clock.
 async function measure(pagePath) {
   await inBrowser(async page => {
@@ -265,7 +307,7 @@ async function measure(pagePath) {
         ${drawn}
         const { model } = explored, draw = drawn(7), one = list => list[draw(list.length)];
         const arm = () => model.label(model.fitted({ group: one(model.sizes.groups).name, chain: one(model.sizes.chains).name,
-          way: one(model.sizes.ways.filter(way => way.known)).key, bytes: draw(3) ? null : draw(60000) }));
+          way: one(model.sizes.ways).key, bytes: draw(3) ? null : draw(60000) }));
         globalThis.redraw = { times: [], anything() {
           explored.set("baseline=" + arm() + "&against=" + arm() + "&rtt=" + one(model.scales.rtt) + "ms&rate=" + model.rateOption(one(model.scales.rate)) +
             "&initcwnd=" + one(model.scales.initcwnd) + "&data=" + one(model.scales.data) + "KiB");
@@ -309,9 +351,9 @@ async function picture(pagePath, file) {
   });
 }
 
-const works = { bits, said, browser: inChromium, measure, picture };
+const works = { bits, said, browser: inChromium, accessible, measure, picture };
 if (!works[what]) {
-  fail("usage: node page.mjs bits|said|browser|measure|picture FILE...");
+  fail("usage: node page.mjs bits|said|browser|accessible|measure|picture FILE...");
 } else {
   await works[what](...rest);
 }

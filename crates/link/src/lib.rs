@@ -45,4 +45,6 @@ pub use pipe::{Direction, ETHERNET_HEADER, Fate, Link, Pipe};
 pub use table::{Table, TableError};
 pub use tcp::{KeyMaker, TcpPacket, UdpPacket};
 pub use time::Time;
-pub use units::{Bytes, Probability, Rate, UnitError, counted, format_duration, parse_duration};
+pub use units::{
+    Bytes, Probability, Rate, UnitError, counted, format_duration, parse_duration, parse_lifetime,
+};

@@ -165,6 +165,15 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     DURATION.parse(text).map(Duration::from_nanos)
 }
 
+/// Reads how long something is kept, such as `1h`: as [`parse_duration`], and in `min`, `h` and `d`.
+///
+/// # Errors
+///
+/// As [`parse_duration`].
+pub fn parse_lifetime(text: &str) -> Result<Duration, UnitError> {
+    LIFETIME.parse(text).map(Duration::from_nanos)
+}
+
 /// Writes a duration exactly, in the greatest unit of which it holds at least one: `35ms`, `1.5s`.
 #[must_use]
 pub fn format_duration(duration: Duration) -> String {
@@ -285,6 +294,22 @@ const DURATION: Quantity = Quantity {
     example: "35ms",
     base: "nanoseconds",
     units: &[
+        ("s", 1_000_000_000),
+        ("ms", 1_000_000),
+        ("us", 1000),
+        ("ns", 1),
+    ],
+    case: Case::Sensitive,
+};
+
+const LIFETIME: Quantity = Quantity {
+    name: "duration",
+    example: "1h",
+    base: "nanoseconds",
+    units: &[
+        ("d", 86_400_000_000_000),
+        ("h", 3_600_000_000_000),
+        ("min", 60_000_000_000),
         ("s", 1_000_000_000),
         ("ms", 1_000_000),
         ("us", 1000),

@@ -98,9 +98,10 @@ impl Authority {
         now: SystemTime,
     ) -> Result<X509, PkiError> {
         let padded = spec.padded_level() == spec.end_entity_level();
+        let name = spec.name();
         let kind = |scts| Kind::EndEntity {
             algorithm: spec.leaf,
-            name: spec.role.name(),
+            name: &name,
             crl_padding: padding.crl,
             scts,
             names: spec.names,

@@ -37,8 +37,8 @@ pub enum PkiError {
     },
     /// A chain is missing, or is about to expire, in a folder in which none is made.
     #[error(
-        "\"{}\" has no chain {what} that can be read and is valid for another day: make its chains with `lastbyte run STUDY.toml \
-         --prepare`, before any shard",
+        "\"{}\" has no chain {what} that this user can read and that is valid for another day: let it be read, or make its chains \
+         with `lastbyte run STUDY.toml --prepare`, before any shard",
         folder.display()
     )]
     Sealed {

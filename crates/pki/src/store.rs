@@ -287,7 +287,7 @@ impl Store {
                 end_entity,
                 intermediates,
                 slice::from_ref(&files.root),
-                Purpose::of(spec.role, spec.role.name()),
+                Purpose::of(spec.role, &spec.name()),
             )
             .is_ok_and(|verified| verified.is_ok());
         let logs = self.kept_logs(spec)?;
@@ -582,8 +582,7 @@ impl Files {
         if spec.root == RootDelivery::Sent {
             self.certificates.push(self.root.clone());
         }
-        let name = spec.role.name().to_owned();
-        let chain = Chain::new(self.certificates, self.root, self.key, name)?;
+        let chain = Chain::new(self.certificates, self.root, self.key, spec.name())?;
         let public = |log: &Log| PKey::public_key_from_der(&log.key.public_key_to_der()?);
         Ok(chain.with_logs(logs.iter().map(public).collect::<Result<_, _>>()?))
     }

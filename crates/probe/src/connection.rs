@@ -52,6 +52,8 @@ pub struct Counters {
     pub retransmitted: u32,
     /// The least round-trip time (`tcpi_min_rtt`).
     pub min_rtt: Option<Duration>,
+    /// The round-trip time that the server's echoes of our timestamps say, smoothed (`tcpi_rcv_rtt`).
+    pub receiver_rtt: Option<Duration>,
 }
 
 impl Connection {

@@ -58,6 +58,9 @@ pub struct Document {
     /// Of the server's CertificateVerify.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate_verify_bytes: Option<u32>,
+    /// What brotli leaves of the Certificate message (RFC 8879), without headers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate_brotli_bytes: Option<u32>,
     /// The window and how sure it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<WindowSeen>,
@@ -324,7 +327,7 @@ impl Document {
                 certificate.rest_bytes,
             ];
             let all = parts.into_iter().fold(0, usize::saturating_add);
-            if certificate.bytes > MOST_DER || all > certificate.bytes {
+            if !(1..=MOST_DER).contains(&certificate.bytes) || all > certificate.bytes {
                 let bytes = certificate.bytes;
                 return wrong(format!(
                     "chain, certificate {number}: {bytes} bytes, with parts of {all}"
@@ -336,6 +339,16 @@ impl Document {
             ("rate_mbit", self.rate_mbit, 1e6),
             ("initial_window", self.initial_window.map(f64::from), 1e5),
             ("mss", self.mss.map(f64::from), 65_535.0),
+            (
+                "certificate_verify_bytes",
+                self.certificate_verify_bytes.map(f64::from),
+                65_535.0,
+            ),
+            (
+                "certificate_brotli_bytes",
+                self.certificate_brotli_bytes.map(f64::from),
+                2e8,
+            ),
         ];
         for (key, number, most) in numbers {
             if number.is_some_and(|number| !(number > 0.0 && number <= most)) {
@@ -369,6 +382,12 @@ fn header(bytes: usize) -> usize {
 }
 
 impl Certificate {
+    /// The algorithm of its key, if Lastbyte knows it.
+    #[must_use]
+    pub fn key(&self) -> Option<KeyAlgorithm> {
+        self.algorithm.parse().ok()
+    }
+
     /// Its DER with this key, signed with this one, and all else as it is. None where its parts are not known.
     #[must_use]
     pub fn with(&self, key: KeyAlgorithm, signer: KeyAlgorithm) -> Option<usize> {
@@ -379,9 +398,9 @@ impl Certificate {
         }
         let signed = |bytes: usize| bytes + header(bytes);
         let bits = |bytes: usize| signed(bytes + 1);
-        let key_info = match self.algorithm.parse::<KeyAlgorithm>() {
-            Ok(algorithm) => algorithm.key_info_bytes(),
-            Err(_) => signed(bits(self.key_bytes) + IDENTIFIER),
+        let key_info = match self.key() {
+            Some(algorithm) => algorithm.key_info_bytes(),
+            None => signed(bits(self.key_bytes) + IDENTIFIER),
         };
         let identifier = self.signature_identifier();
         let outside = self.bytes.checked_sub(header(self.bytes))?;

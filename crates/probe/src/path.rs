@@ -169,7 +169,13 @@ fn paces(connection: &Connection, rtt: &Rtt) -> Vec<Option<Pace>> {
     let overhead = connection.headers.min(120) + lastbyte_link::ETHERNET_HEADER;
     let spread = rtt.spread().min(rtt.least / 8);
     let rounds = rounds::of(&pieces, rtt.least, spread);
+    // Whoever has lost something goes on as acknowledgements come, which looks like a path.
+    let lost = pieces.iter().find(|piece| piece.is_disordered);
+    let lost = lost.map_or(Duration::MAX, |piece| piece.at);
     let of_round = rounds.iter().map(|round| {
+        if round.end >= lost {
+            return None;
+        }
         let inside = |piece: &&rounds::Piece| (round.start..=round.end).contains(&piece.at);
         // When the first began to come is not known.
         let rest = pieces.iter().filter(inside).skip(1);

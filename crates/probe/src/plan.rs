@@ -73,6 +73,17 @@ pub(crate) fn next(
     if window.is_some_and(|window| window.certainty == Certainty::Exact) {
         return None;
     }
+    if let Some(segment) = window.and_then(|window| narrowing(window, connections)) {
+        // Where tickets are on their way with it, a response tells more once they are acknowledged.
+        let pause = match connections
+            .first()
+            .is_some_and(|first| has_tickets(first, rtt))
+        {
+            true => pause(rtt),
+            false => at_once,
+        };
+        return asks(Some(segment), pause);
+    }
     // Of the server's flight, so that the window ends it.
     let flight = connections.first().map_or(0, flight_bytes);
     let small = u16::try_from(flight / SEGMENTS + TIMESTAMPS).unwrap_or(SMALL);
@@ -109,4 +120,40 @@ fn flight_bytes(connection: &Connection) -> usize {
     let finished = connection.finished().unwrap_or(Duration::MAX);
     let before = connection.arrivals().filter(|(at, _)| *at <= finished);
     before.fold(0, |all, (_, arrival)| all.saturating_add(arrival.bytes))
+}
+
+/// Whether anything came between the handshake and the response.
+fn has_tickets(connection: &Connection, rtt: Duration) -> bool {
+    let finished = connection.finished().unwrap_or(Duration::MAX);
+    let answer = finished.saturating_add(rtt - rtt / 10);
+    let first_byte = connection.first_byte().unwrap_or(Duration::MAX);
+    let mut between = connection.arrivals();
+    between.any(|(at, _)| (answer..first_byte).contains(&at))
+}
+
+/// The segment that halves a range at least, if one is left to try.
+///
+/// Slow start raises a window to twice the segments of the server's flight where it was not above that, and then many
+/// windows look the same in the response. With larger segments the flight has fewer of them, so more windows stay as they
+/// are; but the response still has to fill them. Where it can't, the middle is tried, from both sides.
+fn narrowing(window: &Window, connections: &[Connection]) -> Option<u16> {
+    let most = window
+        .most
+        .filter(|_| window.certainty == Certainty::Between)?;
+    let first = connections.first()?;
+    let flight = flight_bytes(first);
+    let came = first.arrivals().map(|(_, arrival)| arrival.bytes);
+    let response = came.fold(0, usize::saturating_add).saturating_sub(flight);
+    let count = |segments: u32| usize::try_from(segments).unwrap_or(usize::MAX).max(1);
+    let stays = flight / (count(window.least.saturating_sub(1)) / 2).max(1) + 1;
+    let fills = response / count(most.saturating_add(1));
+    let middle = (response.saturating_add(2 * flight)) / count(window.least.saturating_add(most));
+    let asked = if stays <= fills { stays } else { middle };
+    let segment = u16::try_from(asked.saturating_add(TIMESTAMPS))
+        .unwrap_or(SMALL)
+        .clamp(LEAST, SMALL);
+    let was_tried = |connection: &Connection| {
+        connection.segment.saturating_add(TIMESTAMPS) == usize::from(segment)
+    };
+    (!connections.iter().any(was_tried)).then_some(segment)
 }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
-use lastbyte_link::{Fate, Link, PacketKey, Pipe, Seed, Side, Time};
+use lastbyte_link::{Fate, Link, PacketKey, Pipe, Seed, Side, Time, mix};
 
 use crate::{Arrival, Ask, Connection, Counters, Event};
 
@@ -48,10 +48,10 @@ enum State {
 enum Happens {
     /// Of the client: how much of what the client wrote is there.
     ClientData(usize),
-    /// At the client.
-    Data(usize, usize),
-    /// At the server: all below, and these besides.
-    Ack(usize, Vec<usize>),
+    /// At the client, with the timestamp that it echoes.
+    Data(usize, usize, u64),
+    /// At the server: all below, and these besides; with the client's timestamp.
+    Ack(usize, Vec<usize>, u64),
     Write(Vec<usize>),
     Request,
     DelayedAck,
@@ -85,6 +85,8 @@ struct Run<'a> {
     pace_planned: bool,
     out: u32,
     last_sent: Time,
+    /// The client's latest timestamp.
+    recent: u64,
     pause: Duration,
     lost: std::collections::BTreeSet<usize>,
     most: usize,
@@ -93,6 +95,9 @@ struct Run<'a> {
     read: usize,
     unacknowledged: u32,
     quick: u32,
+    /// The last timestamp that was echoed, and eight times the round trip that those say, in microseconds.
+    echoed: u64,
+    receiver_rtt: u64,
     counters: Counters,
     log: Connection,
     rtt: Duration,
@@ -131,6 +136,7 @@ impl Server {
             pace_planned: false,
             out: 0,
             last_sent: Time(0),
+            recent: 0,
             pause: ask.pause,
             lost: Default::default(),
             most: self.flight + self.tickets + ask.most,
@@ -138,6 +144,8 @@ impl Server {
             read: 0,
             unacknowledged: 0,
             quick: 16,
+            echoed: 0,
+            receiver_rtt: 0,
             counters: Counters::default(),
             log: Connection {
                 segment: mss,
@@ -222,13 +230,19 @@ impl Run<'_> {
                 self.pace_planned = false;
                 self.push(now);
             }
-            Happens::Data(sequence, length) => self.receive(now, sequence, length),
+            Happens::Data(sequence, length, echo) => {
+                self.estimate(now, length, echo);
+                self.receive(now, sequence, length);
+            }
             Happens::DelayedAck => {
                 if self.unacknowledged > 0 {
                     self.acknowledge(now);
                 }
             }
-            Happens::Ack(below, beyond) => self.acknowledged(now, below, &beyond),
+            Happens::Ack(below, beyond, timestamp) => {
+                self.recent = self.recent.max(timestamp);
+                self.acknowledged(now, below, &beyond);
+            }
             Happens::Timeout(timer) if timer == self.timer => {
                 for (at, segment) in &mut self.segments {
                     if segment.state == State::Flying {
@@ -290,7 +304,7 @@ impl Run<'_> {
                 self.next_pace = Time(now.0.max(self.next_pace.0) + gap as u64);
             }
             if let Some(at) = self.transit(Side::Client, now, length + HEADERS) {
-                self.plan(at, Happens::Data(sequence, length));
+                self.plan(at, Happens::Data(sequence, length, self.recent));
             }
         }
         // As `tcp_cwnd_validate` has it.
@@ -377,6 +391,29 @@ impl Run<'_> {
         self.push(now);
     }
 
+    /// Of whole milliseconds, of which the first is any part.
+    fn timestamp(&self, now: Time) -> u64 {
+        1000 + (now.0 + mix(self.server.seed) % 1_000_000) / 1_000_000
+    }
+
+    /// As `tcp_rcv_rtt_measure_ts` has it: full segments tell, and one for each timestamp.
+    fn estimate(&mut self, now: Time, length: usize, echo: u64) {
+        // What a full segment is has to be learnt.
+        let full = match self.counters.segments {
+            0 | 1 => self.mss.clamp(88, 536),
+            _ => self.mss,
+        };
+        if echo != std::mem::replace(&mut self.echoed, echo) && length >= full {
+            let sample = (self.timestamp(now) - echo).max(1) * 1000;
+            self.receiver_rtt = match self.receiver_rtt {
+                0 => 8 * sample,
+                before => before - before / 8 + sample,
+            };
+            let estimate = Duration::from_micros(self.receiver_rtt / 8);
+            self.counters.receiver_rtt = Some(estimate);
+        }
+    }
+
     fn receive(&mut self, now: Time, sequence: usize, length: usize) {
         self.counters.segments += 1;
         if sequence > self.read {
@@ -428,7 +465,7 @@ impl Run<'_> {
         self.received.retain(|at, length| at + *length > read);
         let beyond = self.received.keys().copied().collect();
         if let Some(at) = self.transit(Side::Server, now, HEADERS) {
-            self.plan(at, Happens::Ack(read, beyond));
+            self.plan(at, Happens::Ack(read, beyond, self.timestamp(now)));
         }
     }
 
@@ -439,7 +476,7 @@ impl Run<'_> {
         loop {
             let read = self.read;
             if let Some(there) = self.transit(Side::Server, at, bytes + HEADERS) {
-                self.plan(there, Happens::Ack(read, Vec::new()));
+                self.plan(there, Happens::Ack(read, Vec::new(), self.timestamp(at)));
                 self.plan(there, Happens::ClientData(bytes));
                 break;
             }

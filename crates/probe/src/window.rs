@@ -114,6 +114,10 @@ pub(crate) const LEAST_RTT: Duration = Duration::from_millis(1);
 const MOST_SEGMENT: usize = 65_535;
 const LEAST_HEADERS: usize = 40;
 const MOST_HEADERS: usize = 120;
+/// The longest that a client waits before it acknowledges (`TCP_DELACK_MIN`, and a tick).
+const DELAYED_ACK: Duration = Duration::from_millis(44);
+/// What a server's retransmission timeout is above the round trip, and how long it has to be idle to begin anew.
+const TIMEOUT: Duration = Duration::from_millis(200);
 /// No round trip and no server takes longer.
 const LONGEST: Duration = Duration::from_secs(60);
 
@@ -147,14 +151,22 @@ struct Flights<'a> {
     response: Option<Seen>,
     /// Segments that came before the response and after the handshake.
     tickets: u32,
+    /// Whether the server knew before the response that all of them had come.
+    is_acknowledged: bool,
     think: Duration,
     /// From the client's Finished to its request.
     pause: Duration,
+    /// Whether anything was lost on this connection, as far as we know.
+    loses: bool,
 }
 
 impl<'a> Flights<'a> {
     fn of(connection: &'a Connection, rtt: &Rtt) -> Option<Flights<'a>> {
         let hello = connection.hello()?;
+        let counted = |pieces: &[Piece]| {
+            let segments = pieces.iter().map(|piece| piece.segments);
+            segments.fold(0, u32::saturating_add)
+        };
         let spread = rtt.spread().min(rtt.least / 8);
         let of = |pieces: &[Piece]| Seen {
             rounds: of(pieces, rtt.least, spread),
@@ -182,14 +194,21 @@ impl<'a> Flights<'a> {
             .map_or(Duration::ZERO, |(first, begins)| {
                 begins.saturating_sub(first.at)
             });
-        let is_apart = lead > crate::rounds::tolerance(rtt.least, spread);
+        let tolerance = crate::rounds::tolerance(rtt.least, spread);
+        // Nothing was waited for where the path still had tickets to carry.
+        let gap = |pair: &[Piece]| match pair {
+            [one, other] => other.at.saturating_sub(one.at),
+            _ => Duration::ZERO,
+        };
+        let between = tickets.windows(2).map(gap).max().unwrap_or_default();
+        let last = (tickets.last().zip(begins)).map_or(Duration::ZERO, |(last, begins)| {
+            begins.saturating_sub(last.at)
+        });
+        let early = counted(tickets);
+        let is_apart = lead > tolerance && last > between.saturating_mul(3) / 2;
         let (tickets, response) = match is_apart {
             true => (tickets, response),
             false => (&after[..0], after),
-        };
-        let counted = |pieces: &[Piece]| {
-            let segments = pieces.iter().map(|piece| piece.segments);
-            segments.fold(0, u32::saturating_add)
         };
         let think = begins
             .zip(finished)
@@ -213,10 +232,14 @@ impl<'a> Flights<'a> {
             response: (!response.is_empty()
                 && !has_lost
                 && (!is_apart || lead > rtt.least.saturating_add(rtt.least / 4)))
-            .then(|| of(response)),
+            .then(|| of(response))
+            .filter(|response| is_apart || !response.is_answered_within(early)),
             tickets: counted(tickets),
+            is_acknowledged: last > rtt.least.saturating_add(DELAYED_ACK),
             think,
             pause,
+            loses: (connection.counters())
+                .is_some_and(|counters| counters.out_of_order > 0 || counters.retransmitted > 0),
             handshake,
         })
     }
@@ -240,7 +263,9 @@ impl<'a> Flights<'a> {
         let hellos = u32::try_from(self.connection.hellos()).unwrap_or(u32::MAX);
         let least = segments.saturating_sub(before.saturating_add(hellos).saturating_add(4));
         let most = match ending {
-            Ending::Window => segments.saturating_add(self.tickets).saturating_add(4),
+            Ending::Window | Ending::Answered => {
+                segments.saturating_add(self.tickets).saturating_add(4)
+            }
             _ => MOST_WINDOW,
         };
         least.clamp(1, MOST_WINDOW)..=most.min(MOST_WINDOW)
@@ -256,7 +281,7 @@ impl<'a> Flights<'a> {
             Ending::Unknown => Said::Nothing,
             Ending::Data => Said::Open(candidates()),
             Ending::Path => Said::Full(candidates()),
-            Ending::Window => Said::Closed(candidates()),
+            Ending::Window | Ending::Answered => Said::Closed(candidates()),
         }
     }
 
@@ -268,9 +293,15 @@ impl<'a> Flights<'a> {
     fn goes_on_with(&self, window: u32, seen: &Seen) -> bool {
         let agrees = |more| {
             let [_, response] = self.expected(window, more, Duration::ZERO);
-            // How a window opens depends on how acknowledgements came, a segment or two.
+            // How a window opens depends on how acknowledgements came, a segment or two; and some that were lost were not seen.
             let has_opened = response.first().is_some_and(|first| *first > window);
-            seen.agrees_with(&response, if has_opened { 2 } else { 0 })
+            let slack = match () {
+                () if has_opened || self.loses => 2,
+                // The last of the tickets may not be acknowledged yet, and have a place in the window.
+                () if self.tickets > 0 && !self.is_acknowledged => 1,
+                () => 0,
+            };
+            seen.agrees_with(&response, slack)
         };
         // Tickets are acknowledged, and may have opened the window.
         agrees(0) || self.tickets > 0 && agrees(self.tickets) || self.begins_anew_with(window, seen)
@@ -279,11 +310,16 @@ impl<'a> Flights<'a> {
     /// Whether the server, having had nothing to send for so long, begins again with its initial window
     /// (`tcp_slow_start_after_idle`), which not every server does.
     fn begins_anew_with(&self, window: u32, seen: &Seen) -> bool {
-        if self.think.max(self.pause) < Duration::from_millis(200) {
+        // It has been idle since it sent its flight, of which the last came after the first.
+        let idle = self.think.saturating_add(self.handshake.span());
+        if idle.max(self.pause) < TIMEOUT {
             return false;
         }
-        let [_, anew] = self.expected(window, self.tickets, self.think);
-        seen.agrees_with(&anew, 0)
+        // Tickets may have opened it, or not.
+        [0, self.tickets].into_iter().any(|more| {
+            let [_, anew] = self.expected(window, more, idle);
+            seen.agrees_with(&anew, if self.loses { 2 } else { 0 })
+        })
     }
 
     /// What would come with this window, in segments. `more` are segments before the response, as if they were of the
@@ -346,9 +382,22 @@ impl Seen {
             .map_or(Ending::Unknown, |round| round.ending)
     }
 
+    fn span(&self) -> Duration {
+        let ends = self.rounds.first().zip(self.rounds.last());
+        ends.map_or(Duration::ZERO, |(first, last)| {
+            last.end.saturating_sub(first.start)
+        })
+    }
+
     fn segments(&self) -> u32 {
         let segments = self.rounds.iter().map(|round| round.segments);
         segments.fold(0, u32::saturating_add)
+    }
+
+    /// Whether its first round shows no more than that so many came before, and were acknowledged.
+    fn is_answered_within(&self, segments: u32) -> bool {
+        let first = self.rounds.first();
+        first.is_some_and(|round| round.ending == Ending::Answered && round.segments <= segments)
     }
 
     /// Whether arithmetic has the same, but for so many segments.
@@ -361,16 +410,17 @@ impl Seen {
         match seen.ending {
             Ending::Unknown => true,
             Ending::Path | Ending::Data => first.saturating_add(slack) >= segments,
-            Ending::Window => {
+            Ending::Window | Ending::Answered => {
                 let second = self.rounds.get(1).zip(expected.get(1));
                 let follows = second.is_none_or(|(round, expected)| match round.ending {
                     Ending::Unknown => true,
                     Ending::Window => {
-                        let slack = (round.segments / 8).max(1) + 2 * slack;
+                        // An odd segment is acknowledged late, or not, and opens the window then.
+                        let slack = (round.segments / 8).max(2) + 2 * slack;
                         round.segments.abs_diff(*expected) <= slack
                     }
-                    Ending::Data | Ending::Path => {
-                        round.segments <= expected.saturating_add(1 + 2 * slack)
+                    Ending::Data | Ending::Answered | Ending::Path => {
+                        round.segments <= expected.saturating_add(2 + 2 * slack)
                     }
                 });
                 first.abs_diff(segments) <= slack && follows

@@ -22,6 +22,9 @@ pub struct Row {
     pub wire: Wire,
     /// What came through DNS before.
     pub dns: Dns,
+    /// What a browser saw, if a page was loaded. [`Row::times`] are from the start of the navigation then, and those of
+    /// the document's connection.
+    pub page: PageLoad,
     /// The client's TCP at the end.
     pub client_tcp: Option<TcpStats>,
     /// The server's TCP at the end.
@@ -55,6 +58,25 @@ pub struct Times {
     /// To the last byte of the last response decrypted. Without a response, to the last byte of the
     /// request decrypted by the server; without data in either direction, the handshake time.
     pub ttlb: Option<Duration>,
+}
+
+/// What a browser saw of one page. All is absent if there was none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageLoad {
+    /// From the start of the navigation to the first contentful paint.
+    pub fcp: Option<Duration>,
+    /// To the largest contentful paint before the load event.
+    pub lcp: Option<Duration>,
+    /// To the load event.
+    pub load: Option<Duration>,
+    /// How late what is seen was seen, weighted by its share of the whole (Speed Index).
+    pub speed_index: Option<Duration>,
+    /// Bytes that came over the network, headers included, up to the load event.
+    pub bytes: Option<u32>,
+    /// Connections that were made.
+    pub connections: Option<u32>,
+    /// Requests that were answered over the network.
+    pub requests: Option<u32>,
 }
 
 /// What came through DNS for one connection. All is absent if it did not ask.

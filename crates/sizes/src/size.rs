@@ -180,7 +180,7 @@ fn ca_bytes(spec: &ChainSpec, padding: &Padding, level: usize) -> usize {
 fn end_entity_bytes(spec: &ChainSpec, padding: &Padding) -> usize {
     let kind = Kind::EndEntity {
         algorithm: spec.leaf,
-        name: spec.role.name(),
+        name: &spec.name(),
         crl_padding: padding.crl,
         scts: &sct::extension_of_zeros(spec.scts, spec.sct_algorithm),
         names: spec.names,

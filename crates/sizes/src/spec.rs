@@ -77,6 +77,8 @@ pub struct ChainSpec {
     pub names: u8,
     /// What its certificate does without, each once and in their order.
     pub leaf_without: Vec<LeafExtension>,
+    /// Which of a page's origins the server is, at most [`ChainSpec::MAX_ORIGIN`]: certificates of all are equally long.
+    pub origin: u8,
 }
 
 impl ChainSpec {
@@ -96,6 +98,9 @@ impl ChainSpec {
     /// The names of a usual one: its own, and that with `www.` before it.
     pub const USUAL_NAMES: u8 = 2;
 
+    /// The last of a page's origins.
+    pub const MAX_ORIGIN: u8 = 99;
+
     /// A server's chain of one algorithm with one intermediate, unpadded, its root not sent.
     pub fn new(algorithm: KeyAlgorithm) -> ChainSpec {
         ChainSpec {
@@ -111,6 +116,16 @@ impl ChainSpec {
             sct_algorithm: KeyAlgorithm::EcdsaP256,
             names: ChainSpec::USUAL_NAMES,
             leaf_without: Vec::new(),
+            origin: 0,
+        }
+    }
+
+    /// What the end-entity is called: all origins' names have one length.
+    pub fn name(&self) -> String {
+        match self.origin {
+            0 => self.role.name().to_owned(),
+            nth @ 1..=9 => format!("asset{nth}.example"),
+            nth => format!("asse{nth}.example"),
         }
     }
 
@@ -182,6 +197,9 @@ impl fmt::Display for ChainSpec {
         }
         if self.role == ChainRole::Client {
             write!(f, "/role=client")?;
+        }
+        if self.origin != 0 {
+            write!(f, "/origin={}", self.origin)?;
         }
         Ok(())
     }

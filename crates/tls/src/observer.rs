@@ -136,8 +136,8 @@ pub struct PlacedMessage {
     pub sender: Side,
     /// Which one.
     pub kind: MessageType,
-    /// Its first byte and the one behind its last, counted from the beginning of all that its sender sent. Headers
-    /// and tags of records between are in it.
+    /// Its first byte and the one behind its last, counted from the beginning of all that its sender sent. Headers and
+    /// tags of records are in it: of those between, of the one that it begins, and of the one that it ends.
     pub bytes: Range<usize>,
 }
 
@@ -342,21 +342,31 @@ struct ReadRecord {
 /// Where the messages of one side are on the wire.
 fn places(sender: Side, records: &[ReadRecord]) -> Vec<PlacedMessage> {
     let messages = records.iter().flat_map(|record| &record.messages);
-    // Where a byte of all messages, one behind the other, is.
-    let place = |mut byte: usize| {
+    // Which record has a byte of all messages, one behind the other, and at which place.
+    let find = |mut byte: usize| {
         for record in records {
             if byte < record.content {
-                return record.offset + framing::RECORD_HEADER + byte;
+                return Some((record, byte));
             }
             byte -= record.content;
         }
-        0
+        None
+    };
+    let begin = |byte| match find(byte) {
+        Some((record, 0)) => record.offset,
+        Some((record, at)) => record.offset + framing::RECORD_HEADER + at,
+        None => 0,
+    };
+    let behind = |byte| match find(byte) {
+        Some((record, at)) if at + 1 == record.content => record.offset + record.wire_bytes,
+        Some((record, at)) => record.offset + framing::RECORD_HEADER + at + 1,
+        None => 0,
     };
     let mut start = 0;
     messages
         .map(|message| {
             let end = start + message.bytes;
-            let bytes = place(start)..place(end.saturating_sub(1)) + 1;
+            let bytes = begin(start)..behind(end.saturating_sub(1));
             start = end;
             PlacedMessage {
                 sender,

@@ -4,13 +4,14 @@ use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use nix::unistd::{AccessFlags, access};
 use serde_json::{Map, Value};
 
 use super::log::Log;
@@ -126,6 +127,25 @@ impl Drop for AccessLog {
 }
 
 impl AccessLogTo {
+    /// Whether whoever asks can open it, without making it.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    pub(super) fn check(&self) -> io::Result<()> {
+        let AccessLogTo::File(path) = self else {
+            return Ok(());
+        };
+        match OpenOptions::new().append(true).open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let folder = path.parent().filter(|folder| *folder != Path::new(""));
+                let folder = folder.unwrap_or(Path::new("."));
+                Ok(access(folder, AccessFlags::W_OK | AccessFlags::X_OK)?)
+            }
+            opened => opened.map(drop),
+        }
+    }
+
     fn open(&self) -> io::Result<Box<dyn Write + Send>> {
         Ok(match self {
             AccessLogTo::Stdout => Box::new(io::stdout()),

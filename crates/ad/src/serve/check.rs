@@ -1,12 +1,13 @@
 //! What would keep a server from starting, without starting it.
 
+use std::fs::File;
 use std::net::ToSocketAddrs;
 use std::path::Path;
 use std::time::SystemTime;
 
 use super::chains::{ageing, load};
 use super::listen::Listen;
-use super::{AccessLogTo, ChainFiles, Config, ListenError, State, context};
+use super::{Account, ChainFiles, Config, ListenError, ServeError, State, context};
 use crate::secret::exposure;
 
 /// What was found.
@@ -26,8 +27,36 @@ struct Served<'a> {
     algorithm: Option<(i32, u32)>,
 }
 
-/// Looks at all that `config` needs of this machine. Nothing is listened on, and nothing is changed.
-pub fn check(config: &Config, listen: &Listen, state: Option<&Path>) -> Findings {
+/// What whoever asks can't do again that was done when the server started, perhaps by root: a line for each.
+pub fn out_of_reach(config: &Config, name: &str) -> Vec<String> {
+    let files = config
+        .chains
+        .iter()
+        .flat_map(|files| [&files.chain, &files.key]);
+    let unread = files.filter_map(|file| {
+        let error = File::open(file).err()?;
+        Some(format!(
+            "\"{}\" can't be read by {name} ({error}): its renewal will not be taken",
+            file.display()
+        ))
+    });
+    let unwritten = config.access_log.iter().filter_map(|to| {
+        let error = to.check().err()?;
+        Some(format!(
+            "the access log {to} can't be opened by {name} ({error}): after it is moved, it will not be begun anew"
+        ))
+    });
+    unread.chain(unwritten).collect()
+}
+
+/// Looks at all that `config` needs of this machine, and as `user` will see it who has it when it is served. Nothing is
+/// listened on, and nothing is changed.
+pub fn check(
+    config: &Config,
+    listen: &Listen,
+    state: Option<&Path>,
+    user: Option<&Account>,
+) -> Findings {
     let mut findings = Findings::default();
     let mut served: Vec<Served<'_>> = Vec::new();
     for files in &config.chains {
@@ -58,7 +87,6 @@ pub fn check(config: &Config, listen: &Listen, state: Option<&Path>) -> Findings
             }
             Err(error) => findings.problems.push(error.to_string()),
         }
-        findings.warnings.extend(exposure(&files.key));
     }
     let problems = &mut findings.problems;
     if let Err(error) = context(config) {
@@ -74,14 +102,11 @@ pub fn check(config: &Config, listen: &Listen, state: Option<&Path>) -> Findings
     if let Some(Err(error)) = metrics.map(|metrics| metrics.check()) {
         problems.push(format!("--metrics: {error}"));
     }
-    if let Some(AccessLogTo::File(path)) = &config.access_log {
-        let folder = path.parent().filter(|folder| *folder != Path::new(""));
-        if !folder.unwrap_or(Path::new(".")).is_dir() {
-            problems.push(format!(
-                "can't write the access log \"{}\": there is no such folder",
-                path.display()
-            ));
-        }
+    if let Some(to) = &config.access_log
+        && let Err(error) = to.check()
+    {
+        let (to, error) = (to.clone(), error);
+        problems.push(ServeError::AccessLog { to, error }.to_string());
     }
     let limits = &config.limits;
     for (option, time) in [
@@ -105,8 +130,22 @@ pub fn check(config: &Config, listen: &Listen, state: Option<&Path>) -> Findings
             Err(error) => problems.push(format!("the backend {backend}: {error}")),
         }
     }
-    if let Some(Err(error)) = state.map(State::check) {
-        problems.push(error.to_string());
+    let look = || {
+        let mut lines: Vec<_> = (config.chains.iter())
+            .filter_map(|files| exposure(&files.key))
+            .collect();
+        if let Some(user) = user {
+            lines.extend(out_of_reach(config, user.name()));
+        }
+        (lines, state.map_or(Ok(()), State::check))
+    };
+    let looked = user.map_or_else(|| Ok(look()), |user| user.sees(look));
+    match looked {
+        Ok((lines, state)) => {
+            findings.warnings.extend(lines);
+            problems.extend(state.err().map(|error| error.to_string()));
+        }
+        Err(error) => problems.push(error.to_string()),
     }
     findings
 }

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,10 +11,11 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use lastbyte_flights::flights_needed;
+use nix::sys::socket::{MsgFlags, recv};
 use openssl::ssl::{ErrorCode, NameType, Ssl};
 use pqtlsad::flight::InitialWindow;
 use pqtlsad::openssl::server;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -27,7 +29,7 @@ use super::drain::{Noted, Serving, Turn};
 use super::flight::FlightStream;
 use super::forwarded::{To, relay_http};
 use super::log::Log;
-use super::relay::{End, relay};
+use super::relay::{End, passing, relay};
 use super::room::Place;
 use super::source::Source;
 use super::{NO_ROOM, Server};
@@ -38,6 +40,9 @@ const ANNOUNCED: &str = "the load balancer's PROXY protocol";
 const HANDSHAKE: &str = "the handshake";
 const CONNECTING: &str = "connecting to the backend";
 const RELAYING: &str = "relaying";
+
+/// The type of a record, before a version and the length of what follows (RFC 8446, section 5.1).
+const HANDSHAKE_RECORD: u8 = 22;
 
 /// Why a connection is closed at once.
 const FULL: &str = "its address has as many connections as one may have";
@@ -258,8 +263,8 @@ impl Server {
     ) -> Result<Client, String> {
         let source = entry.client.ip().into();
         let until = Instant::now() + self.config.limits.handshake;
-        // Who says nothing costs no more than a socket.
-        bounded(place, until, silence(&stream)).await?;
+        // Whoever it waits for costs no more than a socket.
+        bounded(place, until, hello(&stream)).await?;
         place.begins();
         bounded(place, until, self.shake(stream, source, &mut entry.asked)).await
     }
@@ -327,15 +332,46 @@ async fn bounded<T>(
     }
 }
 
-/// Until a client says something.
-async fn silence(stream: &TcpStream) -> Result<(), String> {
-    let said = async {
+/// Until a client has sent a whole record, in which a ClientHello begins, or what can't become one: OpenSSL knows what to
+/// answer.
+async fn hello(stream: &TcpStream) -> Result<(), String> {
+    let come = async {
         stream.set_nodelay(true)?;
-        // Tokio takes what was just accepted for readable, until it is read.
-        stream.peek(&mut [0]).await
+        loop {
+            let ready = stream.ready(Interest::READABLE).await?;
+            // There is no more to come.
+            if ready.is_read_closed() {
+                return Ok(());
+            }
+            // Tokio takes what was just accepted for readable, and what is peeked at for read.
+            match stream.try_io(Interest::READABLE, || peek_record(stream)) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                done => return done,
+            }
+        }
     };
-    let said = said.await.map_err(|error: io::Error| error.to_string());
-    said.map(drop)
+    come.await.map_err(|error: io::Error| error.to_string())
+}
+
+/// Would block for as long as a record is not whole.
+fn peek_record(stream: &TcpStream) -> io::Result<()> {
+    passing(|buffer| {
+        let come = recv(stream.as_raw_fd(), buffer, MsgFlags::MSG_PEEK)?;
+        let is_enough = match buffer.get(..come).unwrap_or_default() {
+            [] => true,
+            [first, ..] if *first != HANDSHAKE_RECORD => true,
+            [_, _, _, high, low, body @ ..] => {
+                let length = u16::from_be_bytes([*high, *low]);
+                // A longer one is refused, or as good as whole.
+                body.len() >= length.into() || come == buffer.len()
+            }
+            _ => false,
+        };
+        match is_enough {
+            true => Ok(()),
+            false => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    })
 }
 
 fn unconnected(backend: &Backend, error: &io::Error) -> Failure {

@@ -10,8 +10,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-/// A client that was answered, and to whom nothing came for this long, waits for nothing.
-const QUIET: Duration = Duration::from_secs(1);
+/// A client that was answered, and to whom nothing came for this long, waits for nothing. It is longer than what TCP takes to
+/// send a segment again that it loses four times (RFC 6298), or than a busy machine lets any program wait: an answer that
+/// rests half-way is not to be cut.
+const QUIET: Duration = Duration::from_secs(5);
 
 /// What a client waits for, and since when.
 #[derive(Debug)]
@@ -66,7 +68,7 @@ impl Turn {
             match (self.awaited(), QUIET.checked_sub(quiet)) {
                 (0, None | Some(Duration::ZERO)) => return,
                 (0, Some(left)) => sleep(left).await,
-                _ => sleep(QUIET / 10).await,
+                _ => sleep(QUIET / 50).await,
             }
         }
     }

@@ -179,7 +179,7 @@ impl Server {
         text.metric(
             "lastbyte_ad_connections",
             "gauge",
-            "Connections that are open: without a word of the client yet, in their handshake, or established.",
+            "Connections that are open: without a whole record of the client yet, in their handshake, or established.",
             [
                 (label("state", "silent"), taken.silent),
                 (label("state", "handshake"), taken.handshakes),

@@ -32,14 +32,14 @@ pub(super) struct Most {
     pub(super) connections: usize,
     /// Those of one source.
     pub(super) of_one: usize,
-    /// Handshakes under way: of clients that have said something.
+    /// Handshakes under way: of clients that have sent a record.
     pub(super) handshakes: usize,
 }
 
 /// Connections, each in one of these states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Taken {
-    /// They have said nothing.
+    /// They have not sent a record, in which a ClientHello begins.
     pub(super) silent: usize,
     pub(super) handshakes: usize,
     pub(super) established: usize,
@@ -48,7 +48,7 @@ pub(super) struct Taken {
 /// Where there is no room, a connection without a session has to go, of whoever has most of them: the oldest one that
 /// says nothing, else the oldest handshake. Who has a session stays.
 ///
-/// Clients that say nothing are no handshakes. They cost a socket: to close one so that it comes again costs more than to
+/// Clients that say nothing, or do not end their first record, are no handshakes. They cost a socket: to close one so that it comes again costs more than to
 /// keep it.
 #[derive(Debug)]
 pub(super) struct Room {
@@ -65,7 +65,7 @@ struct State {
     sources: HashMap<Source, Of>,
     /// Those without a session.
     waiting: Crowds,
-    /// Those of them that have said something.
+    /// Those of them that have sent a record.
     handshakes: Crowds,
 }
 
@@ -283,7 +283,7 @@ impl Place {
         has_room
     }
 
-    /// It has said something: its handshake is under way, for which another one may have to go.
+    /// It has sent a record: its handshake is under way, for which another one may have to go.
     pub(super) fn begins(&mut self) {
         let Some(number) = self.number else {
             return;

@@ -15,6 +15,7 @@ use super::source::Source;
 pub(super) struct Signers {
     name: &'static str,
     threads: usize,
+    priority: Priority,
     queue: Arc<Queue>,
     /// Whether there are threads, once there was something to do: what a program gives up when it starts is to hold for
     /// all.
@@ -42,6 +43,28 @@ enum State {
     Closed,
 }
 
+/// How processors are shared with all else that runs here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Priority {
+    /// As the program has it.
+    Usual,
+    /// Who needs a processor for a moment does not wait for it. It still gets a third of what others get, where a
+    /// processor is never free: clients wait for it, too.
+    Low,
+}
+
+impl Priority {
+    /// Gives it to this thread.
+    fn assume(self) {
+        /// Each is worth a fifth of a processor's time (sched(7)).
+        const LOWER: i32 = 5;
+        if self == Priority::Low {
+            // Where that is refused, all share alike.
+            let _ = rustix::process::nice(LOWER);
+        }
+    }
+}
+
 /// What is to be done for somebody who waits.
 trait Job: Send {
     /// Whether somebody still does.
@@ -50,15 +73,16 @@ trait Job: Send {
 }
 
 impl Signers {
-    pub(super) fn new(name: &'static str) -> Signers {
+    pub(super) fn new(name: &'static str, priority: Priority) -> Signers {
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        Signers::with(name, processors.saturating_sub(1).max(1))
+        Signers::with(name, processors.saturating_sub(1).max(1), priority)
     }
 
-    fn with(name: &'static str, threads: usize) -> Signers {
+    fn with(name: &'static str, threads: usize, priority: Priority) -> Signers {
         Signers {
             name,
             threads,
+            priority,
             queue: Arc::default(),
             started: OnceLock::new(),
         }
@@ -67,10 +91,14 @@ impl Signers {
     /// Whether there is a thread at least.
     fn start(&self) -> bool {
         let thread = |_| {
-            let queue = Arc::clone(&self.queue);
+            let (queue, priority) = (Arc::clone(&self.queue), self.priority);
             let thread = thread::Builder::new().name(self.name.to_owned());
+            let work = move || {
+                priority.assume();
+                queue.work();
+            };
             // Nobody waits for their end: the process may end while one signs.
-            thread.spawn(move || queue.work()).is_ok()
+            thread.spawn(work).is_ok()
         };
         *self.started.get_or_init(|| {
             (0..self.threads)
@@ -218,11 +246,11 @@ mod tests {
     use std::sync::mpsc::{Sender, channel};
     use std::sync::{Arc, Mutex};
 
-    use super::{Signers, Source};
+    use super::{Priority, Signers, Source};
 
     /// One thread, which is kept by a job until the second sender is dropped.
     fn busy(runtime: &tokio::runtime::Runtime) -> (Arc<Signers>, Sender<()>) {
-        let signers = Arc::new(Signers::with("test", 1));
+        let signers = Arc::new(Signers::with("test", 1, Priority::Usual));
         let (started, is_started) = channel();
         let (release, released) = channel::<()>();
         let kept = Arc::clone(&signers);
@@ -296,6 +324,18 @@ mod tests {
             drop(release);
             assert_eq!(signers.run(source(1), 7, |number| number).await, Some(7));
         });
+    }
+
+    #[test]
+    fn slow_ones_have_a_priority_of_their_own() {
+        let of = |priority| {
+            let signers = Signers::with("test", 1, priority);
+            let own = |()| rustix::process::getpriority_process(None).unwrap();
+            runtime().block_on(signers.run(source(1), (), own)).unwrap()
+        };
+        let usual = rustix::process::getpriority_process(None).unwrap();
+        assert_eq!(of(Priority::Usual), usual);
+        assert_eq!(of(Priority::Low), (usual + 5).min(19));
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! Whose process it is, and what others may see of it.
 
 use std::ffi::CString;
+use std::io;
 use std::str::FromStr;
+use std::thread;
 
 use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::unistd::{
-    Gid, Group, Uid, User, getegid, geteuid, initgroups, setresgid, setresuid, setuid,
+    Gid, Group, Uid, User, getegid, geteuid, getgrouplist, initgroups, setresgid, setresuid, setuid,
 };
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use thiserror::Error;
 
 /// Who a server is once it has its socket and its keys.
@@ -35,7 +38,7 @@ pub enum AccountError {
         /// Whom.
         name: String,
         /// The system's words.
-        error: Errno,
+        error: io::Error,
     },
     /// It is root, still or again.
     #[error("can't give up root's rights by becoming {0}: name a user without them")]
@@ -83,13 +86,10 @@ impl Account {
     ///
     /// If the system does not let it, or could be asked to undo it.
     pub fn assume(&self) -> Result<(), AccountError> {
-        if geteuid() == self.user && getegid() == self.group {
+        if self.is_own() {
             return Ok(());
         }
-        let refused = |error| AccountError::Refused {
-            name: self.name.clone(),
-            error,
-        };
+        let refused = |error: Errno| self.refused(error);
         let name = CString::new(self.name.as_str()).map_err(|_| refused(Errno::EINVAL))?;
         initgroups(&name, self.group).map_err(refused)?;
         setresgid(self.group, self.group, self.group).map_err(refused)?;
@@ -97,6 +97,51 @@ impl Account {
         match setuid(Uid::from_raw(0)) {
             Ok(()) => Err(AccountError::Root(self.name.clone())),
             Err(_) => Ok(()),
+        }
+    }
+
+    /// What `look` finds when this account looks, and not the one that this process has.
+    ///
+    /// # Errors
+    ///
+    /// If the system does not let it.
+    pub(super) fn sees<T: Send>(&self, look: impl FnOnce() -> T + Send) -> Result<T, AccountError> {
+        if self.is_own() {
+            return Ok(look());
+        }
+        let gid = |group: Gid| rustix::process::Gid::from_raw(group.as_raw());
+        let seen = thread::scope(|scope| {
+            // Of the thread alone: it can't be undone, and the others stay who they are.
+            let looking = scope.spawn(|| {
+                let groups: Vec<_> = self.groups()?.into_iter().map(gid).collect();
+                let (user, group) = (self.user.as_raw(), gid(self.group));
+                let user = rustix::process::Uid::from_raw(user);
+                set_thread_groups(&groups)?;
+                set_thread_res_gid(group, group, group)?;
+                set_thread_res_uid(user, user, user)?;
+                io::Result::Ok(look())
+            });
+            let panicked = |_| Err(io::Error::other("it could not be looked at"));
+            looking.join().unwrap_or_else(panicked)
+        });
+        seen.map_err(|error| self.refused(error))
+    }
+
+    fn is_own(&self) -> bool {
+        geteuid() == self.user && getegid() == self.group
+    }
+
+    fn groups(&self) -> io::Result<Vec<Gid>> {
+        Ok(getgrouplist(
+            &CString::new(self.name.as_str())?,
+            self.group,
+        )?)
+    }
+
+    fn refused(&self, error: impl Into<io::Error>) -> AccountError {
+        AccountError::Refused {
+            name: self.name.clone(),
+            error: error.into(),
         }
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct Publish {
     #[arg(long, value_name = "SEGMENTS", default_value = "10", value_parser = value_parser!(u32).range(1..=1000))]
     initcwnd: u32,
     /// How long resolvers may keep the records
-    #[arg(long, value_name = "TIME", default_value = "3600s", value_parser = ttl)]
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = ttl)]
     ttl: Duration,
     #[command(flatten)]
     record_type: Type,

@@ -1,6 +1,5 @@
 //! `lastbyte ad serve`.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,7 +11,7 @@ use clap::{Args, ValueEnum};
 use lastbyte_ad::serve::{
     AccessLogTo, Account, ChainFiles, ClientAddress, Config, GROUPS, Limits, Listen, ListenError,
     LogFormat, Network, ServeError, Served, Server, State, UnknownNames, check, hold_signals,
-    is_root, operate, shield,
+    is_root, operate, out_of_reach, shield,
 };
 use lastbyte_link::counted;
 
@@ -60,7 +59,7 @@ pub(crate) struct Serve {
     #[arg(long)]
     strict_names: bool,
     /// How long resolvers may keep the records: as given to `lastbyte ad publish`
-    #[arg(long, value_name = "TIME", default_value = "3600s", value_parser = ttl)]
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = ttl)]
     ttl: Duration,
     #[command(flatten)]
     mechanism: Mechanism,
@@ -76,7 +75,7 @@ pub(crate) struct Serve {
     /// Those of one address, or of one IPv6 network of 64 bits [default: half of --max-connections]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_connections_per_address: Option<u32>,
-    /// Handshakes at a time, of clients that have said something. More make the oldest ones give way
+    /// Handshakes at a time, of clients whose ClientHello has begun to come. More make the oldest ones give way
     #[arg(long, value_name = "COUNT", default_value = "2000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_handshakes: u32,
     /// What a handshake may take
@@ -85,7 +84,7 @@ pub(crate) struct Serve {
     /// How long a connection may rest
     #[arg(long, value_name = "TIME", default_value = "300s", value_parser = duration)]
     idle_timeout: Duration,
-    /// How long connections may go on when it is to end. Who waits for no answer is closed at once
+    /// How long connections may go on when it is to end. Who waits for no answer, and got nothing for 5 s, is closed before
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     drain: Duration,
     /// Keep chains and keys in this folder for the next start, for as long as resolvers may hold their records
@@ -196,8 +195,8 @@ impl Serve {
         hold_signals().map_err(Failure::run)?;
         let socket = self.listen.open()?;
         keep_keys_to_itself()?;
-        let mut server = Server::new(config)?;
-        self.give_up_rights()?;
+        let mut server = Server::new(config.clone())?;
+        self.give_up_rights(&config)?;
         if let Some(folder) = &self.state {
             let useless = server.remember(State::open(folder)?)?;
             useless.iter().for_each(|line| self.say(line));
@@ -268,7 +267,12 @@ impl Serve {
     }
 
     fn check(&self, config: &Config) -> Result<(), Failure> {
-        let findings = check(config, &self.listen, self.state.as_deref());
+        let findings = check(
+            config,
+            &self.listen,
+            self.state.as_deref(),
+            self.user.as_ref(),
+        );
         for warning in &findings.warnings {
             self.say(&format!("warning: {warning}"));
         }
@@ -279,18 +283,12 @@ impl Serve {
     }
 
     /// From here on, keys can be read only as files say.
-    fn give_up_rights(&self) -> Result<(), Failure> {
+    fn give_up_rights(&self, config: &Config) -> Result<(), Failure> {
         match &self.user {
             Some(user) => {
                 user.assume().map_err(Failure::usage)?;
-                for file in self.chain.iter().chain(&self.key) {
-                    if let Err(error) = File::open(file) {
-                        self.say(&format!(
-                            "\"{}\" can't be read by {} ({error}): its renewal will not be taken",
-                            file.display(),
-                            user.name()
-                        ));
-                    }
+                for line in out_of_reach(config, user.name()) {
+                    self.say(&line);
                 }
             }
             None if is_root() => self.say("it has root's rights: give them up with --user NAME"),
@@ -392,7 +390,7 @@ impl From<Format> for LogFormat {
 impl From<ServeError> for Failure {
     fn from(error: ServeError) -> Failure {
         match error {
-            ServeError::Metrics { address, error } => cannot_listen(address, &error),
+            ServeError::Metrics { address, error } => cannot_listen("--metrics", address, &error),
             _ => Failure::usage(error),
         }
     }
@@ -401,7 +399,7 @@ impl From<ServeError> for Failure {
 impl From<ListenError> for Failure {
     fn from(error: ListenError) -> Failure {
         match error {
-            ListenError::Address { address, error } => cannot_listen(address, &error),
+            ListenError::Address { address, error } => cannot_listen("--listen", address, &error),
             _ => Failure::usage(error),
         }
     }

@@ -22,7 +22,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// Serves the files of a folder until the process ends.
 pub(super) fn serve(folder: &Path, listen: SocketAddr) -> Result<(), Failure> {
-    let failed = |error| cannot_listen(listen, &error);
+    let failed = |error| cannot_listen("--listen", listen, &error);
     let listener = TcpListener::bind(listen).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     print(&format!("serves the logs at http://{address}/\n"))?;

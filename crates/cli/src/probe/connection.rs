@@ -156,17 +156,10 @@ fn first_byte(messages: &[lastbyte_tls::observer::PlacedMessage]) -> Option<usiz
         .filter(|message| {
             is_finished(message.kind) || message.kind == MessageType::Other(NEW_SESSION_TICKET)
         })
-        // A record's tag follows what is in it; a ticket's place is its whole record.
-        .map(|message| match is_finished(message.kind) {
-            true => message.bytes.end + TAG,
-            false => message.bytes.end,
-        })
+        .map(|message| message.bytes.end)
         .max();
     end.filter(|_| has_finished)
 }
-
-/// What follows the content of an encrypted record: its type and its tag (RFC 8446, section 5.2).
-const TAG: usize = 1 + 16;
 
 /// Sends the request and reads the response, or as much of it as tells anything.
 fn exchange(

@@ -1,10 +1,10 @@
 //! How far a site is from its next edge, today and with other chains: by arithmetic.
 
-use lastbyte::explain::{Explanation, Shown, Signature, explain_shown};
-use lastbyte::study::{Arm, Cell, NamedNetwork, Parameter, StudyFolder};
+use lastbyte::explain::{Explanation, Shown, explain_shown};
+use lastbyte::study::{Arm, ArmError, Cell, NamedNetwork, Parameter, StudyFolder};
 use lastbyte_link::{Bytes, Direction, Link, Rate};
 use lastbyte_probe::{Document, Edge};
-use lastbyte_sizes::{KeyAlgorithm, framing};
+use lastbyte_sizes::{Group, KeyAlgorithm, Message};
 use std::time::Duration;
 
 /// What a site is asked about whoever asks.
@@ -24,69 +24,42 @@ pub(super) struct Chain {
     /// How it is called.
     pub(super) name: String,
     pub(super) shown: Shown,
+    /// How it comes, as an arm says it; empty is whole.
+    pub(super) way: String,
+}
+
+impl Chain {
+    /// The same, coming so.
+    pub(super) fn delivered(&self, way: &str) -> Chain {
+        let name = match way.is_empty() {
+            true => self.name.clone(),
+            false => format!("{}/{way}", self.name),
+        };
+        Chain {
+            name,
+            way: way.to_owned(),
+            shown: self.shown.clone(),
+        }
+    }
 }
 
 /// The chain as it is.
 pub(super) fn today(document: &Document) -> Option<Chain> {
-    let leaf = document.chain.first()?;
-    let around = framing::certificate_verify(0);
-    let own = leaf.algorithm.parse::<KeyAlgorithm>().ok();
-    let seen = document
-        .certificate_verify_bytes
-        .map(|bytes| (bytes as usize).saturating_sub(around));
-    let bytes = seen
-        .or(own.map(KeyAlgorithm::signature_bytes))
-        .unwrap_or(leaf.key_bytes);
-    let chain = document.chain.iter();
     Some(Chain {
         name: "today".to_owned(),
-        shown: Shown {
-            certificates: chain.clone().map(|certificate| certificate.bytes).collect(),
-            signature: Signature {
-                bytes,
-                longest: bytes.max(own.map_or(0, KeyAlgorithm::longest_signature_bytes)),
-            },
-            server_name: server_name(document),
-            provided: provided(chain.filter_map(|certificate| certificate.algorithm.parse().ok())),
-        },
+        shown: Shown::seen(document)?,
+        way: String::new(),
     })
 }
 
 /// The same names, extensions and number of certificates with other keys; none where the parts of a certificate are not
 /// known.
 pub(super) fn with(document: &Document, algorithm: KeyAlgorithm) -> Option<Chain> {
-    let certificates = document.chain.iter();
-    let certificates: Option<Vec<usize>> = certificates
-        .map(|certificate| certificate.with(algorithm, algorithm))
-        .collect();
     Some(Chain {
         name: algorithm.to_string(),
-        shown: Shown {
-            certificates: certificates.filter(|certificates| !certificates.is_empty())?,
-            signature: Signature {
-                bytes: algorithm.signature_bytes(),
-                longest: algorithm.longest_signature_bytes(),
-            },
-            server_name: server_name(document),
-            provided: provided([algorithm]),
-        },
+        shown: Shown::supposed(document, algorithm)?,
+        way: String::new(),
     })
-}
-
-fn server_name(document: &Document) -> usize {
-    let name = document.host.rsplit_once(':').map_or("", |(name, _)| name);
-    // An address is no name that could be asked for (RFC 6066, section 3).
-    match name.trim_matches(['[', ']']).parse::<std::net::IpAddr>() {
-        Ok(_) => 0,
-        Err(_) => name.len(),
-    }
-}
-
-fn provided(keys: impl IntoIterator<Item = KeyAlgorithm>) -> usize {
-    let mut keys: Vec<KeyAlgorithm> = keys.into_iter().collect();
-    keys.sort_unstable();
-    keys.dedup();
-    keys.iter().filter(|key| key.provided().is_some()).count()
 }
 
 /// The measured path, with the response that came.
@@ -152,13 +125,35 @@ pub(super) fn window(document: &Document) -> u32 {
     known.unwrap_or(WINDOW).clamp(1, 1000)
 }
 
+/// An arm of some server whose chain comes so; with a group that is not known here, of the usual one. Which server it is
+/// changes nothing: its name's length is in what is shown.
+pub(super) fn arm(group: Option<&str>, way: &str) -> Result<Arm, ArmError> {
+    let way = if way.is_empty() {
+        String::new()
+    } else {
+        format!("/{way}")
+    };
+    let of = |group: &str| format!("{group}/server.example:443{way}").parse::<Arm>();
+    match group.filter(|group| group.parse::<Group>().is_ok()) {
+        Some(group) => of(group),
+        None => of(GROUP),
+    }
+}
+
 /// What arithmetic says of a chain over these cells.
 pub(super) fn explained(document: &Document, chain: &Chain, cells: &[Cell]) -> Option<Explanation> {
-    let group = document.group.as_deref().unwrap_or(GROUP);
-    // Which server it is changes nothing: its name's length is in what is shown.
-    let arm = |group: &str| format!("{group}/server.example:443").parse::<Arm>().ok();
-    let arm = arm(group).or_else(|| arm(GROUP))?;
-    explain_shown(&arm, &chain.shown, cells).ok()
+    try_explained(document, chain, cells).ok()
+}
+
+/// The same, or why there is no arithmetic of it.
+pub(super) fn try_explained(
+    document: &Document,
+    chain: &Chain,
+    cells: &[Cell],
+) -> Result<Explanation, String> {
+    let arm =
+        arm(document.group.as_deref(), &chain.way).map_err(|error| error.problem.to_string())?;
+    explain_shown(&arm, &chain.shown, cells).map_err(|unknown| unknown.what)
 }
 
 /// Puts how far it is into a document.
@@ -199,7 +194,7 @@ pub(super) fn edge(document: &Document, chain: &Chain, cell: &Cell) -> Option<Ed
     let is_over = left.is_some_and(|left| left < more);
     Some(Edge {
         chain: chain.name.clone(),
-        certificate_bytes: framing::certificate_message(chain.shown.certificates.iter().copied()),
+        certificate_bytes: explanation.wire.bytes(Message::Certificate) as usize,
         server_flight_wire_bytes: (own + more).saturating_sub(less),
         flights: window.edges.flights + usize::from(is_over),
         left: left

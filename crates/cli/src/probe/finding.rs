@@ -1,5 +1,6 @@
 //! Probes a server: a handful of connections, and the document of what they told.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -276,6 +277,7 @@ fn document(
             names::group(group).map_or_else(|| format!("{group:#06x}"), str::to_owned)
         }),
         chain: chain(&first.certificates),
+        certificate_brotli_bytes: brotli(&first.certificates),
         certificate_verify_bytes: observation
             .bytes(Message::CertificateVerify)
             .and_then(|bytes| u32::try_from(bytes).ok()),
@@ -330,6 +332,30 @@ fn document(
 fn now() -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     lastbyte::results::Moment::from(SystemTime::UNIX_EPOCH + now.unwrap_or_default()).rfc3339()
+}
+
+/// What brotli leaves of their Certificate message (RFC 8879), without headers; none of none.
+fn brotli(certificates: &[X509]) -> Option<u32> {
+    /// The best, as a server compresses once for many.
+    const QUALITY: u32 = 11;
+    const WINDOW: u32 = 22;
+    if certificates.is_empty() {
+        return None;
+    }
+    // No request context; each certificate without extensions.
+    let length = |bytes: usize| u32::try_from(bytes).map(u32::to_be_bytes).ok();
+    let mut entries = Vec::new();
+    for certificate in certificates {
+        let der = certificate.to_der().ok()?;
+        entries.extend_from_slice(length(der.len())?.get(1..)?);
+        entries.extend_from_slice(&der);
+        entries.extend_from_slice(&[0, 0]);
+    }
+    let head = length(entries.len())?;
+    let message = [&[0][..], head.get(1..)?, &entries].concat();
+    let mut compressor = brotli::CompressorWriter::new(Vec::new(), message.len(), QUALITY, WINDOW);
+    compressor.write_all(&message).ok()?;
+    u32::try_from(compressor.into_inner().len()).ok()
 }
 
 fn chain(certificates: &[X509]) -> Vec<Certificate> {

@@ -175,6 +175,7 @@ impl Stream {
                     out_of_order: info.out_of_order.unwrap_or_default(),
                     retransmitted: info.retransmitted,
                     min_rtt: info.min_rtt,
+                    receiver_rtt: info.receiver_rtt,
                 })
             }),
         };

@@ -20,6 +20,8 @@ pub(super) struct TcpInfo {
     pub(super) retransmitted: u32,
     /// None on kernels that don't tell.
     pub(super) min_rtt: Option<Duration>,
+    /// What the peer's echoes of our timestamps say; none before the first.
+    pub(super) receiver_rtt: Option<Duration>,
     /// Segments with data that came; none on kernels before 4.6.
     pub(super) segments: Option<u32>,
     /// Those that came out of order; none on kernels before 5.4.
@@ -62,6 +64,9 @@ pub(super) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
         // All ones before the first sample.
         min_rtt: number(148)
             .filter(|rtt| *rtt > 0 && *rtt < u32::MAX)
+            .map(|rtt| Duration::from_micros(u64::from(rtt))),
+        receiver_rtt: number(92)
+            .filter(|rtt| *rtt > 0)
             .map(|rtt| Duration::from_micros(u64::from(rtt))),
         segments: number(152),
         out_of_order: number(224),

@@ -2,15 +2,17 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Parser};
 use lastbyte::explain::{Explanation, Shown, Signature};
+use lastbyte::reduce::{Reduction, Subject};
 use lastbyte::study::{Cell, NamedNetwork};
 use lastbyte_link::{format_duration, visible};
 use lastbyte_pki::PemFiles;
-use lastbyte_probe::Document;
-use lastbyte_sizes::KeyAlgorithm;
+use lastbyte_probe::{Certificate, Document};
+use lastbyte_sizes::{KeyAlgorithm, Message};
 
 use super::edges::{self, Chain};
 use super::{Failure, network, print};
@@ -19,9 +21,14 @@ use crate::own;
 /// What is supposed.
 #[derive(Debug, Args)]
 pub(super) struct WhatIf {
-    /// The same names, extensions and number of certificates under other keys: ml-dsa-44,ml-dsa-65; with
-    /// /intermediates=N, fewer certificates
-    #[arg(long, value_name = "KEY[/intermediates=N]", value_delimiter = ',')]
+    /// The same names, extensions and number of certificates under other keys: ml-dsa-44,ml-dsa-65, or today's; with
+    /// /intermediates=N, fewer certificates; with /delivery=NAME as of arms, another way in which they come, or all with
+    /// /delivery=all
+    #[arg(
+        long,
+        value_name = "KEY|today[/intermediates=N][/delivery=NAME...]",
+        value_delimiter = ','
+    )]
     what_if: Vec<Other>,
     /// The chain of a PEM file in its place
     #[arg(long, value_name = "FILE.pem")]
@@ -34,39 +41,90 @@ pub(super) struct WhatIf {
     measure: bool,
 }
 
-/// Other keys.
+/// A chain that is supposed.
 #[derive(Clone, Debug)]
 struct Other {
-    key: KeyAlgorithm,
+    /// Other keys than today's.
+    key: Option<KeyAlgorithm>,
     intermediates: Option<usize>,
+    ways: Ways,
 }
 
-impl std::str::FromStr for Other {
+/// How it comes.
+#[derive(Clone, Debug)]
+enum Ways {
+    /// As an arm says it: `delivery=elide/signal=trust-anchors`; empty is whole.
+    One(String),
+    /// In every way to send less that there is.
+    All,
+}
+
+const TODAY: &str = "today";
+const INTERMEDIATES: &str = "intermediates=";
+const ALL: &str = "delivery=all";
+
+impl FromStr for Other {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Other, String> {
         let (key, rest) = text.split_once('/').unwrap_or((text, ""));
-        let key = key
-            .parse::<KeyAlgorithm>()
-            .map_err(|error| error.to_string())?;
-        let intermediates = match rest.split_once('=') {
-            _ if rest.is_empty() => None,
-            Some(("intermediates", count)) => Some(count.parse().map_err(|_| {
-                format!("{count:?} is no number of intermediates: write one such as 0")
-            })?),
-            _ => {
-                return Err(format!(
-                    "{rest:?} is not known: write {key}/intermediates=0"
-                ));
-            }
+        let key = match key {
+            TODAY => None,
+            _ => Some(
+                key.parse::<KeyAlgorithm>()
+                    .map_err(|error| error.to_string())?,
+            ),
         };
-        Ok(Other { key, intermediates })
+        let mut intermediates = None;
+        let mut said = Vec::new();
+        for word in rest.split('/').filter(|word| !word.is_empty()) {
+            match word.strip_prefix(INTERMEDIATES) {
+                Some(count) => {
+                    intermediates = Some(count.parse().map_err(|_| {
+                        format!("{count:?} is no number of intermediates: write one such as 0")
+                    })?);
+                }
+                None => said.push(word),
+            }
+        }
+        let ways = match said.as_slice() {
+            [ALL] => Ways::All,
+            said => Ways::One(said.join("/")),
+        };
+        if let Ways::One(way) = &ways {
+            check(way)?;
+        }
+        Ok(Other {
+            key,
+            intermediates,
+            ways,
+        })
+    }
+}
+
+/// Whether an arm would take it, and it is of nothing but how a chain comes.
+fn check(way: &str) -> Result<(), String> {
+    edges::arm(None, way).map_err(|error| error.problem.to_string())?;
+    // What says how a delivery goes is nothing without it.
+    let of_others = |word: &&str| {
+        !word.is_empty() && !word.starts_with("delivery=") && edges::arm(None, word).is_ok()
+    };
+    match way.split('/').find(of_others) {
+        None => Ok(()),
+        Some(word) => Err(format!(
+            "{word:?} is not of how a chain comes: write delivery=elide, or another delivery of docs/arms.md, or {ALL}"
+        )),
     }
 }
 
 impl Other {
-    fn chain(&self, document: &Document) -> Result<Chain, Failure> {
-        let mut chain = edges::with(document, self.key).ok_or_else(|| {
+    /// What it is, if arithmetic goes so far; where every way was asked for, the others are lines in `notes`.
+    fn chains(&self, document: &Document, notes: &mut Vec<String>) -> Result<Vec<Chain>, Failure> {
+        let mut chain = match self.key {
+            None => edges::today(document),
+            Some(key) => edges::with(document, key),
+        }
+        .ok_or_else(|| {
             Failure::Usage(
                 "the probe does not say what its certificates consist of: probe again".to_owned(),
             )
@@ -75,15 +133,51 @@ impl Other {
             let has = chain.shown.certificates.len().saturating_sub(1);
             if count > has {
                 return Err(Failure::Usage(format!(
-                    "--what-if {}/intermediates={count}: the chain has {has}",
-                    self.key
+                    "--what-if {}/{INTERMEDIATES}{count}: the chain has {has}",
+                    chain.name
                 )));
             }
             chain.shown.certificates.truncate(count + 1);
-            chain.name = format!("{}/intermediates={count}", chain.name);
+            // That was of all of them.
+            chain.shown.brotli = chain.shown.brotli.filter(|_| count == has);
+            chain.name = format!("{}/{INTERMEDIATES}{count}", chain.name);
         }
-        Ok(chain)
+        match &self.ways {
+            Ways::One(way) => {
+                let chain = chain.delivered(way);
+                edges::try_explained(document, &chain, &[]).map_err(|problem| {
+                    Failure::Usage(format!("--what-if {}: {problem}", chain.name))
+                })?;
+                Ok(vec![chain])
+            }
+            Ways::All => {
+                let mut chains = vec![chain.clone()];
+                for reduction in Reduction::ALL {
+                    let of_chain = reduction.subject == Subject::Chain;
+                    let Some(way) = of_chain.then(|| way(document, reduction)).flatten() else {
+                        continue;
+                    };
+                    let chain = chain.delivered(&way);
+                    match edges::try_explained(document, &chain, &[]) {
+                        Ok(_) => chains.push(chain),
+                        Err(problem) => notes.push(format!("{}: {problem}", chain.name)),
+                    }
+                }
+                Ok(chains)
+            }
+        }
     }
+}
+
+/// What an arm says of this way to send less, but for the stack; none where it changes what the chain holds.
+fn way(document: &Document, reduction: &Reduction) -> Option<String> {
+    let whole = edges::arm(document.group.as_deref(), "").ok()?;
+    let less = reduction.apply(&whole).ok()?;
+    let said = less.label.strip_prefix(&whole.label)?;
+    let said = said.split('/').filter(|word| !word.is_empty());
+    let said = said.filter(|word| !word.starts_with("hello="));
+    let way = said.collect::<Vec<_>>().join("/");
+    check(&way).ok().map(|()| way)
 }
 
 impl WhatIf {
@@ -105,8 +199,12 @@ impl WhatIf {
         }
     }
 
-    /// The chain as it is, and those that are supposed: none if none are.
-    pub(super) fn chains(&self, document: &Document) -> Result<Vec<Chain>, Failure> {
+    /// The chain as it is, and those that are supposed: none if none are. What can't be told is a line in `notes`.
+    pub(super) fn chains(
+        &self,
+        document: &Document,
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<Chain>, Failure> {
         if !self.is_asked() {
             return Ok(Vec::new());
         }
@@ -117,7 +215,11 @@ impl WhatIf {
         };
         let mut chains = vec![today];
         for other in &self.what_if {
-            chains.push(other.chain(document)?);
+            for chain in other.chains(document, notes)? {
+                if chains.iter().all(|known| known.name != chain.name) {
+                    chains.push(chain);
+                }
+            }
         }
         for file in &self.what_if_pem {
             chains.push(from_file(file, &chains)?);
@@ -191,11 +293,13 @@ fn from_file(file: &Path, before: &[Chain]) -> Result<Chain, Failure> {
     let [bytes, longest] = chain.signature_bytes().map_err(Failure::run)?;
     Ok(Chain {
         name: file.display().to_string(),
+        way: String::new(),
         shown: Shown {
             certificates,
             signature: Signature { bytes, longest },
             server_name: before.first().map_or(0, |today| today.shown.server_name),
             provided: chain.provided_signatures().map_err(Failure::run)?.len(),
+            ..Shown::default()
         },
     })
 }
@@ -285,6 +389,7 @@ fn json(explained: &[(&Chain, Explanation)], cells: &[Cell]) -> serde_json::Valu
         serde_json::json!({
             "chain": chain.name,
             "certificates": chain.shown.certificates,
+            "certificate_bytes": explanation.wire.bytes(Message::Certificate),
             "times": networks.collect::<Vec<_>>(),
         })
     });
@@ -299,21 +404,23 @@ fn measure(
 ) -> Result<(), Failure> {
     const CONNECTIONS: &str = "50";
     let group = document.group.as_deref().unwrap_or("X25519MLKEM768");
-    let arm = |(chain, _): &(&Chain, Explanation)| {
-        let bytes =
-            lastbyte_sizes::framing::certificate_message(chain.shown.certificates.iter().copied());
+    let arm = |(chain, explanation): &(&Chain, Explanation)| {
+        let bytes = explanation.wire.bytes(Message::Certificate);
         let key = chain
             .name
             .split('/')
             .next()
             .and_then(|key| key.parse::<KeyAlgorithm>().ok());
-        let leaf = document
-            .chain
-            .first()
-            .and_then(|leaf| leaf.algorithm.parse().ok());
+        let leaf = document.chain.first().and_then(Certificate::key);
         let key = key.or(leaf).unwrap_or(KeyAlgorithm::EcdsaP256);
-        // One certificate can be padded to any size.
-        format!("{group}/{key}:{bytes}B/intermediates=0")
+        match chain.shown.certificates.len() {
+            // Less than a certificate of this key has: one of the laboratory's comes so.
+            _ if (bytes as usize) < key.public_key_bytes() + key.signature_bytes() => {
+                format!("{group}/{key}/{}", chain.way)
+            }
+            // One certificate can be padded to any size.
+            _ => format!("{group}/{key}:{bytes}B/intermediates=0"),
+        }
     };
     let cell = edges::measured(document);
     let mut words: Vec<String> = vec!["lastbyte".into(), "compare".into()];
@@ -325,7 +432,9 @@ fn measure(
         };
         words.extend([option.to_owned(), arm(one)]);
     }
-    words.extend(["--connections", CONNECTIONS, "--initcwnd"].map(str::to_owned));
+    // What this machine takes to compute is neither the site's nor its users', and takes longest to measure.
+    let sampling = ["--connections", CONNECTIONS, "--cpu", "none", "--initcwnd"];
+    words.extend(sampling.map(str::to_owned));
     words.push(edges::window(document).to_string());
     words.extend(["--data".to_owned(), format!("{}B", cell.data.0)]);
     let mut ways: Vec<Vec<String>> = Vec::new();

@@ -103,6 +103,7 @@ pub(super) fn check(engine: &dyn Engine, study: &Study) -> Result<(), Failure> {
     for search in &study.searches {
         let asked = Study::single(&search.id, search.experiment.clone());
         engine.check(&asked).map_err(Failure::Usage)?;
+        engine.equip(&asked)?;
     }
     Ok(())
 }

@@ -191,18 +191,18 @@ fn check_says_what_is_out_of_step_and_exits_with_1() {
 fn without_update_publish_prints_zone_lines() {
     let files = Files::new(&chain("slh-dsa-sha2-192f"));
     let mut command = lastbyte([
-        "ad", "publish", NAME, "--type", "tlsa", "--ttl", "60s", "--chain",
+        "ad", "publish", NAME, "--type", "tlsa", "--ttl", "1.5d", "--chain",
     ]);
     let published = run(command.arg(&files.chain));
     assert_eq!(published.code, Some(0), "{}", published.stderr);
-    let starts: Vec<_> = published.stdout.lines().map(|line| &line[..50]).collect();
+    let starts: Vec<_> = published.stdout.lines().map(|line| &line[..54]).collect();
     assert_eq!(starts.len(), 2);
     assert!(
-        starts[0].starts_with("server.example. 60 IN TLSA \\# 3"),
+        starts[0].starts_with("server.example. 129600 IN TLSA \\# 3"),
         "{starts:?}"
     );
     assert!(
-        starts[1].starts_with("_1._pqtlsad.server.example. 60 IN TLSA \\# 3"),
+        starts[1].starts_with("_1._pqtlsad.server.example. 129600 IN TLSA \\# 3"),
         "{starts:?}"
     );
     assert!(
@@ -399,7 +399,24 @@ fn wrong_usage_is_told_in_one_line() {
                 "127.0.0.1:1",
             ],
             2,
-            "can't listen on 192.0.2.1:1",
+            "name an address of this machine with --listen",
+        ),
+        (
+            vec![
+                "serve",
+                "--listen",
+                "127.0.0.1:0",
+                "--metrics",
+                "192.0.2.1:1",
+                "--chain",
+                chain,
+                "--key",
+                key,
+                "--backend",
+                "127.0.0.1:1",
+            ],
+            2,
+            "name an address of this machine with --metrics",
         ),
         (
             vec!["fetch", "http://server.example/"],

@@ -18,6 +18,7 @@ mod kernel_fetch;
 mod link;
 mod mtc;
 mod options;
+mod pages;
 mod peers;
 mod plan;
 mod population;

@@ -248,6 +248,62 @@ fn an_earlier_probe_is_asked_what_if() {
     assert_refused(&["--from", file, "--what-if", "ml-dsa-66"], 2, "ml-dsa-65");
 }
 
+/// Ways to send less, in the words of arms.
+#[test]
+fn an_earlier_probe_is_asked_for_other_deliveries() {
+    let address = serve(acceptor(&chain(), |_| {}), large);
+    let folder = TempDir::new().unwrap();
+    let file = at(&folder, "probe.json");
+    let document = found(&address);
+    fs::write(&file, document.to_string()).unwrap();
+    let file = file.to_str().unwrap();
+    let asked = "today/delivery=compressed,ml-dsa-65/delivery=all";
+    let ended = probe(&["--from", file, "--what-if", asked, "--format", "json"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let answer: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let chains = answer["what_if"].as_array().unwrap();
+    let bytes = |name: &str| {
+        let chain = chains.iter().find(|chain| chain["chain"] == name);
+        let chain = chain.unwrap_or_else(|| panic!("{name}: {}", ended.stdout));
+        chain["certificate_bytes"].as_u64().unwrap()
+    };
+    // RFC 8879, section 4: what is compressed has 12 bytes before it.
+    let brotli = document["certificate_brotli_bytes"].as_u64().unwrap();
+    assert_eq!(bytes("today/delivery=compressed"), 12 + brotli);
+    assert!(bytes("today/delivery=compressed") < bytes("today"));
+    let whole = bytes("ml-dsa-65");
+    let other = chains.iter().find(|chain| chain["chain"] == "ml-dsa-65");
+    let leaf = other.unwrap()["certificates"][0].as_u64().unwrap();
+    assert_eq!(bytes("ml-dsa-65/delivery=elide"), 8 + 5 + leaf);
+    assert_eq!(
+        bytes("ml-dsa-65/delivery=pqtls-ad/from=intermediate"),
+        8 + 5 + leaf
+    );
+    for less in [
+        "ml-dsa-65/delivery=compressed",
+        "ml-dsa-65/delivery=elide/signal=trust-anchors",
+        "ml-dsa-65/delivery=mtc-landmark",
+        "ml-dsa-65/delivery=mtc-standalone",
+        "ml-dsa-65/delivery=pqtls-ad-raw-key",
+    ] {
+        assert!(bytes(less) < whole, "{less}");
+    }
+    // What nobody can know is said.
+    assert!(
+        ended.stderr.contains("ml-dsa-65/delivery=abridged: "),
+        "{ended:?}"
+    );
+    for (asked, expected) in [
+        ("today/stack=rustls", "not of how a chain comes"),
+        ("today/delivery=pigeon", "mtc-landmark"),
+        ("today/delivery=abridged", "abridging"),
+        ("today/intermediates=0/delivery=elide", "has none"),
+        ("today/delivery=elide/client=stale", "connects anew"),
+    ] {
+        assert_refused(&["--from", file, "--what-if", asked], 2, expected);
+    }
+}
+
 #[test]
 fn what_is_no_probe_is_refused() {
     let folder = TempDir::new().unwrap();

@@ -282,22 +282,44 @@ fn it_gives_up_its_rights() {
     assert_eq!(fetched(&files.root).unwrap(), BODY);
     assert_eq!(server.stop(Signal::SIGTERM), Some(0));
 
-    // With keys that it can't read later, it says so.
+    // With files that it can't open later, it says so, and so does who asks before.
     fs::set_permissions(files.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(&files.key, fs::Permissions::from_mode(0o640)).unwrap();
-    let mut command = command(
-        "127.0.0.1:1",
-        &files,
-        &["--listen", SERVER, "--user", "nobody"],
+    let log = files.folder.path().join("access.log");
+    let options = [
+        "--listen",
+        SERVER,
+        "--user",
+        "nobody",
+        "--access-log",
+        log.to_str().unwrap(),
+    ];
+    let check = || {
+        let mut check = command("127.0.0.1:1", &files, &options);
+        let checked = run(check.arg("--check-config"));
+        assert_eq!(checked.code, Some(0), "{}", checked.stderr);
+        checked.stderr
+    };
+    let unread = "key.pem\" can't be read by nobody (Permission denied (os error 13)): its renewal will not be taken";
+    let unwritten = "access.log\" can't be opened by nobody (Permission denied (os error 13)): after it is moved";
+    let checked = check();
+    assert!(
+        checked.contains(unread) && checked.contains(unwritten),
+        "{checked}"
     );
+    assert!(!log.exists(), "it was made by a check");
+    let mut command = command("127.0.0.1:1", &files, &options);
     let server = Program::start(&mut command);
-    server.line_with("key.pem\" can't be read by nobody (Permission denied (os error 13)): its renewal will not be taken");
+    server.line_with(unread);
+    server.line_with(unwritten);
     drop(server);
     let root = serve(&[&files], &[]);
     root.line_with("key.pem\" can be read by its group: a key is for its owner alone (chmod 600)");
     drop(root);
     // Through its group, it is meant to.
     chown(&files.key, Some(0), Some(65534)).unwrap();
+    chown(&log, Some(65534), None).unwrap();
+    assert_eq!(check(), "");
     let server = Program::start(&mut command);
     server.line_with("serving on");
     kill(server.pid(), Signal::SIGTERM).unwrap();

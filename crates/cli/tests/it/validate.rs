@@ -7,8 +7,8 @@ use crate::common::{Ended, assert_fits, at, lastbyte, need_live_engine, run};
 use lastbyte::report::validation::SCHEMA;
 use lastbyte::results::rows::Origin;
 use lastbyte::results::{
-    Dns, EngineReport, Environment, Lateness, Outcome, Row, Sample, Times, Validity, Wire,
-    expected, write_rows,
+    Dns, EngineReport, Environment, Lateness, Outcome, PageLoad, Row, Sample, Times, Validity,
+    Wire, expected, write_rows,
 };
 use lastbyte::study::{Arm, Cell, EngineName, Experiment, RecordSize};
 use lastbyte_flights::Compute;
@@ -70,6 +70,7 @@ fn write(path: &Path, loss: &str, rows: impl IntoIterator<Item = [u128; 4]>) {
             },
             wire: wire(),
             dns: Dns::default(),
+            page: PageLoad::default(),
             client_tcp: None,
             server_tcp: None,
             lateness: Lateness::default(),

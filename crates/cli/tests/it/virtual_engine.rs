@@ -422,7 +422,7 @@ fn chains_travel_with_the_study() {
     assert!(
         ended
             .stderr
-            .contains("has no chain ml-dsa-87 that can be read and is valid"),
+            .contains("has no chain ml-dsa-87 that this user can read"),
         "{ended:?}"
     );
     assert!(!place.path("later").exists());
@@ -500,7 +500,7 @@ fn what_it_cannot_do_is_told_before_anything_runs() {
         (
             Some(3),
             &*format!(
-                "lastbyte: no kernel is built for the virtual engine in \"{}/kernel\": run `lastbyte kernel build`\n",
+                "lastbyte: no kernel is built for the virtual engine in \"{}/kernel\": run `lastbyte kernel build`, or `lastbyte kernel fetch FILE` with a built one\n",
                 no_kernel.path().display()
             )
         )

@@ -14,7 +14,9 @@ use super::process::ToolError;
 #[non_exhaustive]
 pub enum KernelError {
     /// No kernel was built for this version of Lastbyte.
-    #[error("no kernel is built for the virtual engine in {0:?}: run `lastbyte kernel build`")]
+    #[error(
+        "no kernel is built for the virtual engine in {0:?}: run `lastbyte kernel build`, or `lastbyte kernel fetch FILE` with a built one"
+    )]
     NotBuilt(PathBuf),
     /// User-Mode Linux with time travel is for x86-64 only.
     #[error("the virtual engine needs an x86-64 processor, and this one is {0}")]

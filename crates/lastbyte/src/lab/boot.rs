@@ -202,6 +202,19 @@ pub(super) fn memory_folder(memory: Bytes) -> Result<MemoryFolder, String> {
     }
 }
 
+/// Whether any folder has room for the memory of a guest.
+///
+/// # Errors
+///
+/// How much each has left.
+pub(super) fn has_room(memory: Bytes) -> Result<(), String> {
+    let folder = memory_folder(memory)?;
+    match try_memory(&folder.path, memory) {
+        Ok(()) => Ok(()),
+        Err(_) => Err(folder.instead.unwrap_or_default()),
+    }
+}
+
 /// Why a folder can't have a guest's memory.
 enum Unfit {
     /// It would fit until the guest uses more than this.

@@ -504,6 +504,18 @@ impl Tap {
         }))
     }
 
+    /// For so many page loads, with as much as it can keep.
+    pub(super) fn of_pages(loads: u32) -> io::Result<Tap> {
+        let [place, _] = PLACES;
+        let length = NonZero::new(Self::MOST).ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(Tap {
+            notes: Mapping::anonymous(place, length)?,
+            length: 0,
+            connections: loads,
+            unseen: 0,
+        })
+    }
+
     /// Notes a packet of the connection in this slot.
     pub(super) fn note(&mut self, slot: u32, at: Time, point: Point, fate: Fate, bytes: &[u8]) {
         if slot >= self.connections {

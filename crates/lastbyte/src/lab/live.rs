@@ -6,6 +6,7 @@
 //! leaves both its threads mostly idle, and gates every block on how late it was.
 
 mod gate;
+mod pages;
 mod rig;
 #[cfg(test)]
 mod tests;
@@ -27,14 +28,16 @@ use super::runner::{BlockError, Ending, Engine, Job, lock};
 use super::surroundings::MAX_CONNECTIONS;
 use super::trial::try_handshake;
 use crate::results::{
-    Beside, EngineReport, Environment, PartHeader, SampleKey, Validity, expected_duration,
+    Beside, EngineReport, Environment, PartHeader, Row, SampleKey, Validity, expected_duration,
     write_part,
 };
-use crate::study::{Gso, Preset, Study, Work};
+use crate::study::{Gso, Preset, Study, Work, check_pages};
 
 /// Connections of one block: enough to fill the concurrency that the engine
 /// chooses, few enough that arms alternate and a machine's drift meets all of them.
 const BLOCK: u32 = 100;
+/// Page loads of one block: what is seen of so many has room.
+const PAGE_BLOCK: u32 = 5;
 /// The share of its core that each thread may be busy, by the pilot's measure. Above
 /// it, connections wait for each other: see BENCHMARKS.md.
 const ENDPOINT_LOAD: f64 = 0.15;
@@ -102,7 +105,16 @@ impl Engine for LiveEngine {
 
     fn check(&self, study: &Study) -> Result<(), String> {
         for measure in &study.measures {
+            check_pages(&measure.experiment)
+                .map_err(|problem| format!("measure {:?}: {problem}", measure.id))?;
             for cell in &measure.experiment.cells {
+                if cell.page.is_some() && (cell.has_loss() || cell.has_jitter()) {
+                    return Err(format!(
+                        "measure {:?}: the live engine has luck for one connection, and a page takes several: leave loss \
+                         and jitter out, or use --engine virtual",
+                        measure.id
+                    ));
+                }
                 if cell.population.is_some() {
                     return Err(format!(
                         "the live engine measures one network at a time, and no population ({}): that takes the virtual \
@@ -124,7 +136,21 @@ impl Engine for LiveEngine {
         Ok(())
     }
 
+    fn equip(&self, study: &Study) -> Result<(), LabError> {
+        let measures = study.measures.iter().map(|measure| &measure.experiment);
+        for experiment in measures.filter(|experiment| experiment.has_pages()) {
+            for arm in &experiment.arms {
+                super::pages::find(arm, pages::store()?.folder())
+                    .map_err(|error| error.of_arm(arm))?;
+            }
+        }
+        Ok(())
+    }
+
     fn block_size(&self, study: &Study) -> u32 {
+        if (study.measures.iter()).any(|measure| measure.experiment.has_pages()) {
+            return PAGE_BLOCK;
+        }
         let sizes = study.measures.iter();
         let sizes = sizes.map(|measure| block_size(measure.experiment.concurrency));
         sizes.max().unwrap_or_else(|| block_size(None))
@@ -136,6 +162,9 @@ impl Engine for LiveEngine {
     }
 
     fn expected_block(&self, job: &Job<'_>) -> Duration {
+        if job.cell.page.is_some() {
+            return Duration::from_secs(3) * (1 + job.connections.len() as u32);
+        }
         let pace = self.expected_pace(job);
         pace.map_or(Duration::ZERO, |pace| {
             pace.expected(job.connections.len() as u32)
@@ -144,6 +173,9 @@ impl Engine for LiveEngine {
 
     fn measure(&self, job: &Job<'_>, draft: &Path) -> Result<Ending, BlockError> {
         lock_memory();
+        if job.cell.page.is_some() {
+            return self.measure_pages(job, draft);
+        }
         let asked = job.asked();
         let rig = Rig::new(job.experiment, job.cell, job.arm, job.interrupt)
             .telling(job.ended)
@@ -158,23 +190,57 @@ impl Engine for LiveEngine {
             return Ok(Ending::Interrupted);
         };
         lock(&self.paces).insert(job.sample(), pace);
-        let header = PartHeader::new(
-            job.study,
-            job.id,
-            job.connections.clone(),
-            job.arm.digest(),
-            report,
-            self.environment.clone(),
-        )
-        .ok_or_else(|| BlockError::Failed("the study has no such block".to_owned()))?;
-        File::create(draft)
-            .and_then(|file| write_part(file, &header, job.study, &block.rows))
-            .map_err(BlockError::Write)?;
+        write(job, draft, report, self.environment.clone(), &block.rows)?;
         if let Some(seen) = block.seen {
             job.keep(seen);
         }
         Ok(Ending::Complete)
     }
+}
+
+impl LiveEngine {
+    /// One page after the other.
+    fn measure_pages(&self, job: &Job<'_>, draft: &Path) -> Result<Ending, BlockError> {
+        let Some(mut block) = pages::measure(job)? else {
+            return Ok(Ending::Interrupted);
+        };
+        let gated = gate(&block.rows, &mut block.emulator.lateness, &job.cell.link);
+        let mut measured = Block {
+            rows: block.rows,
+            seen: None,
+            lateness: block.emulator.lateness,
+            emulator_cpu: block.emulator.cpu,
+            endpoint_cpu: block.cpu,
+        };
+        let report = report(&mut measured, Pace::ALONE, 0, gated);
+        let mut environment = self.environment.clone();
+        environment.versions.extend(block.versions);
+        write(job, draft, report, environment, &measured.rows)?;
+        (job.write_loads(&block.loads)).map_err(BlockError::Write)?;
+        Ok(Ending::Complete)
+    }
+}
+
+/// Writes the part of a job.
+fn write(
+    job: &Job<'_>,
+    draft: &Path,
+    report: EngineReport,
+    environment: Environment,
+    rows: &[Row],
+) -> Result<(), BlockError> {
+    let header = PartHeader::new(
+        job.study,
+        job.id,
+        job.connections.clone(),
+        job.arm.digest(),
+        report,
+        environment,
+    )
+    .ok_or_else(|| BlockError::Failed("the study has no such block".to_owned()))?;
+    File::create(draft)
+        .and_then(|file| write_part(file, &header, job.study, rows))
+        .map_err(BlockError::Write)
 }
 
 /// A block that the engine kept out of as well as it can.

@@ -17,9 +17,11 @@ mod live;
 mod luck;
 mod machine;
 mod netlink;
+mod pages;
 mod passing;
 mod prepare;
 mod privilege;
+mod process;
 mod row;
 mod runner;
 mod scratch;
@@ -46,6 +48,7 @@ pub use guest::NetemError;
 pub use inspection::{CAPTURES, Captures, Inspection, Told, capture_name, captured_sample};
 pub use live::LiveEngine;
 pub use machine::{Finding, State, environment, examine};
+pub use pages::{Loaded, PAGES, PageError, SeenConnection};
 pub use passing::{Run, run_in_passing};
 pub use prepare::PreparedArm;
 pub use privilege::{Privilege, acquire};
@@ -129,6 +132,9 @@ pub enum LabError {
     /// DNS servers can't deliver what an arm has them deliver.
     #[error(transparent)]
     Dns(#[from] DnsError),
+    /// Pages can't be loaded.
+    #[error(transparent)]
+    Page(#[from] PageError),
     /// An arm's chain can't be had.
     #[error(transparent)]
     Chain(#[from] lastbyte_pki::PkiError),

@@ -152,7 +152,8 @@ impl Netlink {
             .push(RouteAttribute::Metrics(vec![RouteMetric::InitCwnd(
                 initcwnd,
             )]));
-        self.request(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE)
+        let flags = NLM_F_CREATE | NLM_F_REPLACE;
+        self.request(RouteNetlinkMessage::NewRoute(message), flags)
     }
 
     /// Routes a prefix to a neighbour.

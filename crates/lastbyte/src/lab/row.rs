@@ -8,8 +8,8 @@ use lastbyte_tls::observer::{self, Message, Observer, Side};
 
 use super::connection::EndedConnection;
 use crate::results::{
-    ChainSignal, Compression, EarlyData, FailedAttempt, HelloDigest, Lateness, Resumption, Row,
-    Wire,
+    ChainSignal, Compression, EarlyData, FailedAttempt, HelloDigest, Lateness, PageLoad,
+    Resumption, Row, Wire,
 };
 
 /// The row of connection `index` of its sample. Its latest packet was `latest` behind its time.
@@ -21,6 +21,7 @@ pub(super) fn row(finished: EndedConnection, index: u32, block: u32, latest: Dur
         outcome: finished.outcome,
         times: finished.times,
         dns: finished.dns,
+        page: PageLoad::default(),
         client_tcp: finished.client_tcp,
         server_tcp: finished.server_tcp,
         lateness: Lateness {

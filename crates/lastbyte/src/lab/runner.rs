@@ -16,7 +16,8 @@ use std::thread;
 use std::time::Duration;
 
 use self::agenda::{Agenda, Stage, Turn};
-use super::inspection::{Asked, Inspection, Seen, Whose};
+use super::inspection::{Asked, Inspection, Seen, Whose, capture_name};
+use super::pages::{Loaded, PAGES};
 use super::{LabError, PreparedArm};
 use crate::results::{Environment, Folder, FolderError, Look, Row, SampleKey, look};
 use crate::study::{BlockId, Cell, Connections, Experiment, Study};
@@ -32,6 +33,15 @@ pub trait Engine: Sync {
     ///
     /// One line with what it can't do, and the hint.
     fn check(&self, study: &Study) -> Result<(), String>;
+
+    /// Has this machine have what a study needs besides: other people's programs, and room for them.
+    ///
+    /// # Errors
+    ///
+    /// What is missing, with the hint.
+    fn equip(&self, _: &Study) -> Result<(), LabError> {
+        Ok(())
+    }
 
     /// Connections of a block; at least 1.
     fn block_size(&self, study: &Study) -> u32;
@@ -71,6 +81,8 @@ pub struct Job<'a> {
     pub ended: &'a (dyn Fn() + Sync),
     /// What is kept of it besides its part.
     pub inspection: Option<&'a Inspection>,
+    /// The folder for what browsers tell of page loads.
+    pub pages: &'a Path,
 }
 
 /// A block was not measured.
@@ -343,7 +355,12 @@ impl Runner<'_> {
         let job = self
             .job(id)
             .ok_or_else(|| Unmeasured::Block("the study has no such block".to_owned()))?;
-        let job = Job { ended, ..job };
+        let pages = folder.path().join(PAGES);
+        let job = Job {
+            ended,
+            pages: &pages,
+            ..job
+        };
         let draft = folder.draft(self.study, id);
         let measured = match self.engine.measure(&job, &draft) {
             Ok(Ending::Complete) => match folder.keep(self.study, id) {
@@ -378,6 +395,7 @@ impl Runner<'_> {
             interrupt: self.interrupt,
             ended: &|| (),
             inspection: self.inspection,
+            pages: Path::new(PAGES),
         })
     }
 
@@ -411,6 +429,22 @@ impl Job<'_> {
             };
             inspection.keep(&block, seen);
         }
+    }
+
+    /// Keeps what browsers told of its loads.
+    pub(super) fn write_loads(&self, loads: &[Loaded]) -> io::Result<()> {
+        let name = capture_name(self.study, self.id, self.connections.start);
+        let kept = self.pages.join(name).with_extension("json");
+        fs::create_dir_all(self.pages)?;
+        lastbyte_files::write(&kept, &serde_json::to_vec(loads)?)
+    }
+
+    /// Keeps what browsers told of its loads, which a guest has left in a file.
+    pub(super) fn keep_loads(&self, left: &Path) -> io::Result<()> {
+        let name = capture_name(self.study, self.id, self.connections.start);
+        let kept = self.pages.join(name).with_extension("json");
+        fs::create_dir_all(self.pages)?;
+        fs::rename(left, kept)
     }
 
     /// What is to be kept of it besides its part.

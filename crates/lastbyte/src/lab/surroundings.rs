@@ -133,6 +133,11 @@ impl Host {
         .map_err(|_| LabError::Crashed("setting up a namespace"))?
     }
 
+    /// Has connections to `peer` come from another address of this host, whose namespace the calling thread is in.
+    pub(crate) fn leave_from(address: Ipv4Addr, peer: Prefix, initcwnd: u32) -> io::Result<()> {
+        Netlink::open()?.add_route(interface(DEVICE)?, peer, address, initcwnd)
+    }
+
     /// Moves the calling thread into this host's namespace.
     pub(crate) fn enter(&self) -> Result<(), LabError> {
         setns(self.namespace.as_fd(), CloneFlags::CLONE_NEWNET)

@@ -8,13 +8,13 @@ pub(crate) mod ring;
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::num::NonZero;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
 use lastbyte_link::Time;
-use nix::fcntl::{OFlag, open};
+use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
@@ -182,16 +182,43 @@ pub(crate) fn schedule_idle() -> io::Result<()> {
 }
 
 /// Has the process that a command starts end with the calling thread, and run under `SCHED_FIFO` with
-/// this priority if it may.
-pub(crate) fn serve_this_thread(command: &mut Command, priority: i32) {
+/// this priority if it may, or without one as usual, whatever the calling thread has.
+pub(crate) fn serve_this_thread(command: &mut Command, priority: Option<i32>) {
     let prepare = move || {
         // Where the machine does not allow it, lateness shows it.
-        let _ = schedule_fifo(priority);
+        let _ = match priority {
+            Some(priority) => schedule_fifo(priority),
+            None => schedule(libc::SCHED_OTHER, 0),
+        };
         set_pdeathsig(Signal::SIGKILL)?;
         Ok(())
     };
     // SAFETY: what runs between fork and exec is two system calls.
     unsafe { command.pre_exec(prepare) };
+}
+
+/// Has the process that a command starts have these descriptors under the numbers beside them, which are small.
+pub(crate) fn give(command: &mut Command, given: Vec<(OwnedFd, libc::c_int)>) -> io::Result<()> {
+    /// Above all numbers that are given, so that none is overwritten before it is copied.
+    const ABOVE: libc::c_int = 100;
+    let mut high = Vec::new();
+    for (descriptor, number) in given {
+        let copy = fcntl(&descriptor, FcntlArg::F_DUPFD_CLOEXEC(ABOVE))?;
+        // SAFETY: the kernel has just made it, and nobody else has it.
+        high.push((unsafe { OwnedFd::from_raw_fd(copy) }, number));
+    }
+    let prepare = move || {
+        for (descriptor, number) in &high {
+            // SAFETY: a system call on descriptors that are open; the copy stays open when the program begins.
+            if unsafe { libc::dup2(descriptor.as_raw_fd(), *number) } < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: what runs between fork and exec is a system call for each.
+    unsafe { command.pre_exec(prepare) };
+    Ok(())
 }
 
 fn schedule(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {

@@ -32,11 +32,11 @@ use super::runner::{BlockError, Engine, Job, lock};
 use super::scratch::Scratch;
 use super::shortcuts::Shortcuts;
 use super::trial::try_handshake;
-use super::{Ending, Grants, PreparedArm, boot};
+use super::{Ending, Grants, LabError, PageError, PreparedArm, boot, pages};
 use crate::kernel::Kernel;
 use crate::results::{Beside, CpuCosts, Environment};
 use crate::study::{
-    ArmChain, Cell, CpuTime, Emulation, EngineName, Experiment, Gso, Preset, Study,
+    ArmChain, Cell, CpuTime, Emulation, EngineName, Experiment, Gso, Preset, Study, check_pages,
 };
 
 /// Connections of one block: a boot takes as long as some twenty of them.
@@ -47,6 +47,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(50);
 /// The guest's memory. It takes no more of the host's than it uses.
 const MEMORY: Bytes = Bytes(256 << 20);
+/// That of a guest with a browser.
+const PAGE_MEMORY: Bytes = Bytes(2 << 30);
+/// Navigations of one block: a browser takes as long to start as some of them.
+const PAGE_BLOCK: u32 = 20;
 /// The guest's allocator gives nothing back to its kernel. Each page that it gets again would be
 /// a fault, and a fault costs the guest several system calls of the host.
 const ALLOCATOR: &str = "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=33554432\
@@ -144,6 +148,14 @@ impl VirtualEngine {
         Self { memory, ..self }
     }
 
+    /// What the guest of a cell may use.
+    fn memory_of(&self, cell: &Cell) -> Bytes {
+        match cell.page {
+            Some(_) => self.memory.max(PAGE_MEMORY),
+            None => self.memory,
+        }
+    }
+
     /// What an arm costs. Workers wait for each other: the first one measures, alone, and all blocks of a sample have
     /// the same costs.
     fn calibrated(&self, arm: &PreparedArm) -> Result<CpuCosts, BlockError> {
@@ -191,12 +203,13 @@ impl VirtualEngine {
             connections: job.connections.clone(),
             costs,
             shortcuts: self.shortcuts,
+            programs: None,
         })
     }
 
     /// Writes all that a guest reads into the job's folder.
     fn prepare(&self, job: &Job<'_>, folder: &Path) -> Result<(), BlockError> {
-        let provenance = Provenance {
+        let mut provenance = Provenance {
             beside: self.beside(job)?,
             study: listing(job, job.study.clone()).to_toml(),
             text: job.study.text.clone(),
@@ -204,7 +217,13 @@ impl VirtualEngine {
             engine: self.environment.engine,
             environment: self.environment.clone(),
         };
-        let guest_job = self.guest_job(job)?;
+        let mut guest_job = self.guest_job(job)?;
+        if job.cell.page.is_some() {
+            let programs = pages::find(&job.arm.arm, &self.cache).map_err(LabError::from)?;
+            let versions = &mut provenance.environment.versions;
+            versions.extend(programs.versions.clone());
+            guest_job.programs = Some(programs);
+        }
         let write = || -> io::Result<()> {
             fs::write(folder.join(guest::JOB), serde_json::to_vec(&guest_job)?)?;
             fs::write(folder.join(guest::ASKED), job.asked().to_bytes())?;
@@ -239,7 +258,7 @@ impl VirtualEngine {
                 serde_json::to_vec(&guest::NOTHING)?,
             )?;
             let place = self.place(folder.path())?;
-            let guest = self.boot(Duration::ZERO, 0, place.path())?;
+            let guest = self.boot(Duration::ZERO, 0, place.path(), self.memory)?;
             self.attend(&AtomicBool::new(false), guest)
         };
         match ended() {
@@ -252,10 +271,16 @@ impl VirtualEngine {
 
     /// Starts a guest at this time of day. `place` has links to this program and to the job's folder:
     /// the guest sees paths of one length, wherever they lead.
-    fn boot(&self, wall_clock: Duration, seed: u64, place: &Path) -> io::Result<Child> {
-        let memory = boot::memory_folder(self.memory).map_err(io::Error::other)?;
-        boot::command(&self.program, &self.kernel.path, &memory.path)
-            .arg(format!("mem={}", self.memory.0))
+    fn boot(
+        &self,
+        wall_clock: Duration,
+        seed: u64,
+        place: &Path,
+        memory: Bytes,
+    ) -> io::Result<Child> {
+        let folder = boot::memory_folder(memory).map_err(io::Error::other)?;
+        boot::command(&self.program, &self.kernel.path, &folder.path)
+            .arg(format!("mem={}", memory.0))
             .args(["rootfstype=hostfs", "rootflags=/", "ro", "quiet"])
             .args(["con=null", "con0=null,fd:1", "panic=-1"])
             .arg("time-travel=inf-cpu")
@@ -374,7 +399,7 @@ impl Engine for VirtualEngine {
     fn check(&self, study: &Study) -> Result<(), String> {
         for measure in &study.measures {
             let experiment = &measure.experiment;
-            check_draws(experiment)
+            (check_draws(experiment).and_then(|()| check_pages(experiment)))
                 .map_err(|problem| format!("measure {:?}: {problem}", measure.id))?;
             for cell in &experiment.cells {
                 let checked = match experiment.emulation {
@@ -394,8 +419,24 @@ impl Engine for VirtualEngine {
         Ok(())
     }
 
-    fn block_size(&self, _: &Study) -> u32 {
-        BLOCK
+    fn equip(&self, study: &Study) -> Result<(), LabError> {
+        let measures = study.measures.iter().map(|measure| &measure.experiment);
+        let mut pages = measures.filter(|experiment| experiment.has_pages());
+        pages.try_for_each(|experiment| {
+            for arm in &experiment.arms {
+                pages::find(arm, &self.cache).map_err(|error| error.of_arm(arm))?;
+            }
+            let memory = self.memory.max(PAGE_MEMORY);
+            boot::has_room(memory).map_err(|left| PageError::Memory { memory, left })?;
+            Ok(())
+        })
+    }
+
+    fn block_size(&self, study: &Study) -> u32 {
+        match has_pages(study) {
+            true => PAGE_BLOCK,
+            false => BLOCK,
+        }
     }
 
     /// Guests have one processor each, of those that this process may use and, in a container, has its share of.
@@ -408,6 +449,11 @@ impl Engine for VirtualEngine {
         const BOOT: Duration = Duration::from_millis(250);
         const CONNECTION: Duration = Duration::from_micros(1500);
         const PACKET: Duration = Duration::from_micros(12);
+        const BROWSER: Duration = Duration::from_secs(15);
+        const NAVIGATION: Duration = Duration::from_secs(2);
+        if job.cell.page.is_some() {
+            return BROWSER + NAVIGATION * job.connections.len() as u32;
+        }
         let Some(handshake) = try_handshake(job) else {
             return BOOT;
         };
@@ -424,10 +470,16 @@ impl Engine for VirtualEngine {
         let _removed = Removed(&folder);
         self.prepare(job, &folder)?;
 
-        let wall_clock = job.arm.valid_from().saturating_add(Duration::from_secs(60));
+        let mut valid_from = job.arm.valid_from();
+        if job.cell.page.is_some() {
+            // A guest can only read chains: they are made here.
+            let origins = pages::origins(job.arm, job.cell, &self.chains)?;
+            valid_from = valid_from.max(pages::valid_from(&origins));
+        }
+        let wall_clock = valid_from.saturating_add(Duration::from_secs(60));
         let seed = job.experiment.seed.part("guest").0 ^ u64::from(job.connections.start);
         let fate = self.place(&folder).and_then(|place| {
-            let guest = self.boot(wall_clock, seed, place.path())?;
+            let guest = self.boot(wall_clock, seed, place.path(), self.memory_of(job.cell))?;
             self.attend(job.interrupt, guest)
         });
         let fate = fate
@@ -442,11 +494,19 @@ impl Engine for VirtualEngine {
                 if !job.asked().is_nothing() {
                     job.keep(seen(&folder).map_err(BlockError::Write)?);
                 }
+                if job.cell.page.is_some() {
+                    (job.keep_loads(&folder.join(guest::LOADS))).map_err(BlockError::Write)?;
+                }
                 fs::rename(folder.join(guest::PART), draft).map_err(BlockError::Write)?;
                 Ok(Ending::Complete)
             }
         }
     }
+}
+
+/// Whether anything of it is a page load.
+fn has_pages(study: &Study) -> bool {
+    (study.measures.iter()).any(|measure| measure.experiment.has_pages())
 }
 
 /// Whether the engine can do all that the connections of an experiment draw.

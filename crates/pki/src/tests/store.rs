@@ -284,8 +284,8 @@ fn a_sealed_folder_gives_what_it_has_and_makes_nothing() {
     assert_eq!(
         error,
         format!(
-            "\"{}\" has no chain ecdsa-p256:6000B that can be read and is valid for another day: make its chains with \
-             `lastbyte run STUDY.toml --prepare`, before any shard",
+            "\"{}\" has no chain ecdsa-p256:6000B that this user can read and that is valid for another day: let it be read, or make its \
+             chains with `lastbyte run STUDY.toml --prepare`, before any shard",
             folder.path().display()
         )
     );

@@ -3,9 +3,9 @@
 use lastbyte_sizes::{ChainSpec, KeyAlgorithm, Message, RootDelivery, framing};
 
 use super::flights;
-use super::wire::{self, Shown, Sizes, Unknown};
+use super::wire::{self, Shown, Sizes};
 use crate::row::Wire;
-use crate::study::{Arm, ArmChain, Cell};
+use crate::study::{Arm, ArmChain, Cell, Delivery};
 
 /// One thing less.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,15 +21,14 @@ pub struct Cut {
 }
 
 /// All that make a handshake smaller, the smallest cut first.
-pub(super) fn cuts(
-    arm: &Arm,
-    chain: Sizes<'_>,
-    own: &Wire,
-    probes: &[Cell],
-) -> Result<Vec<Cut>, Unknown> {
+pub(super) fn cuts(arm: &Arm, chain: Sizes<'_>, own: &Wire, probes: &[Cell]) -> Vec<Cut> {
     let spec = match chain {
         Sizes::Made(spec) => spec,
-        Sizes::Shown(shown) => return Ok(fewer(arm, shown, own, probes)),
+        Sizes::Shown(shown) if arm.delivery == Delivery::Full => {
+            return fewer(arm, shown, own, probes);
+        }
+        // What comes otherwise is no list that could be shorter.
+        Sizes::Shown(_) => return Vec::new(),
     };
     let mut cuts = Vec::new();
     for (what, smaller) in smaller(spec) {
@@ -41,7 +40,10 @@ pub(super) fn cuts(
         if smaller.delivery.check_arm(&smaller).is_err() {
             continue;
         }
-        let left = wire::wire(&smaller)?;
+        // What arithmetic does not know of is no advice either.
+        let Ok(left) = wire::wire(&smaller) else {
+            continue;
+        };
         let less = |of: fn(&Wire) -> u32| of(own).saturating_sub(of(&left)) as usize;
         let cut = Cut {
             what,
@@ -56,7 +58,7 @@ pub(super) fn cuts(
         }
     }
     cuts.sort_by_key(|cut| cut.server_flight);
-    Ok(cuts)
+    cuts
 }
 
 /// The first certificates of a chain alone: clients may have the others.

@@ -4,6 +4,7 @@
 mod cuts;
 mod drawing;
 mod edges;
+mod seen;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -132,7 +133,7 @@ fn explain_sizes(arm: &Arm, chain: Sizes<'_>, cells: &[Cell]) -> Result<Explanat
         .map(|cell| (cell.clone(), walk(arm, &wire, cell)));
     Ok(Explanation {
         times: times.collect(),
-        cuts: cuts::cuts(arm, chain, &wire, &probes)?,
+        cuts: cuts::cuts(arm, chain, &wire, &probes),
         windows: (probes.into_iter())
             .map(|cell| Window::new(arm, &wire, signature, cell, cells))
             .collect(),

@@ -143,10 +143,7 @@ fn what_is_no_arithmetic_says_so() {
         ("x25519/rsa-2048/client_hello_split=100B", "split"),
         ("x25519/rsa-2048/delivery=pqtls-ad", "DNS"),
         ("x25519/rsa-2048/stack=rustls/delivery=compressed", "rustls"),
-        (
-            "x25519/rsa-2048/stack=rustls/delivery=abridged",
-            "abridging",
-        ),
+        ("x25519/rsa-2048/stack=rustls/delivery=abridged", "rustls"),
         (
             "x25519/rsa-2048/delivery=elide/client=stale",
             "client=current",

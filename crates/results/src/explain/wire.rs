@@ -11,7 +11,7 @@ use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Message, Resumption, StackN
 use thiserror::Error;
 
 use crate::row::{FailedAttempt, Wire};
-use crate::study::{Arm, ArmChain, Delivery, Flush, OnWire};
+use crate::study::{Arm, ArmChain, Flush, Lengths, OnWire};
 
 /// Arithmetic alone does not know what an arm puts on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -82,12 +82,11 @@ fn failed_attempt(wire: &Wire) -> FailedAttempt {
 fn handshakes(arm: &Arm, chain: Sizes<'_>) -> Result<Vec<OnWire>, Unknown> {
     let known = match chain {
         Sizes::Made(spec) => arm.delivery.arithmetic(spec),
-        Sizes::Shown(shown) if arm.delivery == Delivery::Full => Ok(vec![OnWire {
-            certificate: shown.certificate_bytes(),
-            certificates: shown.certificates.len(),
-            ..OnWire::default()
-        }]),
-        Sizes::Shown(_) => Err("what a delivery makes of a file"),
+        Sizes::Shown(shown) => arm.delivery.arithmetic_of(Lengths {
+            certificates: &shown.certificates,
+            alike: shown.alike.as_ref(),
+            brotli: shown.brotli,
+        }),
     };
     known.map_err(|what| no_arithmetic(arm, &format!("{what} is no arithmetic")))
 }
@@ -100,7 +99,7 @@ fn handshake(arm: &Arm, chain: Sizes<'_>, delivered: &OnWire) -> Result<Wire, Un
     let server = [
         (
             Message::ServerHello,
-            server_hello(arm.group.server_share_bytes()),
+            server_hello(arm.group.server_share_bytes()) + delivered.server_hello,
         ),
         (
             Message::EncryptedExtensions,
@@ -135,6 +134,7 @@ fn handshake(arm: &Arm, chain: Sizes<'_>, delivered: &OnWire) -> Result<Wire, Un
         signature: chain.scheme(),
         certificates: number(delivered.certificates),
         signal: delivered.signal,
+        hello_digest: delivered.hello_digest,
         ..Wire::default()
     };
     let both = [
@@ -307,7 +307,7 @@ pub(super) enum Sizes<'a> {
 }
 
 /// The sizes of a user's own chain. All are in bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
     /// The DER of each certificate, as they are sent.
     pub certificates: Vec<usize>,
@@ -317,10 +317,15 @@ pub struct Shown {
     pub server_name: usize,
     /// How many signature algorithms a client has to offer for it alone.
     pub provided: usize,
+    /// A chain of the laboratory's with the end-entity's key and as many names, if those are known: for deliveries that make
+    /// a certificate anew.
+    pub alike: Option<ChainSpec>,
+    /// What brotli leaves of the Certificate message, without headers, if that is known.
+    pub brotli: Option<usize>,
 }
 
 /// How long signatures of a key are, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Signature {
     /// As they most often are.
     pub bytes: usize,
@@ -330,7 +335,7 @@ pub struct Signature {
 
 impl Shown {
     /// Bytes of the Certificate message.
-    pub(super) fn certificate_bytes(&self) -> usize {
+    pub fn certificate_bytes(&self) -> usize {
         framing::certificate_message(self.certificates.iter().copied())
     }
 }

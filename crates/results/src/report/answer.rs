@@ -164,8 +164,9 @@ fn alone(summary: &Summary, label: &str, percentile: Percentile) -> Option<Strin
     let cells: Vec<_> = summary.cells.iter().collect();
     let handshake = times(Metric::Handshake, &cells)?;
     let mut sentence = format!("completes the handshake in {handshake}");
-    if let Some(last_byte) = times(Metric::Ttlb, &cells_with_data(summary)) {
-        sentence.push_str(&format!("; the last byte comes after {last_byte}"));
+    let (metric, cells, comes) = last(summary);
+    if let Some(last) = times(metric, &cells) {
+        sentence.push_str(&format!("; {comes} after {last}"));
     }
     Some(sentence)
 }
@@ -176,9 +177,10 @@ fn compared(summary: &Summary, label: &str, percentile: Percentile) -> Option<St
     let differences =
         |cells: &[_], metric| Differences::new(cells, label, metric, percentile, summary.critical);
     let handshake = differences(&cells, Metric::Handshake)?;
-    let last_byte = differences(&cells_with_data(summary), Metric::Ttlb);
+    let (metric, cells_to_its_end, comes) = last(summary);
+    let last = differences(&cells_to_its_end, metric);
     let clauses = std::iter::once(handshake_clause(&handshake, &summary.experiment))
-        .chain(last_byte.map(|differences| last_byte_clause(&differences, percentile)));
+        .chain(last.map(|differences| last_clause(&differences, percentile, comes)));
     Some(clauses.collect::<Vec<_>>().join("; "))
 }
 
@@ -469,38 +471,50 @@ fn turned(turns: &[Turn<'_, '_>], experiment: &Experiment) -> String {
     clauses.collect::<Vec<_>>().join("; ")
 }
 
-fn last_byte_clause(differences: &Differences<'_>, percentile: Percentile) -> String {
+/// How the end of a page is said.
+const PAGE: &str = "the page is loaded";
+
+/// What comes last, of which cells, and how that is said.
+fn last(summary: &Summary) -> (Metric, Vec<&CellSummary>, &'static str) {
+    match summary.experiment.has_pages() {
+        true => (Metric::Load, summary.cells.iter().collect(), PAGE),
+        false => (
+            Metric::Ttlb,
+            cells_with_data(summary),
+            "the last byte comes",
+        ),
+    }
+}
+
+/// `at 50KiB the last byte comes 1.9 % later`
+fn last_clause(differences: &Differences<'_>, percentile: Percentile, comes: &str) -> String {
     if differences.are_unknown() {
-        return "they are too few to tell the last byte's times apart, too".into();
+        return match comes {
+            PAGE => "they are too few to tell when the page is loaded, too".into(),
+            _ => "they are too few to tell the last byte's times apart, too".into(),
+        };
     }
     let shown = differences.shown();
     let (Some(least), Some(most)) = (shown.first(), shown.last()) else {
-        return "no difference was shown in the last byte".into();
+        return match comes {
+            PAGE => "no difference was shown in its page".into(),
+            _ => "no difference was shown in the last byte".into(),
+        };
     };
     let size = |difference: &Difference<'_>| percent(Percent(difference.increase.0.abs()));
     let comes = match (&*shown, trend(&shown)) {
-        ([only], Trend::Up) => {
-            format!(
-                "at {} the last byte comes {} later",
-                place(only.cell),
-                size(only)
-            )
-        }
-        ([only], _) => format!(
-            "at {} the last byte comes {} earlier",
-            place(only.cell),
-            size(only)
-        ),
+        ([only], Trend::Up) => format!("{}{comes} {} later", at(only.cell), size(only)),
+        ([only], _) => format!("{}{comes} {} earlier", at(only.cell), size(only)),
         (_, Trend::Up) => format!(
-            "the last byte comes {} later",
+            "{comes} {} later",
             span(&size(least), least.cell, &size(most), most.cell)
         ),
         (_, Trend::Down) => format!(
-            "the last byte comes {} earlier",
+            "{comes} {} earlier",
             span(&size(most), most.cell, &size(least), least.cell)
         ),
         (_, _) => format!(
-            "the last byte comes between {} earlier ({}) and {} later ({})",
+            "{comes} between {} earlier ({}) and {} later ({})",
             size(least),
             place(least.cell),
             size(most),
@@ -886,6 +900,14 @@ fn valid_arm<'a>(cell: &'a CellSummary, label: &str) -> Option<&'a ArmSummary> {
     cell.arms
         .iter()
         .find(|arm| arm.label == label && arm.validity == Validity::Valid)
+}
+
+/// `at 50KiB `; nothing of a page that stands alone.
+fn at(cell: &CellSummary) -> String {
+    match (&cell.cell.page, &*cell.name) {
+        (Some(_), "") => String::new(),
+        _ => format!("at {} ", place(cell)),
+    }
 }
 
 fn cells_with_data(summary: &Summary) -> Vec<&CellSummary> {

@@ -28,7 +28,7 @@ pub fn csv(summary: &Summary) -> String {
     write(titles);
     for cell in &summary.cells {
         for arm in &cell.arms {
-            for metric in Metric::FROM_CONNECT {
+            for metric in cell.cell.all_metrics().iter().copied() {
                 let mut fields = fields(cell, arm, metric, &summary.percentiles);
                 if let Some(since) = &summary.since {
                     fields.extend(change_fields(since, arm, metric, &summary.percentiles));

@@ -312,6 +312,7 @@ impl<'a> MeasuredDocument<'a> {
         let mut increase_percent = Vec::new();
         for (index, arm) in summary.arms.iter().enumerate() {
             arms.push(ArmDocument::new(
+                &summary.cell,
                 arm,
                 &format!("{path}.arms[{index}]"),
                 notes,
@@ -319,7 +320,7 @@ impl<'a> MeasuredDocument<'a> {
             if arm.role == Role::Baseline {
                 continue;
             }
-            for metric in Metric::FROM_CONNECT {
+            for metric in summary.cell.all_metrics().iter().copied() {
                 let path = format!("{path}.increase_percent[{}]", increase_percent.len());
                 let increases = &arm.metric(metric).increases;
                 increase_percent.push(IncreaseDocument::new(arm, metric, increases, &path, notes));
@@ -328,7 +329,7 @@ impl<'a> MeasuredDocument<'a> {
         let change_percent = since.map(|_| {
             let mut changes = Vec::new();
             for arm in &summary.arms {
-                for metric in Metric::FROM_CONNECT {
+                for metric in summary.cell.all_metrics().iter().copied() {
                     let path = format!("{path}.change_percent[{}]", changes.len());
                     let of = &arm.metric(metric).changes;
                     changes.push(IncreaseDocument::new(arm, metric, of, &path, notes));
@@ -408,6 +409,9 @@ impl Serialize for Parameters<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         for (parameter, column) in Parameter::columns() {
+            if self.0.page.is_none() && parameter.is_of_pages() {
+                continue;
+            }
             let name = column.name;
             match parameter.value(self.0) {
                 None => map.serialize_entry(name, &())?,
@@ -454,7 +458,7 @@ impl DirectionDocument {
 }
 
 impl<'a> ArmDocument<'a> {
-    fn new(arm: &'a ArmSummary, path: &str, notes: &mut Notes) -> ArmDocument<'a> {
+    fn new(cell: &Cell, arm: &'a ArmSummary, path: &str, notes: &mut Notes) -> ArmDocument<'a> {
         let server_flights = arm.wire.and_then(|wire| wire.server_flights);
         match arm.wire {
             None => notes.add(
@@ -491,7 +495,7 @@ impl<'a> ArmDocument<'a> {
         let asked = !arm.deliveries.is_empty();
         let of_dns = [Metric::TlsHandshake, Metric::DnsRecord];
         let of_dns = of_dns.into_iter().filter(|_| asked);
-        for metric in Metric::FROM_CONNECT.into_iter().chain(of_dns) {
+        for metric in cell.all_metrics().iter().copied().chain(of_dns) {
             let name = format!("{metric}_ms");
             let measured = &arm.metric(metric).percentiles;
             notes.add_absent(&format!("{path}.{name}"), measured);

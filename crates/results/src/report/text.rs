@@ -18,6 +18,16 @@ const UNCERTAIN: char = '~';
 /// The metrics worth telling of a cell, the most telling first. Without data, the last byte is
 /// the handshake.
 pub(super) fn metrics(cell: &CellSummary) -> &'static [Metric] {
+    if cell.cell.page.is_some() {
+        return &[
+            Metric::Load,
+            Metric::Lcp,
+            Metric::Fcp,
+            Metric::SpeedIndex,
+            Metric::Ttfb,
+            Metric::Handshake,
+        ];
+    }
     match cell.cell.work() {
         Work { requests: 0, .. } => &[Metric::Handshake],
         Work { data: Bytes(0), .. } => &[Metric::Ttlb, Metric::Handshake],
@@ -33,6 +43,10 @@ pub(super) fn metric(metric: Metric) -> &'static str {
         Metric::Ttlb => "last byte",
         Metric::TlsHandshake => "TLS handshake",
         Metric::DnsRecord => "DNS record",
+        Metric::Fcp => "first contentful paint",
+        Metric::Lcp => "largest contentful paint",
+        Metric::Load => "load",
+        Metric::SpeedIndex => "Speed Index",
     }
 }
 
@@ -169,6 +183,8 @@ pub(super) const NETWORK_ALONE: &str = "These times are the network's alone: com
 /// What the times have in them, if anything was measured.
 pub(super) fn contents(summary: &Summary) -> Option<&'static str> {
     Some(match summary.contents()? {
+        // What a browser computes is told by none of our ways.
+        Contents::Network if summary.experiment.has_pages() => NETWORK_ALONE,
         Contents::Network => {
             "These times are the network's alone: computing took none. Without --cpu none, what this machine computes is \
              told, too."

@@ -10,7 +10,7 @@ use super::saved::Saved;
 use super::since::{Pairing, Since};
 use super::stats::{self, Level, Series};
 use super::warning::{Problem, Warning};
-use super::{Absent, Environment, Metric, MetricSummary, Percentile, Sample, Summary};
+use super::{Absent, Environment, MetricSummary, Percentile, Sample, Summary};
 use crate::study::{Arm, ArmChain, CpuTime, EngineName, Experiment};
 
 impl Summary {
@@ -33,7 +33,7 @@ impl Summary {
                 let Some(now) = samples.find(|now| (now.cell, now.arm) == (index, place)) else {
                     continue;
                 };
-                for metric in Metric::FROM_CONNECT {
+                for metric in cell.cell.all_metrics().iter().copied() {
                     let both =
                         [now, then].map(|sample| look::series(metric, &cell.cell, &sample.rows));
                     let summary = summary.metric_mut(metric);

@@ -2,8 +2,8 @@
 
 use lastbyte_sizes::{ChainSpec, Message, Resumption as Asked, names};
 
-use super::{Dns, EarlyData, Outcome, Resumption, Row, Sample, Validity, Wire};
-use crate::study::{Arm, ArmChain, Cell, Certificates, Experiment};
+use super::{ChainSignal, Dns, EarlyData, Outcome, Resumption, Row, Sample, Validity, Wire};
+use crate::study::{Arm, ArmChain, Cache, Cell, Certificates, Experiment};
 
 impl Sample {
     /// Whether the sample may be trusted: the engine kept out of its way, and its connections did
@@ -37,8 +37,12 @@ pub fn check(arm: &Arm, cell: &Cell, rows: &[Row]) -> Result<(), String> {
     rows.iter()
         .filter(|row| row.outcome == Outcome::Completed)
         .try_for_each(|row| {
-            check_row(&arm.of_connection(cell, row.index), row)
-                .map_err(|what| format!("connection {} {what}", row.index))
+            let arm = arm.of_connection(cell, row.index);
+            let checked = match cell.page {
+                Some(_) => check_page(&arm, cell.cache, row),
+                None => check_row(&arm, row),
+            };
+            checked.map_err(|what| format!("connection {} {what}", row.index))
         })
 }
 
@@ -48,6 +52,33 @@ fn check_row(arm: &Arm, row: &Row) -> Result<(), String> {
         Asked::EarlyData => check_early_data(row),
         Asked::Full | Asked::Ticket => Ok(()),
     }
+}
+
+/// A browser guesses groups of its own, and resumes whatever it has a session of.
+fn check_page(arm: &Arm, cache: Cache, row: &Row) -> Result<(), String> {
+    check_page_wire(arm, cache, &row.wire)
+}
+
+/// What [`check`] asks of each handshake of a page load.
+///
+/// # Errors
+///
+/// What it did not do.
+pub fn check_page_wire(arm: &Arm, cache: Cache, wire: &Wire) -> Result<(), String> {
+    let resumption = match (cache, wire.resumption) {
+        (Cache::Warm, Resumption::Resumed) => Asked::Ticket,
+        (Cache::Warm, Resumption::Full) | (Cache::Cold, _) => Asked::Full,
+    };
+    let arm = Arm {
+        resumption,
+        ..arm.of_browser()
+    };
+    // What it says of anchors that it trusts asks for nothing of ours.
+    let wire = Wire {
+        signal: ChainSignal::None,
+        ..*wire
+    };
+    check_wire(&arm, &wire, &Dns::default())
 }
 
 /// What [`check`] asks of a handshake, whatever data came with it.

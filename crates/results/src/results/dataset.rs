@@ -5,6 +5,7 @@ use std::vec;
 
 use super::folder::{parts_of, read_manifest, rows_path, study_path};
 use super::merged::MergedSamples;
+use super::part::study_sha256;
 use super::{EngineReport, FolderError, Manifest, Sample, SampleKey, Summary, read_part};
 use crate::study::{Measure, Study, StudyError};
 
@@ -34,10 +35,19 @@ impl Dataset {
         let study = Study::load(&file).map_err(|error| match error {
             StudyError::Unreadable { path, error } => FolderError::io("read", &path)(error),
             error @ StudyError::Wrong { .. } => FolderError::Content {
-                path: file,
+                path: file.clone(),
                 problem: error.to_string(),
             },
         })?;
+        // Whoever edits it would have rows under names of networks that they never crossed.
+        if study_sha256(&study) != manifest.study_sha256 {
+            return Err(FolderError::Content {
+                path: file,
+                problem: "it is another file than what was measured, as the manifest beside it tells: bring it back, and \
+                          give what is to be drawn in another one with --study"
+                    .to_owned(),
+            });
+        }
         Ok(Dataset {
             study: Study {
                 // The file may have had its name from its old place.

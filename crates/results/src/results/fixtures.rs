@@ -10,8 +10,8 @@ use lastbyte_sizes::framing::{MSS, RECORD_HEADER};
 use lastbyte_sizes::{Group, Message, MessageSizes};
 
 use super::{
-    Beside, Dns, EngineReport, Environment, Folder, Lateness, Manifest, Outcome, PartHeader,
-    Resumption, Row, Sample, Start, TcpStats, Times, Validity, Wire, write_part,
+    Beside, Dns, EngineReport, Environment, Folder, Lateness, Manifest, Outcome, PageLoad,
+    PartHeader, Resumption, Row, Sample, Start, TcpStats, Times, Validity, Wire, write_part,
 };
 use crate::study::{Arm, ArmChain, BlockId, Cell, Connections, EngineName, Experiment, Study};
 
@@ -128,6 +128,7 @@ fn row(arm: &Arm, cell: &Cell, index: u32) -> Row {
         },
         wire,
         dns: Dns::default(),
+        page: PageLoad::default(),
         client_tcp: Some(TcpStats { cwnd: 10, ..tcp }),
         server_tcp: Some(tcp),
         lateness: Lateness {

@@ -237,13 +237,13 @@ fn foreign(first: &Environment, other: &Environment) -> Option<String> {
         of.versions
             .get(name)
             .cloned()
-            .unwrap_or_else(|| "none".to_owned())
+            .map_or_else(|| "none".to_owned(), |version| format!("{version:?}"))
     };
     for name in names {
         let (here, there) = (version(first, name), version(other, name));
         if here != there {
             return Some(format!(
-                "its {name} was {there}, not {here}: measure all shards with one version"
+                "its {name:?} was {there}, not {here}: measure all shards with one version"
             ));
         }
     }

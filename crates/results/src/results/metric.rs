@@ -19,6 +19,10 @@ impl Metric {
             Metric::Ttlb => row.times.ttlb,
             Metric::TlsHandshake => row.times.handshake?.checked_sub(row.times.connect?),
             Metric::DnsRecord => row.dns.record,
+            Metric::Fcp => row.page.fcp,
+            Metric::Lcp => row.page.lcp,
+            Metric::Load => row.page.load,
+            Metric::SpeedIndex => row.page.speed_index,
         }
     }
 }

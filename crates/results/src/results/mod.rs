@@ -34,9 +34,9 @@ mod warning;
 
 pub use crate::row::{
     ChainSignal, Compression, Dns, EarlyData, FailedAttempt, HelloDigest, Lateness, Outcome,
-    Resumption, Row, TcpStats, Times, Wire,
+    PageLoad, Resumption, Row, TcpStats, Times, Wire,
 };
-pub use check::{check, check_wire};
+pub use check::{check, check_page_wire, check_wire};
 pub use costs::{Beside, CpuCosts, CpuCostsError, Flights, Picoseconds, RecordCost};
 pub(crate) use cut::{Cut, Sent};
 pub use dataset::{Dataset, Samples};

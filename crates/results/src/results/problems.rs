@@ -8,7 +8,7 @@ use super::look::{Look, fewest};
 use super::summary::{ArmSummary, CellSummary};
 use super::warning::{Problem, Warning};
 use super::{Percentile, Validity};
-use crate::study::{Connections, Experiment};
+use crate::study::{Connections, Experiment, Metric};
 
 /// Connections on either side of a percentile that are this far apart make a cliff of it: the
 /// retransmission timeout of a SYN is 1 s (RFC 6298, section 2).
@@ -153,6 +153,10 @@ fn buffers(_: &Experiment, cell: &CellSummary) -> Vec<Problem> {
 }
 
 fn gaps(experiment: &Experiment, cell: &CellSummary) -> Vec<Problem> {
+    // Of the last byte, which pages have none of their own.
+    if cell.cell.page.is_some() {
+        return Vec::new();
+    }
     let cliffs = cliffs(experiment, cell);
     let explained = |at: Percentile| {
         cliffs
@@ -160,7 +164,7 @@ fn gaps(experiment: &Experiment, cell: &CellSummary) -> Vec<Problem> {
             .any(|cliff| matches!(cliff, Problem::Cliff { percentile, .. } if *percentile == at))
     };
     let gaps_of = |arm: &ArmSummary| -> Vec<Problem> {
-        arm.ttlb
+        arm.metric(Metric::Ttlb)
             .neighbours
             .iter()
             .filter(|(percentile, (below, above))| {
@@ -177,11 +181,19 @@ fn gaps(experiment: &Experiment, cell: &CellSummary) -> Vec<Problem> {
     cell.arms.iter().flat_map(gaps_of).collect()
 }
 
+/// The time that everything else is before.
+fn last(cell: &CellSummary) -> Metric {
+    match cell.cell.page {
+        Some(_) => Metric::Load,
+        None => Metric::Ttlb,
+    }
+}
+
 fn percentiles(cell: &CellSummary) -> impl Iterator<Item = Percentile> + use<'_> {
     cell.arms
         .first()
         .into_iter()
-        .flat_map(|arm| arm.ttlb.percentiles.keys().copied())
+        .flat_map(|arm| arm.metric(last(cell)).percentiles.keys().copied())
 }
 
 fn fewest_connections(cell: &CellSummary) -> Option<u32> {

@@ -151,10 +151,11 @@ fn summarise(
     let waiting =
         |sample: &Sample| waiting_of(sample, measured, cell, percentiles, experiment.seed);
     let uses_dns = experiment.arms.iter().any(|arm| arm.delivery.asks_dns());
-    let metrics: &[Metric] = match uses_dns {
-        true => &Metric::ALL,
-        false => &Metric::FROM_CONNECT,
+    let of_dns: &[Metric] = match uses_dns {
+        true => &[Metric::TlsHandshake, Metric::DnsRecord],
+        false => &[],
     };
+    let metrics: Vec<Metric> = [cell.all_metrics(), of_dns].concat();
     // All at once, since drawing the resamples takes as long as ranking them.
     let all: Vec<Series> = (metrics.iter())
         .flat_map(|metric| measured.iter().map(|of| series(*metric, of.waited)))
@@ -171,30 +172,28 @@ fn summarise(
         let (arm, sample) = (of.arm, of.waited?);
         let engine = &of.network?.engine;
         let network = of.network.filter(|_| !engine.beside.is_empty());
-        let [connect, handshake, ttfb, ttlb, tls_handshake, dns_record] =
-            Metric::ALL.map(|metric| {
-                let absent = absence(metric, cell, sample);
-                let known = known(metric);
-                let percentiles_of = |sample| {
-                    let times = series(metric, Some(sample));
-                    let times = stats::measured(&times, percentiles).into_iter();
-                    let times = percentiles.iter().copied().zip(times);
-                    times.filter_map(|(of, time)| Some((of, time?)))
-                };
-                let network = network.map(|network| match is_luck(cell) {
-                    false => percentiles_of(network).collect(),
-                    true => {
-                        let typical = typically_added(metric, network, sample);
-                        let without =
-                            |(of, time): (_, Duration)| (of, time.saturating_sub(typical));
-                        percentiles_of(sample).map(without).collect()
-                    }
-                });
-                MetricSummary {
-                    network: network.unwrap_or_default(),
-                    ..MetricSummary::new(absent, known, index, percentiles, level)
+        let of_arm = Metric::ALL.map(|metric| {
+            let absent = absence(metric, cell, sample);
+            let known = known(metric);
+            let percentiles_of = |sample| {
+                let times = series(metric, Some(sample));
+                let times = stats::measured(&times, percentiles).into_iter();
+                let times = percentiles.iter().copied().zip(times);
+                times.filter_map(|(of, time)| Some((of, time?)))
+            };
+            let network = network.map(|network| match is_luck(cell) {
+                false => percentiles_of(network).collect(),
+                true => {
+                    let typical = typically_added(metric, network, sample);
+                    let without = |(of, time): (_, Duration)| (of, time.saturating_sub(typical));
+                    percentiles_of(sample).map(without).collect()
                 }
             });
+            MetricSummary {
+                network: network.unwrap_or_default(),
+                ..MetricSummary::new(absent, known, index, percentiles, level)
+            }
+        });
         Some(ArmSummary {
             label: arm.name.clone(),
             role: if index == 0 {
@@ -214,12 +213,7 @@ fn summarise(
                 }),
             chain_digest: sample.chain_digest.clone(),
             engine: engine.clone(),
-            connect,
-            handshake,
-            ttfb,
-            ttlb,
-            tls_handshake,
-            dns_record,
+            metrics: of_arm,
             deliveries: deliveries(&sample.rows),
             waiting: match index {
                 0 => Vec::new(),
@@ -280,7 +274,8 @@ pub(super) fn is_exact<'a>(cell: &Cell, samples: impl Iterator<Item = &'a Sample
         && samples.all(|sample| {
             sample.engine.contents() == Contents::Network
                 && (sample.rows.iter()).all(|row| row.outcome == Outcome::Completed)
-                && Metric::FROM_CONNECT
+                && cell
+                    .all_metrics()
                     .iter()
                     .all(|metric| is_same(sample, *metric))
         })
@@ -330,7 +325,7 @@ fn deliveries(rows: &[Row]) -> Vec<(DeliveryOutcome, u32)> {
 fn absence(metric: Metric, cell: &Cell, sample: &Sample) -> Absent {
     let late = sample.rows.iter().filter(|row| metric.of(row).is_none());
     match metric {
-        Metric::Ttfb if cell.data == Bytes(0) => Absent::NoData,
+        Metric::Ttfb if cell.page.is_none() && cell.data == Bytes(0) => Absent::NoData,
         _ => Absent::Failures {
             failed: count(late.count()),
             connections: count(sample.rows.len()),

@@ -73,18 +73,8 @@ pub struct ArmSummary {
     pub chain_digest: String,
     /// How the engine fared.
     pub engine: EngineReport,
-    /// To TCP established.
-    pub connect: MetricSummary,
-    /// To the client's Finished written.
-    pub handshake: MetricSummary,
-    /// To the first response payload byte decrypted.
-    pub ttfb: MetricSummary,
-    /// To the last response payload byte decrypted.
-    pub ttlb: MetricSummary,
-    /// From TCP established to the client's Finished written. Empty in an experiment without DNS.
-    pub tls_handshake: MetricSummary,
-    /// From the queries to the record. Empty in an experiment without DNS.
-    pub dns_record: MetricSummary,
+    /// In the order of [`Metric::ALL`]; empty of those that the cell does not have.
+    pub(super) metrics: [MetricSummary; Metric::ALL.len()],
     /// How much longer connections wait than with the baseline, where a population is measured: for each metric
     /// that says something, all of them and then each class.
     pub waiting: Vec<Waiting>,
@@ -348,14 +338,7 @@ impl CellSummary {
 impl ArmSummary {
     /// One of its metrics.
     pub fn metric(&self, metric: Metric) -> &MetricSummary {
-        match metric {
-            Metric::Connect => &self.connect,
-            Metric::Handshake => &self.handshake,
-            Metric::Ttfb => &self.ttfb,
-            Metric::Ttlb => &self.ttlb,
-            Metric::TlsHandshake => &self.tls_handshake,
-            Metric::DnsRecord => &self.dns_record,
-        }
+        &self.metrics[metric as usize]
     }
 
     /// Widens the intervals of all increases, see [`MetricSummary::widen_by_calibrations`].
@@ -366,15 +349,8 @@ impl ArmSummary {
         }
     }
 
-    pub(super) fn metric_mut(&mut self, metric: Metric) -> &mut MetricSummary {
-        match metric {
-            Metric::Connect => &mut self.connect,
-            Metric::Handshake => &mut self.handshake,
-            Metric::Ttfb => &mut self.ttfb,
-            Metric::Ttlb => &mut self.ttlb,
-            Metric::TlsHandshake => &mut self.tls_handshake,
-            Metric::DnsRecord => &mut self.dns_record,
-        }
+    pub(crate) fn metric_mut(&mut self, metric: Metric) -> &mut MetricSummary {
+        &mut self.metrics[metric as usize]
     }
 
     /// Connections that failed or timed out.

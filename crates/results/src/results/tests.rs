@@ -6,6 +6,7 @@ use lastbyte_link::{Direction, Link, Seed};
 
 use super::fixtures::{CLASSICAL, HYBRID, MIXED, cell, experiment, samples};
 use super::*;
+use crate::study::Metric;
 use crate::study::{Buffers, Cell, Connections, Experiment, Hosts, Until};
 use lastbyte_sizes::Message;
 
@@ -44,7 +45,10 @@ fn a_table_of_equal_arms_rarely_marks_a_difference() {
             row.times.handshake = Some(Duration::from_secs(1).mul_f64(1.0 - (1.0 - even).ln()));
         }
         let summary = summary(&(experiment, samples));
-        let of_cells = summary.cells.iter().map(|cell| &cell.arms[1].handshake);
+        let of_cells = summary
+            .cells
+            .iter()
+            .map(|cell| cell.arms[1].metric(Metric::Handshake));
         let is_missed = |metric: &MetricSummary| {
             let mut increases = metric.increases.values().flatten();
             increases.any(|increase| !increase.interval.holds_zero())
@@ -367,10 +371,10 @@ mod summarising {
         };
 
         assert_eq!((baseline.role, arm.role), (Role::Baseline, Role::Compared));
-        assert!(baseline.ttlb.increases.is_empty());
+        assert!(baseline.metric(Metric::Ttlb).increases.is_empty());
         assert_eq!((arm.connections, arm.failed()), (10, 3));
         assert_eq!(arm.failures, [("timed out".into(), 2), ("reset".into(), 1)]);
-        let p90 = arm.ttlb.percentiles[&Percentile::USUAL[2]];
+        let p90 = arm.metric(Metric::Ttlb).percentiles[&Percentile::USUAL[2]];
         assert_eq!(
             p90,
             Err(Absent::Failures {
@@ -378,7 +382,7 @@ mod summarising {
                 connections: 10
             })
         );
-        assert!(arm.ttlb.increases[&Percentile::MEDIAN].is_ok());
+        assert!(arm.metric(Metric::Ttlb).increases[&Percentile::MEDIAN].is_ok());
 
         let wire = arm.wire.unwrap();
         assert_eq!(
@@ -403,7 +407,7 @@ mod summarising {
     #[test]
     fn without_data_there_is_no_first_byte() {
         let summary = summary(&results(&[CLASSICAL], vec![cell("0%", "0B")], 5));
-        let ttfb = &summary.cells[0].arms[0].ttfb;
+        let ttfb = summary.cells[0].arms[0].metric(Metric::Ttfb);
         assert!(
             ttfb.percentiles
                 .values()
@@ -432,7 +436,7 @@ mod summarising {
         };
         assert_eq!(first.arms[0].label, HYBRID);
         assert_eq!(
-            first.arms[0].ttlb.increases[&Percentile::MEDIAN],
+            first.arms[0].metric(Metric::Ttlb).increases[&Percentile::MEDIAN],
             Err(Absent::NoBaseline)
         );
         assert!(first.baseline().is_none());
@@ -494,7 +498,7 @@ mod warning {
                 }
             }
             let summary = summary(&results);
-            let arm = &summary.cells[0].arms[1].handshake;
+            let arm = summary.cells[0].arms[1].metric(Metric::Handshake);
             let increase = arm.increases[&Percentile::new(90).unwrap()].unwrap();
             let is_shown = arm
                 .difference(Percentile::new(90).unwrap(), summary.critical)

@@ -240,6 +240,10 @@ fn describe(imprecision: &Imprecision, precision: Precision) -> String {
         Metric::Ttlb => "TTLB",
         Metric::TlsHandshake => "the TLS handshake time",
         Metric::DnsRecord => "the time to the DNS record",
+        Metric::Fcp => "the first contentful paint",
+        Metric::Lcp => "the largest contentful paint",
+        Metric::Load => "the load event",
+        Metric::SpeedIndex => "the Speed Index",
     };
     let what = format!("{} of {metric}", imprecision.percentile);
     let asked = precision.percent();

@@ -535,7 +535,7 @@ pub fn computed(
         Metric::Ttfb => timeline.ttfb,
         Metric::Ttlb => Some(timeline.ttlb),
         Metric::TlsHandshake => timeline.handshake.checked_sub(timeline.connect),
-        Metric::DnsRecord => None,
+        Metric::DnsRecord | Metric::Fcp | Metric::Lcp | Metric::Load | Metric::SpeedIndex => None,
     };
     let stepping = Stepping {
         threshold: Search::threshold(cell),

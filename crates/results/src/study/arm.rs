@@ -13,7 +13,7 @@ use lastbyte_sizes::{
 use thiserror::Error;
 
 use super::delivery::SetError;
-use super::{Arm, ArmChain, Delivery, Flush, RecordSize, Sessions};
+use super::{Arm, ArmChain, Delivery, Flush, RecordSize, Server, Sessions};
 
 /// The text is no arm.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -182,6 +182,7 @@ enum Setting {
     Flush,
     ClientHelloSplit,
     Delivery,
+    Server,
     /// A key that one delivery has.
     OfDelivery(&'static str),
 }
@@ -244,6 +245,7 @@ impl Setting {
             Setting::Flush,
             Setting::ClientHelloSplit,
             Setting::Delivery,
+            Setting::Server,
         ];
         (ChainSetting::ALL.into_iter().map(Setting::Chain))
             .chain(others)
@@ -268,6 +270,7 @@ impl Setting {
             Setting::Flush => "flush",
             Setting::ClientHelloSplit => "client_hello_split",
             Setting::Delivery => "delivery",
+            Setting::Server => "server",
             Setting::OfDelivery(name) => name,
         }
     }
@@ -406,6 +409,11 @@ fn set(arm: &mut Arm, key: Setting, value: &str) -> Result<(), ArmProblem> {
             let bytes = u16::try_from(bytes).ok().filter(|bytes| *bytes > 0);
             arm.client_hello_split =
                 Some(bytes.ok_or_else(|| key.refuse(value, "use 1B to 65535B"))?);
+        }
+        Setting::Server => {
+            let names = Server::ALL.map(Server::name);
+            let refused = |_| key.refuse(value, nearest(value, names));
+            arm.server = value.parse().map_err(refused)?;
         }
         Setting::OfDelivery(_) => set_of_delivery(&mut arm.delivery, key, value)?,
     }

@@ -1,10 +1,13 @@
 //! Parquet that anybody may have written.
 //!
-//! What a file says of itself is bounded before anything is allocated: rows by what the reader allows, pages by what
+//! What a file says of itself is looked at before the library reads it, and bounded before anything is allocated: rows by what the reader allows, pages by what
 //! is compressed in them, dictionaries by their bytes. Encodings are those that tables of rows have. Where the library
 //! panics on what is left, the file is damaged.
 
+mod thrift;
+
 use std::cell::Cell;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::{Arc, Once};
 
@@ -17,6 +20,8 @@ use parquet::file::reader::{ChunkReader, FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::record::reader::RowIter;
 use parquet::schema::types::Type;
+
+use self::thrift::PageKind;
 
 /// What a file may have.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +49,7 @@ impl<R: ChunkReader + 'static> BoundedParquet<R> {
     ///
     /// When it is no Parquet, or does not keep to its bounds.
     pub(crate) fn new(file: R, bounds: Bounds) -> Result<Self> {
+        check_footer(&file)?;
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&file)?;
         let columns = metadata.file_metadata().schema_descr().num_columns() as u64;
         let groups = metadata.row_groups().iter();
@@ -74,6 +80,24 @@ impl<R: ChunkReader + 'static> BoundedParquet<R> {
     /// How many rows there are in all row groups.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
+    }
+}
+
+/// Looks at the metadata at a file's end. Where there are none, the library knows what to say.
+fn check_footer(file: &impl ChunkReader) -> Result<()> {
+    /// The metadata's length, and the format's name.
+    const FOOTER: u64 = 8;
+    let Some(end) = file.len().checked_sub(FOOTER) else {
+        return Ok(());
+    };
+    let footer = file.get_bytes(end, FOOTER as usize)?;
+    let Some((length, b"PAR1")) = footer.split_first_chunk() else {
+        return Ok(());
+    };
+    let length = u32::from_le_bytes(*length);
+    match end.checked_sub(length.into()) {
+        Some(start) => thrift::check_file(&file.get_bytes(start, length as usize)?),
+        None => Ok(()),
     }
 }
 
@@ -134,7 +158,14 @@ impl<R: ChunkReader + 'static> RowGroupReader for BoundedGroup<'_, R> {
         let column = column.set_compression(Compression::UNCOMPRESSED).build()?;
         let rows = usize::try_from(self.group.num_rows()).unwrap_or(0);
         let pages = SerializedPageReader::new(Arc::clone(self.file), &column, rows, None)?;
-        Ok(Box::new(BoundedPages { pages, packed }))
+        let (start, length) = column.byte_range();
+        Ok(Box::new(BoundedPages {
+            file: Arc::clone(self.file),
+            pages,
+            packed,
+            ahead: start..start.saturating_add(length),
+            next: Next::Unseen,
+        }))
     }
 
     fn get_column_bloom_filter(&self, _: usize) -> Option<&parquet::bloom_filter::Sbbf> {
@@ -179,11 +210,42 @@ impl Packed {
 
 /// The pages of a column.
 struct BoundedPages<R: ChunkReader> {
+    file: Arc<R>,
     pages: SerializedPageReader<R>,
     packed: Packed,
+    /// Where headers are that nobody has looked at.
+    ahead: Range<u64>,
+    next: Next,
+}
+
+/// Whether the header of the page that is read next was looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Seen,
+    Unseen,
 }
 
 impl<R: ChunkReader> BoundedPages<R> {
+    /// Looks at all headers that the library reads for the next page.
+    fn check_next(&mut self) -> Result<()> {
+        while self.next == Next::Unseen && !self.ahead.is_empty() {
+            let left = self.ahead.end - self.ahead.start;
+            let page = thrift::page(self.file.get_read(self.ahead.start)?, left)?;
+            self.ahead.start += page.length;
+            if page.kind == PageKind::Values {
+                self.next = Next::Seen;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same before that is taken.
+    fn check_taken(&mut self) -> Result<()> {
+        self.check_next()?;
+        self.next = Next::Unseen;
+        Ok(())
+    }
+
     fn bounded(&self, mut page: Page) -> Result<Page> {
         // Others are decoded with numbers that nobody has checked.
         let is_read = matches!(
@@ -234,19 +296,23 @@ impl<R: ChunkReader> Iterator for BoundedPages<R> {
 
 impl<R: ChunkReader> PageReader for BoundedPages<R> {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
+        self.check_taken()?;
         let page = self.pages.get_next_page()?;
         page.map(|page| self.bounded(page)).transpose()
     }
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        self.check_next()?;
         self.pages.peek_next_page()
     }
 
     fn skip_next_page(&mut self) -> Result<()> {
+        self.check_taken()?;
         self.pages.skip_next_page()
     }
 
     fn at_record_boundary(&mut self) -> Result<bool> {
+        self.check_next()?;
         self.pages.at_record_boundary()
     }
 }

@@ -119,6 +119,9 @@ impl Cell {
     /// The metrics that say something of their own, in the order of time: without data, the last byte
     /// is the handshake's.
     pub fn metrics(&self) -> &'static [Metric] {
+        if self.page.is_some() {
+            return &Metric::OF_PAGE;
+        }
         if self.draws(Parameter::DATA) {
             return &Metric::FROM_CONNECT;
         }
@@ -129,12 +132,23 @@ impl Cell {
         }
     }
 
+    /// All metrics that it can have, in the order of time.
+    pub fn all_metrics(&self) -> &'static [Metric] {
+        match self.page {
+            Some(_) => &Metric::OF_PAGE,
+            None => &Metric::FROM_CONNECT,
+        }
+    }
+
     /// Whether a connection can carry this.
     ///
     /// # Errors
     ///
     /// What it can't, with the hint.
     pub fn check(&self) -> Result<(), String> {
+        if let Some(page) = &self.page {
+            return page.check(self.origins);
+        }
         match (self.requests, self.data) {
             (2.., Bytes(0)) => Err(format!(
                 "{} requests need a response to wait for: ask for data, or for one request",

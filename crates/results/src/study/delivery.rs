@@ -9,7 +9,7 @@ mod mtc;
 mod pqtls_ad;
 
 pub use abridged::Abridged;
-pub use compressed::Compressed;
+pub use compressed::{Compressed, LEFT_WITHIN as COMPRESSED_WITHIN};
 pub use elided::Elided;
 pub use mtc::{Cosigners, Form, Hello, Mtc, MtcPath};
 pub use pqtls_ad::{DnsCache, EndEntity, PqtlsAd};
@@ -17,10 +17,10 @@ pub use pqtls_ad::{DnsCache, EndEntity, PqtlsAd};
 use std::path::PathBuf;
 
 use lastbyte_link::nearest;
-use lastbyte_sizes::ChainSpec;
+use lastbyte_sizes::{ChainSpec, framing};
 
 use super::Arm;
-use crate::row::{ChainSignal, Dns, Wire};
+use crate::row::{ChainSignal, Dns, HelloDigest, Wire};
 
 /// Where an arm names a delivery.
 struct Spec {
@@ -107,6 +107,16 @@ trait Kind {
     /// What is no arithmetic, as in "… is no arithmetic".
     fn arithmetic(&self, spec: &ChainSpec) -> Result<Vec<OnWire>, &'static str>;
 
+    /// The same of a chain that is known by its sizes alone.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Kind::arithmetic`].
+    fn arithmetic_of(&self, chain: Lengths<'_>) -> Result<Vec<OnWire>, &'static str> {
+        let _ = chain;
+        Err("what this delivery makes of a chain of which only the sizes are known")
+    }
+
     /// Whether a handshake of an arm did what this says, and which certificates it shows then.
     ///
     /// # Errors
@@ -115,11 +125,43 @@ trait Kind {
     fn check_handshake(&self, arm: &Arm, wire: &Wire, dns: &Dns) -> Result<Certificates, String>;
 }
 
+/// A chain that is known by its sizes alone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lengths<'a> {
+    /// The DER of each certificate, as they are sent.
+    pub(crate) certificates: &'a [usize],
+    /// One of the laboratory's with the end-entity's key and as many names, if those are known.
+    pub(crate) alike: Option<&'a ChainSpec>,
+    /// What brotli leaves of its Certificate message, without headers, if that is known.
+    pub(crate) brotli: Option<usize>,
+}
+
+impl Lengths<'_> {
+    fn whole(self) -> OnWire {
+        OnWire {
+            certificate: framing::certificate_message(self.certificates.iter().copied()),
+            certificates: self.certificates.len(),
+            ..OnWire::default()
+        }
+    }
+
+    /// Without those above the end-entity's.
+    fn end_entity(self) -> OnWire {
+        Lengths {
+            certificates: self.certificates.get(..1).unwrap_or_default(),
+            ..self
+        }
+        .whole()
+    }
+}
+
 /// What a delivery makes of a handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OnWire {
     /// Bytes more of the ClientHello.
     pub(crate) client_hello: usize,
+    /// Bytes more of the ServerHello.
+    pub(crate) server_hello: usize,
     /// Bytes more of the EncryptedExtensions.
     pub(crate) encrypted_extensions: usize,
     /// Bytes of the Certificate message.
@@ -128,19 +170,19 @@ pub(crate) struct OnWire {
     pub(crate) certificates: usize,
     /// What is said of intermediates that the client has.
     pub(crate) signal: ChainSignal,
+    /// What the hellos say of certificates from DNS.
+    pub(crate) hello_digest: HelloDigest,
 }
 
 impl OnWire {
     /// The chain as it is, and nothing said of it.
     fn whole(spec: &ChainSpec) -> OnWire {
         OnWire {
-            client_hello: 0,
-            encrypted_extensions: 0,
             certificate: spec
                 .certificate_bytes
                 .unwrap_or_else(|| spec.unpadded_bytes()),
             certificates: spec.certificates(),
-            signal: ChainSignal::None,
+            ..OnWire::default()
         }
     }
 }
@@ -300,6 +342,18 @@ impl Delivery {
         match self.kind() {
             None => Ok(vec![OnWire::whole(spec)]),
             Some(kind) => kind.arithmetic(spec),
+        }
+    }
+
+    /// The same of a chain that is known by its sizes alone.
+    ///
+    /// # Errors
+    ///
+    /// What is no arithmetic, as in "… is no arithmetic".
+    pub(crate) fn arithmetic_of(&self, chain: Lengths<'_>) -> Result<Vec<OnWire>, &'static str> {
+        match self.kind() {
+            None => Ok(vec![chain.whole()]),
+            Some(kind) => kind.arithmetic_of(chain),
         }
     }
 

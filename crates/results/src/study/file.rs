@@ -32,6 +32,7 @@ pub use self::write::quoted;
 use super::{
     Arm, ArmChain, Cell, Connections, EngineChoice, Experiment, Leads, Measure, NoPercentile,
     Parameter, Percentile, Population, Sessions, Study, StudyFolder, UnknownName, Until,
+    check_pages,
 };
 
 /// Cells of a study, at most.
@@ -206,14 +207,14 @@ impl File {
             ..cell
         };
         self.check_arms(table, &arms)?;
-        Ok(Measure {
-            id,
-            experiment: Experiment {
-                arms,
-                cells: cells.into_iter().map(with_population).collect(),
-                ..experiment
-            },
-        })
+        let experiment = Experiment {
+            arms,
+            cells: cells.into_iter().map(with_population).collect(),
+            ..experiment
+        };
+        let experiment = experiment.of_pages();
+        check_pages(&experiment).map_err(|problem| table.error(StudyProblem::Value(problem)))?;
+        Ok(Measure { id, experiment })
     }
 
     /// What the cells themselves must leave to the population.

@@ -36,6 +36,10 @@ metrics! {
         "From TCP established, when the ClientHello leaves, to the client's Finished written.";
     DnsRecord = "dns_record":
         "From the client's queries to the record with the server's certificates.";
+    Fcp = "fcp": "From the start of a navigation to the first contentful paint.";
+    Lcp = "lcp": "From the start of a navigation to the largest contentful paint.";
+    Load = "load": "From the start of a navigation to the load event.";
+    SpeedIndex = "speed_index": "How late what is seen of a page was seen, weighted by its share.";
 }
 
 impl Metric {
@@ -45,6 +49,17 @@ impl Metric {
         Metric::Handshake,
         Metric::Ttfb,
         Metric::Ttlb,
+    ];
+
+    /// Those of a page, from the start of a navigation.
+    pub const OF_PAGE: [Metric; 7] = [
+        Metric::Connect,
+        Metric::Handshake,
+        Metric::Ttfb,
+        Metric::Fcp,
+        Metric::Lcp,
+        Metric::Load,
+        Metric::SpeedIndex,
     ];
 }
 

@@ -14,6 +14,7 @@ pub mod file;
 mod hosts;
 mod metric;
 mod networks;
+mod page;
 mod parameter;
 mod population;
 mod question;
@@ -29,10 +30,10 @@ pub use blocks::{BlockId, Size};
 pub use cell::{Work, common, distinctions};
 pub use connections::{Connections, ConnectionsError, Precision, PrecisionError, Until};
 pub use delivery::{
-    Abridged, Compressed, Cosigners, Delivery, DnsCache, Elided, EndEntity, Form, Hello, Mtc,
-    MtcPath, PqtlsAd, check_comparison,
+    Abridged, COMPRESSED_WITHIN, Compressed, Cosigners, Delivery, DnsCache, Elided, EndEntity,
+    Form, Hello, Mtc, MtcPath, PqtlsAd, check_comparison,
 };
-pub(crate) use delivery::{Certificates, OnWire};
+pub(crate) use delivery::{Certificates, Lengths, OnWire};
 pub use distribution::{DistributionError, load_distribution};
 pub use figure::{Beside, Figure, Plot};
 pub use file::{StudyError, StudyProblem, quoted};
@@ -40,6 +41,7 @@ pub use hosts::{Buffers, Hosts, Mtu, Timestamps, Tso, Writes};
 pub use lastbyte_link::UnknownName;
 pub use metric::{Metric, NoPercentile, Percentile};
 pub use networks::NamedNetwork;
+pub use page::{Cache, PageSource, Server, check_pages};
 pub use parameter::{
     Choice, Column as ParameterColumn, CommandLine, Filter, Lists, Parameter, Reading,
     Value as ParameterValue, varying,
@@ -97,6 +99,8 @@ pub struct Arm {
     pub client_hello_split: Option<u16>,
     /// How the client gets the server's chain.
     pub delivery: Delivery,
+    /// Whose server it is.
+    pub server: Server,
 }
 
 impl Arm {
@@ -119,6 +123,7 @@ impl Arm {
             flush: Flush::default(),
             client_hello_split: None,
             delivery: Delivery::Full,
+            server: Server::default(),
         }
     }
 }
@@ -183,6 +188,12 @@ pub struct Cell {
     pub preset: Preset,
     /// How both hosts are set.
     pub hosts: Hosts,
+    /// The page that a browser loads, in place of a transfer.
+    pub page: Option<PageSource>,
+    /// How many origins the page has, if a model makes it.
+    pub origins: u32,
+    /// What the browser has of the page from before.
+    pub cache: Cache,
     /// What connections draw, in place of what the cell has of that.
     pub population: Option<Arc<Population>>,
 }
@@ -203,6 +214,9 @@ impl Cell {
             gso: preset.gso(),
             preset,
             hosts: Hosts::of(preset),
+            page: None,
+            origins: 1,
+            cache: Cache::default(),
             population: None,
         }
     }
@@ -278,6 +292,20 @@ pub struct Experiment {
 }
 
 impl Experiment {
+    /// The same: what computing takes is not known beside page loads.
+    fn of_pages(self) -> Experiment {
+        let cpu = match (self.has_pages(), self.cpu) {
+            (true, CpuTime::Beside) => CpuTime::None,
+            (_, cpu) => cpu,
+        };
+        Experiment { cpu, ..self }
+    }
+
+    /// Whether pages are loaded in it, and nothing else.
+    pub fn has_pages(&self) -> bool {
+        self.cells.iter().any(|cell| cell.page.is_some())
+    }
+
     /// One with the usual timeout of 300 s and seed 1, and all else the engine's choice.
     pub fn new(arms: Vec<Arm>, cells: Vec<Cell>, connections: impl Into<Connections>) -> Self {
         Self {

@@ -5,6 +5,7 @@
 
 mod link;
 mod load;
+mod page;
 pub(super) mod spec;
 mod tcp;
 #[cfg(test)]
@@ -20,7 +21,7 @@ pub use self::spec::{Choice, Column, CommandLine, Lists, Reading, Value};
 use super::{Cell, StudyFolder, hosts};
 
 /// All parameters: in this order they are set and reported, and in grids the last changes fastest.
-const ALL: [Parameter; 21] = [
+const ALL: [Parameter; 24] = [
     Parameter::LINK,
     Parameter(&link::RTT),
     Parameter::RATE,
@@ -38,6 +39,9 @@ const ALL: [Parameter; 21] = [
     Parameter(&tcp::CONGESTION),
     Parameter(&tcp::CLIENT_INITCWND),
     Parameter(&tcp::INITCWND),
+    Parameter::PAGE,
+    Parameter(&page::ORIGINS),
+    Parameter(&page::CACHE),
     Parameter(&load::REQUESTS),
     Parameter(&load::THINK),
     Parameter::UPLOAD,
@@ -83,6 +87,8 @@ impl Parameter {
     pub const UPLOAD: Parameter = Parameter(&load::UPLOAD);
     /// The server's initial window.
     pub const INITCWND: Parameter = Parameter(&tcp::INITCWND);
+    /// The page that is loaded.
+    pub const PAGE: Parameter = Parameter(&page::PAGE);
     /// Payload of each response.
     pub const DATA: Parameter = Parameter(&load::DATA);
 
@@ -182,6 +188,20 @@ impl Parameter {
     /// Whether a population may draw it.
     pub fn can_be_drawn(self) -> bool {
         self.0.scope == Scope::Connection
+    }
+
+    /// Whether it is a property of page loads alone.
+    pub fn is_of_pages(self) -> bool {
+        [&page::PAGE, &page::ORIGINS, &page::CACHE]
+            .into_iter()
+            .any(|one| self.name() == one.name)
+    }
+
+    /// Whether it is a property of transfers alone.
+    pub(super) fn is_of_transfers(self) -> bool {
+        [&load::REQUESTS, &load::THINK, &load::UPLOAD, &load::DATA]
+            .into_iter()
+            .any(|one| self.name() == one.name)
     }
 
     /// Whether it is a property of the link.
@@ -323,6 +343,9 @@ impl Parameter {
             // Networks that are drawn whole have a name for all that they are.
             let is_named = cell.link_name.is_some() && cell.draws(Parameter::RTT);
             return (!(is_named && self.is_of_link())).then(|| self.describe(cell));
+        }
+        if cell.page.is_some() && self.is_of_transfers() {
+            return None;
         }
         match self.0.caption {
             Caption::Always(text) => Some(text(cell)),

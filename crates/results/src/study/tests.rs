@@ -58,6 +58,7 @@ fn every_key_of_a_made_chain() {
                     sct_algorithm: KeyAlgorithm::MlDsa44,
                     names: 3,
                     leaf_without: vec![LeafExtension::Policies, LeafExtension::Crl],
+                    origin: 0,
                 })
             )
         }
@@ -483,6 +484,7 @@ proptest! {
             sct_algorithm,
             names,
             leaf_without: LeafExtension::ALL.into_iter().take(left).collect(),
+            origin: 0,
         };
         spec.certificate_bytes = padding.map(|padding| spec.unpadded_bytes() + padding);
         let record_size = bytes.map_or("auto".into(), |bytes| bytes.to_string());
@@ -544,7 +546,7 @@ fn settings_have_names() {
     assert_named(Gso::ALL, "off on");
     assert_named(
         Metric::ALL,
-        "connect handshake ttfb ttlb tls_handshake dns_record",
+        "connect handshake ttfb ttlb tls_handshake dns_record fcp lcp load speed_index",
     );
     for size in MessageSize::all() {
         assert_eq!(size.name().parse(), Ok(size));
@@ -553,7 +555,7 @@ fn settings_have_names() {
     assert_named(DnsCache::ALL, "cached cold absent broken foreign");
     assert_named(Beside::ALL, "arithmetic rules-of-thumb");
     let parameters = "link rtt rate loss jitter jitter_distribution queue preset gso mtu timestamps buffers tso \
-                      writes congestion client_initcwnd initcwnd requests think upload data";
+                      writes congestion client_initcwnd initcwnd page origins cache requests think upload data";
     assert_eq!(Parameter::ALL.map(Parameter::name).join(" "), parameters);
     assert_named(Plot::ALL, "increase percentiles dots cdf table");
     assert_named(Preset::ALL, "network published-2024");

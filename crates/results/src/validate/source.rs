@@ -288,7 +288,11 @@ impl SampleTimes {
                 Metric::Ttfb => *ttfb,
                 Metric::Ttlb => *ttlb,
                 Metric::TlsHandshake => handshake.and_then(|at| at.checked_sub((*connect)?)),
-                Metric::DnsRecord => None,
+                Metric::DnsRecord
+                | Metric::Fcp
+                | Metric::Lcp
+                | Metric::Load
+                | Metric::SpeedIndex => None,
             })
     }
 

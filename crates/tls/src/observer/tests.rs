@@ -242,16 +242,17 @@ fn messages_have_their_places_on_the_wire_and_tickets_behind_them() {
         .iter()
         .map(|placed| (placed.kind, placed.bytes.clone()))
         .collect();
-    let first = server_hello + 5;
+    let certificates = server_hello + 5 + extensions;
     // The certificate goes on in a second record, behind a tag, a type and a header.
-    let second = first + extensions + certificate + 16 + 1 + 5;
+    let finished = certificates + certificate + 16 + 1 + 5;
     assert_eq!(
         places,
         [
-            (MessageType::ServerHello, 5..server_hello),
-            (MessageType::EncryptedExtensions, first..first + extensions),
-            (MessageType::Certificate, first + extensions..second),
-            (MessageType::Finished, second..second + 36),
+            (MessageType::ServerHello, 0..server_hello),
+            (MessageType::EncryptedExtensions, server_hello..certificates),
+            (MessageType::Certificate, certificates..finished),
+            // With the tag of its record.
+            (MessageType::Finished, finished..end),
             (MessageType::Other(4), end..end + ticket.len()),
         ]
     );

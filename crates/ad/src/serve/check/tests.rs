@@ -7,6 +7,7 @@ use lastbyte_pki::test_chains;
 use tempfile::TempDir;
 
 use super::*;
+use crate::serve::AccessLogTo;
 
 #[test]
 fn what_would_keep_it_from_starting_is_told_and_nothing_is_made() {
@@ -24,14 +25,14 @@ fn what_would_keep_it_from_starting_is_told_and_nothing_is_made() {
     let address = |text: &str| Listen::Address(text.parse().unwrap());
     let listen = address("127.0.0.1:0");
     let state = folder.path().join("not/there");
-    let problems = check(&good, &listen, Some(&state)).problems;
+    let problems = check(&good, &listen, Some(&state), None).problems;
     assert!(problems.is_empty(), "{problems:?}");
     assert!(!folder.path().join("not").exists());
 
     let told = |change: &dyn Fn(&mut Config), listen: &Listen| {
         let mut config = good.clone();
         change(&mut config);
-        let Findings { problems, warnings } = check(&config, listen, None);
+        let Findings { problems, warnings } = check(&config, listen, None, None);
         [problems, warnings].map(|lines| lines.join("; "))
     };
     for (change, part) in [
@@ -40,7 +41,7 @@ fn what_would_keep_it_from_starting_is_told_and_nothing_is_made() {
                 let file = folder.path().join("no/access.log");
                 config.access_log = Some(AccessLogTo::File(file));
             }) as &dyn Fn(&mut Config),
-            "there is no such folder",
+            "no/access.log\": No such file or directory",
         ),
         (
             &|config| config.metrics = Some("192.0.2.1:1".parse().unwrap()),
@@ -62,6 +63,10 @@ fn what_would_keep_it_from_starting_is_told_and_nothing_is_made() {
         let [problems, _] = told(change, &listen);
         assert!(problems.contains(part), "{problems}");
     }
+    let log = AccessLogTo::File(folder.path().join("access.log"));
+    let [problems, _] = told(&|config| config.access_log = Some(log.clone()), &listen);
+    assert_eq!(problems, "");
+    assert!(!folder.path().join("access.log").exists(), "it was made");
     let [problems, _] = told(&|_| {}, &address("127.0.0.1:1"));
     assert!(problems.contains("is what is listened on"), "{problems}");
     let [_, warnings] = told(&|config| config.chains.push(files.clone()), &listen);

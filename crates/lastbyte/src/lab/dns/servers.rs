@@ -1,32 +1,27 @@
 //! The DNS servers of a block: BIND's `named` in the server's namespace, `unbound` in the client's.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use lastbyte_link::Direction;
 use netlink_packet_route::link::LinkAttribute;
 
 use super::{DnsError, NAME_SERVER, PORT, Published, Resolver, zone};
+use crate::lab::LabError;
 use crate::lab::guest::netem;
 use crate::lab::netlink::{Netlink, Prefix};
+use crate::lab::process::{self, Priority, Process, StartError};
 use crate::lab::surroundings::interface;
-use crate::lab::{LabError, sys};
 use crate::study::Mtu;
 
-/// Where distributions have servers, whatever PATH says.
-const PLACES: [&str; 4] = ["/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin"];
 const NAMED: &str = "named";
 const UNBOUND: &str = "unbound";
 /// How long a server may take to start, and the resolver to answer at first.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Below the engine's own threads, above all else: elsewhere they would have a machine of their own.
-const PRIORITY: i32 = 30;
-const LOOK: Duration = Duration::from_millis(10);
 
 /// Moves the calling thread between the namespaces of both sides.
 pub(in crate::lab) trait Sides {
@@ -46,12 +41,7 @@ pub(in crate::lab) struct Servers {
 ///
 /// [`DnsError::NotInstalled`] with the first that is not.
 pub fn find_programs() -> Result<[PathBuf; 2], DnsError> {
-    let find = |program: &'static str| {
-        let mut places = PLACES.iter().map(|place| Path::new(place).join(program));
-        places
-            .find(|path| path.exists())
-            .ok_or(DnsError::NotInstalled(program))
-    };
+    let find = |program| process::installed(program).ok_or(DnsError::NotInstalled(program));
     Ok([find(NAMED)?, find(UNBOUND)?])
 }
 
@@ -79,7 +69,7 @@ pub(in crate::lab) fn start(
     command
         .args(["-g", "-n", "1", "-U", "1", "-c"])
         .arg(configuration);
-    let named = Process::start(NAMED, command, folder, (NAME_SERVER, PORT).into())?;
+    let named = start_server(NAMED, command, folder, (NAME_SERVER, PORT).into())?;
 
     sides.enter_client()?;
     delay_loopback(published.resolver_rtt)?;
@@ -88,7 +78,7 @@ pub(in crate::lab) fn start(
     let mut command = Command::new(unbound);
     command.args(["-d", "-p", "-c"]).arg(configuration);
     let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, PORT);
-    let unbound = Process::start(UNBOUND, command, folder, address.into())?;
+    let unbound = start_server(UNBOUND, command, folder, address.into())?;
 
     let resolver = Resolver::connect(address, published, PATIENCE)?;
     let servers = Servers {
@@ -96,6 +86,23 @@ pub(in crate::lab) fn start(
         _unbound: unbound,
     };
     Ok((servers, resolver))
+}
+
+fn start_server(
+    program: &'static str,
+    command: Command,
+    folder: &Path,
+    address: SocketAddr,
+) -> Result<Process, DnsError> {
+    let started =
+        Process::start(program, command, folder, Priority::RealTime).and_then(|mut process| {
+            process.wait_for(address, PATIENCE)?;
+            Ok(process)
+        });
+    started.map_err(|error| match error {
+        StartError::Write(error) => DnsError::Write(error),
+        StartError::Ended(reason) => DnsError::Start { program, reason },
+    })
 }
 
 const ZONE: &str = "zone";
@@ -184,60 +191,4 @@ fn delay_loopback(rtt: Duration) -> Result<(), LabError> {
         netlink.set_queueing(loopback, "netem", options)
     };
     set_up().map_err(|error| DnsError::NoNetem(error).into())
-}
-
-/// A server that runs. It is ended when dropped, and when this thread ends.
-struct Process(Child);
-
-impl Process {
-    /// Starts it and waits until it listens at `address`.
-    fn start(
-        program: &'static str,
-        mut command: Command,
-        folder: &Path,
-        address: SocketAddr,
-    ) -> Result<Process, DnsError> {
-        let failed = |reason: String| DnsError::Start { program, reason };
-        let log = folder.join(format!("{program}.log"));
-        let output = File::create(&log).map_err(DnsError::Write)?;
-        sys::serve_this_thread(&mut command, PRIORITY);
-        let child = command
-            .current_dir(folder)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(output)
-            .spawn()
-            .map_err(|error| failed(error.to_string()))?;
-        let mut process = Process(child);
-        let begun = Instant::now();
-        loop {
-            if TcpStream::connect_timeout(&address, PATIENCE).is_ok() {
-                return Ok(process);
-            }
-            let ended = process.0.try_wait();
-            let ended = ended.map_err(|error| failed(error.to_string()))?.is_some();
-            if ended || begun.elapsed() > PATIENCE {
-                return Err(failed(last_line(&log)));
-            }
-            thread::sleep(LOOK);
-        }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        // The kernel spins in `wait` while one of its threads still leaves /proc. Virtual time would stand still
-        // then, and with it what lets that thread run; time passes here only after all threads are gone.
-        thread::sleep(LOOK);
-        let _ = self.0.wait();
-    }
-}
-
-fn last_line(log: &Path) -> String {
-    let said = fs::read(log).unwrap_or_default();
-    let said = String::from_utf8_lossy(&said);
-    let line = said.lines().rfind(|line| !line.trim().is_empty());
-    line.unwrap_or("it said nothing").trim().to_owned()
 }

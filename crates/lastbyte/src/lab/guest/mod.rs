@@ -6,6 +6,7 @@
 
 pub(super) mod netem;
 mod network;
+mod pages;
 mod serial;
 mod tap;
 
@@ -29,6 +30,7 @@ use super::exchange::Exchange;
 use super::inspection::{Asked, Seen};
 use super::live::{Pace, Rig};
 use super::luck::link_seed;
+use super::pages::Programs;
 use super::row::row;
 use super::shortcuts::Shortcuts;
 use super::starts;
@@ -51,9 +53,12 @@ const STUDY: &str = "study.toml";
 /// What is to be kept besides rows: an [`Asked`], in as many bytes whatever that is.
 pub(super) const ASKED: &str = "asked";
 /// The same as the guest sees it.
+/// The same as the guest sees it.
 const ASKED_IN_GUEST: &str = "/dev/lastbyte/asked";
 /// What was seen, besides packets.
 pub(super) const SEEN: &str = "seen.json";
+/// What came of page loads, besides rows.
+pub(super) const LOADS: &str = "loads.json";
 /// The packets.
 pub(super) const NOTES: &str = "notes";
 /// The file in the job's folder that is the part, once the guest has said [`DONE`].
@@ -92,6 +97,9 @@ pub(super) struct GuestJob {
     /// [`CpuCosts`], if computing is to take time.
     pub(super) costs: Option<CpuCosts>,
     pub(super) shortcuts: Shortcuts,
+    /// The programs that page loads need.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) programs: Option<Programs>,
 }
 
 /// In place of a [`GuestJob`]: what a guest is to measure that is only to boot.
@@ -205,9 +213,20 @@ fn measure(job: &GuestJob, study: &Study, asked: Asked) -> Result<Vec<u8>, Strin
     }
     let costs = job.costs.unwrap_or_default();
 
-    let (rows, seen) = match experiment.emulation {
-        Emulation::Netem => over_netem(job, experiment, cell, &arms, costs, asked),
-        Emulation::Link => over_emulator(job, experiment, cell, arm, costs, asked),
+    let (rows, seen) = match (&job.programs, experiment.emulation) {
+        (Some(programs), _) => {
+            let mut signs = Signs::of(&(0..1));
+            let loaded = pages::run(job, experiment, cell, arm, programs, &store, &mut || {
+                signs.advance();
+            });
+            let (rows, loads) = loaded.map_err(to_line)?;
+            let loads = serde_json::to_vec(&loads).map_err(to_line)?;
+            fs::write(Path::new(JOB_MOUNT).join(LOADS), loads)
+                .map_err(|error| format!("{DISK}{error}"))?;
+            Ok((rows, None))
+        }
+        (None, Emulation::Netem) => over_netem(job, experiment, cell, &arms, costs, asked),
+        (None, Emulation::Link) => over_emulator(job, experiment, cell, arm, costs, asked),
     }
     .map_err(to_line)?;
     if let Some(seen) = seen {

@@ -30,7 +30,7 @@ use crate::study::{Cell, Experiment};
 /// Connections of a pilot, one at a time; the first of them warm caches up.
 const PILOT: u32 = 8;
 
-const EMULATOR_PRIORITY: i32 = 50;
+pub(super) const EMULATOR_PRIORITY: i32 = 50;
 const ENDPOINT_PRIORITY: i32 = 40;
 
 /// Carries the blocks of one sample.

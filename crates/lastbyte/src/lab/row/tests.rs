@@ -118,6 +118,54 @@ fn whatever_else_a_chain_can_have() {
     }
 }
 
+/// What is left where DNS has the rest, and was asked before.
+#[test]
+fn whatever_dns_delivers() {
+    for chain in [
+        "X25519MLKEM768/ml-dsa-65/delivery=pqtls-ad/from=intermediate",
+        "x25519/rsa-2048/intermediates=3/delivery=pqtls-ad/from=intermediate",
+        "x25519/ml-dsa-44/delivery=pqtls-ad-raw-key",
+        "SecP256r1MLKEM768/ecdsa-p256/delivery=pqtls-ad-raw-key",
+    ] {
+        agree(chain);
+    }
+}
+
+/// What compression leaves is told of usual chains, but for some bytes.
+#[cfg(feature = "rustls")]
+#[test]
+fn whatever_is_compressed() {
+    use crate::study::COMPRESSED_WITHIN;
+    for key in [
+        "ecdsa-p256",
+        "rsa-2048",
+        "ml-dsa-44",
+        "ml-dsa-65",
+        "ml-dsa-87",
+    ] {
+        for intermediates in 0..=3 {
+            for delivery in ["compressed", "abridged"] {
+                let arm = |stack| {
+                    let name = format!(
+                        "x25519/{key}/intermediates={intermediates}/delivery={delivery}{stack}"
+                    );
+                    name.parse::<Arm>().unwrap()
+                };
+                let computed = explain::wire(&arm("")).unwrap();
+                let prepared = PreparedArm::new(arm("/stack=rustls"), &store()).unwrap();
+                let read = prepared.wire(&prepared.handshake().unwrap());
+                let bytes = |wire: &Wire| wire.bytes(Message::Certificate) as usize;
+                let (computed, read) = (bytes(&computed), bytes(&read));
+                println!("{key} {intermediates} {delivery}: {computed} {read}");
+                assert!(
+                    computed.abs_diff(read) <= COMPRESSED_WITHIN,
+                    "{key} {intermediates} {delivery}: {computed} {read}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn whatever_a_client_has_and_says() {
     for elided in [

@@ -13,13 +13,13 @@ use lastbyte_sizes::framing;
 use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 
-pub use probe::{Probe, VERSION};
+pub use probe::Probe;
 
 use self::sizes::Sizes;
 use super::document::{Head, document};
 use crate::explain::{Unknown, explain_shown};
 use crate::study::exchange::REQUEST;
-use crate::study::{Arm, Cell};
+use crate::study::{Arm, COMPRESSED_WITHIN, Cell};
 
 const STYLE: &str = include_str!("page.css");
 const MODEL: &str = include_str!("model.js");
@@ -87,7 +87,7 @@ const SCALES: Scales = Scales {
 };
 
 /// A question worth asking: what the address says, and in words.
-const TRIES: [(&str, &str); 7] = [
+const TRIES: [(&str, &str); 8] = [
     (
         "baseline=x25519/ecdsa-p256&against=X25519MLKEM768/ml-dsa-65&rtt=35ms&rate=1gbit&initcwnd=10&data=50KiB",
         "ML-DSA-65, and a usual window",
@@ -107,6 +107,10 @@ const TRIES: [(&str, &str); 7] = [
     (
         "baseline=X25519MLKEM768/ml-dsa-65&against=X25519MLKEM768/ml-dsa-65/delivery=elide&rtt=100ms&rate=1gbit&initcwnd=10&data=10KiB",
         "Leave the intermediate out",
+    ),
+    (
+        "baseline=X25519MLKEM768/ml-dsa-65&against=X25519MLKEM768/ml-dsa-65/delivery=abridged&rtt=100ms&rate=1gbit&initcwnd=10&data=10KiB",
+        "… or abridge it",
     ),
     (
         "baseline=x25519/ecdsa-p256&against=X25519MLKEM768/slh-dsa-sha2-128s&rtt=35ms&rate=100mbit&initcwnd=10&data=50KiB",
@@ -187,6 +191,7 @@ fn body(data: &Data<'_>, probe: Option<&Probe>) -> Markup {
                 Some(probe) => p.kicker { "Lastbyte, the explorer: " (probe.host) " as it was seen" },
             }
             h1 { (TITLE) }
+            @for note in probe.into_iter().flat_map(|probe| &probe.notes) { p.warning { (note) } }
             p.verdict #verdict { "Two TLS connections side by side, by the arithmetic of TCP's slow start." }
             p #because {}
             p #spoken .unseen role="status" {}
@@ -248,6 +253,7 @@ fn body(data: &Data<'_>, probe: Option<&Probe>) -> Markup {
             p { "Lastbyte does, with real OpenSSL, real certificates and Linux's own TCP over this network: so this page can be wrong, and be
                 found out." }
             div.command { pre #command tabindex="0" role="group" aria-label="The command" {} button #copy type="button" { "Copy" } }
+            p.caption #measured {}
             p.caption { "The address of this page holds all that is chosen: share it." }
         }
         section aria-labelledby="h-ends" {
@@ -261,9 +267,10 @@ fn body(data: &Data<'_>, probe: Option<&Probe>) -> Markup {
                     (no HyStart, no ssthresh), and packets are neither paced nor merged (GSO, GRO)." }
                 li { b { "OpenSSL's sizes." } " Another client's hello is larger or smaller, and so is a real CA's certificate. Where an ECDSA
                     signature is now and then a byte longer or shorter, this is the likeliest length." }
-                li { b { "Full handshakes." } " No resumption, no early data, no client certificate, no HelloRetryRequest, one request. Compressed
-                    and abridged certificates and those from DNS are no arithmetic: "
-                    code { "lastbyte compare" } " measures them, too." }
+                li { b { "Full handshakes." } " No resumption, no early data, no client certificate, no HelloRetryRequest, one request." }
+                li { b { "Certificates of ours." } " What brotli leaves of names and extensions is told of such, to within "
+                    (COMPRESSED_WITHIN) " bytes; it is measured with rustls, whose messages are some bytes smaller. What DNS delivers was asked for
+                    before, by a resolver that is as near as its client." }
                 li { b { "TCP, not QUIC." } " QUIC's servers may send three times what they have received before they know the client's address." }
             }
         }
@@ -291,11 +298,9 @@ fn arm(data: &Data<'_>, index: usize, name: &str, start: &str) -> Markup {
                         }
                     }
                 } }
-            p { label for=(id("way")) { "How they come" }
+            p { label for=(id("way")) { "Delivery" }
                 select id=(id("way")) {
-                    @for (way, known) in sizes.ways.iter().map(|way| (way, way.known)) {
-                        option disabled[!known] { (way.words) @if !known { " (no arithmetic: measure)" } }
-                    }
+                    @for way in &sizes.ways { option { (way.words) } }
                 } }
             p { label for=(id("bytes")) { "Certificate message" }
                 span.size {

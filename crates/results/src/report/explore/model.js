@@ -60,8 +60,8 @@ function explorer(data, engine) {
   const comesSo = (arm, key = arm.way) => {
     const own = chain(arm.chain).ways[way(key)];
     if (!own) return undefined;
-    const [hello, extensions, certificate, most] = own;
-    return { hello, extensions, certificate, most };
+    const [hello, extensions, certificate, most, serverHello] = own;
+    return { hello, extensions, certificate, most, serverHello };
   };
   const natural = arm => comesSo(arm).certificate;
   const certificate = arm => arm.bytes || natural(arm);
@@ -70,7 +70,7 @@ function explorer(data, engine) {
     const hellos = group(arm.group), own = comesSo(arm);
     return {
       client_hello: hellos.client_hello + own.hello,
-      server_hello: hellos.server_hello,
+      server_hello: hellos.server_hello + own.serverHello,
       encrypted_extensions: own.extensions,
       certificate: certificate(arm),
       certificate_verify: chain(arm.chain).certificate_verify,
@@ -165,8 +165,10 @@ function explorer(data, engine) {
     return pairs.map(([key, value]) => `${key}=${value}`).join("&");
   }
   // What measures just that.
+  // A way that one stack alone has is measured with that on both sides of the comparison, as stacks differ by more.
+  const stack = state => state.arms.map(arm => sizes.ways[way(arm.way)].stack).find(Boolean) || "";
   function command(state) {
-    const [baseline, against] = state.arms.map(label);
+    const [baseline, against] = state.arms.map(arm => label(arm) + stack(state));
     const mtu = data.mtu ? [["mtu", `${data.mtu}`]] : [];
     const network = [...options(state), ...mtu].map(([key, value]) => `--${key} ${value}`).join(" ");
     return `lastbyte compare --baseline ${baseline} --against ${against} ${network}`;
@@ -282,7 +284,7 @@ function explorer(data, engine) {
   }
 
   return {
-    started, parse, fragment, command, connection, staircase, difference, messages, parts, label, arm, fitted, comesSo, natural, certificate,
+    started, parse, fragment, command, stack, connection, staircase, difference, messages, parts, label, arm, fitted, comesSo, natural, certificate,
     verdict, left, short, bytes, counted, time, size, rate, rateOption, dataOption, sizes, scales: data.scales, KIB,
   };
 }

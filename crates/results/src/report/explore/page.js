@@ -323,6 +323,7 @@
     fill("difference", difference(page.figure, points, from, end));
     set("sooner", sooner(points));
     set("command", model.command(state));
+    set("measured", model.stack(state) ? "Measured with rustls on both sides, as it has this delivery. Its messages are some bytes smaller than OpenSSL’s, which are drawn." : "");
     const gap = views[1].begins - views[0].begins;
     const signed = ms => `${ms < 0 ? "−" : "+"}${time(Math.abs(ms))}`;
     set("brief", `${payload > 0 ? "first byte" : "handshake"} ${signed(gap)}${payload > 0 ? `, last ${signed(views.last)}` : ""}`);
@@ -332,7 +333,7 @@
   // Names of arms stay on one line.
   function whole(text, names) {
     let marked = safe(text);
-    const [longest, ...others] = [...new Set(names)];
+    const [longest, ...others] = [...new Set(names)].sort((one, other) => other.length - one.length);
     for (const name of [longest, ...others.filter(other => !longest.includes(other))]) {
       marked = marked.split(safe(name)).join(`<span class="whole">${safe(name)}</span>`);
     }
@@ -356,7 +357,8 @@
   const [heads, ...cells] = [...$("numbers").rows].map(row => [...row.cells].slice(1));
   function numbers() {
     const signed = (gap, show) => Math.abs(gap) < 0.0005 ? "same" : `${gap < 0 ? "−" : "+"}${show(Math.abs(gap))}`;
-    model.short(state.arms).forEach((name, index) => tell(heads[index], name));
+    // Names break behind strokes.
+    model.short(state.arms).forEach((name, index) => tell(heads[index], name.replaceAll("/", "/\u200b")));
     ROWS.forEach(([, value, show], row) => {
       const values = [0, 1].map(value);
       values.forEach((value, index) => tell(cells[row][index], value < 0 ? "none" : show(value)));

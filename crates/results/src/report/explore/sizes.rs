@@ -4,6 +4,7 @@ use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Message};
 use serde::Serialize;
 
 use crate::explain;
+use crate::reduce::{Reduction, Subject};
 use crate::row::Wire;
 use crate::study::Arm;
 
@@ -20,27 +21,55 @@ const MIXED: [&str; 6] = [
     "ml-dsa-44+slh-dsa-sha2-128s",
 ];
 
-/// How the chain comes: as an arm says it, and in words. A page can't offer those that are no arithmetic, and says so.
-const WAYS: [(&str, &str); 9] = [
+/// How a chain comes whole: as an arm says it, and in words.
+const WHOLE: [(&str, &str); 4] = [
     ("", "whole, 1 intermediate"),
     ("/intermediates=2", "whole, 2 intermediates"),
     ("/intermediates=3", "whole, 3 intermediates"),
     ("/intermediates=0", "whole, no intermediate"),
-    (
-        "/delivery=elide",
-        "without intermediates: the client has them",
-    ),
-    (
-        "/delivery=mtc-landmark",
-        "one Merkle Tree Certificate (landmark)",
-    ),
-    (
-        "/delivery=mtc-standalone",
-        "one Merkle Tree Certificate (standalone)",
-    ),
-    ("/delivery=compressed/stack=rustls", "compressed"),
-    ("/delivery=pqtls-ad", "in part from DNS"),
 ];
+
+/// How a chain comes, as an arm says it.
+#[derive(Debug, Serialize)]
+pub(super) struct Way {
+    /// What the arm says, with the stroke before it.
+    key: String,
+    /// In words.
+    pub(super) words: String,
+    /// The stack that measures it, if that is not OpenSSL: what both arms of a comparison have to say besides.
+    stack: String,
+}
+
+/// All ways that arithmetic knows: whole, and every [`Reduction`] of a chain.
+fn ways() -> Vec<Way> {
+    let whole = WHOLE.into_iter().map(|(key, words)| Way {
+        key: key.to_owned(),
+        words: words.to_owned(),
+        stack: String::new(),
+    });
+    let (group, chain) = USUAL;
+    let name = format!("{group}/{chain}");
+    let less = Reduction::ALL.into_iter().filter_map(|reduction| {
+        let whole = name
+            .parse()
+            .ok()
+            .filter(|_| reduction.subject == Subject::Chain)?;
+        let arm = reduction.apply(&reduction.whole(&whole).ok()?).ok()?;
+        let said = arm.label.strip_prefix(&name)?;
+        let (stacks, own): (Vec<&str>, Vec<&str>) =
+            (said.split('/').filter(|word| !word.is_empty()))
+                .partition(|word| word.starts_with("stack="));
+        let with_strokes =
+            |words: Vec<&str>| words.into_iter().map(|word| format!("/{word}")).collect();
+        let way = Way {
+            key: with_strokes(own),
+            words: format!("{}: {}", reduction.name, reduction.words),
+            stack: with_strokes(stacks),
+        };
+        sizes(&format!("{name}{}", way.key)).map(|_| way)
+    });
+    whole.chain(less).collect()
+}
 
 /// A group, and the hellos of a handshake with it.
 #[derive(Debug, Serialize)]
@@ -57,22 +86,14 @@ pub(super) struct ChainSizes {
     pub(super) name: String,
     pub(super) kind: &'static str,
     certificate_verify: u32,
-    /// For each of the [`WAYS`]; none where arithmetic does not go, or such a chain can't come so.
+    /// For each of the ways; none where such a chain can't come so.
     pub(super) ways: Vec<Option<WaySizes>>,
 }
 
 /// What a chain and the way in which it comes make of a handshake: bytes more of the ClientHello than of one for a usual
-/// chain, or fewer; the EncryptedExtensions; the Certificate message, and the most that it can be padded to. Without
-/// names, which would be a tenth of the page.
-pub(super) type WaySizes = (i64, u32, u32, u32);
-
-/// How the chain comes, and whether any chain can come so.
-#[derive(Debug, Serialize)]
-pub(super) struct Way {
-    key: &'static str,
-    pub(super) words: String,
-    pub(super) known: bool,
-}
+/// chain, or fewer; the EncryptedExtensions; the Certificate message, and the most that it can be padded to; bytes more of the
+/// ServerHello. Without names, which would be a tenth of the page.
+pub(super) type WaySizes = (i64, u32, u32, u32, u32);
 
 /// All that a page needs to know of sizes.
 #[derive(Debug, Serialize)]
@@ -100,22 +121,15 @@ impl Sizes {
                 server_hello: wire.bytes(Message::ServerHello),
             })
         });
+        let ways = ways();
         let single = KeyAlgorithm::ALL.into_iter().map(|key| key.name());
         let chains: Vec<ChainSizes> = single
             .chain(MIXED)
-            .filter_map(|name| ChainSizes::new(name, &usual))
+            .filter_map(|name| ChainSizes::new(name, &usual, &ways))
             .collect();
-        let ways = WAYS.iter().enumerate().map(|(index, (key, words))| {
-            let comes_so = |chain: &ChainSizes| chain.ways.get(index).is_some_and(Option::is_some);
-            Way {
-                key,
-                words: (*words).to_owned(),
-                known: chains.iter().any(comes_so),
-            }
-        });
         Sizes {
             groups: groups.collect(),
-            ways: ways.collect(),
+            ways,
             chains,
             server_finished: usual.bytes(Message::ServerFinished),
             client_finish: usual.client_finish_wire_bytes,
@@ -126,12 +140,12 @@ impl Sizes {
     pub(super) fn add(&mut self, name: String, group: Group, wire: &Wire) {
         let hello = self.groups.iter().find(|known| known.name == group.name());
         let hello = hello.map_or(0, |known| known.client_hello);
-        let mut ways = vec![None; WAYS.len()];
+        let mut ways = vec![None; self.ways.len()];
         if let Some(way) = ways.first_mut() {
             let certificate = wire.bytes(Message::Certificate);
             let more = i64::from(wire.client_hello_wire_bytes) - i64::from(hello);
             let extensions = wire.bytes(Message::EncryptedExtensions);
-            *way = Some((more, extensions, certificate, certificate));
+            *way = Some((more, extensions, certificate, certificate, 0));
         }
         let own = ChainSizes {
             name,
@@ -144,7 +158,7 @@ impl Sizes {
 }
 
 impl ChainSizes {
-    fn new(name: &str, usual: &Wire) -> Option<ChainSizes> {
+    fn new(name: &str, usual: &Wire, ways: &[Way]) -> Option<ChainSizes> {
         let (group, _) = USUAL;
         let of_way = |key: &str| -> Option<(WaySizes, Wire)> {
             let wire = sizes(&format!("{group}/{name}{key}"))?;
@@ -157,10 +171,11 @@ impl ChainSizes {
                 wire.bytes(Message::EncryptedExtensions),
                 certificate,
                 padded.map_or(certificate, |wire| wire.bytes(Message::Certificate)),
+                wire.bytes(Message::ServerHello) - usual.bytes(Message::ServerHello),
             );
             Some((way, wire))
         };
-        let ways: Vec<_> = WAYS.iter().map(|(key, _)| of_way(key)).collect();
+        let ways: Vec<_> = ways.iter().map(|way| of_way(&way.key)).collect();
         let (_, first) = ways.iter().flatten().next()?;
         Some(ChainSizes {
             name: name.to_owned(),

@@ -8,6 +8,7 @@ use roxmltree::{Document, Node};
 
 use super::*;
 use crate::report::tests::{environment, headline, troubled};
+use crate::study::Metric;
 
 fn thresholds(texts: &[&str]) -> Vec<Threshold> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
@@ -103,7 +104,7 @@ fn what_can_not_be_told_passes_with_a_note() {
         interval,
     });
     summary.cells[0].arms[0]
-        .ttlb
+        .metric_mut(Metric::Ttlb)
         .changes
         .insert(Percentile::MEDIAN, change);
     let thresholds = thresholds(&["ttlb.p50 > 1% since saved"]);

@@ -9,6 +9,7 @@ use super::*;
 use crate::results::fixtures::{CLASSICAL, HYBRID, cell, experiment, samples};
 use crate::results::rows::Origin;
 use crate::results::{ArmSummary, Estimate, Interval, Outcome, Percent, write_rows};
+use crate::study::Metric;
 use crate::study::{Connections, Emulation, EngineName, Experiment};
 
 const PEM: &str = "x25519/./chain.pem";
@@ -109,7 +110,10 @@ fn nothing_has_changed_since_the_same_results() {
                 }
             }
         }
-        assert_eq!(arm.ttlb.changes.len(), Percentile::USUAL.len());
+        assert_eq!(
+            arm.metric(Metric::Ttlb).changes.len(),
+            Percentile::USUAL.len()
+        );
     }
     assert_eq!(warnings(&summary), [""; 0]);
 }
@@ -258,7 +262,7 @@ fn what_failed_has_no_change() {
         failing
     };
     let p90 = Percentile::new(90).unwrap();
-    let change = |summary: Summary| summary.cells[1].arms[1].ttlb.changes[&p90];
+    let change = |summary: Summary| summary.cells[1].arms[1].metric(Metric::Ttlb).changes[&p90];
     let failures = Err(Absent::Failures {
         failed: 9,
         connections: 60,

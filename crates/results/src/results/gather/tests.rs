@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::results::fixtures::{environment, part_folder, run_folder};
 use crate::results::{Sample, Summary};
+use crate::study::Metric;
 use crate::study::Percentile;
 
 const STUDY: &str = r#"connections = 100
@@ -211,7 +212,7 @@ fn what_is_gathered_is_summarised_like_any_run() {
     .unwrap();
     let arms = &summaries[0].cells[1].arms;
     assert!(arms.iter().all(|arm| arm.connections == 100));
-    assert!(arms[0].handshake.percentiles[&Percentile::MEDIAN].is_ok());
+    assert!(arms[0].metric(Metric::Handshake).percentiles[&Percentile::MEDIAN].is_ok());
 }
 
 #[test]
@@ -260,4 +261,21 @@ fn what_can_not_be_linked_is_copied() {
     let rows = |folder: &Path| fs::read(folder.join("rows.parquet")).unwrap();
     assert!(rows(&place.path("linked")) == rows(&memory.path().join("copied")));
     assert!(first_part(&one).exists());
+}
+
+#[test]
+fn a_study_that_was_changed_after_it_was_measured_is_refused() {
+    let place = Place::new();
+    let one = place.shard("one", &[0, 1]);
+    let file = one.join("study.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("35ms", "50ms")).unwrap();
+    let refused = place.refused(std::slice::from_ref(&one));
+    assert!(
+        refused.contains("it is another file than what was measured"),
+        "{refused}"
+    );
+    assert!(Dataset::open(&one).is_err());
+    fs::write(&file, text).unwrap();
+    assert!(place.gather(&[one]).is_ok());
 }

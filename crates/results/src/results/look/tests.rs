@@ -6,6 +6,7 @@ use super::*;
 use crate::results::Interval;
 use crate::results::fixtures::{self, CLASSICAL, HYBRID, cell};
 use crate::results::{Outcome, Sample, Summary};
+use crate::study::Metric;
 
 /// Two arms in a cell without data, until everything is this precise.
 fn experiment(precision: &str) -> Experiment {
@@ -219,7 +220,7 @@ fn a_summary_has_the_intervals_that_were_looked_at() {
     let known = stats::percentiles(&all, &Percentile::USUAL, experiment.seed);
     let level = Level::of(&experiment.connections);
     for percentile in Percentile::USUAL {
-        let arm = &summary.cells[0].arms[1].handshake;
+        let arm = summary.cells[0].arms[1].metric(Metric::Handshake);
         assert_eq!(
             arm.percentiles[&percentile].ok(),
             known[1].estimate(percentile, level)

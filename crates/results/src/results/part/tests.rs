@@ -16,7 +16,7 @@ use crate::results::fixtures::{self, CLASSICAL, HYBRID, cell};
 use crate::results::rows::reseal;
 use crate::results::{
     ChainSignal, Compression, DeliveryOutcome, Dns, EarlyData, FailedAttempt, HelloDigest,
-    Lateness, Outcome, Resumption, TcpStats, Times, Wire,
+    Lateness, Outcome, PageLoad, Resumption, TcpStats, Times, Wire,
 };
 
 const ID: BlockId = BlockId {
@@ -243,6 +243,30 @@ fn rows_that_can_not_be_there_take_no_memory() {
     }
 }
 
+/// The library would pass over two billion truths that have no bytes, for as many fields as there are: minutes for these.
+#[test]
+fn headers_that_tell_of_what_has_no_bytes_take_no_time() {
+    const TRUTHS: [u8; 7] = [0xf9, 0xf2, 0xff, 0xff, 0xff, 0xff, 0x07];
+    let (study, part) = part();
+    let whole = bytes(&study, &part);
+    let end = whole.len() - 8;
+    let length = u32::from_le_bytes(*whole[end..].first_chunk().unwrap());
+    let file = bytes::Bytes::copy_from_slice(&whole);
+    let metadata = ParquetMetaDataReader::new()
+        .parse_and_finish(&file)
+        .unwrap();
+    let columns = metadata.row_group(0).columns().iter();
+    let pages: Vec<_> = columns.map(|one| one.byte_range().0 as usize).collect();
+    for places in [pages, vec![end - length as usize]] {
+        let mut file = whole.clone();
+        for place in places {
+            file[place..place + 14].copy_from_slice(&[TRUTHS, TRUTHS].concat());
+        }
+        let line = read(&resealed(file)).unwrap_err().to_string();
+        assert!(line.contains("it tells of more than it holds"), "{line}");
+    }
+}
+
 #[test]
 fn a_long_reason_is_cut() {
     let (study, mut part) = part();
@@ -296,25 +320,43 @@ fn row() -> impl Strategy<Value = Row> {
         outcome,
         times(),
         wire(),
-        dns(),
+        (dns(), page()),
         tcp(),
         tcp(),
         duration(),
         duration(),
     )
         .prop_map(
-            |(outcome, times, wire, dns, client_tcp, server_tcp, link, endpoint)| Row {
+            |(outcome, times, wire, (dns, page), client_tcp, server_tcp, link, endpoint)| Row {
                 index: 0,
                 block: 0,
                 outcome,
                 times,
                 wire,
                 dns,
+                page,
                 client_tcp,
                 server_tcp,
                 lateness: Lateness { link, endpoint },
             },
         )
+}
+
+fn page() -> impl Strategy<Value = PageLoad> {
+    let time = || option::of(duration());
+    let count = || option::of(any::<u32>());
+    let times = (time(), time(), time(), time());
+    (times, (count(), count(), count())).prop_map(
+        |((fcp, lcp, load, speed_index), (bytes, connections, requests))| PageLoad {
+            fcp,
+            lcp,
+            load,
+            speed_index,
+            bytes,
+            connections,
+            requests,
+        },
+    )
 }
 
 fn dns() -> impl Strategy<Value = Dns> {

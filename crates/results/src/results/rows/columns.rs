@@ -36,6 +36,7 @@ const NOT_SO_FAR: &str = "the handshake did not get so far";
 const NOT_COMPRESSED: &str = "it was not compressed";
 const NO_FAILED: &str = "no connection failed before";
 const NO_DNS: &str = "nothing comes through DNS";
+const NO_PAGE: &str = "it was not reached, or no page was loaded";
 const NO_TCP: &str = "that end had no connection";
 
 /// The columns up to those of links.
@@ -153,6 +154,11 @@ const OTHERS: &[Column] = &[
     text("client_stack", "the client's TLS implementation", |c| {
         c.batch.arm.client_stack.name().into()
     }),
+    text(
+        "server",
+        "whose server it is: `lastbyte`, `node`, `nginx`, `go` or `caddy`",
+        |c| c.batch.arm.server.name().into(),
+    ),
     text("server_stack", "the server's TLS implementation", |c| {
         c.batch.arm.server_stack.name().into()
     }),
@@ -259,6 +265,55 @@ const OTHERS: &[Column] = &[
     )
     .absent(NO_DNS)
     .restored(|row, value| set(&mut row.dns.record, value)),
+    whole(
+        "fcp_ns",
+        "from the start of a page's navigation to the first contentful paint, in frames of the browser",
+        |c| c.row.page.fcp.into(),
+    )
+    .absent(NO_PAGE)
+    .restored(|row, value| set(&mut row.page.fcp, value)),
+    whole(
+        "lcp_ns",
+        "from there to the largest contentful paint, in frames of the browser",
+        |c| c.row.page.lcp.into(),
+    )
+    .absent(NO_PAGE)
+    .restored(|row, value| set(&mut row.page.lcp, value)),
+    whole(
+        "load_ns",
+        "from there to the load event",
+        |c| c.row.page.load.into(),
+    )
+    .absent(NO_PAGE)
+    .restored(|row, value| set(&mut row.page.load, value)),
+    whole(
+        "speed_index_ns",
+        "how late what is seen of the page was seen, weighted by its share (Speed Index), in frames of the browser",
+        |c| c.row.page.speed_index.into(),
+    )
+    .absent(NO_PAGE)
+    .restored(|row, value| set(&mut row.page.speed_index, value)),
+    whole(
+        "page_bytes",
+        "what came over the network for the page, headers included",
+        |c| c.row.page.bytes.into(),
+    )
+    .absent(NO_PAGE)
+    .restored(|row, value| set(&mut row.page.bytes, value)),
+    whole(
+        "page_connections",
+        "connections that the browser made for the page",
+        |c| c.row.page.connections.into(),
+    )
+    .absent(NO_PAGE)
+    .restored(|row, value| set(&mut row.page.connections, value)),
+    whole(
+        "page_requests",
+        "requests for the page that were answered over the network",
+        |c| c.row.page.requests.into(),
+    )
+    .absent(NO_PAGE)
+    .restored(|row, value| set(&mut row.page.requests, value)),
     text(
         "delivery",
         "how certificates come: `full`, all from the server, `compressed`, `abridged`, `elide`, without those that \

@@ -25,7 +25,7 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 use super::{Batch, COLUMNS, Column, Kind, Presence, Value, descriptions};
-use crate::results::{Dns, Lateness, Outcome, Row, Times, Wire};
+use crate::results::{Dns, Lateness, Outcome, PageLoad, Row, Times, Wire};
 use crate::study::bounded_parquet::{BoundedParquet, Bounds, unless_it_panics};
 
 /// Where the document is in the metadata.
@@ -558,6 +558,7 @@ fn blank() -> Row {
         times: Times::default(),
         wire: Wire::default(),
         dns: Dns::default(),
+        page: PageLoad::default(),
         client_tcp: None,
         server_tcp: None,
         lateness: Lateness::default(),

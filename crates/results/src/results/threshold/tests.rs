@@ -6,6 +6,7 @@ use super::*;
 use crate::results::fixtures::{CLASSICAL, HYBRID, cell, experiment, samples};
 use crate::results::{Interval, Outcome, Sample};
 use crate::study::Experiment;
+use crate::study::Metric;
 
 fn threshold(text: &str) -> Threshold {
     text.parse().unwrap()
@@ -177,7 +178,9 @@ fn verdict(text: &str, change: Measured<Percent>) -> Verdict {
     let results = measured();
     let mut summary = Summary::new(&results.0, &results.1, &Percentile::USUAL);
     let arm = &mut summary.cells[0].arms[0];
-    arm.ttlb.changes.insert(Percentile::MEDIAN, change);
+    arm.metric_mut(Metric::Ttlb)
+        .changes
+        .insert(Percentile::MEDIAN, change);
     threshold(text).verdict(arm).unwrap()
 }
 
@@ -291,7 +294,9 @@ fn a_change_is_of_every_arm() {
     };
     for arm in summary.cells.iter_mut().flat_map(|cell| &mut cell.arms) {
         let value = if arm.role == Role::Baseline { 3.0 } else { 0.5 };
-        arm.ttlb.changes.insert(Percentile::MEDIAN, change(value));
+        arm.metric_mut(Metric::Ttlb)
+            .changes
+            .insert(Percentile::MEDIAN, change(value));
     }
     let threshold = threshold("ttlb.p50 > 1% since saved");
     let line = |arm, cell, change| format!("{threshold}: {arm} at {cell} changed by {change}");

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::results::fixtures::{experiment, samples};
 use crate::results::{Flights, Summary};
+use crate::study::Metric;
 use crate::study::Percentile;
 
 const ARM: &str = "x25519/ecdsa-p256";
@@ -108,14 +109,22 @@ fn a_summary_tells_the_sum_and_its_shares() {
         .collect();
     let [alone, summed] =
         [&network, &both].map(|samples| Summary::new(&experiment, samples, &[Percentile::MEDIAN]));
-    assert!(alone.cells[0].arms[0].handshake.network.is_empty());
+    assert!(
+        alone.cells[0].arms[0]
+            .metric(Metric::Handshake)
+            .network
+            .is_empty()
+    );
     for (alone, summed) in alone.cells[0].arms.iter().zip(&summed.cells[0].arms) {
         let time = |arm: &crate::results::ArmSummary| {
-            arm.handshake.percentiles[&Percentile::MEDIAN]
+            arm.metric(Metric::Handshake).percentiles[&Percentile::MEDIAN]
                 .unwrap()
                 .value
         };
-        let shares = summed.handshake.shares(Percentile::MEDIAN).unwrap();
+        let shares = summed
+            .metric(Metric::Handshake)
+            .shares(Percentile::MEDIAN)
+            .unwrap();
         assert_eq!(shares.network, time(alone));
         assert_eq!(shares.network + shares.cpu.unsigned_abs(), time(summed));
         assert!(shares.cpu > SignedDuration::from_micros(42_000));
@@ -146,8 +155,8 @@ fn increases_are_as_sure_as_calibrations() {
             let [baseline, arm] = &*summary.cells[0].arms else {
                 panic!()
             };
-            let time = baseline.handshake.percentiles[&Percentile::MEDIAN];
-            let increase = arm.handshake.increases[&Percentile::MEDIAN];
+            let time = baseline.metric(Metric::Handshake).percentiles[&Percentile::MEDIAN];
+            let increase = arm.metric(Metric::Handshake).increases[&Percentile::MEDIAN];
             (
                 time.unwrap().value.as_secs_f64(),
                 increase.unwrap().interval,
@@ -186,7 +195,7 @@ fn luck_on_the_network_is_no_computing() {
         .into_iter()
         .collect();
     let summary = Summary::new(&experiment, &[network], &[Percentile::MEDIAN]);
-    let handshake = &summary.cells[0].arms[0].handshake;
+    let handshake = summary.cells[0].arms[0].metric(Metric::Handshake);
     let shares = handshake.shares(Percentile::MEDIAN).unwrap();
     let usual = SignedDuration::from_micros(42_100);
     assert!(

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use lastbyte_sizes::{ABRIDGED, ChainSpec, Resumption};
 
+use super::compressed::{COMPRESSED, incompressible, offer};
 use super::{Certificates, Delivery, Kind, OnWire, Spec, Way, check_stacks};
 use crate::row::{Dns, Wire};
 use crate::study::Arm;
@@ -39,6 +40,11 @@ fn is_abridged(wire: &Wire) -> bool {
     let mut found = both.into_iter().flatten();
     found.any(|compression| compression.algorithm == ABRIDGED)
 }
+
+/// What is left of an end-entity's certificate but for its key and signature.
+const LEFT: usize = 234;
+/// What stands for a certificate that both know: three bytes with those around them.
+const KNOWN: usize = 7;
 
 impl Abridged {
     /// What the client knows.
@@ -95,8 +101,32 @@ impl Kind for Abridged {
         )
     }
 
-    fn arithmetic(&self, _: &ChainSpec) -> Result<Vec<OnWire>, &'static str> {
-        Err("what abridging leaves")
+    fn arithmetic(&self, spec: &ChainSpec) -> Result<Vec<OnWire>, &'static str> {
+        let usual = ChainSpec {
+            leaf: spec.leaf,
+            ca: spec.ca,
+            root_key: spec.root_key,
+            intermediates: spec.intermediates,
+            ..ChainSpec::new(spec.leaf)
+        };
+        if (spec, self.list.as_ref(), self.client_list()) != (&usual, None, None) {
+            return Err("what abridging leaves of other certificates and lists than usual");
+        }
+        let leaf = ChainSpec {
+            intermediates: 0,
+            root_key: spec.issuer_key(0),
+            ca: spec.issuer_key(0),
+            ..usual
+        };
+        Ok(vec![OnWire {
+            client_hello: offer(1),
+            certificate: COMPRESSED
+                + incompressible(&leaf)
+                + LEFT
+                + KNOWN * usize::from(spec.intermediates),
+            certificates: spec.certificates(),
+            ..OnWire::default()
+        }])
     }
 
     fn check_handshake(&self, _: &Arm, wire: &Wire, _: &Dns) -> Result<Certificates, String> {

@@ -7,7 +7,7 @@ use lastbyte_sizes::{
     Signal,
 };
 
-use super::{Certificates, Delivery, Kind, OnWire, Spec, Way, check_stacks};
+use super::{Certificates, Delivery, Kind, Lengths, OnWire, Spec, Way, check_stacks};
 use crate::row::{ChainSignal, Dns, Wire};
 use crate::study::{Arm, ArmChain};
 
@@ -58,6 +58,20 @@ impl Elided {
             }
             (Signal::TrustAnchors, _) => ChainSignal::Anchored,
         }
+    }
+
+    /// What its handshakes put on the wire of certificates of these lengths.
+    fn on_wire(&self, intermediates: usize, lengths: &[usize]) -> Vec<OnWire> {
+        let handshakes = self.0.handshakes(intermediates);
+        let on_wire = handshakes.iter().map(|handshake| OnWire {
+            client_hello: handshake.client_hello,
+            encrypted_extensions: handshake.encrypted_extensions,
+            certificate: handshake.certificate_bytes(intermediates, lengths),
+            certificates: handshake.sent.count(intermediates, lengths.len()),
+            signal: self.signal(handshake),
+            ..OnWire::default()
+        });
+        on_wire.collect()
     }
 
     fn check_signal(&self, wire: &Wire) -> Result<(), String> {
@@ -165,16 +179,16 @@ impl Kind for Elided {
     fn arithmetic(&self, spec: &ChainSpec) -> Result<Vec<OnWire>, &'static str> {
         let lengths = spec.certificate_lengths();
         let lengths = lengths.map_err(|_| "the size of a chain that can't be made")?;
-        let intermediates = usize::from(spec.intermediates);
-        let handshakes = self.0.handshakes(intermediates);
-        let on_wire = handshakes.iter().map(|handshake| OnWire {
-            client_hello: handshake.client_hello,
-            encrypted_extensions: handshake.encrypted_extensions,
-            certificate: handshake.certificate_bytes(intermediates, &lengths),
-            certificates: handshake.sent.count(intermediates, lengths.len()),
-            signal: self.signal(handshake),
-        });
-        Ok(on_wire.collect())
+        Ok(self.on_wire(usize::from(spec.intermediates), &lengths))
+    }
+
+    fn arithmetic_of(&self, chain: Lengths<'_>) -> Result<Vec<OnWire>, &'static str> {
+        match chain.certificates {
+            [_, intermediates @ ..] if !intermediates.is_empty() => {
+                Ok(self.on_wire(intermediates.len(), chain.certificates))
+            }
+            _ => Err("to leave out intermediates of a chain that has none"),
+        }
     }
 
     fn check_handshake(&self, arm: &Arm, wire: &Wire, _: &Dns) -> Result<Certificates, String> {

@@ -15,7 +15,7 @@ use lastbyte_sizes::{
 };
 
 use super::memo::Memo;
-use super::{Certificates, Delivery, Kind, OnWire, Spec, Way, check_stacks};
+use super::{Certificates, Delivery, Kind, Lengths, OnWire, Spec, Way, check_stacks};
 use crate::row::{ChainSignal, Dns, Wire};
 use crate::study::{Arm, ArmChain};
 
@@ -405,6 +405,14 @@ impl Kind for Mtc {
             .map_err(|_| "the size of a certificate that can't be made")
     }
 
+    /// Its certificate is made anew, for the key and as many names.
+    fn arithmetic_of(&self, chain: Lengths<'_>) -> Result<Vec<OnWire>, &'static str> {
+        match chain.alike {
+            Some(alike) => self.arithmetic(alike),
+            None => Err("a Merkle Tree Certificate for a key that is not known"),
+        }
+    }
+
     fn check_handshake(&self, arm: &Arm, wire: &Wire, _: &Dns) -> Result<Certificates, String> {
         let expected = match self.hello {
             Hello::Nothing => ChainSignal::None,
@@ -463,6 +471,7 @@ impl Mtc {
                 certificate: framing::EXTENSION_HEADER + sent(path),
                 certificates: 1,
                 signal: ChainSignal::Anchored,
+                ..OnWire::default()
             })
         };
         let found = match self.named()? {

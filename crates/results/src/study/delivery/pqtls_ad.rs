@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use lastbyte_link::{named, nearest, parse_duration};
-use lastbyte_sizes::{ChainSpec, Message, Outcome, Part, Resumption};
+use lastbyte_sizes::{ChainSpec, Message, Outcome, Part, Resumption, framing};
 
-use super::{Certificates, Delivery, Kind, OnWire, Spec, Way};
+use super::{Certificates, Delivery, Kind, Lengths, OnWire, Spec, Way};
 use crate::row::{Dns, HelloDigest, Wire};
 use crate::study::Arm;
 
@@ -90,6 +90,12 @@ pub(super) static SPEC: Spec = Spec {
     },
 };
 
+/// What each hello says of what DNS delivers: an extension with a digest of 32 bytes.
+const DIGEST: usize = framing::EXTENSION_HEADER + 32;
+/// server_certificate_type with two types, and with one (RFC 7250, section 3).
+const OFFERED_TYPES: usize = framing::EXTENSION_HEADER + 1 + 2;
+const CHOSEN_TYPE: usize = framing::EXTENSION_HEADER + 1;
+
 impl PqtlsAd {
     /// From a cache on the client's own host, with no grace.
     fn new(end_entity: EndEntity) -> Self {
@@ -165,8 +171,45 @@ impl Kind for PqtlsAd {
         true
     }
 
-    fn arithmetic(&self, _: &ChainSpec) -> Result<Vec<OnWire>, &'static str> {
-        Err("what DNS leaves of a chain")
+    fn arithmetic(&self, spec: &ChainSpec) -> Result<Vec<OnWire>, &'static str> {
+        let lengths = spec.certificate_lengths();
+        let lengths = lengths.map_err(|_| "the size of a chain that can't be made")?;
+        let sent = lengths.get(..spec.certificates()).unwrap_or(&lengths);
+        match spec.certificate_bytes {
+            Some(_) => Err("what DNS leaves of a chain that is padded"),
+            None => self.arithmetic_of(Lengths {
+                certificates: sent,
+                alike: Some(spec),
+                brotli: None,
+            }),
+        }
+    }
+
+    fn arithmetic_of(&self, chain: Lengths<'_>) -> Result<Vec<OnWire>, &'static str> {
+        if (self.cache, self.resolver_rtt) != (DnsCache::Cached, Duration::ZERO) {
+            return Err("a record that has to be waited for, or that is none,");
+        }
+        let usual = OnWire {
+            client_hello: DIGEST,
+            server_hello: DIGEST,
+            hello_digest: HelloDigest::Echoed,
+            ..chain.end_entity()
+        };
+        match (self.end_entity, self.from, chain.alike) {
+            (EndEntity::Sent, Some(Part::Intermediate), _) if chain.certificates.len() > 1 => {
+                Ok(vec![usual])
+            }
+            (EndEntity::RawKey, _, Some(alike)) => Ok(vec![OnWire {
+                client_hello: DIGEST + OFFERED_TYPES,
+                encrypted_extensions: CHOSEN_TYPE,
+                certificate: framing::certificate_message([alike.leaf.key_info_bytes()]),
+                ..usual
+            }]),
+            (EndEntity::Sent, None, _) => {
+                Err("which certificates come from DNS, unless from=intermediate says it,")
+            }
+            _ => Err("what DNS leaves of a chain"),
+        }
     }
 
     fn check_handshake(&self, _: &Arm, wire: &Wire, dns: &Dns) -> Result<Certificates, String> {

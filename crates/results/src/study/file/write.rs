@@ -109,7 +109,11 @@ impl Text {
         let link = name.into_iter().chain(self::link(link));
         self.set("link", table(link.filter(|entry| !is_drawn(entry))));
         for parameter in Parameter::ALL {
-            if parameter.of_cell().is_some() && !cell.draws(parameter) {
+            let is_other = match cell.page {
+                Some(_) => parameter.is_of_transfers(),
+                None => parameter.is_of_pages(),
+            };
+            if parameter.of_cell().is_some() && !is_other && !cell.draws(parameter) {
                 self.set(parameter.name(), value(parameter, cell));
             }
         }

@@ -29,6 +29,12 @@ fn time_title(metric: Metric) -> String {
     let name = text::metric(metric);
     match metric {
         Metric::Connect | Metric::Handshake | Metric::TlsHandshake => format!("Time of the {name}"),
-        Metric::Ttfb | Metric::Ttlb | Metric::DnsRecord => format!("Time to the {name}"),
+        Metric::Ttfb
+        | Metric::Ttlb
+        | Metric::DnsRecord
+        | Metric::Fcp
+        | Metric::Lcp
+        | Metric::Load => format!("Time to the {name}"),
+        Metric::SpeedIndex => name.to_owned(),
     }
 }

@@ -83,7 +83,12 @@ fn rule_of_thumb(metric: Metric) -> (&'static str, Model) {
             ("H = x / 2 RTT", Model::Rule { share: 1.0 })
         }
         Metric::Ttfb => ("0.66 H", Model::Rule { share: 2.0 / 3.0 }),
-        Metric::Connect | Metric::Ttlb => ("0.40 H", Model::Rule { share: 0.4 }),
+        Metric::Connect
+        | Metric::Ttlb
+        | Metric::Fcp
+        | Metric::Lcp
+        | Metric::Load
+        | Metric::SpeedIndex => ("0.40 H", Model::Rule { share: 0.4 }),
     }
 }
 

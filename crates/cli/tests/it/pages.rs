@@ -1,0 +1,189 @@
+//! Page loads in the guest: Chromium, Node.js and a kernel have to be there (`scripts/interop`, `lastbyte kernel build`).
+use std::env;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use lastbyte::lab::{Loaded, PAGES};
+use lastbyte::results::{Dataset, Outcome, Sample, Validity};
+use tempfile::TempDir;
+
+use crate::common::{Ended, run};
+
+const CLASSICAL: &str = "x25519/ecdsa-p256/server=node";
+const POST_QUANTUM: &str = "X25519MLKEM768/ml-dsa-44+ml-dsa-44+ecdsa-p256/server=node";
+
+/// A study in a folder.
+struct Place(TempDir);
+
+impl Place {
+    fn new(arm: &str, measure: &str) -> Place {
+        let place = Place(TempDir::new().unwrap());
+        let study = format!(
+            "engine = \"virtual\"\nconnections = 2\ntimeout = \"20s\"\n[arm.a]\ntls = \"{arm}\"\n\
+             [link.l]\nrtt = \"50ms\"\nrate = \"50mbit\"\n[[measure]]\nid = \"m\"\n{measure}\n"
+        );
+        fs::write(place.path("study.toml"), study).unwrap();
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A run on one processor: of two guests with browsers at once, each would need its memory.
+    fn run(&self, folder: &str) -> Command {
+        let mut command = Command::new("taskset");
+        command
+            .args(["--cpu-list", "0", env!("CARGO_BIN_EXE_lastbyte"), "run"])
+            .arg(self.path("study.toml"))
+            .arg("-o")
+            .arg(self.path(folder))
+            .env("LASTBYTE_NODE", peers().join("bin/node"));
+        command
+    }
+}
+
+/// Where scripts/interop has put Node.js.
+fn peers() -> PathBuf {
+    env::var_os("LASTBYTE_PEERS").map_or_else(
+        || {
+            let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+            let cache = cache.or_else(|| Some(env::home_dir()?.join(".cache")));
+            cache.unwrap().join("lastbyte/tools/peers")
+        },
+        PathBuf::from,
+    )
+}
+
+fn samples(folder: &Path) -> Vec<Sample> {
+    let data = Dataset::open(folder).unwrap();
+    let samples = data.samples().unwrap();
+    samples.map(|sample| sample.unwrap().1).collect()
+}
+
+/// What ends with a code and one line of what is wrong.
+fn refused(ended: &Ended, code: i32, expected: &str) {
+    assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+    assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+    assert_eq!(ended.stderr.trim().lines().count(), 1, "{}", ended.stderr);
+}
+
+/// Two origins, so that one connection is to a chain that is no arm's; ML-DSA, which is verified; and twice, to the nanosecond.
+#[test]
+fn a_page_loads_the_same_each_time() {
+    let place = Place::new(POST_QUANTUM, "page = \"median-2024\"\norigins = 2");
+    let [one, other] = ["one", "other"].map(|folder| {
+        let ended = run(&mut place.run(folder));
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        samples(&place.path(folder))
+    });
+    let rows = &one[0].rows;
+    assert_eq!(*rows, other[0].rows);
+    assert_eq!(one[0].engine.validity, Validity::Valid);
+    for row in rows {
+        assert_eq!(row.outcome, Outcome::Completed);
+        // What the observer saw: the group, and a signature of ML-DSA-44.
+        assert_eq!(row.wire.group, Some(0x11ec));
+        assert_eq!(row.wire.signature, Some(0x0904));
+        assert_eq!(row.page.requests, Some(71));
+        assert!(row.page.connections >= Some(2));
+        let times = [
+            row.times.connect,
+            row.times.handshake,
+            row.times.ttfb,
+            row.page.fcp,
+            row.page.load,
+        ];
+        let times = times.map(Option::unwrap);
+        assert!(times.is_sorted(), "{times:?}");
+        assert!(row.page.lcp >= row.page.fcp);
+        assert!(row.page.speed_index.is_some());
+    }
+    // What there is besides rows: a file for each block, with both connections as they were on the wire.
+    let files: Vec<_> = fs::read_dir(place.path("one").join(PAGES))
+        .unwrap()
+        .collect();
+    let [file] = files.as_slice() else {
+        panic!("{files:?}");
+    };
+    let text = fs::read(file.as_ref().unwrap().path()).unwrap();
+    let loads: Vec<Loaded> = serde_json::from_slice(&text).unwrap();
+    for loaded in &loads {
+        // Those that the browser has given up again were never signed.
+        let whole = loaded
+            .connections
+            .iter()
+            .filter(|one| one.signature.is_some());
+        let mut names: Vec<_> = whole.map(|one| one.name.as_str()).collect();
+        names.dedup();
+        assert_eq!(names, ["server.example", "asset1.example"]);
+        let load = loaded.load.as_ref().unwrap();
+        assert_eq!(load.requests.len(), 71);
+    }
+}
+
+/// A program that says it is a Chromium, and then ends.
+#[test]
+fn a_browser_that_ends_is_a_failure_with_its_reason() {
+    let place = Place::new(CLASSICAL, "page = \"median-2024\"");
+    let ended = run(place
+        .run("results")
+        .env("LASTBYTE_CHROMIUM", "/usr/bin/true"));
+    assert_ne!(ended.code, Some(0), "{}", ended.stdout);
+    let rows = &samples(&place.path("results"))[0].rows;
+    for row in rows {
+        let Outcome::Failed(reason) = &row.outcome else {
+            panic!("{:?}", row.outcome);
+        };
+        assert!(reason.starts_with("the browser has ended"), "{reason}");
+    }
+}
+
+#[test]
+fn programs_that_are_missing_or_too_old_are_told() {
+    let place = Place::new(POST_QUANTUM, "page = \"median-2024\"");
+    let named = place.path("chromium");
+    let browser = |script: &str| {
+        fs::write(&named, script).unwrap();
+        fs::set_permissions(&named, fs::Permissions::from_mode(0o755)).unwrap();
+        run(place.run("results").env("LASTBYTE_CHROMIUM", &named))
+    };
+    let missing = run(place
+        .run("results")
+        .env("LASTBYTE_CHROMIUM", "/nowhere/chromium"));
+    refused(&missing, 3, "apt-get install chromium");
+    refused(&browser("#!/bin/sh\nexit 1\n"), 3, "none that runs");
+    let old = browser("#!/bin/sh\necho Chromium 149.0.1.2\n");
+    refused(
+        &old,
+        3,
+        "(Chromium 149.0.1.2) has no ML-DSA: that takes Chromium 151 or newer",
+    );
+    let node = browser("#!/bin/sh\necho Chromium 156.0.1.2\n");
+    // The browser is good, and so is Node.js: what is left is that it does not run in the guest.
+    assert_ne!(node.code, Some(3), "{}", node.stderr);
+    let missing = run(place.run("results").env("LASTBYTE_NODE", "/nowhere/node"));
+    refused(&missing, 3, "LASTBYTE_NODE");
+    let missing = run(place.run("results").env("LASTBYTE_NODE", "/usr/bin/true"));
+    refused(&missing, 3, "has no ML-DSA: that takes OpenSSL 3.5");
+}
+
+#[test]
+fn what_can_not_be_loaded_is_refused_before() {
+    let refusals = [
+        (
+            "x25519/ml-dsa-65/server=node",
+            "page = \"median-2024\"",
+            "SEC_ERROR_ADDING_CERT",
+        ),
+        (CLASSICAL, "page = \"medium\"", "there is no page"),
+        (CLASSICAL, "page = \"none.har\"", "can't read"),
+        (CLASSICAL, "data = \"1KiB\"", "give the measure a page"),
+    ];
+    for (arm, measure, expected) in refusals {
+        let place = Place::new(arm, measure);
+        refused(&run(&mut place.run("results")), 2, expected);
+    }
+}

@@ -1,0 +1,103 @@
+//! The guest's page loads: one navigation after the other, each over a link that is idle.
+
+use std::path::Path;
+
+use lastbyte_pki::Store;
+
+use super::network::Network;
+use super::{GuestJob, drain, mount_memory};
+use crate::lab::dns::Sides;
+use crate::lab::luck::link_seed;
+use crate::lab::pages::{self, Loaded, Programs, Seen, Stage};
+use crate::lab::starts::{self, Starts};
+use crate::lab::sys::memory::PLACES;
+use crate::lab::sys::ring::{Direction, PacketRing};
+use crate::lab::{LabError, PreparedArm};
+use crate::results::Row;
+use crate::study::{Cell, Experiment};
+use lastbyte_link::Side;
+
+/// Where server and browser have their files, in memory.
+const MOUNT: &str = "/dev/pages";
+/// Where a browser has memory that its processes share.
+const SHARED: &str = "/dev/shm";
+/// The most memory of a ring, in bytes.
+const MOST: usize = 128 << 20;
+/// The longest packet, with what the kernel writes before it.
+const FRAME: usize = 2048;
+
+/// Loads the page of a cell as often as the job says. `progress` hears of each navigation that ends.
+pub(super) fn run(
+    job: &GuestJob,
+    experiment: &Experiment,
+    cell: &Cell,
+    arm: &PreparedArm,
+    programs: &Programs,
+    store: &Store,
+    progress: &mut dyn FnMut(),
+) -> Result<(Vec<Row>, Vec<Loaded>), LabError> {
+    for place in [MOUNT, SHARED] {
+        mount_memory(place).map_err(LabError::Configure)?;
+    }
+    let origins = pages::origins(arm, cell, store)?;
+    let mut network = Network::new(cell)?;
+    let mut stage = Stage::set(
+        &arm.arm,
+        cell,
+        programs,
+        &origins,
+        Path::new(MOUNT),
+        experiment.timeout,
+        &network,
+    )?;
+    progress();
+    let seed = link_seed(experiment.seed, &cell.link);
+    let drain = drain(&cell.link);
+    let packets = pages::expected_packets(cell)?.min(MOST / FRAME);
+    let [place, _] = PLACES;
+    let mut rows = Vec::new();
+    let mut loads = Vec::new();
+    for index in job.connections.clone() {
+        stage.ready()?;
+        let mut ring = None;
+        let mut begins = || -> Result<(), LabError> {
+            // What came before must not meet the luck of this one.
+            starts::sleep(drain).map_err(LabError::Socket)?;
+            let opened = network.at_router(Side::Client, |interface| {
+                PacketRing::open(
+                    interface,
+                    usize::from(cell.hosts.mtu.bytes()),
+                    packets,
+                    place,
+                )
+            });
+            ring = Some(opened.map_err(LabError::Configure)?);
+            network.set(index, cell, seed)?;
+            // The namespaces that it has entered are not the browser's, which has its own.
+            network.enter_client()?;
+            Starts::ByLuck(seed).wait(index).map_err(LabError::Socket)
+        };
+        let load = stage.load(&mut begins)?;
+        let (seen, unseen) = match &ring {
+            Some(ring) => {
+                ring.stop().map_err(LabError::Configure)?;
+                (Some(ring.packets()), ring.unseen())
+            }
+            None => (None, 0),
+        };
+        let seen = seen.into_iter().flatten().map(|packet| Seen {
+            at: packet.at,
+            // What comes in from the client was sent by it.
+            sender: pages::sender(packet.direction == Direction::Received),
+            bytes: packet.bytes,
+        });
+        let keys = stage.fresh_keys();
+        let (row, loaded) = stage
+            .reader()
+            .told(index, job.block, load, seen, unseen, &keys);
+        rows.push(row);
+        loads.push(loaded);
+        progress();
+    }
+    Ok((rows, loads))
+}

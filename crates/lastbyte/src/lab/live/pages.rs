@@ -1,0 +1,153 @@
+//! The live engine's page loads: one navigation after the other, each from an address and so over a link of its own.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use lastbyte_capture::{Point, Records};
+use lastbyte_link::{Side, TcpPacket};
+use lastbyte_pki::Store;
+
+use super::rig::EMULATOR_PRIORITY;
+use crate::lab::cores::{available_cpus, keep_awake, take_core};
+use crate::lab::emulator::{Emulator, EmulatorReport};
+use crate::lab::inspection::Tap;
+use crate::lab::luck::link_seed;
+use crate::lab::pages::{self, Loaded, PageError, Seen, Stage};
+use crate::lab::runner::Job;
+use crate::lab::shared::Shared;
+use crate::lab::surroundings::{Host, SERVERS, Surroundings, client_address, client_slot};
+use crate::lab::{LabError, sys};
+use crate::results::Row;
+
+/// What was measured of a block of page loads.
+pub(super) struct PageBlock {
+    pub(super) rows: Vec<Row>,
+    pub(super) loads: Vec<Loaded>,
+    pub(super) emulator: EmulatorReport,
+    pub(super) cpu: Duration,
+    /// Of the programs, by name.
+    pub(super) versions: BTreeMap<String, String>,
+}
+
+/// The chains of further origins are kept where all chains are.
+pub(super) fn store() -> Result<Store, LabError> {
+    Ok(Store::open(Store::default_dir()?))
+}
+
+/// Measures the page loads of a job; none if it was interrupted.
+pub(super) fn measure(job: &Job<'_>) -> Result<Option<PageBlock>, LabError> {
+    let store = store()?;
+    let programs = pages::find(&job.arm.arm, store.folder())?;
+    let origins = pages::origins(job.arm, job.cell, &store)?;
+    let folder = tempfile::Builder::new()
+        .prefix("lastbyte-pages-")
+        .tempdir_in(env::temp_dir())
+        .map_err(PageError::Write)?;
+    let surroundings = Surroundings::new(job.cell)?;
+    let count = job.connections.len() as u32;
+    let shared = Shared::new(count);
+    let cpus = available_cpus();
+    let emulator = Emulator::new(
+        &surroundings.client.device,
+        &surroundings.server.device,
+        &job.cell.link,
+        link_seed(job.experiment.seed, &job.cell.link),
+        job.connections.start,
+        &shared,
+        Some(Tap::of_pages(count).map_err(LabError::Emulator)?),
+    );
+    let (loaded, emulator) = thread::scope(|scope| {
+        scope.spawn(|| keep_awake(&cpus, 0, &shared));
+        let emulator = scope.spawn(|| {
+            take_core(&cpus, 0, EMULATOR_PRIORITY);
+            emulator.run()
+        });
+        let loads = scope.spawn(|| {
+            let _stop = shared.stop_on_drop();
+            let mut stage = Stage::set(
+                &job.arm.arm,
+                job.cell,
+                &programs,
+                &origins,
+                folder.path(),
+                job.experiment.timeout,
+                &surroundings,
+            )?;
+            let mut loads = Vec::new();
+            for (slot, _) in (0..).zip(job.connections.clone()) {
+                if job.interrupt.load(Ordering::Relaxed) {
+                    return Ok(None);
+                }
+                stage.ready()?;
+                let mut begins = || {
+                    let from = client_address(slot);
+                    Host::leave_from(from, SERVERS, job.cell.client_initcwnd)
+                        .map_err(LabError::Configure)
+                };
+                let load = stage.load(&mut begins)?;
+                loads.push((load, stage.fresh_keys()));
+                (job.ended)();
+            }
+            Ok::<_, LabError>(Some((stage.reader(), loads, sys::thread_cpu_time())))
+        });
+        let loaded = loads.join();
+        let emulator = emulator
+            .join()
+            .map_err(|_| LabError::Crashed("the link emulator"))?
+            .map_err(LabError::Emulator)?;
+        let loaded = loaded.map_err(|_| LabError::Crashed("the thread of page loads"))?;
+        Ok::<_, LabError>((loaded?, emulator))
+    })?;
+    let Some((reader, loads, cpu)) = loaded else {
+        return Ok(None);
+    };
+    let mut emulator = emulator;
+    let (notes, unseen) =
+        (emulator.seen.take()).map_or((Vec::new(), 0), |seen| (seen.notes, seen.unseen));
+    let mut rows = Vec::new();
+    let mut kept = Vec::new();
+    for ((slot, index), (load, keys)) in (0..).zip(job.connections.clone()).zip(loads) {
+        let packets: Vec<_> = Records(&notes)
+            .filter(|packet| is_of(packet, slot))
+            .collect();
+        let seen = packets.iter().map(|packet| Seen {
+            at: packet.at,
+            sender: match packet.point {
+                Point::SentByClient => Side::Client,
+                _ => Side::Server,
+            },
+            bytes: &packet.bytes,
+        });
+        let (mut row, loaded) = reader.told(index, job.id.block, load, seen, unseen, &keys);
+        row.lateness.link = emulator
+            .latest
+            .get(slot as usize)
+            .copied()
+            .unwrap_or_default();
+        rows.push(row);
+        kept.push(loaded);
+    }
+    Ok(Some(PageBlock {
+        rows,
+        loads: kept,
+        emulator,
+        cpu,
+        versions: programs.versions.clone(),
+    }))
+}
+
+/// Whether a packet was seen at the client of this slot.
+fn is_of(packet: &lastbyte_capture::Packet, slot: u32) -> bool {
+    let Some(tcp) = TcpPacket::parse(&packet.bytes) else {
+        return false;
+    };
+    let client = match packet.point {
+        Point::SentByClient => tcp.source,
+        Point::DeliveredToClient => tcp.destination,
+        Point::SentByServer | Point::DeliveredToServer => return false,
+    };
+    client_slot(client) == Some(slot)
+}

@@ -1,0 +1,538 @@
+//! Page loads: a browser in the client's namespace, and a server that people run in the server's.
+
+mod browser;
+mod programs;
+mod servers;
+mod wire;
+
+use std::fs;
+use std::io;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lastbyte_link::{Bytes, Side, Time};
+use lastbyte_page::cdp::{self, Failure, Frames, Load, Visit};
+use lastbyte_page::{Site, SiteError};
+use lastbyte_pki::{Chain, Store};
+use lastbyte_sizes::Message;
+use lastbyte_tls::KeyLog;
+use openssl::error::ErrorStack;
+use serde::{Deserialize, Serialize};
+
+use self::browser::{Browser, Silence};
+pub(super) use self::programs::{Programs, find};
+pub(super) use self::wire::Seen;
+use self::wire::{Handshake, handshakes};
+use super::dns::Sides;
+use super::process::{Process, StartError};
+use super::{LabError, PreparedArm, SHARED_MEMORY, sys};
+use crate::results::{Dns, Lateness, Outcome, PageLoad, Row, Times, Wire, check_page_wire};
+use crate::study::{Arm, ArmChain, Cache, Cell};
+
+/// Where what browsers tell of page loads is in the folder of a run: a file of [`Loaded`]s for each block.
+pub const PAGES: &str = "pages";
+/// Between the two visits of a warm load: servers have closed idle connections by then.
+const PAUSE: Duration = servers::IDLE.saturating_add(Duration::from_secs(2));
+/// How long nothing happens after the load event until a page is done.
+const QUIET: Duration = Duration::from_millis(500);
+/// How long the browser may take for an answer of its own.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Where the document's origin is; the others follow.
+const FIRST: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 1);
+
+/// Why no page can be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    /// There is no Chromium, or what was named is none.
+    #[error(
+        "page loads need Chromium, and {0:?} is none that runs: install it with `apt-get install chromium`, or name it in \
+         LASTBYTE_CHROMIUM"
+    )]
+    NoBrowser(PathBuf),
+    /// Another program is not there.
+    #[error("page loads need {program}: {hint}")]
+    NotInstalled {
+        /// Which.
+        program: &'static str,
+        /// How it is had.
+        hint: &'static str,
+    },
+    /// A program lacks what an arm needs.
+    #[error("{program} ({version}) has no {what}: that takes {least} or newer")]
+    TooOld {
+        /// Which.
+        program: String,
+        /// What it is.
+        version: String,
+        /// What it lacks.
+        what: &'static str,
+        /// What has it.
+        least: String,
+    },
+    /// The browser's store does not take a root.
+    #[error("the browser's store of trusted roots does not take the chain's: {0}")]
+    Root(String),
+    /// There is too little memory.
+    #[error(
+        "a guest with a browser needs {} MB of memory ({left}): free some, or make {SHARED_MEMORY} larger",
+        memory.0 >> 20
+    )]
+    Memory {
+        /// What it needs.
+        memory: Bytes,
+        /// How much each folder has left.
+        left: String,
+    },
+    /// Another one, of an arm.
+    #[error("arm {arm:?}: {error}")]
+    Arm {
+        /// Which.
+        arm: String,
+        /// What it is.
+        error: Box<PageError>,
+    },
+    /// A user's own chain is for too few names.
+    #[error(
+        "the page has {origins} origins, and the chain is for {names} of them: use a chain with more names, or fewer origins"
+    )]
+    Names {
+        /// Of the page.
+        origins: usize,
+        /// In the certificate.
+        names: usize,
+    },
+    /// There is no such page.
+    #[error("{0}")]
+    Page(String),
+    /// Files can't be written.
+    #[error("can't write the files of a page load: {0}")]
+    Write(#[source] io::Error),
+    /// The site can't be written.
+    #[error("can't write the files of a page load: {0}")]
+    Site(#[source] SiteError),
+    /// OpenSSL can't write a certificate.
+    #[error("can't write a chain: {0}")]
+    Crypto(#[source] ErrorStack),
+    /// A program did not start, or ended.
+    #[error("{program} did not start: {reason}")]
+    Start {
+        /// Which.
+        program: String,
+        /// The last that it said.
+        reason: String,
+    },
+}
+
+impl PageError {
+    /// Says which arm it is of.
+    pub(super) fn of_arm(self, arm: &Arm) -> PageError {
+        PageError::Arm {
+            arm: arm.name.clone(),
+            error: Box::new(self),
+        }
+    }
+
+    /// What is wrong, whichever arm it is of.
+    #[must_use]
+    pub fn itself(&self) -> &PageError {
+        match self {
+            PageError::Arm { error, .. } => error.itself(),
+            other => other,
+        }
+    }
+
+    fn start(program: &str, error: StartError) -> PageError {
+        match error {
+            StartError::Write(error) => PageError::Write(error),
+            StartError::Ended(reason) => PageError::Start {
+                program: program.to_owned(),
+                reason,
+            },
+        }
+    }
+}
+
+/// One of a page's origins.
+pub(super) struct Origin {
+    name: String,
+    address: Ipv4Addr,
+    chain: Chain,
+}
+
+/// The origins of a cell's page, each with a chain of its own, like the arm's.
+pub(super) fn origins(
+    arm: &PreparedArm,
+    cell: &Cell,
+    store: &Store,
+) -> Result<Vec<Origin>, LabError> {
+    let page = page(cell)?;
+    let count = usize::from(page.origins());
+    let chain_of = |place: usize| -> Result<(String, Chain), LabError> {
+        match &arm.arm.chain {
+            _ if place == 0 => Ok((arm.chain.server_name().to_owned(), arm.chain.clone())),
+            ArmChain::Made(spec) => {
+                let mut spec = spec.clone();
+                spec.origin = u8::try_from(place).unwrap_or(u8::MAX);
+                let chain = store.chain(&spec)?;
+                Ok((chain.server_name().to_owned(), chain))
+            }
+            ArmChain::Pem(_) => {
+                let names = names(&arm.chain);
+                let name = names.get(place).cloned();
+                let few = PageError::Names {
+                    origins: count,
+                    names: names.len(),
+                };
+                Ok((name.ok_or(few)?, arm.chain.clone()))
+            }
+        }
+    };
+    let origin = |place: usize| {
+        let (name, chain) = chain_of(place)?;
+        Ok(Origin {
+            name,
+            address: Ipv4Addr::from_bits(FIRST.to_bits() + place as u32),
+            chain,
+        })
+    };
+    (0..count).map(origin).collect()
+}
+
+/// The names that a certificate is for, but for those of many hosts; the first one is the server's.
+fn names(chain: &Chain) -> Vec<String> {
+    let mut names = vec![chain.server_name().to_owned()];
+    let certificate = chain.certificates().first();
+    let others = certificate.and_then(|certificate| certificate.subject_alt_names());
+    for name in others.iter().flatten().filter_map(|name| name.dnsname()) {
+        if !name.contains('*') && !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+fn page(cell: &Cell) -> Result<lastbyte_page::Page, PageError> {
+    let source = cell.page.as_ref();
+    let source = source.ok_or_else(|| PageError::Page("the cell has no page".to_owned()))?;
+    source.page(cell.origins).map_err(PageError::Page)
+}
+
+/// From when on the chains of all origins are valid, since 1970.
+pub(super) fn valid_from(origins: &[Origin]) -> Duration {
+    let from = origins.iter().map(|origin| origin.chain.valid_from());
+    from.max().unwrap_or_default()
+}
+
+/// Browser and server of a block.
+pub(super) struct Stage<'a> {
+    arm: &'a Arm,
+    cache: Cache,
+    programs: &'a Programs,
+    origins: &'a [Origin],
+    folder: &'a Path,
+    url: String,
+    timeout: Duration,
+    _server: Process,
+    browser: Option<Browser>,
+    protocol: cdp::Browser,
+    /// What of the browser's secrets was read already.
+    keys_read: usize,
+}
+
+/// What a navigation has left besides its row.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Loaded {
+    /// Index of the navigation in its sample.
+    pub index: u32,
+    /// What the browser told, if the page was loaded.
+    pub load: Option<Load>,
+    /// Connections, in the order in which they began, as the observer saw them.
+    pub connections: Vec<SeenConnection>,
+}
+
+/// A connection of a browser, as the observer saw it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenConnection {
+    /// The origin's name.
+    pub name: String,
+    /// From the first SYN of the page to this one, in nanoseconds.
+    pub began_ns: u64,
+    /// Key-exchange group (IANA code point), when negotiated.
+    pub group: Option<u16>,
+    /// Signature scheme of the server's CertificateVerify (IANA code point), when seen.
+    pub signature: Option<u16>,
+    /// Cipher suite (IANA code point), when negotiated.
+    pub cipher_suite: Option<u16>,
+    /// Certificates in the server's Certificate message.
+    pub certificates: u32,
+    /// Bytes of that message, as it is uncompressed.
+    pub certificate_bytes: u32,
+    /// Whether a session was resumed.
+    pub resumed: bool,
+    /// The client's first flight, record framing included.
+    pub client_hello_wire_bytes: u32,
+    /// The server's messages, record framing included.
+    pub server_flight_wire_bytes: u32,
+}
+
+impl<'a> Stage<'a> {
+    /// Starts the server, and then the browser. Their files are in `folder`. The calling thread is in the client's namespace
+    /// then.
+    pub(super) fn set(
+        arm: &'a Arm,
+        cell: &Cell,
+        programs: &'a Programs,
+        origins: &'a [Origin],
+        folder: &'a Path,
+        timeout: Duration,
+        sides: &dyn Sides,
+    ) -> Result<Stage<'a>, LabError> {
+        let page = page(cell)?;
+        let name = |place: u8| {
+            let origin = origins.get(usize::from(place));
+            origin.map_or_else(String::new, |origin| origin.name.clone())
+        };
+        let site = Site::new(&page, name);
+        sides.enter_server()?;
+        let server = servers::start(arm.server, programs, arm.group, origins, &site, folder)?;
+        sides.enter_client()?;
+        let mut stage = Stage {
+            arm,
+            cache: cell.cache,
+            programs,
+            origins,
+            folder,
+            url: format!("https:{}", site.document()),
+            timeout,
+            _server: server,
+            browser: None,
+            protocol: cdp::Browser::new(),
+            keys_read: 0,
+        };
+        stage.ready()?;
+        Ok(stage)
+    }
+
+    /// Has a browser that can take a visit.
+    pub(super) fn ready(&mut self) -> Result<(), LabError> {
+        if self.browser.is_none() || !self.protocol.is_ready() {
+            self.browser = None;
+            self.browser = Some(Browser::start(self.programs, self.origins, self.folder)?);
+            self.protocol = cdp::Browser::new();
+            self.keys_read = 0;
+        }
+        Ok(())
+    }
+
+    /// Loads the page. `begins` is called just before the visit that counts.
+    pub(super) fn load(
+        &mut self,
+        begins: &mut dyn FnMut() -> Result<(), LabError>,
+    ) -> Result<Result<Load, String>, LabError> {
+        let visit = Visit {
+            url: self.url.clone(),
+            cache: match self.cache {
+                Cache::Cold => cdp::Cache::Cold,
+                Cache::Warm => cdp::Cache::Warm { pause: PAUSE },
+            },
+            frames: Frames::All,
+            timeout: self.timeout,
+            quiet: QUIET,
+            patience: PATIENCE,
+        };
+        if self.cache == Cache::Cold {
+            begins()?;
+        }
+        let Some(browser) = &mut self.browser else {
+            return Ok(Err(Failure::Ended.to_string()));
+        };
+        let protocol = &mut self.protocol;
+        let mut said = None;
+        protocol.begin(visit, now());
+        let outcome = loop {
+            let outgoing = protocol.outgoing();
+            if !outgoing.is_empty()
+                && let Err(silence) = browser.send(&outgoing)
+            {
+                said = said_by(silence);
+                protocol.closed();
+            }
+            if let Some(outcome) = protocol.outcome() {
+                break outcome;
+            }
+            let wake = protocol.wake().unwrap_or_else(|| now() + PATIENCE);
+            match browser.read(Time(wake.as_nanos() as u64)) {
+                Ok(bytes) => protocol.receive(bytes, now()),
+                Err(Silence::Late) => {
+                    if protocol.is_resting() {
+                        begins()?;
+                    }
+                    protocol.tick(now());
+                }
+                Err(silence) => {
+                    said = said_by(silence);
+                    protocol.closed();
+                }
+            }
+        };
+        Ok(outcome.map_err(|failure| match said {
+            Some(said) => format!("{failure}: {said}"),
+            None => failure.to_string(),
+        }))
+    }
+
+    /// What reads what its navigations have left.
+    pub(super) fn reader(&self) -> Reader<'a> {
+        Reader {
+            arm: self.arm,
+            cache: self.cache,
+            origins: self.origins,
+        }
+    }
+
+    /// The secrets that the browser has written since they were read last.
+    pub(super) fn fresh_keys(&mut self) -> KeyLog {
+        let path = self.browser.as_ref().map(|browser| browser.keys.as_path());
+        let text = path.and_then(|path| fs::read_to_string(path).ok());
+        let text = text.unwrap_or_default();
+        let mut keys = KeyLog::default();
+        let fresh = text.get(self.keys_read..).unwrap_or_default();
+        fresh.lines().for_each(|line| keys.push_line(line));
+        self.keys_read = text.len();
+        keys
+    }
+}
+
+/// Reads what navigations have left.
+#[derive(Clone, Copy)]
+pub(super) struct Reader<'a> {
+    arm: &'a Arm,
+    cache: Cache,
+    origins: &'a [Origin],
+}
+
+impl Reader<'_> {
+    /// What a navigation has come to, of which these packets were seen at the client, and these secrets were written. No packet
+    /// is missing unless some were `unseen`.
+    pub(super) fn told<'p>(
+        &self,
+        index: u32,
+        block: u32,
+        load: Result<Load, String>,
+        packets: impl Iterator<Item = Seen<'p>>,
+        unseen: u64,
+        keys: &KeyLog,
+    ) -> (Row, Loaded) {
+        let found = handshakes(packets, keys);
+        let first = found.first().map_or(Time(0), |first| first.began);
+        let name = |handshake: &Handshake| {
+            let mut origins = self.origins.iter();
+            let origin = origins.find(|origin| origin.address == handshake.server);
+            origin.map_or_else(String::new, |origin| origin.name.clone())
+        };
+        // A browser makes several connections to an origin of which it does not know that one is enough, and gives up all
+        // but the first.
+        let is_whole = |handshake: &&Handshake| handshake.wire.bytes(Message::ClientFinished) > 0;
+        let of_document = found
+            .iter()
+            .filter(is_whole)
+            .find(|handshake| handshake.server == FIRST);
+        let wire = of_document.map_or_else(Wire::default, |handshake| handshake.wire);
+        let checked = found.iter().filter(is_whole).try_for_each(|handshake| {
+            check_page_wire(self.arm, self.cache, &handshake.wire)
+                .map_err(|problem| format!("the connection to {} {problem}", name(handshake)))
+        });
+        let connections = found.iter().map(|handshake| SeenConnection {
+            name: name(handshake),
+            began_ns: handshake.began.0.saturating_sub(first.0),
+            group: handshake.wire.group,
+            signature: handshake.wire.signature,
+            cipher_suite: handshake.wire.cipher_suite,
+            certificates: handshake.wire.certificates,
+            certificate_bytes: handshake.wire.certificate_bytes(),
+            resumed: handshake.wire.resumption == crate::results::Resumption::Resumed,
+            client_hello_wire_bytes: handshake.wire.client_hello_wire_bytes,
+            server_flight_wire_bytes: handshake.wire.server_flight_wire_bytes,
+        });
+        let connections: Vec<SeenConnection> = connections.collect();
+        let failed = load.as_ref().ok().and_then(|load| {
+            let request = load.failures().next()?;
+            let why = request.failure.as_deref().unwrap_or("no response");
+            Some(format!("{} was not had: {why}", request.url))
+        });
+        let outcome = match (&load, &failed, &checked) {
+            (Err(reason), ..) | (_, Some(reason), _) | (.., Err(reason)) => {
+                Outcome::Failed(reason.clone())
+            }
+            (Ok(_), None, Ok(())) => Outcome::Completed,
+        };
+        let load = load.ok();
+        let times = load.as_ref().map_or_else(Times::default, |load| Times {
+            connect: load.connect,
+            handshake: load.handshake,
+            server_handshake: None,
+            ttfb: Some(load.ttfb),
+            ttlb: None,
+        });
+        let mut page = load
+            .as_ref()
+            .map_or_else(PageLoad::default, |load| PageLoad {
+                fcp: Some(load.fcp),
+                lcp: load.lcp,
+                load: Some(load.load),
+                speed_index: load.speed_index,
+                bytes: u32::try_from(load.wire().0).ok(),
+                connections: None,
+                requests: u32::try_from(load.from_network().count()).ok(),
+            });
+        if unseen == 0 {
+            page.connections = u32::try_from(connections.len()).ok();
+        }
+        let row = Row {
+            index,
+            block,
+            outcome,
+            times,
+            wire,
+            dns: Dns::default(),
+            page,
+            client_tcp: None,
+            server_tcp: None,
+            lateness: Lateness::default(),
+        };
+        let loaded = Loaded {
+            index,
+            load,
+            connections,
+        };
+        (row, loaded)
+    }
+}
+
+fn said_by(silence: Silence) -> Option<String> {
+    match silence {
+        Silence::Late => None,
+        Silence::Ended(said) => Some(said),
+    }
+}
+
+fn now() -> Duration {
+    Duration::from_nanos(sys::now().0)
+}
+
+/// About how many packets a page takes at the client, both those that it sends and those that it gets.
+pub(super) fn expected_packets(cell: &Cell) -> Result<usize, LabError> {
+    const SPARE: u64 = 4000;
+    let bytes = page(cell)?.bytes().0;
+    let packets = bytes / cell.hosts.mss() as u64 * 2 + SPARE;
+    Ok(usize::try_from(packets).unwrap_or(usize::MAX))
+}
+
+/// Who has sent a packet that was seen at the client's end.
+pub(super) fn sender(is_received: bool) -> Side {
+    match is_received {
+        true => Side::Client,
+        false => Side::Server,
+    }
+}

@@ -1,0 +1,288 @@
+//! The programs that page loads need: where they are, and what they can do.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use lastbyte_sizes::{Group, KeyAlgorithm};
+use serde::{Deserialize, Serialize};
+
+use super::PageError;
+use super::servers::GO_SERVER;
+use crate::kernel::digest::sha256;
+use crate::lab::process::installed;
+use crate::study::{Arm, ArmChain, Server};
+
+/// Names another browser than the one that is installed.
+const BROWSER_VARIABLE: &str = "LASTBYTE_CHROMIUM";
+/// Where Debian has the program that its `chromium`, a script, starts. A guest has no scripts.
+const BROWSER: &str = "/usr/lib/chromium/chromium";
+
+/// Programs, by their paths, with what they say that they are.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::lab) struct Programs {
+    pub(super) browser: PathBuf,
+    pub(super) certutil: PathBuf,
+    pub(super) server: PathBuf,
+    /// By name, for the environment of rows.
+    pub(in crate::lab) versions: BTreeMap<String, String>,
+}
+
+/// The programs that an arm's page loads need. Where a server has to be compiled, `cache` keeps it.
+///
+/// # Errors
+///
+/// What is not there, or too old for the arm, with the hint.
+pub(in crate::lab) fn find(arm: &Arm, cache: &Path) -> Result<Programs, PageError> {
+    let browser = match env::var_os(BROWSER_VARIABLE) {
+        Some(named) if !named.is_empty() => PathBuf::from(named),
+        _ => PathBuf::from(BROWSER),
+    };
+    if !browser.exists() {
+        return Err(PageError::NoBrowser(browser));
+    }
+    let certutil = installed("certutil").ok_or(PageError::NotInstalled {
+        program: "certutil",
+        hint: "install it with `apt-get install libnss3-tools`",
+    })?;
+    let browser_version = said(Command::new(&browser).arg("--version"))
+        .ok_or_else(|| PageError::NoBrowser(browser.clone()))?;
+    let needs = Needs::of(arm);
+    let number = first_number(&browser_version);
+    if needs.ml_dsa && number.is_none_or(|number| number < [BROWSER_WITH_ML_DSA, 0]) {
+        return Err(PageError::TooOld {
+            program: browser.display().to_string(),
+            version: browser_version,
+            what: "ML-DSA",
+            least: format!("Chromium {BROWSER_WITH_ML_DSA}"),
+        });
+    }
+    let (server, version) = server(arm.server, needs, cache)?;
+    let versions = [("browser", browser_version), (arm.server.name(), version)];
+    Ok(Programs {
+        browser,
+        certutil,
+        server,
+        versions: versions
+            .map(|(name, version)| (name.to_owned(), version))
+            .into(),
+    })
+}
+
+/// The first Chromium that offers ML-DSA by itself.
+const BROWSER_WITH_ML_DSA: u32 = 151;
+
+/// What of an arm is newer than some TLS.
+#[derive(Clone, Copy)]
+struct Needs {
+    ml_kem: bool,
+    ml_dsa: bool,
+}
+
+impl Needs {
+    fn of(arm: &Arm) -> Needs {
+        let is_ml_dsa = |key: KeyAlgorithm| key.name().starts_with("ml-dsa");
+        Needs {
+            ml_kem: arm.group == Group::X25519MlKem768,
+            ml_dsa: match &arm.chain {
+                ArmChain::Made(spec) => [spec.leaf, spec.ca].into_iter().any(is_ml_dsa),
+                ArmChain::Pem(_) => false,
+            },
+        }
+    }
+
+    fn newest(self) -> Option<&'static str> {
+        match (self.ml_dsa, self.ml_kem) {
+            (true, _) => Some("ML-DSA"),
+            (false, true) => Some("X25519MLKEM768"),
+            (false, false) => None,
+        }
+    }
+}
+
+/// The program of a server, and what it says that it is.
+fn server(server: Server, needs: Needs, cache: &Path) -> Result<(PathBuf, String), PageError> {
+    const OPENSSL_WITH_BOTH: [u32; 2] = [3, 5];
+    let too_old = |program: &Path, version: &str, least: String| {
+        needs.newest().map(|what| PageError::TooOld {
+            program: program.display().to_string(),
+            version: version.to_owned(),
+            what,
+            least,
+        })
+    };
+    match server {
+        // It is refused where arms are checked.
+        Server::Lastbyte => Err(PageError::NotInstalled {
+            program: "lastbyte",
+            hint: "it serves no pages: write server=node",
+        }),
+        Server::Node => {
+            let kept = cache.join("tools/peers/bin/node");
+            let node = chosen("LASTBYTE_NODE", Some(kept), "node").ok_or(PageError::NotInstalled {
+                program: "node",
+                hint: "install Node.js 24 or newer, or name it in LASTBYTE_NODE; scripts/interop has one",
+            })?;
+            let print = "process.version + ' (OpenSSL ' + process.versions.openssl + ')'";
+            let version = said(Command::new(&node).args(["-p", print])).unwrap_or_default();
+            let openssl = version.split("OpenSSL ").nth(1).and_then(first_number);
+            if openssl.is_none_or(|openssl| openssl < OPENSSL_WITH_BOTH)
+                && let Some(error) = too_old(&node, &version, "OpenSSL 3.5 in it".to_owned())
+            {
+                return Err(error);
+            }
+            Ok((node, version))
+        }
+        Server::Nginx => {
+            let nginx = chosen("LASTBYTE_NGINX", None, "nginx").ok_or(PageError::NotInstalled {
+                program: "nginx",
+                hint: "install it with `apt-get install nginx`, or name it in LASTBYTE_NGINX",
+            })?;
+            let told = Command::new(&nginx).arg("-V").output().ok();
+            let told = told.map(|told| String::from_utf8_lossy(&told.stderr).into_owned());
+            let told = told.unwrap_or_default();
+            let word = |before: &str| {
+                let after = told.split(before).nth(1)?;
+                after.split_whitespace().next()
+            };
+            let openssl = word("built with OpenSSL ").unwrap_or("unknown");
+            let number = word("nginx/").unwrap_or("unknown");
+            let version = format!("{number} (OpenSSL {openssl})");
+            if first_number(openssl).is_none_or(|openssl| openssl < OPENSSL_WITH_BOTH)
+                && let Some(error) = too_old(&nginx, &version, "OpenSSL 3.5 in it".to_owned())
+            {
+                return Err(error);
+            }
+            Ok((nginx, version))
+        }
+        Server::Caddy => {
+            let caddy = chosen("LASTBYTE_CADDY", None, "caddy").ok_or(PageError::NotInstalled {
+                program: "caddy",
+                hint: "install it with `apt-get install caddy`, or name it in LASTBYTE_CADDY",
+            })?;
+            let version = said(Command::new(&caddy).arg("version")).unwrap_or_default();
+            // It names groups itself, and has its signatures of the Go that it was built with.
+            let is_new = first_number(&version).is_some_and(|caddy| caddy >= [2, 10]);
+            let can = is_new && !needs.ml_dsa;
+            if !can
+                && let Some(error) =
+                    too_old(&caddy, &version, "Caddy 2.10 (ML-DSA: none yet)".to_owned())
+            {
+                return Err(error);
+            }
+            Ok((caddy, version))
+        }
+        Server::Go => {
+            let kept = cache.join("tools/peers/bin/go");
+            let go = chosen("LASTBYTE_GO", Some(kept), "go").ok_or(PageError::NotInstalled {
+                program: "go",
+                hint: "its server is compiled when it is needed: install Go 1.27, or name it in LASTBYTE_GO; \
+                       scripts/interop has one",
+            })?;
+            let version = said(Command::new(&go).arg("version")).unwrap_or_default();
+            let number = version.split("go1.").nth(1).and_then(first_whole);
+            let least = if needs.ml_dsa { 27 } else { 24 };
+            if number.is_none_or(|number| number < least)
+                && let Some(error) = too_old(&go, &version, format!("Go 1.{least}"))
+            {
+                return Err(error);
+            }
+            Ok((compiled(&go, &version, cache)?, version))
+        }
+    }
+}
+
+/// A program that a variable names, or else that is kept, or else that is installed.
+fn chosen(variable: &str, kept: Option<PathBuf>, program: &str) -> Option<PathBuf> {
+    let named = env::var_os(variable).filter(|named| !named.is_empty());
+    if let Some(named) = named.map(PathBuf::from) {
+        return named.exists().then_some(named);
+    }
+    let on_path = || {
+        let path = env::var_os("PATH")?;
+        let mut places = env::split_paths(&path).map(|place| place.join(program));
+        places.find(|place| place.exists())
+    };
+    (kept.filter(|kept| kept.exists()))
+        .or_else(on_path)
+        .or_else(|| installed(program))
+}
+
+/// The server that is written in Go, compiled once for each version of both.
+fn compiled(go: &Path, version: &str, cache: &Path) -> Result<PathBuf, PageError> {
+    let failed = |reason: String| PageError::Start {
+        program: "go".to_owned(),
+        reason,
+    };
+    let folder = cache.join("pages");
+    let digest = sha256(format!("{version}\n{GO_SERVER}").as_bytes());
+    let name = digest.get(..16).unwrap_or(&digest);
+    let program = folder.join(format!("go-{name}"));
+    if program.exists() {
+        return Ok(program);
+    }
+    fs::create_dir_all(&folder).map_err(PageError::Write)?;
+    let place = tempfile::tempdir_in(&folder).map_err(PageError::Write)?;
+    let source = place.path().join("main.go");
+    fs::write(&source, GO_SERVER).map_err(PageError::Write)?;
+    let made = place.path().join("server");
+    let output = Command::new(go)
+        .args(["build", "-trimpath", "-o"])
+        .args([&made, &source])
+        .env("CGO_ENABLED", "0")
+        .env("GOFLAGS", "-mod=mod")
+        .env("GOCACHE", folder.join("go-cache"))
+        .current_dir(place.path())
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(failed(
+            said.lines().last().unwrap_or("it said nothing").to_owned(),
+        ));
+    }
+    fs::rename(&made, &program).map_err(PageError::Write)?;
+    Ok(program)
+}
+
+/// The first line that a program says, if it runs.
+fn said(command: &mut Command) -> Option<String> {
+    let output = command
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    said.lines().next().map(|line| line.trim().to_owned())
+}
+
+/// `156.0` of `Chromium 156.0.8078.79 built on Debian`.
+fn first_number(text: &str) -> Option<[u32; 2]> {
+    let mut parts = text
+        .trim_start_matches(|c: char| !c.is_ascii_digit())
+        .splitn(3, |c: char| !c.is_ascii_digit());
+    Some([
+        parts.next()?.parse().ok()?,
+        parts.next().and_then(|part| part.parse().ok()).unwrap_or(0),
+    ])
+}
+
+fn first_whole(text: &str) -> Option<u32> {
+    first_number(text).map(|[number, _]| number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_number;
+
+    #[test]
+    fn versions_are_read() {
+        assert_eq!(first_number("Chromium 156.0.8078.79 built"), Some([156, 0]));
+        assert_eq!(first_number("3.5.7"), Some([3, 5]));
+        assert_eq!(first_number("v24.19.0 (OpenSSL 3.5.7)"), Some([24, 19]));
+        assert_eq!(first_number("27.3 linux/amd64"), Some([27, 3]));
+        assert_eq!(first_number("9"), Some([9, 0]));
+        assert_eq!(first_number("none"), None);
+    }
+}

@@ -1,0 +1,345 @@
+//! Servers that people run, with the files and chains of a page's origins.
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use lastbyte_page::{Answer, Asked, Site};
+use lastbyte_sizes::{Group, der};
+use openssl::base64::encode_block;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Origin, PageError, Programs};
+use crate::lab::process::{Priority, Process};
+use crate::study::Server;
+
+/// The server that Node.js runs.
+const NODE_SERVER: &str = include_str!("server.mjs");
+/// The one that Go compiles.
+pub(super) const GO_SERVER: &str = include_str!("server.go");
+pub(super) const PORT: u16 = 443;
+/// How long a connection may be idle before a server closes it.
+pub(super) const IDLE: Duration = Duration::from_secs(10);
+/// How long a server may take to start.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What our two servers read.
+#[derive(Serialize)]
+struct Described<'a> {
+    site: &'a Path,
+    group: &'a str,
+    idle_ms: u64,
+    origins: Vec<Files>,
+}
+
+/// An origin's files.
+#[derive(Serialize)]
+struct Files {
+    name: String,
+    address: Ipv4Addr,
+    port: u16,
+    chain: PathBuf,
+    key: PathBuf,
+}
+
+/// Starts the server in the calling thread's namespace, and waits until it listens at every origin.
+pub(super) fn start(
+    server: Server,
+    programs: &Programs,
+    group: Group,
+    origins: &[Origin],
+    site: &Site,
+    folder: &Path,
+) -> Result<Process, PageError> {
+    let root = folder.join("site");
+    site.write(&root).map_err(PageError::Site)?;
+    let files = (0..)
+        .zip(origins)
+        .map(|(place, origin)| write_chain(place, origin, server, folder));
+    let files: Vec<Files> = files.collect::<Result<_, _>>()?;
+    let write = |name: &str, content: String| {
+        let path = folder.join(name);
+        fs::write(&path, content).map_err(PageError::Write)?;
+        Ok::<_, PageError>(path)
+    };
+    let described = Described {
+        site: &root,
+        group: group_name(server, group),
+        idle_ms: IDLE.as_millis() as u64,
+        origins: files,
+    };
+    let mut command = Command::new(&programs.server);
+    command
+        .env_clear()
+        .env("HOME", folder)
+        .env("TMPDIR", folder);
+    match server {
+        Server::Node => {
+            let program = write("server.mjs", NODE_SERVER.to_owned())?;
+            command
+                .arg(program)
+                .arg(write("server.json", to_json(&described)?)?);
+        }
+        Server::Go => {
+            command.arg(write("server.json", to_json(&described)?)?);
+        }
+        Server::Nginx => {
+            let configuration = nginx(&described, site, folder);
+            command
+                .arg("-p")
+                .arg(folder)
+                .arg("-c")
+                .arg(write("nginx.conf", configuration)?);
+        }
+        Server::Caddy | Server::Lastbyte => {
+            let configuration = to_json(&caddy(&described, site, folder))?;
+            command
+                .args(["run", "--config"])
+                .arg(write("caddy.json", configuration)?);
+        }
+    }
+    let name = server.name();
+    let mut process = Process::start(name, command, folder, Priority::Usual)
+        .map_err(|error| PageError::start(name, error))?;
+    for origin in origins {
+        process
+            .wait_for((origin.address, PORT).into(), PATIENCE)
+            .map_err(|error| PageError::start(name, error))?;
+    }
+    Ok(process)
+}
+
+fn to_json(value: &impl Serialize) -> Result<String, PageError> {
+    serde_json::to_string(value).map_err(|error| PageError::Write(error.into()))
+}
+
+fn write_chain(
+    place: usize,
+    origin: &Origin,
+    server: Server,
+    folder: &Path,
+) -> Result<Files, PageError> {
+    let (chain, key) = (
+        folder.join(format!("chain{place}.pem")),
+        folder.join(format!("key{place}.pem")),
+    );
+    let mut pem = Vec::new();
+    for certificate in origin.chain.certificates() {
+        pem.extend(certificate.to_pem().map_err(PageError::Crypto)?);
+    }
+    fs::write(&chain, pem).map_err(PageError::Write)?;
+    let private = origin.chain.key();
+    let whole = (private.private_key_to_pem_pkcs8()).map_err(PageError::Crypto)?;
+    let pem = match server {
+        // Its crypto/x509 reads keys of ML-DSA in this form alone.
+        Server::Go => {
+            let der = private.private_key_to_pkcs8().map_err(PageError::Crypto)?;
+            seed_only(&der).map_or(whole, String::into_bytes)
+        }
+        _ => whole,
+    };
+    fs::write(&key, pem).map_err(PageError::Write)?;
+    Ok(Files {
+        name: origin.name.clone(),
+        address: origin.address,
+        port: PORT,
+        chain,
+        key,
+    })
+}
+
+/// A private key of ML-DSA as its seed, in PEM, if it is one with both its seed and what is made of that (RFC 9881, section 6).
+fn seed_only(pkcs8: &[u8]) -> Option<String> {
+    const SEQUENCE: u8 = 0x30;
+    const OCTETS: u8 = 0x04;
+    /// The first choice of the key's form.
+    const SEED: u8 = 0x80;
+    /// Lengths of two bytes.
+    const LONG: u8 = 0x82;
+    const VERSION: [u8; 3] = [2, 1, 0];
+    let rest = pkcs8.strip_prefix(&[SEQUENCE, LONG])?.get(2..)?;
+    let rest = rest.strip_prefix(&VERSION)?;
+    // An object identifier of nine bytes, without parameters.
+    let (algorithm, rest) = rest.split_at_checked(13)?;
+    algorithm.strip_prefix(&[SEQUENCE, 11])?;
+    let rest = rest.strip_prefix(&[OCTETS, LONG])?.get(2..)?;
+    let rest = rest.strip_prefix(&[SEQUENCE, LONG])?.get(2..)?;
+    let seed = rest.strip_prefix(&[OCTETS, 32])?.get(..32)?;
+    let key = der::element(OCTETS, &der::element(SEED, seed));
+    let der = der::sequence(&[&VERSION, algorithm, &key]);
+    let text = encode_block(&der);
+    Some(format!(
+        "-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n"
+    ))
+}
+
+/// What a server calls a group.
+fn group_name(server: Server, group: Group) -> &'static str {
+    match (server, group) {
+        (Server::Node | Server::Nginx, Group::Secp256r1) => "prime256v1",
+        (Server::Node | Server::Nginx, Group::X25519) => "X25519",
+        (Server::Caddy, Group::Secp256r1) => "secp256r1",
+        (Server::Caddy, Group::X25519MlKem768) => "x25519mlkem768",
+        _ => group.name(),
+    }
+}
+
+/// The answers of one origin.
+fn answers(site: &Site, place: usize) -> impl Iterator<Item = &Answer> {
+    (site.answers.iter()).filter(move |answer| answer.origin == place)
+}
+
+fn field<'a>(answer: &'a Answer, name: &str) -> &'a str {
+    let mut fields = answer.fields.iter();
+    fields
+        .find(|(known, _)| known == name)
+        .map_or("", |(_, value)| value)
+}
+
+fn nginx(described: &Described<'_>, site: &Site, folder: &Path) -> String {
+    let folder = folder.display();
+    let idle = described.idle_ms / 1000;
+    let servers =
+        described.origins.iter().enumerate().map(|(place, origin)| {
+            let locations = answers(site, place).map(|answer| {
+            let fields = answer.fields.iter().filter(|(name, _)| name != "content-type");
+            let fields = fields.map(|(name, value)| format!("add_header {name} \"{value}\";"));
+            let fields = fields.collect::<Vec<_>>().join(" ");
+            let what = match (&answer.asked, answer.path.as_str()) {
+                (Asked::Elsewhere(location), _) => format!("return 302 \"{location}\";"),
+                (Asked::Body(_), "/") => "try_files /index.html =404;".to_owned(),
+                (Asked::Body(_), _) => String::new(),
+            };
+            format!(
+                "        location = {} {{ types {{ }} default_type \"{}\"; {fields} {what} }}\n",
+                answer.path,
+                field(answer, "content-type")
+            )
+        });
+            format!(
+                "    server {{
+        listen {}:{} ssl http2;
+        server_name {};
+        ssl_certificate {};
+        ssl_certificate_key {};
+        root {}/o{place};
+{}    }}
+",
+                origin.address,
+                origin.port,
+                origin.name,
+                origin.chain.display(),
+                origin.key.display(),
+                described.site.display(),
+                locations.collect::<String>()
+            )
+        });
+    format!(
+        "daemon off;
+master_process off;
+worker_processes 1;
+pid {folder}/nginx.pid;
+error_log stderr warn;
+events {{ worker_connections 1024; }}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    keepalive_timeout {idle}s;
+    ssl_protocols TLSv1.3;
+    ssl_ecdh_curve {};
+{}}}
+",
+        described.group,
+        servers.collect::<String>()
+    )
+}
+
+fn caddy(described: &Described<'_>, site: &Site, folder: &Path) -> Value {
+    let server = |(place, origin): (usize, &Files)| {
+        let routes = answers(site, place).map(|answer| {
+            let fields = answer.fields.iter();
+            let fields: serde_json::Map<_, _> = fields
+                .map(|(name, value)| (name.clone(), json!([value])))
+                .collect();
+            let body = match &answer.asked {
+                Asked::Elsewhere(location) => json!({
+                    "handler": "static_response", "status_code": 302, "headers": { "Location": [location] },
+                }),
+                Asked::Body(_) => json!({
+                    "handler": "file_server", "root": described.site.join(format!("o{place}")),
+                }),
+            };
+            json!({
+                "match": [{ "path": [answer.path] }],
+                "handle": [{ "handler": "headers", "response": { "set": fields, "deferred": true } }, body],
+            })
+        });
+        let name = format!("o{place}");
+        let server = json!({
+            "listen": [format!("{}:{}", origin.address, origin.port)],
+            "idle_timeout": format!("{}ms", described.idle_ms),
+            "protocols": ["h1", "h2"],
+            "automatic_https": { "disable": true },
+            "tls_connection_policies": [{
+                "curves": [described.group],
+                "protocol_min": "tls1.3",
+                "certificate_selection": { "any_tag": [name] },
+            }],
+            "routes": routes.collect::<Vec<_>>(),
+        });
+        (name, server)
+    };
+    let servers: serde_json::Map<_, _> = described.origins.iter().enumerate().map(server).collect();
+    let load = |(place, origin): (usize, &Files)| json!({ "certificate": origin.chain, "key": origin.key, "tags": [format!("o{place}")] });
+    let load: Vec<_> = described.origins.iter().enumerate().map(load).collect();
+    json!({
+        "admin": { "disabled": true },
+        "storage": { "module": "file_system", "root": folder },
+        "apps": {
+            "http": { "servers": servers },
+            "tls": { "certificates": { "load_files": load } },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use lastbyte_pki::{ChainSpec, KeyAlgorithm, Store};
+    use openssl::pkey::PKey;
+    use tempfile::TempDir;
+
+    use super::seed_only;
+
+    #[test]
+    fn the_seed_alone_is_the_same_key() {
+        let place = TempDir::new().unwrap();
+        let store = Store::open(place.path());
+        for algorithm in [KeyAlgorithm::MlDsa44, KeyAlgorithm::MlDsa65] {
+            let chain = store.chain(&ChainSpec::new(algorithm)).unwrap();
+            let whole = chain.key().private_key_to_pkcs8().unwrap();
+            let pem = seed_only(&whole).unwrap();
+            assert!(pem.len() < 200, "{pem}");
+            let key = PKey::private_key_from_pem(pem.as_bytes()).unwrap();
+            assert!(key.public_eq(chain.key()));
+        }
+        let other = store.chain(&ChainSpec::new(KeyAlgorithm::EcdsaP256));
+        let other = other.unwrap().key().private_key_to_pkcs8().unwrap();
+        assert_eq!(seed_only(&other), None);
+    }
+
+    #[test]
+    fn nothing_is_a_key_that_is_cut_off() {
+        for length in 0..62 {
+            assert_eq!(seed_only(&vec![0x30; length]), None);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What crossed the wire of a page load, connection by connection, as an observer at the client sees it.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use lastbyte_capture::Segment;
+use lastbyte_link::{Side, TcpPacket, Time};
+use lastbyte_tls::KeyLog;
+use lastbyte_tls::observer::Observer;
+
+use crate::lab::row::wire;
+use crate::results::Wire;
+
+/// The most bytes of a connection and direction that are looked at: a handshake with the largest chain.
+const MOST: usize = 1 << 18;
+
+/// A packet that was sent by the client, or delivered to it.
+pub(in crate::lab) struct Seen<'a> {
+    pub(in crate::lab) at: Time,
+    pub(in crate::lab) sender: Side,
+    /// From the IP header on.
+    pub(in crate::lab) bytes: &'a [u8],
+}
+
+/// A connection of a browser.
+#[derive(Debug)]
+pub(super) struct Handshake {
+    /// Where it leads.
+    pub(super) server: Ipv4Addr,
+    /// When its SYN left.
+    pub(super) began: Time,
+    pub(super) wire: Wire,
+}
+
+/// Both directions of a connection, in order.
+#[derive(Debug, Default)]
+struct Streams {
+    began: Option<Time>,
+    mss: u32,
+    client: Stream,
+    server: Stream,
+    observer: Observer,
+}
+
+/// One direction: what came early waits.
+#[derive(Debug, Default)]
+struct Stream {
+    /// The sequence number of the first byte.
+    first: Option<u32>,
+    /// Bytes that are known from there on.
+    length: usize,
+    early: BTreeMap<usize, Vec<u8>>,
+}
+
+impl Stream {
+    /// Bytes that are known now, and were not before.
+    fn take(&mut self, sequence: u32, bytes: &[u8]) -> Vec<u8> {
+        let Some(first) = self.first else {
+            return Vec::new();
+        };
+        let place = sequence.wrapping_sub(first) as usize;
+        if bytes.is_empty() || place >= MOST {
+            return Vec::new();
+        }
+        self.early.entry(place).or_insert_with(|| bytes.to_vec());
+        let mut fresh = Vec::new();
+        while let Some(entry) = self.early.first_entry() {
+            if *entry.key() > self.length {
+                break;
+            }
+            let (place, bytes) = entry.remove_entry();
+            let new = bytes.get(self.length - place..).unwrap_or_default();
+            self.length += new.len();
+            fresh.extend_from_slice(new);
+        }
+        fresh
+    }
+}
+
+/// All connections, in the order in which they began, read with the secrets in `keys`.
+pub(super) fn handshakes<'a>(
+    packets: impl Iterator<Item = Seen<'a>>,
+    keys: &KeyLog,
+) -> Vec<Handshake> {
+    let mut known: BTreeMap<(u16, SocketAddrV4), Streams> = BTreeMap::new();
+    for packet in packets {
+        let Some(Segment {
+            header: tcp,
+            payload,
+            ..
+        }) = Segment::parse(packet.bytes)
+        else {
+            continue;
+        };
+        let (port, server) = match packet.sender {
+            Side::Client => (
+                tcp.source_port,
+                SocketAddrV4::new(tcp.destination, tcp.destination_port),
+            ),
+            Side::Server => (
+                tcp.destination_port,
+                SocketAddrV4::new(tcp.source, tcp.source_port),
+            ),
+        };
+        let streams = known.entry((port, server)).or_default();
+        let stream = match packet.sender {
+            Side::Client => &mut streams.client,
+            Side::Server => &mut streams.server,
+        };
+        if tcp.flags & TcpPacket::SYN != 0 {
+            stream.first = Some(tcp.sequence.wrapping_add(1));
+            if packet.sender == Side::Client {
+                streams.began.get_or_insert(packet.at);
+            }
+            continue;
+        }
+        let fresh = stream.take(tcp.sequence, payload);
+        if packet.sender == Side::Client {
+            streams.mss = streams.mss.max(payload.len() as u32);
+        }
+        streams.observer.sent(packet.sender, &fresh);
+    }
+    let found = known.into_iter().filter_map(|((_, server), streams)| {
+        let keys = keys.of_client_random(streams.observer.client_random());
+        Some(Handshake {
+            server: *server.ip(),
+            began: streams.began?,
+            wire: wire(&streams.observer, &keys, streams.mss),
+        })
+    });
+    let mut found: Vec<Handshake> = found.collect();
+    found.sort_by_key(|one| one.began);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{MOST, Stream};
+
+    fn stream(first: u32) -> Stream {
+        Stream {
+            first: Some(first),
+            ..Stream::default()
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn segments_in_any_order_are_the_stream(
+            first: u32,
+            bytes in prop::collection::vec(any::<u8>(), 1..2000),
+            cuts in prop::collection::vec((0_usize..2000, 1_usize..400), 0..40),
+        ) {
+            let mut stream = stream(first);
+            let mut read = Vec::new();
+            // Some of it, in any order and more than once; then all of it, in order.
+            let ordered = (0..bytes.len()).step_by(100).map(|at| (at, 100));
+            for (at, length) in cuts.into_iter().chain(ordered) {
+                let end = (at + length).min(bytes.len());
+                let Some(part) = bytes.get(at..end) else { continue };
+                read.extend(stream.take(first.wrapping_add(at as u32), part));
+            }
+            prop_assert_eq!(read, bytes);
+        }
+
+        #[test]
+        fn anything_is_taken_without_harm(
+            segments in prop::collection::vec((any::<u32>(), 0_usize..3000), 0..50),
+        ) {
+            let mut stream = stream(7);
+            let most: usize = segments.iter().map(|(_, length)| length).sum();
+            for (sequence, length) in segments {
+                stream.take(sequence, &vec![0; length]);
+            }
+            prop_assert!(stream.length <= most.min(MOST + 3000));
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Other people's programs, in the namespaces of a block.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::sys;
+
+/// Of [`Priority::RealTime`].
+const PRIORITY: i32 = 30;
+const LOOK: Duration = Duration::from_millis(10);
+/// Where distributions have programs, whatever PATH says.
+const PLACES: [&str; 4] = ["/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin"];
+
+/// A program where distributions have it.
+pub(super) fn installed(program: &str) -> Option<PathBuf> {
+    let mut places = PLACES.iter().map(|place| Path::new(place).join(program));
+    places.find(|path| path.exists())
+}
+
+/// A program that runs. It is ended when dropped, and when this thread ends.
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+/// When a program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Priority {
+    /// Below the engine's own threads, above all else: elsewhere it would have a machine of its own.
+    RealTime,
+    /// Like all else. Programs whose threads spin while they wait for each other would never let go of the machine otherwise.
+    Usual,
+}
+
+/// Why there is none.
+#[derive(Debug)]
+pub(super) enum StartError {
+    /// Its files can't be written.
+    Write(io::Error),
+    /// It ended, or was never there; the last that it said.
+    Ended(String),
+}
+
+impl Process {
+    /// Starts it in the calling thread's namespace. What it says for people is kept in `folder`, which is its own.
+    pub(super) fn start(
+        program: &str,
+        mut command: Command,
+        folder: &Path,
+        priority: Priority,
+    ) -> Result<Process, StartError> {
+        let log = folder.join(format!("{program}.log"));
+        let output = File::create(&log).map_err(StartError::Write)?;
+        let priority = match priority {
+            Priority::RealTime => Some(PRIORITY),
+            Priority::Usual => None,
+        };
+        sys::serve_this_thread(&mut command, priority);
+        let child = command
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(output)
+            .spawn()
+            .map_err(|error| StartError::Ended(error.to_string()))?;
+        Ok(Process { child, log })
+    }
+
+    /// Waits until it listens there.
+    pub(super) fn wait_for(
+        &mut self,
+        address: SocketAddr,
+        patience: Duration,
+    ) -> Result<(), StartError> {
+        let begun = Instant::now();
+        loop {
+            if TcpStream::connect_timeout(&address, patience).is_ok() {
+                return Ok(());
+            }
+            if self.has_ended() || begun.elapsed() > patience {
+                return Err(StartError::Ended(self.last_line()));
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// Whether it runs no more.
+    pub(super) fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// The last that it said.
+    pub(super) fn last_line(&self) -> String {
+        let said = fs::read(&self.log).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said);
+        let line = said.lines().rfind(|line| !line.trim().is_empty());
+        line.unwrap_or("it said nothing").trim().to_owned()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        // The kernel spins in `wait` while one of its threads still leaves /proc. Virtual time would stand still
+        // then, and with it what lets that thread run; time passes here only after all threads are gone.
+        thread::sleep(LOOK);
+        let _ = self.child.wait();
+    }
+}

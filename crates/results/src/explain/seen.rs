@@ -1,0 +1,92 @@
+//! A chain as a probe saw it.
+
+use std::net::IpAddr;
+
+use lastbyte_probe::{Certificate, Document};
+use lastbyte_sizes::{ChainSpec, KeyAlgorithm, framing};
+
+use super::{Shown, Signature};
+
+impl Shown {
+    /// The chain that a server sent; none if it sent none.
+    pub fn seen(document: &Document) -> Option<Shown> {
+        let leaf = document.chain.first()?;
+        let own = leaf.key();
+        let around = framing::certificate_verify(0);
+        let seen = document
+            .certificate_verify_bytes
+            .map(|bytes| (bytes as usize).saturating_sub(around));
+        let bytes = seen
+            .or(own.map(KeyAlgorithm::signature_bytes))
+            .unwrap_or(leaf.key_bytes);
+        let chain = document.chain.iter();
+        Some(Shown {
+            certificates: chain.clone().map(|certificate| certificate.bytes).collect(),
+            signature: Signature {
+                bytes,
+                longest: bytes.max(own.map_or(0, KeyAlgorithm::longest_signature_bytes)),
+            },
+            server_name: server_name(document),
+            provided: provided(chain.filter_map(|certificate| certificate.key())),
+            alike: own.map(|key| alike(key, leaf.names)),
+            brotli: brotli(document).map(|[_, left]| left),
+        })
+    }
+
+    /// The same server with all keys of this algorithm: the same names, extensions and number of certificates. None where
+    /// the parts of a certificate are not known.
+    pub fn supposed(document: &Document, key: KeyAlgorithm) -> Option<Shown> {
+        let certificates = document.chain.iter();
+        let certificates: Option<Vec<usize>> = certificates
+            .map(|certificate| certificate.with(key, key))
+            .collect();
+        Some(Shown {
+            certificates: certificates.filter(|certificates| !certificates.is_empty())?,
+            signature: Signature {
+                bytes: key.signature_bytes(),
+                longest: key.longest_signature_bytes(),
+            },
+            server_name: server_name(document),
+            provided: provided([key]),
+            alike: document.chain.first().map(|leaf| alike(key, leaf.names)),
+            // Keys and signatures don't compress, and all else stays.
+            brotli: brotli(document).map(|[rest, _]| {
+                rest + document.chain.len() * (key.public_key_bytes() + key.signature_bytes())
+            }),
+        })
+    }
+}
+
+/// A chain of the laboratory's for such a key and so many names.
+fn alike(key: KeyAlgorithm, names: usize) -> ChainSpec {
+    let most = ChainSpec::MAX_NAMES;
+    ChainSpec {
+        names: u8::try_from(names).map_or(most, |names| names.clamp(1, most)),
+        ..ChainSpec::new(key)
+    }
+}
+
+/// What brotli leaves of the Certificate message but for keys and signatures, and with them.
+fn brotli(document: &Document) -> Option<[usize; 2]> {
+    let left = document.certificate_brotli_bytes? as usize;
+    let whole = |certificate: &Certificate| certificate.key_bytes + certificate.signature_bytes;
+    let whole: usize = document.chain.iter().map(whole).sum();
+    Some([left.saturating_sub(whole), left])
+}
+
+/// The name that a client asks for.
+fn server_name(document: &Document) -> usize {
+    let name = document.host.rsplit_once(':').map_or("", |(name, _)| name);
+    // An address is no name that could be asked for (RFC 6066, section 3).
+    match name.trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(_) => 0,
+        Err(_) => name.len(),
+    }
+}
+
+fn provided(keys: impl IntoIterator<Item = KeyAlgorithm>) -> usize {
+    let mut keys: Vec<KeyAlgorithm> = keys.into_iter().collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys.iter().filter(|key| key.provided().is_some()).count()
+}

@@ -1,0 +1,271 @@
+//! Page loads in place of transfers: which page, what its browser has from before, and whose server answers.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use lastbyte_link::{named, nearest};
+use lastbyte_page::{Named, Page, har};
+use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Resumption};
+
+use super::{Arm, ArmChain, CpuTime, Delivery, Emulation, Experiment, Preset, StudyFolder};
+
+/// Where a page comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PageSource {
+    /// A model with a source.
+    Model(Named),
+    /// What a browser has recorded.
+    Har(PathBuf),
+}
+
+/// What the browser has of a page from before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cache {
+    /// Nothing.
+    #[default]
+    Cold,
+    /// All that one visit has left: its HTTP cache, sessions of TLS, names. Connections are closed.
+    Warm,
+}
+
+named!(Cache, "cache", { Cold => "cold", Warm => "warm" });
+
+/// Whose server answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Server {
+    /// Our own, which answers the transfers of one connection.
+    #[default]
+    Lastbyte,
+    /// Node.js' `http2`, on OpenSSL.
+    Node,
+    /// nginx, on OpenSSL.
+    Nginx,
+    /// Go's `net/http`, on `crypto/tls`.
+    Go,
+    /// Caddy, on Go's `crypto/tls`.
+    Caddy,
+}
+
+named!(Server, "server", {
+    Lastbyte => "lastbyte",
+    Node => "node",
+    Nginx => "nginx",
+    Go => "go",
+    Caddy => "caddy",
+});
+
+impl PageSource {
+    /// How the name of a file ends that is a HAR.
+    const HAR: &str = ".har";
+
+    /// Reads what a study says.
+    ///
+    /// # Errors
+    ///
+    /// That it is neither a model nor the name of a HAR, with the hint.
+    pub(super) fn read(text: &str, folder: &StudyFolder) -> Result<PageSource, String> {
+        if text.ends_with(Self::HAR) {
+            return Ok(PageSource::Har(folder.path.join(text)));
+        }
+        let names = Named::ALL.map(Named::name);
+        let model = text.parse().map(PageSource::Model);
+        model.map_err(|_| {
+            format!(
+                "there is no page {text:?}: {}, or name a file that ends in {}",
+                nearest(text, names),
+                Self::HAR
+            )
+        })
+    }
+
+    /// The page, on so many origins if it is a model's.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none, in one line.
+    pub fn page(&self, origins: u32) -> Result<Page, String> {
+        match self {
+            PageSource::Model(named) => {
+                let mut model = named.model();
+                model.origins = u8::try_from(origins).unwrap_or(u8::MAX);
+                model.page().map_err(|error| error.to_string())
+            }
+            PageSource::Har(path) => {
+                let shown = path.display();
+                let bytes = lastbyte_files::read(path, har::MOST_BYTES)
+                    .map_err(|error| format!("can't read \"{shown}\": {error}"))?;
+                let recorded = har::read(&bytes);
+                let recorded = recorded.map_err(|error| format!("\"{shown}\": {error}"))?;
+                Ok(recorded.page)
+            }
+        }
+    }
+
+    /// Whether there is such a page.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`page`](PageSource::page), and where origins are asked for that a HAR has itself.
+    pub(super) fn check(&self, origins: u32) -> Result<(), String> {
+        if let PageSource::Har(path) = self
+            && origins != 1
+        {
+            return Err(format!(
+                "{origins} origins are for a model, and {} says itself which it has: leave origins out",
+                path.display()
+            ));
+        }
+        self.page(origins).map(|_| ())
+    }
+}
+
+impl fmt::Display for PageSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PageSource::Model(named) => named.fmt(f),
+            PageSource::Har(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// Groups that Chromium has, in the order of its supported_groups. It sends key shares for the first two.
+const BROWSER_GROUPS: [Group; 4] = [
+    Group::X25519MlKem768,
+    Group::X25519,
+    Group::Secp256r1,
+    Group::Secp384r1,
+];
+const BROWSER_KEY_SHARES: usize = 2;
+
+/// Whether all pages of an experiment can be loaded by a browser from the servers of its arms.
+///
+/// # Errors
+///
+/// One line for the first that can't: what, why, and what to write instead.
+pub fn check_pages(experiment: &Experiment) -> Result<(), String> {
+    let mut cells = experiment.cells.iter();
+    let Some(cell) = cells.find(|cell| cell.page.is_some()) else {
+        let mut arms = experiment.arms.iter();
+        return match arms.find(|arm| arm.server != Server::Lastbyte) {
+            Some(arm) => Err(format!(
+                "arm {:?}: server={} answers page loads, and this is a transfer: give the measure a page, or leave \
+                 server= out",
+                arm.name, arm.server
+            )),
+            None => Ok(()),
+        };
+    };
+    if experiment.cells.iter().any(|cell| cell.page.is_none()) {
+        return Err(
+            "pages and transfers are measured apart: write a [[measure]] for each".to_owned(),
+        );
+    }
+    let refused = [
+        (
+            experiment.cpu != CpuTime::None,
+            "what computing takes in a browser can't be put into its clock: leave cpu out",
+        ),
+        (
+            experiment.emulation == Emulation::Link,
+            "pages are loaded over netem: leave emulation = \"link\" out",
+        ),
+        (
+            cell.preset != Preset::Network,
+            "pages are loaded with the preset network: leave preset out",
+        ),
+        (
+            cell.population.is_some(),
+            "pages are not drawn from a population: leave [population] out",
+        ),
+    ];
+    if let Some((_, problem)) = refused.into_iter().find(|(is_so, _)| *is_so) {
+        return Err(problem.to_owned());
+    }
+    (experiment.arms.iter())
+        .try_for_each(|arm| check_arm(arm).map_err(|why| format!("arm {:?}: {why}", arm.name)))
+}
+
+fn check_arm(arm: &Arm) -> Result<(), String> {
+    if arm.server == Server::Lastbyte {
+        return Err(
+            "Lastbyte's own server answers one connection, and a page takes several, with HTTP: add server=node or \
+             server=nginx"
+                .to_owned(),
+        );
+    }
+    if !BROWSER_GROUPS.contains(&arm.group) {
+        return Err(format!(
+            "Chromium has no {}: it has {}",
+            arm.group,
+            BROWSER_GROUPS.map(Group::name).join(", ")
+        ));
+    }
+    let usual = Arm::usual("", arm.group, arm.chain.clone());
+    let said = [
+        (arm.client_chain.is_some(), "mutual="),
+        (arm.key_shares != usual.key_shares, "key_share="),
+        (arm.resumption != Resumption::Full, "resume="),
+        (arm.sessions != usual.sessions, "resume="),
+        (arm.delivery != Delivery::Full, "delivery="),
+        (arm.client_stack != usual.client_stack, "client_stack="),
+        (arm.server_stack != usual.server_stack, "stack="),
+        (arm.tickets != usual.tickets, "tickets="),
+        (arm.record_size != usual.record_size, "record_size="),
+        (arm.flush != usual.flush, "flush="),
+        (arm.client_hello_split.is_some(), "client_hello_split="),
+        (arm.max_cert_list.is_some(), "max_cert_list="),
+    ];
+    if let Some((_, key)) = said.into_iter().find(|(is_so, _)| *is_so) {
+        return Err(format!(
+            "{key} is for Lastbyte's own ends; a browser and {} decide that themselves: leave it out",
+            arm.server
+        ));
+    }
+    match &arm.chain {
+        ArmChain::Made(spec) => check_chain(spec),
+        ArmChain::Pem(_) => Ok(()),
+    }
+}
+
+/// What browsers verify, as tried with Chromium 156 and the NSS of Debian 12.
+fn check_chain(spec: &ChainSpec) -> Result<(), String> {
+    let ChainSpec {
+        leaf, ca, root_key, ..
+    } = *spec;
+    let is_classical = |key: KeyAlgorithm| {
+        let name = key.name();
+        name.starts_with("ecdsa") || name.starts_with("rsa")
+    };
+    let is_known = |key: KeyAlgorithm| is_classical(key) || key.name().starts_with("ml-dsa");
+    for key in [leaf, ca, root_key] {
+        if !is_known(key) {
+            return Err(format!(
+                "Chromium can't verify {key}: it takes chains of ecdsa, rsa and ml-dsa"
+            ));
+        }
+    }
+    if !is_classical(root_key) {
+        return Err(format!(
+            "the browser's store of trusted roots (NSS) takes no root of {root_key} (SEC_ERROR_ADDING_CERT): write \
+             {leaf}+{ca}+ecdsa-p256, whose root, which is not sent, is classical"
+        ));
+    }
+    Ok(())
+}
+
+impl Arm {
+    /// The same with what a browser guesses.
+    #[must_use]
+    pub fn of_browser(&self) -> Arm {
+        Arm {
+            key_shares: BROWSER_GROUPS
+                .into_iter()
+                .take(BROWSER_KEY_SHARES)
+                .collect(),
+            ..self.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

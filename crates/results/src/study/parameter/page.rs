@@ -1,0 +1,75 @@
+//! The parameters of page loads.
+
+use super::spec::{Access, Caption, Column, Place, Reading, Scope, Spec, Value, read};
+use crate::study::{Cache, PageSource};
+
+/// What stands where there is no page.
+const NONE: &str = "none";
+/// Each has a server of its own.
+const MOST_ORIGINS: u32 = 6;
+
+pub(super) static PAGE: Spec = Spec {
+    name: "page",
+    scope: Scope::Cell,
+    title: "page",
+    caption: Caption::Unusual(|cell| {
+        let page = cell.page.as_ref();
+        page.map_or(NONE.to_owned(), |page| format!("page {page}"))
+    }),
+    reading: Reading::Text,
+    place: Place::Cell(Access {
+        get: |cell| {
+            Value::Text(
+                cell.page
+                    .as_ref()
+                    .map_or(NONE.to_owned(), PageSource::to_string),
+            )
+        },
+        set: |cell, text, folder| {
+            cell.page = match text {
+                NONE => None,
+                text => Some(PageSource::read(text, folder)?),
+            };
+            Ok(())
+        },
+    }),
+    command_line: None,
+    column: Some(Column {
+        name: "page",
+        doc: "the page that a browser loaded: a model, the file of a HAR, or `none`",
+    }),
+};
+
+pub(super) static ORIGINS: Spec = Spec {
+    name: "origins",
+    scope: Scope::Cell,
+    title: "origins",
+    caption: Caption::Unusual(|cell| format!("{} origins", cell.origins)),
+    reading: Reading::Whole(1..=MOST_ORIGINS),
+    place: Place::Cell(Access {
+        get: |cell| Value::Count(cell.origins),
+        set: |cell, text, _| read(&mut cell.origins, text),
+    }),
+    command_line: None,
+    column: Some(Column {
+        name: "origins",
+        doc: "origins that the page of a model is spread over, each with a chain of its own",
+    }),
+};
+
+pub(super) static CACHE: Spec = Spec {
+    name: "cache",
+    scope: Scope::Cell,
+    title: "cache",
+    caption: Caption::Unusual(|cell| format!("cache {}", cell.cache)),
+    reading: Reading::Text,
+    place: Place::Cell(Access {
+        get: |cell| Value::Text(cell.cache.to_string()),
+        set: |cell, text, _| read::<Cache>(&mut cell.cache, text),
+    }),
+    command_line: None,
+    column: Some(Column {
+        name: "cache",
+        doc: "what the browser has of the page from before: `cold`, nothing, or `warm`, its HTTP cache and TLS sessions",
+    }),
+};
