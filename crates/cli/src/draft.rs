@@ -159,11 +159,16 @@ pub(super) fn page_path(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Makes a folder that files are to be kept in, if need be, before anything is measured for it.
+/// Makes sure that a folder can be had that files are to be kept in, before anything is measured for it.
 pub(super) fn check_folder(folder: &Path) -> Result<(), Failure> {
+    let was_there = folder.exists();
     let made = std::fs::create_dir_all(folder);
     let written = made.and_then(|()| lastbyte_files::Draft::new(&folder.join("any")));
     written.map_err(|error| cannot_write(folder, error))?;
+    if !was_there {
+        // It is made again for the first file.
+        let _ = std::fs::remove_dir(folder);
+    }
     Ok(())
 }
 
