@@ -296,7 +296,10 @@ fn an_earlier_probe_is_asked_for_other_deliveries() {
     for (asked, expected) in [
         ("today/stack=rustls", "not of how a chain comes"),
         ("today/delivery=pigeon", "mtc-landmark"),
-        ("today/delivery=abridged", "of which only the sizes are known"),
+        (
+            "today/delivery=abridged",
+            "of which only the sizes are known",
+        ),
         ("today/intermediates=0/delivery=elide", "has none"),
         ("today/delivery=elide/client=stale", "connects anew"),
     ] {

@@ -453,7 +453,10 @@ impl Browser {
         if !matches!(visiting.step, Step::Loading | Step::Warming) {
             return;
         }
-        if let Some(error) = result["errorText"].as_str() {
+        /// The response itself, which may come after this, says which status it was.
+        const STATUS: &str = "net::ERR_HTTP_RESPONSE_CODE_FAILURE";
+        let error = result["errorText"].as_str();
+        if let Some(error) = error.filter(|error| *error != STATUS) {
             let error = error.to_owned();
             self.fail(Failure::NoDocument { error }, now);
         } else if let (Some(frame), Some(loader)) =
