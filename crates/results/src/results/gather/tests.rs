@@ -168,7 +168,7 @@ fn shards_of_other_studies_versions_kernels_and_chains_are_refused() {
         ..environment()
     };
     let other = place.changed("version", &[1], &version, |_| {});
-    assert_snapshot!(place.refused(&[one.clone(), other]), @r#""DIR/version" does not fit "DIR/one": its openssl was 3.9, not none: measure all shards with one version"#);
+    assert_snapshot!(place.refused(&[one.clone(), other]), @r#""DIR/version" does not fit "DIR/one": its "openssl" was "3.9", not none: measure all shards with one version"#);
     let other = place.changed("chain", &[1], &environment(), |sample| {
         sample.chain_digest = "another".to_owned();
     });
