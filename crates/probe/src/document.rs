@@ -21,6 +21,8 @@ const MOST_BYTES: usize = 4 << 20;
 const MOST_CERTIFICATES: usize = 100;
 /// More than any certificate has, in bytes.
 const MOST_DER: usize = 1 << 20;
+/// Bytes of a response: far more than a probe reads, and few enough to be walked through.
+const MOST_RESPONSE: f64 = 67_108_864.0;
 
 /// What a probe found of a server. Times are in milliseconds, sizes in bytes; of a message with its header of four.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -334,6 +336,7 @@ impl Document {
                 ));
             }
         }
+        let wire_bytes = self.response.as_ref().map(|response| response.wire_bytes);
         let numbers = [
             ("rtt_ms", self.rtt_ms, 60_000.0),
             ("rate_mbit", self.rate_mbit, 1e6),
@@ -348,6 +351,13 @@ impl Document {
                 "certificate_brotli_bytes",
                 self.certificate_brotli_bytes.map(f64::from),
                 2e8,
+            ),
+            (
+                "response.wire_bytes",
+                wire_bytes
+                    .filter(|bytes| *bytes > 0)
+                    .map(|bytes| bytes as f64),
+                MOST_RESPONSE,
             ),
         ];
         for (key, number, most) in numbers {

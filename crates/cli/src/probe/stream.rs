@@ -203,7 +203,8 @@ impl Stream {
             .socket
             .peer_addr()
             .is_ok_and(|address| address.is_ipv6());
-        let advertised = (info.advertised_segment as usize).saturating_sub(timestamps);
+        // Linux has taken the timestamps off already (tcp_rcv_synsent_state_process).
+        let advertised = info.advertised_segment as usize;
         let peer = info.peer_segment as usize;
         let segment = match self.received > 3 * peer && peer > 0 {
             true => peer.min(advertised),

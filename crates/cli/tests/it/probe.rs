@@ -317,6 +317,10 @@ fn what_is_no_probe_is_refused() {
             "version 2 is not known here",
         ),
         ("[", "no JSON"),
+        (
+            r#"{"version": 1, "host": "a.b:1", "chain": [], "response": {"wire_bytes": 4611686018427387904}}"#,
+            "response.wire_bytes: 4611686018427388000 is not above 0 and up to 67108864",
+        ),
     ] {
         let file = at(&folder, "probe.json");
         fs::write(&file, text).unwrap();
