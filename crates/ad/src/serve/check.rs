@@ -105,7 +105,7 @@ pub fn check(
     if let Some(to) = &config.access_log
         && let Err(error) = to.check()
     {
-        let (to, error) = (to.clone(), error);
+        let to = to.clone();
         problems.push(ServeError::AccessLog { to, error }.to_string());
     }
     let limits = &config.limits;

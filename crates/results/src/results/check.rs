@@ -39,7 +39,7 @@ pub fn check(arm: &Arm, cell: &Cell, rows: &[Row]) -> Result<(), String> {
         .try_for_each(|row| {
             let arm = arm.of_connection(cell, row.index);
             let checked = match cell.page {
-                Some(_) => check_page(&arm, cell.cache, row),
+                Some(_) => check_page_wire(&arm, cell.cache, &row.wire),
                 None => check_row(&arm, row),
             };
             checked.map_err(|what| format!("connection {} {what}", row.index))
@@ -54,12 +54,8 @@ fn check_row(arm: &Arm, row: &Row) -> Result<(), String> {
     }
 }
 
-/// A browser guesses groups of its own, and resumes whatever it has a session of.
-fn check_page(arm: &Arm, cache: Cache, row: &Row) -> Result<(), String> {
-    check_page_wire(arm, cache, &row.wire)
-}
-
-/// What [`check`] asks of each handshake of a page load.
+/// What [`check`] asks of each handshake of a page load. A browser guesses groups of its own, and resumes whatever it has a
+/// session of.
 ///
 /// # Errors
 ///

@@ -7,7 +7,7 @@ use lastbyte_link::{named, nearest};
 use lastbyte_page::{Named, Page, har};
 use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Resumption};
 
-use super::{Arm, ArmChain, CpuTime, Delivery, Emulation, Experiment, Preset, StudyFolder};
+use super::{Arm, ArmChain, CpuTime, Delivery, Emulation, Experiment, Preset, Study, StudyFolder};
 
 /// Where a page comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -251,6 +251,14 @@ fn check_chain(spec: &ChainSpec) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+impl Study {
+    /// Whether any of its measures loads pages.
+    pub fn has_pages(&self) -> bool {
+        let mut measures = self.measures.iter();
+        measures.any(|measure| measure.experiment.has_pages())
+    }
 }
 
 impl Arm {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use lastbyte_sizes::{ABRIDGED, ChainSpec, Resumption};
 
-use super::compressed::{COMPRESSED, incompressible, offer};
+use super::compressed::{COMPRESSED, incompressible, offer, usual};
 use super::{Certificates, Delivery, Kind, OnWire, Spec, Way, check_stacks};
 use crate::row::{Dns, Wire};
 use crate::study::Arm;
@@ -102,13 +102,7 @@ impl Kind for Abridged {
     }
 
     fn arithmetic(&self, spec: &ChainSpec) -> Result<Vec<OnWire>, &'static str> {
-        let usual = ChainSpec {
-            leaf: spec.leaf,
-            ca: spec.ca,
-            root_key: spec.root_key,
-            intermediates: spec.intermediates,
-            ..ChainSpec::new(spec.leaf)
-        };
+        let usual = usual(spec);
         if (spec, self.list.as_ref(), self.client_list()) != (&usual, None, None) {
             return Err("what abridging leaves of other certificates and lists than usual");
         }

@@ -89,6 +89,17 @@ const LEFT: [usize; 4] = [421, 524, 578, 631];
 /// How far off that is at most, in bytes.
 pub const LEFT_WITHIN: usize = 40;
 
+/// The chain of these algorithms with all else as usual, for which it is known what is left.
+pub(super) fn usual(spec: &ChainSpec) -> ChainSpec {
+    ChainSpec {
+        leaf: spec.leaf,
+        ca: spec.ca,
+        root_key: spec.root_key,
+        intermediates: spec.intermediates,
+        ..ChainSpec::new(spec.leaf)
+    }
+}
+
 /// Keys and signatures of what a server sends: nothing makes them smaller.
 pub(super) fn incompressible(spec: &ChainSpec) -> usize {
     let levels = 0..=usize::from(spec.intermediates);
@@ -172,15 +183,8 @@ impl Kind for Compressed {
     }
 
     fn arithmetic(&self, spec: &ChainSpec) -> Result<Vec<OnWire>, &'static str> {
-        let usual = ChainSpec {
-            leaf: spec.leaf,
-            ca: spec.ca,
-            root_key: spec.root_key,
-            intermediates: spec.intermediates,
-            ..ChainSpec::new(spec.leaf)
-        };
         let left = LEFT.get(usize::from(spec.intermediates));
-        match left.filter(|_| *spec == usual) {
+        match left.filter(|_| *spec == usual(spec)) {
             Some(left) => self.on_wire(incompressible(spec) + left, spec.certificates()),
             None => Err("what compression leaves of other certificates than usual"),
         }
