@@ -193,14 +193,13 @@ fn servers_of_chance_are_found_without_loss() {
 
 #[test]
 fn servers_of_chance_are_found_with_loss() {
-    let cases = cases();
+    // The goal is of 500, and the first hundred are harder than most.
+    let cases = cases().max(500);
     let score = score(cases, 0.01);
     println!("{score:?}");
     assert!(score.wrong.is_empty(), "{score:?}");
     assert!(score.wrong_rates.is_empty(), "{score:?}");
-    // The goal is 80 % of 500, which BENCHMARKS.md has; the hundred that are usual are harder than most.
-    let least = if cases < 500 { 75 } else { 80 };
-    assert!(score.exact as u64 * 100 >= cases * least, "{score:?}");
+    assert!(score.exact as u64 * 100 >= cases * 80, "{score:?}");
     assert!(score.rtt as u64 * 100 >= cases * 98, "{score:?}");
 }
 
