@@ -24,7 +24,9 @@ use self::gate::{gate, lateness_p99, median};
 use self::rig::{Block, Cost};
 use super::LabError;
 use super::cores::lock_memory;
-use super::runner::{BlockError, Ending, Engine, Job, lock};
+use super::lock::lock;
+use super::pages::Finder;
+use super::runner::{BlockError, Ending, Engine, Job};
 use super::surroundings::MAX_CONNECTIONS;
 use super::trial::try_handshake;
 use crate::results::{
@@ -51,6 +53,8 @@ pub struct LiveEngine {
     /// and what is expected where there was none yet.
     guesses: Mutex<HashMap<(String, Work), Cost>>,
     paces: Mutex<HashMap<SampleKey, Pace>>,
+    /// For page loads.
+    programs: Finder,
 }
 
 impl LiveEngine {
@@ -61,6 +65,7 @@ impl LiveEngine {
             costs: Mutex::default(),
             guesses: Mutex::default(),
             paces: Mutex::default(),
+            programs: Finder::default(),
         }
     }
 
@@ -137,18 +142,14 @@ impl Engine for LiveEngine {
     }
 
     fn equip(&self, study: &Study) -> Result<(), LabError> {
-        let measures = study.measures.iter().map(|measure| &measure.experiment);
-        for experiment in measures.filter(|experiment| experiment.has_pages()) {
-            for arm in &experiment.arms {
-                super::pages::find(arm, pages::store()?.folder())
-                    .map_err(|error| error.of_arm(arm))?;
-            }
+        if study.has_pages() {
+            self.programs.find_all(study, pages::store()?.folder())?;
         }
         Ok(())
     }
 
     fn block_size(&self, study: &Study) -> u32 {
-        if (study.measures.iter()).any(|measure| measure.experiment.has_pages()) {
+        if study.has_pages() {
             return PAGE_BLOCK;
         }
         let sizes = study.measures.iter();
@@ -201,7 +202,7 @@ impl Engine for LiveEngine {
 impl LiveEngine {
     /// One page after the other.
     fn measure_pages(&self, job: &Job<'_>, draft: &Path) -> Result<Ending, BlockError> {
-        let Some(mut block) = pages::measure(job)? else {
+        let Some(mut block) = pages::measure(job, &self.programs)? else {
             return Ok(Ending::Interrupted);
         };
         let gated = gate(&block.rows, &mut block.emulator.lateness, &job.cell.link);

@@ -14,6 +14,7 @@ mod failure;
 mod guest;
 mod inspection;
 mod live;
+mod lock;
 mod luck;
 mod machine;
 mod netlink;

@@ -8,15 +8,16 @@ use std::fs;
 use std::io;
 use std::mem;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use self::agenda::{Agenda, Stage, Turn};
 use super::inspection::{Asked, Inspection, Seen, Whose, capture_name};
+use super::lock::lock;
 use super::pages::{Loaded, PAGES};
 use super::{LabError, PreparedArm};
 use crate::results::{Environment, Folder, FolderError, Look, Row, SampleKey, look};
@@ -433,18 +434,19 @@ impl Job<'_> {
 
     /// Keeps what browsers told of its loads.
     pub(super) fn write_loads(&self, loads: &[Loaded]) -> io::Result<()> {
-        let name = capture_name(self.study, self.id, self.connections.start);
-        let kept = self.pages.join(name).with_extension("json");
-        fs::create_dir_all(self.pages)?;
-        lastbyte_files::write(&kept, &serde_json::to_vec(loads)?)
+        lastbyte_files::write(&self.loads_file()?, &serde_json::to_vec(loads)?)
     }
 
     /// Keeps what browsers told of its loads, which a guest has left in a file.
     pub(super) fn keep_loads(&self, left: &Path) -> io::Result<()> {
-        let name = capture_name(self.study, self.id, self.connections.start);
-        let kept = self.pages.join(name).with_extension("json");
+        fs::rename(left, self.loads_file()?)
+    }
+
+    /// Where that is kept, in a folder that is there.
+    fn loads_file(&self) -> io::Result<PathBuf> {
         fs::create_dir_all(self.pages)?;
-        fs::rename(left, kept)
+        let name = capture_name(self.study, self.id, self.connections.start);
+        Ok(self.pages.join(name).with_extension("json"))
     }
 
     /// What is to be kept of it besides its part.
@@ -695,11 +697,6 @@ impl FromStr for Shard {
             .map(|(index, of)| Shard { index, of })
             .ok_or_else(|| NoShard(text.to_owned()))
     }
-}
-
-/// Whoever panicked with the lock has left nothing half done.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

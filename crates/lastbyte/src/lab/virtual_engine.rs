@@ -28,7 +28,8 @@ use super::calibration::Calibration;
 use super::cores::available_cpus;
 use super::guest::{self, GuestJob, Provenance};
 use super::inspection::Seen;
-use super::runner::{BlockError, Engine, Job, lock};
+use super::lock::lock;
+use super::runner::{BlockError, Engine, Job};
 use super::scratch::Scratch;
 use super::shortcuts::Shortcuts;
 use super::trial::try_handshake;
@@ -84,6 +85,8 @@ pub struct VirtualEngine {
     shortcuts: Shortcuts,
     /// By arm and the way its connections begin, of what was calibrated.
     costs: Mutex<HashMap<(String, &'static str), CpuCosts>>,
+    /// For page loads.
+    programs: pages::Finder,
 }
 
 impl VirtualEngine {
@@ -115,6 +118,7 @@ impl VirtualEngine {
             memory: MEMORY,
             shortcuts: Shortcuts::default(),
             costs: Mutex::default(),
+            programs: pages::Finder::default(),
         }
     }
 
@@ -219,7 +223,9 @@ impl VirtualEngine {
         };
         let mut guest_job = self.guest_job(job)?;
         if job.cell.page.is_some() {
-            let programs = pages::find(&job.arm.arm, &self.cache).map_err(LabError::from)?;
+            let programs = (self.programs)
+                .find(&job.arm.arm, &self.cache)
+                .map_err(LabError::from)?;
             let versions = &mut provenance.environment.versions;
             versions.extend(programs.versions.clone());
             guest_job.programs = Some(programs);
@@ -420,20 +426,16 @@ impl Engine for VirtualEngine {
     }
 
     fn equip(&self, study: &Study) -> Result<(), LabError> {
-        let measures = study.measures.iter().map(|measure| &measure.experiment);
-        let mut pages = measures.filter(|experiment| experiment.has_pages());
-        pages.try_for_each(|experiment| {
-            for arm in &experiment.arms {
-                pages::find(arm, &self.cache).map_err(|error| error.of_arm(arm))?;
-            }
+        if study.has_pages() {
+            self.programs.find_all(study, &self.cache)?;
             let memory = self.memory.max(PAGE_MEMORY);
             boot::has_room(memory).map_err(|left| PageError::Memory { memory, left })?;
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     fn block_size(&self, study: &Study) -> u32 {
-        match has_pages(study) {
+        match study.has_pages() {
             true => PAGE_BLOCK,
             false => BLOCK,
         }
@@ -502,11 +504,6 @@ impl Engine for VirtualEngine {
             }
         }
     }
-}
-
-/// Whether anything of it is a page load.
-fn has_pages(study: &Study) -> bool {
-    (study.measures.iter()).any(|measure| measure.experiment.has_pages())
 }
 
 /// Whether the engine can do all that the connections of an experiment draw.

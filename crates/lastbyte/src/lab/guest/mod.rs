@@ -53,7 +53,6 @@ const STUDY: &str = "study.toml";
 /// What is to be kept besides rows: an [`Asked`], in as many bytes whatever that is.
 pub(super) const ASKED: &str = "asked";
 /// The same as the guest sees it.
-/// The same as the guest sees it.
 const ASKED_IN_GUEST: &str = "/dev/lastbyte/asked";
 /// What was seen, besides packets.
 pub(super) const SEEN: &str = "seen.json";

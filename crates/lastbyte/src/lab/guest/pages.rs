@@ -87,8 +87,11 @@ pub(super) fn run(
         };
         let seen = seen.into_iter().flatten().map(|packet| Seen {
             at: packet.at,
-            // What comes in from the client was sent by it.
-            sender: pages::sender(packet.direction == Direction::Received),
+            sender: match packet.direction {
+                // What comes in from the client was sent by it.
+                Direction::Received => Side::Client,
+                Direction::Sent => Side::Server,
+            },
             bytes: packet.bytes,
         });
         let keys = stage.fresh_keys();

@@ -15,7 +15,7 @@ use crate::lab::cores::{available_cpus, keep_awake, take_core};
 use crate::lab::emulator::{Emulator, EmulatorReport};
 use crate::lab::inspection::Tap;
 use crate::lab::luck::link_seed;
-use crate::lab::pages::{self, Loaded, PageError, Seen, Stage};
+use crate::lab::pages::{self, Finder, Loaded, PageError, Seen, Stage};
 use crate::lab::runner::Job;
 use crate::lab::shared::Shared;
 use crate::lab::surroundings::{Host, SERVERS, Surroundings, client_address, client_slot};
@@ -38,9 +38,9 @@ pub(super) fn store() -> Result<Store, LabError> {
 }
 
 /// Measures the page loads of a job; none if it was interrupted.
-pub(super) fn measure(job: &Job<'_>) -> Result<Option<PageBlock>, LabError> {
+pub(super) fn measure(job: &Job<'_>, programs: &Finder) -> Result<Option<PageBlock>, LabError> {
     let store = store()?;
-    let programs = pages::find(&job.arm.arm, store.folder())?;
+    let programs = programs.find(&job.arm.arm, store.folder())?;
     let origins = pages::origins(job.arm, job.cell, &store)?;
     let folder = tempfile::Builder::new()
         .prefix("lastbyte-pages-")
@@ -59,7 +59,7 @@ pub(super) fn measure(job: &Job<'_>) -> Result<Option<PageBlock>, LabError> {
         &shared,
         Some(Tap::of_pages(count).map_err(LabError::Emulator)?),
     );
-    let (loaded, emulator) = thread::scope(|scope| {
+    let (loaded, mut emulator) = thread::scope(|scope| {
         scope.spawn(|| keep_awake(&cpus, 0, &shared));
         let emulator = scope.spawn(|| {
             take_core(&cpus, 0, EMULATOR_PRIORITY);
@@ -104,7 +104,6 @@ pub(super) fn measure(job: &Job<'_>) -> Result<Option<PageBlock>, LabError> {
     let Some((reader, loads, cpu)) = loaded else {
         return Ok(None);
     };
-    let mut emulator = emulator;
     let (notes, unseen) =
         (emulator.seen.take()).map_or((Vec::new(), 0), |seen| (seen.notes, seen.unseen));
     let mut rows = Vec::new();

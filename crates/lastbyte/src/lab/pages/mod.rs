@@ -11,7 +11,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lastbyte_link::{Bytes, Side, Time};
+use lastbyte_link::{Bytes, Time};
 use lastbyte_page::cdp::{self, Failure, Frames, Load, Visit};
 use lastbyte_page::{Site, SiteError};
 use lastbyte_pki::{Chain, Store};
@@ -21,7 +21,7 @@ use openssl::error::ErrorStack;
 use serde::{Deserialize, Serialize};
 
 use self::browser::{Browser, Silence};
-pub(super) use self::programs::{Programs, find};
+pub(super) use self::programs::{Finder, Programs};
 pub(super) use self::wire::Seen;
 use self::wire::{Handshake, handshakes};
 use super::dns::Sides;
@@ -125,6 +125,12 @@ pub enum PageError {
 }
 
 impl PageError {
+    /// Lastbyte's own server has no pages: it is refused where arms are checked.
+    const OURS: PageError = PageError::NotInstalled {
+        program: "lastbyte",
+        hint: "it serves no pages: write server=node",
+    };
+
     /// Says which arm it is of.
     pub(super) fn of_arm(self, arm: &Arm) -> PageError {
         PageError::Arm {
@@ -527,12 +533,4 @@ pub(super) fn expected_packets(cell: &Cell) -> Result<usize, LabError> {
     let bytes = page(cell)?.bytes().0;
     let packets = bytes / cell.hosts.mss() as u64 * 2 + SPARE;
     Ok(usize::try_from(packets).unwrap_or(usize::MAX))
-}
-
-/// Who has sent a packet that was seen at the client's end.
-pub(super) fn sender(is_received: bool) -> Side {
-    match is_received {
-        true => Side::Client,
-        false => Side::Server,
-    }
 }

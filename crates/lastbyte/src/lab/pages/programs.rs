@@ -1,10 +1,12 @@
 //! The programs that page loads need: where they are, and what they can do.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 
 use lastbyte_sizes::{Group, KeyAlgorithm};
 use serde::{Deserialize, Serialize};
@@ -12,8 +14,9 @@ use serde::{Deserialize, Serialize};
 use super::PageError;
 use super::servers::GO_SERVER;
 use crate::kernel::digest::sha256;
+use crate::lab::lock::lock;
 use crate::lab::process::installed;
-use crate::study::{Arm, ArmChain, Server};
+use crate::study::{Arm, ArmChain, Server, Study};
 
 /// Names another browser than the one that is installed.
 const BROWSER_VARIABLE: &str = "LASTBYTE_CHROMIUM";
@@ -30,12 +33,43 @@ pub(in crate::lab) struct Programs {
     pub(in crate::lab) versions: BTreeMap<String, String>,
 }
 
-/// The programs that an arm's page loads need. Where a server has to be compiled, `cache` keeps it.
-///
-/// # Errors
-///
-/// What is not there, or too old for the arm, with the hint.
-pub(in crate::lab) fn find(arm: &Arm, cache: &Path) -> Result<Programs, PageError> {
+/// What was found, by arm: to ask programs what they are takes longer than much of what they are needed for.
+#[derive(Debug, Default)]
+pub(in crate::lab) struct Finder(Mutex<HashMap<String, Programs>>);
+
+impl Finder {
+    /// The programs that an arm's page loads need. Where a server has to be compiled, `cache` keeps it.
+    ///
+    /// # Errors
+    ///
+    /// What is not there, or too old for the arm, with the hint.
+    pub(in crate::lab) fn find(&self, arm: &Arm, cache: &Path) -> Result<Programs, PageError> {
+        // Workers wait for each other: the first one looks, and compiles.
+        let mut known = lock(&self.0);
+        Ok(match known.entry(arm.label.clone()) {
+            Entry::Occupied(found) => found.get().clone(),
+            Entry::Vacant(unknown) => unknown.insert(find(arm, cache)?).clone(),
+        })
+    }
+
+    /// Those that the page loads of a study need.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Finder::find`], with the arm.
+    pub(in crate::lab) fn find_all(&self, study: &Study, cache: &Path) -> Result<(), PageError> {
+        let experiments = study.measures.iter().map(|measure| &measure.experiment);
+        let arms = experiments
+            .filter(|experiment| experiment.has_pages())
+            .flat_map(|experiment| &experiment.arms);
+        for arm in arms {
+            self.find(arm, cache).map_err(|error| error.of_arm(arm))?;
+        }
+        Ok(())
+    }
+}
+
+fn find(arm: &Arm, cache: &Path) -> Result<Programs, PageError> {
     let browser = match env::var_os(BROWSER_VARIABLE) {
         Some(named) if !named.is_empty() => PathBuf::from(named),
         _ => PathBuf::from(BROWSER),
@@ -114,11 +148,7 @@ fn server(server: Server, needs: Needs, cache: &Path) -> Result<(PathBuf, String
         })
     };
     match server {
-        // It is refused where arms are checked.
-        Server::Lastbyte => Err(PageError::NotInstalled {
-            program: "lastbyte",
-            hint: "it serves no pages: write server=node",
-        }),
+        Server::Lastbyte => Err(PageError::OURS),
         Server::Node => {
             let kept = cache.join("tools/peers/bin/node");
             let node = chosen("LASTBYTE_NODE", Some(kept), "node").ok_or(PageError::NotInstalled {

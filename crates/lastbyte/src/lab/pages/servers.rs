@@ -94,7 +94,8 @@ pub(super) fn start(
                 .arg("-c")
                 .arg(write("nginx.conf", configuration)?);
         }
-        Server::Caddy | Server::Lastbyte => {
+        Server::Lastbyte => return Err(PageError::OURS),
+        Server::Caddy => {
             let configuration = to_json(&caddy(&described, site, folder))?;
             command
                 .args(["run", "--config"])
