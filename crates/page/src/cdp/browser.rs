@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::codec::Codec;
 use super::load::Load;
-use super::record::{Document, Frames, Record};
+use super::record::{Document, Frames, Record, WRONG_STATUS};
 
 /// A Chromium, as who holds its debugging pipe sees it: what to write, and what comes of what was read.
 ///
@@ -453,10 +453,9 @@ impl Browser {
         if !matches!(visiting.step, Step::Loading | Step::Warming) {
             return;
         }
-        /// The response itself, which may come after this, says which status it was.
-        const STATUS: &str = "net::ERR_HTTP_RESPONSE_CODE_FAILURE";
+        // Of a wrong status the response itself, which may come after this, says which it was.
         let error = result["errorText"].as_str();
-        if let Some(error) = error.filter(|error| *error != STATUS) {
+        if let Some(error) = error.filter(|error| *error != WRONG_STATUS) {
             let error = error.to_owned();
             self.fail(Failure::NoDocument { error }, now);
         } else if let (Some(frame), Some(loader)) =

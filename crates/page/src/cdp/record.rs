@@ -97,6 +97,9 @@ fn count(value: &Value) -> u64 {
     value.as_f64().map_or(0, |number| number.max(0.0) as u64)
 }
 
+/// How the browser calls the load of a document whose response has an error's status and no body.
+pub(super) const WRONG_STATUS: &str = "net::ERR_HTTP_RESPONSE_CODE_FAILURE";
+
 impl Record {
     /// Of the document `loader` in the page's `frame`.
     pub(super) fn expect(&mut self, frame: String, loader: String) {
@@ -262,6 +265,10 @@ impl Record {
             return Document::Nothing;
         };
         match (&document.failure, &document.answer) {
+            // The response says which status it was.
+            (Some(failure), Some(answer)) if failure == WRONG_STATUS => {
+                Document::Answered(answer.status.unwrap_or(0))
+            }
             (Some(failure), _) => Document::Failed(failure.clone()),
             (None, None) => Document::Nothing,
             (None, Some(answer)) => Document::Answered(answer.status.unwrap_or(0)),

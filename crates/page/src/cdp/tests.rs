@@ -322,6 +322,41 @@ fn what_can_go_wrong_is_told() {
 }
 
 /// The Speed Index of steps is what arithmetic says: each part of the screen, times how long it was not there.
+/// A response of an error's status and no body: the browser fails the load as well, and both may be read at once.
+#[test]
+fn a_status_is_told_however_the_messages_come() {
+    let mut messages = recorded();
+    let place = (messages.iter())
+        .position(|message| message["method"] == "Network.responseReceived")
+        .unwrap();
+    messages[place]["params"]["response"]["status"] = 404.into();
+    let failed = json!({
+        "method": "Network.loadingFailed",
+        "params": {
+            "requestId": messages[place]["params"]["requestId"],
+            "errorText": "net::ERR_HTTP_RESPONSE_CODE_FAILURE",
+        },
+        "sessionId": messages[place]["sessionId"],
+    });
+    messages.insert(place + 1, failed);
+    for together in [1, 2] {
+        let mut browser = Browser::new();
+        browser.begin(visit(), NOW);
+        for message in &messages[..place] {
+            browser.receive(&framed(std::slice::from_ref(message)), NOW);
+        }
+        for some in messages[place..place + 2].chunks(together) {
+            browser.receive(&framed(some), NOW);
+        }
+        while let Some(wake) = browser.wake() {
+            browser.tick(wake);
+        }
+        let failure = browser.outcome().unwrap().unwrap_err();
+        let told = "the page's server answers with status 404";
+        assert_eq!(failure.to_string(), told, "{together} at once");
+    }
+}
+
 #[test]
 fn the_speed_index_is_the_area_above_the_progress() {
     let frame = |at, progress| super::Frame {
