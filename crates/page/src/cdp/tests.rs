@@ -321,7 +321,6 @@ fn what_can_go_wrong_is_told() {
     );
 }
 
-/// The Speed Index of steps is what arithmetic says: each part of the screen, times how long it was not there.
 /// A response of an error's status and no body: the browser fails the load as well, and both may be read at once.
 #[test]
 fn a_status_is_told_however_the_messages_come() {
@@ -357,6 +356,7 @@ fn a_status_is_told_however_the_messages_come() {
     }
 }
 
+/// The Speed Index of steps is what arithmetic says: each part of the screen, times how long it was not there.
 #[test]
 fn the_speed_index_is_the_area_above_the_progress() {
     let frame = |at, progress| super::Frame {
