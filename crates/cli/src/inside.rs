@@ -117,7 +117,7 @@ impl Kept<'_> {
                 0 => String::new(),
                 more => format!(", and {more} more"),
             };
-            return Err(Failure::Run(format!(
+            return Err(Failure::Usage(format!(
                 "{problem}{more}; rows are kept all the same"
             )));
         }

@@ -149,7 +149,13 @@ impl From<KernelError> for Failure {
     fn from(error: KernelError) -> Self {
         let message = error.to_string();
         match error {
-            KernelError::WrongSource { .. } | KernelError::NoCache(_) => Failure::Usage(message),
+            KernelError::WrongSource { .. }
+            | KernelError::NoCache(_)
+            | KernelError::Cache { .. }
+            | KernelError::Folder(_)
+            | KernelError::Space { .. }
+            | KernelError::DiskFull(_)
+            | KernelError::NoRoom(_) => Failure::Usage(message),
             KernelError::Failed { .. } | KernelError::Busy => Failure::Run(message),
             KernelError::Interrupted => {
                 tell(message);

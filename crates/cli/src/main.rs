@@ -119,7 +119,7 @@ enum Command {
 enum Failure {
     /// A run failed.
     Run(String),
-    /// The command line is wrong.
+    /// The command line is wrong, or a place that it names can't be written.
     Usage(String),
     /// This machine can't run the engine.
     Machine(String),
@@ -235,10 +235,19 @@ impl Failure {
 
     /// The same, of something that has a name.
     fn of(self, what: &str) -> Self {
+        self.map(|message| format!("{what}: {message}"))
+    }
+
+    /// The same, and besides.
+    fn and(self, besides: &str) -> Self {
+        self.map(|message| format!("{message}; {besides}"))
+    }
+
+    fn map(self, other: impl FnOnce(String) -> String) -> Self {
         match self {
-            Failure::Run(message) => Failure::Run(format!("{what}: {message}")),
-            Failure::Usage(message) => Failure::Usage(format!("{what}: {message}")),
-            Failure::Machine(message) => Failure::Machine(format!("{what}: {message}")),
+            Failure::Run(message) => Failure::Run(other(message)),
+            Failure::Usage(message) => Failure::Usage(other(message)),
+            Failure::Machine(message) => Failure::Machine(other(message)),
             Failure::Threshold | Failure::Interrupted => self,
         }
     }
@@ -289,7 +298,8 @@ impl From<RunError> for Failure {
         match error {
             RunError::Lab(error) => error.into(),
             RunError::Folder(error) => error.into(),
-            RunError::Scratch(_) | RunError::Block(_) => Failure::run(error),
+            RunError::Scratch(_) => Failure::usage(error),
+            RunError::Block(_) => Failure::run(error),
         }
     }
 }
@@ -297,6 +307,8 @@ impl From<RunError> for Failure {
 impl From<FolderError> for Failure {
     fn from(error: FolderError) -> Self {
         match error {
+            // A place that can't be written, as of a single file.
+            FolderError::Io { ref action, .. } if action.writes() => Failure::usage(error),
             FolderError::Io { .. } | FolderError::Content { .. } | FolderError::Part(_) => {
                 Failure::run(error)
             }

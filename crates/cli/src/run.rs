@@ -237,9 +237,8 @@ impl Run {
             ));
         }
         gathered.folder.merge(&gathered.study).map_err(|error| {
-            Failure::Run(format!(
-                "{error}; what is gathered is kept: go on with `{resume}`"
-            ))
+            let kept = format!("what is gathered is kept: go on with `{resume}`");
+            Failure::from(error).and(&kept)
         })?;
         let environment = Dataset::open(&path)?.manifest.environment;
         self.report(&gathered.folder, &environment)
@@ -278,15 +277,7 @@ impl Run {
             Ok(sha256) => manifest.by_program(sha256),
             Err(_) => manifest,
         };
-        let taken = Folder::take(&path, study, manifest, start);
-        taken.map_err(|error| match error {
-            // The same mistake as of a file that `compare` can't write.
-            FolderError::Io {
-                action: "write" | "make",
-                ..
-            } => Failure::usage(error),
-            _ => error.into(),
-        })
+        Ok(Folder::take(&path, study, manifest, start)?)
     }
 
     /// Measures those of `blocks` that are missing, and tells how many of all there are then. `whole` is the
@@ -375,9 +366,8 @@ impl Run {
     /// The folder can't be written any more.
     fn stopped(&self, folder: &Folder, shard: Shard, error: FolderError) -> Failure {
         let resume = self.resume_command(folder, shard);
-        Failure::Run(format!(
-            "{error}; finished blocks are kept: go on with `{resume}`"
-        ))
+        let kept = format!("finished blocks are kept: go on with `{resume}`");
+        Failure::from(error).and(&kept)
     }
 
     fn resume_command(&self, folder: &Folder, shard: Shard) -> String {

@@ -16,7 +16,7 @@ use crate::progress::Bar;
 use crate::{Failure, print, screen};
 use lastbyte::lab::{Engine, Shard};
 use lastbyte::report;
-use lastbyte::results::{Dataset, Folder, FolderError, Manifest, Start};
+use lastbyte::results::{Action, Dataset, Folder, FolderError, Manifest, Start};
 use lastbyte::search::{Searched, round_folder};
 use lastbyte::study::{Search, Study};
 
@@ -94,7 +94,8 @@ impl Searching<'_> {
         folder
             .merge(round)
             .map_err(|error| self.run.stopped(whole, Shard::WHOLE, error))?;
-        fs::remove_dir_all(chains).map_err(|error| FolderError::io("remove", chains)(error).into())
+        fs::remove_dir_all(chains)
+            .map_err(|error| FolderError::io(Action::Remove, chains)(error).into())
     }
 }
 

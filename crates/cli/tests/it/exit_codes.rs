@@ -122,6 +122,8 @@ fn places_that_can_not_be_written() {
         "mtc ca file/ca",
         "mtc issue ca a.example -o file/host",
         "ad fetch https://127.0.0.1:1/ -o file/body",
+        "compare --engine live --capture 1 --capture-to file/captures",
+        "compare --keylog file/keys",
         "man -o file/pages",
     ] {
         let mut program = lastbyte(command.split(' '));
@@ -132,6 +134,34 @@ fn places_that_can_not_be_written() {
         assert!(told.starts_with("lastbyte: can't "), "{command}: {told}");
         assert!(told.contains("file"), "{command}: {told}");
         assert!(!told.contains(".lastbyte-"), "{command}: {told}");
+    }
+}
+
+/// What a disk has no room for is told in the end, when the rows are kept.
+#[test]
+fn places_that_become_full() {
+    let folder = TempDir::new().unwrap();
+    let full = folder.path().join("full");
+    fs::create_dir(&full).unwrap();
+    let script = "mount -t tmpfs -o size=64k tmpfs full && \
+                  head -c 64k /dev/zero > full/file && exec \"$@\"";
+    for option in [
+        "--keylog full/keys",
+        "--capture 1 --capture-to full/captures",
+    ] {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", script, "sh"]);
+        command.args([env!("CARGO_BIN_EXE_lastbyte"), "compare"]);
+        command.args("--baseline x25519/ecdsa-p256 --engine virtual --connections 2".split(' '));
+        command.args(option.split(' '));
+        let ended = run(command.current_dir(folder.path()));
+        assert_eq!(ended.code, Some(2), "{option}: {ended:?}");
+        let told = ended.stderr.lines().last().unwrap();
+        assert!(
+            told.starts_with("lastbyte: can't write "),
+            "{option}: {told}"
+        );
+        assert!(told.contains("No space left on device"), "{option}: {told}");
     }
 }
 

@@ -280,8 +280,8 @@ fn files_that_are_refused() {
         (
             "version",
             "6.12.1",
-            1,
-            "starting the kernel failed: it tells the version \"true",
+            2,
+            "is damaged: its program tells the version \"true",
         ),
     ] {
         let before = place.info[key].take();
@@ -291,6 +291,7 @@ fn files_that_are_refused() {
             &[("kernel.json", &place.info()), program_entry],
         );
         place.assert_refused(&["other.tar.gz"], code, problem);
+        assert!(!place.path("second/kernel/build.log").exists(), "{problem}");
         place.info[key] = before;
     }
 
@@ -364,6 +365,14 @@ fn a_digest_is_the_first_word_of_a_file() {
 }
 
 #[test]
+fn a_cache_that_can_not_be_made() {
+    let place = Place::new();
+    place.pack("k.tar.gz");
+    fs::write(place.path("second"), "").unwrap();
+    place.assert_refused(&["k.tar.gz"], 2, "/second/kernel\": Not a directory");
+}
+
+#[test]
 fn a_disk_without_room_keeps_nothing() {
     need_root();
     let mut place = Place::new();
@@ -383,7 +392,7 @@ fn a_disk_without_room_keeps_nothing() {
         env!("CARGO_BIN_EXE_lastbyte"),
     ]);
     let ended = run(command.current_dir(place.folder.path()));
-    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert_eq!(ended.code, Some(2), "{ended:?}");
     let full = "/second/kernel\" is full: make room or set LASTBYTE_CACHE\n";
     assert!(ended.stderr.ends_with(full), "{ended:?}");
     assert!(!ended.stdout.contains("work-fetch"), "{ended:?}");

@@ -390,7 +390,7 @@ fn a_full_disk_keeps_finished_blocks() {
     fs::create_dir(&disk).unwrap();
     let _disk = Tmpfs::new(&disk, "96k");
     let ended = place.run("disk/out", &[]);
-    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(ended.code, Some(2), "{ended:?}");
     assert_one_line(&ended.stderr);
     assert!(
         ended.stderr.contains("No space left on device"),
@@ -433,7 +433,7 @@ fn a_full_disk_gathers_nothing_and_leaves_nothing_behind() {
         run(command.current_dir(place.0.path()))
     };
     let ended = gather();
-    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(ended.code, Some(2), "{ended:?}");
     assert_one_line(&ended.stderr);
     assert!(
         ended.stderr.contains("No space left on device"),

@@ -885,7 +885,7 @@ fn a_disk_that_becomes_full_ends_the_run_and_keeps_what_is_finished() {
         .arg(run_it.get_program())
         .args(run_it.get_args());
     let ended = run(&mut command);
-    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
     let line = ended.stderr.lines().last().unwrap();
     assert!(line.contains("No space left on device"), "{line}");
     assert!(

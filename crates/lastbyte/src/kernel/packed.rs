@@ -17,7 +17,7 @@ use tar::{Archive, Entry, EntryType, Header};
 
 use super::cache::{self, Cache, remove_if_there};
 use super::digest::sha256;
-use super::process::{Runner, ToolError};
+use super::process::Runner;
 use super::{Kernel, KernelError, KernelInfo};
 
 /// What the archive holds, in this order.
@@ -175,18 +175,25 @@ impl Packed {
             return Ok(Taken::AlreadyThere(kernel));
         }
         let lock = cache.try_lock()?.ok_or(KernelError::Busy)?;
-        let folder = cache.arrivals();
+        let (folder, log) = (cache.arrivals(), cache.log());
+        let had_log = log.exists();
         let taken = self.put(&folder).and_then(|()| {
-            let log = cache.log();
             let mut options = OpenOptions::new();
             let opened = options.create(true).append(true).open(&log);
             opened.map_err(KernelError::cache(&log))?;
-            self.start(&folder, &Runner::new(log, &lock, interrupt))?;
+            let runner = Runner::new(log.clone(), &lock, interrupt);
+            if let Some(problem) = self.start(&folder, &runner)? {
+                return Err(wrong(name, problem));
+            }
             let key = cache.recipe().key(&self.info.source.sha256);
             cache.install(&key, &folder)
         });
         // Half a kernel is of no use to anybody.
         let removed = remove_if_there(&folder);
+        if !had_log && !matches!(taken, Err(KernelError::Failed { .. })) {
+            // Nothing refers to it.
+            remove_if_there(&log)?;
+        }
         let kernel = taken.map_err(|error| match error {
             KernelError::DiskFull(_) => KernelError::NoRoom(cache.folder().to_owned()),
             error => error,
@@ -207,23 +214,17 @@ impl Packed {
         cache::write_info(folder, &self.info)
     }
 
-    /// Has it tell its version, without booting it.
-    fn start(&self, folder: &Path, runner: &Runner<'_>) -> Result<(), KernelError> {
+    /// Has it tell its version, without booting it. Returns what is wrong with that, if anything.
+    fn start(&self, folder: &Path, runner: &Runner<'_>) -> Result<Option<String>, KernelError> {
         const STEP: &str = "starting the kernel";
         let lines = runner.lines(runner.tool(cache::program(folder)).arg("--version"));
         let lines = lines.map_err(|error| KernelError::from_tool(STEP, runner.log(), error))?;
-        match lines.into_iter().next() {
-            Some(version) if version == self.info.version => Ok(()),
-            version => {
-                let version = version.unwrap_or_default();
-                let problem = format!(
-                    "it tells the version {version:?} instead of {:?}",
-                    self.info.version
-                );
-                let error = ToolError::Failed(problem);
-                Err(KernelError::from_tool(STEP, runner.log(), error))
-            }
-        }
+        let version = lines.into_iter().next().unwrap_or_default();
+        let wanted = &self.info.version;
+        let problem = || {
+            format!("is damaged: its program tells the version {version:?} instead of {wanted:?}")
+        };
+        Ok((version != *wanted).then(problem))
     }
 
     /// It is the program that its description is of.

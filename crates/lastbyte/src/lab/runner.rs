@@ -20,7 +20,7 @@ use super::inspection::{Asked, Inspection, Seen, Whose, capture_name};
 use super::lock::lock;
 use super::pages::{Loaded, PAGES};
 use super::{LabError, PreparedArm};
-use crate::results::{Environment, Folder, FolderError, Look, Row, SampleKey, look};
+use crate::results::{Action, Environment, Folder, FolderError, Look, Row, SampleKey, look};
 use crate::study::{BlockId, Cell, Connections, Experiment, Study};
 
 /// What carries a block's bytes.
@@ -372,7 +372,7 @@ impl Runner<'_> {
             Ok(Ending::Interrupted) => Ok(Ending::Interrupted),
             Err(BlockError::Failed(reason)) => Err(Unmeasured::Block(reason)),
             Err(BlockError::Write(error)) => {
-                let error = FolderError::io("write", &draft)(error);
+                let error = FolderError::io(Action::Write, &draft)(error);
                 Err(Unmeasured::Run(error.into()))
             }
             Err(BlockError::Lab(error)) => Err(Unmeasured::Run(error.into())),

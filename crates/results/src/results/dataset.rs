@@ -6,7 +6,7 @@ use std::vec;
 use super::folder::{parts_of, read_manifest, rows_path, study_path};
 use super::merged::MergedSamples;
 use super::part::study_sha256;
-use super::{EngineReport, FolderError, Manifest, Sample, SampleKey, Summary, read_part};
+use super::{Action, EngineReport, FolderError, Manifest, Sample, SampleKey, Summary, read_part};
 use crate::study::{Measure, Study, StudyError};
 
 /// The folder of a run, to read from.
@@ -33,7 +33,7 @@ impl Dataset {
         }
         let file = study_path(path);
         let study = Study::load(&file).map_err(|error| match error {
-            StudyError::Unreadable { path, error } => FolderError::io("read", &path)(error),
+            StudyError::Unreadable { path, error } => FolderError::io(Action::Read, &path)(error),
             error @ StudyError::Wrong { .. } => FolderError::Content {
                 path: file.clone(),
                 problem: error.to_string(),

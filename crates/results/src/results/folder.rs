@@ -15,7 +15,7 @@
 //! reads it.
 
 use std::collections::BTreeSet;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -89,6 +89,23 @@ pub struct Folder {
     _lock: File,
 }
 
+/// What is done with a file or folder of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Read it.
+    Read,
+    /// Make a folder.
+    Make,
+    /// Write it.
+    Write,
+    /// Copy it from another run.
+    Copy,
+    /// Remove it.
+    Remove,
+    /// Keep other processes out.
+    Lock,
+}
+
 /// A folder can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
@@ -96,7 +113,7 @@ pub enum FolderError {
     #[error("can't {action} {path:?}: {error}")]
     Io {
         /// What was tried.
-        action: &'static str,
+        action: Action,
         /// The file or folder.
         path: PathBuf,
         /// Why not.
@@ -138,9 +155,32 @@ pub enum FolderError {
     Part(#[from] PartError),
 }
 
+impl Action {
+    /// Whether it needs a place that can be written.
+    pub fn writes(self) -> bool {
+        match self {
+            Action::Make | Action::Write | Action::Copy | Action::Remove | Action::Lock => true,
+            Action::Read => false,
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Action::Read => "read",
+            Action::Make => "make",
+            Action::Write => "write",
+            Action::Copy => "copy",
+            Action::Remove => "remove",
+            Action::Lock => "lock",
+        })
+    }
+}
+
 impl FolderError {
     /// Of the system, while it was to do that with a file or folder.
-    pub fn io(action: &'static str, path: &Path) -> impl Fn(io::Error) -> FolderError {
+    pub fn io(action: Action, path: &Path) -> impl Fn(io::Error) -> FolderError {
         let path = path.to_owned();
         move |error| FolderError::Io {
             action,
@@ -248,7 +288,7 @@ impl Folder {
         if path.is_file() {
             return Err(FolderError::NoFolder(path.to_owned()));
         }
-        fs::create_dir_all(path).map_err(FolderError::io("make", path))?;
+        fs::create_dir_all(path).map_err(FolderError::io(Action::Make, path))?;
         let lock = lock(path)?;
         let known = read_manifest(path)?;
         match (&known, start) {
@@ -282,7 +322,7 @@ impl Folder {
             return Ok(folder);
         }
         let parts = path.join(PARTS);
-        fs::create_dir_all(&parts).map_err(FolderError::io("make", &parts))?;
+        fs::create_dir_all(&parts).map_err(FolderError::io(Action::Make, &parts))?;
         if known.is_none() {
             folder.keep_files(study)?;
             folder.write(STUDY, study.text.as_bytes())?;
@@ -295,15 +335,16 @@ impl Folder {
     /// Keeps the files that a study's population and its distributions name.
     fn keep_files(&self, study: &Study) -> Result<(), FolderError> {
         let files = study.named_files();
-        let files = files.map_err(FolderError::io("read", &study.folder))?;
+        let files = files.map_err(FolderError::io(Action::Read, &study.folder))?;
         if files.is_empty() {
             return Ok(());
         }
         let folder = self.path.join(KeptFile::FOLDER);
-        fs::create_dir_all(&folder).map_err(FolderError::io("make", &folder))?;
+        fs::create_dir_all(&folder).map_err(FolderError::io(Action::Make, &folder))?;
         for file in files {
             let path = folder.join(&file.name);
-            lastbyte_files::write(&path, &file.content).map_err(FolderError::io("write", &path))?;
+            lastbyte_files::write(&path, &file.content)
+                .map_err(FolderError::io(Action::Write, &path))?;
         }
         Ok(())
     }
@@ -382,7 +423,7 @@ impl Folder {
             return Ok(());
         }
         fs::copy(part, &draft).map_err(|error| {
-            let copied = FolderError::io("copy", part)(error);
+            let copied = FolderError::io(Action::Copy, part)(error);
             // What was begun would take up the last room of a full disk.
             let _ = fs::remove_file(&draft);
             copied
@@ -425,7 +466,7 @@ impl Folder {
     pub fn merge(&self, study: &Study) -> Result<(), FolderError> {
         let rows = self.path.join(ROWS);
         let draft = draft(&rows);
-        let failed = FolderError::io("write", &rows);
+        let failed = FolderError::io(Action::Write, &rows);
         let file = File::create(&draft).map_err(&failed)?;
         let mut writer = ParquetWriter::new(file).map_err(&failed)?;
         writer.describe();
@@ -520,7 +561,7 @@ impl Folder {
     fn write(&self, name: &str, content: &[u8]) -> Result<(), FolderError> {
         let path = self.path.join(name);
         let draft = draft(&path);
-        fs::write(&draft, content).map_err(FolderError::io("write", &path))?;
+        fs::write(&draft, content).map_err(FolderError::io(Action::Write, &path))?;
         persist(&draft, &path)
     }
 
@@ -581,7 +622,7 @@ impl Folder {
         for name in entries(&parts)? {
             let path = parts.join(&name);
             if name.starts_with('.') && path.is_dir() {
-                fs::remove_dir_all(&path).map_err(FolderError::io("remove", &path))?;
+                fs::remove_dir_all(&path).map_err(FolderError::io(Action::Remove, &path))?;
             } else if name.starts_with('.') {
                 remove(&path)?;
             }
@@ -617,7 +658,7 @@ pub(super) fn read_manifest(folder: &Path) -> Result<Option<Manifest>, FolderErr
     let path = folder.join(MANIFEST);
     let text = match lastbyte_files::read_text(&path, MOST) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        text => text.map_err(FolderError::io("read", &path))?,
+        text => text.map_err(FolderError::io(Action::Read, &path))?,
     };
     let manifest = Manifest::parse(&text);
     let manifest = manifest.map_err(|problem| FolderError::Content { path, problem })?;
@@ -700,13 +741,13 @@ fn is_draft(name: &str) -> bool {
 
 /// Gives a file its name, once it is on the disk.
 fn persist(draft: &Path, path: &Path) -> Result<(), FolderError> {
-    lastbyte_files::keep(draft, path).map_err(FolderError::io("write", path))
+    lastbyte_files::keep(draft, path).map_err(FolderError::io(Action::Write, path))
 }
 
 fn remove(path: &Path) -> Result<(), FolderError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(FolderError::io("remove", path)(error))
+            Err(FolderError::io(Action::Remove, path)(error))
         }
         _ => Ok(()),
     }
@@ -714,7 +755,7 @@ fn remove(path: &Path) -> Result<(), FolderError> {
 
 /// Keeps other runs out of a folder for as long as the file is open.
 fn lock(folder: &Path) -> Result<File, FolderError> {
-    let file = File::open(folder).map_err(FolderError::io("read", folder))?;
+    let file = File::open(folder).map_err(FolderError::io(Action::Read, folder))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(FolderError::Busy(folder.to_owned())),
@@ -727,11 +768,11 @@ fn lock(folder: &Path) -> Result<File, FolderError> {
 fn lock_by_file(folder: &Path) -> Result<File, FolderError> {
     let path = folder.join(LOCK);
     let file = File::options().create(true).append(true).open(&path);
-    let file = file.map_err(FolderError::io("write", &path))?;
+    let file = file.map_err(FolderError::io(Action::Write, &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(FolderError::Busy(folder.to_owned())),
-        Err(TryLockError::Error(error)) => Err(FolderError::io("lock", &path)(error)),
+        Err(TryLockError::Error(error)) => Err(FolderError::io(Action::Lock, &path)(error)),
     }
 }
 
@@ -741,7 +782,7 @@ fn entries(folder: &Path) -> Result<Vec<String>, FolderError> {
             .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
             .collect()
     });
-    names.map_err(FolderError::io("read", folder))
+    names.map_err(FolderError::io(Action::Read, folder))
 }
 
 #[cfg(test)]

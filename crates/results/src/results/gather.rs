@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::folder::{
-    FolderError, Manifest, Start, part_name, part_names, part_of, read_manifest, rows_path,
+    Action, FolderError, Manifest, Start, part_name, part_names, part_of, read_manifest, rows_path,
 };
 use super::part::read_header;
 use super::{Dataset, Environment, Folder, PartError, command_of, read_part};
@@ -89,7 +89,7 @@ pub fn gather(
     let gathered = gather_in(folder, shards, of);
     if gathered.is_err() {
         // What does not fit together is no run, and nothing to go on with.
-        remove(path, was_there).map_err(FolderError::io("remove", path))?;
+        remove(path, was_there).map_err(FolderError::io(Action::Remove, path))?;
     }
     gathered
 }

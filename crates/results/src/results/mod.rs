@@ -42,7 +42,7 @@ pub(crate) use cut::{Cut, Sent};
 pub use dataset::{Dataset, Samples};
 pub use environment::{Environment, Host, command_of};
 pub use expected::{expected, expected_duration, overflows};
-pub use folder::{Folder, FolderError, Manifest, Start, file_name};
+pub use folder::{Action, Folder, FolderError, Manifest, Start, file_name};
 pub use gather::{GatherError, Gathered, gather};
 pub use lastbyte_sizes::Outcome as DeliveryOutcome;
 pub use look::{Fault, Imprecision, Look, look};

@@ -463,13 +463,11 @@ mod warning {
         assert_eq!(few(100), [""; 0]);
         assert_eq!(
             few(99),
-            ["fewer than 10 of 99 connections lie beyond p90: use `--connections 100` or more"]
+            ["fewer than 10 of 99 connections lie beyond p90: measure 100 or more"]
         );
         assert_eq!(
             few(39),
-            [
-                "fewer than 10 of 39 connections lie beyond p75 and p90: use `--connections 100` or more"
-            ]
+            ["fewer than 10 of 39 connections lie beyond p75 and p90: measure 100 or more"]
         );
     }
 
@@ -477,9 +475,7 @@ mod warning {
     fn too_few_for_several_percentiles() {
         assert_eq!(
             warnings(&results(&[CLASSICAL], vec![cell("0%", "0B")], 1)),
-            [
-                "fewer than 10 of 1 connections lie beyond p50, p75 and p90: use `--connections 100` or more"
-            ]
+            ["fewer than 10 of 1 connections lie beyond p50, p75 and p90: measure 100 or more"]
         );
     }
 

@@ -178,8 +178,8 @@ impl fmt::Display for Problem {
                 };
                 write!(
                     f,
-                    "fewer than {BEYOND} of {connections} connections lie beyond {percentiles}: use \
-                     `--connections {enough}` or more"
+                    "fewer than {BEYOND} of {connections} connections lie beyond {percentiles}: \
+                     measure {enough} or more"
                 )
             }
             Problem::Cliff { percentile, share } => write!(

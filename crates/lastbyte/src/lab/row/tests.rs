@@ -131,11 +131,13 @@ fn whatever_dns_delivers() {
     }
 }
 
-/// What compression leaves is told of usual chains, but for some bytes.
+/// What compression leaves is told of usual chains, but for some bytes, of which luck has a share: a few chains in a hundred
+/// are more than 40 bytes longer than others of their description.
 #[cfg(feature = "rustls")]
 #[test]
 fn whatever_is_compressed() {
     use crate::study::COMPRESSED_WITHIN;
+    let mut off = Vec::new();
     for key in [
         "ecdsa-p256",
         "rsa-2048",
@@ -161,9 +163,12 @@ fn whatever_is_compressed() {
                     computed.abs_diff(read) <= COMPRESSED_WITHIN,
                     "{key} {intermediates} {delivery}: {computed} {read}"
                 );
+                off.push(computed.abs_diff(read));
             }
         }
     }
+    off.sort_unstable();
+    assert!(off[off.len() / 2] <= 15, "{off:?}");
 }
 
 #[test]

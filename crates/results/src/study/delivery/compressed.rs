@@ -83,11 +83,11 @@ impl Compressed {
 }
 
 /// What brotli leaves of a chain's certificates but for keys and signatures, with so many intermediates: of names, extensions,
-/// and identifiers of keys, of which the last don't compress either. Of one chain of each algorithm, they differ by
-/// [`LEFT_WITHIN`].
+/// and identifiers of keys, of which the last don't compress either. Chains of one description differ in what brotli finds in
+/// random keys: of 400 chains of each of 9 descriptions, half were within 27 bytes and the worst was 89 bytes longer.
 const LEFT: [usize; 4] = [421, 524, 578, 631];
-/// How far off that is at most, in bytes.
-pub const LEFT_WITHIN: usize = 40;
+/// How far off that is, in bytes, of any chain but a rare one.
+pub const LEFT_WITHIN: usize = 100;
 
 /// The chain of these algorithms with all else as usual, for which it is known what is left.
 pub(super) fn usual(spec: &ChainSpec) -> ChainSpec {
