@@ -1,18 +1,14 @@
 //! Loads of pages that a run has kept, for its report.
 
-use std::io;
 use std::path::Path;
 
-use lastbyte::lab::{self, capture_name};
 use lastbyte::report::study::Findings;
 use lastbyte::report::waterfall::Loaded;
+use lastbyte::results::{loads_path, read_loads};
 use lastbyte::study::BlockId;
 use lastbyte_page::cdp::Load;
 
 use super::Failure;
-
-/// More than the loads of any block take.
-const MOST: u64 = 256 << 20;
 
 /// A usual load of each arm, in the first cell of which `folder` has any: that with the median time to the load event.
 pub(super) fn usual(findings: &Findings, folder: &Path) -> Result<Vec<Loaded>, Failure> {
@@ -28,9 +24,7 @@ pub(super) fn usual(findings: &Findings, folder: &Path) -> Result<Vec<Loaded>, F
                     block: 0,
                     arm,
                 };
-                let path = folder
-                    .join(capture_name(study, id, 0))
-                    .with_extension("json");
+                let path = loads_path(folder, study, id, 0);
                 if let Some(load) = median(&path)? {
                     let name = of.name.clone();
                     found.push(Loaded { name, load });
@@ -46,15 +40,8 @@ pub(super) fn usual(findings: &Findings, folder: &Path) -> Result<Vec<Loaded>, F
 
 /// The median load of a file; none if it is not there, or no load was whole.
 fn median(path: &Path) -> Result<Option<Load>, Failure> {
-    let failed =
-        |problem: String| Failure::run(format!("can't read \"{}\": {problem}", path.display()));
-    let bytes = match lastbyte_files::read(path, MOST) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        read => read.map_err(|error| failed(error.to_string()))?,
-    };
-    let loads: Vec<lab::Loaded> =
-        serde_json::from_slice(&bytes).map_err(|error| failed(error.to_string()))?;
-    let mut loads: Vec<_> = loads.into_iter().filter_map(|one| one.load).collect();
+    let loads = read_loads(path)?.unwrap_or_default();
+    let mut loads: Vec<Load> = loads.into_iter().filter_map(|one| one.load).collect();
     loads.sort_by_key(|load| load.load);
     let middle = loads.len().saturating_sub(1) / 2;
     Ok((middle < loads.len()).then(|| loads.swap_remove(middle)))

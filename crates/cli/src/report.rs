@@ -8,9 +8,9 @@ use clap::Args;
 
 use super::draft::{Draft, cannot_write, page_path};
 use super::{Failure, loads, print, show};
-use lastbyte::lab::{CAPTURES, PAGES};
+use lastbyte::lab::CAPTURES;
 use lastbyte::report::study::{FigureFiles, Findings, figures, page, share};
-use lastbyte::results::{Dataset, FolderError, SILENT, Saved, SavedError, file_name};
+use lastbyte::results::{Dataset, FolderError, PAGES, SILENT, Saved, SavedError, file_name};
 use lastbyte::study::Study;
 
 /// Makes one page of what was measured: the answer, figures, published numbers and claims beside ours, and every

@@ -5,8 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lastbyte::lab::{Loaded, PAGES};
-use lastbyte::results::{Dataset, Outcome, Sample, Validity};
+use lastbyte::results::{Dataset, Loaded, Outcome, PAGES, Sample, Validity};
 use tempfile::TempDir;
 
 use crate::common::{Ended, run};

@@ -3,7 +3,6 @@
 //! No row may tell whether anything is kept. What an engine notes while it measures goes into memory at a place of
 //! its own ([`Tap`]); all else is done when a block is measured.
 
-use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::num::NonZero;
 use std::ops::Range;
@@ -23,7 +22,7 @@ use super::connection::EndedConnection;
 use super::surroundings::client_slot;
 use super::sys;
 use super::sys::memory::{Mapping, PLACES};
-use crate::results::file_name;
+use crate::results::block_name;
 use crate::study::{BlockId, Cell, Experiment, Preset, Study};
 
 /// Where captures of a run are in its folder.
@@ -222,24 +221,7 @@ impl Captures {
 
 /// The name of the file with a block's packets, of which `first` is the first connection.
 pub fn capture_name(study: &Study, id: BlockId, first: u32) -> String {
-    let measure = study.measures.get(id.measure);
-    let arm = measure.and_then(|measure| measure.experiment.arms.get(id.arm));
-    let (measure, arm) = (
-        measure.map_or("", |measure| &measure.id),
-        arm.map_or("", |arm| &arm.name),
-    );
-    let mut name = format!(
-        "{}-cell-{}-arm-{}-{}",
-        file_name(measure),
-        id.cell,
-        id.arm,
-        file_name(arm)
-    );
-    if first > 0 {
-        // Writing to a String can't fail.
-        let _ = write!(name, "-from-{first}");
-    }
-    name + ".pcapng"
+    block_name(study, id, first) + ".pcapng"
 }
 
 /// What a file says of what it is: a line for people, and a study of nothing but its sample.

@@ -49,7 +49,7 @@ pub use guest::NetemError;
 pub use inspection::{CAPTURES, Captures, Inspection, Told, capture_name, captured_sample};
 pub use live::LiveEngine;
 pub use machine::{Finding, State, environment, examine};
-pub use pages::{Loaded, PAGES, PageError, SeenConnection};
+pub use pages::PageError;
 pub use passing::{Run, run_in_passing};
 pub use prepare::PreparedArm;
 pub use privilege::{Privilege, acquire};

@@ -16,11 +16,12 @@ use std::thread;
 use std::time::Duration;
 
 use self::agenda::{Agenda, Stage, Turn};
-use super::inspection::{Asked, Inspection, Seen, Whose, capture_name};
+use super::inspection::{Asked, Inspection, Seen, Whose};
 use super::lock::lock;
-use super::pages::{Loaded, PAGES};
 use super::{LabError, PreparedArm};
-use crate::results::{Action, Environment, Folder, FolderError, Look, Row, SampleKey, look};
+use crate::results::{
+    Action, Environment, Folder, FolderError, Loaded, Look, PAGES, Row, SampleKey, loads_path, look,
+};
 use crate::study::{BlockId, Cell, Connections, Experiment, Study};
 
 /// What carries a block's bytes.
@@ -445,8 +446,12 @@ impl Job<'_> {
     /// Where that is kept, in a folder that is there.
     fn loads_file(&self) -> io::Result<PathBuf> {
         fs::create_dir_all(self.pages)?;
-        let name = capture_name(self.study, self.id, self.connections.start);
-        Ok(self.pages.join(name).with_extension("json"))
+        Ok(loads_path(
+            self.pages,
+            self.study,
+            self.id,
+            self.connections.start,
+        ))
     }
 
     /// What is to be kept of it besides its part.

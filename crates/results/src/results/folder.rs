@@ -26,8 +26,10 @@ use serde::{Deserialize, Serialize};
 
 use super::merged::{MergedHeader, SampleKey};
 use super::part::{read_header, study_sha256};
-use super::rows::ParquetWriter;
-use super::{EngineReport, Environment, PartError, PartHeader, Row, read_part};
+use super::rows::{Batch, ParquetWriter, RequestWriter};
+use super::{
+    EngineReport, Environment, PAGES, PartError, PartHeader, Row, loads_path, read_loads, read_part,
+};
 use crate::study::{BlockId, Connections, EngineName, KeptFile, Study};
 
 const SCHEMA: &str = "lastbyte.run/1";
@@ -35,6 +37,8 @@ const STUDY: &str = "study.toml";
 const MANIFEST: &str = "manifest.json";
 const PARTS: &str = "parts";
 const ROWS: &str = "rows.parquet";
+/// Of page loads.
+const REQUESTS: &str = "requests.parquet";
 const DRAFT: &str = ".draft";
 const LOCK: &str = ".lock";
 /// Parts that are in memory at once, while they are merged.
@@ -418,17 +422,28 @@ impl Folder {
     ///
     /// When it can't be read, or be kept here.
     pub(super) fn adopt(&self, study: &Study, id: BlockId, part: &Path) -> Result<(), FolderError> {
-        let (draft, own) = (self.draft(study, id), self.part(study, id));
-        if fs::hard_link(part, &own).is_ok() {
+        adopt(part, &self.part(study, id))
+    }
+
+    /// The same of what browsers told of the block's loads, if the run in the folder `other` has that.
+    ///
+    /// # Errors
+    ///
+    /// As of [`adopt`](Folder::adopt).
+    pub(super) fn adopt_loads(
+        &self,
+        study: &Study,
+        id: BlockId,
+        first: u32,
+        other: &Path,
+    ) -> Result<(), FolderError> {
+        let theirs = loads_path(&other.join(PAGES), study, id, first);
+        if !theirs.exists() {
             return Ok(());
         }
-        fs::copy(part, &draft).map_err(|error| {
-            let copied = FolderError::io(Action::Copy, part)(error);
-            // What was begun would take up the last room of a full disk.
-            let _ = fs::remove_file(&draft);
-            copied
-        })?;
-        persist(&draft, &own)
+        let pages = self.path.join(PAGES);
+        fs::create_dir_all(&pages).map_err(FolderError::io(Action::Make, &pages))?;
+        adopt(&theirs, &self.loads(study, id, first))
     }
 
     /// The rows of the first `blocks` blocks of a cell, those of each arm by themselves.
@@ -470,6 +485,9 @@ impl Folder {
         let file = File::create(&draft).map_err(&failed)?;
         let mut writer = ParquetWriter::new(file).map_err(&failed)?;
         writer.describe();
+        let mut requests = (study.has_pages())
+            .then(|| Requests::new(self.path.join(REQUESTS)))
+            .transpose()?;
         let mut header = MergedHeader::new(&study.name, self.manifest.engine);
         thread::scope(|scope| -> Result<(), FolderError> {
             let (sender, parts) = mpsc::sync_channel(READ_AHEAD);
@@ -499,6 +517,11 @@ impl Folder {
                     let sample = part.header.sample(part.rows);
                     let batch = part.header.batch(study, &sample).map_err(&failed)?;
                     writer.write(&batch).map_err(&failed)?;
+                    if let Some(requests) = &mut requests {
+                        let id = part.header.id;
+                        let path = self.loads(study, id, part.header.first);
+                        requests.write(&batch, &path)?;
+                    }
                     header.add_environment(part.header.environment);
                     chain.get_or_insert(part.header.chain_sha256);
                     reports.push((block, part.header.report));
@@ -509,9 +532,18 @@ impl Folder {
             }
             Ok(())
         })?;
+        // First, as a run with rows has come to its end.
+        if let Some(requests) = requests {
+            requests.finish(&study.name)?;
+        }
         writer.finish(&header).map_err(&failed)?;
         persist(&draft, &rows)?;
         self.remove_parts(study)
+    }
+
+    /// Where what browsers told of a block's loads is.
+    fn loads(&self, study: &Study, id: BlockId, first: u32) -> PathBuf {
+        loads_path(&self.path.join(PAGES), study, id, first)
     }
 
     /// Blocks that each sample of a cell must have: all of a stage that has begun.
@@ -637,6 +669,49 @@ impl Folder {
         // Not when there is anything else in it: that is somebody's.
         let _ = fs::remove_dir(self.path.join(PARTS));
         Ok(())
+    }
+}
+
+/// Has a file of another folder in this one: the same, where the file system can do that, else a copy.
+fn adopt(theirs: &Path, own: &Path) -> Result<(), FolderError> {
+    if fs::hard_link(theirs, own).is_ok() {
+        return Ok(());
+    }
+    let draft = draft(own);
+    fs::copy(theirs, &draft).map_err(|error| {
+        let copied = FolderError::io(Action::Copy, theirs)(error);
+        // What was begun would take up the last room of a full disk.
+        let _ = fs::remove_file(&draft);
+        copied
+    })?;
+    persist(&draft, own)
+}
+
+/// The table of all requests, until it is complete.
+struct Requests {
+    path: PathBuf,
+    writer: RequestWriter<File>,
+}
+
+impl Requests {
+    fn new(path: PathBuf) -> Result<Requests, FolderError> {
+        let file = File::create(draft(&path));
+        let writer = file.and_then(RequestWriter::new);
+        let writer = writer.map_err(FolderError::io(Action::Write, &path))?;
+        Ok(Requests { path, writer })
+    }
+
+    /// Those of the loads in a file that are rows of a batch; none if it is not there, as of a run that was begun by an earlier version.
+    fn write(&mut self, batch: &Batch<'_>, loads: &Path) -> Result<(), FolderError> {
+        let loads = read_loads(loads)?.unwrap_or_default();
+        let written = self.writer.write(batch, &loads);
+        written.map_err(FolderError::io(Action::Write, &self.path))
+    }
+
+    fn finish(self, study: &str) -> Result<(), FolderError> {
+        let written = self.writer.finish(study);
+        written.map_err(FolderError::io(Action::Write, &self.path))?;
+        persist(&draft(&self.path), &self.path)
     }
 }
 

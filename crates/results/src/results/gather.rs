@@ -195,6 +195,8 @@ impl Gathering<'_> {
                     }
                     continue;
                 }
+                // Before the part, with which a block counts as finished.
+                folder.adopt_loads(&of.study, id, header.first, shard)?;
                 folder.adopt(&of.study, id, &part)?;
                 blocks += 1;
                 kept = Some(part);

@@ -4,6 +4,7 @@ mod columns;
 mod csv;
 mod parquet;
 mod reference;
+mod requests;
 #[cfg(test)]
 mod tests;
 
@@ -13,8 +14,8 @@ pub(super) use self::parquet::ParquetReader;
 #[cfg(any(test, feature = "fixtures"))]
 pub use self::parquet::reseal;
 pub use self::parquet::{ParquetWriter, Unreadable};
-pub(super) use self::reference::descriptions;
 pub use self::reference::reference;
+pub use self::requests::{REQUEST_COLUMNS, RequestWriter};
 
 use std::borrow::Cow;
 use std::io;
@@ -25,9 +26,9 @@ use lastbyte_sizes::Message;
 use super::{CpuCosts, Row, Sample, Validity};
 use crate::study::{Arm, Cell, Draw, EngineName, Experiment, Parameter};
 
-/// One column of the rows.
+/// One column of a table: of the rows, if nothing else is said.
 #[derive(Clone)]
-pub struct Column {
+pub struct Column<V = OfConnection> {
     /// Its name, in the first line of a CSV file and in the schema of a Parquet file.
     pub name: &'static str,
     /// What it holds.
@@ -38,7 +39,13 @@ pub struct Column {
     pub presence: Presence,
     /// When it is absent, if it can be.
     pub absent: &'static str,
-    value: Source,
+    value: V,
+}
+
+/// What a column says of a connection, and how that is had back.
+#[derive(Clone, Copy)]
+pub struct OfConnection {
+    source: Source,
     restore: Restore,
 }
 

@@ -8,12 +8,12 @@ use super::network::Network;
 use super::{GuestJob, drain, mount_memory};
 use crate::lab::dns::Sides;
 use crate::lab::luck::link_seed;
-use crate::lab::pages::{self, Loaded, Programs, Seen, Stage};
+use crate::lab::pages::{self, Programs, Seen, Stage};
 use crate::lab::starts::{self, Starts};
 use crate::lab::sys::memory::PLACES;
 use crate::lab::sys::ring::{Direction, PacketRing};
 use crate::lab::{LabError, PreparedArm};
-use crate::results::Row;
+use crate::results::{Loaded, Row};
 use crate::study::{Cell, Experiment};
 use lastbyte_link::Side;
 

@@ -15,12 +15,12 @@ use crate::lab::cores::{available_cpus, keep_awake, take_core};
 use crate::lab::emulator::{Emulator, EmulatorReport};
 use crate::lab::inspection::Tap;
 use crate::lab::luck::link_seed;
-use crate::lab::pages::{self, Finder, Loaded, PageError, Seen, Stage};
+use crate::lab::pages::{self, Finder, PageError, Seen, Stage};
 use crate::lab::runner::Job;
 use crate::lab::shared::Shared;
 use crate::lab::surroundings::{Host, SERVERS, Surroundings, client_address, client_slot};
 use crate::lab::{LabError, sys};
-use crate::results::Row;
+use crate::results::{Loaded, Row};
 
 /// What was measured of a block of page loads.
 pub(super) struct PageBlock {

@@ -18,7 +18,6 @@ use lastbyte_pki::{Chain, Store};
 use lastbyte_sizes::Message;
 use lastbyte_tls::KeyLog;
 use openssl::error::ErrorStack;
-use serde::{Deserialize, Serialize};
 
 use self::browser::{Browser, Silence};
 pub(super) use self::programs::{Finder, Programs};
@@ -27,11 +26,11 @@ use self::wire::{Handshake, handshakes};
 use super::dns::Sides;
 use super::process::{Process, StartError};
 use super::{LabError, PreparedArm, SHARED_MEMORY, sys};
-use crate::results::{Dns, Lateness, Outcome, PageLoad, Row, Times, Wire, check_page_wire};
+use crate::results::{
+    Dns, Lateness, Loaded, Outcome, PageLoad, Row, SeenConnection, Times, Wire, check_page_wire,
+};
 use crate::study::{Arm, ArmChain, Cache, Cell};
 
-/// Where what browsers tell of page loads is in the folder of a run: a file of [`Loaded`]s for each block.
-pub const PAGES: &str = "pages";
 /// Between the two visits of a warm load: servers have closed idle connections by then.
 const PAUSE: Duration = servers::IDLE.saturating_add(Duration::from_secs(2));
 /// How long nothing happens after the load event until a page is done.
@@ -244,42 +243,6 @@ pub(super) struct Stage<'a> {
     protocol: cdp::Browser,
     /// What of the browser's secrets was read already.
     keys_read: usize,
-}
-
-/// What a navigation has left besides its row.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Loaded {
-    /// Index of the navigation in its sample.
-    pub index: u32,
-    /// What the browser told, if the page was loaded.
-    pub load: Option<Load>,
-    /// Connections, in the order in which they began, as the observer saw them.
-    pub connections: Vec<SeenConnection>,
-}
-
-/// A connection of a browser, as the observer saw it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeenConnection {
-    /// The origin's name.
-    pub name: String,
-    /// From the first SYN of the page to this one, in nanoseconds.
-    pub began_ns: u64,
-    /// Key-exchange group (IANA code point), when negotiated.
-    pub group: Option<u16>,
-    /// Signature scheme of the server's CertificateVerify (IANA code point), when seen.
-    pub signature: Option<u16>,
-    /// Cipher suite (IANA code point), when negotiated.
-    pub cipher_suite: Option<u16>,
-    /// Certificates in the server's Certificate message.
-    pub certificates: u32,
-    /// Bytes of that message, as it is uncompressed.
-    pub certificate_bytes: u32,
-    /// Whether a session was resumed.
-    pub resumed: bool,
-    /// The client's first flight, record framing included.
-    pub client_hello_wire_bytes: u32,
-    /// The server's messages, record framing included.
-    pub server_flight_wire_bytes: u32,
 }
 
 impl<'a> Stage<'a> {

@@ -1,10 +1,17 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::time::Duration;
+
+use lastbyte_link::Bytes;
+use lastbyte_page::cdp::{Connecting, Load, Request, Source};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
 use crate::results::fixtures::{self, CLASSICAL, HYBRID, cell};
-use crate::results::{Dataset, Row, Sample, Summary, Validity, write_part};
+use crate::results::{Dataset, Loaded, Row, Sample, Summary, Validity, write_part};
 use crate::study::Measure;
 
 const BLOCK: u32 = 10;
@@ -533,4 +540,181 @@ fn where_folders_can_not_be_locked_a_file_in_them_is() {
     lock_by_file(place.path()).unwrap();
     // The file is nothing that a run would have to leave alone.
     take(place.path(), &study(), Start::Afresh).unwrap();
+}
+
+/// A study of page loads, of which each arm has two.
+fn pages() -> Study {
+    let text = "connections = 2\n[arm.a]\ntls = \"x25519/ecdsa-p256/server=node\"\n\
+                [arm.b]\ntls = \"X25519MLKEM768/ecdsa-p256/server=node\"\n[link.l]\nrtt = \"35ms\"\n\
+                [[measure]]\nid = \"m\"\npage = \"median-2024\"\n";
+    Study::parse(text, Path::new("pages.toml")).unwrap()
+}
+
+/// A load with so many requests, the last of which comes from the cache.
+fn loaded(index: u32, requests: usize) -> Loaded {
+    let ms = Duration::from_millis;
+    let request = |place: usize| {
+        let is_document = place == 0;
+        Request {
+            url: format!("https://server.example/{place}"),
+            kind: is_document.then_some(lastbyte_page::Kind::Document),
+            found_in: (!is_document).then(|| "https://server.example/0".to_owned()),
+            start: ms(place as u64),
+            connecting: is_document.then_some(Connecting {
+                dns: None,
+                tcp: (ms(0), ms(35)),
+                tls: Some((ms(35), ms(70))),
+            }),
+            sent: Some(ms(70)),
+            first_byte: Some(ms(105)),
+            end: Some(ms(106)),
+            connection: Some(9),
+            status: Some(200),
+            fields: Vec::new(),
+            protocol: "h2".to_owned(),
+            media_type: "text/html".to_owned(),
+            source: match place + 1 == requests {
+                true => Source::Cache,
+                false => Source::Network,
+            },
+            wire: Bytes(100 * place as u64),
+            body: Bytes(1000),
+            priority: "High".to_owned(),
+            failure: None,
+        }
+    };
+    let load = Load {
+        browser: "Chrome/156.0".to_owned(),
+        url: "https://server.example/0".to_owned(),
+        began: Duration::ZERO,
+        connect: Some(ms(35)),
+        handshake: Some(ms(70)),
+        ttfb: ms(105),
+        dom_content_loaded: None,
+        fcp: ms(120),
+        lcp: None,
+        load: ms(130),
+        speed_index: None,
+        frames: Vec::new(),
+        requests: (0..requests).map(request).collect(),
+        connections: Vec::new(),
+    };
+    Loaded {
+        index,
+        load: (requests > 0).then_some(load),
+        connections: Vec::new(),
+    }
+}
+
+fn write_loads(folder: &Path, study: &Study, id: BlockId, loads: &[Loaded]) {
+    let path = loads_path(&folder.join(PAGES), study, id, 0);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, serde_json::to_vec(loads).unwrap()).unwrap();
+}
+
+/// The rows of a Parquet file, by the names of their columns.
+fn table(path: &Path) -> (Vec<serde_json::Value>, String) {
+    let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
+    let value = |field: &Field| match field {
+        Field::Null => json!(null),
+        Field::Str(text) => json!(text),
+        Field::Long(number) => json!(number),
+        Field::Double(number) => json!(number),
+        other => panic!("{other:?}"),
+    };
+    let rows = reader.get_row_iter(None).unwrap();
+    let rows = rows.map(|row| {
+        let fields: Vec<_> = (row.unwrap().get_column_iter())
+            .map(|(name, field)| (name.clone(), value(field)))
+            .collect();
+        fields.into_iter().collect()
+    });
+    let rows = rows.collect();
+    let metadata = reader.metadata().file_metadata().key_value_metadata();
+    let mut metadata = metadata.unwrap().iter();
+    let columns = metadata.find(|pair| pair.key == "columns").unwrap();
+    (rows, columns.value.clone().unwrap())
+}
+
+#[test]
+fn requests_of_pages_are_a_table() {
+    let (root, study) = (TempDir::new().unwrap(), pages());
+    let path = root.path().join("out");
+    let folder = take(&path, &study, Start::Afresh).unwrap();
+    let ids: Vec<BlockId> = study.blocks(BLOCK).collect();
+    // More than are held in memory at once, and a load that failed; and an arm of which nothing was kept.
+    write_loads(&path, &study, ids[0], &[loaded(0, 9000), loaded(1, 0)]);
+    measure(&folder, &study, ids.clone());
+    folder.merge(&study).unwrap();
+    let (rows, columns) = table(&path.join("requests.parquet"));
+    assert_eq!(rows.len(), 9000);
+    let described: Vec<serde_json::Value> = serde_json::from_str(&columns).unwrap();
+    let names: Vec<_> = described
+        .iter()
+        .map(|one| one["column"].as_str().unwrap())
+        .collect();
+    let mut found: Vec<_> = rows[0]
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    found.sort_unstable();
+    let mut sorted = names.clone();
+    sorted.sort_unstable();
+    assert_eq!(found, sorted);
+    let unit = |name: &str| {
+        let one = described.iter().find(|one| one["column"] == name).unwrap();
+        one["unit"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        [unit("first_byte_ns"), unit("wire_bytes"), unit("url")],
+        ["ns", "bytes", ""]
+    );
+    let first = &rows[0];
+    for (name, value) in [
+        ("measure", json!("m")),
+        ("arm", json!("a")),
+        ("page", json!("median-2024")),
+        ("cache", json!("cold")),
+        ("index", json!(0)),
+        ("request", json!(0)),
+        ("kind", json!("document")),
+        ("found_in", json!(null)),
+        ("connect_end_ns", json!(35_000_000)),
+        ("tls_end_ns", json!(70_000_000)),
+        ("first_byte_ns", json!(105_000_000)),
+        ("source", json!("network")),
+        ("status", json!(200)),
+    ] {
+        assert_eq!(first[name], value, "{name}");
+    }
+    let last = &rows[8999];
+    assert_eq!(
+        (&last["request"], &last["source"]),
+        (&json!(8999), &json!("cache"))
+    );
+    assert_eq!(
+        (&last["kind"], &last["tls_end_ns"]),
+        (&json!(null), &json!(null))
+    );
+    assert_eq!(last["wire_bytes"], json!(899_900));
+}
+
+/// Rows without their requests would pass for whole.
+#[test]
+fn damaged_loads_are_told_before_a_run_ends() {
+    let (root, study) = (TempDir::new().unwrap(), pages());
+    let folder = take(root.path(), &study, Start::Afresh).unwrap();
+    let ids: Vec<BlockId> = study.blocks(BLOCK).collect();
+    measure(&folder, &study, ids.clone());
+    write_loads(root.path(), &study, ids[1], &[]);
+    let path = loads_path(&root.path().join(PAGES), &study, ids[1], 0);
+    fs::write(&path, "[{").unwrap();
+    let error = folder.merge(&study).unwrap_err().to_string();
+    assert!(error.ends_with("remove it to go on without"), "{error}");
+    assert!(!folder.is_complete());
+    fs::remove_file(path).unwrap();
+    folder.merge(&study).unwrap();
+    assert!(root.path().join("requests.parquet").exists());
 }

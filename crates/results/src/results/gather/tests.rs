@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::results::fixtures::{environment, part_folder, run_folder};
-use crate::results::{Sample, Summary};
+use crate::results::{PAGES, Sample, Summary, loads_path};
 use crate::study::Metric;
 use crate::study::Percentile;
 
@@ -100,6 +100,42 @@ fn shards_make_the_rows_of_one_machine() {
     );
     // Shards stay as they are.
     assert!(first_part(&one).exists());
+}
+
+/// What browsers told goes with the parts.
+#[test]
+fn loads_of_pages_are_gathered() {
+    const PAGES_STUDY: &str = "connections = 4\n[arm.a]\ntls = \"x25519/ecdsa-p256/server=node\"\n\
+        [link.l]\nrtt = \"35ms\"\n[[measure]]\nid = \"m\"\npage = \"median-2024\"\norigins = [1, 2]\n";
+    let place = Place::new();
+    let shards = [0, 1].map(|cell| {
+        let path = place.path(&format!("shard-{cell}"));
+        part_folder(
+            &path,
+            PAGES_STUDY,
+            &environment(),
+            |id| id.cell == cell,
+            |_| {},
+        );
+        let study = Dataset::open(&path).unwrap().study;
+        let id = BlockId {
+            measure: 0,
+            cell,
+            block: 0,
+            arm: 0,
+        };
+        let loads = loads_path(&path.join(PAGES), &study, id, 0);
+        fs::create_dir(path.join(PAGES)).unwrap();
+        fs::write(loads, "[]").unwrap();
+        path
+    });
+    place.gather(&shards).unwrap();
+    let mut found: Vec<_> = fs::read_dir(place.path("out").join(PAGES))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    found.sort();
+    assert_eq!(found, ["m-cell-0-arm-0-a.json", "m-cell-1-arm-0-a.json"]);
 }
 
 #[test]

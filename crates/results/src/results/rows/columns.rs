@@ -7,7 +7,7 @@ use std::time::Duration;
 use lastbyte_link::{Direction, Rate};
 use lastbyte_sizes::{ABRIDGED, CertificateCompression, Message, names};
 
-use super::{Batch, Column, Connection, Kind, Presence, Restore, Source, Value};
+use super::{Batch, Column, Connection, Kind, OfConnection, Presence, Restore, Source, Value};
 use crate::results::check::{cipher_suite_name, group_name, signature_name};
 use crate::results::{
     ChainSignal, Compression, DeliveryOutcome, EarlyData, FailedAttempt, HelloDigest, Outcome,
@@ -777,8 +777,10 @@ impl Column {
             kind,
             presence: Presence::Required,
             absent: "",
-            value: Source::Connection(value),
-            restore: Restore::Never,
+            value: OfConnection {
+                source: Source::Connection(value),
+                restore: Restore::Never,
+            },
         }
     }
 
@@ -793,8 +795,10 @@ impl Column {
             },
             presence: Presence::Required,
             absent: "",
-            value: Source::Cell(parameter),
-            restore: Restore::Never,
+            value: OfConnection {
+                source: Source::Cell(parameter),
+                restore: Restore::Never,
+            },
         }
     }
 
@@ -805,14 +809,16 @@ impl Column {
             kind: Kind::Whole,
             presence: Presence::Optional,
             absent: NOT_SEEN,
-            value: Source::Message(message),
-            restore: Restore::Message(message),
+            value: OfConnection {
+                source: Source::Message(message),
+                restore: Restore::Message(message),
+            },
         }
     }
 
     /// Whether a row has it back from a file.
     pub(super) fn is_restored(&self) -> bool {
-        !matches!(self.restore, Restore::Never)
+        !matches!(self.value.restore, Restore::Never)
     }
 
     /// Whether all rows of a batch have the same field: it is not the row's own, and nothing is drawn.
@@ -822,7 +828,7 @@ impl Column {
 
     /// Gives a row what a field says; `None` when it can't say that.
     pub(super) fn give_back(&self, row: &mut Row, value: Value<'_>) -> Option<()> {
-        match self.restore {
+        match self.value.restore {
             Restore::Never => Some(()),
             Restore::Row(restore) => restore(row, value),
             Restore::Message(message) => {
@@ -836,7 +842,7 @@ impl Column {
 
     /// What it says of a connection.
     pub(super) fn value<'a>(&self, connection: &'a Connection<'a>) -> Value<'a> {
-        match self.value {
+        match self.value.source {
             Source::Connection(value) => value(connection),
             Source::Message(message) => connection.row.wire.messages.get(message).into(),
             Source::Cell(parameter) => match parameter.value(connection.cell()) {
@@ -851,15 +857,20 @@ impl Column {
         }
     }
 
-    const fn absent(mut self, when: &'static str) -> Column {
-        self.presence = Presence::Optional;
-        self.absent = when;
+    const fn restored(mut self, restore: fn(&mut Row, Value<'_>) -> Option<()>) -> Column {
+        self.value.restore = Restore::Row(restore);
         self
     }
+}
 
-    const fn restored(mut self, restore: fn(&mut Row, Value<'_>) -> Option<()>) -> Column {
-        self.restore = Restore::Row(restore);
-        self
+impl<V: Copy> Column<V> {
+    /// The same, of which there is not always something to tell.
+    pub(super) const fn absent(self, when: &'static str) -> Column<V> {
+        Column {
+            presence: Presence::Optional,
+            absent: when,
+            ..self
+        }
     }
 }
 

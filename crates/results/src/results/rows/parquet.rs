@@ -24,7 +24,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use super::{Batch, COLUMNS, Column, Kind, Presence, Value, descriptions};
+use super::reference::descriptions;
+use super::{Batch, COLUMNS, Column, Kind, Presence, Value};
 use crate::results::{Dns, Lateness, Outcome, PageLoad, Row, Times, Wire};
 use crate::study::bounded_parquet::{BoundedParquet, Bounds, unless_it_panics};
 
@@ -48,10 +49,7 @@ const MOST_PART: u64 = 1 << 28;
 const MOST_TEXT: usize = 4096;
 
 /// Writes rows as Parquet.
-pub struct ParquetWriter<W: Write + Seek + Send> {
-    file: SerializedFileWriter<Sealed<W>>,
-    columns: Vec<Buffer>,
-}
+pub struct ParquetWriter<W: Write + Seek + Send>(Table<W>);
 
 impl<W: Write + Seek + Send> ParquetWriter<W> {
     /// Begins a file at the beginning of `out`.
@@ -60,26 +58,12 @@ impl<W: Write + Seek + Send> ParquetWriter<W> {
     ///
     /// When `out` can't be written.
     pub fn new(out: W) -> io::Result<Self> {
-        let properties = WriterProperties::builder()
-            .set_created_by(concat!("lastbyte ", env!("CARGO_PKG_VERSION")).to_owned())
-            .set_compression(Compression::SNAPPY)
-            .set_statistics_enabled(EnabledStatistics::Chunk)
-            .set_offset_index_disabled(true)
-            .build();
-        let schema = schema().map_err(into_io)?;
-        let mut file = SerializedFileWriter::new(Sealed::new(out), schema, Arc::new(properties))
-            .map_err(into_io)?;
-        file.write_all(&[0; SEAL])?;
-        Ok(Self {
-            file,
-            columns: COLUMNS.iter().map(Buffer::new).collect(),
-        })
+        Table::new(out, "connection", &COLUMNS).map(Self)
     }
 
     /// Has the file tell what each column holds, for readers that know nothing else of it.
     pub fn describe(&mut self) {
-        self.file
-            .append_key_value_metadata(KeyValue::new(COLUMNS_KEY.to_owned(), descriptions()));
+        self.0.describe(&COLUMNS);
     }
 
     /// Writes the connections of `batch`.
@@ -90,16 +74,12 @@ impl<W: Write + Seek + Send> ParquetWriter<W> {
     pub fn write(&mut self, batch: &Batch<'_>) -> io::Result<()> {
         let mut connections = batch.connections();
         loop {
-            let held = self.columns.first().map_or(0, |buffer| buffer.levels.len());
-            if held >= GROUP {
-                self.write_group()?;
-                continue;
-            }
-            let some: Vec<_> = connections.by_ref().take(GROUP - held).collect();
+            let room = self.0.room()?;
+            let some: Vec<_> = connections.by_ref().take(room).collect();
             let Some(first) = some.first() else {
                 return Ok(());
             };
-            for (column, buffer) in COLUMNS.iter().zip(&mut self.columns) {
+            for (column, buffer) in COLUMNS.iter().zip(&mut self.0.columns) {
                 if column.is_common(batch) {
                     buffer.push(column.value(first))?;
                     buffer.repeat(some.len() - 1);
@@ -117,8 +97,58 @@ impl<W: Write + Seek + Send> ParquetWriter<W> {
     /// # Errors
     ///
     /// When it can't be written.
-    pub fn finish(mut self, about: &impl Serialize) -> io::Result<W> {
-        if self.columns.iter().any(|buffer| !buffer.levels.is_empty()) {
+    pub fn finish(self, about: &impl Serialize) -> io::Result<W> {
+        self.0.finish(about)
+    }
+}
+
+/// A table of some columns, written row group by row group.
+pub(super) struct Table<W: Write + Seek + Send> {
+    file: SerializedFileWriter<Sealed<W>>,
+    /// As many as the columns, in their order.
+    pub(super) columns: Vec<Buffer>,
+}
+
+impl<W: Write + Seek + Send> Table<W> {
+    /// Begins a file at the beginning of `out`, each row of which is a `row`.
+    pub(super) fn new<V>(out: W, row: &str, columns: &[Column<V>]) -> io::Result<Self> {
+        let properties = WriterProperties::builder()
+            .set_created_by(concat!("lastbyte ", env!("CARGO_PKG_VERSION")).to_owned())
+            .set_compression(Compression::SNAPPY)
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .set_offset_index_disabled(true)
+            .build();
+        let schema = schema(row, columns).map_err(into_io)?;
+        let mut file = SerializedFileWriter::new(Sealed::new(out), schema, Arc::new(properties))
+            .map_err(into_io)?;
+        file.write_all(&[0; SEAL])?;
+        Ok(Self {
+            file,
+            columns: columns.iter().map(Buffer::new).collect(),
+        })
+    }
+
+    /// Has the file tell what each column holds.
+    pub(super) fn describe<V>(&mut self, columns: &[Column<V>]) {
+        let told = KeyValue::new(COLUMNS_KEY.to_owned(), descriptions(columns));
+        self.file.append_key_value_metadata(told);
+    }
+
+    /// How many rows may be held back still; at least one.
+    pub(super) fn room(&mut self) -> io::Result<usize> {
+        if self.held() >= GROUP {
+            self.write_group()?;
+        }
+        Ok(GROUP - self.held())
+    }
+
+    fn held(&self) -> usize {
+        self.columns.first().map_or(0, |buffer| buffer.levels.len())
+    }
+
+    /// Writes what is still held back, and `about` as JSON.
+    pub(super) fn finish(mut self, about: &impl Serialize) -> io::Result<W> {
+        if self.held() > 0 {
             self.write_group()?;
         }
         let about = serde_json::to_string(about)?;
@@ -139,8 +169,9 @@ impl<W: Write + Seek + Send> ParquetWriter<W> {
 }
 
 /// The fields of one column, until they make a row group.
-struct Buffer {
-    column: &'static Column,
+pub(super) struct Buffer {
+    name: &'static str,
+    presence: Presence,
     /// 1 for each field that is there, 0 for each that is absent.
     levels: Vec<i16>,
     values: Values,
@@ -154,9 +185,10 @@ enum Values {
 }
 
 impl Buffer {
-    fn new(column: &'static Column) -> Self {
+    fn new<V>(column: &Column<V>) -> Self {
         Self {
-            column,
+            name: column.name,
+            presence: column.presence,
             levels: Vec::new(),
             values: match column.kind {
                 Kind::Text => Values::Text(Vec::new()),
@@ -167,7 +199,8 @@ impl Buffer {
         }
     }
 
-    fn push(&mut self, value: Value<'_>) -> io::Result<()> {
+    /// Has one more field.
+    pub(super) fn push(&mut self, value: Value<'_>) -> io::Result<()> {
         let level = match (&mut self.values, value) {
             (_, Value::Absent) => 0,
             (Values::Text(texts), Value::Text(text)) => {
@@ -180,7 +213,7 @@ impl Buffer {
                 numbers.push(i64::try_from(number).map_err(|_| {
                     io::Error::other(format!(
                         "{} {number} is too large for Parquet: write CSV",
-                        self.column.name
+                        self.name
                     ))
                 })?);
                 1
@@ -196,7 +229,7 @@ impl Buffer {
             (_, value) => {
                 return Err(io::Error::other(format!(
                     "{value:?} is not for column {}",
-                    self.column.name
+                    self.name
                 )));
             }
         };
@@ -205,7 +238,7 @@ impl Buffer {
     }
 
     /// Has the last field so many times more.
-    fn repeat(&mut self, times: usize) {
+    pub(super) fn repeat(&mut self, times: usize) {
         fn again<T: Clone>(values: &mut Vec<T>, times: usize) {
             if let Some(last) = values.last().cloned() {
                 values.resize(values.len() + times, last);
@@ -243,7 +276,7 @@ impl Buffer {
         out: &mut ColumnWriterImpl<'_, T>,
         values: &[T::T],
     ) -> Result<(), ParquetError> {
-        let levels = match self.column.presence {
+        let levels = match self.presence {
             Presence::Required => None,
             Presence::Optional => Some(self.levels.as_slice()),
         };
@@ -262,8 +295,8 @@ impl Buffer {
     }
 }
 
-fn schema() -> Result<TypePtr, ParquetError> {
-    let fields = COLUMNS.iter().map(|column| {
+fn schema<V>(row: &str, columns: &[Column<V>]) -> Result<TypePtr, ParquetError> {
+    let fields = columns.iter().map(|column| {
         let (physical, logical) = column.kind.types();
         Type::primitive_type_builder(column.name, physical)
             .with_logical_type(logical)
@@ -274,8 +307,7 @@ fn schema() -> Result<TypePtr, ParquetError> {
             .build()
             .map(Arc::new)
     });
-    let schema =
-        Type::group_type_builder("connection").with_fields(fields.collect::<Result<_, _>>()?);
+    let schema = Type::group_type_builder(row).with_fields(fields.collect::<Result<_, _>>()?);
     schema.build().map(Arc::new)
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::requests::{OF_REQUESTS, shared};
 use super::{COLUMNS, Column, Kind, Presence};
 
 const HEAD: &str = "# Columns of rows\n\n\
@@ -10,28 +11,41 @@ const HEAD: &str = "# Columns of rows\n\n\
      `lastbyte compare --output FILE.csv` or `FILE.parquet` writes them: the same columns in the same order. In Parquet, \
      text is UTF-8, a whole number INT64, a fraction DOUBLE, a truth BOOLEAN, and what is absent null; in CSV it is empty. \
      Files of all rows hold this table too, as JSON in their metadata under the key `columns` ([notebook.md](notebook.md)). \
-     Times are in nanoseconds, and those of a connection from just before `connect()`.\n\n\
-     | column | type | unit | absent where | what it holds |\n\
-     |---|---|---|---|---|\n";
+     Times are in nanoseconds, and those of a connection from just before `connect()`.\n\n";
+
+const TABLE: &str =
+    "| column | type | unit | absent where | what it holds |\n|---|---|---|---|---|\n";
+
+const REQUESTS: &str = "\n## Columns of requests\n\n\
+     Where pages were loaded ([page-loads.md](page-loads.md)), `lastbyte run` keeps `requests.parquet` besides: a row for each \
+     request of each navigation, in the same form. Times are since the navigation began, in whole microseconds of the browser's \
+     clock. A row begins with what the connection's row has, too: ";
 
 /// All columns, as a page of Markdown.
 pub fn reference() -> String {
-    let lines = COLUMNS.iter().map(|column| {
-        format!(
-            "| `{}` | {} | {} | {} | {} |\n",
-            column.name,
-            kind(column.kind),
-            column.unit(),
-            column.absent_where(),
-            column.doc
-        )
-    });
-    HEAD.to_owned() + &lines.collect::<String>()
+    let own: String = OF_REQUESTS.iter().map(line).collect();
+    let rows: String = COLUMNS.iter().map(line).collect();
+    let shared: Vec<String> = shared()
+        .map(|column| format!("`{}`", column.name))
+        .collect();
+    let shared = shared.join(", ");
+    format!("{HEAD}{TABLE}{rows}{REQUESTS}{shared}.\n\n{TABLE}{own}")
+}
+
+fn line<V>(column: &Column<V>) -> String {
+    format!(
+        "| `{}` | {} | {} | {} | {} |\n",
+        column.name,
+        kind(column.kind),
+        column.unit(),
+        column.absent_where(),
+        column.doc
+    )
 }
 
 /// What each column holds, as JSON: an object of its name, type, unit, and when it is absent, for each in order.
-pub(in crate::results) fn descriptions() -> String {
-    let columns = COLUMNS.iter().map(|column| {
+pub(super) fn descriptions<V>(columns: &[Column<V>]) -> String {
+    let columns = columns.iter().map(|column| {
         json!({
             "column": column.name,
             "type": kind(column.kind),
@@ -52,7 +66,7 @@ fn kind(kind: Kind) -> &'static str {
     }
 }
 
-impl Column {
+impl<V> Column<V> {
     /// When it is absent, in words; empty if it never is.
     fn absent_where(&self) -> &'static str {
         match self.presence {
