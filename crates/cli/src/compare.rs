@@ -15,10 +15,10 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use super::draft::{Draft, check_folder, page_path};
 use super::engine::{self, Carrier};
 use super::inside::Inside;
-use super::options::{Network, Sampling};
+use super::options::{Network, Pages, Sampling};
 use super::progress::Bar;
 use super::saved::SavedName;
-use super::{Failure, detail, own, print, print_document, print_json, screen, show, tell};
+use super::{Failure, detail, loads, own, print, print_document, print_json, screen, show, tell};
 use lastbyte::lab::{self, CAPTURES, Ending, PreparedArm, Run, Shortcuts};
 use lastbyte::report;
 use lastbyte::report::study::Findings;
@@ -31,6 +31,9 @@ use lastbyte::study::{Arm, EngineChoice, Experiment, check_comparison};
 pub(super) const DEFAULT_BASELINE: &str = "secp256r1/rsa-2048";
 const RESULTS: &str = "Results";
 pub(super) const DEFAULT_AGAINST: &str = "SecP256r1MLKEM768/ml-dsa-65";
+/// The same of page loads: groups that browsers offer, roots that they take, and somebody's server.
+const PAGE_BASELINE: &str = "x25519/ecdsa-p256/server=node";
+const PAGE_AGAINST: &str = "X25519MLKEM768/ml-dsa-65+ml-dsa-65+ecdsa-p256/server=node";
 
 #[derive(Debug, Args)]
 pub(super) struct Compare {
@@ -45,6 +48,8 @@ pub(super) struct Compare {
     against: Vec<Arm>,
     #[command(flatten, next_help_heading = "Network")]
     network: Network,
+    #[command(flatten, next_help_heading = "Page")]
+    pages: Pages,
     #[command(flatten, next_help_heading = "Sampling")]
     sampling: Sampling,
     /// What carries the bytes
@@ -134,7 +139,8 @@ impl FromStr for Output {
 }
 
 impl Compare {
-    pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
+    pub(super) fn run(mut self, arguments: &[OsString]) -> Result<(), Failure> {
+        self.network.load(&self.pages);
         let chosen = engine::choose(self.engine)?;
         let arms = self.arms()?;
         // Before the network is one of our own.
@@ -167,6 +173,7 @@ impl Compare {
         let arms = prepare(&experiment.arms, &bar)?;
         check_comparison(&experiment.arms).map_err(Failure::Usage)?;
         own::tell(&own::notes(&arms));
+        own::tell(&experiment.har_notes());
         let engine = chosen.engine.set_up(arguments, self.shortcuts)?;
         if self.inside.captures() {
             check_folder(&self.capture_to)?;
@@ -216,6 +223,7 @@ impl Compare {
             if self.inside.captures() {
                 findings.inside = show::closest_of(&findings, &self.capture_to)?;
             }
+            findings.loads = loads::usual(&findings, &run.pages())?;
             draft.write(|out| out.write_all(report::study::page(&findings, None).as_bytes()))?;
         }
         if let Some(draft) = junit {
@@ -261,13 +269,17 @@ impl Compare {
     }
 
     fn arms(&self) -> Result<Vec<Arm>, Failure> {
-        let default = |label: &str| label.parse::<Arm>().map_err(Failure::usage);
-        let mut arms = match &self.baseline {
-            Some(baseline) => vec![baseline.clone()],
-            None => vec![default(DEFAULT_BASELINE)?],
+        let usual = match self.pages.are_asked() {
+            true => [PAGE_BASELINE, PAGE_AGAINST],
+            false => [DEFAULT_BASELINE, DEFAULT_AGAINST],
         };
+        let [usual_baseline, usual_against] = usual.map(str::parse::<Arm>);
+        let mut arms = vec![match &self.baseline {
+            Some(baseline) => baseline.clone(),
+            None => usual_baseline.map_err(Failure::usage)?,
+        }];
         match (&self.baseline, self.against.as_slice()) {
-            (None, []) => arms.push(default(DEFAULT_AGAINST)?),
+            (None, []) => arms.push(usual_against.map_err(Failure::usage)?),
             (_, against) => arms.extend_from_slice(against),
         }
         for (index, arm) in arms.iter().enumerate() {

@@ -14,8 +14,8 @@ use lastbyte_link::{Bytes, Seed, format_duration, parse_duration};
 
 use super::Failure;
 use lastbyte::study::{
-    Arm, Cell, Choice, Connections, CpuTime, Emulation, Experiment, Lists, NamedNetwork, Parameter,
-    Population, Reading, StudyFolder,
+    Arm, Cell, Choice, CommandLine, Connections, CpuTime, Emulation, Experiment, Lists,
+    NamedNetwork, Parameter, Population, Reading, StudyFolder,
 };
 
 /// Parameters of cells, each an option, and networks by name. Those that take lists make a grid.
@@ -59,16 +59,8 @@ impl FromStr for Part {
 impl Args for Network {
     fn augment_args(command: Command) -> Command {
         let command = command.arg(named()).arg(mix());
-        command.args(Parameter::options().map(|(parameter, option)| {
-            let argument = Arg::new(parameter.name())
-                .long(parameter.name().replace('_', "-"))
-                .value_name(option.value_name)
-                .help(option.help)
-                .value_parser(value_parser(parameter));
-            let argument = match option.lists {
-                Lists::Taken => argument.value_delimiter(','),
-                Lists::Refused => argument,
-            };
+        command.args(transfers().map(|(parameter, option)| {
+            let argument = argument(parameter, option);
             match option.choice {
                 Choice::Usual(usual) => argument.default_value(usual),
                 Choice::Presets => argument,
@@ -97,7 +89,7 @@ impl FromArgMatches for Network {
             matches.value_source(parameter.name()) == Some(ValueSource::DefaultValue)
                 && said.any(|(said, _)| said == parameter)
         };
-        let given = Parameter::options().filter_map(|(parameter, _)| {
+        let given = transfers().filter_map(|(parameter, _)| {
             let texts = matches.get_many::<String>(parameter.name())?;
             (!is_said_by_name(parameter)).then(|| (parameter, texts.cloned().collect()))
         });
@@ -110,6 +102,76 @@ impl FromArgMatches for Network {
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         *self = Network::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The options of networks and of what crosses them.
+fn transfers() -> impl Iterator<Item = (Parameter, &'static CommandLine)> {
+    Parameter::options().filter(|(parameter, _)| !parameter.is_of_pages())
+}
+
+/// Those of pages.
+fn of_pages() -> impl Iterator<Item = (Parameter, &'static CommandLine)> {
+    Parameter::options().filter(|(parameter, _)| parameter.is_of_pages())
+}
+
+/// A parameter as an option, without what it is if nothing is said.
+fn argument(parameter: Parameter, option: &CommandLine) -> Arg {
+    let argument = Arg::new(parameter.name())
+        .long(parameter.name().replace('_', "-"))
+        .value_name(option.value_name)
+        .help(option.help)
+        .value_parser(value_parser(parameter));
+    match option.lists {
+        Lists::Taken => argument.value_delimiter(','),
+        Lists::Refused => argument,
+    }
+}
+
+/// Pages that are loaded in place of transfers, and how. Nothing of that goes without saying: there need be no page.
+#[derive(Debug)]
+pub(super) struct Pages(Vec<(Parameter, Vec<String>)>);
+
+impl Pages {
+    /// Whether there are any.
+    pub(super) fn are_asked(&self) -> bool {
+        !self.0.is_empty()
+    }
+}
+
+impl Args for Pages {
+    fn augment_args(command: Command) -> Command {
+        let is_of_transfers = |(parameter, _): &(Parameter, _)| parameter.is_of_transfers();
+        let transfers = || transfers().filter(is_of_transfers);
+        command.args(of_pages().map(|(parameter, option)| {
+            let argument = argument(parameter, option);
+            let (Choice::Usual(usual), false) = (&option.choice, parameter == Parameter::PAGE)
+            else {
+                return argument.conflicts_with_all(transfers().map(|(one, _)| one.name()));
+            };
+            argument
+                .help(format!("{} [default: {usual}]", option.help))
+                .requires(Parameter::PAGE.name())
+        }))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Pages::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Pages {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Pages, clap::Error> {
+        let given = of_pages().filter_map(|(parameter, _)| {
+            let texts = matches.get_many::<String>(parameter.name())?;
+            Some((parameter, texts.cloned().collect()))
+        });
+        Ok(Pages(given.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Pages::from_arg_matches(matches)?;
         Ok(())
     }
 }
@@ -162,9 +224,9 @@ fn value_parser(parameter: Parameter) -> ValueParser {
 #[derive(Debug, Args)]
 pub(super) struct Sampling {
     /// Connections of each arm in each cell, or 'until ±2%': until every interval reaches no further
-    /// than 2 % to either side, or two points of an increase
-    #[arg(long, value_name = "N", default_value = "200")]
-    connections: Connections,
+    /// than 2 % to either side, or two points of an increase [default: 200, and 20 loads of a page]
+    #[arg(long, value_name = "N")]
+    connections: Option<Connections>,
     /// Connections at once, even if they disturb each other [default: as many as don't]
     #[arg(long, value_name = "N", value_parser = concurrency())]
     concurrency: Option<u32>,
@@ -184,6 +246,14 @@ pub(super) struct Sampling {
 }
 
 impl Network {
+    /// Has pages in place of transfers, if there are any.
+    pub(super) fn load(&mut self, pages: &Pages) {
+        if pages.are_asked() {
+            (self.options).retain(|(parameter, _)| !parameter.is_of_transfers());
+            self.options.extend(pages.0.iter().cloned());
+        }
+    }
+
     /// The grid, the last option changing fastest, or why it can't be.
     pub(super) fn cells(&self) -> Result<Vec<Cell>, String> {
         match &*self.mix {
@@ -259,14 +329,21 @@ impl Network {
             });
             cell.population = drawn.map(Into::into);
         }
-        Ok(Experiment {
+        /// A load takes some seconds of a processor.
+        const LOADS: u32 = 20;
+        const TRANSFERS: u32 = 200;
+        let has_pages = cells.iter().any(|cell| cell.page.is_some());
+        let usual = if has_pages { LOADS } else { TRANSFERS };
+        let connections = sampling.connections.unwrap_or(usual.into());
+        let experiment = Experiment {
             concurrency: sampling.concurrency,
             timeout: sampling.timeout,
             seed: Seed(sampling.seed),
             emulation: sampling.emulation,
             cpu: sampling.cpu,
-            ..Experiment::new(arms, cells, sampling.connections)
-        })
+            ..Experiment::new(arms, cells, connections)
+        };
+        Ok(experiment.of_pages())
     }
 }
 

@@ -113,6 +113,9 @@ impl Run {
         // What can't be leaves no folder behind.
         let arms = prepare_all(&study, &store)?;
         own::tell(&own::notes(&arms));
+        let measures = study.measures.iter();
+        let notes = measures.flat_map(|measure| measure.experiment.har_notes());
+        own::tell(&notes.collect::<Vec<_>>());
         let folder = begun.map_or_else(take_folder, Ok)?;
         let kept = self.inside.begin(&folder.path().join(CAPTURES))?;
         let interrupt = interrupt().map_err(Failure::run)?;

@@ -309,15 +309,14 @@ proptest! {
 
     #[test]
     fn a_page_is_the_same_from_a_har(page in pages()) {
-        let har = recorded(&page);
-        let read = har::read(har.to_string().as_bytes()).unwrap();
+        let read = har::read(har::of_page(&page).as_bytes()).unwrap();
         prop_assert_eq!(read, Recorded { page, notes: Vec::new() });
     }
 
     /// Never a panic, and one line for every problem.
     #[test]
     fn damaged_hars_are_told(page in pages(), at in any::<Index>(), by in any::<u8>()) {
-        let mut har = recorded(&page).to_string().into_bytes();
+        let mut har = har::of_page(&page).into_bytes();
         let at = at.index(har.len());
         har[at] = by;
         if let Err(error) = har::read(&har) {
@@ -379,50 +378,6 @@ fn a_folder_that_is_no_site_is_told() {
         )),
         "FOLDER/site.json describes no site: \"/2.css\" needs either a file or a location"
     );
-}
-
-/// A HAR as Chromium's tools write one, of a page that was loaded.
-fn recorded(page: &Page) -> serde_json::Value {
-    let url = |place: usize| {
-        format!(
-            "https://o{}.example/{place}",
-            page.resources()[place].origin
-        )
-    };
-    let entries: Vec<serde_json::Value> = (page.resources().iter().enumerate())
-        .map(|(place, resource)| {
-            let target = (page.resources().iter()).position(|one| one.found_in == Some(place));
-            let is_redirect = resource.kind == Kind::Redirect;
-            serde_json::json!({
-                "startedDateTime": format!("2026-11-25T01:00:{:02}.{:03}Z", place / 50, place % 50 * 20),
-                "time": 12.5,
-                "request": { "method": "GET", "url": url(place), "headers": [] },
-                "response": {
-                    "status": if is_redirect { 302 } else { 200 },
-                    "redirectURL": if is_redirect { url(target.unwrap()) } else { String::new() },
-                    "content": { "size": resource.body.0, "mimeType": media_type(resource.kind) },
-                    "bodySize": resource.body.0,
-                    "_transferSize": resource.body.0 + 100,
-                },
-                "timings": { "blocked": -1, "dns": -1, "send": 0.5, "wait": 10, "receive": 2, "ssl": null },
-                "_initiator": { "type": "parser", "url": resource.found_in.map(url) },
-                "_priority": if resource.loading == Loading::Deferred { "Low" } else { "High" },
-            })
-        })
-        .collect();
-    serde_json::json!({ "log": { "version": "1.2", "pages": [], "entries": entries } })
-}
-
-fn media_type(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Document => "text/html; charset=utf-8",
-        Kind::Style => "text/css",
-        Kind::Script => "application/javascript",
-        Kind::Image => "image/avif",
-        Kind::Font => "font/woff2",
-        Kind::Fetch => "application/json",
-        Kind::Redirect => "",
-    }
 }
 
 /// A HAR of entries that differ from a usual one.

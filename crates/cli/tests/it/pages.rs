@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lastbyte::results::{Dataset, Loaded, Outcome, PAGES, Sample, Validity};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::common::{Ended, run};
+use crate::common::{Ended, read_rows, run};
 
 const CLASSICAL: &str = "x25519/ecdsa-p256/server=node";
 const POST_QUANTUM: &str = "X25519MLKEM768/ml-dsa-44+ml-dsa-44+ecdsa-p256/server=node";
@@ -18,7 +19,8 @@ struct Place(TempDir);
 
 impl Place {
     fn new(arm: &str, measure: &str) -> Place {
-        let place = Place(TempDir::new().unwrap());
+        // Not in /tmp, in place of which a test has another.
+        let place = Place(TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
         let study = format!(
             "engine = \"virtual\"\nconnections = 2\ntimeout = \"20s\"\n[arm.a]\ntls = \"{arm}\"\n\
              [link.l]\nrtt = \"50ms\"\nrate = \"50mbit\"\n[[measure]]\nid = \"m\"\n{measure}\n"
@@ -31,14 +33,27 @@ impl Place {
         self.0.path().join(name)
     }
 
-    /// A run on one processor: of two guests with browsers at once, each would need its memory.
     fn run(&self, folder: &str) -> Command {
+        let mut command = self.lastbyte();
+        command.args(["run", "study.toml", "-o", folder]);
+        command
+    }
+
+    /// A comparison in virtual time.
+    fn compare(&self, options: &[&str]) -> Command {
+        let mut command = self.lastbyte();
+        command
+            .args(["compare", "--engine", "virtual"])
+            .args(options);
+        command
+    }
+
+    /// On one processor: of two guests with browsers at once, each would need its memory.
+    fn lastbyte(&self) -> Command {
         let mut command = Command::new("taskset");
         command
-            .args(["--cpu-list", "0", env!("CARGO_BIN_EXE_lastbyte"), "run"])
-            .arg(self.path("study.toml"))
-            .arg("-o")
-            .arg(self.path(folder))
+            .args(["--cpu-list", "0", env!("CARGO_BIN_EXE_lastbyte")])
+            .current_dir(self.0.path())
             .env("LASTBYTE_NODE", peers().join("bin/node"));
         command
     }
@@ -169,9 +184,171 @@ fn programs_that_are_missing_or_too_old_are_told() {
     refused(&missing, 3, "has no ML-DSA: that takes OpenSSL 3.5");
 }
 
+/// A HAR of entries that differ from a usual one.
+fn har(entries: &[Value]) -> String {
+    let entries: Vec<Value> = (entries.iter().enumerate())
+        .map(|(place, changes)| {
+            let mut entry = json!({
+                "startedDateTime": format!("2026-11-25T01:00:{place:02}.000Z"), "time": 10,
+                "request": { "method": "GET", "url": format!("https://a.example/{place}") },
+                "response": {
+                    "status": 200, "content": { "size": 700, "mimeType": "text/html" }, "bodySize": 500,
+                },
+            });
+            for (pointer, value) in changes.as_object().unwrap() {
+                *entry.pointer_mut(pointer).unwrap() = value.clone();
+            }
+            entry
+        })
+        .collect();
+    json!({ "log": { "entries": entries } }).to_string()
+}
+
+/// A HAR is named in a study or on the command line, and refused in one line that says what is wrong with it.
+#[test]
+fn hars_of_no_page_are_refused() {
+    let url = |url: &str| json!({ "/request/url": url });
+    let whole = har(&[json!({})]);
+    let refusals = [
+        (whole[..whole.len() / 2].to_owned(), "the HAR ends early"),
+        (
+            " ".repeat((64 << 20) + 1),
+            "has more than 64 MiB: save it without content",
+        ),
+        ("<html>".to_owned(), "it is no HAR"),
+        (har(&[url("data:text/html,x")]), "the HAR has no requests"),
+        (
+            har(&[url("wss://a.example/live")]),
+            "the HAR has no requests",
+        ),
+        (
+            har(&[json!({ "/time": -3 })]),
+            "a time of -3 ms: a time is no less than 0",
+        ),
+        (
+            har(&[json!({ "/response/content/mimeType": "image/png" })]),
+            "begins with https://a.example/0, which is no document",
+        ),
+    ];
+    let place = Place::new(CLASSICAL, "page = \"shop.har\"");
+    for (content, expected) in refusals {
+        fs::write(place.path("shop.har"), content).unwrap();
+        refused(&run(&mut place.run("results")), 2, expected);
+        refused(
+            &run(&mut place.compare(&["--page", "shop.har"])),
+            2,
+            expected,
+        );
+    }
+    fs::remove_file(place.path("shop.har")).unwrap();
+    refused(
+        &run(&mut place.run("results")),
+        2,
+        "can't read \"shop.har\"",
+    );
+    assert!(!place.path("results").exists());
+}
+
+/// What is no resource of a page is left out, and said to be.
+#[test]
+fn what_is_left_out_of_a_har_is_told() {
+    let place = Place::new(CLASSICAL, "page = \"shop.har\"");
+    let url = |url: &str| json!({ "/request/url": url });
+    let entries = [
+        json!({}),
+        url("data:image/png;base64,AAAA"),
+        url("wss://a.example/live"),
+    ];
+    fs::write(place.path("shop.har"), har(&entries)).unwrap();
+    let mut command = place.compare(&["--page", "shop.har"]);
+    let ended = run(command.env("LASTBYTE_CHROMIUM", "/nowhere/chromium"));
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    let lines: Vec<&str> = ended.stderr.lines().collect();
+    assert_eq!(
+        lines[..lines.len() - 1],
+        [
+            "lastbyte: \"shop.har\": left out: 1 URLs that need no network (data:, blob: and their like)",
+            "lastbyte: \"shop.har\": left out: 1 websockets",
+        ]
+    );
+}
+
+#[test]
+fn options_of_pages_are_for_pages() {
+    let place = Place::new(CLASSICAL, "page = \"median-2024\"");
+    let refusals: [(&[&str], &str); 8] = [
+        (&["--page", "median-2025"], "did you mean \"median-2024\""),
+        (&["--page", "median-2024", "--data", "1KiB"], "--data"),
+        (&["--page", "median-2024", "--mix", "lte=1"], "population"),
+        (&["--page", "median-2024", "--cache", "hot"], "cold"),
+        (&["--page", "median-2024", "--origins", "7"], "1..=6"),
+        (&["--origins", "2"], "--page"),
+        (
+            &["--page", "median-2024", "--baseline", "x25519/ecdsa-p256"],
+            "add server=node",
+        ),
+        (
+            &[
+                "--page",
+                "median-2024",
+                "--baseline",
+                "x25519/ml-dsa-65/server=node",
+            ],
+            "SEC_ERROR_ADDING_CERT",
+        ),
+    ];
+    for (options, expected) in refusals {
+        refused(&run(&mut place.compare(options)), 2, expected);
+    }
+}
+
+/// Two loads of a HAR by the command line, and their page with what was asked for when.
+#[test]
+fn a_har_is_loaded_by_the_command_line() {
+    let place = Place::new(CLASSICAL, "page = \"shop.har\"");
+    let image =
+        |url: &str| json!({ "/request/url": url, "/response/content/mimeType": "image/png" });
+    let entries = [
+        json!({}),
+        image("https://a.example/1"),
+        image("https://b.example/2"),
+    ];
+    fs::write(place.path("shop.har"), har(&entries)).unwrap();
+    let mut command = place.compare(&["--page", "shop.har", "--baseline", CLASSICAL]);
+    command.args([
+        "--connections",
+        "2",
+        "--rtt",
+        "50ms",
+        "--rate",
+        "50mbit",
+        "--format",
+        "json",
+    ]);
+    let ended = run(command.args(["-o", "rows.csv", "--report", "page.html"]));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let rows = read_rows(&place.path("rows.csv"));
+    assert_eq!(rows.len(), 2);
+    for row in &rows {
+        assert_eq!(
+            (row.text("page"), row.text("outcome")),
+            ("shop.har", "completed")
+        );
+        assert_eq!(row.number("page_requests"), 3);
+        assert!(row.number("load_ns") > row.number("ttfb_ns"));
+    }
+    let page = fs::read_to_string(place.path("page.html")).unwrap();
+    assert!(page.contains("A page, request by request"));
+}
+
 #[test]
 fn what_can_not_be_loaded_is_refused_before() {
     let refusals = [
+        (
+            "x25519/ecdsa-p256/server=lastbyte",
+            "page = \"median-2024\"",
+            "add server=node",
+        ),
         (
             "x25519/ml-dsa-65/server=node",
             "page = \"median-2024\"",

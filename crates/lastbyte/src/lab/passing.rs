@@ -1,8 +1,10 @@
 //! A study that is measured once, and of which nothing is kept on the disk.
 
+use std::path::PathBuf;
+
 use super::runner::{Ending, FailedBlock, RunError, Runner};
 use super::scratch::Scratch;
-use crate::results::{Dataset, Folder, Manifest, Sample, Start};
+use crate::results::{Dataset, Folder, Manifest, PAGES, Sample, Start};
 
 /// Samples, and whether all were measured.
 #[derive(Debug)]
@@ -13,9 +15,18 @@ pub struct Run {
     pub failed: Vec<FailedBlock>,
     /// Whether the run came to its end.
     pub ending: Ending,
+    place: Scratch,
 }
 
+/// Its folder, as long as there is a [`Run`].
+const FOLDER: &str = "run";
+
 impl Run {
+    /// Where what browsers told of page loads is, as long as this is there.
+    pub fn pages(&self) -> PathBuf {
+        self.place.path().join(FOLDER).join(PAGES)
+    }
+
     /// The run, if no block failed.
     ///
     /// # Errors
@@ -36,7 +47,7 @@ impl Run {
 /// Those of [`Runner::run`].
 pub fn run_in_passing(runner: &Runner<'_>) -> Result<Run, RunError> {
     let place = Scratch::new_in(&std::env::temp_dir()).map_err(RunError::Scratch)?;
-    let path = place.path().join("run");
+    let path = place.path().join(FOLDER);
     let size = runner.engine.block_size(runner.study);
     let manifest = Manifest::new(runner.study, size, runner.engine.environment().clone());
     let folder = Folder::take(&path, runner.study, manifest, Start::Afresh)?;
@@ -50,5 +61,6 @@ pub fn run_in_passing(runner: &Runner<'_>) -> Result<Run, RunError> {
         samples: samples.collect::<Result<_, _>>()?,
         failed: run.failed,
         ending: run.ending,
+        place,
     })
 }

@@ -37,7 +37,8 @@ use super::{Ending, Grants, LabError, PageError, PreparedArm, boot, pages};
 use crate::kernel::Kernel;
 use crate::results::{Beside, CpuCosts, Environment};
 use crate::study::{
-    ArmChain, Cell, CpuTime, Emulation, EngineName, Experiment, Gso, Preset, Study, check_pages,
+    ArmChain, Cell, CpuTime, Emulation, EngineName, Experiment, Gso, PageSource, Preset, Study,
+    check_pages,
 };
 
 /// Connections of one block: a boot takes as long as some twenty of them.
@@ -604,6 +605,7 @@ fn seen(folder: &Path) -> io::Result<Seen> {
     let seen = fs::read(folder.join(guest::SEEN))?;
     Ok(Seen {
         notes: fs::read(folder.join(guest::NOTES))?,
+        || (experiment.cells.iter()).any(|cell| matches!(cell.page, Some(PageSource::Har(_))))
         ..serde_json::from_slice(&seen)?
     })
 }

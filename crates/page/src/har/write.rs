@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::cdp::{Load, Request, Source};
-use crate::page::Kind;
+use crate::page::{Kind, Loading, Page, Resource};
 
 /// A load under the name that a HAR has for it.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +49,63 @@ pub fn write(loads: &[Titled<'_>]) -> String {
         }
     });
     format!("{har:#}\n")
+}
+
+/// A HAR of which [`read`](super::read) makes this page, and nothing else: no names, no cookies, no content. Its times only say what comes
+/// after what.
+#[must_use]
+pub fn of_page(page: &Page) -> String {
+    let resources = page.resources();
+    let url = |place: usize| {
+        let origin = resources.get(place).map_or(0, |resource| resource.origin);
+        format!("https://o{origin}.page.example/{place}")
+    };
+    let entry = |(place, resource): (usize, &Resource)| {
+        let mut targets = resources.iter();
+        let target = targets.position(|one| one.found_in == Some(place));
+        let (status, leads) = match resource.kind {
+            Kind::Redirect => (302, target.map_or_else(String::new, url)),
+            _ => (200, String::new()),
+        };
+        json!({
+            "startedDateTime": date(Duration::from_millis(place as u64)),
+            "time": 0,
+            "request": { "method": "GET", "url": url(place), "headers": [] },
+            "response": {
+                "status": status,
+                "redirectURL": leads,
+                "content": { "size": resource.body.0, "mimeType": media_type(resource.kind) },
+                "bodySize": resource.body.0,
+            },
+            "timings": { "send": 0, "wait": 0, "receive": 0 },
+            "_initiator": { "type": "parser", "url": resource.found_in.map(url) },
+            "_priority": match resource.loading {
+                Loading::Deferred => "Low",
+                Loading::Usual => "High",
+            },
+        })
+    };
+    let entries: Vec<Value> = resources.iter().enumerate().map(entry).collect();
+    json!({
+        "log": {
+            "version": "1.2",
+            "creator": { "name": "Lastbyte", "version": env!("CARGO_PKG_VERSION") },
+            "entries": entries,
+        }
+    })
+    .to_string()
+}
+
+fn media_type(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Document => "text/html",
+        Kind::Style => "text/css",
+        Kind::Script => "text/javascript",
+        Kind::Image => "image/png",
+        Kind::Font => "font/woff2",
+        Kind::Fetch => "application/json",
+        Kind::Redirect => "",
+    }
 }
 
 fn id(nth: usize) -> String {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lastbyte_link::Distribution;
 use sha2::{Digest, Sha256};
 
-use super::Study;
+use super::{PageSource, Study};
 
 /// Where the files are that a study names.
 #[derive(Clone, Debug)]
@@ -92,6 +92,9 @@ impl Study {
                 if let Distribution::Empirical(table) = &way.distribution {
                     found.push(folder.read(table.name())?);
                 }
+            }
+            if let Some(PageSource::Har(har)) = &cell.page {
+                found.push(har.kept());
             }
             found.retain(|file| files.iter().all(|known| known.name != file.name));
             files.extend(found);

@@ -41,7 +41,7 @@ pub use hosts::{Buffers, Hosts, Mtu, Timestamps, Tso, Writes};
 pub use lastbyte_link::UnknownName;
 pub use metric::{Metric, NoPercentile, Percentile};
 pub use networks::NamedNetwork;
-pub use page::{Cache, PageSource, Server, check_pages};
+pub use page::{Cache, Har, PageSource, Server, check_pages};
 pub use parameter::{
     Choice, Column as ParameterColumn, CommandLine, Filter, Lists, Parameter, Reading,
     Value as ParameterValue, varying,
@@ -293,7 +293,8 @@ pub struct Experiment {
 
 impl Experiment {
     /// The same: what computing takes is not known beside page loads.
-    fn of_pages(self) -> Experiment {
+    #[must_use]
+    pub fn of_pages(self) -> Experiment {
         let cpu = match (self.has_pages(), self.cpu) {
             (true, CpuTime::Beside) => CpuTime::None,
             (_, cpu) => cpu,

@@ -1,13 +1,16 @@
 //! Page loads in place of transfers: which page, what its browser has from before, and whose server answers.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use lastbyte_link::{named, nearest};
-use lastbyte_page::{Named, Page, har};
+use lastbyte_page::har::{self, Recorded};
+use lastbyte_page::{Named, Page};
 use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Resumption};
 
-use super::{Arm, ArmChain, CpuTime, Delivery, Emulation, Experiment, Preset, Study, StudyFolder};
+use super::{
+    Arm, ArmChain, CpuTime, Delivery, Emulation, Experiment, KeptFile, Preset, Study, StudyFolder,
+};
 
 /// Where a page comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +18,55 @@ pub enum PageSource {
     /// A model with a source.
     Model(Named),
     /// What a browser has recorded.
-    Har(PathBuf),
+    Har(Har),
+}
+
+/// A HAR that a study names, and the page in it.
+#[derive(Clone, Debug)]
+pub struct Har {
+    named: String,
+    /// What it is called where results are kept.
+    kept: String,
+    recorded: Arc<Recorded>,
+}
+
+impl PartialEq for Har {
+    /// Its notes are about the file.
+    fn eq(&self, other: &Har) -> bool {
+        self.named == other.named && self.recorded.page == other.recorded.page
+    }
+}
+
+impl Eq for Har {}
+
+impl Har {
+    /// How the name of a file ends that is one.
+    const ENDING: &str = ".har";
+
+    fn read(named: &str, folder: &StudyFolder) -> Result<Har, String> {
+        let file =
+            (folder.read(named)).map_err(|error| format!("can't read {named:?}: {error}"))?;
+        let recorded = har::read(&file.content).map_err(|error| format!("{named:?}: {error}"))?;
+        Ok(Har {
+            named: named.to_owned(),
+            kept: file.name,
+            recorded: Arc::new(recorded),
+        })
+    }
+
+    /// What of the file is not in the page, each in a line.
+    pub fn notes(&self) -> impl Iterator<Item = String> {
+        let notes = self.recorded.notes.iter();
+        notes.map(|note| format!("{:?}: {note}", self.named))
+    }
+
+    /// What results keep of it: the page alone. In what a browser records are its user's cookies.
+    pub(super) fn kept(&self) -> KeptFile {
+        KeptFile {
+            name: self.kept.clone(),
+            content: har::of_page(&self.recorded.page).into_bytes().into(),
+        }
+    }
 }
 
 /// What the browser has of a page from before.
@@ -55,17 +106,14 @@ named!(Server, "server", {
 });
 
 impl PageSource {
-    /// How the name of a file ends that is a HAR.
-    const HAR: &str = ".har";
-
     /// Reads what a study says.
     ///
     /// # Errors
     ///
-    /// That it is neither a model nor the name of a HAR, with the hint.
+    /// That it is neither a model nor the name of a HAR, with the hint, or why that HAR has no page, in one line.
     pub(super) fn read(text: &str, folder: &StudyFolder) -> Result<PageSource, String> {
-        if text.ends_with(Self::HAR) {
-            return Ok(PageSource::Har(folder.path.join(text)));
+        if text.ends_with(Har::ENDING) {
+            return Har::read(text, folder).map(PageSource::Har);
         }
         let names = Named::ALL.map(Named::name);
         let model = text.parse().map(PageSource::Model);
@@ -73,7 +121,7 @@ impl PageSource {
             format!(
                 "there is no page {text:?}: {}, or name a file that ends in {}",
                 nearest(text, names),
-                Self::HAR
+                Har::ENDING
             )
         })
     }
@@ -90,14 +138,7 @@ impl PageSource {
                 model.origins = u8::try_from(origins).unwrap_or(u8::MAX);
                 model.page().map_err(|error| error.to_string())
             }
-            PageSource::Har(path) => {
-                let shown = path.display();
-                let bytes = lastbyte_files::read(path, har::MOST_BYTES)
-                    .map_err(|error| format!("can't read \"{shown}\": {error}"))?;
-                let recorded = har::read(&bytes);
-                let recorded = recorded.map_err(|error| format!("\"{shown}\": {error}"))?;
-                Ok(recorded.page)
-            }
+            PageSource::Har(har) => Ok(har.recorded.page.clone()),
         }
     }
 
@@ -107,12 +148,12 @@ impl PageSource {
     ///
     /// Those of [`page`](PageSource::page), and where origins are asked for that a HAR has itself.
     pub(super) fn check(&self, origins: u32) -> Result<(), String> {
-        if let PageSource::Har(path) = self
+        if let PageSource::Har(har) = self
             && origins != 1
         {
             return Err(format!(
                 "{origins} origins are for a model, and {} says itself which it has: leave origins out",
-                path.display()
+                har.named
             ));
         }
         self.page(origins).map(|_| ())
@@ -123,7 +164,7 @@ impl fmt::Display for PageSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PageSource::Model(named) => named.fmt(f),
-            PageSource::Har(path) => path.display().fmt(f),
+            PageSource::Har(har) => har.named.fmt(f),
         }
     }
 }
@@ -258,6 +299,23 @@ impl Study {
     pub fn has_pages(&self) -> bool {
         let mut measures = self.measures.iter();
         measures.any(|measure| measure.experiment.has_pages())
+    }
+}
+
+impl Experiment {
+    /// What of the HARs that it names is not in their pages, each in a line.
+    pub fn har_notes(&self) -> Vec<String> {
+        let mut told: Vec<String> = Vec::new();
+        for page in self.cells.iter().filter_map(|cell| cell.page.as_ref()) {
+            if let PageSource::Har(har) = page {
+                for note in har.notes() {
+                    if !told.contains(&note) {
+                        told.push(note);
+                    }
+                }
+            }
+        }
+        told
     }
 }
 

@@ -198,7 +198,7 @@ impl Parameter {
     }
 
     /// Whether it is a property of transfers alone.
-    pub(super) fn is_of_transfers(self) -> bool {
+    pub fn is_of_transfers(self) -> bool {
         [&load::REQUESTS, &load::THINK, &load::UPLOAD, &load::DATA]
             .into_iter()
             .any(|one| self.name() == one.name)
@@ -356,6 +356,9 @@ impl Parameter {
 
     /// Whether who asks for a cell says it, although it may be usual.
     pub fn is_said(self, cell: &Cell) -> bool {
+        if cell.page.is_some() && self.is_of_transfers() {
+            return false;
+        }
         matches!(self.0.caption, Caption::Always(_)) || !self.is_usual(cell)
     }
 

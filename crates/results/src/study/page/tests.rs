@@ -130,15 +130,69 @@ fn a_har_is_a_page_with_origins_of_its_own() {
     let named = har.display();
     let whole = study(&[NODE], &format!("page = \"{named}\"")).unwrap();
     let cell = &whole.measures[0].experiment.cells[0];
-    assert_eq!(cell.page, Some(PageSource::Har(har.clone())));
-    let page = cell.page.as_ref().unwrap().page(cell.origins).unwrap();
-    assert_eq!(page.origins(), 1);
+    let page = cell.page.as_ref().unwrap();
+    assert_eq!(page.to_string(), named.to_string());
+    assert_eq!(page.page(cell.origins).unwrap().origins(), 1);
 
     let problem = study(&[NODE], &format!("page = \"{named}\"\norigins = 2")).unwrap_err();
     assert!(problem.contains("leave origins out"), "{problem}");
     fs::write(&har, &entries[..entries.len() / 2]).unwrap();
     let problem = study(&[NODE], &format!("page = \"{named}\"")).unwrap_err();
     assert!(problem.contains("ends early"), "{problem}");
+}
+
+/// Results are read where the HAR is not, and have nothing of it but the page.
+#[test]
+fn results_keep_the_page_of_a_har() {
+    let place = TempDir::new().unwrap();
+    let har = place.path().join("site.har");
+    let entry = |url: &str, of: &str| {
+        serde_json::json!({
+            "startedDateTime": "2026-11-25T00:00:00.000Z", "time": 1,
+            "request": {
+                "method": "GET", "url": url, "headers": [{ "name": "Cookie", "value": "secret=1" }],
+            },
+            "response": { "status": 200, "content": { "size": 900, "mimeType": of }, "bodySize": 900 },
+        })
+    };
+    let entries = [
+        entry("https://a.example/", "text/html"),
+        entry("https://a.example/logo", "image/png"),
+        entry("wss://a.example/live", ""),
+    ];
+    let text = serde_json::json!({ "log": { "entries": entries } }).to_string();
+    fs::write(&har, text).unwrap();
+    let text = format!(
+        "[arm.a]\ntls = \"{NODE}\"\n[link.l]\nrtt = \"50ms\"\n[[measure]]\nid = \"m\"\npage = \"site.har\"\n"
+    );
+    let study = Study::parse(&text, &place.path().join("study.toml")).unwrap();
+    let experiment = &study.measures[0].experiment;
+    assert_eq!(
+        experiment.har_notes(),
+        ["\"site.har\": left out: 1 websockets"]
+    );
+    let kept = study.named_files().unwrap();
+    let [kept] = kept.as_slice() else {
+        panic!("{kept:?}");
+    };
+    let said = String::from_utf8_lossy(&kept.content);
+    assert!(
+        !said.contains("secret") && !said.contains("a.example"),
+        "{said}"
+    );
+    // As results have it, after the HAR has gone.
+    fs::remove_file(&har).unwrap();
+    let results = place.path().join("results");
+    let files = results.join(KeptFile::FOLDER);
+    fs::create_dir_all(&files).unwrap();
+    fs::write(files.join(&kept.name), &kept.content).unwrap();
+    let again = Study::parse(&text, &results.join("study.toml")).unwrap();
+    assert_eq!(again.measures, study.measures);
+    let lost = Study::parse(&text, &place.path().join("study.toml")).unwrap_err();
+    assert!(
+        lost.to_string().contains("can't read \"site.har\""),
+        "{lost}"
+    );
 }
 
 #[test]

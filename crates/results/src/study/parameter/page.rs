@@ -1,6 +1,8 @@
 //! The parameters of page loads.
 
-use super::spec::{Access, Caption, Column, Place, Reading, Scope, Spec, Value, read};
+use super::spec::{
+    Access, Caption, Choice, Column, CommandLine, Lists, Place, Reading, Scope, Spec, Value, read,
+};
 use crate::study::{Cache, PageSource};
 
 /// What stands where there is no page.
@@ -16,7 +18,8 @@ pub(super) static PAGE: Spec = Spec {
         let page = cell.page.as_ref();
         page.map_or(NONE.to_owned(), |page| format!("page {page}"))
     }),
-    reading: Reading::Text,
+    // A HAR is read where it is: that takes the study's folder.
+    reading: Reading::Name,
     place: Place::Cell(Access {
         get: |cell| {
             Value::Text(
@@ -33,7 +36,12 @@ pub(super) static PAGE: Spec = Spec {
             Ok(())
         },
     }),
-    command_line: None,
+    command_line: Some(CommandLine {
+        value_name: "NAME|FILE.har",
+        help: "Pages that a browser loads, in place of a transfer: median-2024, a model, or what a browser has recorded. docs/page-loads.md says what that needs",
+        choice: Choice::Usual(NONE),
+        lists: Lists::Taken,
+    }),
     column: Some(Column {
         name: "page",
         doc: "the page that a browser loaded: a model, the file of a HAR, or `none`",
@@ -50,7 +58,12 @@ pub(super) static ORIGINS: Spec = Spec {
         get: |cell| Value::Count(cell.origins),
         set: |cell, text, _| read(&mut cell.origins, text),
     }),
-    command_line: None,
+    command_line: Some(CommandLine {
+        value_name: "N",
+        help: "Origins that the page of a model is spread over, each with a chain of its own",
+        choice: Choice::Usual("1"),
+        lists: Lists::Taken,
+    }),
     column: Some(Column {
         name: "origins",
         doc: "origins that the page of a model is spread over, each with a chain of its own",
@@ -67,7 +80,12 @@ pub(super) static CACHE: Spec = Spec {
         get: |cell| Value::Text(cell.cache.to_string()),
         set: |cell, text, _| read::<Cache>(&mut cell.cache, text),
     }),
-    command_line: None,
+    command_line: Some(CommandLine {
+        value_name: "NAME",
+        help: "What the browser has of the page from before: cold, nothing, or warm, its HTTP cache and TLS sessions",
+        choice: Choice::Usual("cold"),
+        lists: Lists::Taken,
+    }),
     column: Some(Column {
         name: "cache",
         doc: "what the browser has of the page from before: `cold`, nothing, or `warm`, its HTTP cache and TLS sessions",
