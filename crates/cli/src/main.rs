@@ -275,6 +275,7 @@ impl From<LabError> for Failure {
                 PageError::NoBrowser(_)
                 | PageError::NotInstalled { .. }
                 | PageError::TooOld { .. }
+                | PageError::Never { .. }
                 | PageError::Memory { .. } => Failure::Machine(message),
                 PageError::Names { .. } | PageError::Page(_) | PageError::Root(_) => {
                     Failure::Usage(message)

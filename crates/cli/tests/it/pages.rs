@@ -81,7 +81,14 @@ fn samples(folder: &Path) -> Vec<Sample> {
 fn refused(ended: &Ended, code: i32, expected: &str) {
     assert_eq!(ended.code, Some(code), "{}", ended.stderr);
     assert!(ended.stderr.contains(expected), "{}", ended.stderr);
-    assert_eq!(ended.stderr.trim().lines().count(), 1, "{}", ended.stderr);
+    assert_eq!(told(ended).len(), 1, "{}", ended.stderr);
+}
+
+/// What was told beside the results, but for how long it takes on a machine that is busy.
+fn told(ended: &Ended) -> Vec<&str> {
+    let lines = ended.stderr.lines();
+    let lines = lines.filter(|line| !line.starts_with("lastbyte: measuring takes about"));
+    lines.collect()
 }
 
 /// Two origins, so that one connection is to a chain that is no arm's; ML-DSA, which is verified; and twice, to the nanosecond.
@@ -152,6 +159,164 @@ fn a_browser_that_ends_is_a_failure_with_its_reason() {
             panic!("{:?}", row.outcome);
         };
         assert!(reason.starts_with("the browser has ended"), "{reason}");
+    }
+}
+
+/// Programs that stand in for a browser or a server, made once, under names that say what each does.
+struct StandIns(PathBuf);
+
+impl StandIns {
+    fn new(place: &Place) -> StandIns {
+        let program = place.path("stand-in");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/pages/stand_in.rs");
+        let mut rustc = Command::new("rustc");
+        let made = run(rustc
+            .args(["--edition=2024", "-o"])
+            .arg(&program)
+            .arg(source));
+        assert_eq!(made.code, Some(0), "{}", made.stderr);
+        StandIns(program)
+    }
+
+    fn named(&self, name: &str) -> PathBuf {
+        let path = self.0.with_file_name(name);
+        fs::hard_link(&self.0, &path).unwrap();
+        path
+    }
+}
+
+/// Whatever a browser does, its navigations are rows with the reason.
+#[test]
+fn browsers_that_load_nothing_are_failures_with_their_reason() {
+    let place = Place::new(CLASSICAL, "page = \"median-2024\"");
+    let programs = StandIns::new(&place);
+    let failures = [
+        (
+            "browser-hangs",
+            "the browser hangs: no answer to Browser.getVersion within 60s",
+        ),
+        ("browser-crashes", "the page crashed in the browser"),
+        (
+            "browser-never-paints",
+            "the page was loaded and never painted",
+        ),
+        (
+            "browser-waits",
+            "the page is not done within 20s: 1 of its requests are open, the first is https://server.example/1",
+        ),
+        (
+            "browser-asks-for-ever",
+            "the page makes more requests than are counted",
+        ),
+    ];
+    for (name, expected) in failures {
+        let folder = format!("of-{name}");
+        let mut command = place.run(&folder);
+        let ended = run(command.env("LASTBYTE_CHROMIUM", programs.named(name)));
+        refused(&ended, 1, "no connection completed");
+        let words: Vec<&str> = ended.stdout.split_whitespace().collect();
+        let told = words.join(" ");
+        assert!(
+            told.contains(&format!("2 of 2 connections failed ({expected}: 2)")),
+            "{told}"
+        );
+        let rows = &samples(&place.path(&folder))[0].rows;
+        assert_eq!(rows.len(), 2);
+        for row in rows {
+            assert_eq!(row.outcome, Outcome::Failed(expected.to_owned()));
+        }
+    }
+}
+
+/// What another arm's server has answered is kept, and the run goes on when the server does.
+#[test]
+fn a_server_that_does_not_start_is_told() {
+    let place = Place::new(CLASSICAL, "page = \"median-2024\"");
+    let study = place.path("study.toml");
+    let text = fs::read_to_string(&study).unwrap();
+    let other = "[arm.b]\ntls = \"x25519/ecdsa-p256/server=nginx\"\n[link.l]";
+    fs::write(study, text.replace("[link.l]", other)).unwrap();
+    let programs = StandIns::new(&place);
+    let failed = |command: &mut Command, expected: &str| {
+        let ended = run(command);
+        assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+        let lines = told(&ended);
+        let [block, all] = lines.as_slice() else {
+            panic!("{}", ended.stderr);
+        };
+        assert!(
+            block.contains("block 0 of b (") && block.ends_with(expected),
+            "{block}"
+        );
+        assert!(all.contains("blocks failed; the others are kept"), "{all}");
+    };
+    let ends = programs.named("nginx-ends");
+    let expected = "failed: nginx did not start: nginx: bad option";
+    failed(place.run("results").env("LASTBYTE_NGINX", ends), expected);
+    let mut command = place.run("results");
+    let deaf = command
+        .arg("--resume")
+        .env("LASTBYTE_NGINX", programs.named("nginx-deaf"));
+    let expected = "failed: nginx did not start: it does not listen within 60s: it said nothing";
+    failed(deaf, expected);
+    let kept = place.path("results/pages/m-cell-0-arm-0-a.json");
+    let before = fs::metadata(&kept).unwrap().modified().unwrap();
+    let ended = run(place.run("results").arg("--resume"));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert_eq!(fs::metadata(kept).unwrap().modified().unwrap(), before);
+    let rows: Vec<_> = samples(&place.path("results"))
+        .into_iter()
+        .flat_map(|sample| sample.rows)
+        .collect();
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        assert_eq!(row.outcome, Outcome::Completed);
+    }
+}
+
+/// A guest with a browser takes 2 GB: of the machine, and of the folder that it is in.
+#[test]
+fn too_little_memory_is_told() {
+    let place = Place::new(CLASSICAL, "page = \"median-2024\"");
+    fs::write(
+        place.path("meminfo"),
+        "MemTotal: 8000000 kB\nMemAvailable: 1000000 kB\n",
+    )
+    .unwrap();
+    let machine = "mount --bind meminfo /proc/meminfo";
+    let folders =
+        "mount -t tmpfs -o size=64m tmpfs /dev/shm && mount -t tmpfs -o size=64m tmpfs /tmp";
+    for (mounts, expected) in [
+        (
+            machine,
+            "needs 2048 MB of memory (the machine has 976 MB left)",
+        ),
+        (
+            folders,
+            "needs 2048 MB of memory (/dev/shm has 64 MB left, /tmp has 64 MB left)",
+        ),
+    ] {
+        let mut command = Command::new("unshare");
+        command
+            .args([
+                "--mount",
+                "sh",
+                "-c",
+                &format!("{mounts} && exec \"$@\""),
+                "sh",
+            ])
+            .args([
+                env!("CARGO_BIN_EXE_lastbyte"),
+                "run",
+                "study.toml",
+                "-o",
+                "results",
+            ])
+            .current_dir(place.0.path())
+            .env("LASTBYTE_NODE", peers().join("bin/node"))
+            .env_remove("TMPDIR");
+        refused(&run(&mut command), 3, expected);
+        assert!(!place.path("results").exists());
     }
 }
 
@@ -339,6 +504,56 @@ fn a_har_is_loaded_by_the_command_line() {
     }
     let page = fs::read_to_string(place.path("page.html")).unwrap();
     assert!(page.contains("A page, request by request"));
+}
+
+/// Debian's nginx is built with an older OpenSSL, and Caddy has signatures of its own list.
+#[test]
+fn servers_without_the_arms_algorithms_are_told() {
+    let servers = [
+        (
+            "LASTBYTE_NGINX",
+            "nginx",
+            "printf 'nginx version: nginx/1.22.1\\nbuilt with OpenSSL 3.0.22\\n' >&2",
+        ),
+        ("LASTBYTE_CADDY", "caddy", "echo v2.9.1"),
+    ];
+    let chain = "ml-dsa-44+ml-dsa-44+ecdsa-p256";
+    let refusals = [
+        (
+            0,
+            chain,
+            "nginx (1.22.1 (OpenSSL 3.0.22)) has no ML-DSA: that takes OpenSSL 3.5 in it or newer",
+        ),
+        (
+            0,
+            "ecdsa-p256",
+            "has no X25519MLKEM768: that takes OpenSSL 3.5 in it or newer",
+        ),
+        (
+            1,
+            chain,
+            "caddy (v2.9.1) has no ML-DSA, nor has a newer one: write server=node or server=go",
+        ),
+        (
+            1,
+            "ecdsa-p256",
+            "caddy (v2.9.1) has no X25519MLKEM768: that takes Caddy 2.10 or newer",
+        ),
+    ];
+    for (server, chain, expected) in refusals {
+        let (variable, name, says) = servers[server];
+        let arm = format!("X25519MLKEM768/{chain}/server={name}");
+        let place = Place::new(&arm, "page = \"median-2024\"");
+        let program = place.path(name);
+        fs::write(&program, format!("#!/bin/sh\n{says}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        refused(
+            &run(place.run("results").env(variable, &program)),
+            3,
+            expected,
+        );
+        assert!(!place.path("results").exists());
+    }
 }
 
 #[test]

@@ -24,7 +24,7 @@ use nix::unistd::getppid;
 
 use lastbyte_link::Bytes;
 
-use super::sys;
+use super::{machine, sys};
 
 /// The first argument that makes `lastbyte` this step. Its parent's process id and what to start
 /// follow.
@@ -175,7 +175,7 @@ pub(super) fn memory_folder(memory: Bytes) -> Result<MemoryFolder, String> {
     let mut fit = None;
     for folder in folders {
         let problem = match try_memory(folder, memory) {
-            Ok(()) => {
+            Ok(_) => {
                 fit = Some(folder);
                 break;
             }
@@ -202,17 +202,34 @@ pub(super) fn memory_folder(memory: Bytes) -> Result<MemoryFolder, String> {
     }
 }
 
-/// Whether any folder has room for the memory of a guest.
+/// How much guests may use together of which each takes this: what the machine has left, and the folder for their memory.
 ///
 /// # Errors
 ///
-/// How much each has left.
-pub(super) fn has_room(memory: Bytes) -> Result<(), String> {
+/// How much is left, where that is too little for one.
+pub(super) fn room(memory: Bytes) -> Result<Bytes, String> {
     let folder = memory_folder(memory)?;
-    match try_memory(&folder.path, memory) {
-        Ok(()) => Ok(()),
-        Err(_) => Err(folder.instead.unwrap_or_default()),
+    let space = match try_memory(&folder.path, memory) {
+        Ok(space) => space,
+        Err(_) => return Err(folder.instead.unwrap_or_default()),
+    };
+    let left = machine::available_memory();
+    match left {
+        Some(left) if left < memory => Err(format!("the machine has {} MB left", left.0 >> 20)),
+        _ => Ok(space
+            .into_iter()
+            .chain(left)
+            .min()
+            .unwrap_or(Bytes(u64::MAX))),
     }
+}
+
+/// How many guests run at once that take `each` of what there is `room` for; one has it in any case.
+pub(super) fn at_once(processors: usize, room: Bytes, each: Bytes) -> usize {
+    let fit = room.0 / each.0.max(1);
+    usize::try_from(fit)
+        .unwrap_or(usize::MAX)
+        .clamp(1, processors.max(1))
 }
 
 /// Why a folder can't have a guest's memory.
@@ -222,8 +239,8 @@ enum Unfit {
     Refused(String),
 }
 
-/// Maps a file of a folder as a guest maps its memory.
-fn try_memory(folder: &Path, memory: Bytes) -> Result<(), Unfit> {
+/// Maps a file of a folder as a guest maps its memory. Gives the room that there is, if that is limited.
+fn try_memory(folder: &Path, memory: Bytes) -> Result<Option<Bytes>, Unfit> {
     let refused = |error: io::Error| {
         Unfit::Refused(match error.raw_os_error() {
             // So mmap(2) says of a noexec mount; a policy says EACCES.
@@ -241,10 +258,11 @@ fn try_memory(folder: &Path, memory: Bytes) -> Result<(), Unfit> {
             .saturating_mul(space.fragment_size()),
     );
     // A tmpfs without a limit has no blocks at all.
-    if free < memory && space.blocks() > 0 {
-        return Err(Unfit::Small(free));
+    match space.blocks() {
+        0 => Ok(None),
+        _ if free < memory => Err(Unfit::Small(free)),
+        _ => Ok(Some(free)),
     }
-    Ok(())
 }
 
 fn unnamed_file(folder: &Path) -> io::Result<File> {
@@ -260,7 +278,21 @@ fn brief(error: &io::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::runs_on;
+    use lastbyte_link::Bytes;
+
+    use super::{at_once, runs_on};
+
+    #[test]
+    fn as_many_guests_run_as_have_memory() {
+        const EACH: Bytes = Bytes(2 << 30);
+        let told = |processors, gib: u64| at_once(processors, Bytes(gib << 30), EACH);
+        assert_eq!([told(2, 23), told(8, 23), told(16, 23)], [2, 8, 11]);
+        assert_eq!([told(2, 4), told(2, 3), told(2, 2)], [2, 1, 1]);
+        // Whoever has too little for one is told so before.
+        assert_eq!([told(2, 0), told(0, 8)], [1, 1]);
+        assert_eq!(at_once(4, Bytes(u64::MAX), EACH), 4);
+        assert_eq!(at_once(4, Bytes(1), Bytes(0)), 1);
+    }
 
     #[test]
     fn other_machines_are_refused() {

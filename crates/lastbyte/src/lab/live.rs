@@ -158,7 +158,7 @@ impl Engine for LiveEngine {
     }
 
     /// One block has the machine to itself.
-    fn workers(&self) -> usize {
+    fn workers(&self, _: &Study) -> usize {
         1
     }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::mman::{MlockAllFlags, mlockall};
 
+use lastbyte_link::Bytes;
 use lastbyte_tls::{StackName, version};
 
 use super::cores::available_cpus;
@@ -208,9 +209,18 @@ pub(super) fn kernel() -> String {
 }
 
 fn memory_bytes() -> u64 {
-    field("/proc/meminfo", "MemTotal")
-        .and_then(|value| value.split(' ').next()?.parse::<u64>().ok())
-        .map_or(0, |kibibytes| kibibytes * 1024)
+    memory("MemTotal").map_or(0, |bytes| bytes.0)
+}
+
+/// What programs may still use, as the kernel reckons, if it says so.
+pub(super) fn available_memory() -> Option<Bytes> {
+    memory("MemAvailable")
+}
+
+fn memory(name: &str) -> Option<Bytes> {
+    let value = field("/proc/meminfo", name)?;
+    let kibibytes: u64 = value.split(' ').next()?.parse().ok()?;
+    Some(Bytes(kibibytes.saturating_mul(1024)))
 }
 
 /// The first field of that name in a file of `name: value` lines.

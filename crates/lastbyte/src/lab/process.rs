@@ -83,8 +83,13 @@ impl Process {
             if TcpStream::connect_timeout(&address, patience).is_ok() {
                 return Ok(());
             }
-            if self.has_ended() || begun.elapsed() > patience {
+            if self.has_ended() {
                 return Err(StartError::Ended(self.last_line()));
+            }
+            if begun.elapsed() > patience {
+                let said = self.last_line();
+                let deaf = format!("it does not listen within {patience:?}: {said}");
+                return Err(StartError::Ended(deaf));
             }
             thread::sleep(LOOK);
         }

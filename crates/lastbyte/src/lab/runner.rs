@@ -48,8 +48,8 @@ pub trait Engine: Sync {
     /// Connections of a block; at least 1.
     fn block_size(&self, study: &Study) -> u32;
 
-    /// Blocks that are measured at once.
-    fn workers(&self) -> usize;
+    /// Blocks of a study that are measured at once.
+    fn workers(&self, study: &Study) -> usize;
 
     /// About how long a block takes. Asked before anything is measured.
     fn expected_block(&self, job: &Job<'_>) -> Duration;
@@ -228,7 +228,8 @@ impl Runner<'_> {
             changed: Condvar::new(),
         };
         thread::scope(|scope| {
-            let workers = self.engine.workers().clamp(1, blocks.len().max(1));
+            let workers = self.engine.workers(self.study);
+            let workers = workers.clamp(1, blocks.len().max(1));
             let workers: Vec<_> = (0..workers)
                 .map(|_| scope.spawn(|| self.work(&shared, &expected, folder)))
                 .collect();
@@ -499,7 +500,8 @@ struct Expected(HashMap<(SampleKey, usize), Duration>);
 
 impl Expected {
     fn new(runner: &Runner<'_>, blocks: &[BlockId]) -> Self {
-        let workers = u32::try_from(runner.engine.workers().max(1)).unwrap_or(u32::MAX);
+        let workers = runner.engine.workers(runner.study).max(1);
+        let workers = u32::try_from(workers).unwrap_or(u32::MAX);
         let mut known = HashMap::new();
         for job in blocks.iter().filter_map(|id| runner.job(*id)) {
             known

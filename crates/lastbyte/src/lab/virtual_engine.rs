@@ -33,7 +33,7 @@ use super::runner::{BlockError, Engine, Job};
 use super::scratch::Scratch;
 use super::shortcuts::Shortcuts;
 use super::trial::try_handshake;
-use super::{Ending, Grants, LabError, PageError, PreparedArm, boot, pages};
+use super::{Ending, Grants, LabError, PageError, PreparedArm, SHARED_MEMORY, boot, pages};
 use crate::kernel::Kernel;
 use crate::results::{Beside, CpuCosts, Environment};
 use crate::study::{
@@ -266,7 +266,7 @@ impl VirtualEngine {
             )?;
             let place = self.place(folder.path())?;
             let guest = self.boot(Duration::ZERO, 0, place.path(), self.memory)?;
-            self.attend(&AtomicBool::new(false), guest)
+            self.attend(&AtomicBool::new(false), guest, self.memory)
         };
         match ended() {
             Ok(Fate::Done) => Ok(()),
@@ -307,8 +307,8 @@ impl VirtualEngine {
             .spawn()
     }
 
-    /// Listens to a guest until it ends.
-    fn attend(&self, interrupt: &AtomicBool, mut child: Child) -> io::Result<Fate> {
+    /// Listens to a guest, which may use so much memory, until it ends.
+    fn attend(&self, interrupt: &AtomicBool, mut child: Child, memory: Bytes) -> io::Result<Fate> {
         let (sender, lines) = mpsc::channel();
         let outputs = [
             child
@@ -379,7 +379,7 @@ impl VirtualEngine {
         let status = child.wait()?;
         Ok(cut_short
             .or(said)
-            .unwrap_or_else(|| Fate::Failed(death(status, console.make_contiguous()))))
+            .unwrap_or_else(|| Fate::Failed(death(status, console.make_contiguous(), memory))))
     }
 }
 
@@ -430,7 +430,7 @@ impl Engine for VirtualEngine {
         if study.has_pages() {
             self.programs.find_all(study, &self.cache)?;
             let memory = self.memory.max(PAGE_MEMORY);
-            boot::has_room(memory).map_err(|left| PageError::Memory { memory, left })?;
+            boot::room(memory).map_err(|left| PageError::Memory { memory, left })?;
         }
         Ok(())
     }
@@ -442,10 +442,20 @@ impl Engine for VirtualEngine {
         }
     }
 
-    /// Guests have one processor each, of those that this process may use and, in a container, has its share of.
-    fn workers(&self) -> usize {
+    /// Guests have one processor each, of those that this process may use and, in a container, has its share of; those with a
+    /// browser only as far as there is memory for them.
+    fn workers(&self, study: &Study) -> usize {
         let share = thread::available_parallelism().map_or(1, NonZero::get);
-        available_cpus().len().clamp(1, share)
+        let processors = available_cpus().len().clamp(1, share);
+        match study.has_pages() {
+            true => {
+                let each = self.memory.max(PAGE_MEMORY);
+                // Where there is too little for one, that was told.
+                let room = boot::room(each).unwrap_or(each);
+                boot::at_once(processors, room, each)
+            }
+            false => processors,
+        }
     }
 
     fn expected_block(&self, job: &Job<'_>) -> Duration {
@@ -482,8 +492,9 @@ impl Engine for VirtualEngine {
         let wall_clock = valid_from.saturating_add(Duration::from_secs(60));
         let seed = job.experiment.seed.part("guest").0 ^ u64::from(job.connections.start);
         let fate = self.place(&folder).and_then(|place| {
-            let guest = self.boot(wall_clock, seed, place.path(), self.memory_of(job.cell))?;
-            self.attend(job.interrupt, guest)
+            let memory = self.memory_of(job.cell);
+            let guest = self.boot(wall_clock, seed, place.path(), memory)?;
+            self.attend(job.interrupt, guest, memory)
         });
         let fate = fate
             .map_err(|error| BlockError::Failed(format!("its guest can't be started: {error}")))?;
@@ -594,6 +605,7 @@ fn names_files(experiment: &Experiment) -> bool {
         .flatten()
         .any(|chain| matches!(chain, ArmChain::Pem(_)))
         || (experiment.arms.iter()).any(|arm| arm.delivery.names_files())
+        || (experiment.cells.iter()).any(|cell| matches!(cell.page, Some(PageSource::Har(_))))
         || directions.any(|direction| {
             let name = direction.distribution.to_string();
             name.parse::<Distribution>().is_err()
@@ -605,7 +617,6 @@ fn seen(folder: &Path) -> io::Result<Seen> {
     let seen = fs::read(folder.join(guest::SEEN))?;
     Ok(Seen {
         notes: fs::read(folder.join(guest::NOTES))?,
-        || (experiment.cells.iter()).any(|cell| matches!(cell.page, Some(PageSource::Har(_))))
         ..serde_json::from_slice(&seen)?
     })
 }
@@ -620,7 +631,7 @@ impl Drop for Removed<'_> {
 }
 
 /// Why a guest died without a word.
-fn death(status: ExitStatus, console: &[String]) -> String {
+fn death(status: ExitStatus, console: &[String], memory: Bytes) -> String {
     let said = |what: &str| console.iter().find(|line| line.contains(what));
     // The kernel says the first, the standard library the second.
     if said("Out of memory")
@@ -631,9 +642,11 @@ fn death(status: ExitStatus, console: &[String]) -> String {
     }
     // SIGBUS: a page of the guest's memory, which is a file, can't be had.
     if status.signal() == Some(7) || said("Bus error").is_some() {
-        return "its guest could not get memory: free some, or make /dev/shm larger \
-                (it uses up to 256 MB for each processor)"
-            .to_owned();
+        return format!(
+            "its guest could not get memory: free some, or make {SHARED_MEMORY} larger (it uses up to {} MB for each \
+             processor)",
+            memory.0 >> 20
+        );
     }
     if let Some(panic) = said("panicked at") {
         return format!(

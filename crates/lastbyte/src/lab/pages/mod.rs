@@ -29,7 +29,7 @@ use super::{LabError, PreparedArm, SHARED_MEMORY, sys};
 use crate::results::{
     Dns, Lateness, Loaded, Outcome, PageLoad, Row, SeenConnection, Times, Wire, check_page_wire,
 };
-use crate::study::{Arm, ArmChain, Cache, Cell};
+use crate::study::{Arm, ArmChain, Cache, Cell, Congestion};
 
 /// Between the two visits of a warm load: servers have closed idle connections by then.
 const PAUSE: Duration = servers::IDLE.saturating_add(Duration::from_secs(2));
@@ -68,6 +68,18 @@ pub enum PageError {
         what: &'static str,
         /// What has it.
         least: String,
+    },
+    /// A program lacks what an arm needs, and so does every newer one.
+    #[error(
+        "{program} ({version}) has no {what}, nor has a newer one: write server=node or server=go"
+    )]
+    Never {
+        /// Which.
+        program: String,
+        /// What it is.
+        version: String,
+        /// What it lacks.
+        what: &'static str,
     },
     /// The browser's store does not take a root.
     #[error("the browser's store of trusted roots does not take the chain's: {0}")]
@@ -264,8 +276,10 @@ impl<'a> Stage<'a> {
         };
         let site = Site::new(&page, name);
         sides.enter_server()?;
+        use_congestion(cell.congestion)?;
         let server = servers::start(arm.server, programs, arm.group, origins, &site, folder)?;
         sides.enter_client()?;
+        use_congestion(cell.congestion)?;
         let mut stage = Stage {
             arm,
             cache: cell.cache,
@@ -477,6 +491,15 @@ impl Reader<'_> {
         };
         (row, loaded)
     }
+}
+
+/// Has the sockets of programs in the calling thread's namespace control congestion so: they ask for nothing themselves.
+fn use_congestion(congestion: Congestion) -> Result<(), LabError> {
+    let path = "/proc/sys/net/ipv4/tcp_congestion_control";
+    fs::write(path, congestion.name()).map_err(|error| {
+        let told = format!("congestion control {congestion}: {error}");
+        LabError::Configure(io::Error::new(error.kind(), told))
+    })
 }
 
 fn said_by(silence: Silence) -> Option<String> {

@@ -193,12 +193,16 @@ fn server(server: Server, needs: Needs, cache: &Path) -> Result<(PathBuf, String
                 hint: "install it with `apt-get install caddy`, or name it in LASTBYTE_CADDY",
             })?;
             let version = said(Command::new(&caddy).arg("version")).unwrap_or_default();
-            // It names groups itself, and has its signatures of the Go that it was built with.
-            let is_new = first_number(&version).is_some_and(|caddy| caddy >= [2, 10]);
-            let can = is_new && !needs.ml_dsa;
-            if !can
-                && let Some(error) =
-                    too_old(&caddy, &version, "Caddy 2.10 (ML-DSA: none yet)".to_owned())
+            if needs.ml_dsa {
+                return Err(PageError::Never {
+                    program: caddy.display().to_string(),
+                    version,
+                    what: "ML-DSA",
+                });
+            }
+            // It names groups itself.
+            if first_number(&version).is_none_or(|caddy| caddy < [2, 10])
+                && let Some(error) = too_old(&caddy, &version, "Caddy 2.10".to_owned())
             {
                 return Err(error);
             }

@@ -65,7 +65,7 @@ impl Engine for Invented {
         BLOCK
     }
 
-    fn workers(&self) -> usize {
+    fn workers(&self, _: &Study) -> usize {
         self.workers
     }
 

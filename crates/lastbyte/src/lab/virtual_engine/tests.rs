@@ -46,6 +46,6 @@ fn a_death_is_told_in_one_line() {
             "its guest ended early, with exit status: 1",
         ),
     ] {
-        assert_eq!(death(status, &lines(console)), reason);
+        assert_eq!(death(status, &lines(console), MEMORY), reason);
     }
 }
