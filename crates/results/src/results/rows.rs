@@ -2,6 +2,7 @@
 
 mod columns;
 mod csv;
+mod described;
 mod parquet;
 mod reference;
 mod requests;

@@ -24,7 +24,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use super::reference::descriptions;
+use super::described::descriptions;
 use super::{Batch, COLUMNS, Column, Kind, Presence, Value};
 use crate::results::{Dns, Lateness, Outcome, PageLoad, Row, Times, Wire};
 use crate::study::bounded_parquet::{BoundedParquet, Bounds, unless_it_panics};
