@@ -4,8 +4,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use lastbyte_sizes::profile::{CLIENT_NAME, Kind, Padding, SERVER_NAME};
+use lastbyte_sizes::profile::{CLIENT_NAME, Kind, Padding, SERVER_NAME, Validity};
 use lastbyte_sizes::{ChainRole, ChainSpec, KeyAlgorithm};
+use openssl::x509::X509;
 
 use crate::authority::{Authority, END_ENTITY_LIFE, Subject};
 use crate::chain::Chain;
@@ -19,6 +20,32 @@ const TEN_DAYS: Duration = Duration::from_secs(10 * 86_400);
 /// A chain without fault, for a name of your own.
 pub fn for_name(server_name: &str) -> Result<Chain, PkiError> {
     issue(&authority()?, server_name, server_name, SystemTime::now())
+}
+
+/// A CA that issues again and again, for clocks that go on.
+pub struct Ca(Authority);
+
+impl Ca {
+    /// One whose certificates begin an hour before `now`, and last for years.
+    pub fn new(now: SystemTime) -> Result<Ca, PkiError> {
+        let spec = ChainSpec::new(ALGORITHM);
+        Authority::new(&spec, &Padding::default(), now).map(Ca)
+    }
+
+    /// The certificate that clients have.
+    pub fn root(&self) -> &X509 {
+        &self.0.root
+    }
+
+    /// A chain whose end-entity certificate begins an hour before `now`, and ends `life` after it.
+    pub fn issue(
+        &self,
+        server_name: &str,
+        now: SystemTime,
+        life: Duration,
+    ) -> Result<Chain, PkiError> {
+        issue_for(&self.0, server_name, server_name, validity(now, life))
+    }
 }
 
 /// A chain whose certificate is not for its [`server_name`](Chain::server_name).
@@ -107,10 +134,24 @@ fn issue(
     claimed: &str,
     now: SystemTime,
 ) -> Result<Chain, PkiError> {
+    issue_for(
+        authority,
+        certified,
+        claimed,
+        validity(now, END_ENTITY_LIFE),
+    )
+}
+
+fn issue_for(
+    authority: &Authority,
+    certified: &str,
+    claimed: &str,
+    validity: Validity,
+) -> Result<Chain, PkiError> {
     let key = ALGORITHM.generate()?;
     let end_entity = authority.issue(&Subject {
         key: &key,
-        validity: validity(now, END_ENTITY_LIFE),
+        validity,
         kind: Kind::EndEntity {
             algorithm: ALGORITHM,
             name: certified,

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lastbyte_ad::client::{Connector, Settings, Use};
 use lastbyte_ad::dns::Client;
 use lastbyte_ad::fetch::{FetchError, Fetched, fetch};
 use lastbyte_ad::http::Url;
 use lastbyte_ad::test_servers::{BIND, UNBOUND};
-use lastbyte_pki::test_chains;
+use lastbyte_pki::test_chains::{self, Ca};
 use openssl::ssl::{SslAcceptor, SslMethod};
 use pqtlsad::client::Outcome;
 use pqtlsad::openssl::EndEntity;
@@ -21,6 +21,8 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
 
+use crate::clock::Moment;
+use crate::pace::Pace;
 use crate::servers::Servers;
 use crate::verdict::{Lost, Verdict};
 use crate::{Luck, NAME, SERVER};
@@ -46,6 +48,7 @@ pub(crate) struct Clients {
 }
 
 struct Shared {
+    pace: &'static Pace,
     verdict: Arc<Verdict>,
     roots: PathBuf,
     /// One for each client that may connect.
@@ -54,8 +57,14 @@ struct Shared {
 }
 
 impl Clients {
-    pub(crate) fn start(servers: &Servers, luck: &mut Luck, verdict: Arc<Verdict>) -> Clients {
+    pub(crate) fn start(
+        pace: &'static Pace,
+        servers: &Servers,
+        luck: &mut Luck,
+        verdict: Arc<Verdict>,
+    ) -> Clients {
         let shared = Arc::new(Shared {
+            pace,
             verdict,
             roots: servers.roots().to_owned(),
             go: Semaphore::new(COUNT),
@@ -103,7 +112,7 @@ impl Shared {
     async fn connect_until_stopped(&self, mut luck: Luck) {
         let mut connector = self.connector(&mut luck, None);
         while !self.stop.load(Ordering::Relaxed) {
-            let _go = self.go.acquire().await.unwrap();
+            let go = self.go.acquire().await.unwrap();
             match luck.below(20) {
                 0 => self.say_nothing(&mut luck).await,
                 1 => self.meet_an_impostor(&mut luck).await,
@@ -114,7 +123,8 @@ impl Shared {
                     self.fetch(&connector, &mut luck).await;
                 }
             }
-            sleep(luck.between(0, 30)).await;
+            drop(go);
+            sleep(luck.within(&self.pace.between_connections)).await;
         }
     }
 
@@ -137,7 +147,7 @@ impl Shared {
             0 => Use::Nothing,
             _ => Use::Record,
         };
-        let since = Instant::now();
+        let since = Moment::now();
         let mut body = Vec::new();
         let fetching = get(connector, how, size, &mut body);
         match timeout(NEVER, fetching).await {
@@ -155,16 +165,18 @@ impl Shared {
                     Ok(_) => Outcome::Used,
                     Err(fallback) => fallback.outcome,
                 };
-                self.verdict.ended(&format!("verified: {outcome}"));
+                self.verdict.verified(&outcome.to_string(), since);
             }
         }
     }
 
-    fn refused(&self, error: &FetchError, since: Instant) {
+    fn refused(&self, error: &FetchError, since: Moment) {
         let why = reason(error);
-        let lost = match why.contains("has no address") {
-            true => Lost::Names,
-            false => Lost::Connections,
+        let says = |what| why.contains(what);
+        let lost = match () {
+            () if says("has no address") => Lost::Names,
+            () if says("expired") || says("not yet valid") => Lost::Trust,
+            () => Lost::Connections,
         };
         self.verdict.refused(lost, &why, since);
     }
@@ -268,8 +280,8 @@ impl Drop for Impostor {
     }
 }
 
-/// The roots of these chains.
-pub(crate) fn write_roots(file: &Path, chains: &[lastbyte_pki::Chain]) {
-    let roots = chains.iter().map(|chain| chain.root().to_pem().unwrap());
+/// The roots that these have.
+pub(crate) fn write_roots(file: &Path, authorities: &[Ca]) {
+    let roots = authorities.iter().map(|ca| ca.root().to_pem().unwrap());
     std::fs::write(file, roots.collect::<Vec<_>>().concat()).unwrap();
 }

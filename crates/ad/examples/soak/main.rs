@@ -1,18 +1,22 @@
 //! Runs `lastbyte ad serve` with name servers, a publisher, a backend and clients, breaks one of them after the other,
 //! and says whether every connection ended verified or refused. scripts/soak starts it, in a network of its own:
 //!
-//!     soak PROGRAM FOLDER SECONDS SEED
+//!     soak real|virtual PROGRAM FOLDER SECONDS SEED
 //!
 //! The folder is on a small file system, which is filled now and then. What happens when depends on the seed; how it ends
-//! depends on the machine, too.
+//! depends on the machine, too. In virtual time, in a kernel of its own, clocks step besides, and all happens as slowly as
+//! it does elsewhere, as waiting is free there. `soak off` ends that kernel.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod clients;
+mod clock;
+mod pace;
 mod servers;
 mod verdict;
 
 use std::env;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,6 +25,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use crate::clients::{Clients, Impostor};
+use crate::pace::Pace;
 use crate::servers::{Fault, Servers};
 use crate::verdict::{Checkpoint, Verdict};
 
@@ -30,17 +35,22 @@ const NAME: &str = "server.example";
 /// What clients connect to; DNS says so.
 const SERVER: &str = "127.0.0.9:443";
 
-/// How long resolvers may keep records. `ad serve` adds a minute.
-const TTL: Duration = Duration::from_secs(3);
-
-/// How often clients rest, and memory and descriptors are looked at.
-const CHECK: Duration = Duration::from_secs(20);
-
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args().skip(1).collect();
-    let [program, folder, seconds, seed] = &arguments[..] else {
-        eprintln!("usage: soak PROGRAM FOLDER SECONDS SEED");
-        return ExitCode::from(2);
+    if arguments == ["off"] {
+        clock::end_kernel();
+    }
+    let (pace, [program, folder, seconds, seed]) = match &arguments[..] {
+        [time, rest @ ..] if time == "real" && rest.len() == 4 => {
+            (&pace::REAL, [0, 1, 2, 3].map(|at| &rest[at]))
+        }
+        [time, rest @ ..] if time == "virtual" && rest.len() == 4 => {
+            (&pace::VIRTUAL, [0, 1, 2, 3].map(|at| &rest[at]))
+        }
+        _ => {
+            eprintln!("usage: soak real|virtual PROGRAM FOLDER SECONDS SEED");
+            return ExitCode::from(2);
+        }
     };
     let length = Duration::from_secs(seconds.parse().unwrap());
     let luck = Luck(seed.parse().unwrap());
@@ -50,7 +60,7 @@ fn main() -> ExitCode {
     let (program, folder) = (PathBuf::from(program), PathBuf::from(folder));
     let verdict = runtime
         .unwrap()
-        .block_on(soak(program, folder, length, luck));
+        .block_on(soak(pace, program, folder, length, luck));
     println!("{verdict}");
     match verdict.failures().is_empty() {
         true => ExitCode::SUCCESS,
@@ -58,24 +68,37 @@ fn main() -> ExitCode {
     }
 }
 
-async fn soak(program: PathBuf, folder: PathBuf, length: Duration, mut luck: Luck) -> Verdict {
-    let verdict = Arc::new(Verdict::default());
-    let mut servers = Servers::start(program, folder, Arc::clone(&verdict)).await;
+async fn soak(
+    pace: &'static Pace,
+    program: PathBuf,
+    folder: PathBuf,
+    length: Duration,
+    mut luck: Luck,
+) -> Verdict {
+    let verdict = Arc::new(Verdict::new(pace.must_happen));
+    let mut servers = Servers::start(pace, program, folder, Arc::clone(&verdict)).await;
     let _impostor = Impostor::start().await;
-    let clients = Clients::start(&servers, &mut luck, Arc::clone(&verdict));
+    let clients = Clients::start(pace, &servers, &mut luck, Arc::clone(&verdict));
     let end = Instant::now() + length;
-    let mut check = Instant::now() + CHECK.min(length / 4);
-    let mut deck = Vec::new();
+    let check_every = pace.check.min(length / 4);
+    let mut check = Instant::now() + check_every;
+    let faults = Fault::ALL.into_iter();
+    let faults: Vec<_> = faults
+        .filter(|fault| pace.clocks_step || !fault.steps_clocks())
+        .collect();
+    // A short run has what no other run has.
+    let mut deck = faults.clone();
+    deck.retain(|fault| fault.steps_clocks());
     while Instant::now() < end {
         // Every fault has its turn before one comes again.
         if deck.is_empty() {
-            deck = Fault::ALL.to_vec();
+            deck.clone_from(&faults);
         }
         let fault = deck.swap_remove(luck.below(deck.len()));
         servers.suffer(fault, &mut luck).await;
-        sleep(luck.between(100, 900)).await;
+        sleep(luck.within(&pace.between_faults)).await;
         if Instant::now() >= check {
-            check = Instant::now() + CHECK.min(length / 4);
+            check = Instant::now() + check_every;
             clients.rest().await;
             verdict.check(Checkpoint::of("ad serve", servers.process()));
             verdict.check(Checkpoint::of("ad publish", servers.publisher()));
@@ -102,6 +125,11 @@ impl Luck {
 
     fn below(&mut self, most: usize) -> usize {
         usize::try_from(self.next() % most as u64).unwrap()
+    }
+
+    fn within(&mut self, range: &Range<Duration>) -> Duration {
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap();
+        self.between(milliseconds(range.start), milliseconds(range.end))
     }
 
     /// Milliseconds.

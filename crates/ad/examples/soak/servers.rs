@@ -3,16 +3,18 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpListener as Socket;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use lastbyte_ad::test_servers::{BIND, Daemon, KEY, bind, unbound};
-use lastbyte_pki::{Chain, test_chains};
+use lastbyte_pki::Chain;
+use lastbyte_pki::test_chains::{self, Ca};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -21,8 +23,10 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::clients::{page, write_roots};
+use crate::clock::{self, Step};
+use crate::pace::Pace;
 use crate::verdict::{Lost, Verdict};
-use crate::{Luck, NAME, SERVER, TTL};
+use crate::{Luck, NAME, SERVER};
 
 const ZONE: &str = "server A 127.0.0.9";
 const BACKEND: &str = "127.0.0.1:8080";
@@ -30,8 +34,20 @@ const BACKEND: &str = "127.0.0.1:8080";
 /// What no step takes on any machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How many chains follow one another.
-const CHAINS: usize = 4;
+/// How many CAs take turns.
+const AUTHORITIES: usize = 4;
+
+/// How long there have been CAs: longer than clocks step.
+const AUTHORITIES_SINCE: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// How far clocks step: past what resolvers and clients keep, or past the end of any certificate.
+const STEPS: [Range<Duration>; 2] = [
+    Duration::from_secs(60)..Duration::from_secs(2 * 3600),
+    Duration::from_secs(2 * 24 * 3600)..Duration::from_secs(4 * 24 * 3600),
+];
+
+/// What a server takes to load another chain, and longer.
+const LOADING: Duration = Duration::from_secs(10);
 
 /// What goes wrong, or is done by operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,10 +67,12 @@ pub(crate) enum Fault {
     FullDisk,
     LossyLink,
     SlowLink,
+    ClockAhead,
+    ClockBehind,
 }
 
 impl Fault {
-    pub(crate) const ALL: [Fault; 15] = [
+    pub(crate) const ALL: [Fault; 17] = [
         Fault::Renewal,
         Fault::HalfRenewal,
         Fault::WrongKey,
@@ -70,7 +88,13 @@ impl Fault {
         Fault::FullDisk,
         Fault::LossyLink,
         Fault::SlowLink,
+        Fault::ClockAhead,
+        Fault::ClockBehind,
     ];
+
+    pub(crate) fn steps_clocks(self) -> bool {
+        matches!(self, Fault::ClockAhead | Fault::ClockBehind)
+    }
 
     /// What clients may lose because of it. A link that is slow or loses costs them time and nothing else, and so does
     /// whatever operators do.
@@ -84,11 +108,14 @@ impl Fault {
 }
 
 pub(crate) struct Servers {
+    pace: &'static Pace,
     program: PathBuf,
     folder: PathBuf,
     verdict: Arc<Verdict>,
-    chains: Vec<Chain>,
+    authorities: Vec<Ca>,
     next: usize,
+    /// How often clocks have stepped.
+    steps: usize,
     /// As systemd would hold it: whatever happens to the server, connections wait.
     socket: Socket,
     server: Server,
@@ -100,16 +127,25 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    pub(crate) async fn start(program: PathBuf, folder: PathBuf, verdict: Arc<Verdict>) -> Servers {
-        let chains = (0..CHAINS).map(|_| test_chains::for_name(NAME).unwrap());
-        let chains: Vec<_> = chains.collect();
+    pub(crate) async fn start(
+        pace: &'static Pace,
+        program: PathBuf,
+        folder: PathBuf,
+        verdict: Arc<Verdict>,
+    ) -> Servers {
+        let since = SystemTime::now() - AUTHORITIES_SINCE;
+        let authorities = (0..AUTHORITIES).map(|_| Ca::new(since).unwrap());
+        let authorities: Vec<_> = authorities.collect();
         let roots = folder.join("roots.pem");
-        write_roots(&roots, &chains);
+        write_roots(&roots, &authorities);
         fs::write(folder.join("update.key"), KEY).unwrap();
-        write_chain(&folder, &chains[0]);
+        let chain = issue(&authorities[0], pace);
+        write_chain(&folder, &chain);
+        verdict.goodness.is_of(&chain);
         let socket = Socket::bind(SERVER).unwrap();
         let mut servers = Servers {
-            server: Server::start(&program, &folder, &socket),
+            pace,
+            server: Server::start(pace, &program, &folder, &socket),
             publisher: None,
             name_server: Some(bind(ZONE)),
             resolver: Some(resolver(&folder)),
@@ -117,8 +153,9 @@ impl Servers {
             program,
             folder,
             verdict,
-            chains,
+            authorities,
             next: 1,
+            steps: 0,
             socket,
             roots,
         };
@@ -147,15 +184,12 @@ impl Servers {
         }
         self.verdict.fault(format!("{fault:?}"));
         match fault {
-            Fault::Renewal => {
-                let chain = self.next_chain();
-                write_chain(&self.folder, &chain);
-            }
+            Fault::Renewal => self.renew().await,
             Fault::HalfRenewal => self.renew_by_halves(luck).await,
             Fault::WrongKey => {
                 let key = fs::read(self.folder.join("key.pem")).unwrap();
-                let other = self.chains[self.next % CHAINS].key();
-                let other = other.private_key_to_pem_pkcs8().unwrap();
+                let other = issue(&self.authorities[0], self.pace);
+                let other = other.key().private_key_to_pem_pkcs8().unwrap();
                 fs::write(self.folder.join("key.pem"), other).unwrap();
                 sleep(luck.between(100, 4000)).await;
                 fs::write(self.folder.join("key.pem"), key).unwrap();
@@ -195,17 +229,15 @@ impl Servers {
                 self.backend = Some(Backend::start().await);
             }
             Fault::FullDisk => self.fill_the_disk(luck).await,
-            Fault::LossyLink => {
-                let drop =
-                    "INPUT -i lo -p tcp -m statistic --mode random --probability 0.02 -j DROP";
-                run(&format!("iptables -A {drop}"));
-                sleep(luck.between(500, 3000)).await;
-                run(&format!("iptables -D {drop}"));
+            Fault::LossyLink => break_link(&self.pace.lossy_link, luck).await,
+            Fault::SlowLink => break_link(&self.pace.slow_link, luck).await,
+            Fault::ClockAhead => {
+                let step = Step::Ahead(self.how_far(luck));
+                self.step_the_clock(step, luck).await;
             }
-            Fault::SlowLink => {
-                run("tc qdisc add dev lo root tbf rate 20mbit burst 64kbit latency 100ms");
-                sleep(luck.between(500, 3000)).await;
-                run("tc qdisc del dev lo root");
+            Fault::ClockBehind => {
+                let step = Step::Behind(self.how_far(luck));
+                self.step_the_clock(step, luck).await;
             }
         }
         if let Some(lost) = fault.loses() {
@@ -223,9 +255,48 @@ impl Servers {
     }
 
     fn next_chain(&mut self) -> Chain {
-        let chain = self.chains[self.next % CHAINS].clone();
+        let chain = issue(&self.authorities[self.next % AUTHORITIES], self.pace);
         self.next += 1;
         chain
+    }
+
+    async fn renew(&mut self) {
+        self.verdict.goodness.begins_to_change();
+        let chain = self.next_chain();
+        write_chain(&self.folder, &chain);
+        self.verdict.goodness.is_of(&chain);
+        if self.pace.clocks_step {
+            sleep(LOADING).await;
+        }
+        self.verdict.goodness.has_changed();
+    }
+
+    /// Both ways past any certificate at first, as short runs have no more.
+    fn how_far(&mut self, luck: &mut Luck) -> Duration {
+        let [near, far] = &STEPS;
+        self.steps += 1;
+        match self.steps > 2 && luck.below(2) == 0 {
+            true => luck.within(near),
+            false => luck.within(far),
+        }
+    }
+
+    /// As of a machine whose clock is wrong until somebody sets it right. Its operator renews the chain, or does not.
+    async fn step_the_clock(&mut self, by: Step, luck: &mut Luck) {
+        for step in [by, by.back()] {
+            self.verdict.goodness.begins_to_change();
+            clock::step(step);
+            sleep(LOADING).await;
+            self.verdict.goodness.has_changed();
+            sleep(luck.within(&self.pace.between_faults)).await;
+            if luck.below(2) == 0 {
+                self.renew().await;
+                sleep(luck.within(&self.pace.between_faults)).await;
+            }
+        }
+        if !self.verdict.goodness.lasts(self.pace.life / 2) {
+            self.renew().await;
+        }
     }
 
     async fn renew_by_halves(&mut self, luck: &mut Luck) {
@@ -242,6 +313,7 @@ impl Servers {
         file.write_all(&certificates[cut..]).unwrap();
         sleep(luck.between(10, 3000)).await;
         fs::write(self.folder.join("key.pem"), key).unwrap();
+        self.verdict.goodness.is_of(&chain);
     }
 
     async fn hand_over(&mut self) {
@@ -267,6 +339,7 @@ impl Servers {
         // Into what is left of its own file.
         let chain = self.next_chain();
         write_chain(&self.folder, &chain);
+        self.verdict.goodness.is_of(&chain);
         sleep(luck.between(2500, 4000)).await;
         fs::remove_file(filler).unwrap();
     }
@@ -299,7 +372,7 @@ impl Servers {
 
     fn serve(&mut self) {
         let _ = self.server.child.try_wait();
-        self.server = Server::start(&self.program, &self.folder, &self.socket);
+        self.server = Server::start(self.pace, &self.program, &self.folder, &self.socket);
     }
 
     /// Starts what publishes, in the place of the one that runs.
@@ -310,7 +383,12 @@ impl Servers {
         let mut command = Command::new(&self.program);
         command
             .args(["ad", "publish", NAME, "--watch", "--from", "end-entity"])
-            .args(["--ttl", &format!("{}s", TTL.as_secs()), "--server", SERVER])
+            .args([
+                "--ttl",
+                &format!("{}s", self.pace.ttl.as_secs()),
+                "--server",
+                SERVER,
+            ])
             .args(["--update", &BIND.to_string(), "--tsig", "update.key"])
             .args(["--chain", "chain.pem"])
             .current_dir(&self.folder)
@@ -339,7 +417,7 @@ struct Server {
 }
 
 impl Server {
-    fn start(program: &Path, folder: &Path, socket: &Socket) -> Server {
+    fn start(pace: &Pace, program: &Path, folder: &Path, socket: &Socket) -> Server {
         let mut command = Command::new("bash");
         command
             .args([
@@ -357,7 +435,12 @@ impl Server {
                 "--state",
                 "state",
             ])
-            .args(["--ttl", &format!("{}s", TTL.as_secs()), "--drain", "60s"])
+            .args([
+                "--ttl",
+                &format!("{}s", pace.ttl.as_secs()),
+                "--drain",
+                "60s",
+            ])
             .current_dir(folder)
             .stdin(OwnedFd::from(socket.try_clone().unwrap()))
             .stderr(Stdio::piped());
@@ -441,6 +524,11 @@ fn resolver(folder: &Path) -> Daemon {
     unbound(BIND, &chain, &key)
 }
 
+fn issue(authority: &Ca, pace: &Pace) -> Chain {
+    let issued = authority.issue(NAME, SystemTime::now(), pace.life);
+    issued.unwrap()
+}
+
 fn pem(chain: &Chain) -> (Vec<u8>, Vec<u8>) {
     let certificates = chain.certificates().iter().map(|one| one.to_pem().unwrap());
     let key = chain.key().private_key_to_pem_pkcs8().unwrap();
@@ -473,6 +561,12 @@ fn is_running(process: u32) -> bool {
         let state = status.rsplit_once(") ").map(|(_, rest)| rest);
         state.is_some_and(|state| !state.starts_with('Z'))
     })
+}
+
+async fn break_link([begin, end]: &[&str; 2], luck: &mut Luck) {
+    run(begin);
+    sleep(luck.between(500, 3000)).await;
+    run(end);
 }
 
 fn run(line: &str) {

@@ -6,6 +6,8 @@ use std::fs;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use crate::clock::{Goodness, Moment, Was};
+
 /// What a process may have more of at its last checkpoint than at its first.
 const MORE_BYTES: u64 = 16 << 20;
 const MORE_FILES: usize = 8;
@@ -23,6 +25,8 @@ pub(crate) enum Lost {
     Names,
     /// The connection, or the response.
     Connections,
+    /// The chain is of another time of day.
+    Trust,
 }
 
 #[derive(Debug, Default)]
@@ -37,20 +41,44 @@ pub(crate) struct Verdict {
     rough: Mutex<Vec<(Lost, Instant, Instant)>>,
     checkpoints: Mutex<Vec<Checkpoint>>,
     failures: Mutex<Vec<String>>,
+    /// Whether the chain is good for the time of day.
+    pub(crate) goodness: Goodness,
+    /// What some connection must come to.
+    must_happen: &'static [&'static str],
 }
 
 impl Verdict {
+    pub(crate) fn new(must_happen: &'static [&'static str]) -> Verdict {
+        Verdict {
+            must_happen,
+            ..Verdict::default()
+        }
+    }
+
+    /// A client that has all it asked for.
+    pub(crate) fn verified(&self, outcome: &str, since: Moment) {
+        self.ended(&format!("verified: {outcome}"));
+        if self.goodness.between(since, Moment::now()) == Was::Bad {
+            self.failed(format!(
+                "verified ({outcome}) while the chain is not good for the time of day"
+            ));
+        }
+    }
+
     pub(crate) fn ended(&self, how: &str) {
         *self.ends.lock().unwrap().entry(how.to_owned()).or_default() += 1;
     }
 
     /// A client that lost something, why, and since when it had tried.
-    pub(crate) fn refused(&self, lost: Lost, why: &str, since: Instant) {
-        let now = Instant::now();
+    pub(crate) fn refused(&self, lost: Lost, why: &str, since: Moment) {
+        let now = Moment::now();
         let explains = |(what, from, to): &(Lost, Instant, Instant)| {
-            *what == lost && since < *to && *from < now
+            *what == lost && since.at < *to && *from < now.at
         };
-        let is_explained = self.rough.lock().unwrap().iter().any(explains);
+        let is_explained = match lost {
+            Lost::Trust => self.goodness.between(since, now) != Was::Good,
+            Lost::Names | Lost::Connections => self.rough.lock().unwrap().iter().any(explains),
+        };
         self.ended(&format!("refused: {why}"));
         if !is_explained {
             let last = self.last.lock().unwrap();
@@ -102,14 +130,9 @@ impl Verdict {
                 failures.push(format!("it grows: {first} and then {last}"));
             }
         }
-        for how in ["used", "no-record"] {
-            if !self
-                .ends
-                .lock()
-                .unwrap()
-                .keys()
-                .any(|end| end.ends_with(how))
-            {
+        let ends = self.ends.lock().unwrap();
+        for how in self.must_happen {
+            if !ends.keys().any(|end| end.contains(how)) {
                 failures.push(format!("no connection was ever \"{how}\""));
             }
         }
