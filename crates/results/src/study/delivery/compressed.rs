@@ -84,7 +84,8 @@ impl Compressed {
 
 /// What brotli leaves of a chain's certificates but for keys and signatures, with so many intermediates: of names, extensions,
 /// and identifiers of keys, of which the last don't compress either. Chains of one description differ in what brotli finds in
-/// random keys: of 400 chains of each of 9 descriptions, half were within 27 bytes and the worst was 89 bytes longer.
+/// random keys: of 400 chains of ECDSA, RSA-2048 and ML-DSA-44 each with 0 to 3 intermediates, the medians were within 27 bytes,
+/// and the worst chain was 89 bytes longer (`LASTBYTE_CHAINS=400` of the test `whatever_is_compressed`).
 const LEFT: [usize; 4] = [421, 524, 578, 631];
 /// How far off that is, in bytes, of any chain but a rare one.
 pub const LEFT_WITHIN: usize = 100;
