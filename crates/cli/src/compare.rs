@@ -158,6 +158,7 @@ impl Compare {
 
         self.check_thresholds(&arms)?;
         let experiment = (self.network.experiment(arms, &self.sampling)).map_err(Failure::Usage)?;
+        self.inside.check_loads([&experiment])?;
         let saved = self.compare_to.as_ref().map(SavedName::open).transpose()?;
         if let Some(saved) = &saved {
             saved.check(&experiment).map_err(Failure::usage)?;

@@ -9,6 +9,7 @@ use lastbyte_link::{counted, shell_word};
 use super::draft::{Draft, cannot_write};
 use super::{Failure, tell};
 use lastbyte::lab::{Captures, Inspection};
+use lastbyte::study::Experiment;
 
 #[derive(Debug, Args)]
 pub(super) struct Inside {
@@ -62,6 +63,24 @@ impl Inside {
                 ),
             )),
             _ => Ok(()),
+        }
+    }
+
+    /// Makes sure that there is something to keep: of a browser's connections there is nothing but what is in its loads.
+    pub(super) fn check_loads<'a>(
+        &self,
+        experiments: impl IntoIterator<Item = &'a Experiment>,
+    ) -> Result<(), Failure> {
+        let option = match (self.capture, &self.keylog) {
+            (Some(_), _) => "--capture",
+            (None, Some(_)) => "--keylog",
+            (None, None) => return Ok(()),
+        };
+        match experiments.into_iter().any(Experiment::has_pages) {
+            true => Err(Failure::Usage(format!(
+                "{option} is of transfers, and a browser loads pages: leave it out"
+            ))),
+            false => Ok(()),
         }
     }
 

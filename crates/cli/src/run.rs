@@ -86,6 +86,8 @@ impl Run {
             return self.prepare(&study);
         }
         self.inside.check_outside(&self.path(&study))?;
+        let measures = study.measures.iter();
+        (self.inside).check_loads(measures.map(|measure| &measure.experiment))?;
         let shard = self.shard.read()?;
         let carrier = self.carrier(&study)?;
         let store = self.store()?;

@@ -441,13 +441,17 @@ fn what_is_left_out_of_a_har_is_told() {
 #[test]
 fn options_of_pages_are_for_pages() {
     let place = Place::new(CLASSICAL, "page = \"median-2024\"");
-    let refusals: [(&[&str], &str); 8] = [
+    let refusals: [(&[&str], &str); 9] = [
         (&["--page", "median-2025"], "did you mean \"median-2024\""),
         (&["--page", "median-2024", "--data", "1KiB"], "--data"),
         (&["--page", "median-2024", "--mix", "lte=1"], "population"),
         (&["--page", "median-2024", "--cache", "hot"], "cold"),
         (&["--page", "median-2024", "--origins", "7"], "1..=6"),
         (&["--origins", "2"], "--page"),
+        (
+            &["--page", "median-2024", "--capture", "1"],
+            "--capture is of transfers",
+        ),
         (
             &["--page", "median-2024", "--baseline", "x25519/ecdsa-p256"],
             "add server=node",
@@ -465,6 +469,12 @@ fn options_of_pages_are_for_pages() {
     for (options, expected) in refusals {
         refused(&run(&mut place.compare(options)), 2, expected);
     }
+    let mut command = place.run("results");
+    refused(
+        &run(command.args(["--keylog", "keys"])),
+        2,
+        "--keylog is of transfers",
+    );
 }
 
 /// Two loads of a HAR by the command line, and their page with what was asked for when.
