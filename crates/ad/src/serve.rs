@@ -51,7 +51,7 @@ use self::drain::Serving;
 use self::follow::{Before, Reload};
 use self::log::{Causes, Log};
 use self::room::{Most, Room};
-use self::signing::{Priority, Signers};
+use self::signing::{Idle, Priority, Signers};
 use crate::tls;
 
 pub use self::access::AccessLogTo;
@@ -356,8 +356,8 @@ impl Server {
             access: access.transpose()?.map(Arc::new),
             metrics: Mutex::new(metrics),
             room: Room::new(config.limits.room()),
-            signers: Signers::new("handshakes", Priority::Usual),
-            slow_signers: Signers::new("slow handshakes", Priority::Low),
+            signers: Signers::new("handshakes", Priority::Usual, Idle::Owner),
+            slow_signers: Signers::new("slow handshakes", Priority::Low, Idle::Thread),
             backend: Backend::new(&config.backend),
             protocols: protocols.collect(),
             config,

@@ -10,10 +10,13 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+/// What OpenSSL collects of a flight before it writes (`BIO_f_buffer`): after less than that, there is no more to come.
+const PIECE: usize = 4096;
+
 /// Holds back partial segments of a flight until it is flushed.
 ///
-/// OpenSSL writes a flight in pieces of 4 KB: each would end in a short segment, and the initial
-/// window counts segments.
+/// OpenSSL writes a flight in pieces of 4 KB at least: each would end in a short segment, and the initial
+/// window counts segments. A flight of one short piece leaves as it is.
 #[derive(Debug)]
 pub(super) struct FlightStream {
     stream: TcpStream,
@@ -26,7 +29,7 @@ pub(super) struct FlightStream {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing is held back, until something is written.
+    /// Nothing is held back, until a piece is written after which more may come.
     Flushed,
     /// There may be a partial segment.
     Corked,
@@ -102,7 +105,7 @@ impl AsyncWrite for FlightStream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        if self.state == State::Flushed {
+        if self.state == State::Flushed && bytes.len() >= PIECE {
             SockRef::from(&self.stream).set_tcp_cork(true)?;
             self.state = State::Corked;
         }
@@ -120,5 +123,41 @@ impl AsyncWrite for FlightStream {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.uncork()?;
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::{FlightStream, PIECE, State};
+
+    #[tokio::test]
+    async fn only_a_piece_after_which_more_may_come_waits_for_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap());
+        let mut stream = FlightStream::new(client.await.unwrap());
+        let is_corked = |stream: &FlightStream| {
+            let is_corked = socket2::SockRef::from(&stream.stream).tcp_cork().unwrap();
+            assert_eq!(is_corked, stream.state == State::Corked);
+            is_corked
+        };
+        for (pieces, waits) in [
+            (&[PIECE - 1][..], false),
+            (&[PIECE], true),
+            (&[PIECE, 100], true),
+        ] {
+            for piece in pieces {
+                stream.write_all(&vec![7; *piece]).await.unwrap();
+            }
+            assert_eq!(is_corked(&stream), waits, "{pieces:?}");
+            stream.flush().await.unwrap();
+            assert!(!is_corked(&stream));
+        }
+        stream.handshake_done();
+        stream.write_all(&[7; PIECE]).await.unwrap();
+        assert!(!is_corked(&stream), "it is a record");
     }
 }

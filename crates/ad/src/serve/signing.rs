@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
@@ -9,13 +10,16 @@ use tokio::sync::oneshot;
 
 use super::source::Source;
 
-/// As many threads as there are processors but one, and at least one. Sources take turns: one with much to sign
+/// As many threads as there are processors but one, and at least one, for all that whoever has it does not do itself. Sources take turns: one with much to sign
 /// delays others by no more than what is under way.
 #[derive(Debug)]
 pub(super) struct Signers {
     name: &'static str,
     threads: usize,
     priority: Priority,
+    idle: Idle,
+    /// How many jobs wait or are done.
+    jobs: Arc<AtomicUsize>,
     queue: Arc<Queue>,
     /// Whether there are threads, once there was something to do: what a program gives up when it starts is to hold for
     /// all.
@@ -33,6 +37,8 @@ struct Waiting {
     /// Whose turn is next: all sources that have jobs, each once.
     turns: VecDeque<Source>,
     jobs: HashMap<Source, VecDeque<Box<dyn Job>>>,
+    /// How many threads wait for jobs. To wake one is a system call, whether one waits or not.
+    threads: usize,
     state: State,
 }
 
@@ -65,6 +71,16 @@ impl Priority {
     }
 }
 
+/// Who does what comes while nothing else waits or is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Idle {
+    /// Whoever has it: to hand it to a thread and back takes longer than many a signature. There is one such job at a time,
+    /// and others come into the queue meanwhile.
+    Owner,
+    /// A thread.
+    Thread,
+}
+
 /// What is to be done for somebody who waits.
 trait Job: Send {
     /// Whether somebody still does.
@@ -73,16 +89,18 @@ trait Job: Send {
 }
 
 impl Signers {
-    pub(super) fn new(name: &'static str, priority: Priority) -> Signers {
+    pub(super) fn new(name: &'static str, priority: Priority, idle: Idle) -> Signers {
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        Signers::with(name, processors.saturating_sub(1).max(1), priority)
+        Signers::with(name, processors.saturating_sub(1).max(1), priority, idle)
     }
 
-    fn with(name: &'static str, threads: usize, priority: Priority) -> Signers {
+    fn with(name: &'static str, threads: usize, priority: Priority, idle: Idle) -> Signers {
         Signers {
             name,
             threads,
             priority,
+            idle,
+            jobs: Arc::default(),
             queue: Arc::default(),
             started: OnceLock::new(),
         }
@@ -123,6 +141,10 @@ impl Signers {
         T: Send + 'static,
         R: Send + 'static,
     {
+        if let Some(_job) = self.at_once() {
+            // As where a thread does it.
+            return catch_unwind(AssertUnwindSafe(|| work(subject))).ok();
+        }
         if !self.start() {
             return None;
         }
@@ -132,9 +154,19 @@ impl Signers {
             subject: Arc::clone(&held.0),
             work,
             sender,
+            counted: Counted::new(&self.jobs),
         };
         self.queue.push(source, Box::new(task));
         result.await.ok()
+    }
+
+    /// A job that whoever has it may do.
+    fn at_once(&self) -> Option<Counted> {
+        let is_first = self.idle == Idle::Owner
+            && (self.jobs)
+                .compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
+        is_first.then(|| Counted(Arc::clone(&self.jobs)))
     }
 
     /// How many wait.
@@ -164,6 +196,23 @@ struct Task<T, R, W> {
     subject: Arc<Mutex<Option<T>>>,
     work: W,
     sender: oneshot::Sender<R>,
+    counted: Counted,
+}
+
+/// A job that is counted, until it is dropped.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(jobs: &Arc<AtomicUsize>) -> Counted {
+        jobs.fetch_add(1, Ordering::Relaxed);
+        Counted(Arc::clone(jobs))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl<T: Send, R: Send, W: FnOnce(T) -> R + Send> Job for Task<T, R, W> {
@@ -174,22 +223,31 @@ impl<T: Send, R: Send, W: FnOnce(T) -> R + Send> Job for Task<T, R, W> {
     fn run(self: Box<Self>) {
         let subject = lock(&self.subject).take();
         if let Some(subject) = subject {
-            // Whoever has left meanwhile doesn't need the result.
-            let _ = self.sender.send((self.work)(subject));
+            let result = (self.work)(subject);
+            // Before anybody goes on with the result.
+            drop(self.counted);
+            // Whoever has left meanwhile doesn't need it.
+            let _ = self.sender.send(result);
         }
     }
 }
 
 impl Queue {
     fn push(&self, source: Source, job: Box<dyn Job>) {
-        let mut waiting = lock(&self.waiting);
-        let waiting = &mut *waiting;
-        let jobs = waiting.jobs.entry(source).or_default();
-        if jobs.is_empty() {
-            waiting.turns.push_back(source);
+        let is_awaited = {
+            let mut waiting = lock(&self.waiting);
+            let waiting = &mut *waiting;
+            let jobs = waiting.jobs.entry(source).or_default();
+            if jobs.is_empty() {
+                waiting.turns.push_back(source);
+            }
+            jobs.push_back(job);
+            waiting.threads > 0
+        };
+        // Whoever is woken would wait for the lock.
+        if is_awaited {
+            self.changed.notify_one();
         }
-        jobs.push_back(job);
-        self.changed.notify_one();
     }
 
     /// Does jobs until the queue is closed.
@@ -204,8 +262,10 @@ impl Queue {
                     waiting = lock(&self.waiting);
                 }
                 None => {
+                    waiting.threads += 1;
                     let woken = self.changed.wait(waiting);
                     waiting = woken.unwrap_or_else(PoisonError::into_inner);
+                    waiting.threads -= 1;
                 }
             }
         }
@@ -245,12 +305,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::sync::mpsc::{Sender, channel};
     use std::sync::{Arc, Mutex};
+    use std::thread;
 
-    use super::{Priority, Signers, Source};
+    use super::{Idle, Priority, Signers, Source};
 
     /// One thread, which is kept by a job until the second sender is dropped.
     fn busy(runtime: &tokio::runtime::Runtime) -> (Arc<Signers>, Sender<()>) {
-        let signers = Arc::new(Signers::with("test", 1, Priority::Usual));
+        let signers = Arc::new(Signers::with("test", 1, Priority::Usual, Idle::Thread));
         let (started, is_started) = channel();
         let (release, released) = channel::<()>();
         let kept = Arc::clone(&signers);
@@ -329,7 +390,7 @@ mod tests {
     #[test]
     fn slow_ones_have_a_priority_of_their_own() {
         let of = |priority| {
-            let signers = Signers::with("test", 1, priority);
+            let signers = Signers::with("test", 1, priority, Idle::Thread);
             let own = |()| rustix::process::getpriority_process(None).unwrap();
             runtime().block_on(signers.run(source(1), (), own)).unwrap()
         };
@@ -340,13 +401,34 @@ mod tests {
 
     #[test]
     fn a_job_that_panics_ends_alone() {
+        for idle in [Idle::Thread, Idle::Owner] {
+            let signers = Signers::with("test", 1, Priority::Usual, idle);
+            runtime().block_on(async {
+                let panics = |()| std::panic::resume_unwind(Box::new("on purpose"));
+                assert_eq!(signers.run::<(), ()>(source(1), (), panics).await, None);
+                assert_eq!(signers.run(source(1), 7, |number| number).await, Some(7));
+            });
+        }
+    }
+
+    #[test]
+    fn one_job_at_a_time_is_done_by_who_has_it_and_only_where_none_waits() {
+        let signers = Arc::new(Signers::with("test", 1, Priority::Usual, Idle::Owner));
         let runtime = runtime();
-        let (signers, release) = busy(&runtime);
-        drop(release);
-        runtime.block_on(async {
-            let panics = |()| std::panic::resume_unwind(Box::new("on purpose"));
-            assert_eq!(signers.run::<(), ()>(source(1), (), panics).await, None);
-            assert_eq!(signers.run(source(1), 7, |number| number).await, Some(7));
-        });
+        let by = |()| thread::current().id();
+        let own = thread::current().id();
+        let run = || runtime.block_on(signers.run(source(1), (), by));
+        assert_eq!(run(), Some(own));
+        assert_eq!(run(), Some(own), "the one before is over");
+        // One is under way here while another one comes.
+        let shared = Arc::clone(&signers);
+        let other = move || {
+            let own = thread::current().id();
+            (own, self::runtime().block_on(shared.run(source(2), (), by)))
+        };
+        let work = move |()| thread::spawn(other).join().unwrap();
+        let (other, by_whom) = runtime.block_on(signers.run(source(1), (), work)).unwrap();
+        assert!(by_whom.is_some_and(|by| by != own && by != other));
+        assert_eq!(run(), Some(own), "both are over");
     }
 }
