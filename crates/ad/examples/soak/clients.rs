@@ -165,7 +165,7 @@ impl Shared {
                     Ok(_) => Outcome::Used,
                     Err(fallback) => fallback.outcome,
                 };
-                self.verdict.verified(&outcome.to_string(), since);
+                self.verdict.verified(outcome, since);
             }
         }
     }

@@ -48,8 +48,8 @@ pub(crate) struct Goodness(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// The last chain's first and last moment.
-    good: Option<(SystemTime, SystemTime)>,
+    /// Each chain's first and last moment.
+    chains: Vec<(SystemTime, SystemTime)>,
     /// When either changed, from its beginning to when all know of it.
     changes: Vec<(Instant, Option<Instant>)>,
 }
@@ -70,6 +70,16 @@ impl Moment {
     }
 }
 
+/// Which chain may be meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// What is sent to who knows nothing.
+    Last,
+    /// One before it, too, whose record is held: a server whose clock was ahead has replaced a chain that is good once the
+    /// clock is right.
+    Any,
+}
+
 /// Whether a chain was good while something was under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Was {
@@ -87,7 +97,8 @@ impl Goodness {
         let until = epoch.diff(end_entity.not_after()).unwrap();
         let until = i64::from(until.days) * 86_400 + i64::from(until.secs);
         let until = UNIX_EPOCH + Duration::from_secs(u64::try_from(until).unwrap());
-        self.0.lock().unwrap().good = Some((UNIX_EPOCH + chain.valid_from(), until));
+        let good = (UNIX_EPOCH + chain.valid_from(), until);
+        self.0.lock().unwrap().chains.push(good);
     }
 
     pub(crate) fn begins_to_change(&self) {
@@ -103,20 +114,25 @@ impl Goodness {
     /// Whether the chain is good from now on for so long.
     pub(crate) fn lasts(&self, time: Duration) -> bool {
         let now = SystemTime::now();
-        let good = self.0.lock().unwrap().good;
-        good.is_some_and(|(from, until)| from <= now && now + time <= until)
+        let inner = self.0.lock().unwrap();
+        let last = inner.chains.last();
+        last.is_some_and(|&(from, until)| from <= now && now + time <= until)
     }
 
-    pub(crate) fn between(&self, since: Moment, now: Moment) -> Was {
+    pub(crate) fn between(&self, since: Moment, now: Moment, which: Which) -> Was {
         let inner = self.0.lock().unwrap();
         let meanwhile = |(from, to): &(Instant, Option<Instant>)| {
             *from <= now.at && to.is_none_or(|to| since.at <= to)
         };
-        let Some((from, until)) = inner.good else {
-            return Was::Either;
+        let chains = match which {
+            Which::Last => &inner.chains[inner.chains.len().saturating_sub(1)..],
+            Which::Any => &inner.chains[..],
         };
         // To the second, as certificates have it.
-        let is_good = |moment: Moment| from <= moment.time && moment.time <= until;
+        let is_good = |moment: Moment| {
+            let mut chains = chains.iter();
+            chains.any(|&(from, until)| from <= moment.time && moment.time <= until)
+        };
         match [is_good(since), is_good(now)] {
             _ if inner.changes.iter().any(meanwhile) => Was::Either,
             [true, true] => Was::Good,

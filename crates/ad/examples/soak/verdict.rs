@@ -6,7 +6,9 @@ use std::fs;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use crate::clock::{Goodness, Moment, Was};
+use pqtlsad::client::Outcome;
+
+use crate::clock::{Goodness, Moment, Was, Which};
 
 /// What a process may have more of at its last checkpoint than at its first.
 const MORE_BYTES: u64 = 16 << 20;
@@ -56,9 +58,13 @@ impl Verdict {
     }
 
     /// A client that has all it asked for.
-    pub(crate) fn verified(&self, outcome: &str, since: Moment) {
+    pub(crate) fn verified(&self, outcome: Outcome, since: Moment) {
         self.ended(&format!("verified: {outcome}"));
-        if self.goodness.between(since, Moment::now()) == Was::Bad {
+        let which = match outcome {
+            Outcome::Used => Which::Any,
+            _ => Which::Last,
+        };
+        if self.goodness.between(since, Moment::now(), which) == Was::Bad {
             self.failed(format!(
                 "verified ({outcome}) while the chain is not good for the time of day"
             ));
@@ -76,7 +82,7 @@ impl Verdict {
             *what == lost && since.at < *to && *from < now.at
         };
         let is_explained = match lost {
-            Lost::Trust => self.goodness.between(since, now) != Was::Good,
+            Lost::Trust => self.goodness.between(since, now, Which::Last) != Was::Good,
             Lost::Names | Lost::Connections => self.rough.lock().unwrap().iter().any(explains),
         };
         self.ended(&format!("refused: {why}"));
