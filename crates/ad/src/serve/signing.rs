@@ -10,8 +10,8 @@ use tokio::sync::oneshot;
 
 use super::source::Source;
 
-/// As many threads as there are processors but one, and at least one, for all that whoever has it does not do itself. Sources take turns: one with much to sign
-/// delays others by no more than what is under way.
+/// As many threads as there are processors but one, and at least one, for all that whoever has it does not do itself.
+/// Sources take turns: one with much to sign delays others by no more than what is under way.
 #[derive(Debug)]
 pub(super) struct Signers {
     name: &'static str,
