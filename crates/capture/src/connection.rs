@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use lastbyte_link::{Side, TcpPacket, Time};
 
+use crate::coverage::Coverage;
 use crate::packet::Segment;
 use crate::settle::pair;
 use crate::{Fate, Packet};
@@ -96,27 +97,34 @@ pub struct Loss {
     /// The one that was sent next with the same first byte; none of what nobody sends again, such as an
     /// acknowledgement.
     pub recovery: Option<usize>,
+    /// The one with its first byte that arrived first, before it or after; none if that never came.
+    pub came: Option<usize>,
 }
 
 impl Connection {
-    /// The packets that the link dropped.
+    /// The packets that the link dropped, in the order in which they were sent.
     #[must_use]
     pub fn losses(&self) -> Vec<Loss> {
-        let mut losses = Vec::new();
-        for (index, lost) in self.transmissions.iter().enumerate() {
-            if !matches!(lost.fate, Fate::Lost | Fate::QueueFull) {
-                continue;
-            }
-            let later = self.transmissions.iter().enumerate().skip(index + 1);
-            let recovery = later
-                .filter(|(_, later)| later.sender == lost.sender && later.covers(lost))
-                .map(|(index, _)| index)
-                .next();
-            losses.push(Loss {
-                lost: index,
-                recovery,
-            });
+        let all = || self.transmissions.iter().enumerate();
+        let mut arrivals: Vec<_> = all().filter(|(_, sent)| sent.arrived.is_some()).collect();
+        arrivals.sort_by_key(|(index, sent)| (sent.arrived, *index));
+        let mut came = Bringers::default();
+        for (index, sent) in arrivals.into_iter().rev() {
+            came.put(index, sent);
         }
+        let mut losses = Vec::new();
+        let mut later = Bringers::default();
+        for (index, sent) in all().rev() {
+            if matches!(sent.fate, Fate::Lost | Fate::QueueFull) {
+                losses.push(Loss {
+                    lost: index,
+                    recovery: later.of(sent),
+                    came: came.of(sent),
+                });
+            }
+            later.put(index, sent);
+        }
+        losses.reverse();
         losses
     }
 
@@ -176,13 +184,16 @@ impl Connection {
         let mut arrived: Vec<&Transmission> =
             of_sender.filter(|sent| sent.arrived.is_some()).collect();
         arrived.sort_by_key(|sent| sent.arrived);
-        let mut waiting: Vec<&Transmission> = Vec::new();
+        // By offset, what arrived and is not next.
+        let mut waiting: BTreeMap<u64, u64> = BTreeMap::new();
         for transmission in arrived {
-            waiting.push(transmission);
-            while let Some(place) =
-                (waiting.iter()).position(|next| next.offset <= there && next.end() > there)
-            {
-                there = waiting.swap_remove(place).end();
+            let until = waiting.entry(transmission.offset).or_default();
+            *until = transmission.end().max(*until);
+            while let Some(next) = waiting.first_entry() {
+                if *next.key() > there {
+                    break;
+                }
+                there = next.remove().max(there);
             }
             if there >= end {
                 return transmission.arrived;
@@ -279,6 +290,48 @@ impl Connection {
                     transmission.in_flight = sender.highest.saturating_sub(sender.acknowledged);
                 }
             }
+        }
+    }
+}
+
+/// Of each place of both streams, the transmission that was put last with it.
+#[derive(Debug, Default)]
+struct Bringers([OfSide; 2]);
+
+#[derive(Debug, Default)]
+struct OfSide {
+    data: Coverage,
+    syn: Option<usize>,
+    fin: Option<usize>,
+}
+
+impl Bringers {
+    fn put(&mut self, index: usize, sent: &Transmission) {
+        let [client, server] = &mut self.0;
+        let side = match sent.sender {
+            Side::Client => client,
+            Side::Server => server,
+        };
+        side.data.put(sent.offset, sent.end(), index);
+        if sent.has(Flag::Syn) {
+            side.syn = Some(index);
+        }
+        if sent.has(Flag::Fin) {
+            side.fin = Some(index);
+        }
+    }
+
+    /// The one that brings the first byte of this, as [`Transmission::covers`] has it.
+    fn of(&self, lost: &Transmission) -> Option<usize> {
+        let [client, server] = &self.0;
+        let side = match lost.sender {
+            Side::Client => client,
+            Side::Server => server,
+        };
+        match (lost.has(Flag::Syn), lost.payload.is_empty()) {
+            (true, _) => side.syn,
+            (false, true) => side.fin.filter(|_| lost.has(Flag::Fin)),
+            (false, false) => side.data.at(lost.offset),
         }
     }
 }

@@ -9,6 +9,7 @@
 //! Nothing here owns a socket, reads a clock or knows TLS.
 
 mod connection;
+mod coverage;
 mod packet;
 mod read;
 mod record;

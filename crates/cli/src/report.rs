@@ -115,7 +115,10 @@ impl Report {
 fn saved(path: &Path) -> Result<Findings, Failure> {
     let rows = Saved::open(path, "these").map_err(|error| match error {
         SavedError::Unreadable(FolderError::Content { problem, .. }) if problem == SILENT => {
-            let folder = path.parent().unwrap_or(Path::new("."));
+            let folder = match path.parent() {
+                Some(folder) if folder != Path::new("") => folder,
+                _ => Path::new("."),
+            };
             Failure::Usage(format!(
                 "{path:?}: {SILENT}: name the folder of its run, {folder:?}"
             ))

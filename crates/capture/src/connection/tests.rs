@@ -229,3 +229,46 @@ fn what_begins_before_the_capture_is_no_connection() {
     let trace = Trace::established();
     assert!(connections(&trace.0[1..]).is_empty() || trace.0.len() < 2);
 }
+
+/// What is looked up in ranges is what a look at every other packet finds.
+#[test]
+fn losses_are_those_that_a_look_at_all_packets_finds() {
+    use proptest::prelude::*;
+    let packet = (any::<[bool; 5]>(), 0..12_u64, 0..5_usize, 0..6_u64);
+    proptest!(|(packets in prop::collection::vec(packet, 0..25))| {
+        let packets = packets.into_iter().enumerate();
+        let transmissions = packets.map(|(at, ([client, lost, syn, fin, rare], offset, bytes, later))| {
+            let sent = Duration::from_millis(at as u64);
+            let flags = [(syn && rare, Flag::Syn), (fin && rare, Flag::Fin)];
+            Transmission {
+                sender: if client { Side::Client } else { Side::Server },
+                sent,
+                arrived: (!lost).then(|| sent + Duration::from_millis(later)),
+                fate: if lost { Fate::Lost } else { Fate::Carried },
+                flags: flags.into_iter().filter_map(|(has, flag)| has.then_some(flag)).collect(),
+                offset,
+                payload: vec![0; bytes],
+                acknowledges: 0,
+                is_selective: false,
+                again: None,
+                in_flight: 0,
+            }
+        });
+        let trace = Connection {
+            transmissions: transmissions.collect(),
+            ..Trace::established().connection()
+        };
+        let all = &trace.transmissions;
+        let brings = |other: usize, lost: usize| {
+            all[other].sender == all[lost].sender && all[other].covers(&all[lost])
+        };
+        let expected = (0..all.len()).filter(|lost| all[*lost].fate == Fate::Lost).map(|lost| Loss {
+            lost,
+            recovery: (lost + 1..all.len()).find(|later| brings(*later, lost)),
+            came: (0..all.len())
+                .filter(|other| all[*other].arrived.is_some() && brings(*other, lost))
+                .min_by_key(|other| all[*other].arrived),
+        });
+        prop_assert_eq!(trace.losses(), expected.collect::<Vec<_>>());
+    });
+}

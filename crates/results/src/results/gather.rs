@@ -214,6 +214,12 @@ fn difference(first: &Manifest, shard: &Manifest) -> Option<String> {
             shard.study
         ));
     }
+    if first.study != shard.study {
+        return Some(format!(
+            "its study is called {:?}, not {:?}: gather shards of one",
+            shard.study, first.study
+        ));
+    }
     let what = first.difference(shard).map(|what| format!("its {what}"));
     let what = what.or_else(|| foreign(&first.environment, &shard.environment));
     let program = || {

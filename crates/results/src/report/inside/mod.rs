@@ -128,7 +128,13 @@ impl Inside {
         let end = match asked.last {
             Last::Response => self.connection.delivered(Side::Server, asked.end?),
             Last::Request => self.connection.delivered(Side::Client, asked.end?),
-            Last::Handshake => self.handshake(),
+            // What is sent to nobody is no handshake.
+            Last::Handshake => self.handshake().filter(|_| {
+                let came = self
+                    .finished()
+                    .and_then(|end| self.connection.delivered(Side::Client, end));
+                came.is_some_and(|came| came <= asked.timeout)
+            }),
         };
         end.filter(|end| *end <= asked.timeout)
     }
@@ -152,13 +158,19 @@ impl Inside {
 
     /// When the client had sent its Finished.
     fn handshake(&self) -> Option<Duration> {
-        let mut spans = self.spans.iter();
-        let finished = spans.find(|span| span.sender == Side::Client && span.what == FINISHED)?;
+        let finished = self.finished()?;
         let mut sent = self.connection.transmissions.iter();
         let last = sent.find(|sent| {
-            sent.sender == Side::Client && !sent.payload.is_empty() && sent.end() >= finished.end
+            sent.sender == Side::Client && !sent.payload.is_empty() && sent.end() >= finished
         });
         Some(last?.sent)
+    }
+
+    /// Behind the last byte of the client's Finished.
+    fn finished(&self) -> Option<u64> {
+        let mut spans = self.spans.iter();
+        let finished = spans.find(|span| span.sender == Side::Client && span.what == FINISHED);
+        finished.map(|span| span.end)
     }
 
     /// What a packet is: `SYN`, `Certificate and Finished`, `ACK`.

@@ -57,21 +57,31 @@ impl Inside {
                 break;
             };
             recoveries.push(sent);
-            let again = losses.iter().find(|loss| loss.lost == index);
-            next = again.and_then(|loss| loss.recovery);
+            let again = losses.binary_search_by_key(&index, |loss| loss.lost);
+            next = again.ok().and_then(|again| losses.get(again)?.recovery);
         }
         recoveries
     }
 
     /// How much later the first byte of a lost packet was sent so that it arrived; nothing if it was there already.
     fn delay(&self, loss: &Loss) -> Option<Duration> {
-        let lost = self.lost(loss)?;
-        let all = self.connection.transmissions.iter();
-        let came = all.filter(|sent| {
-            sent.sender == lost.sender && sent.arrived.is_some() && sent.covers(lost)
-        });
-        let first = came.min_by_key(|sent| sent.arrived)?;
-        Some(first.sent.saturating_sub(lost.sent))
+        let first = self.connection.transmissions.get(loss.came?)?;
+        Some(first.sent.saturating_sub(self.lost(loss)?.sent))
+    }
+
+    /// How long a sender heard nothing before it sent its last packet again, and so learnt of a gap that it mended then.
+    fn probe(&self, loss: &Loss) -> Option<Duration> {
+        let all = self
+            .connection
+            .transmissions
+            .get(loss.lost..loss.recovery?)?;
+        let sender = all.first()?.sender;
+        all.iter().rev().find_map(|sent| match sent.again {
+            Some(Trigger::LossProbe(waited)) if sent.sender == sender => {
+                sent.arrived.map(|_| waited)
+            }
+            _ => None,
+        })
     }
 
     /// What a connection waited for longest: of one that did not end, the oldest that never arrived; else the first of
@@ -142,7 +152,7 @@ impl Inside {
                 );
             }
             Some((again, more)) => {
-                first += &format!(" {}", how(again, lost));
+                first += &format!(" {}", how(again, lost, self.probe(loss)));
                 if let Some(last) = more.last() {
                     first += &format!(
                         " That was lost as well; {} more, and what arrived was sent {} after the first.",
@@ -184,7 +194,7 @@ impl Inside {
         let told = format!("{what} after {}", milliseconds(end));
         Some(match self.asked {
             None => format!("{told}."),
-            Some(asked) if end >= asked.arithmetic => format!(
+            Some(asked) if end >= asked.arithmetic + SHOWN => format!(
                 "{told}: {} later than over a link that loses nothing ({}, by arithmetic).",
                 milliseconds(end - asked.arithmetic),
                 milliseconds(asked.arithmetic)
@@ -207,7 +217,10 @@ impl Inside {
                 counted(missing, "packet")
             ),
             (Extent::Cut, _) => "Its end is not in the file, which is cut short.".to_owned(),
-            (Extent::Whole, Some(Last::Handshake)) => "Its handshake was never done.".to_owned(),
+            (Extent::Whole, Some(Last::Handshake)) => match self.handshake() {
+                Some(_) => "The client's Finished never reached the server in time.".to_owned(),
+                None => "Its handshake was never done.".to_owned(),
+            },
             (Extent::Whole, Some(Last::Request)) => {
                 "Its last byte never reached the server in time.".to_owned()
             }
@@ -335,13 +348,21 @@ impl Inside {
     }
 }
 
+/// The least that is told of a difference: less would be printed as nothing.
+const SHOWN: Duration = Duration::from_nanos(500);
+
 /// What spans call it.
 const HELLO_RETRY_REQUEST: &str = "HelloRetryRequest";
 
-/// How a lost packet was sent again.
-fn how(again: &Transmission, lost: &Transmission) -> String {
+/// How a lost packet was sent again, perhaps after a probe.
+fn how(again: &Transmission, lost: &Transmission, probe: Option<Duration>) -> String {
     let after = milliseconds(again.sent.saturating_sub(lost.sent));
     match again.again {
+        Some(Trigger::FastRetransmit) if let Some(waited) = probe => format!(
+            "Nothing came for {}, so TCP sent its last packet again (tail loss probe); what acknowledged that told of the gap, \
+             and it was sent again {after} after the first time (fast retransmit).",
+            milliseconds(waited)
+        ),
         Some(Trigger::FastRetransmit) => format!(
             "Acknowledgements told of the gap, and it was sent again {after} later (fast retransmit)."
         ),

@@ -224,6 +224,69 @@ fn a_handshake_alone_is_no_last_byte() {
 }
 
 #[test]
+fn a_handshake_whose_finished_nobody_got_is_none() {
+    let finished = |arrives: bool| {
+        let mut inside = inside(|packets| {
+            packets.truncate(5);
+            packets.push(lost(Side::Client, 80, 300, 60));
+            packets.push(Transmission {
+                again: Some(Trigger::LossProbe(ms(100))),
+                ..match arrives {
+                    true => transmission(Side::Client, 180, 300, 60),
+                    false => lost(Side::Client, 180, 300, 60),
+                }
+            });
+        });
+        let asked = asked(&mut inside);
+        asked.last = Last::Handshake;
+        asked.end = None;
+        // Nobody waits for what the server learns later, nor for less than is told.
+        asked.arithmetic = ms(80) - Duration::from_nanos(300);
+        inside
+    };
+    let never = finished(false);
+    assert_eq!((never.end(), never.slowness()), (None, Some(Duration::MAX)));
+    assert_eq!(
+        story(&never),
+        [
+            "2 packets were lost. The one that all waited for was lost: bytes 301 to 360 of the client's (Finished), first sent \
+             by the client at 80.0 ms. It never arrived: it was sent again 1 time, the last time at 180.0 ms.",
+            "The client's Finished never reached the server in time."
+        ]
+    );
+    let late = finished(true);
+    assert_eq!(late.end(), Some(ms(80)));
+    assert!(
+        story(&late)[1].starts_with("The handshake was done after 80.0 ms, and not later than"),
+        "{:?}",
+        story(&late)
+    );
+}
+
+#[test]
+fn a_gap_that_only_a_probe_told_of() {
+    let told = story(&inside(|packets| {
+        packets[3] = lost(Side::Server, 60, 0, 1400);
+        packets[4] = lost(Side::Server, 60, 1400, 1400);
+        packets.splice(
+            5..,
+            [
+                again(200, 1400, Trigger::LossProbe(ms(120))),
+                again(240, 0, Trigger::FastRetransmit),
+                transmission(Side::Server, 260, 2800, 1200),
+            ],
+        );
+    }));
+    assert!(
+        told[0].ends_with(
+            "Nothing came for 120.0 ms, so TCP sent its last packet again (tail loss probe); what acknowledged that told of \
+             the gap, and it was sent again 180.0 ms after the first time (fast retransmit)."
+        ),
+        "{told:?}"
+    );
+}
+
+#[test]
 fn a_retransmission_that_was_lost_needlessly_is_nobodys_fault() {
     let told = story(&inside(|packets| {
         packets[3] = lost(Side::Server, 60, 0, 1400);
