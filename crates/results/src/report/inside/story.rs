@@ -27,7 +27,7 @@ pub fn story(inside: &Inside) -> Vec<String> {
     let mut sentences = inside.attempt_story();
     sentences.extend(match inside.culprit(&matter) {
         Some(loss) => inside.lost_story(&matter, loss),
-        None => vec![inside.quiet_story()],
+        None => vec![inside.quiet_story(others)],
     });
     if others > 0 {
         let (were, those) = match others {
@@ -236,12 +236,16 @@ impl Inside {
             .count()
     }
 
-    /// Of a connection that lost nothing: its round trips.
-    fn quiet_story(&self) -> String {
+    /// Of a connection that lost nothing but so many acknowledgements: its round trips.
+    fn quiet_story(&self, acknowledgements: usize) -> String {
+        let nothing = match acknowledgements {
+            0 => "Nothing was lost",
+            _ => "No data was lost",
+        };
         let nothing = match self.needless() {
-            0 => "Nothing was lost".to_owned(),
+            0 => nothing.to_owned(),
             again => format!(
-                "Nothing was lost, but {} sent again without need",
+                "{nothing}, but {} sent again without need",
                 match again {
                     1 => "one packet was".to_owned(),
                     again => format!("{again} packets were"),

@@ -1,5 +1,7 @@
 //! The verdict of a page: one sentence, the largest cost first.
 
+use std::cmp::Ordering;
+
 use super::draw::digits;
 use super::{Column, Felt, Known, Overview, Row};
 use crate::study::Leads;
@@ -9,11 +11,34 @@ const SPACE: char = '\u{a0}';
 /// Configurations that are named.
 const NAMED: usize = 3;
 
-/// An arm with where it costs most, and where least.
+/// An arm with where it costs most, and where least: of what was shown to be a difference, if any of it was.
 struct Extremes<'a> {
     arm: &'a str,
     most: (&'a Row, &'a Known),
     least: (&'a Row, &'a Known),
+    /// The most that it may be anywhere, in milliseconds.
+    at_most: f64,
+}
+
+impl Extremes<'_> {
+    /// For the one that costs most, or least, in front. A number that nothing stands behind is behind all others.
+    fn by_most(&self, other: &Extremes<'_>) -> Ordering {
+        costlier(other.most.1, self.most.1)
+    }
+
+    fn by_least(&self, other: &Extremes<'_>) -> Ordering {
+        cheaper(other.least.1, self.least.1)
+    }
+}
+
+fn costlier(one: &Known, other: &Known) -> Ordering {
+    let shown = one.is_shown.cmp(&other.is_shown);
+    shown.then(one.most.total_cmp(&other.most))
+}
+
+fn cheaper(one: &Known, other: &Known) -> Ordering {
+    let shown = one.is_shown.cmp(&other.is_shown);
+    shown.then(other.least.total_cmp(&one.least))
 }
 
 impl Overview {
@@ -72,7 +97,7 @@ impl Overview {
         let mut clauses = Vec::new();
         for (index, column) in self.columns.iter().enumerate() {
             let mut all = self.extremes(index);
-            all.sort_by(|one, other| other.most.1.most.total_cmp(&one.most.1.most));
+            all.sort_by(Extremes::by_most);
             match index {
                 0 => clauses.push(handshake(&all)?),
                 _ => clauses.extend(last_byte(*column, &all)),
@@ -86,17 +111,19 @@ impl Overview {
         for (row, arm, known) in self.of_column(column) {
             match all.iter_mut().find(|one| one.arm == arm) {
                 Some(one) => {
-                    if known.most > one.most.1.most {
+                    if costlier(known, one.most.1).is_gt() {
                         one.most = (row, known);
                     }
-                    if known.least < one.least.1.least {
+                    if cheaper(known, one.least.1).is_gt() {
                         one.least = (row, known);
                     }
+                    one.at_most = one.at_most.max(at_most(known));
                 }
                 None => all.push(Extremes {
                     arm,
                     most: (row, known),
                     least: (row, known),
+                    at_most: at_most(known),
                 }),
             }
         }
@@ -142,7 +169,7 @@ fn handshake(all: &[Extremes<'_>]) -> Option<String> {
         words += &format!(", and {} more by less", late.len() - NAMED);
     }
     let calm: Vec<_> = all.iter().filter(|one| !is_late(one)).collect();
-    if let Some(most) = calm.iter().map(|one| at_most(one.most.1)).reduce(f64::max) {
+    if let Some(most) = calm.iter().map(|one| one.at_most).reduce(f64::max) {
         let who = match &*calm {
             [only] => only.arm.to_owned(),
             _ if calm.len() <= NAMED => {
@@ -159,12 +186,11 @@ fn handshake(all: &[Extremes<'_>]) -> Option<String> {
 fn last_byte(column: Column, all: &[Extremes<'_>]) -> Option<String> {
     let what = what(column);
     let latest = all.first()?;
-    let soonest = all
-        .iter()
-        .min_by(|one, other| one.least.1.least.total_cmp(&other.least.1.least))?;
+    let soonest = all.iter().min_by(|one, other| one.by_least(other))?;
     let is_late = matches!(latest.most.1.felt(), Felt::Later | Felt::Part);
+    let least = soonest.least.1;
     let is_soon =
-        soonest.least.1.felt() == Felt::Sooner || soonest.least.1.trips[0] <= -super::NOTICED;
+        least.is_shown && (least.felt() == Felt::Sooner || least.trips[0] <= -super::NOTICED);
     let named = |one: &Extremes<'_>, row: &Row| match (all.len(), place(row)) {
         (1, place) => place,
         (_, place) if place.is_empty() => format!(" ({})", one.arm),
@@ -199,9 +225,7 @@ fn what(column: Column) -> String {
 
 /// The most that any may be.
 fn all_at_most(all: &[Extremes<'_>]) -> f64 {
-    all.iter()
-        .map(|one| at_most(one.most.1))
-        .fold(0.0, f64::max)
+    all.iter().map(|one| one.at_most).fold(0.0, f64::max)
 }
 
 /// The most that it may be: of what was not shown to be anything, the end of its interval.

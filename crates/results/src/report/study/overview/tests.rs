@@ -1,4 +1,9 @@
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 use super::draw::{digits, grouped, signed, spaced};
 use super::*;
@@ -205,4 +210,42 @@ fn what_is_sooner_leads_where_that_is_asked() {
         words.contains("brings the handshake up to 35\u{a0}ms forward (loss 0%)"),
         "{words}"
     );
+}
+
+/// A sentence names what stands out, and nothing else, whatever else is larger.
+#[test]
+fn no_sentence_claims_what_was_not_shown() {
+    let mut overview = Overview::new(&findings(MEASURED, &[])).unwrap();
+    for other in [known(-55.0, -1.5), known(103.0, 3.0)] {
+        let noise = Known {
+            is_shown: false,
+            width: Some(470.0),
+            ..other
+        };
+        for (index, row) in overview.rows.iter_mut().enumerate() {
+            for cost in row.costs.iter_mut().flatten() {
+                *cost = Some(Cost::Known(match index {
+                    0 => known(16.0, 0.4),
+                    _ => noise.clone(),
+                }));
+            }
+        }
+        assert!(overview.rows.len() > 1);
+        let words = overview.verdict(Leads::Later).unwrap();
+        assert!(
+            words.contains("delays the handshake by 16\u{a0}ms"),
+            "{words}"
+        );
+        assert!(words.contains("comes up to 16\u{a0}ms"), "{words}");
+        for claimed in ["sooner", "55", "103", "470"] {
+            assert!(!words.contains(claimed), "{claimed}: {words}");
+        }
+        // Where nothing is shown, it may be as much as the widest interval says.
+        for cost in overview.rows[0].costs.iter_mut().flatten() {
+            *cost = Some(Cost::Known(noise.clone()));
+        }
+        let words = overview.verdict(Leads::Later).unwrap();
+        assert!(words.contains("470\u{a0}ms"), "{words}");
+        assert!(!words.contains("sooner"), "{words}");
+    }
 }
