@@ -15,6 +15,7 @@ const CLASSICAL: Exchange = Exchange {
     hello_retry_request: 0,
     second_client_hello: 0,
     server_flight: 1900,
+    flight_writes: [0; 6],
     client_finish: 150,
     first_request: 0,
     upload: 0,
@@ -674,6 +675,7 @@ prop_compose! {
     fn any_exchange()(
         client_hello in 1_usize..3000,
         server_flight in 1_usize..60_000,
+        flight_writes in prop::array::uniform6(0_usize..9000),
         client_finish in 1_usize..20_000,
         first_request in 0_usize..20_000,
         tickets in 0_usize..1000,
@@ -683,8 +685,8 @@ prop_compose! {
         compute in any_compute(),
     ) -> Exchange {
         Exchange {
-            client_hello, server_flight, client_finish, first_request, tickets, request, response,
-            first_record, compute, ..Exchange::default()
+            client_hello, server_flight, flight_writes, client_finish, first_request, tickets, request,
+            response, first_record, compute, ..Exchange::default()
         }
     }
 }

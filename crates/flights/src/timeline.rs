@@ -22,6 +22,9 @@ pub struct Exchange {
     pub second_client_hello: usize,
     /// ServerHello to Finished.
     pub server_flight: usize,
+    /// The writes that it leaves in, but for the last: each ends with a segment that need not be full. All of it is one write
+    /// if there are none.
+    pub flight_writes: [usize; 6],
     /// The client's Finished, after its certificate if it sends one.
     pub client_finish: usize,
     /// What of the first request leaves with that: all that is no early data.
@@ -88,8 +91,28 @@ pub struct Path {
     pub client_initcwnd: u32,
     /// The server's initial congestion window, in segments.
     pub server_initcwnd: u32,
+    /// How both ends' windows grow.
+    pub growth: Growth,
     /// Of both ends.
     pub buffers: Buffers,
+}
+
+/// When a congestion window grows by what is acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Growth {
+    /// Where it is used (`tcp_is_cwnd_limited`): slow start, as Reno and CUBIC have it.
+    #[default]
+    Used,
+    /// Always, as with BBR (`bbr_set_cwnd`) where its gain leaves room; below four segments, it becomes four.
+    Always,
+    /// As with BBR where its gain leaves no more room: while fewer than ten segments were acknowledged, and then up to so many
+    /// thousandths of what was within a round trip.
+    ToGain(u32),
+}
+
+impl Growth {
+    /// `bbr_high_gain`, in thousandths: 2/ln(2).
+    pub const BBR_GAIN: u32 = 2885;
 }
 
 impl Path {
@@ -137,6 +160,7 @@ impl Default for Path {
             headers: 52,
             client_initcwnd: 10,
             server_initcwnd: 10,
+            growth: Growth::Used,
             buffers: Buffers::LARGE,
         }
     }
@@ -258,6 +282,7 @@ fn walked(exchange: &Exchange, path: &Path, memory: Memory) -> (Timeline, Vec<Pa
                 // The server does not wait for the rest.
                 early => after(hello, exchange.client_hello.saturating_sub(early)),
             },
+            writes: flight_writes(exchange),
             ..message(Server, exchange.server_flight, compute.server_flight)
         },
         Message {
@@ -320,6 +345,24 @@ fn walked(exchange: &Exchange, path: &Path, memory: Memory) -> (Timeline, Vec<Pa
         flights: walk.flights,
     };
     (timeline, walk.packets)
+}
+
+/// The writes of the server's flight; empty if it is one.
+fn flight_writes(exchange: &Exchange) -> Vec<usize> {
+    let mut left = exchange.server_flight;
+    let sizes = exchange.flight_writes.iter().take_while(|size| **size > 0);
+    let mut writes: Vec<usize> = Vec::new();
+    for size in sizes {
+        if *size >= left {
+            break;
+        }
+        writes.push(*size);
+        left -= size;
+    }
+    if !writes.is_empty() {
+        writes.push(left);
+    }
+    writes
 }
 
 /// The writes of a response; empty if it is one.

@@ -148,12 +148,23 @@ fn narrowing(window: &Window, connections: &[Connection]) -> Option<u16> {
     let stays = flight / (count(window.least.saturating_sub(1)) / 2).max(1) + 1;
     let fills = response / count(most.saturating_add(1));
     let middle = (response.saturating_add(2 * flight)) / count(window.least.saturating_add(most));
-    let asked = if stays <= fills { stays } else { middle };
-    let segment = u16::try_from(asked.saturating_add(TIMESTAMPS))
-        .unwrap_or(SMALL)
-        .clamp(LEAST, SMALL);
-    let was_tried = |connection: &Connection| {
-        connection.segment.saturating_add(TIMESTAMPS) == usize::from(segment)
+    let fills = fills.min(usize::from(SMALL));
+    let asked = match stays <= fills {
+        // The more the flights of two connections differ, the less can a window of one way of growing look like another's of
+        // the other; but the larger the segments, the longer they take on the path.
+        true => {
+            let halfway = stays.midpoint(fills);
+            vec![halfway, halfway.midpoint(fills), fills, stays]
+        }
+        false => vec![middle],
     };
-    (!connections.iter().any(was_tried)).then_some(segment)
+    let mut asked = asked.into_iter().map(|bytes| {
+        let segment = bytes.saturating_add(TIMESTAMPS);
+        u16::try_from(segment).unwrap_or(SMALL).clamp(LEAST, SMALL)
+    });
+    asked.find(|segment| {
+        !connections.iter().any(|connection| {
+            connection.segment.saturating_add(TIMESTAMPS) == usize::from(*segment)
+        })
+    })
 }

@@ -19,12 +19,25 @@ pub(crate) struct Server {
     /// Bytes, as they are written.
     pub(crate) response: Vec<usize>,
     pub(crate) think: Duration,
+    pub(crate) control: Control,
     pub(crate) paced: bool,
     /// Whether it begins anew after idling.
     pub(crate) restarts: bool,
     pub(crate) link: Link,
     pub(crate) seed: u64,
 }
+
+/// What has a say over the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Control {
+    /// Slow start, as Reno and CUBIC have it.
+    Reno,
+    /// As `tcp_bbr.c` of Linux begins, without what loss does.
+    Bbr,
+}
+
+/// 2/ln(2)
+const HIGH_GAIN: f64 = 2.885;
 
 const MSS: usize = 1448;
 const HEADERS: usize = 52;
@@ -35,6 +48,8 @@ struct Segment {
     order: u64,
     state: State,
     attempts: u32,
+    /// How many had been delivered when it left, and when the last of them was.
+    delivered: (u32, Time),
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -79,6 +94,11 @@ struct Run<'a> {
     usage: usize,
     recovery: Option<usize>,
     order: u64,
+    delivered: (u32, Time),
+    /// Segments in a round trip, at most.
+    within: f64,
+    /// Segments that left, again or not.
+    data_out: u32,
     timer: u64,
     backoff: u32,
     next_pace: Time,
@@ -130,6 +150,9 @@ impl Server {
             usage: 0,
             recovery: None,
             order: 0,
+            delivered: (0, Time(0)),
+            within: 0.0,
+            data_out: 0,
             timer: 0,
             backoff: 0,
             next_pace: Time(0),
@@ -214,7 +237,8 @@ impl Run<'_> {
             Happens::Write(sizes) => {
                 let timeout = self.rtt + Duration::from_millis(200);
                 let mut idle = now.since(self.last_sent);
-                if self.segments.is_empty() && self.server.restarts {
+                let restarts = self.server.restarts && self.server.control == Control::Reno;
+                if self.segments.is_empty() && restarts {
                     while idle > timeout && self.window > f64::from(self.server.window) {
                         self.window /= 2.0;
                         idle -= timeout;
@@ -271,7 +295,10 @@ impl Run<'_> {
             if !room || !has_more {
                 break;
             }
-            if self.server.paced && now < self.next_pace {
+            // Linux does not pace the first ten (`tcp_update_skb_after_send`).
+            let is_bbr = self.server.control == Control::Bbr;
+            let is_paced = self.server.paced || is_bbr && self.data_out >= 10;
+            if is_paced && now < self.next_pace {
                 if !self.pace_planned {
                     self.plan(self.next_pace, Happens::Pace);
                     self.pace_planned = true;
@@ -285,12 +312,18 @@ impl Run<'_> {
                 (at, length)
             });
             self.order += 1;
+            self.data_out += 1;
+            if self.out == 0 {
+                self.delivered.1 = now;
+            }
             let segment = self.segments.entry(sequence).or_insert(Segment {
                 length,
                 order: 0,
                 state: State::Flying,
                 attempts: 0,
+                delivered: (0, now),
             });
+            segment.delivered = self.delivered;
             self.lost.remove(&sequence);
             self.out += 1;
             segment.order = self.order;
@@ -298,9 +331,13 @@ impl Run<'_> {
             segment.attempts += 1;
             has_sent = true;
             self.last_sent = now;
-            if self.server.paced {
-                // Twice what the window would be in a round trip.
-                let gap = self.rtt.as_nanos() as f64 / (2.0 * self.window);
+            if is_paced {
+                // Twice what the window would be in a round trip; BBR's gain has more, of what it has seen.
+                let most = match is_bbr {
+                    true => HIGH_GAIN * self.within.max(f64::from(self.server.window)),
+                    false => 2.0 * self.window,
+                };
+                let gap = self.rtt.as_nanos() as f64 / most;
                 self.next_pace = Time(now.0.max(self.next_pace.0) + gap as u64);
             }
             if let Some(at) = self.transit(Side::Client, now, length + HEADERS) {
@@ -342,6 +379,11 @@ impl Run<'_> {
                 self.lost.remove(&at);
                 newest = newest.max(segment.order);
                 self.backoff = 0;
+                self.delivered = (self.delivered.0 + 1, now);
+                let (before, since) = segment.delivered;
+                let trips = now.since(since).as_secs_f64() / self.rtt.as_secs_f64();
+                let within = f64::from(self.delivered.0 - before) / trips.max(1.0);
+                self.within = self.within.max(within);
             }
         }
         for at in beyond {
@@ -374,12 +416,19 @@ impl Run<'_> {
             self.recovery = None;
         }
         // As `tcp_is_cwnd_limited` has it.
-        let is_used = self.is_limited || self.window < 2.0 * f64::from(self.most_out);
+        let is_used = match self.server.control {
+            Control::Reno => self.is_limited || self.window < 2.0 * f64::from(self.most_out),
+            // `bbr_set_cwnd`
+            Control::Bbr => self.delivered.0 < 10 || self.window < HIGH_GAIN * self.within + 6.0,
+        };
         if is_used && (self.recovery.is_none() || self.window < self.threshold) {
             match self.window < self.threshold {
                 true => self.window += f64::from(fresh),
                 false => self.window += f64::from(fresh) / self.window,
             }
+        }
+        if self.server.control == Control::Bbr && fresh > 0 {
+            self.window = self.window.max(4.0);
         }
         if fresh > 0 {
             self.timer += 1;

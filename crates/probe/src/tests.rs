@@ -6,7 +6,7 @@ use lastbyte_link::{Direction, Link, Loss, Probability, Rate, mix};
 
 use proptest::prelude::*;
 
-use crate::simulation::Server;
+use crate::simulation::{Control, Server};
 use crate::{Arrival, Certainty, Connection, Counters, Event, Findings, Limits, Probe};
 
 fn ms(ms: u64) -> Duration {
@@ -42,6 +42,7 @@ fn server(window: u32) -> Server {
         tickets: 510,
         response: vec![16_406; 8],
         think: Duration::ZERO,
+        control: Control::Reno,
         paced: false,
         restarts: true,
         link: link(ms(50), None, 0.0),
@@ -96,6 +97,7 @@ fn drawn(seed: u64, loss: f64) -> Server {
             true => 0.0,
             false => between(seed, 10, 1e-3, 0.3),
         }),
+        control: Control::Reno,
         paced: draw(seed, 11) > 0.8,
         restarts: draw(seed, 12) > 0.2,
         link: link(
@@ -126,10 +128,14 @@ struct Score {
 }
 
 fn score(cases: u64, loss: f64) -> Score {
+    score_of(cases, |seed| drawn(seed, loss))
+}
+
+fn score_of(cases: u64, drawn: impl Fn(u64) -> Server) -> Score {
     let mut score = Score::default();
     let first = asked("LASTBYTE_PROBE_FIRST").unwrap_or_default();
     for seed in first..first + cases {
-        let server = drawn(seed, loss);
+        let server = drawn(seed);
         let (findings, made) = probe(&server);
         score.connections += made;
         let least = server.link.rtt().as_secs_f64();
@@ -201,6 +207,42 @@ fn servers_of_chance_are_found_with_loss() {
     assert!(score.wrong_rates.is_empty(), "{score:?}");
     assert!(score.exact as u64 * 100 >= cases * 80, "{score:?}");
     assert!(score.rtt as u64 * 100 >= cases * 98, "{score:?}");
+}
+
+/// BBR's window grows by all that is acknowledged, used or not.
+#[test]
+fn windows_of_bbr_are_not_told_wrong() {
+    for window in 1..=32 {
+        for flight in [900, 1500, 2000, 3000, 5000, 10_000] {
+            let server = Server {
+                control: Control::Bbr,
+                flight,
+                ..server(window)
+            };
+            let (findings, _) = probe(&server);
+            let found = findings.window.unwrap();
+            let holds = found.least <= window && found.most.is_none_or(|most| window <= most);
+            assert!(
+                holds || found.certainty == Certainty::Uncertain,
+                "{window}, {flight}: {found:?}: {:?}",
+                findings.looks
+            );
+        }
+    }
+}
+
+#[test]
+fn servers_of_chance_with_bbr_are_not_told_wrong() {
+    let cases = cases();
+    let score = score_of(cases, |seed| Server {
+        control: Control::Bbr,
+        paced: false,
+        ..drawn(seed, 0.0)
+    });
+    println!("{score:?}");
+    assert!(score.wrong.is_empty(), "{score:?}");
+    // Where nothing paced is seen, what slow start does not explain is uncertain.
+    assert!(score.exact as u64 * 100 >= cases * 75, "{score:?}");
 }
 
 proptest! {

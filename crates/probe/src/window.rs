@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use lastbyte_flights::{Compute, Exchange, Path, timeline};
+use lastbyte_flights::{Compute, Exchange, Growth, Path, timeline};
 use lastbyte_link::{Direction, Link, Side};
 
 use crate::rounds::{Ending, Piece, Round, of, pieces};
@@ -53,6 +53,8 @@ pub struct Look {
     pub handshake: Said,
     /// Of the response, which begins with what slow start has made of it.
     pub response: Said,
+    /// The same where BBR has made it of it, whose window also grows while it is not full.
+    pub response_of_bbr: Said,
     /// Flights that were paced.
     pub paced: usize,
 }
@@ -134,12 +136,16 @@ pub fn candidates(connection: &Connection, rtt: &Rtt) -> Look {
         return Look::default();
     };
     let handshake = flights.said(&flights.handshake, |window| flights.begins_with(window));
-    let response = (flights.response.as_ref())
-        .map(|seen| flights.said(seen, |window| flights.goes_on_with(window, seen)));
+    let response = |goes_on: &dyn Fn(u32, &Seen) -> bool| {
+        let seen = flights.response.as_ref();
+        let said = seen.map(|seen| flights.said(seen, |window| goes_on(window, seen)));
+        said.unwrap_or_default()
+    };
     Look {
         paced: flights.seen().filter(|seen| seen.is_paced(rtt)).count(),
         handshake,
-        response: response.unwrap_or_default(),
+        response: response(&|window, seen| flights.goes_on_with(window, seen)),
+        response_of_bbr: response(&|window, seen| flights.goes_on_with_bbr(window, seen)),
     }
 }
 
@@ -244,6 +250,26 @@ impl<'a> Flights<'a> {
         })
     }
 
+    /// Whether the first round of a response came so fast that BBR did not send it with such an initial window: it leaves with
+    /// 2.885 times what a round trip holds at most (`bbr_high_gain`), but for the first ten segments of a connection
+    /// (`tcp_update_skb_after_send`) and what leaves together, a millisecond's (`sk_pacing_shift`).
+    fn is_faster_than_bbr(&self, window: u32, first: &Round) -> bool {
+        const AT_ONCE: u32 = 10;
+        let before = self.handshake.segments().saturating_add(self.tickets);
+        let within = f64::from(window.max(self.handshake.segments()));
+        let trip = self.rtt.as_secs_f64();
+        let rate = f64::from(Growth::BBR_GAIN) / 1e3 * within / trip;
+        let together = (rate / 1e3).ceil().max(2.0);
+        let paced = f64::from(
+            first
+                .segments
+                .saturating_sub(AT_ONCE.saturating_sub(before)),
+        );
+        let least = (paced - together) / rate;
+        // Times of arrival are no clockwork.
+        first.end.saturating_sub(first.start).as_secs_f64() < 0.7 * least
+    }
+
     fn seen(&self) -> impl Iterator<Item = &Seen> {
         [Some(&self.handshake), self.response.as_ref()]
             .into_iter()
@@ -286,13 +312,13 @@ impl<'a> Flights<'a> {
     }
 
     fn begins_with(&self, window: u32) -> bool {
-        let [handshake, _] = self.expected(window, 0, Duration::ZERO);
+        let [handshake, _] = self.expected(window, 0, Duration::ZERO, Growth::Used);
         self.handshake.agrees_with(&handshake, 0)
     }
 
     fn goes_on_with(&self, window: u32, seen: &Seen) -> bool {
         let agrees = |more| {
-            let [_, response] = self.expected(window, more, Duration::ZERO);
+            let [_, response] = self.expected(window, more, Duration::ZERO, Growth::Used);
             // How a window opens depends on how acknowledgements came, a segment or two; and some that were lost were not seen.
             let has_opened = response.first().is_some_and(|first| *first > window);
             let slack = match () {
@@ -307,6 +333,53 @@ impl<'a> Flights<'a> {
         agrees(0) || self.tickets > 0 && agrees(self.tickets) || self.begins_anew_with(window, seen)
     }
 
+    /// Whether a response of BBR's goes on so. How much its gain leaves room for depends on how it counts, so anything between
+    /// all and as little as may be will do.
+    fn goes_on_with_bbr(&self, window: u32, seen: &Seen) -> bool {
+        let Some(first) = seen.rounds.first() else {
+            return true;
+        };
+        // What of it was within a round trip: the longer the path took to carry it, the less.
+        let trip = self.rtt.as_secs_f64();
+        let within = trip / (trip + self.handshake.span().as_secs_f64());
+        let gain = (f64::from(Growth::BBR_GAIN) * within) as u32;
+        // Tickets came before, and may not be acknowledged yet.
+        let acknowledged = if self.is_acknowledged {
+            self.tickets
+        } else {
+            0
+        };
+        let ways = [
+            (Growth::ToGain(gain), acknowledged),
+            (Growth::Always, self.tickets),
+        ];
+        let [least, most] = ways.map(|(growth, more)| {
+            let [_, response] = self.expected(window, more, Duration::ZERO, growth);
+            response.first().copied()
+        });
+        let (Some(least), Some(most)) = (least, most) else {
+            return true;
+        };
+        if self.is_faster_than_bbr(window, first) {
+            return false;
+        }
+        // Where the gain has a say, that depends on how many were acknowledged at once.
+        let slack = match () {
+            () if self.loses => 2,
+            () if least < most => 1,
+            () => 0,
+        };
+        let segments = first.segments.min(MOST_WINDOW);
+        let reaches = most.min(MOST_WINDOW).saturating_add(slack) >= segments;
+        match first.ending {
+            Ending::Unknown => true,
+            Ending::Path | Ending::Data => reaches,
+            Ending::Window | Ending::Answered => {
+                reaches && least.min(MOST_WINDOW).saturating_sub(slack) <= segments
+            }
+        }
+    }
+
     /// Whether the server, having had nothing to send for so long, begins again with its initial window
     /// (`tcp_slow_start_after_idle`), which not every server does.
     fn begins_anew_with(&self, window: u32, seen: &Seen) -> bool {
@@ -317,14 +390,14 @@ impl<'a> Flights<'a> {
         }
         // Tickets may have opened it, or not.
         [0, self.tickets].into_iter().any(|more| {
-            let [_, anew] = self.expected(window, more, idle);
+            let [_, anew] = self.expected(window, more, idle, Growth::Used);
             seen.agrees_with(&anew, if self.loses { 2 } else { 0 })
         })
     }
 
     /// What would come with this window, in segments. `more` are segments before the response, as if they were of the
     /// handshake; `rest` is how long the server has had nothing to send.
-    fn expected(&self, window: u32, more: u32, rest: Duration) -> [Expected; 2] {
+    fn expected(&self, window: u32, more: u32, rest: Duration, growth: Growth) -> [Expected; 2] {
         let segment = self.connection.segment.clamp(1, MOST_SEGMENT);
         let seen = self.handshake.segments().saturating_add(more);
         let segments = |count: u32| {
@@ -359,6 +432,7 @@ impl<'a> Flights<'a> {
             mss: segment,
             headers: (self.connection.headers).clamp(LEAST_HEADERS, MOST_HEADERS),
             server_initcwnd: window,
+            growth,
             ..Path::default()
         };
         let timeline = timeline(&exchange, &path);
@@ -451,10 +525,60 @@ pub(crate) fn window(looks: &[Look]) -> Option<Window> {
         true => Pacing::Paced,
         false => Pacing::AtOnce,
     };
+    let usual = verdict(looks, |look| &look.response)?;
+    let of_bbr = verdict(looks, |look| &look.response_of_bbr)
+        .filter(|of_bbr| of_bbr.certainty != Certainty::Uncertain);
+    let is_disputed = usual.certainty == Certainty::Uncertain;
+    let Verdict {
+        least,
+        most,
+        certainty,
+    } = match of_bbr {
+        // Who paces its flights, and grows as BBR alone does, is that.
+        Some(of_bbr) if is_disputed && pacing == Pacing::Paced => of_bbr,
+        Some(of_bbr) => usual.or(of_bbr),
+        None => usual,
+    };
+    Some(Window {
+        least,
+        most,
+        certainty,
+        pacing,
+    })
+}
+
+/// A [`Window`] by one way in which windows grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Verdict {
+    least: u32,
+    most: Option<u32>,
+    certainty: Certainty,
+}
+
+impl Verdict {
+    /// What is known where either can be.
+    fn or(self, other: Verdict) -> Verdict {
+        let least = self.least.min(other.least);
+        let most = (self.most.zip(other.most)).map(|(one, other)| one.max(other));
+        let is_same = (self.least, self.most) == (other.least, other.most);
+        Verdict {
+            least,
+            most,
+            certainty: match (self.certainty, most) {
+                (Certainty::Uncertain, _) => Certainty::Uncertain,
+                (certainty, _) if is_same => certainty,
+                (_, None) => Certainty::AtLeast,
+                (_, Some(_)) => Certainty::Between,
+            },
+        }
+    }
+}
+
+fn verdict(looks: &[Look], response: impl Fn(&Look) -> &Said) -> Option<Verdict> {
     let begun: Vec<&Said> = looks.iter().map(|look| &look.handshake).collect();
     let all: Vec<&Said> = looks
         .iter()
-        .flat_map(|look| [&look.handshake, &look.response])
+        .flat_map(|look| [&look.handshake, response(look)])
         .collect();
     if all.iter().all(|said| said.candidates().is_none()) {
         return None;
@@ -474,11 +598,10 @@ pub(crate) fn window(looks: &[Look]) -> Option<Window> {
     if is_disputed {
         let candidates = all.iter().filter_map(|said| said.candidates()).flatten();
         let (least, most) = range(candidates.clone().min().copied(), candidates.max().copied());
-        return Some(Window {
+        return Some(Verdict {
             least,
             most,
             certainty: Certainty::Uncertain,
-            pacing,
         });
     }
     let (least, most) = range(agreed.first().copied(), agreed.last().copied());
@@ -488,11 +611,10 @@ pub(crate) fn window(looks: &[Look]) -> Option<Window> {
         (Some(most), _) if most == least => Certainty::Likely,
         (Some(_), _) => Certainty::Between,
     };
-    Some(Window {
+    Some(Verdict {
         least,
         most,
         certainty,
-        pacing,
     })
 }
 

@@ -6,10 +6,13 @@ use std::time::Duration;
 use lastbyte_link::Time;
 
 use super::{SHARED_INFO, SKB, TCP_HEADERS, memory};
-use crate::Path;
+use crate::{Growth, Path};
 
 /// `TCP_INIT_CWND`
 const INIT_CWND: u32 = 10;
+
+/// `bbr_cwnd_min_target`
+const BBR_LEAST: u32 = 4;
 
 /// Bytes count from the first of the connection.
 pub(super) struct Sending {
@@ -26,8 +29,13 @@ pub(super) struct Sending {
     acknowledged: usize,
     /// Where the window ends that the receiver has advertised.
     window_end: usize,
-    /// Where each segment in flight ends.
-    in_flight: VecDeque<usize>,
+    /// Where each segment in flight ends, and how many had been acknowledged when it left.
+    in_flight: VecDeque<(usize, u32)>,
+    /// Segments that were acknowledged (`delivered`).
+    delivered: u32,
+    /// The most of them within a round trip.
+    most_delivered: u32,
+    growth: Growth,
     /// Where the flight begins, while it lasts.
     pub(super) flight: Option<usize>,
     initcwnd: u32,
@@ -73,6 +81,9 @@ impl Sending {
             acknowledged: 0,
             window_end: window,
             in_flight: VecDeque::new(),
+            delivered: 0,
+            most_delivered: 0,
+            growth: path.growth,
             flight: None,
             initcwnd,
             mss: path.mss.max(1),
@@ -144,6 +155,10 @@ impl Sending {
     /// `tcp_slow_start_after_idle_check` and `tcp_cwnd_restart`: half of the window for each
     /// retransmission timeout without data, but not less than the initial one
     pub(super) fn restart_after_idle(&mut self, now: Time, rto: Duration) {
+        // Whoever has a say of its own over the window is left alone (`cong_control`).
+        if self.growth != Growth::Used {
+            return;
+        }
         let Some(last) = self.last.filter(|_| self.in_flight.is_empty()) else {
             return;
         };
@@ -171,28 +186,43 @@ impl Sending {
         self.last = Some(now);
         let payload = self.mss.min(self.written - self.sent);
         self.sent += payload;
-        self.in_flight.push_back(self.sent);
+        self.in_flight.push_back((self.sent, self.delivered));
         payload
     }
 
     /// `tcp_ack`
     pub(super) fn acknowledged_to(&mut self, end: usize, window: usize) {
         self.window_end = self.window_end.max(end + window);
-        let before = self.packets_out();
-        while self
-            .in_flight
-            .front()
-            .is_some_and(|segment| *segment <= end)
+        let before = self.delivered;
+        while let Some((segment, delivered)) = self.in_flight.front().copied()
+            && segment <= end
         {
             self.in_flight.pop_front();
+            self.delivered = self.delivered.saturating_add(1);
+            let within = self.delivered.saturating_sub(delivered);
+            self.most_delivered = self.most_delivered.max(within);
         }
-        let acknowledged = before - self.packets_out();
-        if self.is_cwnd_limited() {
+        let acknowledged = self.delivered - before;
+        if self.grows() {
             self.cwnd = self.cwnd.saturating_add(acknowledged);
+        }
+        if self.growth != Growth::Used && acknowledged > 0 {
+            self.cwnd = self.cwnd.max(BBR_LEAST);
         }
         self.acknowledged = self.acknowledged.max(end);
         if self.flight.is_some_and(|begin| begin < end) {
             self.flight = None;
+        }
+    }
+
+    fn grows(&self) -> bool {
+        match self.growth {
+            Growth::Used => self.is_cwnd_limited(),
+            Growth::Always => true,
+            Growth::ToGain(gain) => {
+                let most = u64::from(self.most_delivered) * u64::from(gain) / 1000;
+                self.delivered < INIT_CWND || u64::from(self.cwnd) < most
+            }
         }
     }
 

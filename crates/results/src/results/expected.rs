@@ -117,6 +117,7 @@ fn path(cell: &Cell) -> Path {
         client_initcwnd: cell.client_initcwnd,
         server_initcwnd: cell.initcwnd,
         buffers: cell.hosts.buffers.sizes(),
+        ..Path::default()
     }
 }
 
