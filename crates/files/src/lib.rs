@@ -97,14 +97,19 @@ fn refused(problem: String) -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, problem)
 }
 
-/// The same of a text in UTF-8.
+/// The same of a text in UTF-8, without the byte order mark that some editors put before it.
 ///
 /// # Errors
 ///
 /// As [`read`], and when it is none.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     let text = String::from_utf8(read(path, most)?);
-    text.map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is no text in UTF-8"))
+    let text =
+        text.map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is no text in UTF-8"))?;
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    })
 }
 
 /// `1 MiB`, or bytes where it is no whole number of those.

@@ -196,3 +196,11 @@ fn a_file_to_read_again_is_no_pipe_and_its_name_no_link() {
     let error = read_regular(&file, 3, Links::Followed).unwrap_err();
     assert_eq!(error.to_string(), "it is larger than 3 bytes");
 }
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_text() {
+    let folder = folder();
+    let file = folder.path().join("text");
+    fs::write(&file, "\u{feff}{} \u{feff}").unwrap();
+    assert_eq!(read_text(&file, 100).unwrap(), "{} \u{feff}");
+}

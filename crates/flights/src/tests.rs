@@ -671,6 +671,57 @@ fn a_long_thought_closes_the_window() {
     assert_eq!(second(ms(201)), ms(600));
 }
 
+/// Each write ends with a segment of its own, which takes a place in the window.
+#[test]
+fn writes_of_the_handshake_take_segments_more() {
+    let handshake = |flight_writes| {
+        let exchange = Exchange {
+            server_flight: 13_300,
+            flight_writes,
+            ..CLASSICAL
+        };
+        let timeline = timeline(&exchange, &unlimited(50, 10));
+        let segments: u32 = server_flights(&timeline).iter().sum();
+        (segments, timeline.handshake_flights(), timeline.handshake)
+    };
+    assert_eq!(handshake([0; 6]), (10, 1, ms(100)));
+    assert_eq!(handshake([4096, 0, 0, 0, 0, 0]), (10, 1, ms(100)));
+    assert_eq!(handshake([4096, 1000, 0, 0, 0, 0]), (10, 1, ms(100)));
+    assert_eq!(handshake([4096, 100, 100, 0, 0, 0]), (12, 2, ms(150)));
+    // What would be more than the flight is none.
+    assert_eq!(handshake([13_300, 100, 0, 0, 0, 0]), (10, 1, ms(100)));
+}
+
+/// A window of 4 after a handshake of two segments: Reno leaves it as it is, BBR has it grow.
+#[test]
+fn windows_grow_as_they_are_used_or_always() {
+    let opened = |server_initcwnd, server_flight, growth| {
+        let path = Path {
+            growth,
+            ..unlimited(50, server_initcwnd)
+        };
+        let exchange = Exchange {
+            server_flight,
+            response: 200_000,
+            ..CLASSICAL
+        };
+        let timeline = timeline(&exchange, &path);
+        server_flights(&timeline)[timeline.handshake_flights()]
+    };
+    let to_gain = Growth::ToGain(Growth::BBR_GAIN);
+    for (window, flight, used, always, gain) in [
+        (4, 1900, 4, 6, 6),
+        (20, 3000, 20, 23, 23),
+        (10, 14_480, 20, 20, 20),
+        // Ten were acknowledged, and the gain leaves room for 2.885 times that alone.
+        (40, 15_000, 40, 51, 49),
+    ] {
+        let grown = [Growth::Used, Growth::Always, to_gain].map(|way| opened(window, flight, way));
+        assert_eq!(grown, [used, always, gain], "{window}, {flight}");
+    }
+    assert_eq!(opened(2, 1000, Growth::Always), 4);
+}
+
 prop_compose! {
     fn any_exchange()(
         client_hello in 1_usize..3000,

@@ -97,6 +97,9 @@ pub enum UnitError {
 }
 
 impl Rate {
+    /// 1 bit per second.
+    pub const MIN: Rate = Rate(NonZeroU64::MIN);
+
     /// `None` for zero.
     #[must_use]
     pub fn from_bits_per_second(bits: u64) -> Option<Rate> {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::{Certainty, Pacing, RateSeen, Window};
+use crate::{Certainty, Pacing, RateSeen, Window, Writes};
 
 /// The version of documents.
 pub const VERSION: u64 = 1;
@@ -23,6 +23,20 @@ const MOST_CERTIFICATES: usize = 100;
 const MOST_DER: usize = 1 << 20;
 /// Bytes of a response: far more than a probe reads, and few enough to be walked through.
 const MOST_RESPONSE: f64 = 67_108_864.0;
+/// Bytes of a record on the wire, with the expansion that RFC 8446 allows it (section 5.2), and that TLS 1.2 did.
+const MOST_RECORD: f64 = 18_437.0;
+/// Bytes of a server's handshake: more than the certificates of any document.
+const MOST_FLIGHT: f64 = 134_217_728.0;
+/// Milliseconds there and back.
+const MOST_RTT: f64 = 60_000.0;
+/// Milliseconds: longer than any probe takes.
+const MOST_TIME: f64 = 600_000.0;
+/// Mbit/s.
+const MOST_RATE: f64 = 1e6;
+/// Segments of a window, and whatever else a server has few of.
+const MOST_SEGMENTS: f64 = 1e5;
+/// Whatever is counted over all connections.
+const MOST_COUNT: f64 = 1e9;
 
 /// What a probe found of a server. Times are in milliseconds, sizes in bytes; of a message with its header of four.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -184,12 +198,18 @@ pub struct TlsSeen {
     /// Whether a second connection could resume the first; none if that was not tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resumed: Option<bool>,
+    /// Of the EncryptedExtensions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encrypted_extensions_bytes: Option<u32>,
     /// Of the Certificate message.
     pub certificate_bytes: usize,
     /// Of the ClientHello on the wire.
     pub client_hello_wire_bytes: usize,
     /// Of the server's messages on the wire, from ServerHello to Finished.
     pub server_flight_wire_bytes: usize,
+    /// In which writes those left the server; none where segments were not counted, or came out of order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writes: Option<Writes>,
     /// Why the chain is not trusted here; none if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distrusted: Option<String>,
@@ -222,6 +242,9 @@ pub struct ResponseSeen {
     pub status: u16,
     /// On the wire, as far as it was read.
     pub wire_bytes: usize,
+    /// Of its first record on the wire: nothing of it can be read before its last byte is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_record_wire_bytes: Option<usize>,
     /// Whether all of it was read.
     pub is_whole: bool,
     /// Where it says that the resource is instead.
@@ -246,12 +269,25 @@ pub struct Edge {
     /// Bytes that are left before it is a flight more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<usize>,
+    /// How sure that is, where any are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_is: Option<Left>,
     /// Bytes that would have to go for a flight less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<usize>,
     /// The smallest initial window that saves a flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub larger_window: Option<u32>,
+}
+
+/// How sure it is how many bytes are left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Left {
+    /// All segments of the server's flight but its last one were full, or were counted as they are.
+    Exact,
+    /// Segments within it may not be full, or those of another chain, and leave less.
+    AtMost,
 }
 
 /// Why a text is no document of a probe.
@@ -271,6 +307,11 @@ pub enum DocumentError {
         "version {0} is not known here: only {VERSION} is; get a newer lastbyte, or probe again"
     )]
     OtherVersion(String),
+    /// It says that it is of another form.
+    #[error(
+        "schema {0} is not known here: only {SCHEMA:?} is; get a newer lastbyte, or probe again"
+    )]
+    OtherSchema(String),
     /// A part is not what it should be.
     #[error("no probe's: {0}")]
     Content(String),
@@ -295,6 +336,14 @@ impl Document {
                 return Err(DocumentError::OtherVersion(version));
             }
             None => return Err(DocumentError::NoVersion),
+        }
+        // Documents of old said none.
+        if let Some(schema) = value.get("schema")
+            && schema != SCHEMA
+            && schema != ""
+        {
+            let schema = schema.to_string().chars().take(40).collect();
+            return Err(DocumentError::OtherSchema(schema));
         }
         let document: Document = serde_json::from_value(value)
             .map_err(|error| DocumentError::Content(error.to_string()))?;
@@ -336,39 +385,186 @@ impl Document {
                 ));
             }
         }
-        let wire_bytes = self.response.as_ref().map(|response| response.wire_bytes);
-        let numbers = [
-            ("rtt_ms", self.rtt_ms, 60_000.0),
-            ("rate_mbit", self.rate_mbit, 1e6),
-            ("initial_window", self.initial_window.map(f64::from), 1e5),
-            ("mss", self.mss.map(f64::from), 65_535.0),
-            (
+        let wild = self.numbers().find(|number| !number.is_in_bounds());
+        match wild {
+            Some(number) => wrong(number.problem()),
+            None => Ok(self),
+        }
+    }
+
+    /// All numbers that somebody calculates with or prints, but for those of certificates.
+    fn numbers(&self) -> impl Iterator<Item = Number> {
+        let Document {
+            window,
+            path,
+            tls,
+            times,
+            response,
+            edges,
+            ..
+        } = self;
+        let window = window.iter().flat_map(|window| {
+            [
+                Number::positive("window.least", Some(window.least), MOST_SEGMENTS),
+                Number::positive("window.most", window.most, MOST_SEGMENTS),
+            ]
+        });
+        let response = response.iter().flat_map(|response| {
+            [
+                Number::counted("response.status", u32::from(response.status), 999.0),
+                Number::bytes("response.wire_bytes", response.wire_bytes, MOST_RESPONSE),
+                Number {
+                    least: 23.0,
+                    ..Number::of(
+                        "response.first_record_wire_bytes",
+                        response.first_record_wire_bytes.map(|bytes| bytes as f64),
+                        MOST_RECORD,
+                    )
+                },
+            ]
+        });
+        let writes = tls.writes.iter().flat_map(|writes| &writes.first);
+        let writes = writes.map(|bytes| Number {
+            least: 1.0,
+            ..Number::bytes("tls.writes", *bytes, MOST_FLIGHT)
+        });
+        let edges = edges.iter().flat_map(|edge| {
+            [
+                Number::bytes(
+                    "edges: certificate_bytes",
+                    edge.certificate_bytes,
+                    MOST_FLIGHT,
+                ),
+                Number::bytes(
+                    "edges: server_flight_wire_bytes",
+                    edge.server_flight_wire_bytes,
+                    MOST_FLIGHT,
+                ),
+                Number::bytes("edges: flights", edge.flights, MOST_SEGMENTS),
+                Number::bytes("edges: left", edge.left.unwrap_or_default(), MOST_FLIGHT),
+                Number::bytes("edges: over", edge.over.unwrap_or_default(), MOST_FLIGHT),
+            ]
+        });
+        [
+            Number::positive("rtt_ms", self.rtt_ms, MOST_RTT),
+            Number::positive("rate_mbit", self.rate_mbit, MOST_RATE),
+            Number::positive("initial_window", self.initial_window, MOST_SEGMENTS),
+            Number::positive("mss", self.mss, 65_535.0),
+            Number::positive(
                 "certificate_verify_bytes",
-                self.certificate_verify_bytes.map(f64::from),
+                self.certificate_verify_bytes,
                 65_535.0,
             ),
-            (
+            Number::positive(
                 "certificate_brotli_bytes",
-                self.certificate_brotli_bytes.map(f64::from),
+                self.certificate_brotli_bytes,
                 2e8,
             ),
-            (
-                "response.wire_bytes",
-                wire_bytes
-                    .filter(|bytes| *bytes > 0)
-                    .map(|bytes| bytes as f64),
-                MOST_RESPONSE,
+            Number::counted("path.rtt_median_ms", path.rtt_median_ms, MOST_TIME),
+            Number::counted("path.rtt_most_ms", path.rtt_most_ms, MOST_TIME),
+            Number::positive(
+                "path.rate_at_least_mbit",
+                path.rate_at_least_mbit,
+                MOST_RATE,
             ),
-        ];
-        for (key, number, most) in numbers {
-            if number.is_some_and(|number| !(number > 0.0 && number <= most)) {
-                return wrong(format!(
-                    "{key}: {} is not above 0 and up to {most}",
-                    number.unwrap_or_default()
-                ));
-            }
+            Number::bytes("path.connections", path.connections, MOST_SEGMENTS),
+            Number::counted("path.segments", path.segments as f64, MOST_COUNT),
+            Number::counted("path.out_of_order", path.out_of_order as f64, MOST_COUNT),
+            Number::counted("path.retransmitted", path.retransmitted as f64, MOST_COUNT),
+            Number::counted("tls.tickets", tls.tickets, MOST_SEGMENTS),
+            Number::counted(
+                "tls.encrypted_extensions_bytes",
+                tls.encrypted_extensions_bytes.unwrap_or_default(),
+                MOST_FLIGHT,
+            ),
+            Number::bytes("tls.certificate_bytes", tls.certificate_bytes, MOST_FLIGHT),
+            Number::bytes(
+                "tls.client_hello_wire_bytes",
+                tls.client_hello_wire_bytes,
+                MOST_FLIGHT,
+            ),
+            Number::bytes(
+                "tls.server_flight_wire_bytes",
+                tls.server_flight_wire_bytes,
+                MOST_FLIGHT,
+            ),
+            Number::counted("times.connect_ms", times.connect_ms, MOST_TIME),
+            Number::counted("times.handshake_ms", times.handshake_ms, MOST_TIME),
+            Number::counted(
+                "times.first_byte_ms",
+                times.first_byte_ms.unwrap_or_default(),
+                MOST_TIME,
+            ),
+            Number::counted(
+                "times.last_byte_ms",
+                times.last_byte_ms.unwrap_or_default(),
+                MOST_TIME,
+            ),
+            Number::counted(
+                "times.server_ms",
+                times.server_ms.unwrap_or_default(),
+                MOST_TIME,
+            ),
+        ]
+        .into_iter()
+        .chain(window)
+        .chain(writes)
+        .chain(response)
+        .chain(edges)
+    }
+}
+
+/// A number of a document, and what it may be.
+struct Number {
+    key: &'static str,
+    /// None where the document does not say it.
+    is: Option<f64>,
+    /// Above 0 where that is none.
+    least: f64,
+    most: f64,
+}
+
+impl Number {
+    fn of(key: &'static str, is: Option<f64>, most: f64) -> Number {
+        Number {
+            key,
+            is,
+            least: 0.0,
+            most,
         }
-        Ok(self)
+    }
+
+    /// One that there is, and that can be none.
+    fn counted(key: &'static str, is: impl Into<f64>, most: f64) -> Number {
+        Number::of(key, Some(is.into()), most)
+    }
+
+    fn bytes(key: &'static str, is: usize, most: f64) -> Number {
+        Number::of(key, Some(is as f64), most)
+    }
+
+    /// One that is above 0, if it is said.
+    fn positive<N: Into<f64>>(key: &'static str, is: Option<N>, most: f64) -> Number {
+        Number {
+            least: f64::MIN_POSITIVE,
+            ..Number::of(key, is.map(N::into), most)
+        }
+    }
+
+    fn is_in_bounds(&self) -> bool {
+        self.is
+            .is_none_or(|number| (self.least..=self.most).contains(&number))
+    }
+
+    fn problem(&self) -> String {
+        let Number {
+            key, least, most, ..
+        } = self;
+        let is = self.is.unwrap_or_default();
+        match *least == f64::MIN_POSITIVE {
+            true => format!("{key}: {is} is not above 0 and up to {most}"),
+            false => format!("{key}: {is} is not from {least} to {most}"),
+        }
     }
 }
 

@@ -31,17 +31,19 @@ mod simulation;
 #[cfg(test)]
 mod tests;
 mod window;
+mod writes;
 
 pub use connection::{Arrival, Connection, Counters, Event};
 pub use document::{
-    Certificate, Document, DocumentError, Edge, JSON_SCHEMA, PathTold, ResponseSeen, SCHEMA, Times,
-    TlsSeen, VERSION, WindowSeen,
+    Certificate, Document, DocumentError, Edge, JSON_SCHEMA, Left, PathTold, ResponseSeen, SCHEMA,
+    Times, TlsSeen, VERSION, WindowSeen,
 };
 pub use findings::{Findings, Probe};
 pub use path::{Loss, PathSeen, RateSeen, Rtt};
 pub use plan::{Ask, Limits};
 pub use rounds::{Ending, Round, rounds};
 pub use window::{Certainty, Look, Pacing, Said, Window, candidates};
+pub use writes::{Writes, writes};
 
 /// The largest initial window that is told from larger ones, in segments.
 pub const MOST_WINDOW: u32 = 128;

@@ -377,8 +377,41 @@ mod documents {
         );
         let host = LEAST.replace("example.com:443", "../x");
         assert!(refused(&host).contains("host"));
-        let rtt = LEAST.replace("\"chain\"", "\"rtt_ms\": -1, \"chain\"");
-        assert!(refused(&rtt).contains("rtt_ms: -1"));
+        let with = |part: &str| LEAST.replace("\"chain\"", &format!("{part}, \"chain\""));
+        assert!(refused(&with("\"rtt_ms\": -1")).contains("rtt_ms: -1"));
+        assert_eq!(
+            refused(&with("\"schema\": \"lastbyte.probe/2\"")),
+            "schema \"lastbyte.probe/2\" is not known here: only \"lastbyte.probe/1\" is; get a newer lastbyte, or probe again"
+        );
+        for (part, expected) in [
+            (
+                "\"tls\": {\"server_flight_wire_bytes\": 18446744073709551615}",
+                "tls.server_flight_wire_bytes: 18446744073709552000 is not from 0 to 134217728",
+            ),
+            (
+                "\"tls\": {\"certificate_bytes\": 1000000000}",
+                "tls.certificate_bytes: 1000000000 is not",
+            ),
+            (
+                "\"tls\": {\"writes\": {\"first\": [0], \"is_certain\": true}}",
+                "tls.writes: 0 is not from 1 to",
+            ),
+            ("\"times\": {\"server_ms\": 1e300}", "times.server_ms: "),
+            (
+                "\"window\": {\"least\": 0, \"certainty\": \"exact\"}",
+                "window.least: 0 is not above 0",
+            ),
+            (
+                "\"response\": {\"first_record_wire_bytes\": 20000}",
+                "from 23 to 18437",
+            ),
+        ] {
+            assert!(
+                refused(&with(part)).contains(expected),
+                "{part}: {}",
+                refused(&with(part))
+            );
+        }
         assert_eq!(VERSION, 1);
         assert_eq!(
             Document::read(&" ".repeat(5 << 20)).unwrap_err(),

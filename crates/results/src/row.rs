@@ -123,6 +123,8 @@ pub struct Wire {
     pub second_client_hello_wire_bytes: u32,
     /// The server's messages from ServerHello to Finished on the wire, record framing included.
     pub server_flight_wire_bytes: u32,
+    /// The writes that those leave in, but for the last, where they are known not to be one.
+    pub server_writes: [u32; 6],
     /// The client's last handshake messages on the wire, record framing included.
     pub client_finish_wire_bytes: u32,
     /// The server's session tickets on the wire, record framing included.

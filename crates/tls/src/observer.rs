@@ -83,6 +83,22 @@ impl Observer {
         placed
     }
 
+    /// Bytes on the wire of the record of application data or of an encrypted message that begins at this place of what
+    /// `sender` sent, whether or not all of it has come; none where another one does.
+    pub fn encrypted_record_at(&self, sender: Side, offset: usize) -> Option<usize> {
+        let bytes = match sender {
+            Side::Client => &self.client,
+            Side::Server => &self.server,
+        };
+        let mut header = Cursor(bytes.get(offset..)?);
+        let content_type = header.u8()?;
+        let major_version = header.u8()?;
+        let _minor_version = header.u8()?;
+        let length = header.number(2)?;
+        let is_encrypted = content_type == APPLICATION_DATA && major_version == 3;
+        is_encrypted.then_some(framing::RECORD_HEADER + length)
+    }
+
     /// The random of the ClientHello; empty without one.
     pub fn client_random(&self) -> &[u8] {
         /// Of a record and of a message, and the version.

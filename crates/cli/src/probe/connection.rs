@@ -41,8 +41,8 @@ pub(super) struct Seen {
     pub(super) resumed: bool,
     /// What the server sent, the end-entity first.
     pub(super) certificates: Vec<X509>,
-    /// What is wrong with them here.
-    pub(super) verified: X509VerifyResult,
+    /// What is wrong with them here, in the order in which it was found.
+    pub(super) problems: Vec<X509VerifyResult>,
     pub(super) first_byte: Option<Duration>,
     pub(super) last_byte: Option<Duration>,
     pub(super) response: Option<Response>,
@@ -57,6 +57,8 @@ pub(super) struct Response {
     pub(super) location: Option<String>,
     pub(super) alt_svc: Option<String>,
     pub(super) wire_bytes: usize,
+    /// Of that its first record, which can't be read before its last byte is there.
+    pub(super) first_record: Option<usize>,
     pub(super) is_whole: bool,
 }
 
@@ -84,6 +86,8 @@ pub(super) fn connect(
     until: Instant,
 ) -> Result<Seen, Nothing> {
     let ssl = tls.ssl(target, purpose.offer)?;
+    // Of a connection that came to nothing.
+    tls.take_problems();
     let began = Instant::now();
     let stream = Stream::connect(address, purpose.ask, until)
         .map_err(|error| Nothing::Server(unreachable(address, &error, began.elapsed())))?;
@@ -116,7 +120,7 @@ pub(super) fn connect(
         certificates: (stream.ssl().peer_cert_chain())
             .map(|chain| chain.iter().map(ToOwned::to_owned).collect())
             .unwrap_or_default(),
-        verified: stream.ssl().verify_result(),
+        problems: tls.take_problems(),
         first_byte: None,
         last_byte: None,
         response: None,
@@ -135,6 +139,10 @@ pub(super) fn connect(
     let observer = &stream.get_ref().observer;
     seen.observation = observer.observe(&key_log);
     let first_byte = first_byte(&observer.messages(&key_log));
+    if let Some(response) = &mut seen.response {
+        response.first_record =
+            first_byte.and_then(|at| observer.encrypted_record_at(Side::Server, at));
+    }
     if seen.last_byte.is_some() {
         let at = stream.get_ref().now();
         stream.get_mut().events.push((at, Event::LastByte));
@@ -234,33 +242,43 @@ fn exchange(
 fn parse(head: &[u8]) -> io::Result<Option<(Response, Option<usize>, usize)>> {
     let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let mut parsed = httparse::Response::new(&mut fields);
-    let length = match parsed.parse(head) {
+    let mut parser = httparse::ParserConfig::default();
+    // What one field says wrong is no matter of the status.
+    parser.ignore_invalid_headers_in_responses(true);
+    let length = match parser.parse_response(&mut parsed, head) {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(_) => return Err(io::ErrorKind::InvalidData.into()),
     };
-    let field = |name: &str| {
-        let field = parsed
-            .headers
-            .iter()
-            .find(|field| field.name.eq_ignore_ascii_case(name))?;
-        let text = String::from_utf8_lossy(field.value);
-        let text: String = text.chars().take(300).collect();
-        Some(lastbyte_link::visible(&text))
-    };
+    let lines = head.get(..length).unwrap_or_default();
     let status = parsed.code.unwrap_or_default();
     let is_empty = matches!(status, 204 | 304);
     let body = match is_empty {
         true => Some(0),
-        false => field("content-length").and_then(|length| length.trim().parse().ok()),
+        false => field(lines, "content-length").and_then(|length| length.parse().ok()),
     };
     let response = Response {
         status,
-        location: field("location"),
-        alt_svc: field("alt-svc"),
+        location: field(lines, "location"),
+        alt_svc: field(lines, "alt-svc"),
         ..Response::default()
     };
     Ok(Some((response, body, head.len() - length)))
+}
+
+/// What a field of a head says, as it can be shown: the first of this name, whatever bytes it has.
+fn field(head: &[u8], name: &str) -> Option<String> {
+    let mut lines = head.split(|byte| *byte == b'\n').skip(1);
+    let value = lines.find_map(|line| {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        let (found, value) = line.split_at_checked(colon)?;
+        let value = value.get(1..)?;
+        found
+            .eq_ignore_ascii_case(name.as_bytes())
+            .then(|| value.trim_ascii())
+    })?;
+    let text: String = String::from_utf8_lossy(value).chars().take(300).collect();
+    Some(lastbyte_link::visible(&text))
 }
 
 fn unreachable(address: SocketAddr, error: &io::Error, waited: Duration) -> String {
@@ -312,5 +330,35 @@ fn cut_short(seen: &Seen, stream: &Stream, error: &io::Error) -> String {
         _ if is_timeout(error) => format!("it sends no response within {waited:.0} s"),
         _ if begun => "it hangs up within the response".to_owned(),
         _ => "it hangs up without a response".to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn head(text: &str) -> (Response, Option<usize>, usize) {
+        parse(text.as_bytes()).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_field_that_is_none_costs_no_other() {
+        let (response, body, left) = head(
+            "HTTP/1.1 302 Found\r\nLocation: https://a.example/\u{1b}[31m\r\nContent-Length: 2\r\n\r\nab",
+        );
+        assert_eq!((response.status, body, left), (302, Some(2), 2));
+        assert_eq!(response.location.unwrap(), "https://a.example/\\u{1b}[31m");
+    }
+
+    #[test]
+    fn a_head_is_read_when_it_is_whole() {
+        assert!(parse(b"HTTP/1.1 200 OK\r\nAlt-Svc: h3").unwrap().is_none());
+        let (response, body, _) = head("HTTP/1.1 204 No Content\r\nalt-svc:  h3=\":443\" \r\n\r\n");
+        assert_eq!(
+            (response.alt_svc.unwrap(), body),
+            ("h3=\":443\"".to_owned(), Some(0))
+        );
+        assert!(parse(b"220 mail\r\n\r\n").is_err());
     }
 }

@@ -1,9 +1,11 @@
 //! How far a site is from its next edge, today and with other chains: by arithmetic.
 
 use lastbyte::explain::{Explanation, Shown, explain_shown};
-use lastbyte::study::{Arm, ArmError, Cell, NamedNetwork, Parameter, StudyFolder};
+use lastbyte::study::exchange::Cut;
+use lastbyte::study::{Arm, ArmError, Cell, NamedNetwork, Parameter, RecordSize, StudyFolder};
 use lastbyte_link::{Bytes, Direction, Link, Rate};
-use lastbyte_probe::{Document, Edge};
+use lastbyte_probe::{Document, Edge, Left};
+use lastbyte_sizes::framing::{MAX_PLAINTEXT, MSS, RECORD_OVERHEAD};
 use lastbyte_sizes::{Group, KeyAlgorithm, Message};
 use std::time::Duration;
 
@@ -17,6 +19,13 @@ pub(super) const USUAL: [KeyAlgorithm; 3] = [
 const GROUP: &str = "X25519MLKEM768";
 /// The initial window that is supposed where it is not known.
 const WINDOW: u32 = 10;
+
+/// What the chain that a site has is called.
+pub(super) const TODAY: &str = "today";
+
+/// The same where the site has no TLS 1.3 today.
+const IN_TLS_1_3: &str = "today, in TLS 1.3";
+const TLS_1_3: &str = "TLSv1.3";
 
 /// A chain in the place of the one that a site has.
 #[derive(Clone, Debug)]
@@ -43,10 +52,11 @@ impl Chain {
     }
 }
 
-/// The chain as it is.
+/// The chain as it is. All arithmetic is of TLS 1.3, so of a server that has not that, it is of what would be.
 pub(super) fn today(document: &Document) -> Option<Chain> {
+    let has_it = document.tls.version.is_empty() || document.tls.version == TLS_1_3;
     Some(Chain {
-        name: "today".to_owned(),
+        name: if has_it { TODAY } else { IN_TLS_1_3 }.to_owned(),
         shown: Shown::seen(document)?,
         way: String::new(),
     })
@@ -62,20 +72,58 @@ pub(super) fn with(document: &Document, algorithm: KeyAlgorithm) -> Option<Chain
     })
 }
 
-/// The measured path, with the response that came.
-pub(super) fn measured(document: &Document) -> Cell {
+/// The measured path, which carries so much, with the response that came.
+pub(super) fn measured(document: &Document, rate: Rate) -> Cell {
     let rtt = Duration::from_secs_f64(document.rtt_ms.unwrap_or_default() / 1e3);
-    let rate = document
-        .rate_mbit
-        .and_then(|rate| Rate::from_bits_per_second((rate * 1e6) as u64));
     let link = Link::symmetric(
         rtt,
         Direction {
-            rate,
+            rate: Some(rate),
             ..Direction::default()
         },
     );
     of(document, link, None)
+}
+
+/// What the measured path carries, and who says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PathRate {
+    /// A probe saw it.
+    Seen(Rate),
+    /// Who asks does.
+    Asked(Rate),
+    /// Nobody: nothing was seen to limit it.
+    Supposed(Rate),
+}
+
+/// The rate that is supposed where none was seen, unless something came faster: 1 Gbit/s, in Mbit/s.
+const SUPPOSED: f64 = 1000.0;
+
+impl PathRate {
+    pub(super) fn of(document: &Document, asked: Option<Rate>) -> PathRate {
+        let rate = |mbit: f64| Rate::from_bits_per_second((mbit * 1e6) as u64).unwrap_or(Rate::MIN);
+        let at_least = document.path.rate_at_least_mbit.unwrap_or_default();
+        match (asked, document.rate_mbit) {
+            (Some(asked), _) => PathRate::Asked(asked),
+            (None, Some(seen)) => PathRate::Seen(rate(seen)),
+            (None, None) => PathRate::Supposed(rate(SUPPOSED.max(at_least))),
+        }
+    }
+
+    pub(super) fn rate(self) -> Rate {
+        match self {
+            PathRate::Seen(rate) | PathRate::Asked(rate) | PathRate::Supposed(rate) => rate,
+        }
+    }
+
+    /// As documents have it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            PathRate::Seen(_) => "seen",
+            PathRate::Asked(_) => "asked",
+            PathRate::Supposed(_) => "supposed",
+        }
+    }
 }
 
 /// One of the networks that have names.
@@ -89,12 +137,10 @@ pub(super) fn named(document: &Document, network: &NamedNetwork) -> Cell {
 }
 
 fn of(document: &Document, link: Link, link_name: Option<String>) -> Cell {
-    let response = document.response.as_ref();
     let mut cell = Cell {
         link,
         link_name,
         initcwnd: window(document),
-        data: Bytes(response.map_or(0, |response| response.wire_bytes as u64)),
         ..Cell::default()
     };
     let mtu = document.mss.map(|mss| (mss + 52).to_string());
@@ -106,7 +152,45 @@ fn of(document: &Document, link: Link, link_name: Option<String>) -> Cell {
         // One that can't be is not the path's.
         let _ = parameter.set(&mut cell, &mtu, &StudyFolder::HERE);
     }
+    cell.data = payload(document, &cell);
     cell
+}
+
+/// What of the response that came is payload.
+fn payload(document: &Document, cell: &Cell) -> Bytes {
+    let wire_bytes = document
+        .response
+        .as_ref()
+        .map_or(0, |response| response.wire_bytes);
+    let Cut { first, later } = Cut::new(record_size(document), cell);
+    let first = (first + RECORD_OVERHEAD).min(wire_bytes);
+    let rest = wire_bytes - first;
+    let records = usize::from(first > 0) + rest.div_ceil(later + RECORD_OVERHEAD);
+    Bytes(wire_bytes.saturating_sub(records * RECORD_OVERHEAD) as u64)
+}
+
+/// How a server cuts its responses into records. One that begins with a record of several segments has clients wait for all
+/// of them; of others the first segment tells, whatever comes behind it.
+pub(super) fn record_size(document: &Document) -> RecordSize {
+    let segment = document.mss.map_or(MSS, |mss| mss as usize);
+    let first = document
+        .response
+        .as_ref()
+        .and_then(|response| response.first_record_wire_bytes)
+        .filter(|bytes| *bytes > segment)
+        .map(|bytes| bytes.saturating_sub(RECORD_OVERHEAD).min(MAX_PLAINTEXT));
+    match first.and_then(|payload| u16::try_from(payload).ok()) {
+        Some(payload) => RecordSize::Fixed(payload),
+        None => RecordSize::FirstSegment,
+    }
+}
+
+/// The same, as an arm says it; empty where it is as usual.
+pub(super) fn records(document: &Document) -> String {
+    match record_size(document) {
+        RecordSize::FirstSegment => String::new(),
+        RecordSize::Fixed(size) => format!("/record_size={size}"),
+    }
 }
 
 /// The window that is calculated with: the smallest that was not ruled out.
@@ -153,6 +237,10 @@ pub(super) fn try_explained(
 ) -> Result<Explanation, String> {
     let arm =
         arm(document.group.as_deref(), &chain.way).map_err(|error| error.problem.to_string())?;
+    let arm = Arm {
+        record_size: record_size(document),
+        ..arm
+    };
     explain_shown(&arm, &chain.shown, cells).map_err(|unknown| unknown.what)
 }
 
@@ -162,48 +250,37 @@ pub(super) fn tell(document: &mut Document) {
         .into_iter()
         .filter_map(|algorithm| with(document, algorithm));
     let chains: Vec<Chain> = today(document).into_iter().chain(alternatives).collect();
-    let cell = measured(document);
+    let cell = measured(document, PathRate::of(document, None).rate());
     document.edges = chains
         .iter()
         .filter_map(|chain| edge(document, chain, &cell))
         .collect();
 }
 
+/// How far the chain that a site has is from its edges, in the handshake that it has.
+pub(super) fn of_today(document: &Document) -> Option<&Edge> {
+    document.edges.first().filter(|edge| edge.chain == TODAY)
+}
+
 /// How far one chain is from its edges.
 pub(super) fn edge(document: &Document, chain: &Chain, cell: &Cell) -> Option<Edge> {
     let explanation = explained(document, chain, std::slice::from_ref(cell))?;
     let window = explanation.windows.first()?;
-    let own = explanation.wire.server_flight_wire_bytes as usize;
-    // What the server says besides, such as the protocol that it chose, arithmetic does not know.
-    let seen = document.tls.server_flight_wire_bytes;
-    let calculated = explained(document, &today(document)?, std::slice::from_ref(cell))
-        .map_or(seen, |explained| {
-            explained.wire.server_flight_wire_bytes as usize
-        });
-    let (more, less) = match seen {
-        0 => (0, 0),
-        seen => (
-            seen.saturating_sub(calculated),
-            calculated.saturating_sub(seen),
-        ),
-    };
-    let left = window
-        .edges
-        .above
-        .map(|edge| edge.certificate_distance + less);
-    let is_over = left.is_some_and(|left| left < more);
     Some(Edge {
         chain: chain.name.clone(),
         certificate_bytes: explanation.wire.bytes(Message::Certificate) as usize,
-        server_flight_wire_bytes: (own + more).saturating_sub(less),
-        flights: window.edges.flights + usize::from(is_over),
-        left: left
-            .map(|left| left.saturating_sub(more))
-            .filter(|_| !is_over),
-        over: window
+        server_flight_wire_bytes: explanation.wire.server_flight_wire_bytes as usize,
+        flights: window.edges.flights,
+        left: window.edges.above.map(|edge| edge.certificate_distance),
+        left_is: window
             .edges
-            .below
-            .map(|edge| (edge.certificate_distance + more).saturating_sub(less)),
+            .above
+            .map(|_| match (&document.tls.writes, chain.name.as_str()) {
+                (Some(writes), _) if writes.first.is_empty() && writes.is_certain => Left::Exact,
+                (Some(writes), TODAY) if writes.is_certain => Left::Exact,
+                _ => Left::AtMost,
+            }),
+        over: window.edges.below.map(|edge| edge.certificate_distance),
         larger_window: window.larger_window,
     })
 }

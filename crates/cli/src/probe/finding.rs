@@ -13,7 +13,7 @@ use lastbyte_probe::{
 use lastbyte_tls::names;
 use lastbyte_tls::observer::Message;
 use openssl::ssl::SslVersion;
-use openssl::x509::{X509, X509VerifyResult};
+use openssl::x509::X509;
 
 use super::connection::{Nothing, Purpose, Seen, connect};
 use super::edges;
@@ -228,10 +228,10 @@ fn document(
                 .to_owned(),
         );
     }
-    let distrusted = match first.verified {
-        X509VerifyResult::OK => None,
-        problem => Some(problem.error_string().to_owned()),
-    };
+    let problems: Vec<&str> = (first.problems.iter())
+        .map(|problem| problem.error_string())
+        .collect();
+    let distrusted = (!problems.is_empty()).then(|| problems.join("; "));
     if let Some(response) = &first.response
         && let Some(location) = &response.location
         && (300..400).contains(&response.status)
@@ -251,7 +251,8 @@ fn document(
     let server_flight = server_flight
         .filter(|flight| flight.sender == lastbyte_tls::observer::Side::Server)
         .map(|flight| flight.wire_bytes)
-        .next();
+        .next()
+        .filter(|_| is_new);
     let client_hello = observation.flights.first().map(|flight| flight.wire_bytes);
     let connection = &first.connection;
     let rtt = path.map_or(Duration::ZERO, |path| path.rtt.least);
@@ -303,9 +304,13 @@ fn document(
                     .map_or_else(|| format!("{scheme:#06x}"), str::to_owned)
             }),
             hello_retry: bytes(Message::HelloRetryRequest) > 0,
+            encrypted_extensions_bytes: observation
+                .bytes(Message::EncryptedExtensions)
+                .and_then(|bytes| u32::try_from(bytes).ok()),
             certificate_bytes: bytes(Message::Certificate),
             client_hello_wire_bytes: client_hello.unwrap_or_default(),
-            server_flight_wire_bytes: server_flight.filter(|_| is_new).unwrap_or_default(),
+            server_flight_wire_bytes: server_flight.unwrap_or_default(),
+            writes: server_flight.and_then(|bytes| lastbyte_probe::writes(connection, bytes)),
             distrusted,
             ..TlsSeen::default()
         },
@@ -319,6 +324,7 @@ fn document(
         response: first.response.as_ref().map(|response| ResponseSeen {
             status: response.status,
             wire_bytes: response.wire_bytes,
+            first_record_wire_bytes: response.first_record,
             is_whole: response.is_whole,
             location: response.location.clone(),
             alt_svc: response.alt_svc.clone(),

@@ -13,6 +13,7 @@ use lastbyte_link::{counted, visible};
 use lastbyte_probe::Document;
 use serde::{Deserialize, Serialize};
 
+use super::edges::of_today;
 use super::finding::{Manners, probe};
 use super::target::Target;
 use crate::compare::interrupt;
@@ -44,6 +45,8 @@ struct Line {
     failed: Option<String>,
 }
 
+/// Lines of a file that are told to be wrong.
+const TOLD: usize = 20;
 /// More than any file of sites or results has, in bytes.
 const MOST: u64 = 1 << 30;
 
@@ -135,20 +138,32 @@ fn sites(file: &Path, ca: Option<&PathBuf>) -> Result<Vec<(String, Target)>, Fai
     let text = lastbyte_files::read_text(file, MOST)
         .map_err(|error| Failure::Usage(format!("{file:?}: {error}")))?;
     let mut sites: Vec<(String, Target)> = Vec::new();
+    let mut wrong: Vec<String> = Vec::new();
     let mut known = std::collections::BTreeSet::new();
     for (number, line) in (1..).zip(text.lines()) {
         let asked = line.split('#').next().unwrap_or_default().trim();
         if asked.is_empty() || !known.insert(asked) {
             continue;
         }
-        let mut target: Target = asked.parse().map_err(|problem: String| {
-            Failure::Usage(format!(
-                "{file:?}, line {number}: {}",
-                visible(&problem.to_string())
-            ))
-        })?;
-        target.ca = ca.cloned();
-        sites.push((asked.to_owned(), target));
+        match asked.parse::<Target>() {
+            Ok(mut target) => {
+                target.ca = ca.cloned();
+                sites.push((asked.to_owned(), target));
+            }
+            Err(problem) => wrong.push(format!("line {number}: {}", visible(&problem))),
+        }
+    }
+    // All of them, before anybody is asked: a file that was made wrong is mended once.
+    if !wrong.is_empty() {
+        let more = match wrong.len().saturating_sub(TOLD) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        wrong.truncate(TOLD);
+        return Err(Failure::Usage(format!(
+            "{file:?}, {}{more}",
+            wrong.join("; ")
+        )));
     }
     match sites.is_empty() {
         true => Err(Failure::Usage(format!(
@@ -229,16 +244,16 @@ fn table(sites: &[(String, Target)], found: &BTreeMap<String, Line>) -> String {
     let left = |line: &Line| {
         let document = line.found.as_ref();
         document.map_or(usize::MAX, |document| {
-            document
-                .edges
-                .first()
+            of_today(document)
                 .and_then(|edge| edge.left)
                 .unwrap_or(usize::MAX - 1)
         })
     };
     lines.sort_by_key(|line| left(line));
+    let names = lines.iter().map(|line| visible(&line.asked));
+    let width = names.map(|name| name.chars().count()).fold(32, usize::max);
     let mut text = format!(
-        "{:<32} {:>9} {:>7} {:>11} {:>7} {:>7}  {:<19} {}\n",
+        "{:<width$} {:>9} {:>7} {:>11} {:>7} {:>7}  {:<19} {}\n",
         "site",
         "RTT",
         "window",
@@ -252,10 +267,10 @@ fn table(sites: &[(String, Target)], found: &BTreeMap<String, Line>) -> String {
         let site = visible(&line.asked);
         let Some(document) = &line.found else {
             let why = line.failed.as_deref().unwrap_or("nothing was found");
-            text += &format!("{site:<32} {}\n", visible(why));
+            text += &format!("{site:<width$} {}\n", visible(why));
             continue;
         };
-        let today = document.edges.first();
+        let today = of_today(document);
         let window = document
             .window
             .as_ref()
@@ -265,14 +280,14 @@ fn table(sites: &[(String, Target)], found: &BTreeMap<String, Line>) -> String {
         let others = document.edges.iter().skip(1).map(|edge| {
             let more = edge
                 .flights
-                .saturating_sub(today.map_or(0, |today| today.flights));
+                .saturating_sub(document.edges.first().map_or(0, |first| first.flights));
             match more {
                 0 => "same".to_owned(),
                 more => format!("+{more}"),
             }
         });
         text += &format!(
-            "{site:<32} {:>9} {window:>7} {:>11} {:>7} {:>7}  {:<19} {}\n",
+            "{site:<width$} {:>9} {window:>7} {:>11} {:>7} {:>7}  {:<19} {}\n",
             document
                 .rtt_ms
                 .map_or_else(|| "-".to_owned(), |rtt| format!("{rtt:.1} ms")),
@@ -283,7 +298,7 @@ fn table(sites: &[(String, Target)], found: &BTreeMap<String, Line>) -> String {
             others.collect::<Vec<_>>().join(", ")
         );
     }
-    text += "left: bytes before the handshake takes a flight more; with other chains: flights more. By arithmetic.\n";
+    text += "left: bytes before the handshake takes a flight more, at most; with other chains: flights more. By arithmetic.\n";
     text
 }
 
@@ -306,8 +321,21 @@ mod tests {
             .map(|(_, target)| target.host.to_string())
             .collect();
         assert_eq!(hosts, ["example.com:443", "[::1]:8443"]);
-        std::fs::write(file.path(), "example.com\nhttp://example.com\n").unwrap();
+        // With a byte order mark, and two lines that are none.
+        std::fs::write(
+            file.path(),
+            "\u{feff}example.com\nhttp://example.com\nexample.com:0\n",
+        )
+        .unwrap();
         let refused = super::sites(file.path(), None);
-        assert!(matches!(refused, Err(Failure::Usage(line)) if line.contains("line 2")));
+        let Err(Failure::Usage(line)) = refused else {
+            panic!("two lines are no sites");
+        };
+        let wrong = [
+            "line 2: \"http://example.com\"",
+            "; line 3: \"example.com:0\"",
+        ];
+        assert!(wrong.iter().all(|wrong| line.contains(wrong)), "{line}");
+        assert!(!line.contains("line 1:"), "{line}");
     }
 }

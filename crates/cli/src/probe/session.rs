@@ -9,13 +9,19 @@ use openssl::ssl::{
     SslVersion,
 };
 
+use openssl::x509::X509VerifyResult;
+
 use super::target::Target;
 use lastbyte_tls::key_log;
+
+/// `X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE`: the issuer's certificate is missing, and that was told.
+const UNVERIFIED_LEAF: i32 = 21;
 
 /// What connections to one server share.
 pub(super) struct Tls {
     context: SslContext,
     sessions: Arc<Mutex<Vec<SslSession>>>,
+    problems: Arc<Mutex<Vec<X509VerifyResult>>>,
 }
 
 /// What a connection offers.
@@ -35,7 +41,21 @@ impl Tls {
         context.set_security_level(0);
         context.set_min_proto_version(Some(SslVersion::TLS1_2))?;
         context.set_options(SslOptions::IGNORE_UNEXPECTED_EOF);
-        context.set_verify(SslVerifyMode::NONE);
+        let problems: Arc<Mutex<Vec<X509VerifyResult>>> = Arc::default();
+        let noted = Arc::clone(&problems);
+        // Whatever is wrong, what else is wrong is worth knowing.
+        context.set_verify_callback(SslVerifyMode::NONE, move |is_right, chain| {
+            let problem = chain.error();
+            // That follows from another one, and says no more.
+            if problem.as_raw() == UNVERIFIED_LEAF {
+                return true;
+            }
+            let mut noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
+            if !is_right && !noted.contains(&problem) {
+                noted.push(problem);
+            }
+            true
+        });
         match target.ca.clone().or_else(crate::own::roots_of_machine) {
             Some(file) => context.set_ca_file(file)?,
             None => context.set_default_verify_paths()?,
@@ -52,6 +72,7 @@ impl Tls {
         Ok(Tls {
             context: context.build(),
             sessions,
+            problems,
         })
     }
 
@@ -75,6 +96,12 @@ impl Tls {
         }
         key_log::start(&mut ssl)?;
         Ok(ssl)
+    }
+
+    /// What was wrong with chains since that was last asked, each once, in the order in which it was found.
+    pub(super) fn take_problems(&self) -> Vec<X509VerifyResult> {
+        let mut problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *problems)
     }
 
     /// Those that servers have given since they were last taken.

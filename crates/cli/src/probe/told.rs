@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use lastbyte_link::{counted, visible};
-use lastbyte_probe::{Document, WindowSeen};
+use lastbyte_probe::{Document, Edge, Left, WindowSeen, Writes};
 
 /// For people.
 pub(super) fn table(document: &Document) -> String {
@@ -34,6 +34,7 @@ pub(super) fn table(document: &Document) -> String {
         [tls.version.as_str(), tls.cipher.as_str()].join(", "),
     );
     row("key exchange", key_exchange(document));
+    row("server's flight", server_flight(document));
     row("signature", tls.signature.clone().unwrap_or_default());
     row("protocol", protocol(document));
     row("resumption", resumption(document));
@@ -122,6 +123,27 @@ fn key_exchange(document: &Document) -> String {
     }
 }
 
+/// What the server sends of its handshake, and in which writes.
+fn server_flight(document: &Document) -> String {
+    let bytes = document.tls.server_flight_wire_bytes;
+    if bytes == 0 {
+        return String::new();
+    }
+    let writes = match &document.tls.writes {
+        None => String::new(),
+        Some(Writes { first, is_certain }) => {
+            let last = bytes.saturating_sub(first.iter().sum());
+            let sizes: Vec<String> = first.iter().chain([&last]).map(usize::to_string).collect();
+            let about = if *is_certain { "" } else { ", as it seems" };
+            match sizes.as_slice() {
+                [_] => format!(" in one write{about}"),
+                sizes => format!(" in writes of {} B{about}", sizes.join(", ")),
+            }
+        }
+    };
+    format!("{bytes} B on the wire{writes}")
+}
+
 fn protocol(document: &Document) -> String {
     let alpn = match &document.tls.alpn {
         Some(alpn) => alpn.clone(),
@@ -186,8 +208,12 @@ fn response(document: &Document) -> String {
         true => "",
         false => ", as far as it was read",
     };
+    let record = match response.first_record_wire_bytes {
+        Some(bytes) => format!(", of which {bytes} B are the first record"),
+        None => String::new(),
+    };
     format!(
-        "status {}, {} B on the wire{whole}",
+        "status {}, {} B on the wire{whole}{record}",
         response.status, response.wire_bytes
     )
 }
@@ -231,15 +257,20 @@ fn edges(document: &Document) -> String {
         "chain", "Certificate", "on the wire", "flights", "to the next edge"
     );
     for edge in &document.edges {
+        let up_to = match edge.left_is {
+            Some(Left::AtMost) => "up to ",
+            Some(Left::Exact) | None => "",
+        };
         let far = match (edge.over, edge.left) {
             (Some(over), left) => {
                 let window = edge
                     .larger_window
                     .map_or_else(String::new, |window| format!(", or a window of {window}"));
-                let left = left.map_or_else(String::new, |left| format!("; {left} B are left"));
+                let left =
+                    left.map_or_else(String::new, |left| format!("; {up_to}{left} B are left"));
                 format!("cut {over} B for a flight less{window}{left}")
             }
-            (None, Some(left)) => format!("{left} B are left"),
+            (None, Some(left)) => format!("{up_to}{left} B are left"),
             (None, None) => "none".to_owned(),
         };
         let _ = writeln!(
@@ -260,6 +291,10 @@ fn edges(document: &Document) -> String {
         "by arithmetic, with a window of {window}{supposed}; other chains have the same names, extensions and number of \
          certificates"
     );
+    let is_at_most = |edge: &Edge| edge.left_is == Some(Left::AtMost);
+    if document.edges.iter().any(is_at_most) {
+        text += "up to: a segment within the server's flight that is not full, where it writes in pieces, leaves less\n";
+    }
     text
 }
 
@@ -267,7 +302,7 @@ fn edges(document: &Document) -> String {
 pub(super) fn line(document: &Document) -> String {
     let known = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
     let number = |value: Option<f64>| known(value.map(|value| format!("{value:.2}")));
-    let today = document.edges.first();
+    let today = super::edges::of_today(document);
     let window = document.window.as_ref().map(WindowSeen::told);
     let fields = [
         ("host", document.host.clone()),
@@ -308,7 +343,7 @@ pub(super) fn line(document: &Document) -> String {
 /// Metrics in the text format of Prometheus.
 pub(super) fn metrics(document: &Document) -> String {
     let host = document.host.replace('\\', "\\\\").replace('"', "\\\"");
-    let today = document.edges.first();
+    let today = super::edges::of_today(document);
     let seconds = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
     let window = document.window.as_ref();
     let gauges = [

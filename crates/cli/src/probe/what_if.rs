@@ -8,13 +8,13 @@ use std::time::Duration;
 use clap::{Args, Parser};
 use lastbyte::explain::{Explanation, Shown, Signature};
 use lastbyte::reduce::{Reduction, Subject};
-use lastbyte::study::{Cell, NamedNetwork};
-use lastbyte_link::{format_duration, visible};
+use lastbyte::study::{Cell, NamedNetwork, RecordSize};
+use lastbyte_link::{Rate, format_duration, visible};
 use lastbyte_pki::PemFiles;
 use lastbyte_probe::{Certificate, Document};
 use lastbyte_sizes::{KeyAlgorithm, Message};
 
-use super::edges::{self, Chain};
+use super::edges::{self, Chain, PathRate, TODAY};
 use super::{Failure, network, print};
 use crate::own;
 
@@ -36,6 +36,9 @@ pub(super) struct WhatIf {
     /// Over networks by name, besides the path that was measured
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = network)]
     networks: Vec<&'static NamedNetwork>,
+    /// What the measured path carries from the server [default: what was seen; where that was nothing, 1gbit]
+    #[arg(long, value_name = "RATE")]
+    rate: Option<Rate>,
     /// Measure it besides, with the virtual engine
     #[arg(long)]
     measure: bool,
@@ -59,7 +62,6 @@ enum Ways {
     All,
 }
 
-const TODAY: &str = "today";
 const INTERMEDIATES: &str = "intermediates=";
 const ALL: &str = "delivery=all";
 
@@ -195,6 +197,7 @@ impl WhatIf {
         match self.is_asked() {
             false if self.measure => needs("--measure"),
             false if !self.networks.is_empty() => needs("--networks"),
+            false if self.rate.is_some() => needs("--rate"),
             _ => Ok(()),
         }
     }
@@ -230,7 +233,8 @@ impl WhatIf {
     /// What arithmetic says of them.
     pub(super) fn answer<'a>(&self, document: &'a Document, chains: &'a [Chain]) -> Answer<'a> {
         let networks = self.networks.iter();
-        let cells: Vec<Cell> = std::iter::once(edges::measured(document))
+        let rate = PathRate::of(document, self.rate);
+        let cells: Vec<Cell> = std::iter::once(edges::measured(document, rate.rate()))
             .chain(networks.map(|network| edges::named(document, network)))
             .collect();
         let explained = chains
@@ -240,13 +244,14 @@ impl WhatIf {
             document,
             explained: explained.collect(),
             cells,
+            rate,
         }
     }
 
     /// Measures them, if that was asked for.
     pub(super) fn measure(&self, answer: &Answer<'_>) -> Result<(), Failure> {
         match self.measure {
-            true => measure(answer.document, &answer.explained, &self.networks),
+            true => measure(answer, &self.networks),
             false => Ok(()),
         }
     }
@@ -256,7 +261,10 @@ impl WhatIf {
 pub(super) struct Answer<'a> {
     document: &'a Document,
     explained: Vec<(&'a Chain, Explanation)>,
+    /// The measured path, and networks by name.
     cells: Vec<Cell>,
+    /// Of the measured path.
+    rate: PathRate,
 }
 
 impl Answer<'_> {
@@ -264,7 +272,7 @@ impl Answer<'_> {
     pub(super) fn table(&self) -> String {
         match self.explained.is_empty() {
             true => String::new(),
-            false => table(self.document, &self.explained, &self.cells),
+            false => table(self),
         }
     }
 
@@ -275,7 +283,7 @@ impl Answer<'_> {
             return self.document.write();
         };
         if !self.explained.is_empty() {
-            document.insert("what_if".to_owned(), json(&self.explained, &self.cells));
+            document.insert("what_if".to_owned(), json(self));
         }
         // All of it is numbers and texts.
         serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
@@ -291,15 +299,18 @@ fn from_file(file: &Path, before: &[Chain]) -> Result<Chain, Failure> {
         certificates.push(certificate.to_der().map_err(Failure::run)?.len());
     }
     let [bytes, longest] = chain.signature_bytes().map_err(Failure::run)?;
+    let today = before.first().map(|today| today.shown.clone());
+    let today = today.unwrap_or_default();
     Ok(Chain {
         name: file.display().to_string(),
         way: String::new(),
         shown: Shown {
             certificates,
             signature: Signature { bytes, longest },
-            server_name: before.first().map_or(0, |today| today.shown.server_name),
             provided: chain.provided_signatures().map_err(Failure::run)?.len(),
-            ..Shown::default()
+            alike: None,
+            brotli: None,
+            ..today
         },
     })
 }
@@ -319,9 +330,18 @@ fn name(cell: &Cell) -> String {
     network.unwrap_or_else(|| "the measured path".to_owned())
 }
 
-fn table(document: &Document, explained: &[(&Chain, Explanation)], cells: &[Cell]) -> String {
+fn table(answer: &Answer<'_>) -> String {
+    let Answer {
+        document,
+        explained,
+        cells,
+        rate,
+    } = answer;
+    // A name can be long, and columns stay below each other.
+    let names = explained.iter().map(|(chain, _)| visible(&chain.name));
+    let width = names.map(|name| name.chars().count()).fold(28, usize::max);
     let mut text = format!(
-        "\n{:<28} {:>11} {:>11} {:>7}  {:<20} {:>10} {:>10} {:>10}\n",
+        "\n{:<width$} {:>11} {:>11} {:>7}  {:<20} {:>10} {:>10} {:>10}\n",
         "chain",
         "Certificate",
         "on the wire",
@@ -331,8 +351,11 @@ fn table(document: &Document, explained: &[(&Chain, Explanation)], cells: &[Cell
         "first byte",
         "last byte"
     );
-    for (chain, explanation) in explained {
-        let edge = edges::edge(document, chain, &edges::measured(document)).unwrap_or_default();
+    for (number, (chain, explanation)) in explained.iter().enumerate() {
+        let edge = (cells
+            .first()
+            .and_then(|path| edges::edge(document, chain, path)))
+        .unwrap_or_default();
         for (index, cell) in cells.iter().enumerate() {
             let own = times(explanation, index);
             let today = explained.first().map(|(_, today)| times(today, index));
@@ -341,23 +364,49 @@ fn table(document: &Document, explained: &[(&Chain, Explanation)], cells: &[Cell
             let columns: Vec<String> = columns.collect();
             let head = match index {
                 0 => format!(
-                    "{:<28} {:>11} {:>11} {:>7}",
+                    "{:<width$} {:>11} {:>11} {:>7}",
                     visible(&chain.name),
                     edge.certificate_bytes,
                     edge.server_flight_wire_bytes,
                     edge.flights
                 ),
-                _ => " ".repeat(60),
+                _ => " ".repeat(width + 32),
             };
             text += &format!("{head}  {:<20} {}\n", name(cell), columns.join(" "));
         }
-        if let (Some(over), true) = (edge.over, edge.chain != "today") {
-            text += &format!("{:<28} cut {over} B of it to save a flight\n", "");
+        if let (Some(over), true) = (edge.over, number > 0) {
+            text += &format!("{:<width$} cut {over} B of it to save a flight\n", "");
         }
     }
     text +=
         "by arithmetic, without loss: every percentile is the same; --measure has them with luck\n";
+    if let PathRate::Supposed(rate) = rate {
+        let least = document.path.rate_at_least_mbit;
+        let least = least.map_or_else(String::new, |least| {
+            format!(", only {least:.1} Mbit/s at least")
+        });
+        text += &format!(
+            "the measured path is supposed to carry {rate}: what it does was not seen{least}; say it with --rate\n"
+        );
+    }
+    text += &first_record(document);
     text
+}
+
+/// What is supposed of the first record of the response, which its first byte waits for.
+fn first_record(document: &Document) -> String {
+    let Some(response) = &document.response else {
+        return String::new();
+    };
+    match (response.first_record_wire_bytes, edges::record_size(document)) {
+        (Some(bytes), RecordSize::Fixed(_)) => format!(
+            "the first byte waits for all of the first record, which was seen to have {bytes} B\n"
+        ),
+        (Some(_), RecordSize::FirstSegment) => String::new(),
+        (None, _) => "the first record is supposed to fit a segment, as its length was not seen: probe again, as the \
+                      first byte waits for all of it\n"
+            .to_owned(),
+    }
 }
 
 fn told(time: Option<Duration>, today: Option<Duration>) -> String {
@@ -374,13 +423,22 @@ fn told(time: Option<Duration>, today: Option<Duration>) -> String {
     }
 }
 
-fn json(explained: &[(&Chain, Explanation)], cells: &[Cell]) -> serde_json::Value {
+fn json(answer: &Answer<'_>) -> serde_json::Value {
+    let Answer {
+        explained, cells, ..
+    } = answer;
     let chains = explained.iter().map(|(chain, explanation)| {
         let ms = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
         let networks = cells.iter().enumerate().map(|(index, cell)| {
             let [handshake, first, last] = times(explanation, index);
+            let rate = cell.link.backward.rate;
             serde_json::json!({
                 "network": name(cell),
+                "rate_mbit": rate.map(|rate| rate.bits_per_second() as f64 / 1e6),
+                "rate_from": match cell.link_name {
+                    None => answer.rate.name(),
+                    Some(_) => "network",
+                },
                 "handshake_ms": ms(handshake),
                 "first_byte_ms": ms(first),
                 "last_byte_ms": ms(last),
@@ -397,13 +455,16 @@ fn json(explained: &[(&Chain, Explanation)], cells: &[Cell]) -> serde_json::Valu
 }
 
 /// Has `compare` measure chains of as many bytes, over the measured path and networks by name.
-fn measure(
-    document: &Document,
-    explained: &[(&Chain, Explanation)],
-    networks: &[&'static NamedNetwork],
-) -> Result<(), Failure> {
+fn measure(answer: &Answer<'_>, networks: &[&'static NamedNetwork]) -> Result<(), Failure> {
     const CONNECTIONS: &str = "50";
+    let Answer {
+        document,
+        explained,
+        cells,
+        rate,
+    } = answer;
     let group = document.group.as_deref().unwrap_or("X25519MLKEM768");
+    let records = edges::records(document);
     let arm = |(chain, explanation): &(&Chain, Explanation)| {
         let bytes = explanation.wire.bytes(Message::Certificate);
         let key = chain
@@ -416,13 +477,12 @@ fn measure(
         match chain.shown.certificates.len() {
             // Less than a certificate of this key has: one of the laboratory's comes so.
             _ if (bytes as usize) < key.public_key_bytes() + key.signature_bytes() => {
-                format!("{group}/{key}/{}", chain.way)
+                format!("{group}/{key}/{}{records}", chain.way)
             }
             // One certificate can be padded to any size.
-            _ => format!("{group}/{key}:{bytes}B/intermediates=0"),
+            _ => format!("{group}/{key}:{bytes}B/intermediates=0{records}"),
         }
     };
-    let cell = edges::measured(document);
     let mut words: Vec<String> = vec!["lastbyte".into(), "compare".into()];
     for (index, one) in explained.iter().enumerate() {
         let option = if index == 0 {
@@ -432,19 +492,29 @@ fn measure(
         };
         words.extend([option.to_owned(), arm(one)]);
     }
-    // What this machine takes to compute is neither the site's nor its users', and takes longest to measure.
-    let sampling = ["--connections", CONNECTIONS, "--cpu", "none", "--initcwnd"];
+    // What this machine takes to compute is neither the site's nor its users', and takes longest to measure. In brief, the
+    // first byte would not be told.
+    let sampling = [
+        "--verbose",
+        "--connections",
+        CONNECTIONS,
+        "--cpu",
+        "none",
+        "--initcwnd",
+    ];
     words.extend(sampling.map(str::to_owned));
     words.push(edges::window(document).to_string());
-    words.extend(["--data".to_owned(), format!("{}B", cell.data.0)]);
+    let data = cells.first().map_or(0, |path| path.data.0);
+    words.extend(["--data".to_owned(), format!("{data}B")]);
     let mut ways: Vec<Vec<String>> = Vec::new();
     let rtt = Duration::from_micros((document.rtt_ms.unwrap_or_default() * 1e3) as u64);
-    let rate = cell.link.backward.rate;
-    let mut path = vec!["--rtt".to_owned(), format_duration(rtt)];
-    if let Some(rate) = rate {
-        path.extend(["--rate".to_owned(), rate.to_string()]);
-    }
-    ways.push(path);
+    let rate = rate.rate().to_string();
+    ways.push(vec![
+        "--rtt".to_owned(),
+        format_duration(rtt),
+        "--rate".to_owned(),
+        rate,
+    ]);
     if !networks.is_empty() {
         let names: Vec<&str> = networks.iter().map(|network| network.name).collect();
         ways.push(vec!["--link".to_owned(), names.join(",")]);

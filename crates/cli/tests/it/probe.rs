@@ -248,6 +248,161 @@ fn an_earlier_probe_is_asked_what_if() {
     assert_refused(&["--from", file, "--what-if", "ml-dsa-66"], 2, "ml-dsa-65");
 }
 
+/// A probe of a server with a response of 100 KB over a path of 50 ms, with what is said of it besides.
+fn kept(folder: &TempDir, change: impl Fn(&mut Value)) -> String {
+    let address = serve(acceptor(&chain(), |_| {}), large);
+    let mut document = found(&address);
+    document["rtt_ms"] = 50.into();
+    document["initial_window"] = 4.into();
+    document["mss"] = 1448.into();
+    document["response"]["wire_bytes"] = 100_000.into();
+    document.as_object_mut().unwrap().remove("rate_mbit");
+    change(&mut document);
+    let file = at(folder, "probe.json");
+    fs::write(&file, document.to_string()).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+/// What the first chain of an answer has for the measured path.
+fn what_if(file: &str, arguments: &[&str]) -> Value {
+    let asked = ["--from", file, "--what-if", "ml-dsa-65", "--format", "json"];
+    let ended = probe(&[&asked, arguments].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let answer: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_fits(&answer, JSON_SCHEMA);
+    answer["what_if"][0]["times"][0].clone()
+}
+
+/// OpenSSL writes what it was given at once into records of 16 KB: the client has to wait for the whole of the first.
+#[test]
+fn the_first_byte_waits_for_the_first_record_that_was_seen() {
+    let folder = TempDir::new().unwrap();
+    let of_record = |bytes: Option<u32>| {
+        let file = kept(&folder, |document| {
+            let seen = document["response"]["first_record_wire_bytes"].as_u64();
+            assert!(seen.is_some_and(|seen| seen > 22), "{document}");
+            let response = document["response"].as_object_mut().unwrap();
+            response.remove("first_record_wire_bytes");
+            if let Some(bytes) = bytes {
+                response.insert("first_record_wire_bytes".into(), bytes.into());
+            }
+        });
+        let times = what_if(&file, &[]);
+        let told = probe(&["--from", &file, "--what-if", "ml-dsa-65"]).stdout;
+        (times["first_byte_ms"].as_f64().unwrap(), told)
+    };
+    let (small, told) = of_record(Some(300));
+    assert!(!told.contains("the first record"), "{told}");
+    // 16 KB are twelve segments, and the window holds four, or eight once the handshake was acknowledged.
+    let (large, told) = of_record(Some(16_406));
+    assert!(large > small + 49.0, "{small} and {large}");
+    assert!(
+        told.contains("the first record, which was seen to have 16406 B"),
+        "{told}"
+    );
+    let (unknown, told) = of_record(None);
+    assert_eq!(unknown, small);
+    assert!(told.contains("its length was not seen"), "{told}");
+}
+
+#[test]
+fn a_rate_that_was_not_seen_is_said_to_be_supposed() {
+    let folder = TempDir::new().unwrap();
+    let file = kept(&folder, |_| {});
+    let supposed = what_if(&file, &[]);
+    assert_eq!(supposed["rate_from"], "supposed");
+    let rate = supposed["rate_mbit"].as_f64().unwrap();
+    assert!(rate >= 1000.0, "{rate}");
+    let told = |arguments: &[&str]| {
+        let asked = ["--from", &file, "--what-if", "ml-dsa-65"];
+        probe(&[&asked, arguments].concat()).stdout
+    };
+    assert!(told(&[]).contains("the measured path is supposed to carry "));
+    let asked = what_if(&file, &["--rate", "1mbit"]);
+    assert_eq!(
+        (&asked["rate_from"], &asked["rate_mbit"]),
+        (&"asked".into(), &1.0.into())
+    );
+    let last = |times: &Value| times["last_byte_ms"].as_f64().unwrap();
+    // 100 KB take 0.8 s.
+    assert!(last(&asked) > last(&supposed) + 500.0);
+    assert!(!told(&["--rate", "1mbit"]).contains("supposed to carry"));
+    let seen = kept(&folder, |document| document["rate_mbit"] = 2.into());
+    assert_eq!(what_if(&seen, &[])["rate_from"], "seen");
+    let network = &what_if(&seen, &["--networks", "lte"]);
+    assert_eq!(network["rate_from"], "seen");
+    assert_refused(
+        &["--from", &seen, "--rate", "1mbit"],
+        2,
+        "suppose a chain with --what-if",
+    );
+}
+
+/// Where the server writes in pieces, a segment within them that is not full takes a place in the window.
+#[test]
+fn writes_of_a_handshake_count_for_the_next_edge() {
+    let address = serve(acceptor(&chain(), |_| {}), large);
+    let document = found(&address);
+    let flight = document["tls"]["server_flight_wire_bytes"]
+        .as_u64()
+        .unwrap();
+    let folder = TempDir::new().unwrap();
+    let left = |writes: Value| {
+        let file = kept(&folder, |document| {
+            document["initial_window"] = 4.into();
+            document["tls"]["server_flight_wire_bytes"] = 5000.into();
+            document["tls"].as_object_mut().unwrap().remove("writes");
+            if writes.is_object() {
+                document["tls"]["writes"] = writes.clone();
+            }
+        });
+        let ended = probe(&[
+            "--from",
+            &file,
+            "--what-if",
+            "ml-dsa-65",
+            "--format",
+            "json",
+        ]);
+        let answer: Value = serde_json::from_str(&ended.stdout).unwrap();
+        answer["what_if"][0]["times"][0]["handshake_ms"]
+            .as_f64()
+            .unwrap()
+    };
+    assert!(flight > 2000, "{flight}");
+    // Four segments, and five.
+    let whole = left(Value::Null);
+    assert_eq!(
+        left(serde_json::json!({"first": [], "is_certain": true})),
+        whole
+    );
+    let pieces = left(serde_json::json!({"first": [1000, 100], "is_certain": true}));
+    assert!((pieces - whole - 50.0).abs() < 1.0, "{whole} and {pieces}");
+}
+
+/// A server that chooses of ALPN says so in bytes that no chain explains.
+#[test]
+fn what_a_server_says_besides_its_chain_counts() {
+    let choosing = acceptor(&chain(), |acceptor| {
+        acceptor.set_alpn_select_callback(|_, offered| {
+            openssl::ssl::select_next_proto(b"\x08http/1.1", offered)
+                .ok_or(openssl::ssl::AlpnError::NOACK)
+        });
+    });
+    let document = found(&serve(choosing, large));
+    assert_eq!(document["tls"]["alpn"], "http/1.1");
+    let seen = document["tls"]["server_flight_wire_bytes"]
+        .as_u64()
+        .unwrap();
+    assert_eq!(document["edges"][0]["server_flight_wire_bytes"], seen);
+    assert!(
+        document["tls"]["encrypted_extensions_bytes"]
+            .as_u64()
+            .unwrap()
+            > 15
+    );
+}
+
 /// Ways to send less, in the words of arms.
 #[test]
 fn an_earlier_probe_is_asked_for_other_deliveries() {
@@ -296,10 +451,7 @@ fn an_earlier_probe_is_asked_for_other_deliveries() {
     for (asked, expected) in [
         ("today/stack=rustls", "not of how a chain comes"),
         ("today/delivery=pigeon", "mtc-landmark"),
-        (
-            "today/delivery=abridged",
-            "of which only the sizes are known",
-        ),
+        ("today/delivery=abridged", "delivery=elide is as near"),
         ("today/intermediates=0/delivery=elide", "has none"),
         ("today/delivery=elide/client=stale", "connects anew"),
     ] {
@@ -316,10 +468,16 @@ fn what_is_no_probe_is_refused() {
             r#"{"version": 2, "host": "a.b:1", "chain": []}"#,
             "version 2 is not known here",
         ),
+        (
+            r#"{"version": 1, "schema": "lastbyte.probe/2", "host": "a.b:1", "chain": []}"#,
+            "schema \"lastbyte.probe/2\" is not known here",
+        ),
+        // A byte order mark is no matter.
+        ("\u{feff}{}", "no \"version\""),
         ("[", "no JSON"),
         (
             r#"{"version": 1, "host": "a.b:1", "chain": [], "response": {"wire_bytes": 4611686018427387904}}"#,
-            "response.wire_bytes: 4611686018427388000 is not above 0 and up to 67108864",
+            "response.wire_bytes: 4611686018427388000 is not from 0 to 67108864",
         ),
     ] {
         let file = at(&folder, "probe.json");
@@ -423,6 +581,8 @@ fn a_server_of_tls_1_2_is_told_and_measured() {
     assert_eq!(document["chain"].as_array().unwrap().len(), 2);
     assert_eq!(document["response"]["status"], 200);
     assert!(document.get("window").is_none());
+    // What its chain would have in TLS 1.3, and no handshake of today.
+    assert_eq!(document["edges"][0]["chain"], "today, in TLS 1.3");
     assert!(
         document["notes"][0]
             .as_str()
@@ -505,7 +665,9 @@ fn a_chain_that_is_not_trusted_is_told_and_measured() {
     );
     let expired = test_chains::expired().unwrap();
     let document = found(&serve(acceptor(&expired, |_| {}), large));
-    assert!(document["tls"]["distrusted"].is_string());
+    // All that is wrong with it: its time, and its root.
+    let told = document["tls"]["distrusted"].as_str().unwrap();
+    assert!(told.contains("expired") && told.contains(';'), "{told}");
 }
 
 #[test]
@@ -519,6 +681,18 @@ fn a_redirect_is_told() {
     assert!(
         notes.contains("portal.example") && notes.contains("captive portal"),
         "{notes}"
+    );
+    // What no field may hold hides neither the status nor where to.
+    let address = serve(acceptor(&chain(), |_| {}), |stream| {
+        let _ = stream.write_all(
+            b"HTTP/1.1 302 Found\r\nLocation: https://portal.example/\x1b[31m\r\nContent-Length: 0\r\n\r\n",
+        );
+    });
+    let document = found(&address);
+    assert_eq!(document["response"]["status"], 302, "{document}");
+    assert_eq!(
+        document["response"]["location"],
+        "https://portal.example/\\u{1b}[31m"
     );
 }
 
@@ -600,6 +774,19 @@ fn a_fleet_is_probed_once_each_and_goes_on() {
         "{ended:?}"
     );
     assert!(ended.stdout.contains(&address), "{ended:?}");
+    // Both lines that name no site, before anybody is asked.
+    fs::write(
+        &hosts,
+        format!("{address}\nhttp://a.example\nb.example:0\n"),
+    )
+    .unwrap();
+    let ended = fleet();
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(
+        ended.stderr.contains("line 2: ") && ended.stderr.contains("line 3: "),
+        "{ended:?}"
+    );
+    fs::write(&hosts, format!("{address}\n")).unwrap();
     fs::write(&results, "no line\n").unwrap();
     let ended = fleet();
     assert_eq!(ended.code, Some(2), "{ended:?}");

@@ -3,9 +3,14 @@
 use std::net::IpAddr;
 
 use lastbyte_probe::{Certificate, Document};
-use lastbyte_sizes::{ChainSpec, KeyAlgorithm, framing};
+use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, framing};
 
+use super::wire::{Sizes, wire_of};
 use super::{Shown, Signature};
+use crate::study::Arm;
+
+/// What a client connects with where that was not seen.
+const GROUP: Group = Group::X25519MlKem768;
 
 impl Shown {
     /// The chain that a server sent; none if it sent none.
@@ -20,7 +25,7 @@ impl Shown {
             .or(own.map(KeyAlgorithm::signature_bytes))
             .unwrap_or(leaf.key_bytes);
         let chain = document.chain.iter();
-        Some(Shown {
+        let mut shown = Shown {
             certificates: chain.clone().map(|certificate| certificate.bytes).collect(),
             signature: Signature {
                 bytes,
@@ -30,12 +35,21 @@ impl Shown {
             provided: provided(chain.filter_map(|certificate| certificate.key())),
             alike: own.map(|key| alike(key, leaf.names)),
             brotli: brotli(document).map(|[_, left]| left),
-        })
+            encrypted_extensions: document
+                .tls
+                .encrypted_extensions_bytes
+                .map(|bytes| bytes as usize),
+            besides: 0,
+            writes: writes(document),
+        };
+        shown.besides = besides(document, &shown);
+        Some(shown)
     }
 
     /// The same server with all keys of this algorithm: the same names, extensions and number of certificates. None where
     /// the parts of a certificate are not known.
     pub fn supposed(document: &Document, key: KeyAlgorithm) -> Option<Shown> {
+        let today = Shown::seen(document)?;
         let certificates = document.chain.iter();
         let certificates: Option<Vec<usize>> = certificates
             .map(|certificate| certificate.with(key, key))
@@ -53,8 +67,42 @@ impl Shown {
             brotli: brotli(document).map(|[rest, _]| {
                 rest + document.chain.len() * (key.public_key_bytes() + key.signature_bytes())
             }),
+            ..today
         })
     }
+}
+
+/// An arm whose handshake is with the group that was negotiated, or with a usual one where its sizes are not known. Which server
+/// it is changes nothing: its name's length is in what is shown.
+fn arm(document: &Document) -> Option<Arm> {
+    let group: Option<Group> = document.group.as_ref().and_then(|name| name.parse().ok());
+    format!("{}/server.example:443", group.unwrap_or(GROUP))
+        .parse()
+        .ok()
+}
+
+/// What the server's messages have more on the wire than arithmetic has of this chain: not every server has each message in a
+/// record of its own.
+fn besides(document: &Document, shown: &Shown) -> i64 {
+    let seen = document.tls.server_flight_wire_bytes;
+    let calculated = arm(document).and_then(|arm| wire_of(&arm, Sizes::Shown(shown)).ok());
+    match (seen, calculated) {
+        (0, _) | (_, None) => 0,
+        (seen, Some(calculated)) => {
+            let seen = i64::try_from(seen).unwrap_or(i64::MAX);
+            seen.saturating_sub(i64::from(calculated.server_flight_wire_bytes))
+        }
+    }
+}
+
+/// The writes of the server's messages but for the last; none where they are not known, or too many.
+fn writes(document: &Document) -> [u32; 6] {
+    let mut writes = [0; 6];
+    let seen = document.tls.writes.iter().flat_map(|writes| &writes.first);
+    for (place, bytes) in writes.iter_mut().zip(seen) {
+        *place = u32::try_from(*bytes).unwrap_or(u32::MAX);
+    }
+    writes
 }
 
 /// A chain of the laboratory's for such a key and so many names.

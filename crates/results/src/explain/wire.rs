@@ -103,7 +103,7 @@ fn handshake(arm: &Arm, chain: Sizes<'_>, delivered: &OnWire) -> Result<Wire, Un
         ),
         (
             Message::EncryptedExtensions,
-            ENCRYPTED_EXTENSIONS + delivered.encrypted_extensions,
+            chain.encrypted_extensions() + delivered.encrypted_extensions,
         ),
         (Message::Certificate, certificate),
         (
@@ -145,6 +145,9 @@ fn handshake(arm: &Arm, chain: Sizes<'_>, delivered: &OnWire) -> Result<Wire, Un
     for (message, bytes) in both.into_iter().chain(server).chain(retry.clone()) {
         wire.messages.set(message, Some(number(bytes)));
     }
+    let besides = i64::from(wire.server_flight_wire_bytes) + chain.besides();
+    wire.server_flight_wire_bytes = u32::try_from(besides.max(0)).unwrap_or(u32::MAX);
+    wire.server_writes = chain.writes();
     // Each end sends one change_cipher_spec, as early as it can.
     let change = number(CHANGE_CIPHER_SPEC);
     match retries {
@@ -183,8 +186,8 @@ pub(super) fn with(wire: &Wire, certificate: usize, verify: usize) -> Wire {
         (Message::CertificateVerify, verify),
     ] {
         let before = message.wire_bytes(wire.bytes(message) as usize);
-        wire.server_flight_wire_bytes -= number(before);
-        wire.server_flight_wire_bytes += number(message.wire_bytes(bytes));
+        let with_both = wire.server_flight_wire_bytes + number(message.wire_bytes(bytes));
+        wire.server_flight_wire_bytes = with_both.saturating_sub(number(before));
         wire.messages.set(message, Some(number(bytes)));
     }
     wire
@@ -322,6 +325,12 @@ pub struct Shown {
     pub alike: Option<ChainSpec>,
     /// What brotli leaves of the Certificate message, without headers, if that is known.
     pub brotli: Option<usize>,
+    /// The EncryptedExtensions, if they were seen.
+    pub encrypted_extensions: Option<usize>,
+    /// What the server's messages have more on the wire than arithmetic has them, or less: other records, another cipher suite.
+    pub besides: i64,
+    /// The writes that those leave in, but for the last.
+    pub writes: [u32; 6],
 }
 
 /// How long signatures of a key are, in bytes.
@@ -362,6 +371,27 @@ impl Sizes<'_> {
         match self {
             Sizes::Made(_) => SERVER_NAME.len(),
             Sizes::Shown(shown) => shown.server_name,
+        }
+    }
+
+    fn encrypted_extensions(self) -> usize {
+        match self {
+            Sizes::Made(_) => ENCRYPTED_EXTENSIONS,
+            Sizes::Shown(shown) => shown.encrypted_extensions.unwrap_or(ENCRYPTED_EXTENSIONS),
+        }
+    }
+
+    fn besides(self) -> i64 {
+        match self {
+            Sizes::Made(_) => 0,
+            Sizes::Shown(shown) => shown.besides,
+        }
+    }
+
+    fn writes(self) -> [u32; 6] {
+        match self {
+            Sizes::Made(_) => [0; 6],
+            Sizes::Shown(shown) => shown.writes,
         }
     }
 

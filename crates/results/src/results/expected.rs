@@ -93,6 +93,7 @@ fn last_attempt(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Comp
         hello_retry_request: wire.hello_retry_request_wire_bytes as usize,
         second_client_hello: wire.second_client_hello_wire_bytes as usize,
         server_flight: wire.server_flight_wire_bytes as usize,
+        flight_writes: wire.server_writes.map(|bytes| bytes as usize),
         client_finish: wire.client_finish_wire_bytes as usize,
         first_request,
         upload,

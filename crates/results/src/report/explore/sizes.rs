@@ -3,7 +3,7 @@
 use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Message};
 use serde::Serialize;
 
-use crate::explain;
+use crate::explain::{self, message_on_wire};
 use crate::reduce::{Reduction, Subject};
 use crate::row::Wire;
 use crate::study::Arm;
@@ -92,8 +92,8 @@ pub(super) struct ChainSizes {
 
 /// What a chain and the way in which it comes make of a handshake: bytes more of the ClientHello than of one for a usual
 /// chain, or fewer; the EncryptedExtensions; the Certificate message, and the most that it can be padded to; bytes more of the
-/// ServerHello. Without names, which would be a tenth of the page.
-pub(super) type WaySizes = (i64, u32, u32, u32, u32);
+/// ServerHello, or fewer. Without names, which would be a tenth of the page.
+pub(super) type WaySizes = (i64, u32, u32, u32, i64);
 
 /// All that a page needs to know of sizes.
 #[derive(Debug, Serialize)]
@@ -145,7 +145,14 @@ impl Sizes {
             let certificate = wire.bytes(Message::Certificate);
             let more = i64::from(wire.client_hello_wire_bytes) - i64::from(hello);
             let extensions = wire.bytes(Message::EncryptedExtensions);
-            *way = Some((more, extensions, certificate, certificate, 0));
+            // What its records have more or less than one for each message, as if it were of the first one.
+            let messages: u32 = (Message::SERVER_FLIGHT.iter())
+                .map(|message| message_on_wire(wire, *message))
+                .sum();
+            let besides = i64::from(wire.server_flight_wire_bytes) - i64::from(messages);
+            let cipher =
+                i64::from(self.server_finished) - i64::from(wire.bytes(Message::ServerFinished));
+            *way = Some((more, extensions, certificate, certificate, besides - cipher));
         }
         let own = ChainSizes {
             name,
@@ -171,7 +178,8 @@ impl ChainSizes {
                 wire.bytes(Message::EncryptedExtensions),
                 certificate,
                 padded.map_or(certificate, |wire| wire.bytes(Message::Certificate)),
-                wire.bytes(Message::ServerHello) - usual.bytes(Message::ServerHello),
+                i64::from(wire.bytes(Message::ServerHello))
+                    - i64::from(usual.bytes(Message::ServerHello)),
             );
             Some((way, wire))
         };

@@ -220,6 +220,40 @@ fn a_page_begins_with_what_was_seen() {
     );
 }
 
+/// What a page draws of a server comes to what was seen of it on the wire: with what it says besides, such as a protocol, and
+/// where it has several messages in a record.
+#[test]
+fn a_page_draws_as_many_bytes_as_were_seen() {
+    for (extensions, flight) in [(6, 2500), (21, 2515), (21, 2440), (6, 9000)] {
+        let tls = format!(
+            r#""tls": {{"encrypted_extensions_bytes": {extensions}, "server_flight_wire_bytes": {flight}}}, "chain""#
+        );
+        let probe = Probe::read(&SEEN.replace("\"chain\"", &tls)).unwrap();
+        let data = data(&page(Some(&probe)).unwrap());
+        let sizes = &data["sizes"];
+        let number = |value: &serde_json::Value| value.as_i64().unwrap();
+        let groups = sizes["groups"].as_array().unwrap();
+        let group = groups
+            .iter()
+            .find(|group| group["name"] == "x25519")
+            .unwrap();
+        let own = &sizes["chains"][0];
+        let way = &own["ways"][0];
+        let messages = [
+            number(&group["server_hello"]) + number(&way[4]),
+            number(&way[1]),
+            number(&way[2]),
+            number(&own["certificate_verify"]),
+            number(&sizes["server_finished"]),
+        ];
+        let drawn: usize = (Message::SERVER_FLIGHT.iter().zip(messages))
+            .map(|(message, bytes)| message.wire_bytes(usize::try_from(bytes).unwrap()))
+            .sum();
+        assert_eq!(number(&way[1]), extensions);
+        assert_eq!(drawn + framing::CHANGE_CIPHER_SPEC, flight);
+    }
+}
+
 /// A server that has what the page has not is drawn, and it is said how.
 #[test]
 fn what_pages_do_not_have_is_said() {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use lastbyte_sizes::{ABRIDGED, ChainSpec, Resumption};
 
 use super::compressed::{COMPRESSED, incompressible, offer, usual};
-use super::{Certificates, Delivery, Kind, OnWire, Spec, Way, check_stacks};
+use super::{Certificates, Delivery, Kind, Lengths, OnWire, Spec, Way, check_stacks};
 use crate::row::{Dns, Wire};
 use crate::study::Arm;
 
@@ -121,6 +121,13 @@ impl Kind for Abridged {
             certificates: spec.certificates(),
             ..OnWire::default()
         }])
+    }
+
+    fn arithmetic_of(&self, _: Lengths<'_>) -> Result<Vec<OnWire>, &'static str> {
+        Err(
+            "what a dictionary of certificates alike leaves of names and extensions that only their lengths are known of \
+             (delivery=elide is as near as that comes: it has the end-entity's certificate as it is)",
+        )
     }
 
     fn check_handshake(&self, _: &Arm, wire: &Wire, _: &Dns) -> Result<Certificates, String> {
