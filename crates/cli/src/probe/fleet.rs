@@ -303,7 +303,7 @@ fn table(sites: &[(String, Target)], found: &BTreeMap<String, Line>) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
 
