@@ -248,8 +248,8 @@ fn an_earlier_probe_is_asked_what_if() {
     assert_refused(&["--from", file, "--what-if", "ml-dsa-66"], 2, "ml-dsa-65");
 }
 
-/// A probe of a server with a response of 100 KB over a path of 50 ms, with what is said of it besides.
-fn kept(folder: &TempDir, change: impl Fn(&mut Value)) -> String {
+/// A probe of a server with a response of 100 KB over a path of 50 ms. Of two, a signature can differ by a byte.
+fn seen() -> Value {
     let address = serve(acceptor(&chain(), |_| {}), large);
     let mut document = found(&address);
     document["rtt_ms"] = 50.into();
@@ -257,6 +257,15 @@ fn kept(folder: &TempDir, change: impl Fn(&mut Value)) -> String {
     document["mss"] = 1448.into();
     document["response"]["wire_bytes"] = 100_000.into();
     document.as_object_mut().unwrap().remove("rate_mbit");
+    document
+}
+
+/// Such a probe, with what is said of it besides.
+fn kept(folder: &TempDir, change: impl Fn(&mut Value)) -> String {
+    keep(folder, seen(), change)
+}
+
+fn keep(folder: &TempDir, mut document: Value, change: impl Fn(&mut Value)) -> String {
     change(&mut document);
     let file = at(folder, "probe.json");
     fs::write(&file, document.to_string()).unwrap();
@@ -277,8 +286,9 @@ fn what_if(file: &str, arguments: &[&str]) -> Value {
 #[test]
 fn the_first_byte_waits_for_the_first_record_that_was_seen() {
     let folder = TempDir::new().unwrap();
+    let probed = seen();
     let of_record = |bytes: Option<u32>| {
-        let file = kept(&folder, |document| {
+        let file = keep(&folder, probed.clone(), |document| {
             let seen = document["response"]["first_record_wire_bytes"].as_u64();
             assert!(seen.is_some_and(|seen| seen > 22), "{document}");
             let response = document["response"].as_object_mut().unwrap();
