@@ -321,7 +321,7 @@ impl Bringers {
         }
     }
 
-    /// The one that brings the first byte of this, as [`Transmission::covers`] has it.
+    /// The one that brings the first byte of this, which its sender has sent, too.
     fn of(&self, lost: &Transmission) -> Option<usize> {
         let [client, server] = &self.0;
         let side = match lost.sender {
@@ -366,16 +366,6 @@ impl Transmission {
     #[must_use]
     pub fn takes_place(&self) -> bool {
         !self.payload.is_empty() || self.has(Flag::Syn) || self.has(Flag::Fin)
-    }
-
-    /// Whether it brings the first byte of `other`, which its sender has sent, too.
-    #[must_use]
-    pub fn covers(&self, other: &Transmission) -> bool {
-        match (other.has(Flag::Syn), other.payload.is_empty()) {
-            (true, _) => self.has(Flag::Syn),
-            (false, true) => other.has(Flag::Fin) && self.has(Flag::Fin),
-            (false, false) => self.offset <= other.offset && self.end() > other.offset,
-        }
     }
 }
 

@@ -7,6 +7,9 @@ use lastbyte_sizes::framing;
 
 use crate::tcp::{self, Flight, Follows, Memory, Message, Packet};
 
+/// The writes of a server's handshake that are told besides its last one, at most: more than any server has.
+pub const MOST_WRITES: usize = 6;
+
 /// The bytes of one TLS 1.3 connection on the wire, record headers included, and its compute times.
 ///
 /// Each part is one write of its sender. A part of no bytes is left out.
@@ -24,7 +27,7 @@ pub struct Exchange {
     pub server_flight: usize,
     /// The writes that it leaves in, but for the last: each ends with a segment that need not be full. All of it is one write
     /// if there are none.
-    pub flight_writes: [usize; 6],
+    pub flight_writes: [usize; MOST_WRITES],
     /// The client's Finished, after its certificate if it sends one.
     pub client_finish: usize,
     /// What of the first request leaves with that: all that is no early data.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lastbyte_flights::MOST_WRITES;
 use serde::{Deserialize, Serialize};
 
 use crate::Connection;
@@ -17,9 +18,6 @@ pub struct Writes {
     /// told apart.
     pub is_certain: bool,
 }
-
-/// More writes than any server has of a handshake.
-const MOST: usize = 6;
 
 /// Of the last `bytes` that came before the client's Finished; none where segments were not counted, or came out of order.
 #[must_use]
@@ -92,8 +90,8 @@ fn of(came: &[(usize, usize)], segment: usize) -> Writes {
             }
         }
     }
-    if found.first.len() > MOST {
-        found.first.truncate(MOST);
+    if found.first.len() > MOST_WRITES {
+        found.first.truncate(MOST_WRITES);
         found.is_certain = false;
     }
     found

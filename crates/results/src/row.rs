@@ -124,7 +124,7 @@ pub struct Wire {
     /// The server's messages from ServerHello to Finished on the wire, record framing included.
     pub server_flight_wire_bytes: u32,
     /// The writes that those leave in, but for the last, where they are known not to be one.
-    pub server_writes: [u32; 6],
+    pub server_writes: [u32; lastbyte_flights::MOST_WRITES],
     /// The client's last handshake messages on the wire, record framing included.
     pub client_finish_wire_bytes: u32,
     /// The server's session tickets on the wire, record framing included.

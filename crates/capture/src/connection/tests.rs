@@ -260,7 +260,13 @@ fn losses_are_those_that_a_look_at_all_packets_finds() {
         };
         let all = &trace.transmissions;
         let brings = |other: usize, lost: usize| {
-            all[other].sender == all[lost].sender && all[other].covers(&all[lost])
+            let (other, lost) = (&all[other], &all[lost]);
+            other.sender == lost.sender
+                && match (lost.has(Flag::Syn), lost.payload.is_empty()) {
+                    (true, _) => other.has(Flag::Syn),
+                    (false, true) => lost.has(Flag::Fin) && other.has(Flag::Fin),
+                    (false, false) => other.offset <= lost.offset && other.end() > lost.offset,
+                }
         };
         let expected = (0..all.len()).filter(|lost| all[*lost].fate == Fate::Lost).map(|lost| Loss {
             lost,

@@ -168,6 +168,11 @@ fn fix_addresses() -> io::Result<Addresses> {
 /// The first folder that programs may run from and that has room for a guest's memory; where none has,
 /// the first that they may run from.
 pub(super) fn memory_folder(memory: Bytes) -> Result<MemoryFolder, String> {
+    best_folder(memory).map(|(folder, _)| folder)
+}
+
+/// The same, with the room that it has; none where that is too little.
+fn best_folder(memory: Bytes) -> Result<(MemoryFolder, Option<Space>), String> {
     let temporary = std::env::temp_dir();
     let folders = [Path::new(SHARED_MEMORY), &temporary, Path::new("/tmp")];
     let mut small = None;
@@ -175,12 +180,12 @@ pub(super) fn memory_folder(memory: Bytes) -> Result<MemoryFolder, String> {
     let mut fit = None;
     for folder in folders {
         let problem = match try_memory(folder, memory) {
-            Ok(_) => {
-                fit = Some(folder);
+            Ok(space) => {
+                fit = Some((folder, Some(space)));
                 break;
             }
             Err(Unfit::Small(free)) => {
-                small = small.or(Some(folder));
+                small = small.or(Some((folder, None)));
                 format!("{} has {} MB left", folder.display(), free.0 >> 20)
             }
             Err(Unfit::Refused(problem)) => format!("{} {problem}", folder.display()),
@@ -191,10 +196,13 @@ pub(super) fn memory_folder(memory: Bytes) -> Result<MemoryFolder, String> {
     }
     let problems = problems.join(", ");
     match fit.or(small) {
-        Some(folder) => Ok(MemoryFolder {
-            path: folder.to_owned(),
-            instead: (!problems.is_empty()).then_some(problems),
-        }),
+        Some((folder, space)) => {
+            let folder = MemoryFolder {
+                path: folder.to_owned(),
+                instead: (!problems.is_empty()).then_some(problems),
+            };
+            Ok((folder, space))
+        }
         None => Err(format!(
             "no folder for its memory: {problems}: mount {SHARED_MEMORY} with exec \
              (docker run --tmpfs {SHARED_MEMORY}:exec)"
@@ -208,19 +216,13 @@ pub(super) fn memory_folder(memory: Bytes) -> Result<MemoryFolder, String> {
 ///
 /// How much is left, where that is too little for one.
 pub(super) fn room(memory: Bytes) -> Result<Bytes, String> {
-    let folder = memory_folder(memory)?;
-    let space = match try_memory(&folder.path, memory) {
-        Ok(space) => space,
-        Err(_) => return Err(folder.instead.unwrap_or_default()),
+    let (folder, space) = best_folder(memory)?;
+    let Some(Space(space)) = space else {
+        return Err(folder.instead.unwrap_or_default());
     };
-    let left = machine::available_memory();
-    match left {
+    match machine::available_memory() {
         Some(left) if left < memory => Err(format!("the machine has {} MB left", left.0 >> 20)),
-        _ => Ok(space
-            .into_iter()
-            .chain(left)
-            .min()
-            .unwrap_or(Bytes(u64::MAX))),
+        left => Ok(left.map_or(space, |left| left.min(space))),
     }
 }
 
@@ -232,6 +234,9 @@ pub(super) fn at_once(processors: usize, room: Bytes, each: Bytes) -> usize {
         .clamp(1, processors.max(1))
 }
 
+/// What a folder has room for: without a limit, for anything.
+struct Space(Bytes);
+
 /// Why a folder can't have a guest's memory.
 enum Unfit {
     /// It would fit until the guest uses more than this.
@@ -239,8 +244,8 @@ enum Unfit {
     Refused(String),
 }
 
-/// Maps a file of a folder as a guest maps its memory. Gives the room that there is, if that is limited.
-fn try_memory(folder: &Path, memory: Bytes) -> Result<Option<Bytes>, Unfit> {
+/// Maps a file of a folder as a guest maps its memory.
+fn try_memory(folder: &Path, memory: Bytes) -> Result<Space, Unfit> {
     let refused = |error: io::Error| {
         Unfit::Refused(match error.raw_os_error() {
             // So mmap(2) says of a noexec mount; a policy says EACCES.
@@ -259,9 +264,9 @@ fn try_memory(folder: &Path, memory: Bytes) -> Result<Option<Bytes>, Unfit> {
     );
     // A tmpfs without a limit has no blocks at all.
     match space.blocks() {
-        0 => Ok(None),
+        0 => Ok(Space(Bytes(u64::MAX))),
         _ if free < memory => Err(Unfit::Small(free)),
-        _ => Ok(Some(free)),
+        _ => Ok(Space(free)),
     }
 }
 

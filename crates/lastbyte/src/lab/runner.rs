@@ -228,8 +228,7 @@ impl Runner<'_> {
             changed: Condvar::new(),
         };
         thread::scope(|scope| {
-            let workers = self.engine.workers(self.study);
-            let workers = workers.clamp(1, blocks.len().max(1));
+            let workers = expected.workers.min(blocks.len().max(1));
             let workers: Vec<_> = (0..workers)
                 .map(|_| scope.spawn(|| self.work(&shared, &expected, folder)))
                 .collect();
@@ -496,25 +495,31 @@ impl BlockProgress<'_> {
 }
 
 /// Each block's share of the time that all take. Those of a sample are alike, but for the last one.
-struct Expected(HashMap<(SampleKey, usize), Duration>);
+struct Expected {
+    /// Blocks that are measured at once.
+    workers: usize,
+    shares: HashMap<(SampleKey, usize), Duration>,
+}
 
 impl Expected {
     fn new(runner: &Runner<'_>, blocks: &[BlockId]) -> Self {
         let workers = runner.engine.workers(runner.study).max(1);
-        let workers = u32::try_from(workers).unwrap_or(u32::MAX);
-        let mut known = HashMap::new();
+        let parts = u32::try_from(workers).unwrap_or(u32::MAX);
+        let mut shares = HashMap::new();
         for job in blocks.iter().filter_map(|id| runner.job(*id)) {
-            known
+            shares
                 .entry((job.sample(), job.connections.len()))
-                .or_insert_with(|| runner.engine.expected_block(&job) / workers);
+                .or_insert_with(|| runner.engine.expected_block(&job) / parts);
         }
-        Self(known)
+        Self { workers, shares }
     }
 
     fn of(&self, runner: &Runner<'_>, id: BlockId) -> Duration {
-        let job = runner.job(id);
-        let known = job.and_then(|job| self.0.get(&(job.sample(), job.connections.len())).copied());
-        known.unwrap_or_default()
+        let share = |job: Job<'_>| {
+            let of_sample = (job.sample(), job.connections.len());
+            self.shares.get(&of_sample).copied()
+        };
+        runner.job(id).and_then(share).unwrap_or_default()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use lastbyte_flights::MOST_WRITES;
 use lastbyte_probe::{Certificate, Document};
 use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, framing};
 
@@ -96,8 +97,8 @@ fn besides(document: &Document, shown: &Shown) -> i64 {
 }
 
 /// The writes of the server's messages but for the last; none where they are not known, or too many.
-fn writes(document: &Document) -> [u32; 6] {
-    let mut writes = [0; 6];
+fn writes(document: &Document) -> [u32; MOST_WRITES] {
+    let mut writes = [0; MOST_WRITES];
     let seen = document.tls.writes.iter().flat_map(|writes| &writes.first);
     for (place, bytes) in writes.iter_mut().zip(seen) {
         *place = u32::try_from(*bytes).unwrap_or(u32::MAX);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use lastbyte_flights::MOST_WRITES;
 use lastbyte_sizes::framing::{
     self, CHANGE_CIPHER_SPEC, ENCRYPTED_EXTENSIONS, RECORD_HEADER, certificate_verify, encrypted,
     finished, hello_retry_request, server_hello,
@@ -330,7 +331,7 @@ pub struct Shown {
     /// What the server's messages have more on the wire than arithmetic has them, or less: other records, another cipher suite.
     pub besides: i64,
     /// The writes that those leave in, but for the last.
-    pub writes: [u32; 6],
+    pub writes: [u32; MOST_WRITES],
 }
 
 /// How long signatures of a key are, in bytes.
@@ -388,9 +389,9 @@ impl Sizes<'_> {
         }
     }
 
-    fn writes(self) -> [u32; 6] {
+    fn writes(self) -> [u32; MOST_WRITES] {
         match self {
-            Sizes::Made(_) => [0; 6],
+            Sizes::Made(_) => [0; MOST_WRITES],
             Sizes::Shown(shown) => shown.writes,
         }
     }

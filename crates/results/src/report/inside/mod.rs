@@ -131,7 +131,7 @@ impl Inside {
             // What is sent to nobody is no handshake.
             Last::Handshake => self.handshake().filter(|_| {
                 let came = self
-                    .finished()
+                    .finished(Side::Client)
                     .and_then(|end| self.connection.delivered(Side::Client, end));
                 came.is_some_and(|came| came <= asked.timeout)
             }),
@@ -158,7 +158,7 @@ impl Inside {
 
     /// When the client had sent its Finished.
     fn handshake(&self) -> Option<Duration> {
-        let finished = self.finished()?;
+        let finished = self.finished(Side::Client)?;
         let mut sent = self.connection.transmissions.iter();
         let last = sent.find(|sent| {
             sent.sender == Side::Client && !sent.payload.is_empty() && sent.end() >= finished
@@ -166,10 +166,10 @@ impl Inside {
         Some(last?.sent)
     }
 
-    /// Behind the last byte of the client's Finished.
-    fn finished(&self) -> Option<u64> {
+    /// Behind the last byte of a side's Finished.
+    fn finished(&self, sender: Side) -> Option<u64> {
         let mut spans = self.spans.iter();
-        let finished = spans.find(|span| span.sender == Side::Client && span.what == FINISHED);
+        let finished = spans.find(|span| span.sender == sender && span.what == FINISHED);
         finished.map(|span| span.end)
     }
 

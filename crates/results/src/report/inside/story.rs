@@ -310,7 +310,7 @@ impl Inside {
             .into_iter()
             .filter_map(|index| transmissions.get(index))
             .partition(|sent| handshake.is_none_or(|end| sent.sent < end));
-        let bytes = self.handshake_bytes();
+        let bytes = self.finished(Side::Server).unwrap_or(0);
         let retry = (self.spans.iter())
             .find(|span| span.sender == Side::Server && span.what == HELLO_RETRY_REQUEST);
         let mut retries = of_handshake.len();
@@ -341,14 +341,6 @@ impl Inside {
             ));
         }
         trips
-    }
-
-    /// Up to the server's Finished.
-    fn handshake_bytes(&self) -> u64 {
-        let spans = self.spans.iter();
-        let spans =
-            spans.filter(|span| span.sender == Side::Server && span.what == super::FINISHED);
-        spans.map(|span| span.end).max().unwrap_or(0)
     }
 }
 

@@ -771,35 +771,24 @@ impl Column {
         kind: Kind,
         value: for<'a> fn(&'a Connection<'a>) -> Value<'a>,
     ) -> Column {
-        Column {
-            name,
-            doc,
-            kind,
-            presence: Presence::Required,
-            absent: "",
-            value: OfConnection {
-                source: Source::Connection(value),
-                restore: Restore::Never,
-            },
-        }
+        let value = OfConnection {
+            source: Source::Connection(value),
+            restore: Restore::Never,
+        };
+        Column::required(name, doc, kind, value)
     }
 
     fn of_cell(parameter: Parameter, column: &ParameterColumn) -> Column {
-        Column {
-            name: column.name,
-            doc: column.doc,
-            kind: match parameter.value(&Cell::default()) {
-                Some(ParameterValue::Text(_)) | None => Kind::Text,
-                Some(ParameterValue::Loss(_)) => Kind::Fraction,
-                Some(_) => Kind::Whole,
-            },
-            presence: Presence::Required,
-            absent: "",
-            value: OfConnection {
-                source: Source::Cell(parameter),
-                restore: Restore::Never,
-            },
-        }
+        let kind = match parameter.value(&Cell::default()) {
+            Some(ParameterValue::Text(_)) | None => Kind::Text,
+            Some(ParameterValue::Loss(_)) => Kind::Fraction,
+            Some(_) => Kind::Whole,
+        };
+        let value = OfConnection {
+            source: Source::Cell(parameter),
+            restore: Restore::Never,
+        };
+        Column::required(column.name, column.doc, kind, value)
     }
 
     fn of_message(message: Message) -> Column {
@@ -864,6 +853,23 @@ impl Column {
 }
 
 impl<V: Copy> Column<V> {
+    /// One of which there is always something to tell.
+    pub(super) const fn required(
+        name: &'static str,
+        doc: &'static str,
+        kind: Kind,
+        value: V,
+    ) -> Column<V> {
+        Column {
+            name,
+            doc,
+            kind,
+            presence: Presence::Required,
+            absent: "",
+            value,
+        }
+    }
+
     /// The same, of which there is not always something to tell.
     pub(super) const fn absent(self, when: &'static str) -> Column<V> {
         Column {

@@ -9,7 +9,7 @@ use lastbyte_page::cdp::{Connecting, Load, Request, Source};
 use serde::Serialize;
 
 use super::parquet::Table;
-use super::{Batch, COLUMNS, Column, Connection, Kind, Presence, Value};
+use super::{Batch, COLUMNS, Column, Connection, Kind, Value};
 use crate::results::loads::Loaded;
 
 /// All columns, in their order.
@@ -193,14 +193,7 @@ const fn column(
     kind: Kind,
     value: for<'a> fn(&Asked<'a>) -> Value<'a>,
 ) -> Column<OfRequest> {
-    Column {
-        name,
-        doc,
-        kind,
-        presence: Presence::Required,
-        absent: "",
-        value: OfRequest(Told::Request(value)),
-    }
+    Column::required(name, doc, kind, OfRequest(Told::Request(value)))
 }
 
 fn connecting<'a>(asked: &Asked<'a>, of: fn(&Connecting) -> Option<Duration>) -> Value<'a> {

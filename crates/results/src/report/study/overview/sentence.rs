@@ -20,22 +20,13 @@ struct Extremes<'a> {
     at_most: f64,
 }
 
-impl Extremes<'_> {
-    /// For the one that costs most, or least, in front. A number that nothing stands behind is behind all others.
-    fn by_most(&self, other: &Extremes<'_>) -> Ordering {
-        costlier(other.most.1, self.most.1)
-    }
-
-    fn by_least(&self, other: &Extremes<'_>) -> Ordering {
-        cheaper(other.least.1, self.least.1)
-    }
-}
-
+/// Which costs more. A number that nothing stands behind is behind all others.
 fn costlier(one: &Known, other: &Known) -> Ordering {
     let shown = one.is_shown.cmp(&other.is_shown);
     shown.then(one.most.total_cmp(&other.most))
 }
 
+/// Which costs less, likewise.
 fn cheaper(one: &Known, other: &Known) -> Ordering {
     let shown = one.is_shown.cmp(&other.is_shown);
     shown.then(other.least.total_cmp(&one.least))
@@ -97,7 +88,7 @@ impl Overview {
         let mut clauses = Vec::new();
         for (index, column) in self.columns.iter().enumerate() {
             let mut all = self.extremes(index);
-            all.sort_by(Extremes::by_most);
+            all.sort_by(|one, other| costlier(other.most.1, one.most.1));
             match index {
                 0 => clauses.push(handshake(&all)?),
                 _ => clauses.extend(last_byte(*column, &all)),
@@ -186,11 +177,10 @@ fn handshake(all: &[Extremes<'_>]) -> Option<String> {
 fn last_byte(column: Column, all: &[Extremes<'_>]) -> Option<String> {
     let what = what(column);
     let latest = all.first()?;
-    let soonest = all.iter().min_by(|one, other| one.by_least(other))?;
+    let soonest = (all.iter()).min_by(|one, other| cheaper(other.least.1, one.least.1))?;
     let is_late = matches!(latest.most.1.felt(), Felt::Later | Felt::Part);
     let least = soonest.least.1;
-    let is_soon =
-        least.is_shown && (least.felt() == Felt::Sooner || least.trips[0] <= -super::NOTICED);
+    let is_soon = least.is_shown && least.trips[0] <= -super::NOTICED;
     let named = |one: &Extremes<'_>, row: &Row| match (all.len(), place(row)) {
         (1, place) => place,
         (_, place) if place.is_empty() => format!(" ({})", one.arm),
