@@ -54,7 +54,7 @@ fn examine_virtual() -> Vec<Finding> {
         state: match kernel::find() {
             Ok(Some(kernel)) if can_boot => try_boot(kernel),
             Ok(Some(kernel)) => State::Good(format!("Linux {}", kernel.info.version)),
-            Ok(None) => State::Missing("not built: run `lastbyte kernel build`, or `lastbyte kernel fetch` with one that is".to_owned()),
+            Ok(None) => State::Missing(format!("not built: run {}", kernel::GET)),
             Err(error) => State::Missing(error.to_string()),
         },
     });

@@ -63,11 +63,10 @@ pub(super) fn choose(choice: EngineChoice) -> Result<Chosen, Failure> {
                     ),
                     engine: Carrier::Virtual(Box::new(kernel)),
                 },
-                (Ok(_), Ok(None)) => live(
-                    "the live engine, as no kernel is built for the virtual one: \
-                     `lastbyte kernel build` does that"
-                        .to_owned(),
-                ),
+                (Ok(_), Ok(None)) => live(format!(
+                    "the live engine, as no kernel is built for the virtual one: run {}",
+                    kernel::GET
+                )),
                 (Ok(_), Err(error)) => live(format!("the live engine: {error}")),
             })
         }

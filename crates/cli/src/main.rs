@@ -16,6 +16,7 @@ mod kernel;
 mod loads;
 mod mistake;
 mod mtc;
+mod one_of;
 mod options;
 mod own;
 mod plan;
@@ -161,6 +162,10 @@ fn main() -> ExitCode {
         Command::Completions(completions) => completions.run(),
         Command::Man(manual) => manual.run(),
     };
+    end(result)
+}
+
+fn end(result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -176,10 +181,13 @@ fn main() -> ExitCode {
 
 /// Tells what was asked for instead of work, or what is wrong with the command line.
 fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    if !error.use_stderr() {
+        let printed = error.print().and_then(|()| io::stdout().flush());
+        return end(written(printed));
+    }
     // Nobody is left to tell when this can't be printed.
-    let _ = match (arguments.len(), error.use_stderr()) {
-        (..=1, _) => write!(io::stderr(), "{}", mistake::BEGIN),
-        (_, false) => error.print(),
+    let _ = match arguments.len() {
+        ..=1 => write!(io::stderr(), "{}", mistake::BEGIN),
         _ if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.print(),
         _ => writeln!(
             io::stderr(),
@@ -368,9 +376,15 @@ fn print_json(json: &str) -> Result<(), Failure> {
     print_document(&json_for_terminal(json))
 }
 
-/// Prints results for programs, as they are. A reader that has gone away is no failure of ours.
+/// Prints results for programs, as they are.
 fn print_document(text: &str) -> Result<(), Failure> {
-    match io::stdout().lock().write_all(text.as_bytes()) {
+    let mut out = io::stdout().lock();
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// What came of printing. A reader that has gone away is no failure of ours.
+fn written(result: io::Result<()>) -> Result<(), Failure> {
+    match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::Usage(format!("can't write the results: {error}")))
         }

@@ -13,6 +13,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use lastbyte_link::{Bytes, Seed, format_duration, parse_duration};
 
 use super::Failure;
+use super::one_of::one_of;
 use lastbyte::study::{
     Arm, Cell, Choice, CommandLine, Connections, CpuTime, Emulation, Experiment, Lists,
     NamedNetwork, Parameter, Population, Reading, StudyFolder,
@@ -187,7 +188,11 @@ fn named() -> Arg {
              besides: {names} (docs/networks.md has their values and sources)"
         ))
         .value_delimiter(',')
-        .value_parser(NamedNetwork::find)
+        .hide_possible_values(true)
+        .value_parser(one_of(
+            NamedNetwork::ALL.map(|network| network.name),
+            NamedNetwork::find,
+        ))
 }
 
 /// The option of users who have different networks.
@@ -238,10 +243,22 @@ pub(super) struct Sampling {
     seed: u64,
     /// Where computing is in virtual time: beside the network's time and in their sum (as on this machine), none, or
     /// calibrated (in the clock itself, as on this machine)
-    #[arg(long, value_name = "NAME", default_value = "beside")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "beside",
+        hide_possible_values = true,
+        value_parser = one_of(CpuTime::ALL.map(CpuTime::name), CpuTime::from_str)
+    )]
     cpu: CpuTime,
     /// What the virtual engine emulates the link with: netem or link (as the live engine does)
-    #[arg(long, value_name = "NAME", default_value = "netem")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "netem",
+        hide_possible_values = true,
+        value_parser = one_of(Emulation::ALL.map(Emulation::name), Emulation::from_str)
+    )]
     emulation: Emulation,
 }
 

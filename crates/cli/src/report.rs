@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::draft::{Draft, cannot_write, page_path};
-use super::{Failure, loads, print, show};
+use super::{Failure, loads, print, show, tell};
 use lastbyte::lab::CAPTURES;
-use lastbyte::report::study::{FigureFiles, Findings, figures, page, share};
-use lastbyte::results::{Dataset, FolderError, PAGES, SILENT, Saved, SavedError, file_name};
+use lastbyte::report::study::{FigureFiles, Findings, SO_FAR, figures, page, share};
+use lastbyte::results::{
+    Dataset, FolderError, PAGES, Progress, SILENT, Saved, SavedError, file_name,
+};
 use lastbyte::study::Study;
 
 /// Makes one page of what was measured: the answer, figures, published numbers and claims beside ours, and every
@@ -56,6 +58,12 @@ impl Report {
             ))),
             true => {
                 let mut findings = Findings::read(&Dataset::open(path)?)?;
+                if findings.progress == Progress::SoFar {
+                    tell(format_args!(
+                        "warning: {path:?} is not a complete run: {SO_FAR}; end it with `lastbyte run --resume`, or gather it \
+                         with its other shards"
+                    ));
+                }
                 findings.inside = show::closest_of(&findings, &path.join(CAPTURES))?;
                 findings.loads = loads::usual(&findings, &path.join(PAGES))?;
                 Ok((findings, path.join("report.html")))
@@ -89,10 +97,13 @@ impl Report {
             })?;
             write(&path.with_extension("png"), &picture)?;
         }
+        // Before anything is written: whoever reads that this can't be has no page that says otherwise.
+        if let Some(folder) = &self.figures {
+            fs::create_dir_all(folder).map_err(|error| cannot_write(folder, error))?;
+        }
         write(&path, page(&findings, self.url.as_deref()).as_bytes())?;
         print(&format!("{}\n", path.display()))?;
         if let Some(folder) = &self.figures {
-            fs::create_dir_all(folder).map_err(|error| cannot_write(folder, error))?;
             for FigureFiles { id, drawings, csv } in figures(&findings).map_err(Failure::Machine)? {
                 let name = file_name(&id);
                 write(&folder.join(format!("{name}.csv")), csv.as_bytes())?;

@@ -17,6 +17,7 @@ use self::search::Searching;
 use super::compare::{interrupt, prepare_in, try_sessions};
 use super::engine::{Carrier, Chosen, choose};
 use super::inside::Inside;
+use super::one_of::one_of;
 use super::progress::{Bar, rounded};
 use super::{Failure, detail, own, print, screen, tell};
 use lastbyte::kernel;
@@ -39,8 +40,12 @@ pub(super) struct Run {
     /// The folder for the results [default: the study's name]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// What carries the bytes: auto, live or virtual [default: what the study says]
-    #[arg(long, value_name = "NAME")]
+    /// What carries the bytes [default: what the study says]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = one_of(EngineChoice::ALL.map(EngineChoice::name), EngineChoice::from_str)
+    )]
     engine: Option<EngineChoice>,
     /// Measure only the I-th of N shards, or the one that Slurm's array or Kubernetes' indexed Job says (auto).
     /// --gather makes one run of all

@@ -8,6 +8,7 @@ use openssl::error::ErrorStack;
 use thiserror::Error;
 
 use crate::anatomy::DerError;
+use crate::store::Store;
 
 /// Why there is no chain.
 #[derive(Debug, Error)]
@@ -26,7 +27,7 @@ pub enum PkiError {
     },
     /// The folder where chains are kept can't be written.
     #[error(
-        "can't write \"{}\": {source}; set LASTBYTE_CACHE to a folder that can be written",
+        "can't write \"{}\": {source}; {hint}",
         path.display()
     )]
     Store {
@@ -34,6 +35,8 @@ pub enum PkiError {
         path: PathBuf,
         /// What the system says.
         source: io::Error,
+        /// What mends it.
+        hint: &'static str,
     },
     /// A chain is missing, or is about to expire, in a folder in which none is made.
     #[error(
@@ -73,6 +76,20 @@ impl PkiError {
     pub(crate) fn pem(path: &Path, problem: PemProblem) -> PkiError {
         let path = path.to_owned();
         PkiError::Pem { path, problem }
+    }
+
+    /// That a folder in which chains are kept can't be written.
+    pub(crate) fn store(path: impl Into<PathBuf>, source: io::Error) -> PkiError {
+        let path = path.into();
+        let is_in_cache = Store::default_dir().is_ok_and(|cache| path.starts_with(cache));
+        PkiError::Store {
+            hint: match is_in_cache {
+                true => "set LASTBYTE_CACHE to a folder that can be written",
+                false => "name a folder that can be written",
+            },
+            path,
+            source,
+        }
     }
 }
 

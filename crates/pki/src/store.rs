@@ -190,10 +190,7 @@ impl Store {
             fs::create_dir_all(place.with_file_name(""))?;
             lastbyte_files::write(&place, &pem)
         };
-        write().map_err(|source| PkiError::Store {
-            path: place.clone(),
-            source,
-        })
+        write().map_err(|source| PkiError::store(place, source))
     }
 
     /// Where a user's own chain is.
@@ -408,7 +405,7 @@ impl Store {
                 store: self,
                 _lock: lock,
             }),
-            Err(source) => Err(PkiError::Store { path, source }),
+            Err(source) => Err(PkiError::store(path, source)),
         }
     }
 }
@@ -507,10 +504,9 @@ impl Locked<'_> {
                 &[("key.pem", key)],
             )?;
         }
-        let unreadable = || io::Error::other("a log's key can't be read back");
-        self.store.kept_logs(spec).ok_or_else(|| PkiError::Store {
-            path: self.store.log_folder(algorithm, 0),
-            source: unreadable(),
+        self.store.kept_logs(spec).ok_or_else(|| {
+            let unreadable = io::Error::other("a log's key can't be read back");
+            PkiError::store(self.store.log_folder(algorithm, 0), unreadable)
         })
     }
 }
@@ -617,10 +613,7 @@ fn install_folder(folder: &Path, files: &[(&str, Vec<u8>)]) -> Result<(), PkiErr
         }
         lastbyte_files::keep_folder(&new, folder)
     };
-    replace().map_err(|source| PkiError::Store {
-        path: folder.to_owned(),
-        source,
-    })
+    replace().map_err(|source| PkiError::store(folder, source))
 }
 
 fn remove_if_there(folder: &Path) -> io::Result<()> {

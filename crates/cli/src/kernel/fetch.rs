@@ -1,7 +1,7 @@
 //! `lastbyte kernel fetch` and `lastbyte kernel pack`.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -75,6 +75,7 @@ impl Fetch {
             Place::Url(url) => &Remote::new(url, self.timeout)?,
         };
         let name = source.name();
+        source.check()?;
         let expected = match self.sha256 {
             Some(digest) => digest,
             None => expected(source)?,
@@ -139,6 +140,11 @@ impl Pack {
 trait Source {
     fn name(&self) -> String;
 
+    /// Whether there is anything to ask for: what is not there has nothing beside it.
+    fn check(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// The file whose name ends in this besides, unless it has more bytes.
     fn read(&self, suffix: &str, most: usize) -> Result<Vec<u8>, Failure>;
 }
@@ -146,6 +152,11 @@ trait Source {
 impl Source for PathBuf {
     fn name(&self) -> String {
         self.display().to_string()
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        let there = fs::metadata(self).map(|_| ());
+        there.map_err(|error| Failure::Usage(format!("{self:?} can't be read: {error}")))
     }
 
     fn read(&self, suffix: &str, most: usize) -> Result<Vec<u8>, Failure> {

@@ -53,9 +53,28 @@ fn bash_takes_its_script_and_completes_with_it() {
         ended.stdout
     };
     bash(&["-n"]);
-    let complete = "source \"$0\"; COMP_WORDS=(lastbyte comp); COMP_CWORD=1; _lastbyte lastbyte comp lastbyte; \
-                    echo \"${COMPREPLY[*]}\"";
-    assert_eq!(bash(&["--norc", "-c", complete]), "compare completions\n");
+    let complete = |words: &str| {
+        let words: Vec<_> = words.split(' ').collect();
+        let [.., before, current] = &words[..] else {
+            panic!("{words:?}");
+        };
+        let command = format!(
+            "source \"$0\"; COMP_WORDS=({}); COMP_CWORD={}; _lastbyte lastbyte {current} {before}; \
+             echo \"${{COMPREPLY[*]}}\"",
+            words.join(" "),
+            words.len() - 1
+        );
+        bash(&["--norc", "-c", &command])
+    };
+    assert_eq!(complete("lastbyte comp"), "compare completions\n");
+    for (begun, whole) in [
+        ("--engine vi", "virtual\n"),
+        ("--cpu n", "none\n"),
+        ("--emulation l", "link\n"),
+        ("--link l", "lte leo lte-m\n"),
+    ] {
+        assert_eq!(complete(&format!("lastbyte compare {begun}")), whole);
+    }
 }
 
 #[test]

@@ -71,17 +71,19 @@ fn a_threshold_of_an_increase_needs_connections_that_tell_it() {
 /// Standard output is a place, too.
 #[test]
 fn output_that_can_not_be_written() {
-    let full = fs::OpenOptions::new()
-        .write(true)
-        .open("/dev/full")
-        .unwrap();
-    let ended = lastbyte(["explain"]).stdout(full).output().unwrap();
-    assert_eq!(ended.status.code(), Some(2));
-    let told = String::from_utf8(ended.stderr).unwrap();
-    assert!(
-        told.starts_with("lastbyte: can't write the results: No space left"),
-        "{told}"
-    );
+    for command in ["explain", "--help", "--version"] {
+        let full = fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let ended = lastbyte([command]).stdout(full).output().unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{command}");
+        let told = String::from_utf8(ended.stderr).unwrap();
+        assert!(
+            told.starts_with("lastbyte: can't write the results: No space left"),
+            "{command}: {told}"
+        );
+    }
 }
 
 #[test]

@@ -201,7 +201,7 @@ fn fails(ended: &Ended, code: i32, parts: &[&str]) {
 fn from_nothing_to_nothing() {
     let bench = Bench::new();
     let none = format!(
-        "no kernel is built for the virtual engine in {:?}: run `lastbyte kernel build`, or `lastbyte kernel fetch FILE` with a built one",
+        "no kernel is built for the virtual engine in {:?}: run `lastbyte kernel build`, or `lastbyte kernel fetch` with one that is built",
         bench.kernels()
     );
     fails(&bench.status(), 3, &[&none]);

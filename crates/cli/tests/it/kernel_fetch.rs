@@ -208,6 +208,11 @@ fn files_that_are_refused() {
     fs::write(place.path("good.tar.gz.sha256"), "<html>").unwrap();
     place.assert_refused(&["good.tar.gz"], 2, "tells no digest: a SHA-256 has 64");
     place.assert_refused(
+        &["none.tar.gz"],
+        2,
+        "lastbyte: \"none.tar.gz\" can't be read: No such file",
+    );
+    place.assert_refused(
         &["none.tar.gz", "--sha256", &zeros],
         2,
         "can't be read: No such file",

@@ -89,7 +89,7 @@ fn a_device_that_is_roots_alone() {
     assert_eq!(
         ended.stderr,
         "lastbyte: can't make a TUN device: /dev/net/tun: Permission denied (os error 13); \
-         run as root, or measure without it in virtual time (`lastbyte kernel build` once); \
+         run as root, or measure without it in virtual time, which takes `lastbyte kernel build`, or `lastbyte kernel fetch` with one that is built; \
          `lastbyte doctor` tells more\n"
     );
 
@@ -165,7 +165,7 @@ fn no_user_namespaces_at_all() {
     assert!(
         ended
             .stderr
-            .ends_with("(`lastbyte kernel build` once); `lastbyte doctor` tells more\n"),
+            .ends_with(", which takes `lastbyte kernel build`, or `lastbyte kernel fetch` with one that is built; `lastbyte doctor` tells more\n"),
         "{ended:?}"
     );
 

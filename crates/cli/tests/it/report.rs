@@ -115,6 +115,8 @@ fn it_says_what_it_takes_and_where_it_can_not_write() {
     for options in [["-o", "g.json/page.html"], ["--figures", "g.json/figures"]] {
         assert_refused(&report(&folder, &options), 2, &["can't write \"g.json/"]);
     }
+    // Nor is there a page, then.
+    assert!(!file(&folder, "run/report.html").exists());
     let ended = run(
         lastbyte(["validate", "run", "arithmetic", "-o", "g.json/page.html"])
             .current_dir(folder.path()),

@@ -208,6 +208,8 @@ fn what_agrees_with_arithmetic_and_what_does_not() {
     write(&lossy, "1%", spread(3, 1.0));
     let ended = validate(&lossy, Path::new("arithmetic"), &[]);
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    let told = "has no sample that arithmetic can tell: it takes cells without loss";
+    assert!(ended.stderr.contains(told), "{}", ended.stderr);
 }
 
 #[test]

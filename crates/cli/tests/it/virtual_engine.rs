@@ -373,6 +373,11 @@ fn first_part(folder: &Path) -> PathBuf {
 fn chains_travel_with_the_study() {
     let place = Place::new(&LOSSY.replace("connections = 500", "connections = 40"));
     let study = place.path("study.toml");
+    let nowhere = ["run", "--prepare", "--chains", "/dev/null/chains"];
+    let ended = run(lastbyte(nowhere).arg(&study));
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let told = "name a folder that can be written\n";
+    assert!(ended.stderr.ends_with(told), "{ended:?}");
     let ended = succeed(lastbyte(["run", "--prepare"]).arg(&study));
     assert!(
         ended
@@ -406,6 +411,13 @@ fn chains_travel_with_the_study() {
     }
     assert!(!cache.join("chains").exists());
     succeed(&mut gather(&other, &["1", "2"]));
+    for (folder, is_complete) in [("1", false), ("shared", true)] {
+        let ended = succeed(lastbyte(["report"]).arg(other.path(folder)));
+        let page = fs::read_to_string(other.path(folder).join("report.html")).unwrap();
+        let told = "the numbers are of what has been measured so far";
+        assert_eq!(ended.stderr.contains(told), !is_complete, "{ended:?}");
+        assert_eq!(page.contains(told), !is_complete, "{folder}");
+    }
     let rows = |samples: Vec<Sample>| {
         samples
             .into_iter()
@@ -500,7 +512,7 @@ fn what_it_cannot_do_is_told_before_anything_runs() {
         (
             Some(3),
             &*format!(
-                "lastbyte: no kernel is built for the virtual engine in \"{}/kernel\": run `lastbyte kernel build`, or `lastbyte kernel fetch FILE` with a built one\n",
+                "lastbyte: no kernel is built for the virtual engine in \"{}/kernel\": run `lastbyte kernel build`, or `lastbyte kernel fetch` with one that is built\n",
                 no_kernel.path().display()
             )
         )

@@ -9,14 +9,15 @@ use thiserror::Error;
 use super::Size;
 use super::process::ToolError;
 
+/// How to have one.
+pub const GET: &str = "`lastbyte kernel build`, or `lastbyte kernel fetch` with one that is built";
+
 /// Why there is no kernel for the virtual engine.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KernelError {
     /// No kernel was built for this version of Lastbyte.
-    #[error(
-        "no kernel is built for the virtual engine in {0:?}: run `lastbyte kernel build`, or `lastbyte kernel fetch FILE` with a built one"
-    )]
+    #[error("no kernel is built for the virtual engine in {0:?}: run {get}", get = GET)]
     NotBuilt(PathBuf),
     /// User-Mode Linux with time travel is for x86-64 only.
     #[error("the virtual engine needs an x86-64 processor, and this one is {0}")]

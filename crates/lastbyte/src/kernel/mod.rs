@@ -33,7 +33,7 @@ mod tools;
 pub use build::{Builder, Built};
 pub use cache::{Cache, Kept};
 pub use digest::sha256_of_file;
-pub use error::KernelError;
+pub use error::{GET, KernelError};
 pub use packed::{Digest, Packed, Taken};
 pub use progress::Progress;
 

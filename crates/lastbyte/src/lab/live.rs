@@ -29,6 +29,7 @@ use super::pages::Finder;
 use super::runner::{BlockError, Ending, Engine, Job};
 use super::surroundings::MAX_CONNECTIONS;
 use super::trial::try_handshake;
+use crate::kernel;
 use crate::results::{
     Beside, EngineReport, Environment, PartHeader, Row, SampleKey, Validity, expected_duration,
     write_part,
@@ -123,8 +124,9 @@ impl Engine for LiveEngine {
                 if cell.population.is_some() {
                     return Err(format!(
                         "the live engine measures one network at a time, and no population ({}): that takes the virtual \
-                         engine, whose kernel `lastbyte kernel build` makes",
-                        cell.link_name.as_deref().unwrap_or(&measure.id)
+                         engine and its kernel: {}",
+                        cell.link_name.as_deref().unwrap_or(&measure.id),
+                        kernel::GET
                     ));
                 }
                 let what = match (cell.gso, cell.preset) {

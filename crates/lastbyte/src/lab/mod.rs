@@ -94,14 +94,16 @@ pub fn inner_command(arguments: &[OsString]) -> Option<ExitCode> {
 pub enum LabError {
     /// No network namespace can be made.
     #[error(
-        "can't make a network namespace: {0}; run as root, or measure without it in virtual time \
-             (`lastbyte kernel build` once); `lastbyte doctor` tells more"
+        "can't make a network namespace: {0}; run as root, or measure without it in virtual time, which takes {get}; \
+         `lastbyte doctor` tells more",
+        get = crate::kernel::GET
     )]
     Namespace(#[source] io::Error),
     /// No TUN device can be made.
     #[error(
-        "can't make a TUN device: /dev/net/tun: {0}; run as root, or measure without it in virtual time \
-             (`lastbyte kernel build` once); `lastbyte doctor` tells more"
+        "can't make a TUN device: /dev/net/tun: {0}; run as root, or measure without it in virtual time, which takes {get}; \
+         `lastbyte doctor` tells more",
+        get = crate::kernel::GET
     )]
     Tun(#[source] io::Error),
     /// A namespace can't be configured.

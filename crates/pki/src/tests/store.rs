@@ -227,7 +227,7 @@ fn a_folder_that_cannot_be_written_is_named_with_the_hint() {
     assert_eq!(
         error.to_string(),
         "can't write \"/dev/null/chains/lock\": Not a directory (os error 20); \
-         set LASTBYTE_CACHE to a folder that can be written"
+         name a folder that can be written"
     );
 }
 

@@ -13,7 +13,7 @@ use crate::results::{
 use crate::study::{Connections, Until, Work};
 
 /// What stands before an increase or a change that may be none.
-const UNCERTAIN: char = '~';
+pub(super) const UNCERTAIN: char = '~';
 
 /// The metrics worth telling of a cell, the most telling first. Without data, the last byte is
 /// the handshake.
@@ -186,8 +186,8 @@ pub(super) fn contents(summary: &Summary) -> Option<&'static str> {
         // What a browser computes is told by none of our ways.
         Contents::Network if summary.experiment.has_pages() => NETWORK_ALONE,
         Contents::Network => {
-            "These times are the network's alone: computing took none. Without --cpu none, what this machine computes is \
-             told, too."
+            "These times are the network's alone: computing took none. What this machine computes is told, too, \
+             unless cpu is none."
         }
         Contents::Shares => {
             "These times are sums: the network's, which are the same on every machine, and what computing takes on this \

@@ -19,6 +19,15 @@ pub struct Dataset {
     path: PathBuf,
 }
 
+/// How much of a run has been measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// All of it.
+    Complete,
+    /// Some of it: it was interrupted, or is a shard.
+    SoFar,
+}
+
 impl Dataset {
     /// Opens a folder of `lastbyte run`, complete or not.
     ///
@@ -57,6 +66,14 @@ impl Dataset {
             manifest,
             path: path.to_owned(),
         })
+    }
+
+    /// Whether the run has come to its end.
+    pub fn progress(&self) -> Progress {
+        match rows_path(&self.path).exists() {
+            true => Progress::Complete,
+            false => Progress::SoFar,
+        }
     }
 
     /// Where it is.

@@ -40,7 +40,7 @@ pub use crate::row::{
 pub use check::{check, check_page_wire, check_wire};
 pub use costs::{Beside, CpuCosts, CpuCostsError, Flights, Picoseconds, RecordCost};
 pub(crate) use cut::{Cut, Sent};
-pub use dataset::{Dataset, Samples};
+pub use dataset::{Dataset, Progress, Samples};
 pub use environment::{Environment, Host, command_of};
 pub use expected::{expected, expected_duration, overflows};
 pub use folder::{Action, Folder, FolderError, Manifest, Start, file_name};

@@ -79,6 +79,13 @@ impl Estimate<f64> {
     }
 }
 
+impl Interval<f64> {
+    /// Whether what was measured may as well be nothing.
+    pub fn holds_zero(&self) -> bool {
+        self.low.is_none_or(|low| low <= 0.0) && self.high.is_none_or(|high| high >= 0.0)
+    }
+}
+
 /// 100 x (arm - baseline) / baseline.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Percent(pub f64);

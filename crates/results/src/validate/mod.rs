@@ -18,6 +18,7 @@ use std::fmt;
 use std::time::Duration;
 
 use self::confidence::{Confidence, Ordered, ratio};
+use self::source::ARITHMETIC;
 use crate::results::{Interval, Metric, Percent, Percentile, Validity};
 
 /// How probable one wrong verdict or more is, at most, over all comparisons together.
@@ -125,10 +126,24 @@ impl fmt::Display for Verdict {
 
 /// No sample is in both results.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{a:?} and {b:?} have no sample in common: measure the same arms in the same cells")]
-pub struct NothingInCommon {
-    a: String,
-    b: String,
+pub enum NothingInCommon {
+    /// Both were measured.
+    #[error("{a:?} and {b:?} have no sample in common: measure the same arms in the same cells")]
+    Measured {
+        /// One's name.
+        a: String,
+        /// The other's.
+        b: String,
+    },
+    /// One is arithmetic.
+    #[error(
+        "{measured:?} has no sample that arithmetic can tell: it takes cells without loss, jitter and queues that overflow, \
+         in which a connection completes"
+    )]
+    Arithmetic {
+        /// The name of what was measured.
+        measured: String,
+    },
 }
 
 /// Compares the samples that `a` and `b` have in common.
@@ -141,9 +156,14 @@ pub fn validate(a: &Results, b: &Results, margins: Margins) -> Result<Validation
         .filter_map(|of_a| Some([of_a, b.sample(&of_a.key)?]))
         .collect();
     if pairs.is_empty() {
-        return Err(NothingInCommon {
-            a: a.name.clone(),
-            b: b.name.clone(),
+        let [name_a, name_b] = [a, b].map(|results| results.name.clone());
+        return Err(match (a.engine, b.engine) {
+            (_, ARITHMETIC) => NothingInCommon::Arithmetic { measured: name_a },
+            (ARITHMETIC, _) => NothingInCommon::Arithmetic { measured: name_b },
+            _ => NothingInCommon::Measured {
+                a: name_a,
+                b: name_b,
+            },
         });
     }
     let comparisons = pairs

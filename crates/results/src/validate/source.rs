@@ -15,7 +15,7 @@ use crate::results::{
 use crate::study::{Arm, Cell, CpuTime, Delivery, EngineName, Experiment, RecordSize};
 
 /// What results of flight arithmetic are called, and their engine.
-const ARITHMETIC: &str = "arithmetic";
+pub(super) const ARITHMETIC: &str = "arithmetic";
 
 /// A set of samples that can be compared with another.
 #[derive(Clone, Debug)]

@@ -29,6 +29,10 @@ const NARROW: Places = Places {
 const TOP: f64 = 34.0;
 const DOWN: f64 = 560.0;
 const LINE: f64 = 15.0;
+/// What packets are drawn as.
+const DATA: &str = "line c0";
+const AGAIN: &str = "line c1";
+const NO_DATA: &str = "grid";
 
 /// Where things are, from the left.
 #[derive(Clone, Copy)]
@@ -96,7 +100,31 @@ fn body(inside: &Inside, places: Places) -> (String, f64) {
     if let Some(panel) = places.panel {
         under_way(&mut svg, &told, panel, &y);
     }
-    (svg.body(), height.max(TOP + DOWN) + 8.0)
+    let end = legend(&mut svg, height.max(TOP + DOWN) + LINE * 1.5);
+    (svg.body(), end + 8.0)
+}
+
+/// What arrows are. Gives where it ends.
+fn legend(svg: &mut Svg, y: f64) -> f64 {
+    /// The length of a sample, and how far it is from its word.
+    const SAMPLE: f64 = 18.0;
+    const GAP: f64 = 5.0;
+    let middle = y - 4.0;
+    let mut x = 8.0;
+    for (kind, word) in [
+        (Some(DATA), "data"),
+        (Some(AGAIN), "sent again"),
+        (Some(NO_DATA), "no data"),
+        (None, "lost"),
+    ] {
+        match kind {
+            Some(class) => svg.line(class, [x, middle], [x + SAMPLE, middle]),
+            None => svg.form("cost", Form::Cross, [x + SAMPLE / 2.0, middle], 5.0),
+        }
+        svg.text("mut", x + SAMPLE + GAP, y, word);
+        x += SAMPLE + GAP + 7.0 * word.len() as f64 + 14.0;
+    }
+    y
 }
 
 fn arrow(svg: &mut Svg, sent: &Transmission, places: Places, y: &impl Fn(Duration) -> f64) {
@@ -104,11 +132,10 @@ fn arrow(svg: &mut Svg, sent: &Transmission, places: Places, y: &impl Fn(Duratio
         Side::Client => (places.client, places.server),
         Side::Server => (places.server, places.client),
     };
-    // What carries data, what is sent again, and all else.
     let class = match (sent.again, sent.payload.is_empty()) {
-        (Some(_), _) => "line c1",
-        (None, false) => "line c0",
-        (None, true) => "grid",
+        (Some(_), _) => AGAIN,
+        (None, false) => DATA,
+        (None, true) => NO_DATA,
     };
     match (sent.arrived, sent.fate) {
         (Some(arrived), _) => svg.line(class, [from, y(sent.sent)], [to, y(arrived)]),

@@ -52,8 +52,9 @@ pub fn text(inside: &Inside, screen: Screen) -> String {
     for row in rows(inside) {
         text += &line(inside, &row, arrow);
     }
-    let note = "Times are those at the client (left) and at the server (right). Under way is what the sender has sent and \
-                not got acknowledged, in bytes.";
+    let note = "Times are those at the client (left) and at the server (right), in the order in which packets leave: what \
+                arrives late stands above what leaves before that. Under way is what the sender has sent and not got \
+                acknowledged, in bytes.";
     format!("{text}\n{}\n", screen.wrap(note, 0).trim_end())
 }
 

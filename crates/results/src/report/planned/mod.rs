@@ -15,7 +15,7 @@ use crate::results::number::{self, difference_digits, interval};
 use crate::results::{Environment, Estimate, Percentile, Slower, Step, Waiting};
 
 use super::answer::FELT;
-use super::text::metric;
+use super::text::{UNCERTAIN, metric};
 use super::waiting::{Waits, both};
 
 /// All that is told.
@@ -78,15 +78,22 @@ impl Planned<'_> {
         )];
         sentences.push(match (all.mean, all.total()) {
             (Some(mean), Some(total)) => {
+                let is_none = mean.interval.holds_zero();
                 let (mean, total, longer) = match mean.value < 0.0 {
                     true => (mean.negated(), total.negated(), "less"),
                     false => (mean, total, "longer"),
                 };
-                format!(
-                    "In the mean, each waits {} ms {longer}; a million connections together wait {} {longer}.",
-                    estimate(mean),
-                    hours(total.value / f64::from(all.connections.max(1)) * 1e6),
-                )
+                let each = format!("each waits {} ms {longer}", estimate(mean));
+                let million = total.map(|total| total / f64::from(all.connections.max(1)) * 1e6);
+                match is_none {
+                    true => format!(
+                        "In the mean, no difference was shown: {each}, and this interval holds zero."
+                    ),
+                    false => format!(
+                        "In the mean, {each}; a million connections together wait {} {longer}.",
+                        hours(million)
+                    ),
+                }
             }
             _ => "How long they wait together is not known, since connections failed.".to_owned(),
         });
@@ -166,16 +173,31 @@ fn estimate(time: Estimate<f64>) -> String {
     )
 }
 
+/// The same, marked where it may as well be nothing.
 fn known(time: Option<Estimate<f64>>) -> String {
-    time.map_or_else(|| "not known".to_owned(), estimate)
+    time.map_or_else(
+        || "not known".to_owned(),
+        |time| match time.interval.holds_zero() {
+            true => format!("{UNCERTAIN}{}", estimate(time)),
+            false => estimate(time),
+        },
+    )
 }
 
-/// Milliseconds as hours and minutes.
-fn hours(ms: f64) -> String {
-    let minutes = ms / 60_000.0;
-    match minutes.abs() {
-        120.0.. => format!("{:.1} hours", minutes / 60.0),
-        2.0.. => format!("{minutes:.1} minutes"),
-        _ => format!("{:.1} seconds", ms / 1e3),
-    }
+/// `8.3 hours [7.8, 8.9]`, of milliseconds.
+fn hours(ms: Estimate<f64>) -> String {
+    let (unit, name) = match ms.value.abs() / 60_000.0 {
+        120.0.. => (3.6e6, "hours"),
+        2.0.. => (6e4, "minutes"),
+        _ => (1e3, "seconds"),
+    };
+    let digits = |ms: f64| format!("{:.1}", ms / unit);
+    let interval = interval(&ms.interval, digits);
+    format!("{} {name} {interval}", digits(ms.value))
+}
+
+/// What [`UNCERTAIN`] means, if it was used in what is `shown`.
+fn legend(shown: &str) -> Option<String> {
+    let is_used = shown.contains(UNCERTAIN);
+    is_used.then(|| format!("{UNCERTAIN} no difference was shown: its interval holds zero"))
 }

@@ -6,7 +6,7 @@ use super::super::chart::{Axes, Bar, Bars, Chart, Colour, Panel, Point, reached}
 use super::super::document::{Head, document};
 use super::super::text::NETWORK_ALONE;
 use super::super::waiting::tables;
-use super::{FELT, Planned, known, share, slower};
+use super::{FELT, Planned, known, legend, share, slower};
 use crate::plan::Gain;
 use crate::results::{Estimate, Step, Waiting};
 
@@ -45,6 +45,7 @@ pub fn page(planned: &Planned<'_>) -> String {
                 "Each lever alone, and then together, what gains most first. Measured, not added up."
             }
             (levers(planned))
+            @if let Some(legend) = legend(&levers(planned).0) { p.caption { (legend) "." } }
             @for (lever, reason) in &planned.plan.unavailable {
                 p.caption { (lever.name) " can't be pulled: " (reason) "." }
             }

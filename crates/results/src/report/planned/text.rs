@@ -3,7 +3,7 @@
 use super::super::layout::{Field, Line, Role, Screen, set};
 use super::super::text::NETWORK_ALONE;
 use super::super::waiting::{Waits, WaitsRow};
-use super::{FELT, Planned, known, share, slower};
+use super::{FELT, Planned, known, legend, share, slower};
 
 /// The answer, how many wait and how long, what would win it back, and what was taken for granted: text of at
 /// most 100 columns.
@@ -35,7 +35,11 @@ pub fn text(planned: &Planned<'_>, screen: Screen) -> String {
         out.push_str(&set(&lines, screen));
         out.push('\n');
     }
-    out.push_str(&set(&gains(planned), screen));
+    let gains = set(&gains(planned), screen);
+    out.push_str(&gains);
+    if let Some(legend) = legend(&gains) {
+        out.push_str(&format!("  {}\n", screen.paint(Role::Dim, &legend)));
+    }
     for (lever, reason) in &planned.plan.unavailable {
         let line = format!("  {} can't be pulled: {reason}", lever.name);
         out.push_str(&format!(

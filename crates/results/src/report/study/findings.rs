@@ -7,7 +7,7 @@ use crate::report::inside::Inside;
 use crate::report::waterfall::Loaded;
 use crate::results::{
     CellSummary, Dataset, Environment, Estimate, FolderError, Group, Measurements, Metric,
-    Percentile, Sample, SampleKey, Summary, baseline, family, groups,
+    Percentile, Progress, Sample, SampleKey, Summary, baseline, family, groups,
 };
 use crate::search::Searched;
 use crate::study::{Cell, EngineName, Experiment, Figure, Quantity, Question, Search, Study};
@@ -32,6 +32,8 @@ pub struct Findings {
     pub engine: EngineName,
     /// Where the run began.
     pub environment: Environment,
+    /// How much of it has been measured.
+    pub progress: Progress,
     /// One for each measure. What counts as a difference is chosen among all of them together.
     pub summaries: Vec<Summary>,
     /// What its searches have measured.
@@ -79,6 +81,7 @@ impl Findings {
     pub fn read(data: &Dataset) -> Result<Findings, FolderError> {
         let environment = data.manifest.environment.clone();
         let mut findings = Findings::empty(data.study.clone(), data.manifest.engine, environment);
+        findings.progress = data.progress();
         findings.searched = Searched::read_all(data.path(), &data.study)?;
         let Findings {
             summaries,
@@ -131,6 +134,7 @@ impl Findings {
             study,
             engine,
             environment,
+            progress: Progress::Complete,
             summaries: Vec::new(),
             searched: Vec::new(),
             inside: Vec::new(),

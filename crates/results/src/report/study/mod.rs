@@ -25,7 +25,7 @@ mod waterfall;
 pub use files::{Drawing, FigureFiles, figures};
 pub use findings::Findings;
 pub use flights::closest;
-pub use page::page;
+pub use page::{SO_FAR, page};
 pub use share::share;
 
 use crate::study::Figure;

@@ -22,7 +22,7 @@ use crate::report::document::{Head, document};
 use crate::report::search;
 use crate::report::text;
 use crate::report::waiting::{Which, tables, waits};
-use crate::results::{Summary, family, file_name};
+use crate::results::{Progress, Summary, family, file_name};
 use crate::study::{Arm, Cell, EngineName, Measure, Study};
 
 /// What was found, as HTML in light and dark that asks no network for anything: a question with its answer, what each
@@ -59,6 +59,7 @@ pub fn page(findings: &Findings, url: Option<&str>) -> String {
                 None => p.verdict { "Nothing was measured that could be told." },
             }
             p.scope { (scope(findings)) }
+            @if findings.progress == Progress::SoFar { p.warning { "This run is not complete: " (SO_FAR) "." } }
             @if let Some(note) = &study.note { p.note { bdi { (note) } } }
         }
         @if let Some(overview) = &overview { (overview.html()) }
@@ -85,6 +86,9 @@ pub fn page(findings: &Findings, url: Option<&str>) -> String {
     };
     document(&head, "", &body)
 }
+
+/// What is said of a run that has not come to its end.
+pub const SO_FAR: &str = "the numbers are of what has been measured so far";
 
 /// A sentence in which names of arms don't break at their hyphens.
 fn whole_names(sentence: &str, study: &Study) -> Markup {
