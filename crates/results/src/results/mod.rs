@@ -1,5 +1,7 @@
 //! Rows, samples, percentiles and their intervals.
 
+#[cfg(test)]
+pub(crate) mod arbitrary;
 mod change;
 pub(crate) mod check;
 mod costs;

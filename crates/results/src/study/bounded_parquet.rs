@@ -63,6 +63,7 @@ impl<R: ChunkReader + 'static> BoundedParquet<R> {
             number.is_some_and(|number| number <= file.len().saturating_mul(per_byte))
         };
         let fields = all.and_then(|rows| rows.checked_mul(columns));
+        check_places(&metadata)?;
         match all {
             Some(rows)
                 if fits(all, bounds.rows_per_byte) && fits(fields, bounds.fields_per_byte) =>
@@ -80,6 +81,20 @@ impl<R: ChunkReader + 'static> BoundedParquet<R> {
     /// How many rows there are in all row groups.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
+    }
+}
+
+/// Columns that are all of the same bytes would have those read once for each.
+fn check_places(metadata: &ParquetMetaData) -> Result<()> {
+    let groups = metadata.row_groups().iter();
+    let mut places: Vec<_> = groups
+        .flat_map(|group| group.columns())
+        .map(|column| column.byte_range())
+        .collect();
+    places.sort_unstable();
+    match places.is_sorted_by(|(start, length), (next, _)| start.saturating_add(*length) <= *next) {
+        true => Ok(()),
+        false => Err(refused("it has columns in the place of others")),
     }
 }
 

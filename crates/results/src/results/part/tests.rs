@@ -1,23 +1,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
-use std::time::Duration;
 
-use lastbyte_sizes::{ABRIDGED, Message, names};
-use parquet::file::metadata::{
-    ParquetMetaDataReader, ParquetMetaDataWriter, RowGroupMetaDataBuilder,
-};
-use proptest::option;
+use parquet::file::metadata::{ParquetMetaDataReader, ParquetMetaDataWriter, RowGroupMetaData};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
+use crate::results::Outcome;
+use crate::results::arbitrary::row;
 use crate::results::fixtures::{self, CLASSICAL, HYBRID, cell};
 use crate::results::rows::reseal;
-use crate::results::{
-    ChainSignal, Compression, DeliveryOutcome, Dns, EarlyData, FailedAttempt, HelloDigest,
-    Lateness, Outcome, PageLoad, Resumption, TcpStats, Times, Wire,
-};
 
 const ID: BlockId = BlockId {
     measure: 0,
@@ -201,21 +194,17 @@ fn resealed(mut file: Vec<u8>) -> Vec<u8> {
     file
 }
 
-/// The file of a part, with other metadata.
-fn told_otherwise(
+/// The file of a part, whose metadata tell of other row groups.
+fn with_groups(
     whole: &[u8],
-    change: impl Fn(RowGroupMetaDataBuilder) -> RowGroupMetaDataBuilder,
+    change: impl Fn(&[RowGroupMetaData]) -> Vec<RowGroupMetaData>,
 ) -> Vec<u8> {
     let file = bytes::Bytes::copy_from_slice(whole);
     let metadata = ParquetMetaDataReader::new()
         .parse_and_finish(&file)
         .unwrap();
-    let groups = metadata.row_groups().iter().cloned();
-    let groups = groups.map(|group| change(group.into_builder()).build().unwrap());
-    let metadata = metadata
-        .clone()
-        .into_builder()
-        .set_row_groups(groups.collect());
+    let groups = change(metadata.row_groups());
+    let metadata = metadata.into_builder().set_row_groups(groups);
     let length = u32::from_le_bytes(*whole[whole.len() - 8..].first_chunk().unwrap());
     let mut told = whole[..whole.len() - 8 - length as usize].to_vec();
     ParquetMetaDataWriter::new(&mut told, &metadata.build())
@@ -228,7 +217,11 @@ fn told_otherwise(
 fn rows_that_can_not_be_there_take_no_memory() {
     let (study, part) = part();
     let whole = bytes(&study, &part);
-    let read = |rows| read(&told_otherwise(&whole, |group| group.set_num_rows(rows)));
+    let of = |group: &RowGroupMetaData, rows| {
+        let group = group.clone().into_builder().set_num_rows(rows);
+        group.build().unwrap()
+    };
+    let read = |rows| read(&with_groups(&whole, |groups| vec![of(&groups[0], rows)]));
     assert_eq!(read(10).unwrap(), part);
     for rows in [1 << 62, 1 << 33, 1 << 22, 8193, -1, i64::MIN] {
         let line = read(rows).unwrap_err().to_string();
@@ -265,6 +258,24 @@ fn headers_that_tell_of_what_has_no_bytes_take_no_time() {
         let line = read(&resealed(file)).unwrap_err().to_string();
         assert!(line.contains("it tells of more than it holds"), "{line}");
     }
+}
+
+/// Row groups that are all in one place would have what is there read once for each.
+#[test]
+fn no_bytes_are_of_many_columns() {
+    let (study, part) = part();
+    let whole = bytes(&study, &part);
+    let groups = |count| {
+        with_groups(&whole, |groups| {
+            std::iter::repeat_n(groups[0].clone(), count).collect()
+        })
+    };
+    assert_eq!(read(&groups(1)).unwrap(), part);
+    let line = read(&groups(2)).unwrap_err().to_string();
+    assert!(
+        line.contains("it has columns in the place of others"),
+        "{line}"
+    );
 }
 
 #[test]
@@ -307,174 +318,4 @@ proptest! {
         };
         prop_assert_eq!(read(&bytes(&study, &part)).unwrap(), part);
     }
-}
-
-fn row() -> impl Strategy<Value = Row> {
-    let outcome = prop_oneof![
-        Just(Outcome::Completed),
-        Just(Outcome::TimedOut),
-        ".*".prop_map(Outcome::Failed),
-    ];
-    let tcp = || option::of(tcp());
-    (
-        outcome,
-        times(),
-        wire(),
-        (dns(), page()),
-        tcp(),
-        tcp(),
-        duration(),
-        duration(),
-    )
-        .prop_map(
-            |(outcome, times, wire, (dns, page), client_tcp, server_tcp, link, endpoint)| Row {
-                index: 0,
-                block: 0,
-                outcome,
-                times,
-                wire,
-                dns,
-                page,
-                client_tcp,
-                server_tcp,
-                lateness: Lateness { link, endpoint },
-            },
-        )
-}
-
-fn page() -> impl Strategy<Value = PageLoad> {
-    let time = || option::of(duration());
-    let count = || option::of(any::<u32>());
-    let times = (time(), time(), time(), time());
-    (times, (count(), count(), count())).prop_map(
-        |((fcp, lcp, load, speed_index), (bytes, connections, requests))| PageLoad {
-            fcp,
-            lcp,
-            load,
-            speed_index,
-            bytes,
-            connections,
-            requests,
-        },
-    )
-}
-
-fn dns() -> impl Strategy<Value = Dns> {
-    let outcome = prop::sample::select(DeliveryOutcome::ALL.to_vec());
-    (
-        option::of(duration()),
-        option::of(duration()),
-        option::of(outcome),
-        option::of(".*"),
-        option::of(any::<u32>()),
-    )
-        .prop_map(
-            |(address, record, outcome, reason, certificate_bytes)| Dns {
-                address,
-                record,
-                outcome,
-                reason,
-                certificate_bytes,
-            },
-        )
-}
-
-/// Up to what Parquet holds.
-fn duration() -> impl Strategy<Value = Duration> {
-    prop_oneof![Just(0), Just(i64::MAX as u64), 0..=i64::MAX as u64].prop_map(Duration::from_nanos)
-}
-
-fn times() -> impl Strategy<Value = Times> {
-    let time = || option::of(duration());
-    (time(), time(), time(), time(), time()).prop_map(
-        |(connect, handshake, server_handshake, ttfb, ttlb)| Times {
-            connect,
-            handshake,
-            server_handshake,
-            ttfb,
-            ttlb,
-        },
-    )
-}
-
-fn wire() -> impl Strategy<Value = Wire> {
-    let code_point = |name: fn(u16) -> Option<&'static str>| {
-        let named: Vec<u16> = (0..=u16::MAX)
-            .filter(|code| name(*code).is_some())
-            .collect();
-        option::of(prop_oneof![prop::sample::select(named), any::<u16>()])
-    };
-    let resumption = prop_oneof![Just(Resumption::Full), Just(Resumption::Resumed)];
-    (
-        any::<[u32; 27]>(),
-        code_point(names::group),
-        code_point(names::cipher_suite),
-        [0, 1].map(|_| code_point(names::signature_scheme)),
-        resumption,
-        prop::sample::select(vec![
-            EarlyData::None,
-            EarlyData::Accepted,
-            EarlyData::Refused,
-        ]),
-        prop::sample::select(vec![
-            HelloDigest::None,
-            HelloDigest::Offered,
-            HelloDigest::Echoed,
-            HelloDigest::Contradicted,
-        ]),
-    )
-        .prop_map(
-            |(sizes, group, cipher_suite, signatures, resumption, early_data, hello_digest)| Wire {
-                messages: Message::all().zip(sizes).collect(),
-                client_hello_segments: sizes[12],
-                client_hello_wire_bytes: sizes[13],
-                server_flight_wire_bytes: sizes[14],
-                server_writes: [0; 6],
-                client_finish_wire_bytes: sizes[15],
-                hello_retry_request_wire_bytes: sizes[17],
-                second_client_hello_wire_bytes: sizes[18],
-                ticket_wire_bytes: sizes[19],
-                certificates: sizes[16] % 3,
-                group,
-                cipher_suite,
-                signature: signatures[0],
-                client_signature: signatures[1],
-                resumption,
-                early_data,
-                hello_digest,
-                compression: compression(sizes[20]),
-                client_compression: compression(sizes[21]),
-                signal: ChainSignal::ALL[sizes[22] as usize % ChainSignal::ALL.len()],
-                failed: sizes[22].is_multiple_of(2).then_some(FailedAttempt {
-                    client_hello_wire_bytes: sizes[23],
-                    server_flight_wire_bytes: sizes[24],
-                    through_certificate_wire_bytes: sizes[25],
-                    alert_wire_bytes: sizes[26],
-                }),
-            },
-        )
-}
-
-/// None, an algorithm with a name or one without.
-fn compression(number: u32) -> Option<Compression> {
-    (!number.is_multiple_of(3)).then_some(Compression {
-        algorithm: match number % 6 {
-            5 => ABRIDGED,
-            small => small as u16,
-        },
-        uncompressed_bytes: number,
-    })
-}
-
-fn tcp() -> impl Strategy<Value = TcpStats> {
-    (any::<[u32; 6]>(), duration(), duration()).prop_map(|(numbers, rtt, min_rtt)| TcpStats {
-        retransmits: numbers[0],
-        lost: numbers[1],
-        rtt,
-        min_rtt,
-        cwnd: numbers[2],
-        mss: numbers[3],
-        segments_out: numbers[4],
-        segments_in: numbers[5],
-    })
 }

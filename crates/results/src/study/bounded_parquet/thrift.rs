@@ -20,9 +20,11 @@ enum Shape {
     Bytes,
     List(&'static Shape),
     Struct(&'static [(i16, Shape)]),
+    /// A struct that is a node of the schema's tree.
+    Node(&'static [(i16, Shape)]),
 }
 
-use Shape::{Byte, Bytes, Fraction, List, Struct, Truth, Whole};
+use Shape::{Byte, Bytes, Fraction, List, Node, Struct, Truth, Whole};
 
 // The format's `parquet.thrift`, as far as the library knows it. Whoever takes a new version of that looks whether it knows
 // more.
@@ -37,12 +39,13 @@ const FILE: Shape = Struct(&[
     (7, List(&COLUMN_ORDER)),
 ]);
 
-const SCHEMA_ELEMENT: Shape = Struct(&[
+const CHILDREN: i16 = 5;
+const SCHEMA_ELEMENT: Shape = Node(&[
     (1, Whole),
     (2, Whole),
     (3, Whole),
     (4, Bytes),
-    (5, Whole),
+    (CHILDREN, Whole),
     (6, Whole),
     (7, Whole),
     (8, Whole),
@@ -252,18 +255,24 @@ const MAP: u8 = 11;
 const STRUCT: u8 = 12;
 const UUID: u8 = 13;
 
-/// Structs in lists in structs, and so on: the format has nine.
+/// Structs in lists in structs, and so on: the format has nine. And columns in columns.
 const DEPTH: u8 = 24;
 
 struct Walker<R> {
     from: R,
     /// Bytes that there may be.
     left: u64,
+    /// Of each node of the schema above the one that is next, how many children are still to come.
+    above: Vec<u64>,
 }
 
 impl<R: Read> Walker<R> {
     fn new(from: R, left: u64) -> Self {
-        Self { from, left }
+        Self {
+            from,
+            left,
+            above: Vec::new(),
+        }
     }
 
     /// A value of the type `tag`, which has to be of a shape that is known. Tells the field's number if it is whole.
@@ -292,6 +301,14 @@ impl<R: Read> Walker<R> {
             }
             (MAP, None) => self.map(depth)?,
             (STRUCT, None | Some(Struct(_))) => self.fields(shape, depth, |_, _| {})?,
+            (STRUCT, Some(Node(_))) => {
+                let mut children = None;
+                self.fields(shape, depth, |id, value| match id {
+                    CHILDREN => children = value,
+                    _ => {}
+                })?;
+                self.node(children.unwrap_or(0))?;
+            }
             (UUID, None) => self.skip(16)?,
             _ => return Err(foreign()),
         }
@@ -305,7 +322,7 @@ impl<R: Read> Walker<R> {
         mut see: impl FnMut(i16, Option<i64>),
     ) -> Result<()> {
         let known = match shape {
-            Some(Struct(known)) => *known,
+            Some(Struct(known) | Node(known)) => *known,
             _ => &[],
         };
         let mut last = 0;
@@ -324,6 +341,29 @@ impl<R: Read> Walker<R> {
             let value = self.field(tag, shape.map(|(_, shape)| shape), depth)?;
             see(id, value);
             last = id;
+        }
+    }
+
+    /// A node of the schema. The library makes room for as many children as it tells of, and calls itself for each.
+    fn node(&mut self, children: i64) -> Result<()> {
+        let children = u64::try_from(children).map_err(|_| foreign())?;
+        if children > self.left {
+            return Err(more());
+        }
+        while self.above.last() == Some(&0) {
+            self.above.pop();
+        }
+        if let Some(siblings) = self.above.last_mut() {
+            *siblings -= 1;
+        }
+        if children > 0 {
+            self.above.push(children);
+        }
+        match self.above.len() > usize::from(DEPTH) {
+            true => Err(refused(format!(
+                "its columns are more than {DEPTH} deep in each other"
+            ))),
+            false => Ok(()),
         }
     }
 

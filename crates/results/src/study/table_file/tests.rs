@@ -97,3 +97,56 @@ fn a_table_is_no_larger_than_its_file() {
         "column \"rtts\" is no column of plain values"
     );
 }
+
+/// A file of no rows, each node of whose schema has so many children: none with a name.
+fn of_schema(children: &[u32]) -> Vec<u8> {
+    fn varint(bytes: &mut Vec<u8>, mut number: u32) {
+        while number > 0x7f {
+            bytes.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        bytes.push(number as u8);
+    }
+    let mut file = b"PAR1".to_vec();
+    // The version, and a list of structs.
+    file.extend([0x15, 2, 0x19, 0xfc]);
+    varint(&mut file, children.len() as u32);
+    for children in children {
+        file.extend([0x15, 2, 0x25, 2, 0x18, 0, 0x15]);
+        varint(&mut file, children << 1);
+        file.push(0);
+    }
+    // No rows, in no row groups.
+    file.extend([0x16, 0, 0x19, 0x0c, 0]);
+    let length = file.len() as u32 - 4;
+    file.extend(length.to_le_bytes());
+    file.extend(b"PAR1");
+    file
+}
+
+/// The library makes room for children before it has seen any, and calls itself for each column in another: both would end
+/// the program.
+#[test]
+fn a_schema_is_as_wide_and_as_deep_as_it_can_be() {
+    let told = |children: &[u32]| parquet(&of_schema(children)).unwrap_err();
+    // As many beside each other as you like.
+    assert_eq!(
+        parquet(&of_schema(&[&[300][..], &[0; 300]].concat()))
+            .unwrap()
+            .len(),
+        300
+    );
+    let deep = |nodes: usize| [vec![1; nodes], vec![0]].concat();
+    assert_eq!(
+        told(&deep(24)),
+        "column \".......................\" is no column of plain values"
+    );
+    assert_eq!(
+        told(&deep(100_000)),
+        "Parquet error: its columns are more than 24 deep in each other"
+    );
+    assert_eq!(
+        told(&[0x3fff_ffff, 0]),
+        "Parquet error: it tells of more than it holds"
+    );
+}

@@ -1,0 +1,216 @@
+//! Rows within what is read, of which nothing fits the rest, for property tests.
+#![allow(clippy::unwrap_used)]
+
+use std::time::Duration;
+
+use lastbyte_sizes::{ABRIDGED, Message, names};
+use proptest::option;
+use proptest::prelude::*;
+
+use super::{
+    ChainSignal, Compression, DeliveryOutcome, Dns, EarlyData, FailedAttempt, HelloDigest,
+    Lateness, Outcome, PageLoad, Resumption, Row, TcpStats, Times, Wire,
+};
+
+/// Any row that a file can hold.
+pub(crate) fn row() -> impl Strategy<Value = Row> {
+    let outcome = prop_oneof![
+        Just(Outcome::Completed),
+        Just(Outcome::TimedOut),
+        text().prop_map(Outcome::Failed),
+    ];
+    let tcp = || option::of(tcp());
+    (
+        outcome,
+        times(),
+        wire(),
+        (dns(), page()),
+        tcp(),
+        tcp(),
+        duration(),
+        duration(),
+    )
+        .prop_map(
+            |(outcome, times, wire, (dns, page), client_tcp, server_tcp, link, endpoint)| Row {
+                index: 0,
+                block: 0,
+                outcome,
+                times,
+                wire,
+                dns,
+                page,
+                client_tcp,
+                server_tcp,
+                lateness: Lateness { link, endpoint },
+            },
+        )
+}
+
+/// Of any characters, and such as mean something to whoever shows them.
+pub(crate) fn text() -> impl Strategy<Value = String> {
+    let meant = [
+        "<script>boo</script>",
+        "]]><b>",
+        "\"'><img src=x onerror=boo>",
+        "\u{1b}[2J\u{1b}]0;boo\u{7}\u{9b}31m",
+        "boo\r\nboo\0\u{8}",
+        "| `boo` | [boo](javascript:boo) ![](http://boo.example)",
+        "=1+boo()",
+        "$(boo) `boo`; boo",
+        "\u{202e}boo\u{2066}\u{200b}\u{feff}",
+        "",
+    ];
+    prop_oneof![
+        ".*".boxed(),
+        prop::sample::select(meant.to_vec())
+            .prop_map(str::to_owned)
+            .boxed(),
+    ]
+}
+
+fn page() -> impl Strategy<Value = PageLoad> {
+    let time = || option::of(duration());
+    let count = || option::of(count());
+    let times = (time(), time(), time(), time());
+    (times, (count(), count(), count())).prop_map(
+        |((fcp, lcp, load, speed_index), (bytes, connections, requests))| PageLoad {
+            fcp,
+            lcp,
+            load,
+            speed_index,
+            bytes,
+            connections,
+            requests,
+        },
+    )
+}
+
+fn dns() -> impl Strategy<Value = Dns> {
+    let outcome = prop::sample::select(DeliveryOutcome::ALL.to_vec());
+    (
+        option::of(duration()),
+        option::of(duration()),
+        option::of(outcome),
+        option::of(text()),
+        option::of(count()),
+    )
+        .prop_map(
+            |(address, record, outcome, reason, certificate_bytes)| Dns {
+                address,
+                record,
+                outcome,
+                reason,
+                certificate_bytes,
+            },
+        )
+}
+
+fn message_bytes() -> impl Strategy<Value = u32> {
+    prop_oneof![Just(0), Just(1), Just((1 << 24) + 3), 0..=1_u32 << 24]
+}
+
+fn count() -> impl Strategy<Value = u32> {
+    prop_oneof![Just(0), Just(1), Just(1 << 28), 0..=1_u32 << 28]
+}
+
+/// Up to what is read.
+fn duration() -> impl Strategy<Value = Duration> {
+    prop_oneof![Just(0), Just(1 << 53), 0..=1_u64 << 53].prop_map(Duration::from_nanos)
+}
+
+fn times() -> impl Strategy<Value = Times> {
+    let time = || option::of(duration());
+    (time(), time(), time(), time(), time()).prop_map(
+        |(connect, handshake, server_handshake, ttfb, ttlb)| Times {
+            connect,
+            handshake,
+            server_handshake,
+            ttfb,
+            ttlb,
+        },
+    )
+}
+
+fn wire() -> impl Strategy<Value = Wire> {
+    let code_point = |name: fn(u16) -> Option<&'static str>| {
+        let named: Vec<u16> = (0..=u16::MAX)
+            .filter(|code| name(*code).is_some())
+            .collect();
+        option::of(prop_oneof![prop::sample::select(named), any::<u16>()])
+    };
+    let resumption = prop_oneof![Just(Resumption::Full), Just(Resumption::Resumed)];
+    (
+        prop::collection::vec(message_bytes(), 27),
+        code_point(names::group),
+        code_point(names::cipher_suite),
+        [0, 1].map(|_| code_point(names::signature_scheme)),
+        resumption,
+        prop::sample::select(vec![
+            EarlyData::None,
+            EarlyData::Accepted,
+            EarlyData::Refused,
+        ]),
+        prop::sample::select(vec![
+            HelloDigest::None,
+            HelloDigest::Offered,
+            HelloDigest::Echoed,
+            HelloDigest::Contradicted,
+        ]),
+    )
+        .prop_map(
+            |(sizes, group, cipher_suite, signatures, resumption, early_data, hello_digest)| Wire {
+                messages: Message::all().zip(sizes.iter().copied()).collect(),
+                client_hello_segments: sizes[12],
+                client_hello_wire_bytes: sizes[13],
+                server_flight_wire_bytes: sizes[14],
+                server_writes: [0; 6],
+                client_finish_wire_bytes: sizes[15],
+                hello_retry_request_wire_bytes: sizes[17],
+                second_client_hello_wire_bytes: sizes[18],
+                ticket_wire_bytes: sizes[19],
+                certificates: sizes[16] % 3,
+                group,
+                cipher_suite,
+                signature: signatures[0],
+                client_signature: signatures[1],
+                resumption,
+                early_data,
+                hello_digest,
+                compression: compression(sizes[20]),
+                client_compression: compression(sizes[21]),
+                signal: ChainSignal::ALL[sizes[22] as usize % ChainSignal::ALL.len()],
+                failed: sizes[22].is_multiple_of(2).then_some(FailedAttempt {
+                    client_hello_wire_bytes: sizes[23],
+                    server_flight_wire_bytes: sizes[24],
+                    through_certificate_wire_bytes: sizes[25],
+                    alert_wire_bytes: sizes[26],
+                }),
+            },
+        )
+}
+
+/// None, an algorithm with a name or one without.
+fn compression(number: u32) -> Option<Compression> {
+    (!number.is_multiple_of(3)).then_some(Compression {
+        algorithm: match number % 6 {
+            5 => ABRIDGED,
+            small => small as u16,
+        },
+        uncompressed_bytes: number,
+    })
+}
+
+fn tcp() -> impl Strategy<Value = TcpStats> {
+    (prop::collection::vec(count(), 6), duration(), duration()).prop_map(
+        |(numbers, rtt, min_rtt)| TcpStats {
+            retransmits: numbers[0],
+            lost: numbers[1],
+            rtt,
+            min_rtt,
+            cwnd: numbers[2],
+            mss: numbers[3],
+            segments_out: numbers[4],
+            segments_in: numbers[5],
+        },
+    )
+}
