@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 
+use lastbyte_link::visible;
 use serde::{Deserialize, Serialize};
 
 use super::merged::{MergedHeader, SampleKey};
@@ -224,7 +225,8 @@ impl Manifest {
                 "it is no manifest, or damaged ({problem}): name another folder, or delete this one"
             )
         };
-        let mut manifest: Manifest = serde_json::from_str(text).map_err(|error| damaged(&error))?;
+        let mut manifest: Manifest =
+            serde_json::from_str(text).map_err(|error| damaged(&visible(&error.to_string())))?;
         if !(1..=Connections::MOST).contains(&manifest.block_size) {
             let size = manifest.block_size;
             return Err(damaged(&format_args!("its blocks have {size} connections")));
@@ -248,6 +250,20 @@ impl Manifest {
         (schema != SCHEMA).then(|| {
             format!("its schema is {schema:?}, not {SCHEMA:?}: use the version of Lastbyte that measured it")
         })
+    }
+
+    /// The first of its counts that is not that of `study`, if there is one.
+    pub(super) fn miscounted(&self, study: &Study) -> Option<String> {
+        let size = study.size(self.block_size);
+        let counts = [
+            ("cells", self.cells, size.cells),
+            ("samples", self.samples, size.samples),
+            ("blocks", self.blocks, size.blocks),
+            ("connections", self.connections, size.connections),
+        ];
+        let mut wrong = counts.into_iter().filter(|(_, told, has)| told != has);
+        let (what, told, has) = wrong.next()?;
+        Some(format!("{told} {what}, of which its study has {has}"))
     }
 
     /// What tells another run from this one, if anything does.
@@ -604,19 +620,20 @@ impl Folder {
         id: BlockId,
         header: &PartHeader,
     ) -> Option<String> {
-        let connections = study.block(id, self.manifest.block_size);
-        let PartHeader {
-            study,
-            study_sha256,
-            engine,
-            ..
-        } = header;
-        if let Some(what) = self.manifest.foreign(study, study_sha256, *engine) {
-            return Some(what);
+        let foreign = (self.manifest).foreign(&header.study, &header.study_sha256, header.engine);
+        if foreign.is_some() {
+            return foreign;
         }
-        let told = (header.id, header.first, header.connections);
-        (told != (id, connections.start, connections.len() as u32))
-            .then(|| "block is another one than its name says: delete it".to_owned())
+        let connections = study.block(id, self.manifest.block_size);
+        let place = (id, connections.start, connections.len() as u32);
+        let measure = study.measures.get(id.measure);
+        let names = measure.and_then(|measure| {
+            let arm = measure.experiment.arms.get(id.arm)?;
+            Some((&measure.id, &arm.name, measure.experiment.seed.0))
+        });
+        let is_told = (header.id, header.first, header.connections) == place
+            && Some((&header.measure, &header.arm, header.seed)) == names;
+        (!is_told).then(|| "block is another one than its name says: delete it".to_owned())
     }
 
     fn part(&self, study: &Study, id: BlockId) -> PathBuf {

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::folder::{
-    Action, FolderError, Manifest, Start, part_name, part_names, part_of, read_manifest, rows_path,
+    Action, FolderError, Manifest, Start, part_name, part_names, part_of, rows_path,
 };
 use super::part::read_header;
 use super::{Dataset, Environment, Folder, PartError, command_of, read_part};
@@ -50,6 +50,14 @@ pub enum GatherError {
         /// What tells them apart, with the hint.
         what: String,
     },
+    /// One tells of other numbers of blocks or connections than its study has.
+    #[error("the manifest of {shard:?} tells of {what}: measure that shard again, or leave it out")]
+    Miscounted {
+        /// The shard.
+        shard: PathBuf,
+        /// How many of what, and how many there are.
+        what: String,
+    },
     /// Two have the same connections, with other rows.
     #[error(
         "{0:?} and {1:?} are the same connections with other rows: keep the part that you trust"
@@ -67,8 +75,8 @@ struct Chains(BTreeMap<(usize, usize), (String, PathBuf)>);
 ///
 /// # Errors
 ///
-/// When a shard can't be read, or measures something else, or in another way: another study, another version, kernel or
-/// chain; when two have other rows of the same connections; when `path` can't be written, or holds anything.
+/// When a shard can't be read, contradicts itself, or measures something else, or in another way: another study, another
+/// version, kernel or chain; when two have other rows of the same connections; when `path` can't be written, or holds anything.
 pub fn gather(
     shards: &[PathBuf],
     path: &Path,
@@ -94,19 +102,25 @@ pub fn gather(
     gathered
 }
 
-/// Whether a shard was measured as the first one was.
-fn check(shard: &Path, first: &Dataset) -> Result<(), GatherError> {
-    let manifest = read_manifest(shard)?.ok_or_else(|| FolderError::NoRun(shard.to_owned()))?;
-    if rows_path(shard).exists() {
-        return Err(GatherError::Complete(shard.to_owned()));
+/// Whether a shard has the study that its manifest tells of, and was measured as the first one was.
+fn check(path: &Path, first: &Dataset) -> Result<(), GatherError> {
+    let shard = Dataset::open(path)?;
+    if rows_path(path).exists() {
+        return Err(GatherError::Complete(path.to_owned()));
     }
-    match difference(&first.manifest, &manifest) {
-        None => Ok(()),
-        Some(what) => Err(GatherError::Other {
+    if let Some(what) = difference(&first.manifest, &shard.manifest) {
+        return Err(GatherError::Other {
             first: first.path().to_owned(),
-            shard: shard.to_owned(),
+            shard: path.to_owned(),
+            what,
+        });
+    }
+    match shard.manifest.miscounted(&shard.study) {
+        Some(what) => Err(GatherError::Miscounted {
+            shard: path.to_owned(),
             what,
         }),
+        None => Ok(()),
     }
 }
 

@@ -159,10 +159,6 @@ pub fn parse_part(bytes: Vec<u8>) -> Result<Part, PartProblem> {
 
 fn rows_of(reader: ParquetReader) -> Result<Part, PartProblem> {
     let header = header_of(&reader)?;
-    // Before any of them is read.
-    if reader.count() != u64::from(header.connections) || header.connections > Connections::MOST {
-        return Err(PartProblem::Rows);
-    }
     let mut rows = Vec::new();
     for group in 0..reader.groups() {
         rows.extend(reader.rows(group).map_err(PartProblem::Unreadable)?);
@@ -185,6 +181,10 @@ fn header_of(reader: &ParquetReader) -> Result<PartHeader, PartProblem> {
     let mut header: PartHeader = reader.about().map_err(PartProblem::Unreadable)?;
     if header.schema != SCHEMA {
         return Err(PartProblem::Schema(header.schema));
+    }
+    // Before any of them is read.
+    if reader.count() != u64::from(header.connections) || header.connections > Connections::MOST {
+        return Err(PartProblem::Rows);
     }
     header.environment.engine = header.engine;
     Ok(header)

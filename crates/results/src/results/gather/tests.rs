@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::results::fixtures::{environment, part_folder, run_folder};
-use crate::results::{PAGES, Sample, Summary, loads_path};
+use crate::results::{PAGES, Part, Sample, Summary, loads_path, write_part};
 use crate::study::Metric;
 use crate::study::Percentile;
 
@@ -218,6 +218,86 @@ fn shards_of_other_studies_versions_kernels_and_chains_are_refused() {
     .unwrap();
     assert_snapshot!(place.refused(&[one.clone(), build]), @r#""DIR/build" does not fit "DIR/one": it was measured by another build of lastbyte, which draws other random numbers: measure all shards with one file of the program"#);
     assert_snapshot!(place.refused(&[one, other]), @r#""DIR/chain/parts/00-growth-0001-00-00000.parquet" does not fit "DIR/one/parts/00-growth-0000-00-00000.parquet": its server had another chain: measure all shards with one folder of them (--chains DIR)"#);
+}
+
+/// What stands in a folder is not believed because it stands there.
+#[test]
+fn shards_that_contradict_themselves_or_each_other_are_refused() {
+    let place = Place::new();
+    let one = place.shard("one", &[0]);
+    let told = |name: &str, from: &str, to: &str| {
+        let shard = place.shard(name, &[1]);
+        let manifest = shard.join("manifest.json");
+        let text = fs::read_to_string(&manifest).unwrap();
+        assert!(text.contains(from), "{text}");
+        fs::write(&manifest, text.replace(from, to)).unwrap();
+        shard
+    };
+    let cells = told("cells", "\"cells\": 2", "\"cells\": 3");
+    assert_snapshot!(place.refused(&[one.clone(), cells]), @r#"the manifest of "DIR/cells" tells of 3 cells, of which its study has 2: measure that shard again, or leave it out"#);
+    let blocks = told(
+        "blocks",
+        "\"blocks\": 8",
+        "\"blocks\": 18446744073709551615",
+    );
+    assert_snapshot!(place.refused(&[one.clone(), blocks]), @r#"the manifest of "DIR/blocks" tells of 18446744073709551615 blocks, of which its study has 8: measure that shard again, or leave it out"#);
+    let connections = told("connections", "\"connections\": 400", "\"connections\": 0");
+    // Whichever is first.
+    assert_snapshot!(place.refused(&[connections, one.clone()]), @r#"the manifest of "DIR/connections" tells of 0 connections, of which its study has 400: measure that shard again, or leave it out"#);
+    let size = told("size", "\"block_size\": 50", "\"block_size\": 25");
+    assert_snapshot!(place.refused(&[one.clone(), size]), @r#""DIR/size" does not fit "DIR/one": its blocks have 25 connections: use the version of Lastbyte that began it"#);
+    // With its own manifest, the study would be that of the others.
+    let study = place.shard("study", &[1]);
+    let file = study.join("study.toml");
+    fs::write(&file, STUDY.replace("35ms", "50ms")).unwrap();
+    assert_snapshot!(place.refused(&[one.clone(), study.clone()]), @r#"can't read "DIR/study/study.toml": it is another file than what was measured, as the manifest beside it tells: bring it back, and give what is to be drawn in another one with --study"#);
+    fs::remove_file(&file).unwrap();
+    assert_snapshot!(place.refused(&[one, study]), @r#"can't read "DIR/study/study.toml": No such file or directory (os error 2)"#);
+}
+
+/// A part's name, what it says of itself and what it holds are one.
+#[test]
+fn parts_of_other_rows_than_they_tell_of_are_refused() {
+    let place = Place::new();
+    let shard = |name: &str, change: fn(&mut Part)| {
+        let shard = place.shard(name, &[0, 1]);
+        let study = Dataset::open(&shard).unwrap().study;
+        let path = first_part(&shard);
+        let mut part = read_part(&path).unwrap();
+        change(&mut part);
+        let mut bytes = Vec::new();
+        write_part(&mut bytes, &part.header, &study, &part.rows).unwrap();
+        fs::write(&path, bytes).unwrap();
+        shard
+    };
+    for (name, change) in [
+        ("seed", (|part| part.header.seed = 2) as fn(&mut Part)),
+        ("arm", |part| part.header.arm = "new".to_owned()),
+        ("measure", |part| part.header.measure = "others".to_owned()),
+        ("first", |part| part.header.first = 1),
+    ] {
+        let told = place.refused(&[shard(name, change)]);
+        let told = told.replace(name, "NAME");
+        assert_eq!(
+            told,
+            "\"DIR/NAME/parts/00-growth-0000-00-00000.parquet\" does not fit \"DIR/NAME\": block is another one than its \
+             name says: delete it"
+        );
+    }
+    // Of fewer or more rows than they tell of, they are damaged, and somebody else may have them.
+    for (name, change) in [
+        ("fewer", (|part| part.rows.truncate(49)) as fn(&mut Part)),
+        ("none", |part| part.rows.clear()),
+        ("more", |part| part.rows.extend(part.rows.clone())),
+    ] {
+        let gathered = gather(&[shard(name, change)], &place.path("out").join(name), &[]).unwrap();
+        assert_eq!((gathered.missing.len(), gathered.damaged.len()), (1, 1));
+        let told = gathered.damaged[0].to_string();
+        assert!(
+            told.contains("it does not hold the rows that it tells of"),
+            "{told}"
+        );
+    }
 }
 
 #[test]
