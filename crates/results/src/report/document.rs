@@ -48,7 +48,9 @@ pub(super) fn document(head: &Head<'_>, own: &str, body: &Markup) -> String {
             body { main { (body) } }
         }
     };
-    page.into_string() + "\n"
+    // What HTML can't hold at all, as texts of others may have it (its standard, 13.2.3.5), stands for itself no more.
+    let is_foreign = |c: char| c.is_control() && c != '\n' && c != '\t';
+    page.into_string().replace(is_foreign, "\u{fffd}") + "\n"
 }
 
 /// The picture beside a page: its name with another ending.

@@ -9,6 +9,8 @@ mod escape;
 mod explanation;
 pub mod explore;
 pub mod geography;
+#[cfg(test)]
+mod hostile;
 pub mod inside;
 mod json;
 mod junit;

@@ -301,8 +301,11 @@ fn nanos(text: &str) -> Result<Duration, String> {
 }
 
 fn number(text: &str, unit: &str) -> Result<u64, String> {
+    /// Days of a step: sums of what is less are times still.
+    const MOST: u64 = 1 << 48;
     let digits = text.strip_suffix(unit);
     digits
         .and_then(|digits| digits.parse().ok())
+        .filter(|number| *number <= MOST)
         .ok_or_else(|| format!("{text:?} is no number of {unit}"))
 }

@@ -100,10 +100,11 @@ impl Dataset {
             };
             Source::Merged(Box::new(MergedSamples::open(&rows).map_err(mended)?))
         } else {
-            Source::Parts(SampleKey::all(&self.study).collect::<Vec<_>>().into_iter())
+            Source::Parts
         };
         Ok(Samples {
             dataset: self,
+            left: SampleKey::all(&self.study).collect::<Vec<_>>().into_iter(),
             source,
         })
     }
@@ -186,12 +187,14 @@ impl Dataset {
 /// The samples of a [`Dataset`], one in memory at a time. One is an error when its rows can't be read.
 pub struct Samples<'a> {
     dataset: &'a Dataset,
+    /// Those of the study that have not come yet.
+    left: vec::IntoIter<SampleKey>,
     source: Source,
 }
 
 enum Source {
     Merged(Box<MergedSamples>),
-    Parts(vec::IntoIter<SampleKey>),
+    Parts,
 }
 
 impl Iterator for Samples<'_> {
@@ -199,8 +202,22 @@ impl Iterator for Samples<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         match &mut self.source {
-            Source::Merged(samples) => samples.next(),
-            Source::Parts(keys) => keys.find_map(|key| {
+            Source::Merged(samples) => {
+                let sample = samples.next()?;
+                // What else it has would be passed over, and nobody told.
+                Some(sample.and_then(|sample| {
+                    match self.left.any(|left| left == sample.0) {
+                        true => Ok(sample),
+                        false => Err(FolderError::Content {
+                            path: rows_path(&self.dataset.path),
+                            problem:
+                                "it has samples twice, in no order, or that its study does not have"
+                                    .to_owned(),
+                        }),
+                    }
+                }))
+            }
+            Source::Parts => self.left.find_map(|key| {
                 let sample = self.dataset.sample_of_parts(key).transpose()?;
                 Some(sample.map(|sample| (key, sample)))
             }),

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lastbyte_link::visible;
 use lastbyte_page::cdp::Load;
 use serde::{Deserialize, Serialize};
 
@@ -68,7 +69,10 @@ pub fn read_loads(path: &Path) -> Result<Option<Vec<Loaded>>, FolderError> {
     };
     let loads = serde_json::from_slice(&bytes).map_err(|error| FolderError::Content {
         path: path.to_owned(),
-        problem: format!("{error}: remove it to go on without"),
+        problem: format!(
+            "{}: remove it to go on without",
+            visible(&error.to_string())
+        ),
     });
     loads.map(Some)
 }

@@ -179,10 +179,10 @@ impl EngineReport {
         let most = |of: fn(&EngineReport) -> Duration| reports().map(of).max().unwrap_or(of(first));
         Some(EngineReport {
             concurrency: reports().map(|report| report.concurrency).max()?,
-            lowered: reports().map(|report| report.lowered).sum(),
+            lowered: (reports()).fold(0, |sum, report| sum.saturating_add(report.lowered)),
             link_lateness_p99: most(|report| report.link_lateness_p99),
             endpoint_wait_p50: most(|report| report.endpoint_wait_p50),
-            packets: reports().map(|report| report.packets).sum(),
+            packets: (reports()).fold(0, |sum, report| sum.saturating_add(report.packets)),
             emulator_cpu: reports().map(|report| report.emulator_cpu).sum(),
             endpoint_cpu: reports().map(|report| report.endpoint_cpu).sum(),
             cpu_costs: first.cpu_costs,
@@ -262,10 +262,19 @@ impl MergedSamples {
         if self.rows.len() < connections {
             return Err(content("it holds fewer rows than it tells of".to_owned()));
         }
+        let rows: Vec<Row> = self.rows.drain(..connections).collect();
+        let is_in_order = rows.is_sorted_by(|row, next| row.index < next.index);
+        let last = rows.last().map_or(0, |row| row.index);
+        if !is_in_order || last >= Connections::MOST {
+            return Err(content(
+                "it has connections twice, in no order, or with numbers that no study has"
+                    .to_owned(),
+            ));
+        }
         let sample = Sample {
             arm: header.key.arm,
             cell: header.key.cell,
-            rows: self.rows.drain(..connections).collect(),
+            rows,
             chain_digest: header.chain_sha256,
             engine: header.report,
         };

@@ -166,13 +166,23 @@ pub enum Validity {
 mod nanoseconds {
     use std::time::Duration;
 
+    use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::rows::LONGEST;
 
     pub(super) fn serialize<S: Serializer>(duration: &Duration, out: S) -> Result<S::Ok, S::Error> {
         out.serialize_u64(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-        u64::deserialize(from).map(Duration::from_nanos)
+        let time = Duration::from_nanos(u64::deserialize(from)?);
+        match time <= LONGEST {
+            true => Ok(time),
+            false => Err(D::Error::custom(format_args!(
+                "{} ns are no time that anything takes",
+                time.as_nanos()
+            ))),
+        }
     }
 }

@@ -10,6 +10,7 @@ mod requests;
 mod tests;
 
 pub use self::columns::COLUMNS;
+pub(super) use self::columns::LONGEST;
 pub use self::csv::CsvWriter;
 pub(super) use self::parquet::ParquetReader;
 #[cfg(any(test, feature = "fixtures"))]

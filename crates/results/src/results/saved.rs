@@ -1,5 +1,6 @@
 //! Results that were saved, for later ones to be compared with.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -94,16 +95,34 @@ impl Saved {
             .map_err(|error| content(error.to_string()))?;
         let measure = study.measures.into_iter().next().ok_or_else(silent)?;
         let environment = about.environments.first().ok_or_else(silent)?;
-        Ok(Saved {
-            name: name.to_owned(),
-            at: about.saved,
-            experiment: measure.experiment,
-            environment: Environment {
+        let (at, environment) = (
+            about.saved,
+            Environment {
                 engine: about.engine,
                 ..environment.clone()
             },
-            samples: (rows.map(|sample| sample.map(|(_, sample)| sample)))
-                .collect::<Result<_, _>>()?,
+        );
+        let experiment = measure.experiment;
+        let (arms, cells) = (0..experiment.arms.len(), 0..experiment.cells.len());
+        let mut known = BTreeSet::new();
+        let mut samples = Vec::new();
+        for sample in rows {
+            let (_, sample) = sample?;
+            let is_measured = arms.contains(&sample.arm) && cells.contains(&sample.cell);
+            if !is_measured || !known.insert((sample.arm, sample.cell)) {
+                return Err(content(
+                    "it has samples twice, or of no arm or cell that it tells of".to_owned(),
+                )
+                .into());
+            }
+            samples.push(sample);
+        }
+        Ok(Saved {
+            name: name.to_owned(),
+            at,
+            experiment,
+            environment,
+            samples,
         })
     }
 

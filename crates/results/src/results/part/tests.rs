@@ -1,7 +1,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
+use std::time::Duration;
 
+use lastbyte_sizes::Message;
 use parquet::file::metadata::{ParquetMetaDataReader, ParquetMetaDataWriter, RowGroupMetaData};
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -276,6 +278,41 @@ fn no_bytes_are_of_many_columns() {
         line.contains("it has columns in the place of others"),
         "{line}"
     );
+}
+
+/// What is summed up later can't be more than sums hold.
+#[test]
+fn what_no_connection_has_is_refused_in_one_line() {
+    let told = |change: fn(&mut Part)| {
+        let (study, mut part) = part();
+        change(&mut part);
+        let line = read(&bytes(&study, &part)).unwrap_err().to_string();
+        assert!(!line.contains('\n'), "{line}");
+        let (_, told) = line.split_once("part.parquet\": ").unwrap();
+        told.split(':').next().unwrap().to_owned()
+    };
+    let late = |part: &mut Part| {
+        part.rows[3].times.handshake = Some(Duration::from_nanos((1 << 53) + 1));
+    };
+    assert_eq!(
+        told(late),
+        "column handshake_ns holds 9007199254740993, which no connection has"
+    );
+    let large = |part: &mut Part| {
+        let messages = &mut part.rows[3].wire.messages;
+        messages.set(Message::Certificate, Some((1 << 24) + 4));
+    };
+    assert_eq!(
+        told(large),
+        "column certificate_bytes holds 16777220, which no connection has"
+    );
+    let many = |part: &mut Part| part.rows[3].wire.ticket_wire_bytes = u32::MAX;
+    assert_eq!(
+        told(many),
+        "column ticket_wire_bytes holds 4294967295, which no connection has"
+    );
+    let long = |part: &mut Part| part.header.report.emulator_cpu = Duration::MAX;
+    assert_eq!(told(long), "what it says about its rows can't be read");
 }
 
 #[test]

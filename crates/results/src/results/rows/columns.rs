@@ -821,10 +821,9 @@ impl Column {
             Restore::Never => Some(()),
             Restore::Row(restore) => restore(row, value),
             Restore::Message(message) => {
-                row.wire
-                    .messages
-                    .set(message, Some(u32::from_value(&value)?));
-                Some(())
+                let bytes = u32::from_value(&value)?;
+                row.wire.messages.set(message, Some(bytes));
+                (bytes <= MOST_MESSAGE).then_some(())
             }
         }
     }
@@ -998,10 +997,19 @@ impl Value<'_> {
     }
 }
 
+// What is more than any connection has is not taken from a file: sums of the rest are numbers still.
+
+/// Bytes of a handshake message with its header, whose length has three bytes (RFC 8446, section 4).
+const MOST_MESSAGE: u32 = (1 << 24) + 3;
+/// Bytes, segments or connections.
+const MOST: u32 = 1 << 28;
+/// 104 days: what JSON's numbers tell to the nanosecond.
+pub(in crate::results) const LONGEST: Duration = Duration::from_nanos(1 << 53);
+
 impl FromValue for u32 {
     fn from_value(value: &Value<'_>) -> Option<Self> {
         match value {
-            Value::Whole(number) => (*number).try_into().ok(),
+            Value::Whole(number) => (*number).try_into().ok().filter(|number| *number <= MOST),
             _ => None,
         }
     }
@@ -1010,7 +1018,9 @@ impl FromValue for u32 {
 impl FromValue for Duration {
     fn from_value(value: &Value<'_>) -> Option<Self> {
         match value {
-            Value::Whole(nanos) => Some(Duration::from_nanos(*nanos)),
+            Value::Whole(nanos) => {
+                Some(Duration::from_nanos(*nanos)).filter(|time| *time <= LONGEST)
+            }
             _ => None,
         }
     }

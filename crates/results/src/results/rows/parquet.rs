@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use lastbyte_link::visible;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::column::writer::ColumnWriterImpl;
@@ -451,6 +452,8 @@ impl ParquetReader {
             .and_then(|pair| pair.value.as_deref())
             .ok_or_else(|| Unreadable::Foreign("it says nothing about its rows".to_owned()))?;
         serde_json::from_str(text).map_err(|error| {
+            // It may have a text of the file's in it.
+            let error = visible(&error.to_string());
             Unreadable::Foreign(format!(
                 "what it says about its rows can't be read: {error}"
             ))
@@ -540,7 +543,10 @@ impl Column {
             value(field)
                 .and_then(|value| self.give_back(row, value))
                 .ok_or_else(|| {
-                    Unreadable::Foreign(format!("column {} holds {field:?}", self.name))
+                    Unreadable::Foreign(format!(
+                        "column {} holds {field:?}, which no connection has",
+                        self.name
+                    ))
                 })?;
         }
         Ok(())

@@ -9,9 +9,9 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::results::fixtures::{CLASSICAL, HYBRID, cell, experiment, samples};
+use crate::results::fixtures::{CLASSICAL, HYBRID, cell, experiment, run_folder, samples};
 use crate::results::rows::{Origin, ParquetWriter};
-use crate::results::write_rows;
+use crate::results::{Dataset, write_rows};
 use crate::study::EngineName;
 
 fn measured() -> Experiment {
@@ -42,6 +42,58 @@ fn save(experiment: &Experiment, folder: &TempDir) -> PathBuf {
     )
     .unwrap();
     path
+}
+
+/// What would be counted twice, or passed over.
+#[test]
+fn samples_and_connections_are_there_once_and_in_order() {
+    const CONNECTIONS: &str =
+        "it has connections twice, in no order, or with numbers that no study has";
+    let told = |change: fn(&mut Vec<Sample>)| {
+        let folder = TempDir::new().unwrap();
+        let experiment = measured();
+        let mut samples = samples(&experiment);
+        change(&mut samples);
+        let path = folder.path().join("main.parquet");
+        let origin = Origin {
+            study: "compare",
+            measure: "compare",
+            engine: EngineName::Virtual,
+        };
+        let file = File::create(&path).unwrap();
+        let environment = Environment::default();
+        write_rows(file, origin, &experiment, &samples, &environment, None).unwrap();
+        let alone = Saved::open(&path, "main").unwrap_err().to_string();
+        // The same in a folder, whose study has as many.
+        let run = folder.path().join("run");
+        let text = Study::single("compare", experiment).to_toml();
+        run_folder(&run, &text, &[]);
+        fs::copy(&path, run.join("rows.parquet")).unwrap();
+        let data = Dataset::open(&run).unwrap();
+        let read: Result<Vec<_>, _> = data.samples().unwrap().collect();
+        [alone, read.unwrap_err().to_string()]
+    };
+    for change in [
+        (|samples| samples[0].rows[3].index = 2) as fn(&mut Vec<Sample>),
+        |samples| samples[1].rows.swap(7, 8),
+        |samples| samples[2].rows[19].index = 1_000_000,
+    ] {
+        for line in told(change) {
+            assert!(line.contains(CONNECTIONS), "{line}");
+        }
+    }
+    let [alone, run] = told(|samples| {
+        let twice = samples[0].clone();
+        samples.insert(1, twice);
+    });
+    assert!(
+        alone.contains("it has samples twice, or of no arm or cell that it tells of"),
+        "{alone}"
+    );
+    assert!(
+        run.contains("it has samples twice, in no order, or that its study does not have"),
+        "{run}"
+    );
 }
 
 #[test]

@@ -303,9 +303,10 @@ impl<R: Read> Walker<R> {
             (STRUCT, None | Some(Struct(_))) => self.fields(shape, depth, |_, _| {})?,
             (STRUCT, Some(Node(_))) => {
                 let mut children = None;
-                self.fields(shape, depth, |id, value| match id {
-                    CHILDREN => children = value,
-                    _ => {}
+                self.fields(shape, depth, |id, value| {
+                    if id == CHILDREN {
+                        children = value;
+                    }
                 })?;
                 self.node(children.unwrap_or(0))?;
             }
