@@ -360,7 +360,7 @@ impl Network {
             cpu: sampling.cpu,
             ..Experiment::new(arms, cells, connections)
         };
-        Ok(experiment.of_pages())
+        Ok(experiment.of_servers())
     }
 }
 

@@ -83,6 +83,15 @@ impl Observer {
         placed
     }
 
+    /// Bytes on the wire of the session tickets that follow the server's handshake, as far as they can be read with these
+    /// secrets.
+    pub fn ticket_bytes(&self, key_log: &KeyLog) -> usize {
+        let mut observation = Observation::default();
+        let server = observation.read(Side::Server, &self.server, key_log);
+        let tickets = self.tickets(&observation, &server, key_log);
+        tickets.iter().map(|ticket| ticket.bytes.len()).sum()
+    }
+
     /// Bytes on the wire of the record of application data or of an encrypted message that begins at this place of what
     /// `sender` sent, whether or not all of it has come; none where another one does.
     pub fn encrypted_record_at(&self, sender: Side, offset: usize) -> Option<usize> {

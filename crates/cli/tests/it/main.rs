@@ -34,6 +34,7 @@ mod rtt;
 mod run;
 mod scripts;
 mod see_inside;
+mod servers;
 mod service;
 mod usage;
 mod validate;

@@ -15,10 +15,10 @@ const CLASSICAL: &str = "x25519/ecdsa-p256/server=node";
 const POST_QUANTUM: &str = "X25519MLKEM768/ml-dsa-44+ml-dsa-44+ecdsa-p256/server=node";
 
 /// A study in a folder.
-struct Place(TempDir);
+pub(crate) struct Place(TempDir);
 
 impl Place {
-    fn new(arm: &str, measure: &str) -> Place {
+    pub(crate) fn new(arm: &str, measure: &str) -> Place {
         // Not in /tmp, in place of which a test has another.
         let place = Place(TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
         let study = format!(
@@ -29,18 +29,18 @@ impl Place {
         place
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn run(&self, folder: &str) -> Command {
+    pub(crate) fn run(&self, folder: &str) -> Command {
         let mut command = self.lastbyte();
         command.args(["run", "study.toml", "-o", folder]);
         command
     }
 
     /// A comparison in virtual time.
-    fn compare(&self, options: &[&str]) -> Command {
+    pub(crate) fn compare(&self, options: &[&str]) -> Command {
         let mut command = self.lastbyte();
         command
             .args(["compare", "--engine", "virtual"])
@@ -54,7 +54,8 @@ impl Place {
         command
             .args(["--cpu-list", "0", env!("CARGO_BIN_EXE_lastbyte")])
             .current_dir(self.0.path())
-            .env("LASTBYTE_NODE", peers().join("bin/node"));
+            .env("LASTBYTE_NODE", peers().join("bin/node"))
+            .env("LASTBYTE_GO", peers().join("bin/go"));
         command
     }
 }
@@ -71,21 +72,21 @@ fn peers() -> PathBuf {
     )
 }
 
-fn samples(folder: &Path) -> Vec<Sample> {
+pub(crate) fn samples(folder: &Path) -> Vec<Sample> {
     let data = Dataset::open(folder).unwrap();
     let samples = data.samples().unwrap();
     samples.map(|sample| sample.unwrap().1).collect()
 }
 
 /// What ends with a code and one line of what is wrong.
-fn refused(ended: &Ended, code: i32, expected: &str) {
+pub(crate) fn refused(ended: &Ended, code: i32, expected: &str) {
     assert_eq!(ended.code, Some(code), "{}", ended.stderr);
     assert!(ended.stderr.contains(expected), "{}", ended.stderr);
     assert_eq!(told(ended).len(), 1, "{}", ended.stderr);
 }
 
 /// What was told beside the results, but for how long it takes on a machine that is busy.
-fn told(ended: &Ended) -> Vec<&str> {
+pub(crate) fn told(ended: &Ended) -> Vec<&str> {
     let lines = ended.stderr.lines();
     let lines = lines.filter(|line| !line.starts_with("lastbyte: measuring takes about"));
     lines.collect()
@@ -163,10 +164,10 @@ fn a_browser_that_ends_is_a_failure_with_its_reason() {
 }
 
 /// Programs that stand in for a browser or a server, made once, under names that say what each does.
-struct StandIns(PathBuf);
+pub(crate) struct StandIns(PathBuf);
 
 impl StandIns {
-    fn new(place: &Place) -> StandIns {
+    pub(crate) fn new(place: &Place) -> StandIns {
         let program = place.path("stand-in");
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/pages/stand_in.rs");
         let mut rustc = Command::new("rustc");
@@ -178,7 +179,7 @@ impl StandIns {
         StandIns(program)
     }
 
-    fn named(&self, name: &str) -> PathBuf {
+    pub(crate) fn named(&self, name: &str) -> PathBuf {
         let path = self.0.with_file_name(name);
         fs::hard_link(&self.0, &path).unwrap();
         path
@@ -581,7 +582,6 @@ fn what_can_not_be_loaded_is_refused_before() {
         ),
         (CLASSICAL, "page = \"medium\"", "there is no page"),
         (CLASSICAL, "page = \"none.har\"", "can't read"),
-        (CLASSICAL, "data = \"1KiB\"", "give the measure a page"),
     ];
     for (arm, measure, expected) in refusals {
         let place = Place::new(arm, measure);

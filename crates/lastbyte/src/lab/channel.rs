@@ -28,8 +28,14 @@ pub(crate) trait Channel {
     /// The TLS on it.
     fn tls(&self) -> &dyn Connection;
 
-    /// Takes all that has come, up to the end where `event` says that there is one.
-    fn receive(&mut self, event: Input, scratch: &mut [u8], hold: Hold<'_>) -> Result<(), Failure>;
+    /// Takes all that has come, up to the end where `event` says that there is one. `hears` is given it as it was on the wire.
+    fn receive(
+        &mut self,
+        event: Input,
+        scratch: &mut [u8],
+        hold: Hold<'_>,
+        hears: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), Failure>;
 
     /// Whether the peer may still send.
     fn input(&self) -> Input;

@@ -69,7 +69,7 @@ pub(crate) struct EndpointReport {
     pub(crate) cpu: Duration,
 }
 
-/// Runs all connections of a block. `ended` hears of each one that has. `resolver` is there if DNS delivers
+/// Runs all connections of a block. A server that is not ours runs already. `ended` hears of each one that has. `resolver` is there if DNS delivers
 /// something.
 pub(crate) fn run(
     surroundings: &Surroundings,
@@ -79,8 +79,13 @@ pub(crate) fn run(
     interrupt: &AtomicBool,
     ended: &dyn Fn(),
 ) -> Result<EndpointReport, LabError> {
-    surroundings.server.enter()?;
-    let listener = listen_on(load.congestion).map_err(LabError::Socket)?;
+    let listener = match load.exchange.server.is_foreign() {
+        true => None,
+        false => {
+            surroundings.server.enter()?;
+            Some(listen_on(load.congestion).map_err(LabError::Socket)?)
+        }
+    };
     surroundings.client.enter()?;
     let mut endpoints =
         Endpoints::new(load, resolver, shared, listener).map_err(LabError::Socket)?;
@@ -95,7 +100,8 @@ pub(crate) fn run(
 struct Endpoints<'a> {
     load: &'a Load<'a>,
     shared: &'a Shared,
-    listener: TcpListener,
+    /// Our own server's.
+    listener: Option<TcpListener>,
     epoll: Epoll,
     resolver: Option<Resolver>,
     /// Connections whose server's address is not known yet.
@@ -137,13 +143,13 @@ impl<'a> Endpoints<'a> {
         load: &'a Load<'a>,
         resolver: Option<Resolver>,
         shared: &'a Shared,
-        listener: TcpListener,
+        listener: Option<TcpListener>,
     ) -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        epoll.add(
-            &listener,
-            EpollEvent::new(EpollFlags::EPOLLIN, Event::Accept.encode()),
-        )?;
+        if let Some(listener) = &listener {
+            let event = EpollEvent::new(EpollFlags::EPOLLIN, Event::Accept.encode());
+            epoll.add(listener, event)?;
+        }
         if let Some(resolver) = &resolver {
             let event = EpollEvent::new(EpollFlags::EPOLLIN, Event::Resolver.encode());
             epoll.add(resolver, event)?;
@@ -368,8 +374,8 @@ impl<'a> Endpoints<'a> {
     }
 
     fn accept(&mut self) -> Result<(), LabError> {
-        loop {
-            let (socket, peer) = match self.listener.accept() {
+        while let Some(listener) = &self.listener {
+            let (socket, peer) = match listener.accept() {
                 Ok((socket, SocketAddr::V4(peer))) => (socket, peer),
                 Ok(_) => continue,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -391,6 +397,7 @@ impl<'a> Endpoints<'a> {
                 pair.worked = sys::now();
             }
         }
+        Ok(())
     }
 
     fn ready(&mut self, slot: u32, end: Side, input: Input) -> Result<(), LabError> {

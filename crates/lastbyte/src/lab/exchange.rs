@@ -2,6 +2,7 @@
 //! read no clock but the one that they are given.
 
 mod client;
+mod head;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -20,7 +21,7 @@ use super::failure::Failure;
 use super::shortcuts::WakePolicy;
 use crate::results::{CpuCosts, Times};
 use crate::study::exchange::Cut;
-use crate::study::{Arm, Cell, Flush, Writes};
+use crate::study::{self, Arm, Cell, Flush, Writes};
 
 /// What the connections of a block exchange.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +43,8 @@ pub(crate) struct Exchange {
     /// The first part of the ClientHello that leaves in a `write` of its own, in bytes.
     client_hello_split: Option<u16>,
     wakes: WakePolicy,
+    /// Whose server answers: our own sends payload alone, and others a head of HTTP before it.
+    pub(crate) server: study::Server,
     /// What computing takes in a clock in which it takes no time of its own.
     pub(crate) cpu: CpuCosts,
 }
@@ -64,6 +67,7 @@ impl Exchange {
             flush: arm.flush,
             client_hello_split: arm.client_hello_split,
             wakes,
+            server: arm.server,
             cpu,
         }
     }

@@ -22,6 +22,9 @@ pub(crate) enum Failure {
     /// The peer sent more than was asked for.
     #[error("more data than asked for")]
     TooMuchData,
+    /// The response is not what was asked for.
+    #[error("the response {0}")]
+    Response(String),
     /// No buffer holds a record of this payload, in bytes.
     #[error("a record of {0} bytes is too large")]
     RecordTooLarge(usize),

@@ -34,7 +34,7 @@ use crate::results::{
     Beside, EngineReport, Environment, PartHeader, Row, SampleKey, Validity, expected_duration,
     write_part,
 };
-use crate::study::{Gso, Preset, Study, Work, check_pages};
+use crate::study::{Gso, Preset, Study, Work, check_servers};
 
 /// Connections of one block: enough to fill the concurrency that the engine
 /// chooses, few enough that arms alternate and a machine's drift meets all of them.
@@ -54,7 +54,7 @@ pub struct LiveEngine {
     /// and what is expected where there was none yet.
     guesses: Mutex<HashMap<(String, Work), Cost>>,
     paces: Mutex<HashMap<SampleKey, Pace>>,
-    /// For page loads.
+    /// Servers that are not ours, and browsers.
     programs: Finder,
 }
 
@@ -111,7 +111,7 @@ impl Engine for LiveEngine {
 
     fn check(&self, study: &Study) -> Result<(), String> {
         for measure in &study.measures {
-            check_pages(&measure.experiment)
+            check_servers(&measure.experiment)
                 .map_err(|problem| format!("measure {:?}: {problem}", measure.id))?;
             for cell in &measure.experiment.cells {
                 if cell.page.is_some() && (cell.has_loss() || cell.has_jitter()) {
@@ -144,7 +144,7 @@ impl Engine for LiveEngine {
     }
 
     fn equip(&self, study: &Study) -> Result<(), LabError> {
-        if study.has_pages() {
+        if study.has_foreign_servers() {
             self.programs.find_all(study, pages::store()?.folder())?;
         }
         Ok(())
@@ -180,9 +180,22 @@ impl Engine for LiveEngine {
             return self.measure_pages(job, draft);
         }
         let asked = job.asked();
+        let mut environment = self.environment.clone();
+        let programs = match job.arm.arm.server.is_foreign() {
+            true => {
+                let store = pages::store()?;
+                let found = self.programs.find(&job.arm.arm, job.cell, store.folder());
+                found.map_err(LabError::from)?
+            }
+            false => None,
+        };
+        if let Some(programs) = &programs {
+            environment.versions.extend(programs.versions.clone());
+        }
         let rig = Rig::new(job.experiment, job.cell, job.arm, job.interrupt)
             .telling(job.ended)
-            .keeping(asked);
+            .keeping(asked)
+            .answered_by(programs.as_ref());
         let pace = self.pace(job, &rig)?;
         let Some(Undisturbed {
             block,
@@ -193,7 +206,7 @@ impl Engine for LiveEngine {
             return Ok(Ending::Interrupted);
         };
         lock(&self.paces).insert(job.sample(), pace);
-        write(job, draft, report, self.environment.clone(), &block.rows)?;
+        write(job, draft, report, environment, &block.rows)?;
         if let Some(seen) = block.seen {
             job.keep(seen);
         }
@@ -302,8 +315,13 @@ fn report(block: &mut Block, pace: Pace, lowered: u32, gated: Result<(), String>
 fn pace(job: &Job<'_>, cost: &Cost) -> Pace {
     let duration = expected_duration(&cost.wire, job.cell, job.arm.arm.record_size)
         .min(job.experiment.timeout);
+    // What another's server computes, no pilot tells.
+    let asked = match job.arm.arm.server.is_foreign() {
+        true => Some(job.experiment.concurrency.unwrap_or(1)),
+        false => job.experiment.concurrency,
+    };
     Pace {
-        concurrency: concurrency(job.experiment.concurrency, duration, cost),
+        concurrency: concurrency(asked, duration, cost),
         duration: duration + cost.endpoint,
     }
 }

@@ -38,6 +38,7 @@ impl Shortcuts {
     ///
     /// - A mark above what the receive buffer begins with enlarges that, and the window: buffers must be large
     ///   from the start.
+    /// - What another's server writes when, nobody knows.
     /// - A short segment after another one is acknowledged when it is read (`ICSK_ACK_PUSHED2`): each message
     ///   must be one write, which ends in one short segment.
     /// - While the window grows, and outside of ping-pong mode, each segment is acknowledged. It grows by two
@@ -46,7 +47,8 @@ impl Shortcuts {
     pub(crate) fn wakes(self, arm: &Arm, cell: &Cell) -> WakePolicy {
         let work = cell.work();
         let received = work.data.0.saturating_mul(u64::from(work.requests));
-        let is_exact = cell.hosts.buffers == Buffers::Large
+        let is_exact = !arm.server.is_foreign()
+            && cell.hosts.buffers == Buffers::Large
             && cell.hosts.writes == Writes::WHOLE
             && arm.flush == Flush::Whole
             && received <= SHORT.0;

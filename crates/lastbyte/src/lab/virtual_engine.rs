@@ -37,8 +37,8 @@ use super::{Ending, Grants, LabError, PageError, PreparedArm, SHARED_MEMORY, boo
 use crate::kernel::Kernel;
 use crate::results::{Beside, CpuCosts, Environment};
 use crate::study::{
-    ArmChain, Cell, CpuTime, Emulation, EngineName, Experiment, Gso, PageSource, Preset, Study,
-    check_pages,
+    Arm, ArmChain, Cell, CpuTime, Emulation, EngineName, Experiment, Gso, PageSource, Preset,
+    Study, check_servers,
 };
 
 /// Connections of one block: a boot takes as long as some twenty of them.
@@ -51,6 +51,10 @@ const LOOK: Duration = Duration::from_millis(50);
 const MEMORY: Bytes = Bytes(256 << 20);
 /// That of a guest with a browser.
 const PAGE_MEMORY: Bytes = Bytes(2 << 30);
+/// That of one with a server that is not ours, but for what that serves.
+const SERVER_MEMORY: Bytes = Bytes(512 << 20);
+/// How often an object may be in memory: in a file, in a server, on its way.
+const COPIES: u64 = 4;
 /// Navigations of one block: a browser takes as long to start as some of them.
 const PAGE_BLOCK: u32 = 20;
 /// The guest's allocator gives nothing back to its kernel. Each page that it gets again would be
@@ -86,7 +90,7 @@ pub struct VirtualEngine {
     shortcuts: Shortcuts,
     /// By arm and the way its connections begin, of what was calibrated.
     costs: Mutex<HashMap<(String, &'static str), CpuCosts>>,
-    /// For page loads.
+    /// Servers that are not ours, and browsers.
     programs: pages::Finder,
 }
 
@@ -153,12 +157,29 @@ impl VirtualEngine {
         Self { memory, ..self }
     }
 
-    /// What the guest of a cell may use.
-    fn memory_of(&self, cell: &Cell) -> Bytes {
-        match cell.page {
-            Some(_) => self.memory.max(PAGE_MEMORY),
-            None => self.memory,
-        }
+    /// What the guest of an arm in a cell may use.
+    fn memory_of(&self, arm: &Arm, cell: &Cell) -> Bytes {
+        let least = match (&cell.page, arm.server.is_foreign()) {
+            (Some(_), _) => PAGE_MEMORY,
+            (None, true) => Bytes(SERVER_MEMORY.0 + COPIES * cell.data.0),
+            (None, false) => Bytes(0),
+        };
+        self.memory.max(least)
+    }
+
+    /// What the largest guest of a study may use.
+    fn memory_for(&self, study: &Study) -> Bytes {
+        let experiments = study.measures.iter().map(|measure| &measure.experiment);
+        let memories = experiments.flat_map(|experiment| {
+            let arms = experiment.arms.iter();
+            arms.flat_map(|arm| {
+                experiment
+                    .cells
+                    .iter()
+                    .map(|cell| self.memory_of(arm, cell))
+            })
+        });
+        memories.max().unwrap_or(self.memory)
     }
 
     /// What an arm costs. Workers wait for each other: the first one measures, alone, and all blocks of a sample have
@@ -223,13 +244,12 @@ impl VirtualEngine {
             environment: self.environment.clone(),
         };
         let mut guest_job = self.guest_job(job)?;
-        if job.cell.page.is_some() {
-            let programs = (self.programs)
-                .find(&job.arm.arm, &self.cache)
-                .map_err(LabError::from)?;
+        guest_job.programs = (self.programs)
+            .find(&job.arm.arm, job.cell, &self.cache)
+            .map_err(LabError::from)?;
+        if let Some(programs) = &guest_job.programs {
             let versions = &mut provenance.environment.versions;
             versions.extend(programs.versions.clone());
-            guest_job.programs = Some(programs);
         }
         let write = || -> io::Result<()> {
             fs::write(folder.join(guest::JOB), serde_json::to_vec(&guest_job)?)?;
@@ -406,7 +426,7 @@ impl Engine for VirtualEngine {
     fn check(&self, study: &Study) -> Result<(), String> {
         for measure in &study.measures {
             let experiment = &measure.experiment;
-            (check_draws(experiment).and_then(|()| check_pages(experiment)))
+            (check_draws(experiment).and_then(|()| check_servers(experiment)))
                 .map_err(|problem| format!("measure {:?}: {problem}", measure.id))?;
             for cell in &experiment.cells {
                 let checked = match experiment.emulation {
@@ -427,9 +447,9 @@ impl Engine for VirtualEngine {
     }
 
     fn equip(&self, study: &Study) -> Result<(), LabError> {
-        if study.has_pages() {
+        if study.has_foreign_servers() {
             self.programs.find_all(study, &self.cache)?;
-            let memory = self.memory.max(PAGE_MEMORY);
+            let memory = self.memory_for(study);
             boot::room(memory).map_err(|left| PageError::Memory { memory, left })?;
         }
         Ok(())
@@ -442,14 +462,14 @@ impl Engine for VirtualEngine {
         }
     }
 
-    /// Guests have one processor each, of those that this process may use and, in a container, has its share of; those with a
-    /// browser only as far as there is memory for them.
+    /// Guests have one processor each, of those that this process may use and, in a container, has its share of; those with
+    /// other people's programs only as far as there is memory for them.
     fn workers(&self, study: &Study) -> usize {
         let share = thread::available_parallelism().map_or(1, NonZero::get);
         let processors = available_cpus().len().clamp(1, share);
-        match study.has_pages() {
+        match study.has_foreign_servers() {
             true => {
-                let each = self.memory.max(PAGE_MEMORY);
+                let each = self.memory_for(study);
                 // Where there is too little for one, that was told.
                 let room = boot::room(each).unwrap_or(each);
                 boot::at_once(processors, room, each)
@@ -492,7 +512,7 @@ impl Engine for VirtualEngine {
         let wall_clock = valid_from.saturating_add(Duration::from_secs(60));
         let seed = job.experiment.seed.part("guest").0 ^ u64::from(job.connections.start);
         let fate = self.place(&folder).and_then(|place| {
-            let memory = self.memory_of(job.cell);
+            let memory = self.memory_of(&job.arm.arm, job.cell);
             let guest = self.boot(wall_clock, seed, place.path(), memory)?;
             self.attend(job.interrupt, guest, memory)
         });

@@ -10,6 +10,9 @@ use super::{Cell, RecordSize};
 /// The request: what a client asks for is known, so its content does not matter.
 pub const REQUEST: &[u8] = b"GET /object HTTP/1.1\r\nHost: server.example\r\nAccept: */*\r\n\r\n";
 
+/// What it asks for.
+pub const OBJECT: &str = "/object";
+
 /// How much of the body of a first request is early data, where that is sent: as much as servers take,
 /// after the head.
 pub fn early_upload(upload: u64) -> u64 {

@@ -32,7 +32,7 @@ pub use self::write::quoted;
 use super::{
     Arm, ArmChain, Cell, Connections, EngineChoice, Experiment, Leads, Measure, NoPercentile,
     Parameter, Percentile, Population, Sessions, Study, StudyFolder, UnknownName, Until,
-    check_pages,
+    check_servers,
 };
 
 /// Cells of a study, at most.
@@ -212,8 +212,8 @@ impl File {
             cells: cells.into_iter().map(with_population).collect(),
             ..experiment
         };
-        let experiment = experiment.of_pages();
-        check_pages(&experiment).map_err(|problem| table.error(StudyProblem::Value(problem)))?;
+        let experiment = experiment.of_servers();
+        check_servers(&experiment).map_err(|problem| table.error(StudyProblem::Value(problem)))?;
         Ok(Measure { id, experiment })
     }
 

@@ -19,6 +19,7 @@ mod parameter;
 mod population;
 mod question;
 pub(crate) mod search;
+mod server;
 mod settings;
 pub(crate) mod table_file;
 #[cfg(test)]
@@ -41,7 +42,7 @@ pub use hosts::{Buffers, Hosts, Mtu, Timestamps, Tso, Writes};
 pub use lastbyte_link::UnknownName;
 pub use metric::{Metric, NoPercentile, Percentile};
 pub use networks::NamedNetwork;
-pub use page::{Cache, Har, PageSource, Server, check_pages};
+pub use page::{Cache, Har, PageSource};
 pub use parameter::{
     Choice, Column as ParameterColumn, CommandLine, Filter, Lists, Parameter, Reading,
     Value as ParameterValue, varying,
@@ -52,6 +53,7 @@ pub use population::{
 };
 pub use question::{Bounds, Check, Claim, MessageSize, Published, Quantity, Question};
 pub use search::{PublishedEdges, Search};
+pub use server::{Server, check_servers};
 pub use settings::{Congestion, CpuTime, Emulation, EngineChoice, EngineName, Gso, Leads, Preset};
 
 use std::path::PathBuf;
@@ -292,16 +294,6 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// The same: what computing takes is not known beside page loads.
-    #[must_use]
-    pub fn of_pages(self) -> Experiment {
-        let cpu = match (self.has_pages(), self.cpu) {
-            (true, CpuTime::Beside) => CpuTime::None,
-            (_, cpu) => cpu,
-        };
-        Experiment { cpu, ..self }
-    }
-
     /// Whether pages are loaded in it, and nothing else.
     pub fn has_pages(&self) -> bool {
         self.cells.iter().any(|cell| cell.page.is_some())

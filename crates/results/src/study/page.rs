@@ -1,4 +1,4 @@
-//! Page loads in place of transfers: which page, what its browser has from before, and whose server answers.
+//! Page loads in place of transfers: which page, and what its browser has from before.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,10 +6,11 @@ use std::sync::Arc;
 use lastbyte_link::{named, nearest};
 use lastbyte_page::har::{self, Recorded};
 use lastbyte_page::{Named, Page};
-use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Resumption};
+use lastbyte_sizes::{ChainSpec, Group};
 
+use super::server::{is_classical, is_ml_dsa, of_our_server};
 use super::{
-    Arm, ArmChain, CpuTime, Delivery, Emulation, Experiment, KeptFile, Preset, Study, StudyFolder,
+    Arm, ArmChain, CpuTime, Emulation, Experiment, KeptFile, Preset, Server, Study, StudyFolder,
 };
 
 /// Where a page comes from.
@@ -80,30 +81,6 @@ pub enum Cache {
 }
 
 named!(Cache, "cache", { Cold => "cold", Warm => "warm" });
-
-/// Whose server answers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Server {
-    /// Our own, which answers the transfers of one connection.
-    #[default]
-    Lastbyte,
-    /// Node.js' `http2`, on OpenSSL.
-    Node,
-    /// nginx, on OpenSSL.
-    Nginx,
-    /// Go's `net/http`, on `crypto/tls`.
-    Go,
-    /// Caddy, on Go's `crypto/tls`.
-    Caddy,
-}
-
-named!(Server, "server", {
-    Lastbyte => "lastbyte",
-    Node => "node",
-    Nginx => "nginx",
-    Go => "go",
-    Caddy => "caddy",
-});
 
 impl PageSource {
     /// Reads what a study says.
@@ -178,29 +155,15 @@ const BROWSER_GROUPS: [Group; 4] = [
 ];
 const BROWSER_KEY_SHARES: usize = 2;
 
-/// Whether all pages of an experiment can be loaded by a browser from the servers of its arms.
+/// Whether all pages of an experiment, in which nothing else is, can be loaded by a browser from the servers of its arms.
 ///
 /// # Errors
 ///
 /// One line for the first that can't: what, why, and what to write instead.
-pub fn check_pages(experiment: &Experiment) -> Result<(), String> {
-    let mut cells = experiment.cells.iter();
-    let Some(cell) = cells.find(|cell| cell.page.is_some()) else {
-        let mut arms = experiment.arms.iter();
-        return match arms.find(|arm| arm.server != Server::Lastbyte) {
-            Some(arm) => Err(format!(
-                "arm {:?}: server={} answers page loads, and this is a transfer: give the measure a page, or leave \
-                 server= out",
-                arm.name, arm.server
-            )),
-            None => Ok(()),
-        };
+pub(super) fn check_pages(experiment: &Experiment) -> Result<(), String> {
+    let Some(cell) = experiment.cells.first() else {
+        return Ok(());
     };
-    if experiment.cells.iter().any(|cell| cell.page.is_none()) {
-        return Err(
-            "pages and transfers are measured apart: write a [[measure]] for each".to_owned(),
-        );
-    }
     let refused = [
         (
             experiment.cpu != CpuTime::None,
@@ -242,21 +205,14 @@ fn check_arm(arm: &Arm) -> Result<(), String> {
         ));
     }
     let usual = Arm::usual("", arm.group, arm.chain.clone());
-    let said = [
-        (arm.client_chain.is_some(), "mutual="),
+    let of_client = [
         (arm.key_shares != usual.key_shares, "key_share="),
-        (arm.resumption != Resumption::Full, "resume="),
-        (arm.sessions != usual.sessions, "resume="),
-        (arm.delivery != Delivery::Full, "delivery="),
         (arm.client_stack != usual.client_stack, "client_stack="),
-        (arm.server_stack != usual.server_stack, "stack="),
-        (arm.tickets != usual.tickets, "tickets="),
-        (arm.record_size != usual.record_size, "record_size="),
-        (arm.flush != usual.flush, "flush="),
         (arm.client_hello_split.is_some(), "client_hello_split="),
         (arm.max_cert_list.is_some(), "max_cert_list="),
     ];
-    if let Some((_, key)) = said.into_iter().find(|(is_so, _)| *is_so) {
+    let of_client = of_client.into_iter().find(|(is_so, _)| *is_so);
+    if let Some(key) = of_our_server(arm).or(of_client.map(|(_, key)| key)) {
         return Err(format!(
             "{key} is for Lastbyte's own ends; a browser and {} decide that themselves: leave it out",
             arm.server
@@ -273,13 +229,8 @@ fn check_chain(spec: &ChainSpec) -> Result<(), String> {
     let ChainSpec {
         leaf, ca, root_key, ..
     } = *spec;
-    let is_classical = |key: KeyAlgorithm| {
-        let name = key.name();
-        name.starts_with("ecdsa") || name.starts_with("rsa")
-    };
-    let is_known = |key: KeyAlgorithm| is_classical(key) || key.name().starts_with("ml-dsa");
     for key in [leaf, ca, root_key] {
-        if !is_known(key) {
+        if !is_classical(key) && !is_ml_dsa(key) {
             return Err(format!(
                 "Chromium can't verify {key}: it takes chains of ecdsa, rsa and ml-dsa"
             ));

@@ -272,8 +272,10 @@ impl SampleTimes {
     /// Adds a connection of an arm.
     fn add_of(&mut self, arm: &Arm, row: &Row) {
         self.add(times_of(row), &row.wire);
-        // Arithmetic knows nothing of waiting for a record.
-        if matches!(&arm.delivery, Delivery::PqtlsAd(delivery) if !delivery.grace.is_zero()) {
+        // Arithmetic knows nothing of waiting for a record, nor of what another's server writes when.
+        let waits =
+            matches!(&arm.delivery, Delivery::PqtlsAd(delivery) if !delivery.grace.is_zero());
+        if waits || arm.server.is_foreign() {
             self.wire = None;
         }
     }

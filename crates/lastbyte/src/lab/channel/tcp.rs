@@ -74,7 +74,13 @@ impl Channel for TcpChannel {
         self.tls.as_ref()
     }
 
-    fn receive(&mut self, event: Input, scratch: &mut [u8], hold: Hold<'_>) -> Result<(), Failure> {
+    fn receive(
+        &mut self,
+        event: Input,
+        scratch: &mut [u8],
+        hold: Hold<'_>,
+        hears: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), Failure> {
         while self.input == Input::Open {
             let read = {
                 let _inside = hold();
@@ -83,6 +89,7 @@ impl Channel for TcpChannel {
             match read {
                 Ok(0) => self.input = Input::Closed,
                 Ok(count) => {
+                    hears(&scratch[..count]);
                     self.boundary.pass(&scratch[..count]);
                     self.tls.receive(&scratch[..count]);
                     // What comes later is another event.

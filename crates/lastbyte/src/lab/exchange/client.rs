@@ -5,6 +5,7 @@ use std::time::Duration;
 use lastbyte_link::{Side, Time};
 use lastbyte_tls::{Connection, Progress, TlsError};
 
+use super::head::Head;
 use super::{EarlyRequest, Exchange, Notes, Turn, encrypt, plaintext};
 use crate::lab::channel::{Channel, Input};
 use crate::lab::failure::{During, Failure};
@@ -22,6 +23,8 @@ pub(crate) struct Client {
     answered: u32,
     /// What must be sent until the handshake is, of all that was queued.
     handshake: Option<u64>,
+    /// What has come of the head of a response, until all has.
+    head: Option<Head>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +90,7 @@ impl Client {
             early_upload: 0,
             answered: 0,
             handshake: None,
+            head: None,
         }
     }
 
@@ -118,7 +122,14 @@ impl Client {
         let Some(hello) = self.begin(turn, exchange, source, notes)? else {
             return Ok(());
         };
-        (self.channel).receive(turn.input, turn.scratch, turn.hold)?;
+        // What our own server sends, it notes itself.
+        let is_unheard = exchange.server.is_foreign() && notes.times.ttfb.is_none();
+        let observer = &mut notes.observer;
+        (self.channel).receive(turn.input, turn.scratch, turn.hold, &mut |bytes| {
+            if is_unheard {
+                observer.sent(Side::Server, bytes);
+            }
+        })?;
         if matches!(self.state, State::Handshaking) {
             self.shake_hands(hello, turn, exchange, notes)?;
         }
@@ -301,6 +312,7 @@ impl Client {
                     0 => State::Done,
                     remaining => State::Receiving { remaining },
                 };
+                self.head = exchange.server.is_foreign().then(Head::default);
             }
         }
         Ok(())
@@ -319,7 +331,14 @@ impl Client {
                 break;
             }
             let is_first = notes.times.ttfb.is_none();
-            let remaining = remaining.checked_sub(count as u64);
+            let payload = match &mut self.head {
+                Some(head) => head.take(&turn.scratch[..count], exchange.data)?,
+                None => Some(count),
+            };
+            if payload.is_some() {
+                self.head = None;
+            }
+            let remaining = remaining.checked_sub(payload.unwrap_or(0) as u64);
             let remaining = remaining.ok_or(Failure::TooMuchData)?;
             self.state = State::Receiving { remaining };
             // What comes between is decrypted while the rest is under way.

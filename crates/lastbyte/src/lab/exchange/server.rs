@@ -118,7 +118,7 @@ impl Server {
         exchange: &Exchange,
         notes: &mut Notes,
     ) -> Result<(), Failure> {
-        (self.channel).receive(turn.input, turn.scratch, turn.hold)?;
+        (self.channel).receive(turn.input, turn.scratch, turn.hold, &mut |_| ())?;
         if self.progress == Progress::Handshaking {
             self.shake_hands(turn, exchange, notes)?;
         }

@@ -131,7 +131,13 @@ impl Channel for InMemory {
         &self.tls
     }
 
-    fn receive(&mut self, _: Input, _: &mut [u8], _: Hold<'_>) -> Result<(), Failure> {
+    fn receive(
+        &mut self,
+        _: Input,
+        _: &mut [u8],
+        _: Hold<'_>,
+        _: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), Failure> {
         let way = Rc::clone(self.way(self.side.other()));
         let mut way = way.borrow_mut();
         self.received.append(&mut way.under_way);

@@ -30,7 +30,7 @@ use super::exchange::Exchange;
 use super::inspection::{Asked, Seen};
 use super::live::{Pace, Rig};
 use super::luck::link_seed;
-use super::pages::Programs;
+use super::pages::{ForeignServer, Programs};
 use super::row::row;
 use super::shortcuts::Shortcuts;
 use super::starts;
@@ -82,6 +82,8 @@ const RANDOMNESS_BEGINS: Time = Time(10_000_000_000);
 const JOB_MOUNT: &str = "/dev/lastbyte";
 /// Where DNS servers have their files, in memory.
 const DNS_MOUNT: &str = "/dev/dns";
+/// Where a server that is not ours has them.
+const SERVER_MOUNT: &str = "/dev/server";
 
 /// What a guest is to measure. It is the same wherever that is asked: OpenSSL's randomness depends on
 /// where its objects are in memory, and that on the length of every text before.
@@ -96,7 +98,7 @@ pub(super) struct GuestJob {
     /// [`CpuCosts`], if computing is to take time.
     pub(super) costs: Option<CpuCosts>,
     pub(super) shortcuts: Shortcuts,
-    /// The programs that page loads need.
+    /// The programs of page loads, and of servers that are not ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) programs: Option<Programs>,
 }
@@ -212,8 +214,8 @@ fn measure(job: &GuestJob, study: &Study, asked: Asked) -> Result<Vec<u8>, Strin
     }
     let costs = job.costs.unwrap_or_default();
 
-    let (rows, seen) = match (&job.programs, experiment.emulation) {
-        (Some(programs), _) => {
+    let (rows, seen) = match (&job.programs, &cell.page, experiment.emulation) {
+        (Some(programs), Some(_), _) => {
             let mut signs = Signs::of(&(0..1));
             let loaded = pages::run(job, experiment, cell, arm, programs, &store, &mut || {
                 signs.advance();
@@ -224,8 +226,8 @@ fn measure(job: &GuestJob, study: &Study, asked: Asked) -> Result<Vec<u8>, Strin
                 .map_err(|error| format!("{DISK}{error}"))?;
             Ok((rows, None))
         }
-        (None, Emulation::Netem) => over_netem(job, experiment, cell, &arms, costs, asked),
-        (None, Emulation::Link) => over_emulator(job, experiment, cell, arm, costs, asked),
+        (_, _, Emulation::Netem) => over_netem(job, experiment, cell, &arms, costs, asked),
+        (_, _, Emulation::Link) => over_emulator(job, experiment, cell, arm, costs, asked),
     }
     .map_err(to_line)?;
     if let Some(seen) = seen {
@@ -288,7 +290,19 @@ fn over_netem(
             cell,
         }
     };
+    let server = match &job.programs {
+        Some(programs) => {
+            mount_memory(SERVER_MOUNT).map_err(LabError::Configure)?;
+            Some(ForeignServer {
+                arm: usual,
+                programs,
+                folder: Path::new(SERVER_MOUNT),
+            })
+        }
+        None => None,
+    };
     let load = serial::Load {
+        server,
         dns: (usual.delivery.as_ref()).map(|delivery| (delivery, Path::new(DNS_MOUNT))),
         cell,
         plan: &plan,

@@ -29,6 +29,7 @@ use crate::lab::endpoint::{
     Attempt, client_socket_address, listen_on, open_socket, server_socket_address,
 };
 use crate::lab::exchange::{Exchange, Turn};
+use crate::lab::pages::ForeignServer;
 use crate::lab::shared::Shared;
 use crate::lab::shortcuts::Shortcuts;
 use crate::lab::starts::{self, Starts};
@@ -41,6 +42,8 @@ use crate::study::{Cell, Preset};
 pub(super) struct Load<'a> {
     /// What DNS delivers, and where its servers keep their files.
     pub(super) dns: Option<(&'a PreparedDelivery, &'a Path)>,
+    /// What answers, if our own server does not.
+    pub(super) server: Option<ForeignServer<'a>>,
     /// What all connections have in common.
     pub(super) cell: &'a Cell,
     /// What one connection has, by its index.
@@ -79,9 +82,15 @@ pub(super) fn run(
     load: &Load<'_>,
     progress: &mut dyn FnMut(),
 ) -> Result<Vec<EndedConnection>, LabError> {
-    network.enter_server()?;
-    let listener = listen_on(load.cell.congestion).map_err(LabError::Socket)?;
-    network.enter_client()?;
+    let (listener, _server) = match &load.server {
+        Some(server) => (None, Some(server.start(load.cell, network)?)),
+        None => {
+            network.enter_server()?;
+            let listener = listen_on(load.cell.congestion).map_err(LabError::Socket)?;
+            network.enter_client()?;
+            (Some(listener), None)
+        }
+    };
     let servers = match load.dns {
         Some((delivery, folder)) => {
             // Of its own, as connections have theirs.
@@ -92,9 +101,11 @@ pub(super) fn run(
     };
     let (_servers, resolver) = servers.unzip();
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(socket)?;
-    epoll
-        .add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER))
-        .map_err(socket)?;
+    if let Some(listener) = &listener {
+        epoll
+            .add(listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER))
+            .map_err(socket)?;
+    }
     let deadline =
         TimerFd::new(timerfd::ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC).map_err(socket)?;
     epoll
@@ -151,7 +162,8 @@ struct Endpoints<'l, 'a> {
     load: &'l Load<'a>,
     resolver: Option<Resolver>,
     epoll: Epoll,
-    listener: TcpListener,
+    /// Our own server's.
+    listener: Option<TcpListener>,
     /// Of the connection under way.
     deadline: TimerFd,
     scratch: Vec<u8>,
@@ -347,7 +359,10 @@ impl Endpoints<'_, '_> {
 
     fn accept(&self, plan: &Plan<'_>, pair: &mut Pair<'_>) -> Result<(), LabError> {
         use io::ErrorKind::{ConnectionAborted, WouldBlock};
-        let stream = match self.listener.accept() {
+        let Some(listener) = &self.listener else {
+            return Ok(());
+        };
+        let stream = match listener.accept() {
             Ok((stream, _)) => stream,
             // The client has given up already; its own end says why.
             Err(error) if matches!(error.kind(), WouldBlock | ConnectionAborted) => return Ok(()),

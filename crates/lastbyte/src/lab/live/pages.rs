@@ -40,7 +40,8 @@ pub(super) fn store() -> Result<Store, LabError> {
 /// Measures the page loads of a job; none if it was interrupted.
 pub(super) fn measure(job: &Job<'_>, programs: &Finder) -> Result<Option<PageBlock>, LabError> {
     let store = store()?;
-    let programs = programs.find(&job.arm.arm, store.folder())?;
+    let found = programs.find(&job.arm.arm, job.cell, store.folder())?;
+    let programs = found.ok_or(PageError::OURS)?;
     let origins = pages::origins(job.arm, job.cell, &store)?;
     let folder = tempfile::Builder::new()
         .prefix("lastbyte-pages-")

@@ -18,6 +18,8 @@ use crate::lab::endpoint::{self, EndpointReport, Load};
 use crate::lab::exchange::Exchange;
 use crate::lab::inspection::{Asked, Seen, Tap};
 use crate::lab::luck::link_seed;
+use crate::lab::pages::{ForeignServer, PageError, Programs};
+use crate::lab::process::Process;
 use crate::lab::row::{row, wire_of};
 use crate::lab::shared::Shared;
 use crate::lab::shortcuts::{Shortcuts, WakePolicy};
@@ -45,7 +47,9 @@ pub(in crate::lab) struct Rig<'a> {
     cpu: CpuCosts,
     /// What is kept of blocks besides rows.
     asked: Asked,
-    /// Where DNS servers may have files.
+    /// The server's, if it is not ours.
+    programs: Option<&'a Programs>,
+    /// Where DNS servers, and servers that are not ours, may have files.
     scratch: PathBuf,
 }
 
@@ -109,6 +113,7 @@ impl<'a> Rig<'a> {
             time: InTime::Real,
             cpu: CpuCosts::default(),
             asked: Asked::default(),
+            programs: None,
             scratch: env::temp_dir(),
         }
     }
@@ -121,6 +126,11 @@ impl<'a> Rig<'a> {
     /// The same rig, which keeps this of a block.
     pub(in crate::lab) fn keeping(self, asked: Asked) -> Self {
         Self { asked, ..self }
+    }
+
+    /// The same rig, whose server is these programs, if there are any, and not ours.
+    pub(super) fn answered_by(self, programs: Option<&'a Programs>) -> Self {
+        Self { programs, ..self }
     }
 
     /// The same rig inside a kernel in which time stands still while it computes, and goes on
@@ -275,6 +285,9 @@ impl<'a> Rig<'a> {
                     .map(|delivery| self.start_dns(delivery, &surroundings, load.connections))
                     .transpose()?;
                 let (_dns, resolver) = dns.unzip();
+                let _server = (self.programs)
+                    .map(|programs| self.start_server(programs, cell, &surroundings))
+                    .transpose()?;
                 take_core(&cpus, 1, ENDPOINT_PRIORITY);
                 endpoint::run(
                     &surroundings,
@@ -293,6 +306,25 @@ impl<'a> Rig<'a> {
             let endpoints = endpoints.map_err(|_| LabError::Crashed("the endpoints' thread"))??;
             Ok((endpoints, emulator))
         })
+    }
+
+    /// Starts the arm's server with a folder of its own.
+    fn start_server(
+        &self,
+        programs: &Programs,
+        cell: &Cell,
+        surroundings: &Surroundings,
+    ) -> Result<(Process, TempDir), LabError> {
+        let folder = tempfile::Builder::new()
+            .prefix("lastbyte-server-")
+            .tempdir_in(&self.scratch)
+            .map_err(PageError::Write)?;
+        let server = ForeignServer {
+            arm: self.arm,
+            programs,
+            folder: folder.path(),
+        };
+        Ok((server.start(cell, surroundings)?, folder))
     }
 
     /// Starts DNS servers with a folder of their own. The resolver asks from the address of `slot`.

@@ -13,7 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::pipe;
 use openssl::x509::X509;
 
-use super::{Origin, PageError, Programs};
+use super::{BrowserPrograms, Origin, PageError};
 use crate::lab::process::{Priority, Process, StartError};
 use crate::lab::sys;
 
@@ -49,7 +49,7 @@ impl Browser {
     /// Starts it in the calling thread's namespace with a profile of its own, for which `folder` is. It trusts the roots of
     /// origins, and no others of ours; and it knows no other names than theirs.
     pub(super) fn start(
-        programs: &Programs,
+        programs: &BrowserPrograms,
         origins: &[Origin],
         folder: &Path,
     ) -> Result<Browser, PageError> {
@@ -123,7 +123,7 @@ impl Browser {
 }
 
 /// Makes the store of roots that the browser looks for in its home.
-fn trust(programs: &Programs, origins: &[Origin], home: &Path) -> Result<(), PageError> {
+fn trust(programs: &BrowserPrograms, origins: &[Origin], home: &Path) -> Result<(), PageError> {
     let store = home.join(".pki/nssdb");
     if store.exists() {
         return Ok(());

@@ -1,6 +1,7 @@
-//! Page loads: a browser in the client's namespace, and a server that people run in the server's.
+//! Servers that people run, in the server's namespace; and page loads, by a browser in the client's.
 
 mod browser;
+mod object;
 mod programs;
 mod servers;
 mod wire;
@@ -20,7 +21,10 @@ use lastbyte_tls::KeyLog;
 use openssl::error::ErrorStack;
 
 use self::browser::{Browser, Silence};
+pub(super) use self::object::ForeignServer;
+use self::programs::BrowserPrograms;
 pub(super) use self::programs::{Finder, Programs};
+use self::servers::Serving;
 pub(super) use self::wire::Seen;
 use self::wire::{Handshake, handshakes};
 use super::dns::Sides;
@@ -40,7 +44,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Where the document's origin is; the others follow.
 const FIRST: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 1);
 
-/// Why no page can be loaded.
+/// Why no page can be loaded, or a server that people run can't answer.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
     /// There is no Chromium, or what was named is none.
@@ -50,8 +54,10 @@ pub enum PageError {
     )]
     NoBrowser(PathBuf),
     /// Another program is not there.
-    #[error("page loads need {program}: {hint}")]
+    #[error("{by} needs {program}: {hint}")]
     NotInstalled {
+        /// What needs it.
+        by: &'static str,
         /// Which.
         program: &'static str,
         /// How it is had.
@@ -86,7 +92,7 @@ pub enum PageError {
     Root(String),
     /// There is too little memory.
     #[error(
-        "a guest with a browser needs {} MB of memory ({left}): free some, or make {SHARED_MEMORY} larger",
+        "a guest with other people's programs needs {} MB of memory ({left}): free some, or make {SHARED_MEMORY} larger",
         memory.0 >> 20
     )]
     Memory {
@@ -117,10 +123,10 @@ pub enum PageError {
     #[error("{0}")]
     Page(String),
     /// Files can't be written.
-    #[error("can't write the files of a page load: {0}")]
+    #[error("can't write the files of a server: {0}")]
     Write(#[source] io::Error),
     /// The site can't be written.
-    #[error("can't write the files of a page load: {0}")]
+    #[error("can't write the files of a server: {0}")]
     Site(#[source] SiteError),
     /// OpenSSL can't write a certificate.
     #[error("can't write a chain: {0}")]
@@ -136,10 +142,11 @@ pub enum PageError {
 }
 
 impl PageError {
-    /// Lastbyte's own server has no pages: it is refused where arms are checked.
-    const OURS: PageError = PageError::NotInstalled {
-        program: "lastbyte",
-        hint: "it serves no pages: write server=node",
+    /// Lastbyte's own server is no program: who gets here has not asked whether it is ours.
+    pub(super) const OURS: PageError = PageError::NotInstalled {
+        by: "a page load",
+        program: "another server than Lastbyte's own",
+        hint: "write server=node",
     };
 
     /// Says which arm it is of.
@@ -245,7 +252,7 @@ pub(super) fn valid_from(origins: &[Origin]) -> Duration {
 pub(super) struct Stage<'a> {
     arm: &'a Arm,
     cache: Cache,
-    programs: &'a Programs,
+    programs: &'a BrowserPrograms,
     origins: &'a [Origin],
     folder: &'a Path,
     url: String,
@@ -270,6 +277,8 @@ impl<'a> Stage<'a> {
         sides: &dyn Sides,
     ) -> Result<Stage<'a>, LabError> {
         let page = page(cell)?;
+        let none = || PageError::NoBrowser(PathBuf::new());
+        let browser = programs.browser.as_ref().ok_or_else(none)?;
         let name = |place: u8| {
             let origin = origins.get(usize::from(place));
             origin.map_or_else(String::new, |origin| origin.name.clone())
@@ -277,13 +286,20 @@ impl<'a> Stage<'a> {
         let site = Site::new(&page, name);
         sides.enter_server()?;
         use_congestion(cell.congestion)?;
-        let server = servers::start(arm.server, programs, arm.group, origins, &site, folder)?;
+        let serving = Serving {
+            server: arm.server,
+            program: &programs.server,
+            group: arm.group,
+            origins,
+            idle: servers::IDLE,
+        };
+        let server = serving.start(&site, folder)?;
         sides.enter_client()?;
         use_congestion(cell.congestion)?;
         let mut stage = Stage {
             arm,
             cache: cell.cache,
-            programs,
+            programs: browser,
             origins,
             folder,
             url: format!("https:{}", site.document()),

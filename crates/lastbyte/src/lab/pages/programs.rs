@@ -1,4 +1,4 @@
-//! The programs that page loads need: where they are, and what they can do.
+//! The servers that people run, and the browser that loads pages: where they are, and what they can do.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -16,7 +16,7 @@ use super::servers::GO_SERVER;
 use crate::kernel::digest::sha256;
 use crate::lab::lock::lock;
 use crate::lab::process::installed;
-use crate::study::{Arm, ArmChain, Server, Study};
+use crate::study::{Arm, ArmChain, Cell, Measure, Server, Study};
 
 /// Names another browser than the one that is installed.
 const BROWSER_VARIABLE: &str = "LASTBYTE_CHROMIUM";
@@ -26,50 +26,109 @@ const BROWSER: &str = "/usr/lib/chromium/chromium";
 /// Programs, by their paths, with what they say that they are.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::lab) struct Programs {
-    pub(super) browser: PathBuf,
-    pub(super) certutil: PathBuf,
+    /// For page loads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) browser: Option<BrowserPrograms>,
     pub(super) server: PathBuf,
     /// By name, for the environment of rows.
     pub(in crate::lab) versions: BTreeMap<String, String>,
 }
 
+/// A browser, and what has it trust a root.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct BrowserPrograms {
+    pub(super) browser: PathBuf,
+    pub(super) certutil: PathBuf,
+}
+
+/// What connects to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Caller {
+    Browser,
+    /// Our own client.
+    Ours,
+}
+
+impl Caller {
+    fn of(has_page: bool) -> Caller {
+        match has_page {
+            true => Caller::Browser,
+            false => Caller::Ours,
+        }
+    }
+}
+
 /// What was found, by arm: to ask programs what they are takes longer than much of what they are needed for.
 #[derive(Debug, Default)]
-pub(in crate::lab) struct Finder(Mutex<HashMap<String, Programs>>);
+pub(in crate::lab) struct Finder(Mutex<HashMap<(String, Caller), Programs>>);
 
 impl Finder {
-    /// The programs that an arm's page loads need. Where a server has to be compiled, `cache` keeps it.
+    /// The programs that an arm needs in a cell; none if its server is ours. Where a server has to be compiled, `cache` keeps
+    /// it.
     ///
     /// # Errors
     ///
     /// What is not there, or too old for the arm, with the hint.
-    pub(in crate::lab) fn find(&self, arm: &Arm, cache: &Path) -> Result<Programs, PageError> {
+    pub(in crate::lab) fn find(
+        &self,
+        arm: &Arm,
+        cell: &Cell,
+        cache: &Path,
+    ) -> Result<Option<Programs>, PageError> {
+        if !arm.server.is_foreign() {
+            return Ok(None);
+        }
+        let caller = Caller::of(cell.page.is_some());
         // Workers wait for each other: the first one looks, and compiles.
         let mut known = lock(&self.0);
-        Ok(match known.entry(arm.label.clone()) {
+        Ok(Some(match known.entry((arm.label.clone(), caller)) {
             Entry::Occupied(found) => found.get().clone(),
-            Entry::Vacant(unknown) => unknown.insert(find(arm, cache)?).clone(),
-        })
+            Entry::Vacant(unknown) => unknown.insert(find(arm, caller, cache)?).clone(),
+        }))
     }
 
-    /// Those that the page loads of a study need.
+    /// Those that a study needs.
     ///
     /// # Errors
     ///
     /// As of [`Finder::find`], with the arm.
     pub(in crate::lab) fn find_all(&self, study: &Study, cache: &Path) -> Result<(), PageError> {
-        let experiments = study.measures.iter().map(|measure| &measure.experiment);
-        let arms = experiments
-            .filter(|experiment| experiment.has_pages())
-            .flat_map(|experiment| &experiment.arms);
-        for arm in arms {
-            self.find(arm, cache).map_err(|error| error.of_arm(arm))?;
+        for Measure { experiment, .. } in &study.measures {
+            // All of them have a page, or none has.
+            let Some(cell) = experiment.cells.first() else {
+                continue;
+            };
+            for arm in &experiment.arms {
+                let found = self.find(arm, cell, cache);
+                found.map_err(|error| error.of_arm(arm))?;
+            }
         }
         Ok(())
     }
 }
 
-fn find(arm: &Arm, cache: &Path) -> Result<Programs, PageError> {
+fn find(arm: &Arm, caller: Caller, cache: &Path) -> Result<Programs, PageError> {
+    let needs = Needs::of(arm);
+    let mut versions = BTreeMap::new();
+    let browser = match caller {
+        Caller::Ours => None,
+        Caller::Browser => {
+            let (browser, version) = browser(needs)?;
+            versions.insert("browser".to_owned(), version);
+            Some(browser)
+        }
+    };
+    let (server, version) = server(arm.server, needs, cache)?;
+    versions.insert(arm.server.name().to_owned(), version);
+    Ok(Programs {
+        browser,
+        server,
+        versions,
+    })
+}
+
+/// The browser, and what it says that it is.
+fn browser(needs: Needs) -> Result<(BrowserPrograms, String), PageError> {
     let browser = match env::var_os(BROWSER_VARIABLE) {
         Some(named) if !named.is_empty() => PathBuf::from(named),
         _ => PathBuf::from(BROWSER),
@@ -78,12 +137,12 @@ fn find(arm: &Arm, cache: &Path) -> Result<Programs, PageError> {
         return Err(PageError::NoBrowser(browser));
     }
     let certutil = installed("certutil").ok_or(PageError::NotInstalled {
+        by: "a page load",
         program: "certutil",
         hint: "install it with `apt-get install libnss3-tools`",
     })?;
     let browser_version = said(Command::new(&browser).arg("--version"))
         .ok_or_else(|| PageError::NoBrowser(browser.clone()))?;
-    let needs = Needs::of(arm);
     let number = first_number(&browser_version);
     if needs.ml_dsa && number.is_none_or(|number| number < [BROWSER_WITH_ML_DSA, 0]) {
         return Err(PageError::TooOld {
@@ -93,16 +152,7 @@ fn find(arm: &Arm, cache: &Path) -> Result<Programs, PageError> {
             least: format!("Chromium {BROWSER_WITH_ML_DSA}"),
         });
     }
-    let (server, version) = server(arm.server, needs, cache)?;
-    let versions = [("browser", browser_version), (arm.server.name(), version)];
-    Ok(Programs {
-        browser,
-        certutil,
-        server,
-        versions: versions
-            .map(|(name, version)| (name.to_owned(), version))
-            .into(),
-    })
+    Ok((BrowserPrograms { browser, certutil }, browser_version))
 }
 
 /// The first Chromium that offers ML-DSA by itself.
@@ -111,7 +161,8 @@ const BROWSER_WITH_ML_DSA: u32 = 151;
 /// What of an arm is newer than some TLS.
 #[derive(Clone, Copy)]
 struct Needs {
-    ml_kem: bool,
+    /// The group, if it has ML-KEM.
+    ml_kem: Option<Group>,
     ml_dsa: bool,
 }
 
@@ -119,7 +170,7 @@ impl Needs {
     fn of(arm: &Arm) -> Needs {
         let is_ml_dsa = |key: KeyAlgorithm| key.name().starts_with("ml-dsa");
         Needs {
-            ml_kem: arm.group == Group::X25519MlKem768,
+            ml_kem: Some(arm.group).filter(|group| group.name().contains("MLKEM")),
             ml_dsa: match &arm.chain {
                 ArmChain::Made(spec) => [spec.leaf, spec.ca].into_iter().any(is_ml_dsa),
                 ArmChain::Pem(_) => false,
@@ -130,8 +181,7 @@ impl Needs {
     fn newest(self) -> Option<&'static str> {
         match (self.ml_dsa, self.ml_kem) {
             (true, _) => Some("ML-DSA"),
-            (false, true) => Some("X25519MLKEM768"),
-            (false, false) => None,
+            (false, group) => group.map(Group::name),
         }
     }
 }
@@ -152,6 +202,7 @@ fn server(server: Server, needs: Needs, cache: &Path) -> Result<(PathBuf, String
         Server::Node => {
             let kept = cache.join("tools/peers/bin/node");
             let node = chosen("LASTBYTE_NODE", Some(kept), "node").ok_or(PageError::NotInstalled {
+                by: "server=node",
                 program: "node",
                 hint: "install Node.js 24 or newer, or name it in LASTBYTE_NODE; scripts/interop has one",
             })?;
@@ -167,6 +218,7 @@ fn server(server: Server, needs: Needs, cache: &Path) -> Result<(PathBuf, String
         }
         Server::Nginx => {
             let nginx = chosen("LASTBYTE_NGINX", None, "nginx").ok_or(PageError::NotInstalled {
+                by: "server=nginx",
                 program: "nginx",
                 hint: "install it with `apt-get install nginx`, or name it in LASTBYTE_NGINX",
             })?;
@@ -189,6 +241,7 @@ fn server(server: Server, needs: Needs, cache: &Path) -> Result<(PathBuf, String
         }
         Server::Caddy => {
             let caddy = chosen("LASTBYTE_CADDY", None, "caddy").ok_or(PageError::NotInstalled {
+                by: "server=caddy",
                 program: "caddy",
                 hint: "install it with `apt-get install caddy`, or name it in LASTBYTE_CADDY",
             })?;
@@ -211,6 +264,7 @@ fn server(server: Server, needs: Needs, cache: &Path) -> Result<(PathBuf, String
         Server::Go => {
             let kept = cache.join("tools/peers/bin/go");
             let go = chosen("LASTBYTE_GO", Some(kept), "go").ok_or(PageError::NotInstalled {
+                by: "server=go",
                 program: "go",
                 hint: "its server is compiled when it is needed: install Go 1.27, or name it in LASTBYTE_GO; \
                        scripts/interop has one",

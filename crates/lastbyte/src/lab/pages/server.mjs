@@ -29,6 +29,7 @@ origins.forEach(({ address, port, chain, key }, place) => {
     response.writeHead(answer.status, answer.headers);
     response.end(answer.body);
   });
+  server.keepAliveTimeout = idle;
   server.on('session', (session) => session.setTimeout(idle, () => session.close()));
   server.listen(port, address);
 });

@@ -1,4 +1,4 @@
-//! Servers that people run, with the files and chains of a page's origins.
+//! Servers that people run, with the files and chains of their origins.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -12,7 +12,7 @@ use openssl::base64::encode_block;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Origin, PageError, Programs};
+use super::{Origin, PageError};
 use crate::lab::process::{Priority, Process};
 use crate::study::Server;
 
@@ -21,7 +21,7 @@ const NODE_SERVER: &str = include_str!("server.mjs");
 /// The one that Go compiles.
 pub(super) const GO_SERVER: &str = include_str!("server.go");
 pub(super) const PORT: u16 = 443;
-/// How long a connection may be idle before a server closes it.
+/// How long a connection of a page may be idle before a server closes it.
 pub(super) const IDLE: Duration = Duration::from_secs(10);
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -45,72 +45,85 @@ struct Files {
     key: PathBuf,
 }
 
-/// Starts the server in the calling thread's namespace, and waits until it listens at every origin.
-pub(super) fn start(
-    server: Server,
-    programs: &Programs,
-    group: Group,
-    origins: &[Origin],
-    site: &Site,
-    folder: &Path,
-) -> Result<Process, PageError> {
-    let root = folder.join("site");
-    site.write(&root).map_err(PageError::Site)?;
-    let files = (0..)
-        .zip(origins)
-        .map(|(place, origin)| write_chain(place, origin, server, folder));
-    let files: Vec<Files> = files.collect::<Result<_, _>>()?;
-    let write = |name: &str, content: String| {
-        let path = folder.join(name);
-        fs::write(&path, content).map_err(PageError::Write)?;
-        Ok::<_, PageError>(path)
-    };
-    let described = Described {
-        site: &root,
-        group: group_name(server, group),
-        idle_ms: IDLE.as_millis() as u64,
-        origins: files,
-    };
-    let mut command = Command::new(&programs.server);
-    command
-        .env_clear()
-        .env("HOME", folder)
-        .env("TMPDIR", folder);
-    match server {
-        Server::Node => {
-            let program = write("server.mjs", NODE_SERVER.to_owned())?;
-            command
-                .arg(program)
-                .arg(write("server.json", to_json(&described)?)?);
+/// What a server is to be.
+pub(super) struct Serving<'a> {
+    pub(super) server: Server,
+    pub(super) program: &'a Path,
+    /// The one that it takes.
+    pub(super) group: Group,
+    pub(super) origins: &'a [Origin],
+    /// How long a connection may be idle before it is closed; in whole seconds.
+    pub(super) idle: Duration,
+}
+
+impl Serving<'_> {
+    /// Starts it in the calling thread's namespace with its files in `folder`, and waits until it listens at every origin.
+    pub(super) fn start(&self, site: &Site, folder: &Path) -> Result<Process, PageError> {
+        let &Serving {
+            server,
+            program,
+            group,
+            origins,
+            idle,
+        } = self;
+        let root = folder.join("site");
+        site.write(&root).map_err(PageError::Site)?;
+        let files = (0..)
+            .zip(origins)
+            .map(|(place, origin)| write_chain(place, origin, server, folder));
+        let files: Vec<Files> = files.collect::<Result<_, _>>()?;
+        let write = |name: &str, content: String| {
+            let path = folder.join(name);
+            fs::write(&path, content).map_err(PageError::Write)?;
+            Ok::<_, PageError>(path)
+        };
+        let described = Described {
+            site: &root,
+            group: group_name(server, group),
+            idle_ms: idle.as_millis() as u64,
+            origins: files,
+        };
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("HOME", folder)
+            .env("TMPDIR", folder);
+        match server {
+            Server::Node => {
+                let program = write("server.mjs", NODE_SERVER.to_owned())?;
+                command
+                    .arg(program)
+                    .arg(write("server.json", to_json(&described)?)?);
+            }
+            Server::Go => {
+                command.arg(write("server.json", to_json(&described)?)?);
+            }
+            Server::Nginx => {
+                let configuration = nginx(&described, site, folder);
+                command
+                    .arg("-p")
+                    .arg(folder)
+                    .arg("-c")
+                    .arg(write("nginx.conf", configuration)?);
+            }
+            Server::Lastbyte => return Err(PageError::OURS),
+            Server::Caddy => {
+                let configuration = to_json(&caddy(&described, site, folder))?;
+                command
+                    .args(["run", "--config"])
+                    .arg(write("caddy.json", configuration)?);
+            }
         }
-        Server::Go => {
-            command.arg(write("server.json", to_json(&described)?)?);
-        }
-        Server::Nginx => {
-            let configuration = nginx(&described, site, folder);
-            command
-                .arg("-p")
-                .arg(folder)
-                .arg("-c")
-                .arg(write("nginx.conf", configuration)?);
-        }
-        Server::Lastbyte => return Err(PageError::OURS),
-        Server::Caddy => {
-            let configuration = to_json(&caddy(&described, site, folder))?;
-            command
-                .args(["run", "--config"])
-                .arg(write("caddy.json", configuration)?);
-        }
-    }
-    let name = server.name();
-    let mut process = Process::start(name, command, folder, Priority::Usual)
-        .map_err(|error| PageError::start(name, error))?;
-    for origin in origins {
-        process
-            .wait_for((origin.address, PORT).into(), PATIENCE)
+        let name = server.name();
+        let mut process = Process::start(name, command, folder, Priority::Usual)
             .map_err(|error| PageError::start(name, error))?;
+        for origin in origins {
+            process
+                .wait_for((origin.address, PORT).into(), PATIENCE)
+                .map_err(|error| PageError::start(name, error))?;
+        }
+        Ok(process)
     }
-    Ok(process)
 }
 
 fn to_json(value: &impl Serialize) -> Result<String, PageError> {

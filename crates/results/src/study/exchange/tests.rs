@@ -4,6 +4,12 @@ use proptest::prelude::*;
 
 use super::*;
 
+#[test]
+fn the_request_is_for_the_object() {
+    let head = str::from_utf8(REQUEST).unwrap();
+    assert_eq!(head.split(' ').nth(1), Some(OBJECT));
+}
+
 /// The payloads of the records of a response.
 fn payloads(records: RecordSize, data: u64) -> Vec<usize> {
     let records = Cut::new(records, &Cell::default());

@@ -86,7 +86,6 @@ fn what_a_browser_can_not_is_refused_with_the_reason() {
             MEDIAN,
             "mutual= is for",
         ),
-        (NODE, "data = \"1KiB\"", "answers page loads"),
         (
             NODE,
             "page = \"median-2023\"",

@@ -1,0 +1,186 @@
+//! Whose server answers, and what it can be asked for.
+
+use lastbyte_link::{Bytes, named};
+use lastbyte_sizes::{Group, KeyAlgorithm, Resumption};
+
+use super::page::check_pages;
+use super::{
+    Arm, ArmChain, Cell, CpuTime, Delivery, Emulation, Experiment, Preset, Sessions, Study, Writes,
+};
+
+/// Whose server answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Server {
+    /// Our own, which answers the transfers of one connection.
+    #[default]
+    Lastbyte,
+    /// Node.js' `http2`, on OpenSSL.
+    Node,
+    /// nginx, on OpenSSL.
+    Nginx,
+    /// Go's `net/http`, on `crypto/tls`.
+    Go,
+    /// Caddy, on Go's `crypto/tls`.
+    Caddy,
+}
+
+named!(Server, "server", {
+    Lastbyte => "lastbyte",
+    Node => "node",
+    Nginx => "nginx",
+    Go => "go",
+    Caddy => "caddy",
+});
+
+impl Server {
+    /// Whether it is a program that people run, which decides itself what it sends.
+    pub fn is_foreign(self) -> bool {
+        self != Server::Lastbyte
+    }
+
+    /// Groups that its newest versions have.
+    fn groups(self) -> &'static [Group] {
+        match self {
+            Server::Lastbyte | Server::Node | Server::Nginx => &Group::ALL,
+            Server::Go | Server::Caddy => &[
+                Group::X25519MlKem768,
+                Group::X25519,
+                Group::Secp256r1,
+                Group::Secp384r1,
+            ],
+        }
+    }
+}
+
+/// Whether the servers of an experiment's arms can answer all that is asked for in its cells.
+///
+/// # Errors
+///
+/// One line for the first that can't: what, why, and what to write instead.
+pub fn check_servers(experiment: &Experiment) -> Result<(), String> {
+    let has_page = |cell: &&Cell| cell.page.is_some();
+    match experiment.cells.iter().filter(has_page).count() {
+        0 => check_transfers(experiment),
+        pages if pages == experiment.cells.len() => check_pages(experiment),
+        _ => Err("pages and transfers are measured apart: write a [[measure]] for each".to_owned()),
+    }
+}
+
+fn check_transfers(experiment: &Experiment) -> Result<(), String> {
+    let foreign = || (experiment.arms.iter()).filter(|arm| arm.server.is_foreign());
+    let Some(first) = foreign().next() else {
+        return Ok(());
+    };
+    let cells = &experiment.cells;
+    let refused = [
+        (
+            experiment.cpu == CpuTime::Calibrated,
+            "and what it computes can't be put into the clock: leave cpu out",
+        ),
+        (
+            experiment.emulation == Emulation::Link,
+            "and runs over netem: leave emulation = \"link\" out",
+        ),
+        (
+            cells.iter().any(|cell| cell.preset != Preset::Network),
+            "and the preset has one of its own: leave preset out",
+        ),
+        (
+            cells.iter().any(|cell| cell.population.is_some()),
+            "and answers no population: leave [population] out",
+        ),
+        (
+            cells.iter().any(|cell| cell.upload > Bytes(0)),
+            "and takes no uploads: leave upload out",
+        ),
+        (
+            cells.iter().any(|cell| cell.hosts.writes != Writes::WHOLE),
+            "and decides its writes itself: leave writes out",
+        ),
+    ];
+    if let Some((_, problem)) = refused.into_iter().find(|(is_so, _)| *is_so) {
+        return Err(format!(
+            "arm {:?}: server={} serves one object, {problem}",
+            first.name, first.server
+        ));
+    }
+    foreign().try_for_each(|arm| check_arm(arm).map_err(|why| format!("arm {:?}: {why}", arm.name)))
+}
+
+fn check_arm(arm: &Arm) -> Result<(), String> {
+    let server = arm.server;
+    if let Some(key) = of_our_server(arm) {
+        return Err(format!(
+            "{key} is for Lastbyte's own server; server={server} decides that itself: leave it out"
+        ));
+    }
+    if !server.groups().contains(&arm.group) {
+        let names: Vec<&str> = server.groups().iter().map(|group| group.name()).collect();
+        return Err(format!(
+            "server={server} has no {}: it has {}",
+            arm.group,
+            names.join(", ")
+        ));
+    }
+    let ArmChain::Made(spec) = &arm.chain else {
+        return Ok(());
+    };
+    let mut keys = [spec.leaf, spec.ca, spec.root_key].into_iter();
+    match keys.find(|key| !is_classical(*key) && !is_ml_dsa(*key)) {
+        Some(key) => Err(format!(
+            "server={server} has no {key} for TLS: it takes chains of ecdsa, rsa and ml-dsa"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The first key of an arm that only our own server has a meaning for, as it is written.
+pub(super) fn of_our_server(arm: &Arm) -> Option<&'static str> {
+    let usual = Arm::usual("", arm.group, arm.chain.clone());
+    let said = [
+        (arm.client_chain.is_some(), "mutual="),
+        (arm.resumption != Resumption::Full, "resume="),
+        (matches!(arm.sessions, Sessions::Share { .. }), "resume="),
+        (arm.delivery != Delivery::Full, "delivery="),
+        (arm.server_stack != usual.server_stack, "stack="),
+        (arm.tickets != usual.tickets, "tickets="),
+        (arm.record_size != usual.record_size, "record_size="),
+        (arm.flush != usual.flush, "flush="),
+    ];
+    let found = said.into_iter().find(|(is_so, _)| *is_so);
+    found.map(|(_, key)| key)
+}
+
+pub(super) fn is_classical(key: KeyAlgorithm) -> bool {
+    let name = key.name();
+    name.starts_with("ecdsa") || name.starts_with("rsa")
+}
+
+pub(super) fn is_ml_dsa(key: KeyAlgorithm) -> bool {
+    key.name().starts_with("ml-dsa")
+}
+
+impl Experiment {
+    /// The same: what computing takes is known beside transfers of our own server alone.
+    #[must_use]
+    pub fn of_servers(self) -> Experiment {
+        let is_foreign = self.arms.iter().any(|arm| arm.server.is_foreign());
+        let cpu = match self.cpu {
+            CpuTime::Beside if is_foreign || self.has_pages() => CpuTime::None,
+            cpu => cpu,
+        };
+        Experiment { cpu, ..self }
+    }
+}
+
+impl Study {
+    /// Whether programs that people run answer in any of its measures.
+    pub fn has_foreign_servers(&self) -> bool {
+        let experiments = self.measures.iter().map(|measure| &measure.experiment);
+        let mut arms = experiments.flat_map(|experiment| &experiment.arms);
+        arms.any(|arm| arm.server.is_foreign())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::Path;
+
+use super::*;
+
+/// A study with these arms, and these lines of the measure.
+fn study(arms: &[&str], measure: &str) -> Result<Study, String> {
+    let arms: String = (arms.iter().enumerate())
+        .map(|(place, arm)| format!("[arm.a{place}]\ntls = \"{arm}\"\n"))
+        .collect();
+    let text = format!(
+        "{arms}[link.l]\nrtt = \"50ms\"\n[[measure]]\nid = \"m\"\nconnections = 2\n{measure}\n"
+    );
+    Study::parse(&text, Path::new("s.toml")).map_err(|error| error.to_string())
+}
+
+const NGINX: &str = "x25519/ecdsa-p256/server=nginx";
+const OURS: &str = "x25519/ecdsa-p256";
+const OBJECT: &str = "data = \"10KiB\"";
+
+#[test]
+fn transfers_of_all_servers_are_compared() {
+    let measure = "data = [\"0KiB\", \"10KiB\"]\nrequests = 2\nthink = \"1s\"\nbuffers = \"linux\"";
+    let arms = [
+        OURS,
+        NGINX,
+        "MLKEM1024/ml-dsa-65/server=node",
+        "X25519MLKEM768/ml-dsa-65/server=go/key_share=x25519/client_stack=rustls/resume=no",
+    ];
+    let study = study(&arms, measure).unwrap();
+    assert!(study.has_foreign_servers());
+    // What they compute beside nobody knows.
+    assert_eq!(study.measures[0].experiment.cpu, CpuTime::None);
+    let again = Study::parse(&study.to_toml(), Path::new("s.toml")).unwrap();
+    assert_eq!(again.measures, study.measures);
+}
+
+#[test]
+fn our_own_server_is_asked_for_everything() {
+    let study = study(&[OURS], "data = \"1KiB\"\nupload = \"1KiB\"").unwrap();
+    assert!(!study.has_foreign_servers());
+    assert_eq!(study.measures[0].experiment.cpu, CpuTime::default());
+}
+
+#[test]
+fn what_another_server_can_not_is_refused_with_the_reason() {
+    let of_arm = |keys: &str| format!("{NGINX}/{keys}");
+    let decides = "is for Lastbyte's own server; server=nginx decides that itself: leave it out";
+    let refusals = [
+        (of_arm("mutual=ecdsa-p256"), OBJECT, "mutual= is for"),
+        (of_arm("resume=ticket"), OBJECT, "resume= is for"),
+        (of_arm("resume=0rtt"), OBJECT, decides),
+        (of_arm("delivery=pqtls-ad"), OBJECT, "delivery= is for"),
+        (of_arm("stack=rustls"), OBJECT, "stack= is for"),
+        (of_arm("tickets=2"), OBJECT, "tickets= is for"),
+        (of_arm("record_size=4096B"), OBJECT, "record_size= is for"),
+        (of_arm("flush=native"), OBJECT, decides),
+        (
+            "MLKEM768/ecdsa-p256/server=go".to_owned(),
+            OBJECT,
+            "server=go has no MLKEM768: it has X25519MLKEM768,",
+        ),
+        (
+            "x25519/fn-dsa-512+rsa-2048/server=node".to_owned(),
+            OBJECT,
+            "server=node has no fn-dsa-512 for TLS",
+        ),
+        (
+            NGINX.to_owned(),
+            "data = \"1KiB\"\nupload = \"1KiB\"",
+            "takes no uploads: leave upload out",
+        ),
+        (
+            NGINX.to_owned(),
+            "data = \"1KiB\"\nwrites = \"17B+8087B\"",
+            "decides its writes itself: leave writes out",
+        ),
+        (
+            NGINX.to_owned(),
+            "data = \"1KiB\"\ncpu = \"calibrated\"",
+            "leave cpu out",
+        ),
+        (
+            NGINX.to_owned(),
+            "data = \"1KiB\"\nemulation = \"link\"",
+            "leave emulation = \"link\" out",
+        ),
+        (
+            NGINX.to_owned(),
+            "data = \"1KiB\"\npreset = \"published-2024\"",
+            "leave preset out",
+        ),
+        (
+            NGINX.to_owned(),
+            "data = \"1KiB\"\n[population]\nrtt = { values = [\"10ms\"] }",
+            "leave [population] out",
+        ),
+    ];
+    for (arm, measure, expected) in refusals {
+        let problem = study(&[OURS, &arm], measure).unwrap_err();
+        assert!(problem.contains(expected), "{arm}, {measure}: {problem}");
+        // It is said of the arm that it is true of.
+        assert!(
+            problem.contains("arm \"a1\""),
+            "{arm}, {measure}: {problem}"
+        );
+        assert!(!problem.contains('\n'), "{problem}");
+    }
+}
