@@ -13,7 +13,7 @@ use lastbyte_link::Bytes;
 use lastbyte_tls::{StackName, version};
 
 use super::cores::available_cpus;
-use super::surroundings::{SYSCTLS, Surroundings};
+use super::surroundings::{SYSCTLS, Sockets, Surroundings};
 use super::{LabError, Privilege, sys};
 use crate::results::{Environment, Host, command_of};
 use crate::study::{Cell, Congestion, EngineName};
@@ -100,7 +100,7 @@ pub fn examine(privilege: &Result<Privilege, LabError>) -> Vec<Finding> {
     if privilege.is_ok() {
         findings.push(Finding {
             what: "TUN devices",
-            state: match Surroundings::new(&Cell::default()) {
+            state: match Surroundings::new(&Cell::default(), Sockets::Ours) {
                 Ok(_) => State::Good("/dev/net/tun".to_owned()),
                 Err(LabError::Tun(error)) if error.kind() == io::ErrorKind::NotFound => {
                     State::Missing("/dev/net/tun is not there: modprobe tun".to_owned())

@@ -134,24 +134,19 @@ impl Netlink {
         self.request(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE)
     }
 
-    /// Routes a prefix to an interface; connections over it start with `initcwnd`
-    /// segments.
+    /// Routes a prefix to an interface; connections over it begin as the metrics say.
     pub(crate) fn add_route(
         &mut self,
         interface: u32,
         prefix: Prefix,
         source: Ipv4Addr,
-        initcwnd: u32,
+        metrics: Vec<RouteMetric>,
     ) -> io::Result<()> {
         let mut message = route(prefix, interface);
         message
             .attributes
             .push(RouteAttribute::PrefSource(RouteAddress::Inet(source)));
-        message
-            .attributes
-            .push(RouteAttribute::Metrics(vec![RouteMetric::InitCwnd(
-                initcwnd,
-            )]));
+        message.attributes.push(RouteAttribute::Metrics(metrics));
         let flags = NLM_F_CREATE | NLM_F_REPLACE;
         self.request(RouteNetlinkMessage::NewRoute(message), flags)
     }

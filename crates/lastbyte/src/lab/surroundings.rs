@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 
 use netlink_packet_route::link::LinkAttribute;
+use netlink_packet_route::route::RouteMetric;
 use nix::sched::{CloneFlags, setns, unshare};
 
 use super::LabError;
@@ -91,13 +92,35 @@ pub(crate) struct Host {
 
 impl Surroundings {
     /// Makes them for one cell.
-    pub(crate) fn new(cell: &Cell) -> Result<Self, LabError> {
+    pub(crate) fn new(cell: &Cell, sockets: Sockets) -> Result<Self, LabError> {
         let hosts = cell.hosts;
+        let client = metrics(cell.client_initcwnd, cell, sockets);
+        let server = metrics(cell.initcwnd, cell, sockets);
         Ok(Self {
-            client: Host::new(CLIENTS, CLIENT_HOST, SERVERS, cell.client_initcwnd, hosts)?,
-            server: Host::new(SERVERS, SERVER_HOST, CLIENTS, cell.initcwnd, hosts)?,
+            client: Host::new(CLIENTS, CLIENT_HOST, SERVERS, client, hosts)?,
+            server: Host::new(SERVERS, SERVER_HOST, CLIENTS, server, hosts)?,
         })
     }
+}
+
+/// Whose sockets hosts have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sockets {
+    /// Ours, each of which is told what controls its congestion.
+    Ours,
+    /// Programs', too, which ask for nothing: their routes say it. No namespace but the first may have another default than those
+    /// algorithms that are free for all (`tcp_allowed_congestion_control`).
+    OfPrograms,
+}
+
+/// How connections over a host's route begin.
+pub(crate) fn metrics(initcwnd: u32, cell: &Cell, sockets: Sockets) -> Vec<RouteMetric> {
+    let congestion = match sockets {
+        Sockets::Ours => None,
+        Sockets::OfPrograms => Some(RouteMetric::CcAlgo(cell.congestion.name().to_owned())),
+    };
+    let window = RouteMetric::InitCwnd(initcwnd);
+    [window].into_iter().chain(congestion).collect()
 }
 
 impl Sides for Surroundings {
@@ -115,7 +138,7 @@ impl Host {
         own: Prefix,
         address: Ipv4Addr,
         peer: Prefix,
-        initcwnd: u32,
+        metrics: Vec<RouteMetric>,
         hosts: Hosts,
     ) -> Result<Self, LabError> {
         // A thread of its own: a namespace belongs to the thread that enters it, and
@@ -126,16 +149,17 @@ impl Host {
                 .map_err(LabError::Namespace)?
                 .into();
             let device = sys::open_tun(DEVICE).map_err(LabError::Tun)?;
-            configure(own, address, peer, initcwnd, &hosts).map_err(LabError::Configure)?;
+            configure(own, address, peer, metrics, &hosts).map_err(LabError::Configure)?;
             Ok(Self { namespace, device })
         })
         .join()
         .map_err(|_| LabError::Crashed("setting up a namespace"))?
     }
 
-    /// Has connections to `peer` come from another address of this host, whose namespace the calling thread is in.
-    pub(crate) fn leave_from(address: Ipv4Addr, peer: Prefix, initcwnd: u32) -> io::Result<()> {
-        Netlink::open()?.add_route(interface(DEVICE)?, peer, address, initcwnd)
+    /// Has programs' connections to `peer` come from another address of this host, whose namespace the calling thread is in.
+    pub(crate) fn leave_from(address: Ipv4Addr, peer: Prefix, cell: &Cell) -> io::Result<()> {
+        let metrics = metrics(cell.client_initcwnd, cell, Sockets::OfPrograms);
+        Netlink::open()?.add_route(interface(DEVICE)?, peer, address, metrics)
     }
 
     /// Moves the calling thread into this host's namespace.
@@ -169,7 +193,7 @@ fn configure(
     own: Prefix,
     address: Ipv4Addr,
     peer: Prefix,
-    initcwnd: u32,
+    metrics: Vec<RouteMetric>,
     hosts: &Hosts,
 ) -> io::Result<()> {
     set_sysctls(SYSCTLS)?;
@@ -198,7 +222,7 @@ fn configure(
     )?;
     netlink.remove_queueing(device)?;
     netlink.add_local_prefix(loopback, own)?;
-    netlink.add_route(device, peer, address, initcwnd)
+    netlink.add_route(device, peer, address, metrics)
 }
 
 /// Sets kernel settings of the calling thread's namespace.

@@ -183,8 +183,8 @@ pub(super) const NETWORK_ALONE: &str = "These times are the network's alone: com
 /// What the times have in them, if anything was measured.
 pub(super) fn contents(summary: &Summary) -> Option<&'static str> {
     Some(match summary.contents()? {
-        // What a browser computes is told by none of our ways.
-        Contents::Network if summary.experiment.has_pages() => NETWORK_ALONE,
+        // What other people's programs compute is told by none of our ways.
+        Contents::Network if summary.experiment.has_foreign_servers() => NETWORK_ALONE,
         Contents::Network => {
             "These times are the network's alone: computing took none. What this machine computes is told, too, \
              unless cpu is none."

@@ -402,7 +402,9 @@ impl WireSummary {
         let typical =
             |number: fn(&Wire) -> u32| Typical::of(completed().map(|row| number(&row.wire)));
         let server_wire_bytes = typical(|wire| wire.server_flight_wire_bytes)?;
-        let mss = Typical::of(completed().filter_map(|row| Some(row.server_tcp?.mss)));
+        // Both sides have one and the same; a server that is not ours is not asked.
+        let tcp = completed().filter_map(|row| row.server_tcp.or(row.client_tcp));
+        let mss = Typical::of(tcp.map(|tcp| tcp.mss));
         Some(WireSummary {
             messages: Message::all()
                 .map(|message| Typical::of(completed().map(|row| row.wire.bytes(message))))

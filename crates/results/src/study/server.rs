@@ -164,21 +164,24 @@ impl Experiment {
     /// The same: what computing takes is known beside transfers of our own server alone.
     #[must_use]
     pub fn of_servers(self) -> Experiment {
-        let is_foreign = self.arms.iter().any(|arm| arm.server.is_foreign());
         let cpu = match self.cpu {
-            CpuTime::Beside if is_foreign || self.has_pages() => CpuTime::None,
+            CpuTime::Beside if self.has_foreign_servers() => CpuTime::None,
             cpu => cpu,
         };
         Experiment { cpu, ..self }
+    }
+
+    /// Whether programs that people run answer in it.
+    pub fn has_foreign_servers(&self) -> bool {
+        self.arms.iter().any(|arm| arm.server.is_foreign())
     }
 }
 
 impl Study {
     /// Whether programs that people run answer in any of its measures.
     pub fn has_foreign_servers(&self) -> bool {
-        let experiments = self.measures.iter().map(|measure| &measure.experiment);
-        let mut arms = experiments.flat_map(|experiment| &experiment.arms);
-        arms.any(|arm| arm.server.is_foreign())
+        let mut experiments = self.measures.iter().map(|measure| &measure.experiment);
+        experiments.any(Experiment::has_foreign_servers)
     }
 }
 

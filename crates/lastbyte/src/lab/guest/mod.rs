@@ -34,6 +34,7 @@ use super::pages::{ForeignServer, Programs};
 use super::row::row;
 use super::shortcuts::Shortcuts;
 use super::starts;
+use super::surroundings::Sockets;
 use super::{LabError, PreparedArm};
 use crate::results::{
     Beside, CpuCosts, EngineReport, Environment, PartHeader, Row, Validity, write_part,
@@ -271,7 +272,11 @@ fn over_netem(
     cpu: CpuCosts,
     asked: Asked,
 ) -> Result<(Vec<Row>, Option<Seen>), LabError> {
-    let mut network = network::Network::new(cell)?;
+    let sockets = match &job.programs {
+        Some(_) => Sockets::OfPrograms,
+        None => Sockets::Ours,
+    };
+    let mut network = network::Network::new(cell, sockets)?;
     let [usual, ..] = arms else {
         return Ok((Vec::new(), None));
     };

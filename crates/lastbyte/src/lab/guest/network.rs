@@ -14,7 +14,8 @@ use super::netem::{self, Table};
 use crate::lab::dns::Sides;
 use crate::lab::netlink::{Device, MacAddress, Netlink, Prefix};
 use crate::lab::surroundings::{
-    CLIENT_HOST, CLIENTS, SERVER_HOST, SERVERS, SYSCTLS, interface, set_sysctls, sysctls_of,
+    CLIENT_HOST, CLIENTS, SERVER_HOST, SERVERS, SYSCTLS, Sockets, interface, metrics, set_sysctls,
+    sysctls_of,
 };
 use crate::lab::{LabError, shared, sys};
 use crate::study::{Cell, Gso, Preset, Tso};
@@ -56,16 +57,16 @@ struct EndHost {
     peer: Prefix,
     router: Ipv4Addr,
     router_mac: MacAddress,
-    initcwnd: u32,
+    metrics: Vec<RouteMetric>,
 }
 
 impl Network {
     /// Makes it for one cell.
-    pub(super) fn new(cell: &Cell) -> Result<Self, LabError> {
+    pub(super) fn new(cell: &Cell, sockets: Sockets) -> Result<Self, LabError> {
         let client = namespace()?;
         let server = namespace()?;
         let router = namespace()?;
-        let [client_side, server_side] = sides(cell);
+        let [client_side, server_side] = sides(cell, sockets);
         let configure = LabError::Configure;
 
         within(&router, || {
@@ -191,7 +192,6 @@ impl EndHost {
         if cell.gso == Gso::Off {
             settings.push(LinkAttribute::GsoMaxSegs(1));
         }
-        let metrics = vec![RouteMetric::InitCwnd(self.initcwnd)];
         named("device", netlink.set_up(device, settings))?;
         if cell.hosts.tso == Tso::Off {
             named("TSO", sys::turn_off_tso(DEVICE))?;
@@ -200,7 +200,7 @@ impl EndHost {
         named("neighbour", neighbour)?;
         let local = netlink.add_local_prefix(loopback, self.own);
         named("local addresses", local)?;
-        let hop = netlink.add_hop(device, self.peer, self.router, metrics);
+        let hop = netlink.add_hop(device, self.peer, self.router, self.metrics.clone());
         named("route", hop)
     }
 }
@@ -224,7 +224,7 @@ fn directions(cell: &Cell) -> [Direction; 2] {
     })
 }
 
-fn sides(cell: &Cell) -> [EndHost; 2] {
+fn sides(cell: &Cell, sockets: Sockets) -> [EndHost; 2] {
     // Locally administered addresses.
     let mac = |last| MacAddress([2, 0, 0, 0, 0, last]);
     [
@@ -235,7 +235,7 @@ fn sides(cell: &Cell) -> [EndHost; 2] {
             peer: SERVERS,
             router: ROUTER_CLIENT_SIDE,
             router_mac: mac(2),
-            initcwnd: cell.client_initcwnd,
+            metrics: metrics(cell.client_initcwnd, cell, sockets),
         },
         EndHost {
             own: SERVERS,
@@ -244,7 +244,7 @@ fn sides(cell: &Cell) -> [EndHost; 2] {
             peer: CLIENTS,
             router: ROUTER_SERVER_SIDE,
             router_mac: mac(3),
-            initcwnd: cell.initcwnd,
+            metrics: metrics(cell.initcwnd, cell, sockets),
         },
     ]
 }

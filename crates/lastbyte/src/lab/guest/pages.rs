@@ -10,6 +10,7 @@ use crate::lab::dns::Sides;
 use crate::lab::luck::link_seed;
 use crate::lab::pages::{self, Programs, Seen, Stage};
 use crate::lab::starts::{self, Starts};
+use crate::lab::surroundings::Sockets;
 use crate::lab::sys::memory::PLACES;
 use crate::lab::sys::ring::{Direction, PacketRing};
 use crate::lab::{LabError, PreparedArm};
@@ -40,7 +41,7 @@ pub(super) fn run(
         mount_memory(place).map_err(LabError::Configure)?;
     }
     let origins = pages::origins(arm, cell, store)?;
-    let mut network = Network::new(cell)?;
+    let mut network = Network::new(cell, Sockets::OfPrograms)?;
     let mut stage = Stage::set(
         &arm.arm,
         cell,

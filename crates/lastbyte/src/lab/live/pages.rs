@@ -18,7 +18,7 @@ use crate::lab::luck::link_seed;
 use crate::lab::pages::{self, Finder, PageError, Seen, Stage};
 use crate::lab::runner::Job;
 use crate::lab::shared::Shared;
-use crate::lab::surroundings::{Host, SERVERS, Surroundings, client_address, client_slot};
+use crate::lab::surroundings::{Host, SERVERS, Sockets, Surroundings, client_address, client_slot};
 use crate::lab::{LabError, sys};
 use crate::results::{Loaded, Row};
 
@@ -47,7 +47,7 @@ pub(super) fn measure(job: &Job<'_>, programs: &Finder) -> Result<Option<PageBlo
         .prefix("lastbyte-pages-")
         .tempdir_in(env::temp_dir())
         .map_err(PageError::Write)?;
-    let surroundings = Surroundings::new(job.cell)?;
+    let surroundings = Surroundings::new(job.cell, Sockets::OfPrograms)?;
     let count = job.connections.len() as u32;
     let shared = Shared::new(count);
     let cpus = available_cpus();
@@ -85,8 +85,7 @@ pub(super) fn measure(job: &Job<'_>, programs: &Finder) -> Result<Option<PageBlo
                 stage.ready()?;
                 let mut begins = || {
                     let from = client_address(slot);
-                    Host::leave_from(from, SERVERS, job.cell.client_initcwnd)
-                        .map_err(LabError::Configure)
+                    Host::leave_from(from, SERVERS, job.cell).map_err(LabError::Configure)
                 };
                 let load = stage.load(&mut begins)?;
                 loads.push((load, stage.fresh_keys()));

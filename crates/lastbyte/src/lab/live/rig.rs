@@ -24,7 +24,7 @@ use crate::lab::row::{row, wire_of};
 use crate::lab::shared::Shared;
 use crate::lab::shortcuts::{Shortcuts, WakePolicy};
 use crate::lab::starts::Starts;
-use crate::lab::surroundings::{Surroundings, client_address};
+use crate::lab::surroundings::{Sockets, Surroundings, client_address};
 use crate::lab::{DnsError, LabError, PreparedArm};
 use crate::results::{CpuCosts, Row, Wire};
 use crate::study::{Cell, Experiment};
@@ -252,7 +252,11 @@ impl<'a> Rig<'a> {
         tap: Option<Tap>,
         ended: &(dyn Fn() + Sync),
     ) -> Result<(EndpointReport, EmulatorReport), LabError> {
-        let surroundings = Surroundings::new(cell)?;
+        let sockets = match self.programs {
+            Some(_) => Sockets::OfPrograms,
+            None => Sockets::Ours,
+        };
+        let surroundings = Surroundings::new(cell, sockets)?;
         // The resolver has a link like those of connections.
         let slots = load.connections + u32::from(load.delivery.is_some());
         let shared = Shared::new(slots);

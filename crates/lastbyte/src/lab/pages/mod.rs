@@ -33,7 +33,7 @@ use super::{LabError, PreparedArm, SHARED_MEMORY, sys};
 use crate::results::{
     Dns, Lateness, Loaded, Outcome, PageLoad, Row, SeenConnection, Times, Wire, check_page_wire,
 };
-use crate::study::{Arm, ArmChain, Cache, Cell, Congestion};
+use crate::study::{Arm, ArmChain, Cache, Cell};
 
 /// Between the two visits of a warm load: servers have closed idle connections by then.
 const PAUSE: Duration = servers::IDLE.saturating_add(Duration::from_secs(2));
@@ -285,7 +285,6 @@ impl<'a> Stage<'a> {
         };
         let site = Site::new(&page, name);
         sides.enter_server()?;
-        use_congestion(cell.congestion)?;
         let serving = Serving {
             server: arm.server,
             program: &programs.server,
@@ -295,7 +294,6 @@ impl<'a> Stage<'a> {
         };
         let server = serving.start(&site, folder)?;
         sides.enter_client()?;
-        use_congestion(cell.congestion)?;
         let mut stage = Stage {
             arm,
             cache: cell.cache,
@@ -507,15 +505,6 @@ impl Reader<'_> {
         };
         (row, loaded)
     }
-}
-
-/// Has the sockets of programs in the calling thread's namespace control congestion so: they ask for nothing themselves.
-fn use_congestion(congestion: Congestion) -> Result<(), LabError> {
-    let path = "/proc/sys/net/ipv4/tcp_congestion_control";
-    fs::write(path, congestion.name()).map_err(|error| {
-        let told = format!("congestion control {congestion}: {error}");
-        LabError::Configure(io::Error::new(error.kind(), told))
-    })
 }
 
 fn said_by(silence: Silence) -> Option<String> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use lastbyte_page::{Answer, Asked, Site};
 
 use super::servers::{IDLE, Serving};
-use super::{Origin, Programs, use_congestion};
+use super::{Origin, Programs};
 use crate::lab::dns::Sides;
 use crate::lab::process::Process;
 use crate::lab::surroundings::SERVER;
@@ -41,7 +41,6 @@ impl ForeignServer<'_> {
         };
         let site = site(&origin.name, cell);
         sides.enter_server()?;
-        use_congestion(cell.congestion)?;
         let serving = Serving {
             server: self.arm.arm.server,
             program: &self.programs.server,
