@@ -190,6 +190,20 @@ fn it_is_told_for_people_monitoring_and_prometheus() {
     assert_eq!(line.lines().count(), 1);
     assert!(line.contains(&format!("host={address} rtt_ms=")), "{line}");
     assert!(line.contains(" trusted=no"), "{line}");
+
+    // Whoever writes an alert finds their names.
+    let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/probe.md");
+    let document = fs::read_to_string(document).unwrap();
+    let keys = line
+        .split_whitespace()
+        .filter_map(|field| field.split('=').next());
+    let names = metrics
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE "));
+    let names = names.filter_map(|line| line.split(' ').next());
+    for name in keys.chain(names) {
+        assert!(document.contains(&format!("`{name}`")), "{name}");
+    }
 }
 
 #[test]
