@@ -9,6 +9,7 @@ mod stream;
 mod target;
 mod tcp_info;
 mod told;
+mod users;
 mod what_if;
 
 use std::io::Write;

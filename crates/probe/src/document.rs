@@ -15,8 +15,6 @@ pub const SCHEMA: &str = "lastbyte.probe/1";
 /// The JSON Schema of a [`Document`].
 pub const JSON_SCHEMA: &str = include_str!("../schemas/probe-1.schema.json");
 
-/// More than any document has, in bytes.
-const MOST_BYTES: usize = 4 << 20;
 /// More than any chain has.
 const MOST_CERTIFICATES: usize = 100;
 /// More than any certificate has, in bytes.
@@ -318,17 +316,29 @@ pub enum DocumentError {
 }
 
 impl Document {
+    /// More than any has, in bytes.
+    pub const MOST_BYTES: usize = 4 << 20;
+
     /// Reads one.
     ///
     /// # Errors
     ///
     /// What is wrong with it, and the mend.
     pub fn read(text: &str) -> Result<Document, DocumentError> {
-        if text.len() > MOST_BYTES {
+        if text.len() > Document::MOST_BYTES {
             return Err(DocumentError::TooLong(text.len()));
         }
         let value: Value = serde_json::from_str(text)
             .map_err(|error| DocumentError::NotJson(error.to_string()))?;
+        Document::of(value)
+    }
+
+    /// The same of one that is in another document, which is no longer than [`Document::read`] takes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Document::read`].
+    pub fn of(value: Value) -> Result<Document, DocumentError> {
         match value.get("version") {
             Some(version) if version.as_u64() == Some(VERSION) => {}
             Some(version) => {

@@ -34,15 +34,47 @@ pub(super) struct Fleet {
 }
 
 /// A line of the results.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 struct Line {
     /// As it was asked for.
     asked: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     found: Option<Box<Document>>,
     /// Why there is nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     failed: Option<String>,
+}
+
+impl Line {
+    /// Reads one, whoever wrote it.
+    fn read(bytes: &[u8]) -> Result<Line, String> {
+        /// As it stands there, whatever it is.
+        #[derive(Deserialize)]
+        struct Raw {
+            asked: String,
+            #[serde(default)]
+            found: Option<serde_json::Value>,
+            #[serde(default)]
+            failed: Option<String>,
+        }
+        if bytes.len() > Document::MOST_BYTES {
+            return Err(format!("it has {} bytes, more than any has", bytes.len()));
+        }
+        let raw: Raw = serde_json::from_slice(bytes)
+            .map_err(|error| format!("no line of a fleet's results ({error})"))?;
+        let found = raw.found.map(Document::of).transpose();
+        Ok(Line {
+            asked: raw.asked,
+            found: found.map_err(|error| error.to_string())?.map(Box::new),
+            failed: raw.failed,
+        })
+    }
+}
+
+/// Whether it can be what is left of a line that was being written.
+fn is_begun(line: &[u8]) -> bool {
+    const BEGINS: &[u8] = b"{\"asked\":\"";
+    BEGINS.iter().zip(line).all(|(one, other)| one == other)
 }
 
 /// Lines of a file that are told to be wrong.
@@ -196,34 +228,34 @@ impl Kept {
                 "{path:?} is being written by another probe: wait, or name another file"
             ))
         })?;
-        let mut text = String::new();
+        let mut bytes = Vec::new();
         Read::by_ref(&mut file)
             .take(MOST)
-            .read_to_string(&mut text)
+            .read_to_end(&mut bytes)
             .map_err(wrong)?;
-        // A line that was cut short is probed again.
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        if whole < text.len() {
-            file.set_len(whole as u64).map_err(wrong)?;
-            file.seek(io::SeekFrom::End(0)).map_err(wrong)?;
+        if bytes.len() as u64 == MOST {
+            return Err(Failure::Usage(format!(
+                "{path:?} is larger than any fleet's results: name another file"
+            )));
         }
         let mut lines = BTreeMap::new();
-        for (number, line) in (1..).zip(text.get(..whole).unwrap_or_default().lines()) {
-            let line: Line = serde_json::from_str(line).map_err(|error| {
+        let mut whole = 0;
+        for (number, line) in (1..).zip(bytes.split_inclusive(|byte| *byte == b'\n')) {
+            // A line that was cut short is probed again.
+            if !line.ends_with(b"\n") && is_begun(line) {
+                break;
+            }
+            let read = Line::read(line).map_err(|problem| {
                 Failure::Usage(format!(
-                    "{path:?}, line {number}: no line of a fleet's results ({error}): name another file"
+                    "{path:?}, line {number}: {problem}: take the line out, and its site is probed again, or name another file"
                 ))
             })?;
-            if line
-                .found
-                .as_ref()
-                .is_some_and(|found| found.version != lastbyte_probe::VERSION)
-            {
-                return Err(Failure::Usage(format!(
-                    "{path:?}, line {number}: of another version: name another file"
-                )));
-            }
-            lines.insert(line.asked.clone(), line);
+            whole += line.len();
+            lines.insert(read.asked.clone(), read);
+        }
+        if whole < bytes.len() {
+            file.set_len(whole as u64).map_err(wrong)?;
+            file.seek(io::SeekFrom::End(0)).map_err(wrong)?;
         }
         Ok((Kept(file), lines))
     }

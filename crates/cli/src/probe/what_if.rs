@@ -15,6 +15,7 @@ use lastbyte_probe::{Certificate, Document};
 use lastbyte_sizes::{KeyAlgorithm, Message};
 
 use super::edges::{self, Chain, PathRate, TODAY};
+use super::users::{Felt, Users};
 use super::{Failure, network, print};
 use crate::own;
 
@@ -36,6 +37,10 @@ pub(super) struct WhatIf {
     /// Over networks by name, besides the path that was measured
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = network)]
     networks: Vec<&'static NamedNetwork>,
+    /// Over the paths of a population of users besides: a FILE.toml with [population], a table of RTTs (CSV, Parquet), or
+    /// example, what lastbyte plan takes for granted
+    #[arg(long, value_name = "NAME|FILE")]
+    population: Option<Users>,
     /// What the measured path carries from the server [default: what was seen; where that was nothing, 1gbit]
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
@@ -197,7 +202,13 @@ impl WhatIf {
         match self.is_asked() {
             false if self.measure => needs("--measure"),
             false if !self.networks.is_empty() => needs("--networks"),
+            false if self.population.is_some() => needs("--population"),
             false if self.rate.is_some() => needs("--rate"),
+            true if self.measure && self.population.is_some() => Err(Failure::Usage(
+                "--population is arithmetic alone, and --measure has paths and networks: leave one of both out, or measure a \
+                 study with that [population] (docs/study.md)"
+                    .to_owned(),
+            )),
             _ => Ok(()),
         }
     }
@@ -231,7 +242,7 @@ impl WhatIf {
     }
 
     /// What arithmetic says of them.
-    pub(super) fn answer<'a>(&self, document: &'a Document, chains: &'a [Chain]) -> Answer<'a> {
+    pub(super) fn answer<'a>(&'a self, document: &'a Document, chains: &'a [Chain]) -> Answer<'a> {
         let networks = self.networks.iter();
         let rate = PathRate::of(document, self.rate);
         let cells: Vec<Cell> = std::iter::once(edges::measured(document, rate.rate()))
@@ -240,9 +251,13 @@ impl WhatIf {
         let explained = chains
             .iter()
             .filter_map(|chain| Some((chain, edges::explained(document, chain, &cells)?)));
+        let explained: Vec<_> = explained.collect();
+        let users = self.population.as_ref().zip(cells.first());
+        let users = users.map(|(users, path)| (users, users.felt(path, &explained)));
         Answer {
             document,
-            explained: explained.collect(),
+            explained,
+            users,
             cells,
             rate,
         }
@@ -261,6 +276,8 @@ impl WhatIf {
 pub(super) struct Answer<'a> {
     document: &'a Document,
     explained: Vec<(&'a Chain, Explanation)>,
+    /// A population, if one was asked for, and what each of the chains is to it.
+    users: Option<(&'a Users, Vec<Felt>)>,
     /// The measured path, and networks by name.
     cells: Vec<Cell>,
     /// Of the measured path.
@@ -334,6 +351,7 @@ fn table(answer: &Answer<'_>) -> String {
     let Answer {
         document,
         explained,
+        users,
         cells,
         rate,
     } = answer;
@@ -390,7 +408,9 @@ fn table(answer: &Answer<'_>) -> String {
         );
     }
     text += &first_record(document);
-    text
+    let users = users.iter();
+    let users = users.map(|(users, felt)| users.table(explained, felt));
+    text + &users.collect::<String>()
 }
 
 /// What is supposed of the first record of the response, which its first byte waits for.
@@ -409,7 +429,8 @@ fn first_record(document: &Document) -> String {
     }
 }
 
-fn told(time: Option<Duration>, today: Option<Duration>) -> String {
+/// A time, or how much later than today's it is.
+pub(super) fn told(time: Option<Duration>, today: Option<Duration>) -> String {
     let Some(time) = time else {
         return format!("{:>10}", "-");
     };
@@ -425,32 +446,43 @@ fn told(time: Option<Duration>, today: Option<Duration>) -> String {
 
 fn json(answer: &Answer<'_>) -> serde_json::Value {
     let Answer {
-        explained, cells, ..
+        explained,
+        users,
+        cells,
+        ..
     } = answer;
-    let chains = explained.iter().map(|(chain, explanation)| {
-        let ms = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
-        let networks = cells.iter().enumerate().map(|(index, cell)| {
-            let [handshake, first, last] = times(explanation, index);
-            let rate = cell.link.backward.rate;
-            serde_json::json!({
-                "network": name(cell),
-                "rate_mbit": rate.map(|rate| rate.bits_per_second() as f64 / 1e6),
-                "rate_from": match cell.link_name {
-                    None => answer.rate.name(),
-                    Some(_) => "network",
-                },
-                "handshake_ms": ms(handshake),
-                "first_byte_ms": ms(first),
-                "last_byte_ms": ms(last),
-            })
+    let chains = explained
+        .iter()
+        .enumerate()
+        .map(|(number, (chain, explanation))| {
+            let ms = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
+            let networks = cells.iter().enumerate().map(|(index, cell)| {
+                let [handshake, first, last] = times(explanation, index);
+                let rate = cell.link.backward.rate;
+                serde_json::json!({
+                    "network": name(cell),
+                    "rate_mbit": rate.map(|rate| rate.bits_per_second() as f64 / 1e6),
+                    "rate_from": match cell.link_name {
+                        None => answer.rate.name(),
+                        Some(_) => "network",
+                    },
+                    "handshake_ms": ms(handshake),
+                    "first_byte_ms": ms(first),
+                    "last_byte_ms": ms(last),
+                })
+            });
+            let mut told = serde_json::json!({
+                "chain": chain.name,
+                "certificates": chain.shown.certificates,
+                "certificate_bytes": explanation.wire.bytes(Message::Certificate),
+                "times": networks.collect::<Vec<_>>(),
+            });
+            let felt = (users.as_ref()).and_then(|(users, felt)| Some((users, felt.get(number)?)));
+            if let (Some((users, felt)), Some(told)) = (felt, told.as_object_mut()) {
+                told.insert("users".to_owned(), users.json(felt));
+            }
+            told
         });
-        serde_json::json!({
-            "chain": chain.name,
-            "certificates": chain.shown.certificates,
-            "certificate_bytes": explanation.wire.bytes(Message::Certificate),
-            "times": networks.collect::<Vec<_>>(),
-        })
-    });
     chains.collect()
 }
 
@@ -462,6 +494,7 @@ fn measure(answer: &Answer<'_>, networks: &[&'static NamedNetwork]) -> Result<()
         explained,
         cells,
         rate,
+        ..
     } = answer;
     let group = document.group.as_deref().unwrap_or("X25519MLKEM768");
     let records = edges::records(document);

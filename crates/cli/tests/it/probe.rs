@@ -362,6 +362,57 @@ fn a_rate_that_was_not_seen_is_said_to_be_supposed() {
     );
 }
 
+/// What a chain is to a population, in the table and in JSON; by hand in the program's own tests.
+#[test]
+fn users_of_a_population_are_told_of() {
+    let folder = TempDir::new().unwrap();
+    let file = kept(&folder, |document| {
+        document["response"]["first_record_wire_bytes"] = 300.into();
+    });
+    let population = at(&folder, "users.toml");
+    let text = "[population]\njoint = { rtt = [\"80ms\", \"4ms\"], rate = [\"1gbit\", \"1mbit\"], weight = [9, 1] }\n";
+    fs::write(&population, text).unwrap();
+    let population = population.to_str().unwrap();
+    let asked = ["--from", &file, "--what-if", "ml-dsa-87", "--population"];
+    let ended = probe(&[&asked[..], &[population, "--format", "json"]].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let answer: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_fits(&answer, JSON_SCHEMA);
+    let of = |chain: usize| &answer["what_if"][chain]["users"];
+    let first = |chain: usize| of(chain)["first_byte_ms"]["p50"].as_f64().unwrap();
+    assert_eq!(of(1)["population"], population);
+    assert_eq!(of(0)["beyond_an_edge"], 0.0);
+    // The path of one in ten is too slow to be empty before acknowledgements come.
+    let beyond = of(1)["beyond_an_edge"].as_f64().unwrap();
+    assert!((beyond - 0.9).abs() < 0.002, "{beyond}");
+    // Two flights more of a window of four: 4, 8, and what is left.
+    let later = first(1) - first(0);
+    assert!((160.0..161.0).contains(&later), "{later}");
+    let told = probe(&[&asked[..], &[population]].concat()).stdout;
+    assert!(told.contains("1000 users drawn from "), "{told}");
+    let line = told
+        .lines()
+        .rev()
+        .find(|line| line.starts_with("ml-dsa-87 "));
+    assert!(line.unwrap().contains(" 90.0%  "), "{told}");
+    assert_eq!(probe(&[&asked[..], &["example"]].concat()).code, Some(0));
+    for (arguments, expected) in [
+        (
+            &["everybody"][..],
+            "\"everybody\" is neither a file nor \"example\"",
+        ),
+        (&[file.as_str()], "probe.json"),
+        (
+            &["example", "--measure"],
+            "--population is arithmetic alone",
+        ),
+    ] {
+        assert_refused(&[&asked[..], arguments].concat(), 2, expected);
+    }
+    let alone = ["--from", &file, "--population", "example"];
+    assert_refused(&alone, 2, "suppose a chain with --what-if");
+}
+
 /// Where the server writes in pieces, a segment within them that is not full takes a place in the window.
 #[test]
 fn writes_of_a_handshake_count_for_the_next_edge() {
@@ -790,7 +841,7 @@ fn a_fleet_is_probed_once_each_and_goes_on() {
     assert_eq!(fs::read_to_string(&results).unwrap().lines().count(), 2);
     // Cut short, as by a machine that goes down.
     let mut text = fs::read_to_string(&results).unwrap();
-    text.push_str("{\"asked\": \"exa");
+    text.push_str("{\"asked\":\"exa");
     fs::write(&results, text).unwrap();
     let ended = fleet();
     assert!(
@@ -811,8 +862,57 @@ fn a_fleet_is_probed_once_each_and_goes_on() {
         "{ended:?}"
     );
     fs::write(&hosts, format!("{address}\n")).unwrap();
-    fs::write(&results, "no line\n").unwrap();
+    // What is read again is read as any probe is, and stays as it is.
+    let text = fs::read_to_string(&results).unwrap();
+    let good = text.lines().next().unwrap();
+    assert!(
+        good.contains("\"rtt_ms\":") && good.contains("\"version\":1"),
+        "{good}"
+    );
+    let with = |from: &str, to: &str| good.replacen(from, to, 1).into_bytes();
+    for (line, expected) in [
+        (b"no line".to_vec(), "no line of a fleet's results"),
+        (with("\"rtt_ms\":", "\"rtt_ms\":-"), "rtt_ms: -"),
+        (
+            with("\"version\":1", "\"version\":2"),
+            "version 2 is not known here",
+        ),
+        (
+            with("lastbyte.probe/1", "lastbyte.probe/9"),
+            "schema \"lastbyte.probe/9\"",
+        ),
+        (with("\"chain\":", "\"chains\":"), "missing field `chain`"),
+        (
+            with("\"host\":\"", "\"host\":\"\u{1}"),
+            "no line of a fleet's results",
+        ),
+        (
+            [good.as_bytes(), b"\xff"].concat(),
+            "no line of a fleet's results",
+        ),
+    ] {
+        let bytes = [good.as_bytes(), b"\n", &line, b"\n", good.as_bytes(), b"\n"].concat();
+        fs::write(&results, &bytes).unwrap();
+        let ended = fleet();
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert_eq!(ended.stdout, "");
+        let [told] = ended.stderr.lines().collect::<Vec<_>>()[..] else {
+            panic!("{ended:?}");
+        };
+        assert!(
+            told.contains(", line 2: ") && told.contains(expected),
+            "{told}"
+        );
+        assert_eq!(fs::read(&results).unwrap(), bytes);
+    }
+    // A file of something else without an end of line is nobody's line that was cut short.
+    fs::write(&results, "mine").unwrap();
+    assert_eq!(fleet().code, Some(2));
+    assert_eq!(fs::read_to_string(&results).unwrap(), "mine");
+    // Cut short within a letter.
+    let cut = [good.as_bytes(), b"\n{\"asked\":\"\xc3"].concat();
+    fs::write(&results, cut).unwrap();
     let ended = fleet();
-    assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(ended.stderr.contains("line 1"), "{ended:?}");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(fs::read_to_string(&results).unwrap(), format!("{good}\n"));
 }

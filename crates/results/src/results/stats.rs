@@ -355,7 +355,7 @@ pub fn percentiles(series: &[Series], percentiles: &[Percentile], seed: Seed) ->
 
 /// Percentiles of one series as it was measured, without intervals: `None` where one leans on a connection that
 /// failed.
-pub(super) fn measured(series: &Series, percentiles: &[Percentile]) -> Vec<Option<Duration>> {
+pub fn measured(series: &Series, percentiles: &[Percentile]) -> Vec<Option<Duration>> {
     let indices: Vec<u32> = series.0.iter().map(|(index, _)| *index).collect();
     let ranking = Ranking::new(series, &indices);
     let Percentiles(known) = Percentiles::measured(&ranking, percentiles);

@@ -45,24 +45,7 @@ impl Study {
     ///
     /// When the file can't be read or is no study: one line with the file, the line and the hint.
     pub fn load(path: &Path) -> Result<Study, StudyError> {
-        /// Larger than any study that somebody has written.
-        const MOST: u64 = 64 << 20;
-        let bytes = lastbyte_files::read(path, MOST).map_err(|error| StudyError::Unreadable {
-            path: path.to_owned(),
-            error,
-        })?;
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let before = error
-                .as_bytes()
-                .iter()
-                .take(error.utf8_error().valid_up_to());
-            StudyError::Wrong {
-                path: path.to_owned(),
-                line: 1 + before.filter(|byte| **byte == b'\n').count(),
-                problem: Box::new(StudyProblem::Encoding),
-            }
-        })?;
-        Study::parse(&text, path)
+        Study::parse(&text(path)?, path)
     }
 
     /// Reads the text of a study file. Relative paths in it begin at the folder of `path`, which
@@ -83,11 +66,7 @@ impl Study {
         let percentiles = top.read("percentiles", |field| field.list(percentile))?;
         let engine = top.read("engine", Field::parse)?;
         let leads = top.read("leads", Field::parse)?;
-        let folder = top.read("folder", Field::text)?.unwrap_or_default();
-        let folder = StudyFolder {
-            path: absolute(&path.with_file_name(folder)),
-            beside: path.parent().unwrap_or(Path::new("")).to_owned(),
-        };
+        let folder = folder(&top, path)?;
         let population = population::population(&top, &folder)?;
         let file = File {
             usual: sampling(&top, Experiment::new(Vec::new(), Vec::new(), 1000))?,
@@ -152,6 +131,36 @@ impl Study {
             folder,
         }
     }
+}
+
+/// The text of a file of studies.
+fn text(path: &Path) -> Result<String, StudyError> {
+    /// Larger than any study that somebody has written.
+    const MOST: u64 = 64 << 20;
+    let bytes = lastbyte_files::read(path, MOST).map_err(|error| StudyError::Unreadable {
+        path: path.to_owned(),
+        error,
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let before = error
+            .as_bytes()
+            .iter()
+            .take(error.utf8_error().valid_up_to());
+        StudyError::Wrong {
+            path: path.to_owned(),
+            line: 1 + before.filter(|byte| **byte == b'\n').count(),
+            problem: Box::new(StudyProblem::Encoding),
+        }
+    })
+}
+
+/// Where relative paths of a file begin.
+fn folder(top: &Table, path: &Path) -> Result<StudyFolder, StudyError> {
+    let folder = top.read("folder", Field::text)?.unwrap_or_default();
+    Ok(StudyFolder {
+        path: absolute(&path.with_file_name(folder)),
+        beside: path.parent().unwrap_or(Path::new("")).to_owned(),
+    })
 }
 
 /// What measures refer to.

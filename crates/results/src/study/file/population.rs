@@ -64,6 +64,25 @@ impl Files<'_> {
 }
 
 impl Population {
+    /// That of a file which has one: a study, or a profile as `lastbyte zeek` writes it. What else is in it is no matter.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be read, has none, or one that can't be drawn from: one line with the file, the line and the hint.
+    pub fn load(path: &Path) -> Result<Population, StudyError> {
+        let text = super::text(path)?;
+        let source = Source { path, text: &text };
+        let document = source.parse()?;
+        let known: Vec<&str> = document
+            .get_ref()
+            .keys()
+            .map(|key| &**key.get_ref())
+            .collect();
+        let top = Table::new(source, String::new(), 0..0, document.get_ref(), &known)?;
+        let read = population(&top, &super::folder(&top, path)?)?;
+        read.ok_or_else(|| top.missing("population", HEADER))
+    }
+
     /// Reads what stands in `[population]`, without its header, from a file at `path`, or as if from there.
     ///
     /// # Errors
