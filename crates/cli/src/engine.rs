@@ -141,7 +141,8 @@ pub(super) fn measure(
     engine.check(&study).map_err(Failure::Usage)?;
     engine.equip(&study)?;
     let is_live = engine.environment().engine == EngineName::Live;
-    if is_live && experiment.cpu != CpuTime::default() {
+    let is_asked = experiment.cpu != CpuTime::default() && !experiment.has_foreign_servers();
+    if is_live && is_asked {
         bar.warn(&format!(
             "--cpu {} changes nothing: in real time, computing is part of every time",
             experiment.cpu

@@ -402,9 +402,8 @@ impl WireSummary {
         let typical =
             |number: fn(&Wire) -> u32| Typical::of(completed().map(|row| number(&row.wire)));
         let server_wire_bytes = typical(|wire| wire.server_flight_wire_bytes)?;
-        // Both sides have one and the same; a server that is not ours is not asked.
-        let tcp = completed().filter_map(|row| row.server_tcp.or(row.client_tcp));
-        let mss = Typical::of(tcp.map(|tcp| tcp.mss));
+        // A server that is not ours has none: nor is it known how it fills segments.
+        let mss = Typical::of(completed().filter_map(|row| Some(row.server_tcp?.mss)));
         Some(WireSummary {
             messages: Message::all()
                 .map(|message| Typical::of(completed().map(|row| row.wire.bytes(message))))

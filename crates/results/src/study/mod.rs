@@ -42,7 +42,7 @@ pub use hosts::{Buffers, Hosts, Mtu, Timestamps, Tso, Writes};
 pub use lastbyte_link::UnknownName;
 pub use metric::{Metric, NoPercentile, Percentile};
 pub use networks::NamedNetwork;
-pub use page::{Cache, Har, PageSource};
+pub use page::{Cache, Har, PageSource, check_servers};
 pub use parameter::{
     Choice, Column as ParameterColumn, CommandLine, Filter, Lists, Parameter, Reading,
     Value as ParameterValue, varying,
@@ -53,7 +53,7 @@ pub use population::{
 };
 pub use question::{Bounds, Check, Claim, MessageSize, Published, Quantity, Question};
 pub use search::{PublishedEdges, Search};
-pub use server::{Server, check_servers};
+pub use server::Server;
 pub use settings::{Congestion, CpuTime, Emulation, EngineChoice, EngineName, Gso, Leads, Preset};
 
 use std::path::PathBuf;

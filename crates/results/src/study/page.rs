@@ -8,9 +8,10 @@ use lastbyte_page::har::{self, Recorded};
 use lastbyte_page::{Named, Page};
 use lastbyte_sizes::{ChainSpec, Group};
 
-use super::server::{is_classical, is_ml_dsa, of_our_server};
+use super::server::{check_transfers, is_classical, is_ml_dsa, of_our_server};
 use super::{
-    Arm, ArmChain, CpuTime, Emulation, Experiment, KeptFile, Preset, Server, Study, StudyFolder,
+    Arm, ArmChain, Cell, CpuTime, Emulation, Experiment, KeptFile, Preset, Server, Study,
+    StudyFolder,
 };
 
 /// Where a page comes from.
@@ -155,12 +156,22 @@ const BROWSER_GROUPS: [Group; 4] = [
 ];
 const BROWSER_KEY_SHARES: usize = 2;
 
-/// Whether all pages of an experiment, in which nothing else is, can be loaded by a browser from the servers of its arms.
+/// Whether the servers of an experiment's arms can answer all that is asked for in its cells.
 ///
 /// # Errors
 ///
 /// One line for the first that can't: what, why, and what to write instead.
-pub(super) fn check_pages(experiment: &Experiment) -> Result<(), String> {
+pub fn check_servers(experiment: &Experiment) -> Result<(), String> {
+    let has_page = |cell: &&Cell| cell.page.is_some();
+    match experiment.cells.iter().filter(has_page).count() {
+        0 => check_transfers(experiment),
+        pages if pages == experiment.cells.len() => check_pages(experiment),
+        _ => Err("pages and transfers are measured apart: write a [[measure]] for each".to_owned()),
+    }
+}
+
+/// The same of an experiment in which nothing else than pages is.
+fn check_pages(experiment: &Experiment) -> Result<(), String> {
     let Some(cell) = experiment.cells.first() else {
         return Ok(());
     };

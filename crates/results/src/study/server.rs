@@ -3,9 +3,8 @@
 use lastbyte_link::{Bytes, named};
 use lastbyte_sizes::{Group, KeyAlgorithm, Resumption};
 
-use super::page::check_pages;
 use super::{
-    Arm, ArmChain, Cell, CpuTime, Delivery, Emulation, Experiment, Preset, Sessions, Study, Writes,
+    Arm, ArmChain, CpuTime, Delivery, Emulation, Experiment, Preset, Sessions, Study, Writes,
 };
 
 /// Whose server answers.
@@ -52,21 +51,12 @@ impl Server {
     }
 }
 
-/// Whether the servers of an experiment's arms can answer all that is asked for in its cells.
+/// Whether the servers of an experiment's arms can answer all transfers of its cells.
 ///
 /// # Errors
 ///
 /// One line for the first that can't: what, why, and what to write instead.
-pub fn check_servers(experiment: &Experiment) -> Result<(), String> {
-    let has_page = |cell: &&Cell| cell.page.is_some();
-    match experiment.cells.iter().filter(has_page).count() {
-        0 => check_transfers(experiment),
-        pages if pages == experiment.cells.len() => check_pages(experiment),
-        _ => Err("pages and transfers are measured apart: write a [[measure]] for each".to_owned()),
-    }
-}
-
-fn check_transfers(experiment: &Experiment) -> Result<(), String> {
+pub(super) fn check_transfers(experiment: &Experiment) -> Result<(), String> {
     let foreign = || (experiment.arms.iter()).filter(|arm| arm.server.is_foreign());
     let Some(first) = foreign().next() else {
         return Ok(());
@@ -165,7 +155,7 @@ impl Experiment {
     #[must_use]
     pub fn of_servers(self) -> Experiment {
         let cpu = match self.cpu {
-            CpuTime::Beside if self.has_foreign_servers() => CpuTime::None,
+            CpuTime::Beside if self.has_foreign_servers() || self.has_pages() => CpuTime::None,
             cpu => cpu,
         };
         Experiment { cpu, ..self }

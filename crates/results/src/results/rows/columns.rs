@@ -159,14 +159,22 @@ const OTHERS: &[Column] = &[
         "whose server it is: `lastbyte`, `node`, `nginx`, `go` or `caddy`",
         |c| c.batch.arm.server.name().into(),
     ),
-    text("server_stack", "the server's TLS implementation", |c| {
-        c.batch.arm.server_stack.name().into()
-    }),
+    text("server_stack", "the TLS implementation of our own server", |c| {
+        let arm = c.batch.arm;
+        let stack = (!arm.server.is_foreign()).then(|| arm.server_stack.name());
+        stack.into()
+    })
+    .absent("the server is not ours"),
     text(
         "record_size",
         "most bytes of a TLS record, or `auto`",
-        |c| record_size(c.batch.arm.record_size),
-    ),
+        |c| {
+            let arm = c.batch.arm;
+            let size = (!arm.server.is_foreign()).then(|| record_size(arm.record_size));
+            size.into()
+        },
+    )
+    .absent("the server is not ours"),
     whole("timeout_ns", "when a connection counts as failed", |c| {
         c.batch.experiment.timeout.into()
     }),
@@ -239,7 +247,7 @@ const OTHERS: &[Column] = &[
     .restored(|row, value| set(&mut row.times.server_handshake, value)),
     whole(
         "ttfb_ns",
-        "from just before connect() to the first payload byte decrypted",
+        "from just before connect() to the first byte of the response decrypted, of its head if it has one",
         |c| c.row.times.ttfb.into(),
     )
     .absent("it was not reached, or there is no response")
