@@ -8,7 +8,7 @@ use openssl::error::ErrorStack;
 use thiserror::Error;
 
 use crate::anatomy::DerError;
-use crate::store::Store;
+use crate::cache;
 
 /// Why there is no chain.
 #[derive(Debug, Error)]
@@ -81,7 +81,7 @@ impl PkiError {
     /// That a folder in which chains are kept can't be written.
     pub(crate) fn store(path: impl Into<PathBuf>, source: io::Error) -> PkiError {
         let path = path.into();
-        let is_in_cache = Store::default_dir().is_ok_and(|cache| path.starts_with(cache));
+        let is_in_cache = cache::folder().is_some_and(|cache| path.starts_with(cache));
         PkiError::Store {
             hint: match is_in_cache {
                 true => "set LASTBYTE_CACHE to a folder that can be written",

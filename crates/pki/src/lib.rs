@@ -21,6 +21,7 @@
 
 mod anatomy;
 mod authority;
+mod cache;
 mod chain;
 mod error;
 mod explain;

@@ -1,7 +1,5 @@
 //! Chains, made once and kept on disk.
 
-use std::env;
-use std::ffi::OsString;
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -20,6 +18,7 @@ use openssl::sha::Sha256;
 use openssl::x509::{X509, X509Ref};
 
 use crate::authority::{self, Authority, END_ENTITY_LIFE};
+use crate::cache;
 use crate::chain::{Chain, Missing, Note};
 use crate::error::{PemProblem, PkiError};
 use crate::keys::{Keys, key_algorithm};
@@ -94,7 +93,7 @@ impl Store {
     ///
     /// [`PkiError::NoHome`] if none of them is known.
     pub fn default_dir() -> Result<PathBuf, PkiError> {
-        default_dir(|name| env::var_os(name), env::home_dir()).ok_or(PkiError::NoHome)
+        cache::folder().ok_or(PkiError::NoHome)
     }
 
     /// The chain that `spec` asks for: the kept one if there is one that is
@@ -408,22 +407,6 @@ impl Store {
             Err(source) => Err(PkiError::store(path, source)),
         }
     }
-}
-
-pub(crate) fn default_dir(
-    variable: impl Fn(&str) -> Option<OsString>,
-    home: Option<PathBuf>,
-) -> Option<PathBuf> {
-    let folder = |name| {
-        let value = variable(name).filter(|value| !value.is_empty())?;
-        Some(PathBuf::from(value))
-    };
-    // The XDG Base Directory Specification says to ignore relative paths.
-    let cache = folder("XDG_CACHE_HOME").filter(|path| path.is_absolute());
-    folder("LASTBYTE_CACHE").or_else(|| {
-        let cache = cache.or_else(|| Some(home?.join(".cache")))?;
-        Some(cache.join("lastbyte"))
-    })
 }
 
 /// A store in which nobody else makes chains.

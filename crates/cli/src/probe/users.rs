@@ -387,14 +387,18 @@ mod tests {
         };
         for (name, text, expected) in [
             ("a.toml", "name = \"x\"\n", "missing \"population\""),
-            ("b.toml", "[population]\nrtt = 7\n", "b.toml:2: \"rtt\""),
+            (
+                "b.toml",
+                "[population]\nrtt = 7\n",
+                "b.toml:2: missing unit",
+            ),
             (
                 "c.toml",
                 "[population]\ndata = \"1KiB\"\n",
                 "draw rtt or rate",
             ),
             ("d.toml", "[population", "d.toml:1: not TOML"),
-            ("e.csv", "rtt_ms,weight\n10\n", "row 1"),
+            ("e.csv", "rtt_ms,weight\n10\n", "line 2"),
             ("f.csv", "a,b\n1,2\n", "column \"a\""),
             ("g.csv", "", "g.csv"),
             ("h.json", "{}", "h.json"),

@@ -179,12 +179,10 @@ fn an_invalid_sample_fails_a_strict_run_only() {
             "warning: x25519/ecdsa-p256: not to be trusted: 1 % of packets were more than";
         assert!(ended.stdout.contains(warning), "{}", ended.stdout);
         let failure = "lastbyte: invalid sample: x25519/ecdsa-p256: 1 % of packets were more than";
-        assert_eq!(
-            ended.stderr.starts_with(failure),
-            code == 1,
-            "{}",
-            ended.stderr
-        );
+        // A busy machine is told besides how long it takes.
+        let mut lines = ended.stderr.lines();
+        let is_told = lines.any(|line| line.starts_with(failure));
+        assert_eq!(is_told, code == 1, "{}", ended.stderr);
     }
 }
 

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use crate::authority::END_ENTITY_LIFE;
-use crate::store::default_dir;
+use crate::cache::default_dir;
 use crate::{Chain, ChainSpec, KeyAlgorithm, RootDelivery, Store, test_chains};
 
 const ECDSA: KeyAlgorithm = KeyAlgorithm::EcdsaP256;

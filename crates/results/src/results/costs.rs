@@ -117,6 +117,9 @@ impl FromIterator<(Resumption, CpuCosts)> for Beside {
 }
 
 impl CpuCosts {
+    /// The most of a step in nanoseconds, days, and of a byte in picoseconds: sums of what is less are times still.
+    pub const MOST: u64 = 1 << 48;
+
     /// Those of one connection of a sample, by its index.
     pub fn of_connection(self, index: u32) -> CpuCosts {
         CpuCosts {
@@ -301,11 +304,9 @@ fn nanos(text: &str) -> Result<Duration, String> {
 }
 
 fn number(text: &str, unit: &str) -> Result<u64, String> {
-    /// Days of a step: sums of what is less are times still.
-    const MOST: u64 = 1 << 48;
     let digits = text.strip_suffix(unit);
     digits
         .and_then(|digits| digits.parse().ok())
-        .filter(|number| *number <= MOST)
+        .filter(|number| *number <= CpuCosts::MOST)
         .ok_or_else(|| format!("{text:?} is no number of {unit}"))
 }

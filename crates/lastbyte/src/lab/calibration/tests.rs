@@ -242,7 +242,11 @@ fn costs_in_a_wrong_form_are_refused() {
 
 proptest! {
     #[test]
-    fn costs_come_back_from_their_text(steps: [u64; 7], bytes: [u64; 2], flights: [u16; 20]) {
+    fn costs_come_back_from_their_text(
+        steps in prop::array::uniform7(0..=CpuCosts::MOST),
+        bytes in prop::array::uniform2(0..=CpuCosts::MOST),
+        flights: [u16; 20],
+    ) {
         let nanos = |index: usize| Duration::from_nanos(steps[index]);
         let costs = CpuCosts {
             server_setup: nanos(0),
@@ -257,6 +261,10 @@ proptest! {
         let text = costs.to_string();
         prop_assert!(!text.contains(char::is_whitespace));
         prop_assert_eq!(text.parse::<CpuCosts>().unwrap(), costs);
+        let more = format!("server_setup={}ns", CpuCosts::MOST + 1);
+        let (_, others) = text.split_once(',').unwrap_or_default();
+        let more = [&more, others].join(",");
+        prop_assert!(more.parse::<CpuCosts>().is_err());
     }
 
     #[test]
