@@ -13,6 +13,7 @@ use std::time::Duration;
 use common::{Files, NAME, ask, in_own_network};
 use lastbyte_ad::client::{Connector, Settings, Use};
 use lastbyte_ad::dns::{Answer, Client, DnsError, First, Rtype, Server, TlsServer, tsig};
+use lastbyte_ad::fetch::fetch;
 use lastbyte_ad::publish::{Event, Publication, Source, Watch, watch};
 use lastbyte_ad::test_servers::{BIND, KEY, bind};
 use lastbyte_pki::{Chain, test_chains};
@@ -187,6 +188,72 @@ fn nothing_is_published_on_the_word_of_somebody_else() {
         let asked = ask(&dns, NAME, Rtype::from_int(65_280), First::Tcp).await;
         assert_eq!(asked.unwrap().answer, Answer::NoData);
     });
+}
+
+#[test]
+fn a_response_that_only_ends_with_tcp_may_be_cut() {
+    const LENGTH: &str = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf of it";
+    let chain = test_chains::for_name(NAME).unwrap();
+    let files = Files::new(&chain);
+    let url = format!("https://{NAME}/").parse().unwrap();
+    in_own_network(|| (), async {
+        for (response, goodbye, is_whole) in [
+            ("HTTP/1.1 200 OK\r\n\r\nhalf of it", Goodbye::Said, true),
+            ("HTTP/1.1 200 OK\r\n\r\nhalf of it", Goodbye::Left, false),
+            ("HTTP/1.0 200 OK\r\n\r\nhalf of it", Goodbye::Left, false),
+            (LENGTH, Goodbye::Left, true),
+        ] {
+            let connector = connector(&files, answer(&chain, response, goodbye).await);
+            let mut body = Vec::new();
+            let patience = Duration::from_secs(60);
+            let fetched = fetch(&connector, &url, Use::Nothing, patience, &mut body).await;
+            assert_eq!(body, b"half of it", "{response:?}");
+            match fetched {
+                Ok(_) => assert!(is_whole, "{response:?}"),
+                Err(error) => {
+                    assert!(!is_whole, "{response:?}: {error}");
+                    assert!(error.to_string().contains("may be cut short"), "{error}");
+                }
+            }
+        }
+    });
+}
+
+/// Whether a server says by TLS that it has sent all (close_notify).
+#[derive(Clone, Copy)]
+enum Goodbye {
+    Said,
+    Left,
+}
+
+/// Answers one request so, and closes TCP.
+async fn answer(chain: &Chain, response: &'static str, goodbye: Goodbye) -> SocketAddr {
+    let mut context = server_context();
+    context.set_certificate(&chain.certificates()[0]).unwrap();
+    for issuer in &chain.certificates()[1..] {
+        context.add_extra_chain_cert(issuer.clone()).unwrap();
+    }
+    context.set_private_key(chain.key()).unwrap();
+    let ssl = Ssl::new(&context.build()).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut stream = SslStream::new(ssl, stream).unwrap();
+        Pin::new(&mut stream).accept().await.unwrap();
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            request.push(stream.read_u8().await.unwrap());
+        }
+        stream.write_all(response.as_bytes()).await.unwrap();
+        match goodbye {
+            Goodbye::Said => stream.shutdown().await.unwrap(),
+            Goodbye::Left => stream.get_mut().shutdown().await.unwrap(),
+        }
+        // Until the client has gone, too: what it still says would be answered by a reset.
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    });
+    address
 }
 
 /// A server that says whatever digest it hears, and sends this chain's end-entity.
