@@ -5,8 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -39,6 +39,7 @@ const ACCEPTING: &str = "accepting";
 const ANNOUNCED: &str = "the load balancer's PROXY protocol";
 const HANDSHAKE: &str = "the handshake";
 const CONNECTING: &str = "connecting to the backend";
+const ANSWERING: &str = "the backend's answer";
 const RELAYING: &str = "relaying";
 
 /// The type of a record, before a version and the length of what follows (RFC 8446, section 5.1).
@@ -55,6 +56,24 @@ struct Failure {
     /// At what.
     what: &'static str,
     reason: String,
+    told: Counted,
+}
+
+/// Whether a failure was counted and is in the log already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counted {
+    Before,
+    NotYet,
+}
+
+impl Failure {
+    fn new(what: &'static str, reason: String) -> Failure {
+        Failure {
+            what,
+            reason,
+            told: Counted::NotYet,
+        }
+    }
 }
 
 impl Server {
@@ -108,9 +127,10 @@ impl Server {
         let mut entry = Entry::new(self.access.clone(), peer);
         match self.serve(stream, place, &mut entry, log).await {
             Ok(end) => entry.end = name(end),
-            Err(Failure { what, reason }) => {
-                self.served.failed.fetch_add(1, Ordering::Relaxed);
-                log.failed(what, Some(entry.client), &reason);
+            Err(Failure { what, reason, told }) => {
+                if told == Counted::NotYet {
+                    self.failed(what, entry.client, &reason, log);
+                }
                 entry.end = "failed";
                 entry.reason = Some(format!("{what} failed: {reason}"));
             }
@@ -136,10 +156,7 @@ impl Server {
         };
         if self.is_balancer(entry.client) {
             let read = Box::pin(timed(limits.handshake, announced::read(&mut stream))).await;
-            let told = read.map_err(|error| Failure {
-                what: ANNOUNCED,
-                reason: error.to_string(),
-            })?;
+            let told = read.map_err(|error| Failure::new(ANNOUNCED, error.to_string()))?;
             if let Announced::Client(client, server) = told {
                 ends = Ends {
                     client,
@@ -149,10 +166,7 @@ impl Server {
             }
             if !place.is_of(ends.client.ip().into()) {
                 self.served.refused.fetch_add(1, Ordering::Relaxed);
-                return Err(Failure {
-                    what: ACCEPTING,
-                    reason: FULL.to_owned(),
-                });
+                return Err(Failure::new(ACCEPTING, FULL.to_owned()));
             }
         }
         // What only this takes is given back after it.
@@ -163,8 +177,7 @@ impl Server {
                 self.served
                     .handshakes_failed
                     .fetch_add(1, Ordering::Relaxed);
-                let what = HANDSHAKE;
-                return Err(Failure { what, reason });
+                return Err(Failure::new(HANDSHAKE, reason));
             }
         };
         place.is_established();
@@ -174,16 +187,37 @@ impl Server {
         let header = self.config.clients.header(ends, &session);
         entry.session = Some(session);
         if self.config.clients == ClientAddress::Forwarded {
+            let failed = Mutex::new(None);
+            let tell = |failure: Failure| {
+                self.failed(failure.what, ends.client, &failure.reason, log);
+                *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Failure {
+                    told: Counted::Before,
+                    ..failure
+                });
+            };
             let to = To {
                 backend,
                 client: ends.client.ip(),
                 connecting: limits.handshake,
                 idle: limits.idle,
-                connected: &|connected| self.connected(backend, connected, ends.client, log),
+                connected: &|connected| match connected {
+                    Ok(()) => log.succeeded(CONNECTING),
+                    Err(error) => {
+                        self.served.unanswered.fetch_add(1, Ordering::Relaxed);
+                        tell(unconnected(backend, error));
+                    }
+                },
+                unanswered: &|why| {
+                    let reason = format!("{}: {why}", backend.name());
+                    tell(Failure::new(ANSWERING, reason));
+                },
             };
             let stops = self.stops();
             let relayed = Box::pin(relay_http(client, to, stops, &entry.carried)).await;
-            return relayed.map_err(relaying);
+            let end = relayed.map_err(relaying)?;
+            // One request without its response is what there is to say of all, however they ended.
+            let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+            return failed.map_or(Ok(end), Err);
         }
         let connected = Box::pin(timed(limits.handshake, connect(backend, &header))).await;
         let mut backend = match connected {
@@ -229,23 +263,10 @@ impl Server {
         let _ = stops.await;
     }
 
-    /// Takes note of how a connection to a backend went, of which there may be many for one client.
-    fn connected(
-        &self,
-        backend: &Backend,
-        connected: Result<(), &io::Error>,
-        client: SocketAddr,
-        log: &Log,
-    ) {
-        match connected {
-            Ok(()) => log.succeeded(CONNECTING),
-            Err(error) => {
-                self.served.unanswered.fetch_add(1, Ordering::Relaxed);
-                self.served.failed.fetch_add(1, Ordering::Relaxed);
-                let Failure { what, reason } = unconnected(backend, error);
-                log.failed(what, Some(client), &reason);
-            }
-        }
+    /// Counts what failed, and says so.
+    fn failed(&self, what: &'static str, client: SocketAddr, reason: &str, log: &Log) {
+        self.served.failed.fetch_add(1, Ordering::Relaxed);
+        log.failed(what, Some(client), reason);
     }
 
     /// Where what is spoken inside goes.
@@ -375,17 +396,11 @@ fn peek_record(stream: &TcpStream) -> io::Result<()> {
 }
 
 fn unconnected(backend: &Backend, error: &io::Error) -> Failure {
-    Failure {
-        what: CONNECTING,
-        reason: format!("{}: {error}", backend.name()),
-    }
+    Failure::new(CONNECTING, format!("{}: {error}", backend.name()))
 }
 
 fn relaying(error: io::Error) -> Failure {
-    Failure {
-        what: RELAYING,
-        reason: error.to_string(),
-    }
+    Failure::new(RELAYING, error.to_string())
 }
 
 /// Goes on with a handshake for as long as it waits for nobody.

@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::io;
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -40,6 +40,8 @@ pub(super) struct To<'a> {
     pub(super) idle: Duration,
     /// Whom to tell that the backend could be connected to, or why not.
     pub(super) connected: &'a (dyn Fn(Result<(), &io::Error>) + Sync),
+    /// Whom to tell why a backend that was connected to has not answered a request, or not to the end.
+    pub(super) unanswered: &'a (dyn Fn(&str) + Sync),
 }
 
 /// Relays requests and their responses until one side closes, or nothing moves for as long as connections may rest, or,
@@ -62,7 +64,7 @@ where
         upstream: tokio::sync::Mutex::default(),
         upgrade: Mutex::default(),
         moved: Arc::default(),
-        malformed: Arc::default(),
+        faults: Arc::default(),
     };
     let Between { to, moved, .. } = &between;
     let io = Io {
@@ -99,9 +101,11 @@ where
     };
     note(&moved.written, &carried.to_client);
     note(&moved.read, &carried.to_backend);
-    if between.malformed.load(Ordering::Relaxed) {
+    match between.faults.first() {
         // Hyper's own words may be the client's.
-        return Err(no_http(&"a malformed chunk"));
+        Some(Fault::Malformed) => return Err(no_http(&"a malformed chunk")),
+        Some(Fault::Unanswered(why)) => (to.unanswered)(&why),
+        Some(Fault::ClientGone) | None => {}
     }
     let upgrade = between.upgrade.lock();
     let upgrade = upgrade.unwrap_or_else(PoisonError::into_inner).take();
@@ -140,8 +144,33 @@ struct Between<'a> {
     upstream: tokio::sync::Mutex<Upstream>,
     upgrade: Mutex<Option<Upgrade>>,
     moved: Arc<Moved>,
-    /// Whether a body of the client's was.
-    malformed: Arc<AtomicBool>,
+    faults: Arc<Faults>,
+}
+
+/// What was wrong with a body.
+#[derive(Debug)]
+enum Fault {
+    /// The client's was.
+    Malformed,
+    /// The client's was cut.
+    ClientGone,
+    /// The backend's was malformed or cut, and why.
+    Unanswered(String),
+}
+
+/// The first fault: it ends both connections, and has others for consequences.
+#[derive(Debug, Default)]
+struct Faults(Mutex<Option<Fault>>);
+
+impl Faults {
+    fn note(&self, fault: impl FnOnce() -> Fault) {
+        let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert_with(fault);
+    }
+
+    fn first(&self) -> Option<Fault> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 /// The connection to the backend, which outlives requests.
@@ -165,12 +194,13 @@ impl Between<'_> {
         let asked = is_websocket(request.headers());
         let request = request.map(|body| Sent {
             body,
-            malformed: Arc::clone(&self.malformed),
+            faults: Arc::clone(&self.faults),
         });
         let mut upstream = self.upstream.lock().await;
         let mut response = upstream.send(request, &self.to, &self.moved).await?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             if !(asked && is_websocket(response.headers())) {
+                (self.to.unanswered)("it changes to a protocol that was not asked for");
                 return Err(StatusCode::BAD_GATEWAY);
             }
             let backend = hyper::upgrade::on(&mut response);
@@ -180,7 +210,10 @@ impl Between<'_> {
             hop_by_hop(response.headers_mut());
         }
         *response.version_mut() = Version::HTTP_11;
-        Ok(response.map(MaybeBody::Relayed))
+        Ok(response.map(|body| MaybeBody::Relayed {
+            body,
+            faults: Arc::clone(&self.faults),
+        }))
     }
 }
 
@@ -203,14 +236,14 @@ impl Upstream {
                 Err(mut error) => match error.take_message() {
                     // Nothing of it was sent.
                     Some(unsent) => request = unsent,
-                    None => return Err(whose(error.error())),
+                    None => return Err(unanswered(error.error(), to)),
                 },
             }
         }
         let sender = self.connect(to, moved).await;
         let mut sender = sender.ok_or(StatusCode::BAD_GATEWAY)?;
         let response = sender.send_request(request).await;
-        let response = response.map_err(|error| whose(&error))?;
+        let response = response.map_err(|error| unanswered(&error, to))?;
         self.sender = Some(sender);
         Ok(response)
     }
@@ -236,11 +269,20 @@ impl Upstream {
     }
 }
 
-/// Who is to blame if a request got no response: its body comes from the client.
-fn whose(error: &hyper::Error) -> StatusCode {
-    match error.is_user() {
-        true => StatusCode::BAD_REQUEST,
-        false => StatusCode::BAD_GATEWAY,
+/// Who is to blame if a request got no response: its body comes from the client, all else is told of the backend.
+fn unanswered(error: &hyper::Error, to: &To<'_>) -> StatusCode {
+    if error.is_user() {
+        return StatusCode::BAD_REQUEST;
+    }
+    (to.unanswered)(&words(error));
+    StatusCode::BAD_GATEWAY
+}
+
+/// What is wrong, and why: hyper has the latter apart.
+fn words(error: &hyper::Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
     }
 }
 
@@ -255,7 +297,7 @@ fn answer(status: StatusCode) -> Response<MaybeBody> {
 /// A client's body without its trailers, whose fields nobody looks at as at those of the head.
 struct Sent {
     body: Incoming,
-    malformed: Arc<AtomicBool>,
+    faults: Arc<Faults>,
 }
 
 impl Body for Sent {
@@ -268,10 +310,11 @@ impl Body for Sent {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.get_mut();
         let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
-        if let Some(Err(error)) = &frame
-            && is_malformed(error)
-        {
-            this.malformed.store(true, Ordering::Relaxed);
+        if let Some(Err(error)) = &frame {
+            this.faults.note(|| match is_malformed(error) {
+                true => Fault::Malformed,
+                false => Fault::ClientGone,
+            });
         }
         Poll::Ready(frame.filter(|frame| !frame.as_ref().is_ok_and(Frame::is_trailers)))
     }
@@ -299,7 +342,7 @@ fn is_malformed(error: &hyper::Error) -> bool {
 
 /// The backend's body, or none.
 enum MaybeBody {
-    Relayed(Incoming),
+    Relayed { body: Incoming, faults: Arc<Faults> },
     None,
 }
 
@@ -312,21 +355,27 @@ impl Body for MaybeBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         match self.get_mut() {
-            MaybeBody::Relayed(body) => Pin::new(body).poll_frame(context),
+            MaybeBody::Relayed { body, faults } => {
+                let frame = ready!(Pin::new(body).poll_frame(context));
+                if let Some(Err(error)) = &frame {
+                    faults.note(|| Fault::Unanswered(words(error)));
+                }
+                Poll::Ready(frame)
+            }
             MaybeBody::None => Poll::Ready(None),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            MaybeBody::Relayed(body) => body.is_end_stream(),
+            MaybeBody::Relayed { body, .. } => body.is_end_stream(),
             MaybeBody::None => true,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            MaybeBody::Relayed(body) => body.size_hint(),
+            MaybeBody::Relayed { body, .. } => body.size_hint(),
             MaybeBody::None => SizeHint::with_exact(0),
         }
     }

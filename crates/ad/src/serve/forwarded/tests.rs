@@ -3,6 +3,7 @@ use std::fmt::Write as _;
 use std::future::{pending, poll_fn};
 use std::io;
 use std::pin::Pin;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use hyper::body::{Body, Incoming};
@@ -20,6 +21,8 @@ use super::{Io, Moved, To, relay_http};
 struct Got {
     answer: String,
     end: io::Result<End>,
+    /// What was said of the backend.
+    unanswered: Vec<String>,
 }
 
 impl Got {
@@ -62,12 +65,35 @@ async fn ask_of(status: StatusCode, request: &str) -> Got {
             let _ = http.serve_connection(io, service).await;
         }
     });
+    ask_backend(&backend, request).await
+}
+
+/// Sends this to a backend that answers each head with that, and closes.
+async fn ask_raw(answer: &'static str, request: &str) -> Got {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let backend = Backend::new(&listener.local_addr().unwrap().to_string());
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(stream.read_u8().await.unwrap());
+            }
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    ask_backend(&backend, request).await
+}
+
+async fn ask_backend(backend: &Backend, request: &str) -> Got {
+    let unanswered = Mutex::new(Vec::new());
     let to = To {
-        backend: &backend,
+        backend,
         client: "::ffff:192.0.2.7".parse().unwrap(),
         connecting: Duration::from_secs(60),
         idle: Duration::from_secs(60),
         connected: &|_| {},
+        unanswered: &|why| unanswered.lock().unwrap().push(why.to_owned()),
     };
     let (mut client, server) = duplex(1 << 16);
     let carried = Carried::default();
@@ -78,7 +104,11 @@ async fn ask_of(status: StatusCode, request: &str) -> Got {
         client.read_to_string(&mut answer).await.unwrap();
         answer
     });
-    Got { answer, end }
+    Got {
+        answer,
+        end,
+        unanswered: unanswered.into_inner().unwrap(),
+    }
 }
 
 async fn told(request: Request<Incoming>) -> String {
@@ -244,6 +274,51 @@ async fn a_malformed_body_is_its_clients_failure() {
     assert!(got.end.is_ok(), "{:?}", got.end);
     let got = ask(&post.replace("chunked", "gzip, chunked")).await;
     assert_eq!(got.status(), "501", "{}", got.answer);
+}
+
+#[tokio::test]
+async fn a_backend_that_does_not_answer_to_the_end_is_told_of() {
+    for (answer, status, told) in [
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab",
+            Some("200"),
+            None,
+        ),
+        ("", Some("502"), Some("closed before message completed")),
+        ("hello\r\n\r\n", Some("502"), Some("invalid HTTP version")),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab",
+            None,
+            Some("end of file"),
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n",
+            None,
+            Some("error reading a body"),
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno\r\n",
+            None,
+            Some("error reading a body"),
+        ),
+    ] {
+        let got = ask_raw(answer, "GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        if let Some(status) = status {
+            assert_eq!(got.status(), status, "{answer:?}: {}", got.answer);
+        }
+        assert_eq!(
+            got.unanswered.len(),
+            usize::from(told.is_some()),
+            "{answer:?}"
+        );
+        for (said, told) in got.unanswered.iter().zip(told) {
+            assert!(said.contains(told), "{answer:?}: {said}");
+        }
+    }
+    // Whose own body is cut tells nothing of the backend.
+    let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nab";
+    let got = ask_raw("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab", post).await;
+    assert!(got.unanswered.is_empty(), "{:?}", got.unanswered);
 }
 
 #[tokio::test]
