@@ -3,6 +3,7 @@
 //! The text format is a line for each number: a library for it would be longer to use than to write, and the usual
 //! one (`prometheus-client`) writes OpenMetrics instead, which `promtool check metrics` does not take.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt::{self, Write};
 use std::io;
@@ -13,6 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use super::Server;
@@ -284,8 +286,6 @@ impl Server {
     pub(super) async fn expose(self: &Arc<Self>, log: &Log) -> Infallible {
         /// What an answer may take.
         const PATIENCE: Duration = Duration::from_secs(10);
-        /// Who may wait.
-        const MOST: usize = 16;
         const WHAT: &str = "answering for metrics";
         /// What is between two tries to listen.
         const AGAIN: Duration = Duration::from_secs(1);
@@ -307,15 +307,12 @@ impl Server {
             sleep(AGAIN).await;
             listener = listen(address);
         };
-        let room = Arc::new(tokio::sync::Semaphore::new(MOST));
+        let mut answering = Latest::default();
         loop {
-            // It is never closed.
-            let place = Arc::clone(&room).acquire_owned().await;
             match listener.accept().await {
                 Ok((stream, _)) => {
                     let server = Arc::clone(self);
-                    tokio::spawn(async move {
-                        let _place = place;
+                    answering.spawn(async move {
                         // Who asks notices, and asks again.
                         let _ = timeout(PATIENCE, answer(stream, &server)).await;
                     });
@@ -326,6 +323,25 @@ impl Server {
                 }
             }
         }
+    }
+}
+
+/// Tasks of which only the latest go on: who connects and says nothing keeps nobody else waiting.
+#[derive(Default)]
+struct Latest(VecDeque<AbortHandle>);
+
+impl Latest {
+    /// How many go on.
+    const MOST: usize = 16;
+
+    fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.retain(|task| !task.is_finished());
+        if self.0.len() >= Latest::MOST
+            && let Some(oldest) = self.0.pop_front()
+        {
+            oldest.abort();
+        }
+        self.0.push_back(tokio::spawn(task).abort_handle());
     }
 }
 
@@ -374,7 +390,31 @@ async fn answer(mut stream: TcpStream, server: &Server) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::without_query;
+    use std::future::pending;
+
+    use tokio::sync::oneshot;
+
+    use super::{Latest, without_query};
+
+    #[tokio::test]
+    async fn the_oldest_gives_way() {
+        let mut tasks = Latest::default();
+        let mut spawn = || {
+            let (held, gone) = oneshot::channel::<()>();
+            tasks.spawn(async move {
+                pending::<()>().await;
+                drop(held);
+            });
+            gone
+        };
+        let mut all: Vec<_> = (0..Latest::MOST).map(|_| spawn()).collect();
+        let last = spawn();
+        // Its task was ended, with what it held.
+        assert!(all.remove(0).await.is_err());
+        for mut other in all.into_iter().chain([last]) {
+            assert_eq!(other.try_recv(), Err(oneshot::error::TryRecvError::Empty));
+        }
+    }
 
     #[test]
     fn a_query_is_no_part_of_a_path() {
