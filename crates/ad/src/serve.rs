@@ -419,7 +419,10 @@ impl Server {
             () = abandoned(&mut orders) => false,
         };
         if !is_drained {
-            log.say(&format!("{} connections are cut", connections.len()));
+            log.say(&match connections.len() {
+                1 => "1 connection is cut".to_owned(),
+                count => format!("{count} connections are cut"),
+            });
         }
         connections.shutdown().await;
     }

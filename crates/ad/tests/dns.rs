@@ -278,7 +278,7 @@ fn bind_takes_signed_updates_and_no_others() {
 
         let unsigned = update(BIND, &zone, &[add(9)], None).await.unwrap_err();
         assert!(
-            unsigned.to_string().contains("REFUSED: allow the key"),
+            unsigned.to_string().contains("REFUSED: sign it with a key"),
             "{unsigned}"
         );
         let stranger = KEY.replace("bGFz", "aGFz");

@@ -175,6 +175,10 @@ impl Asked<'_> {
         if header.id() != self.id || !header.qr() || header.opcode() != Opcode::UPDATE {
             return Err(unauthentic("it answers something else".to_owned()));
         }
+        let allowed = match self.transaction {
+            Some(_) => ": allow the key in the zone's update policy",
+            None => ": sign it with a key that the zone's update policy allows (--tsig)",
+        };
         if header.rcode() == Rcode::NOERROR
             && let Some(transaction) = self.transaction
         {
@@ -187,7 +191,7 @@ impl Asked<'_> {
                 server,
                 zone: self.zone.clone(),
                 rcode,
-                hint: hint(rcode),
+                hint: hint(rcode, allowed),
             }),
         }
     }
@@ -231,9 +235,10 @@ async fn exchange(server: SocketAddr, request: &[u8]) -> io::Result<Vec<u8>> {
     Ok(answer)
 }
 
-fn hint(rcode: Rcode) -> &'static str {
+/// What to do about a refusal, where only the zone's policy can be its reason that it is `allowed`.
+fn hint(rcode: Rcode, allowed: &'static str) -> &'static str {
     match rcode {
-        Rcode::REFUSED => ": allow the key in the zone's update policy",
+        Rcode::REFUSED => allowed,
         Rcode::NOTAUTH => {
             ": the key is not the server's (name, algorithm, secret), or clocks differ"
         }

@@ -77,10 +77,7 @@ pub(super) fn parse(chain: &[u8], key: &[u8]) -> Result<Chain, Unfit> {
     if blocks == 0 {
         return Err(PemError::NoCertificate.into());
     }
-    if !pem::has_key(key) {
-        return Err(PemError::NoKey.into());
-    }
-    let read = Chain::from_pem(chain, key)?;
+    let read = Chain::new(X509::stack_from_pem(chain)?, pem::key(key)?)?;
     let certificates = read.certificates();
     if certificates.len() != blocks {
         let read = certificates.len();

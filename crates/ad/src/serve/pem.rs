@@ -1,5 +1,6 @@
 //! Whether a file of PEM is whole. OpenSSL takes what it can read and says nothing of the rest.
 
+use openssl::pkey::{PKey, Private};
 use thiserror::Error;
 
 const DASHES: &[u8] = b"-----";
@@ -24,6 +25,14 @@ pub enum PemError {
     /// No block is a private key.
     #[error("there is no private key: name the file that has it")]
     NoKey,
+    /// The private key has a passphrase, for which nobody can be asked.
+    #[error("the key is encrypted: give one without a passphrase")]
+    Encrypted,
+    /// The block of a private key holds none that OpenSSL can read.
+    #[error(
+        "the private key can't be read: its file is damaged, or OpenSSL does not know its algorithm"
+    )]
+    Key,
     /// OpenSSL reads fewer certificates than the file says it has.
     #[error("only {read} of its {blocks} certificates can be read")]
     Unread {
@@ -77,11 +86,26 @@ pub(super) fn certificates(pem: &[u8]) -> Result<usize, PemError> {
     }
 }
 
-/// Whether a block says that it is a private key, of whatever form.
-pub(super) fn has_key(pem: &[u8]) -> bool {
+/// The first private key, of whatever form.
+///
+/// # Errors
+///
+/// If no block says that it is one, or that can't be read without being asked for a passphrase.
+pub(super) fn key(pem: &[u8]) -> Result<PKey<Private>, PemError> {
     let lines = pem.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
-    let mut labels = lines.filter_map(|line| label_of(line, BEGIN));
-    labels.any(|label| label.ends_with(b"PRIVATE KEY"))
+    let mut lines = lines.skip_while(|line| {
+        !label_of(line, BEGIN).is_some_and(|label| label.ends_with(b"PRIVATE KEY"))
+    });
+    let begin = lines.next().ok_or(PemError::NoKey)?;
+    // OpenSSL's older form of encryption has it in a header (RFC 1421, section 4.6.1.1).
+    let is_header = |line: &[u8]| line.starts_with(b"Proc-Type:") && line.ends_with(b"ENCRYPTED");
+    if label_of(begin, BEGIN) == Some(b"ENCRYPTED PRIVATE KEY")
+        || lines.next().is_some_and(is_header)
+    {
+        return Err(PemError::Encrypted);
+    }
+    // With a passphrase, so that OpenSSL never asks for one. Its words for what it can't read are no help.
+    PKey::private_key_from_pem_passphrase(pem, b"").map_err(|_| PemError::Key)
 }
 
 fn label_of<'a>(line: &'a [u8], begins: &[u8]) -> Option<&'a [u8]> {
@@ -98,8 +122,37 @@ fn is_certificate(label: &[u8]) -> bool {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{PemError, certificates};
+    use openssl::pkey::PKey;
+    use openssl::rsa::Rsa;
+    use openssl::symm::Cipher;
+
+    use super::{PemError, certificates, key};
+
+    #[test]
+    fn what_is_wrong_with_a_key_is_told_without_openssls_words() {
+        let rsa = Rsa::generate(2048).unwrap();
+        let made = PKey::from_rsa(rsa.clone()).unwrap();
+        let good = made.private_key_to_pem_pkcs8().unwrap();
+        assert!(key(&good).unwrap().public_eq(&made));
+        let cipher = Cipher::aes_128_cbc();
+        let new = made
+            .private_key_to_pem_pkcs8_passphrase(cipher, b"x")
+            .unwrap();
+        let old = rsa.private_key_to_pem_passphrase(cipher, b"x").unwrap();
+        let damaged = String::from_utf8(good)
+            .unwrap()
+            .replacen("\nMII", "\nMIX", 1);
+        for (pem, wrong) in [
+            (new, PemError::Encrypted),
+            (old, PemError::Encrypted),
+            (damaged.into_bytes(), PemError::Key),
+            (TWO.into(), PemError::NoKey),
+        ] {
+            assert_eq!(key(&pem).unwrap_err(), wrong);
+        }
+    }
 
     const TWO: &str = "subject=one\n-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n\
                        subject=two\n-----BEGIN CERTIFICATE-----\r\nBBBB\r\n-----END CERTIFICATE-----\r\n";
