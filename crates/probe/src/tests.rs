@@ -209,6 +209,20 @@ fn servers_of_chance_are_found_with_loss() {
     assert!(score.rtt as u64 * 100 >= cases * 98, "{score:?}");
 }
 
+/// Paced responses of slow start that lost packets: two of them agree on no window by its rule, and by BBR's on a smaller one.
+#[test]
+fn what_loss_has_made_of_slow_start_is_not_told_as_bbr() {
+    let server = drawn(40_696, 0.01);
+    let (findings, _) = probe(&server);
+    let found = findings.window.unwrap();
+    let holds = found.least <= server.window && found.most.is_none_or(|most| server.window <= most);
+    assert!(
+        holds || found.certainty == Certainty::Uncertain,
+        "{found:?}: {:?}",
+        findings.looks
+    );
+}
+
 /// BBR's window grows by all that is acknowledged, used or not.
 #[test]
 fn windows_of_bbr_are_not_told_wrong() {

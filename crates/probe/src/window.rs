@@ -57,6 +57,8 @@ pub struct Look {
     pub response_of_bbr: Said,
     /// Flights that were paced.
     pub paced: usize,
+    /// Segments of the connection that came behind a gap, or that the client sent again.
+    pub lost: u32,
 }
 
 /// What a flight says of the initial window.
@@ -143,6 +145,7 @@ pub fn candidates(connection: &Connection, rtt: &Rtt) -> Look {
     };
     Look {
         paced: flights.seen().filter(|seen| seen.is_paced(rtt)).count(),
+        lost: flights.lost,
         handshake,
         response: response(&|window, seen| flights.goes_on_with(window, seen)),
         response_of_bbr: response(&|window, seen| flights.goes_on_with_bbr(window, seen)),
@@ -162,8 +165,8 @@ struct Flights<'a> {
     think: Duration,
     /// From the client's Finished to its request.
     pause: Duration,
-    /// Whether anything was lost on this connection, as far as we know.
-    loses: bool,
+    /// Segments of this connection that were lost, as far as we know.
+    lost: u32,
 }
 
 impl<'a> Flights<'a> {
@@ -244,8 +247,9 @@ impl<'a> Flights<'a> {
             is_acknowledged: last > rtt.least.saturating_add(DELAYED_ACK),
             think,
             pause,
-            loses: (connection.counters())
-                .is_some_and(|counters| counters.out_of_order > 0 || counters.retransmitted > 0),
+            lost: (connection.counters()).map_or(0, |counters| {
+                counters.out_of_order.saturating_add(counters.retransmitted)
+            }),
             handshake,
         })
     }
@@ -322,7 +326,7 @@ impl<'a> Flights<'a> {
             // How a window opens depends on how acknowledgements came, a segment or two; and some that were lost were not seen.
             let has_opened = response.first().is_some_and(|first| *first > window);
             let slack = match () {
-                () if has_opened || self.loses => 2,
+                () if has_opened || self.lost > 0 => 2,
                 // The last of the tickets may not be acknowledged yet, and have a place in the window.
                 () if self.tickets > 0 && !self.is_acknowledged => 1,
                 () => 0,
@@ -365,7 +369,7 @@ impl<'a> Flights<'a> {
         }
         // Where the gain has a say, that depends on how many were acknowledged at once.
         let slack = match () {
-            () if self.loses => 2,
+            () if self.lost > 0 => 2,
             () if least < most => 1,
             () => 0,
         };
@@ -391,7 +395,7 @@ impl<'a> Flights<'a> {
         // Tickets may have opened it, or not.
         [0, self.tickets].into_iter().any(|more| {
             let [_, anew] = self.expected(window, more, idle, Growth::Used);
-            seen.agrees_with(&anew, if self.loses { 2 } else { 0 })
+            seen.agrees_with(&anew, if self.lost > 0 { 2 } else { 0 })
         })
     }
 
@@ -529,13 +533,15 @@ pub(crate) fn window(looks: &[Look]) -> Option<Window> {
     let of_bbr = verdict(looks, |look| &look.response_of_bbr)
         .filter(|of_bbr| of_bbr.certainty != Certainty::Uncertain);
     let is_disputed = usual.certainty == Certainty::Uncertain;
+    // What is lost changes what a window has become, so that responses disagree is no sign of BBR.
+    let is_lossy = looks.iter().any(|look| look.lost > 0);
     let Verdict {
         least,
         most,
         certainty,
     } = match of_bbr {
         // Who paces its flights, and grows as BBR alone does, is that.
-        Some(of_bbr) if is_disputed && pacing == Pacing::Paced => of_bbr,
+        Some(of_bbr) if is_disputed && !is_lossy && pacing == Pacing::Paced => of_bbr,
         Some(of_bbr) => usual.or(of_bbr),
         None => usual,
     };
