@@ -1,9 +1,25 @@
 //! What a probe found, for people, for monitoring and for Prometheus.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use lastbyte_link::{counted, visible};
 use lastbyte_probe::{Document, Edge, Left, WindowSeen, Writes};
+
+/// A time, or how much later than today's it is.
+pub(super) fn later(time: Option<Duration>, today: Option<Duration>) -> String {
+    let Some(time) = time else {
+        return format!("{:>10}", "-");
+    };
+    let ms = time.as_secs_f64() * 1e3;
+    match today {
+        Some(today) if today != time => {
+            let more = ms - today.as_secs_f64() * 1e3;
+            format!("{:>10}", format!("{more:+.1} ms"))
+        }
+        _ => format!("{:>10}", format!("{ms:.1} ms")),
+    }
+}
 
 /// For people.
 pub(super) fn table(document: &Document) -> String {

@@ -180,7 +180,7 @@ impl Users {
                 let columns = of(own).iter().zip(today);
                 let columns = columns.zip([14, 10, 10]);
                 let columns = columns.map(|((own, today), width)| {
-                    format!("{:>width$}", super::what_if::told(*own, *today))
+                    format!("{:>width$}", super::told::later(*own, *today))
                 });
                 columns.collect::<Vec<_>>().join(" ")
             };

@@ -15,6 +15,7 @@ use lastbyte_probe::{Certificate, Document};
 use lastbyte_sizes::{KeyAlgorithm, Message};
 
 use super::edges::{self, Chain, PathRate, TODAY};
+use super::told;
 use super::users::{Felt, Users};
 use super::{Failure, network, print};
 use crate::own;
@@ -378,7 +379,7 @@ fn table(answer: &Answer<'_>) -> String {
             let own = times(explanation, index);
             let today = explained.first().map(|(_, today)| times(today, index));
             let columns = own.iter().zip(today.unwrap_or_default());
-            let columns = columns.map(|(own, today)| told(*own, today));
+            let columns = columns.map(|(own, today)| told::later(*own, today));
             let columns: Vec<String> = columns.collect();
             let head = match index {
                 0 => format!(
@@ -426,21 +427,6 @@ fn first_record(document: &Document) -> String {
         (None, _) => "the first record is supposed to fit a segment, as its length was not seen: probe again, as the \
                       first byte waits for all of it\n"
             .to_owned(),
-    }
-}
-
-/// A time, or how much later than today's it is.
-pub(super) fn told(time: Option<Duration>, today: Option<Duration>) -> String {
-    let Some(time) = time else {
-        return format!("{:>10}", "-");
-    };
-    let ms = time.as_secs_f64() * 1e3;
-    match today {
-        Some(today) if today != time => {
-            let more = ms - today.as_secs_f64() * 1e3;
-            format!("{:>10}", format!("{more:+.1} ms"))
-        }
-        _ => format!("{:>10}", format!("{ms:.1} ms")),
     }
 }
 
