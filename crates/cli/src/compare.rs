@@ -15,7 +15,6 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use super::draft::{Draft, check_folder, page_path};
 use super::engine::{self, Carrier};
 use super::inside::Inside;
-use super::one_of::one_of;
 use super::options::{Network, Pages, Sampling};
 use super::progress::Bar;
 use super::saved::SavedName;
@@ -59,7 +58,7 @@ pub(super) struct Compare {
         value_name = "NAME",
         default_value = "auto",
         help_heading = "Sampling",
-        value_parser = one_of(EngineChoice::ALL.map(EngineChoice::name), EngineChoice::from_str)
+        value_parser = engine::names()
     )]
     engine: EngineChoice,
     /// Whether the virtual engine does what it does for speed alone

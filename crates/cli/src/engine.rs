@@ -3,10 +3,13 @@
 use std::env;
 use std::ffi::OsString;
 use std::path::Path;
+use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 
+use clap::builder::ValueParser;
 use lastbyte_pki::Store;
 
+use super::one_of::one_of;
 use super::progress::Bar;
 use super::{Failure, own};
 use lastbyte::kernel::{self, Kernel};
@@ -29,6 +32,15 @@ pub(super) struct Chosen {
 pub(super) enum Carrier {
     Live,
     Virtual(Box<Kernel>),
+}
+
+/// Takes an engine's name.
+pub(super) fn names() -> ValueParser {
+    one_of(
+        EngineChoice::ALL.map(EngineChoice::name),
+        EngineChoice::from_str,
+    )
+    .into()
 }
 
 /// The engine that is asked for. Left alone, the virtual one where it can be had.

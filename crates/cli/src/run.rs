@@ -15,9 +15,8 @@ use lastbyte_pki::Store;
 
 use self::search::Searching;
 use super::compare::{interrupt, prepare_in, try_sessions};
-use super::engine::{Carrier, Chosen, choose};
+use super::engine::{self, Carrier, Chosen, choose};
 use super::inside::Inside;
-use super::one_of::one_of;
 use super::progress::{Bar, rounded};
 use super::{Failure, detail, own, print, screen, tell};
 use lastbyte::kernel;
@@ -44,7 +43,7 @@ pub(super) struct Run {
     #[arg(
         long,
         value_name = "NAME",
-        value_parser = one_of(EngineChoice::ALL.map(EngineChoice::name), EngineChoice::from_str)
+        value_parser = engine::names()
     )]
     engine: Option<EngineChoice>,
     /// Measure only the I-th of N shards, or the one that Slurm's array or Kubernetes' indexed Job says (auto).

@@ -69,8 +69,8 @@ pub(crate) struct EndpointReport {
     pub(crate) cpu: Duration,
 }
 
-/// Runs all connections of a block. A server that is not ours runs already. `ended` hears of each one that has. `resolver` is there if DNS delivers
-/// something.
+/// Runs all connections of a block. A server that is not ours runs already. `ended` hears of each one that has. `resolver`
+/// is there if DNS delivers something.
 pub(crate) fn run(
     surroundings: &Surroundings,
     load: &Load<'_>,

@@ -19,7 +19,7 @@ use super::LabError;
 use super::dns::Sides;
 use super::netlink::{Netlink, Prefix};
 use super::sys;
-use crate::study::{Cell, Hosts, Timestamps};
+use crate::study::{Cell, Hosts, Server, Timestamps};
 
 /// RFC 2544 reserves 198.18.0.0/15 for benchmarks.
 pub(crate) const CLIENTS: Prefix = prefix(18, 0, 0, 16);
@@ -111,6 +111,16 @@ pub(crate) enum Sockets {
     /// Programs', too, which ask for nothing: their routes say it. No namespace but the first may have another default than those
     /// algorithms that are free for all (`tcp_allowed_congestion_control`).
     OfPrograms,
+}
+
+impl Sockets {
+    /// Those of transfers that this server answers.
+    pub(crate) fn of(server: Server) -> Sockets {
+        match server.is_foreign() {
+            true => Sockets::OfPrograms,
+            false => Sockets::Ours,
+        }
+    }
 }
 
 /// How connections over a host's route begin.

@@ -272,14 +272,10 @@ fn over_netem(
     cpu: CpuCosts,
     asked: Asked,
 ) -> Result<(Vec<Row>, Option<Seen>), LabError> {
-    let sockets = match &job.programs {
-        Some(_) => Sockets::OfPrograms,
-        None => Sockets::Ours,
-    };
-    let mut network = network::Network::new(cell, sockets)?;
     let [usual, ..] = arms else {
         return Ok((Vec::new(), None));
     };
+    let mut network = network::Network::new(cell, Sockets::of(usual.arm.server))?;
     let tap = tap::Tap::open(&network, cell, asked.captured)?;
     let plan = |index: u32| {
         let session = experiment.arms.first().map(|arm| arm.session(cell, index));

@@ -252,11 +252,7 @@ impl<'a> Rig<'a> {
         tap: Option<Tap>,
         ended: &(dyn Fn() + Sync),
     ) -> Result<(EndpointReport, EmulatorReport), LabError> {
-        let sockets = match self.programs {
-            Some(_) => Sockets::OfPrograms,
-            None => Sockets::Ours,
-        };
-        let surroundings = Surroundings::new(cell, sockets)?;
+        let surroundings = Surroundings::new(cell, Sockets::of(self.arm.arm.server))?;
         // The resolver has a link like those of connections.
         let slots = load.connections + u32::from(load.delivery.is_some());
         let shared = Shared::new(slots);

@@ -76,26 +76,25 @@ impl Planned<'_> {
             share(slower.connections),
             share(self::slower(all, Step::RoundTrips(1)).connections),
         )];
-        sentences.push(match (all.mean, all.total()) {
-            (Some(mean), Some(total)) => {
+        sentences.push(match all.mean {
+            Some(mean) => {
                 let is_none = mean.interval.holds_zero();
-                let (mean, total, longer) = match mean.value < 0.0 {
-                    true => (mean.negated(), total.negated(), "less"),
-                    false => (mean, total, "longer"),
+                let (mean, longer) = match mean.value < 0.0 {
+                    true => (mean.negated(), "less"),
+                    false => (mean, "longer"),
                 };
                 let each = format!("each waits {} ms {longer}", estimate(mean));
-                let million = total.map(|total| total / f64::from(all.connections.max(1)) * 1e6);
                 match is_none {
                     true => format!(
                         "In the mean, no difference was shown: {each}, and this interval holds zero."
                     ),
                     false => format!(
                         "In the mean, {each}; a million connections together wait {} {longer}.",
-                        hours(million)
+                        hours(mean.map(|mean| mean * 1e6))
                     ),
                 }
             }
-            _ => "How long they wait together is not known, since connections failed.".to_owned(),
+            None => "How long they wait together is not known, since connections failed.".to_owned(),
         });
         let best = self.tale.levers.first();
         let gain = best.and_then(|(lever, gain)| Some((lever, gain, gain.mean()?)));

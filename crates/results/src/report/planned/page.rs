@@ -44,8 +44,9 @@ pub fn page(planned: &Planned<'_>) -> String {
             p.caption {
                 "Each lever alone, and then together, what gains most first. Measured, not added up."
             }
-            (levers(planned))
-            @if let Some(legend) = legend(&levers(planned).0) { p.caption { (legend) "." } }
+            @let levers = levers(planned);
+            (levers)
+            @if let Some(legend) = legend(&levers.0) { p.caption { (legend) "." } }
             @for (lever, reason) in &planned.plan.unavailable {
                 p.caption { (lever.name) " can't be pulled: " (reason) "." }
             }
