@@ -121,7 +121,8 @@ pub struct Connection {
     pub id: u64,
     /// With whom: scheme, name and port, as in a URL.
     pub origin: String,
-    /// How it came about; none where it was there before.
+    /// How it came about; none where it was there before all that took it: browsers tell no times of one that connected for a request
+    /// which another connection, idle meanwhile, then carried.
     pub connecting: Option<Connecting>,
     /// How many requests went over it.
     pub requests: u32,

@@ -130,11 +130,15 @@ fn the_median_page_is_loaded_cold_and_warm() {
         .map(|one| one.origin.as_str())
         .collect();
     assert!(origins.len() > 3 && origins.len() <= 36, "{origins:?}");
-    assert!(
-        cold.connections
-            .iter()
-            .all(|one| one.connecting.is_some() && one.tls.is_none())
-    );
+    assert!(cold.connections.iter().all(|one| one.tls.is_none()));
+    // No times are told of a connection whose request another one took before it was there: whoever takes it then found it idle. So
+    // the first of each origin has them, and more often than not the others.
+    let timed: Vec<&str> = (cold.connections.iter())
+        .filter(|one| one.connecting.is_some())
+        .map(|one| one.origin.as_str())
+        .collect();
+    assert!(origins.iter().all(|origin| timed.contains(origin)));
+    assert!(2 * timed.len() > origins.len(), "{:?}", cold.connections);
     let on_connections: u32 = cold.connections.iter().map(|one| one.requests).sum();
     assert_eq!(on_connections, 71);
     assert_eq!(cold.frames.last().unwrap().progress, 1.0);
