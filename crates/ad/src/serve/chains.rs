@@ -72,17 +72,29 @@ pub enum Unfit {
 ///
 /// If the PEM is not whole, the certificates don't issue one another, or the key is another's.
 pub(super) fn parse(chain: &[u8], key: &[u8]) -> Result<Chain, Unfit> {
+    let certificates = certificates(chain)?;
+    let read = Chain::new(certificates, pem::key(key)?)?;
+    linked(read.certificates())?;
+    Ok(read)
+}
+
+/// All that a file holds, each whole.
+fn certificates(chain: &[u8]) -> Result<Vec<X509>, Unfit> {
     let blocks = pem::certificates(chain)?;
     // OpenSSL's words for these are no help.
     if blocks == 0 {
         return Err(PemError::NoCertificate.into());
     }
-    let read = Chain::new(X509::stack_from_pem(chain)?, pem::key(key)?)?;
-    let certificates = read.certificates();
-    if certificates.len() != blocks {
-        let read = certificates.len();
-        return Err(PemError::Unread { blocks, read }.into());
+    let certificates = X509::stack_from_pem(chain)?;
+    let read = certificates.len();
+    match read == blocks {
+        true => Ok(certificates),
+        false => Err(PemError::Unread { blocks, read }.into()),
     }
+}
+
+/// Each has issued the one before it.
+fn linked(certificates: &[X509]) -> Result<(), Unfit> {
     for (at, pair) in certificates.windows(2).enumerate() {
         if let [subject, issuer] = pair
             && let Some(reason) = unlinked(subject, issuer)?
@@ -91,7 +103,7 @@ pub(super) fn parse(chain: &[u8], key: &[u8]) -> Result<Chain, Unfit> {
             return Err(Unfit::Unlinked { issuer, reason });
         }
     }
-    Ok(read)
+    Ok(())
 }
 
 /// Why `issuer` has not issued `subject`, if it has not.
@@ -133,8 +145,8 @@ fn lifetime(chain: &PublicChain) -> Option<Duration> {
     Some(Duration::from_secs(days * 24 * 3600 + seconds))
 }
 
-/// SHA-256 of a chain's file and of its key's, or None for what can't be read.
-type Look = [Option<[u8; 32]>; 2];
+/// Of a chain's file and of its key's: SHA-256 of what it holds, or else of the words for why it can't be read.
+type Look = [Result<[u8; 32], [u8; 32]>; 2];
 
 /// A chain, and what its files held when it was loaded.
 #[derive(Debug)]
@@ -143,23 +155,47 @@ pub(super) struct Loaded {
     look: Look,
 }
 
+/// What keeps files from being served.
+#[derive(Debug)]
+pub(super) struct Wrong {
+    pub(super) first: ServeError,
+    /// Of the file that can be read where the other one can't, or of that one.
+    pub(super) second: Option<ServeError>,
+}
+
 /// Reads what can be served.
 pub(super) fn load(files: &ChainFiles) -> Result<Loaded, ServeError> {
-    let read = |file: &PathBuf| {
+    inspect(files).map_err(|wrong| wrong.first)
+}
+
+/// Reads what can be served, or tells what is wrong: with either file, where the other one can't be read.
+pub(super) fn inspect(files: &ChainFiles) -> Result<Loaded, Box<Wrong>> {
+    let wrong = |first, second| Box::new(Wrong { first, second });
+    let unfit = |error| ServeError::Chain {
+        files: files.clone(),
+        error,
+    };
+    let [chain, key] = [&files.chain, &files.key].map(|file| {
         read(file).map_err(|error| ServeError::Read {
             file: file.clone(),
             error,
         })
-    };
-    let chain = read(&files.chain)?;
-    let key = read(&files.key)?;
-    Ok(Loaded {
-        chain: parse(&chain, &key).map_err(|error| ServeError::Chain {
-            files: files.clone(),
-            error,
-        })?,
-        look: [Some(sha256(&chain)), Some(sha256(&key))],
-    })
+    });
+    match (chain, key) {
+        (Ok(chain), Ok(key)) => Ok(Loaded {
+            chain: parse(&chain, &key).map_err(|error| wrong(unfit(error), None))?,
+            look: [&chain, &key].map(|content| Ok(sha256(content))),
+        }),
+        (Ok(chain), Err(error)) => {
+            let alone = certificates(&chain).and_then(|read| linked(&read));
+            Err(wrong(error, alone.err().map(unfit)))
+        }
+        (Err(error), Ok(key)) => {
+            let alone = pem::key(&key).err();
+            Err(wrong(error, alone.map(|error| unfit(error.into()))))
+        }
+        (Err(first), Err(second)) => Err(wrong(first, Some(second))),
+    }
 }
 
 /// Reads a file that may hold a key.
@@ -211,7 +247,8 @@ impl Followed {
     }
 
     pub(super) fn look(&mut self, asked: Asked, now: Instant, time: SystemTime) -> Step {
-        let look = self.watched.each_mut().map(|file| file.look(time));
+        let words = |error: io::Error| sha256(error.to_string().as_bytes());
+        let look = (self.watched.each_mut()).map(|file| file.look(time).map_err(words));
         if asked == Asked::IfChanged {
             if look == self.loaded {
                 (self.changed, self.refused) = (None, None);
@@ -252,8 +289,8 @@ impl Followed {
 
     /// What still can't be served, if anything is wrong.
     pub(super) fn still_refused(&self) -> Option<ServeError> {
-        self.refused?;
-        load(&self.files).err()
+        let is_refused = self.refused.is_some();
+        is_refused.then(|| load(&self.files).err()).flatten()
     }
 }
 
@@ -284,17 +321,17 @@ impl Watched {
     }
 
     /// The digest of what it holds. It is read only where something says that it may be another than before.
-    fn look(&mut self, now: SystemTime) -> Option<[u8; 32]> {
-        let stat = Stat::of(&self.path).ok()?;
+    fn look(&mut self, now: SystemTime) -> io::Result<[u8; 32]> {
+        let stat = Stat::of(&self.path)?;
         match self.seen {
-            Some((seen, digest)) if seen == stat => return Some(digest),
+            Some((seen, digest)) if seen == stat => return Ok(digest),
             _ => self.seen = None,
         }
-        let digest = sha256(&read(&self.path).ok()?);
+        let digest = sha256(&read(&self.path)?);
         if stat.is_settled(now) {
             self.seen = Some((stat, digest));
         }
-        Some(digest)
+        Ok(digest)
     }
 }
 

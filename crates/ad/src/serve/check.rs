@@ -1,11 +1,11 @@
 //! What would keep a server from starting, without starting it.
 
 use std::fs::File;
-use std::net::ToSocketAddrs;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::chains::{ageing, load};
+use super::chains::{ageing, inspect};
 use super::listen::Listen;
 use super::{Account, ChainFiles, Config, ListenError, ServeError, State, context};
 use crate::secret::exposure;
@@ -60,7 +60,7 @@ pub fn check(
     let mut findings = Findings::default();
     let mut served: Vec<Served<'_>> = Vec::new();
     for files in &config.chains {
-        match load(files) {
+        match inspect(files) {
             Ok(loaded) => {
                 let ageing = ageing(&loaded.chain, SystemTime::now());
                 findings.warnings.extend(ageing);
@@ -85,7 +85,11 @@ pub fn check(
                     algorithm,
                 });
             }
-            Err(error) => findings.problems.push(error.to_string()),
+            Err(wrong) => {
+                let told = [Some(wrong.first), wrong.second].into_iter().flatten();
+                let told = told.map(|error| error.to_string());
+                findings.problems.extend(told);
+            }
         }
     }
     let problems = &mut findings.problems;
@@ -98,9 +102,16 @@ pub fn check(
         Err(error @ ListenError::None) => findings.warnings.push(error.to_string()),
         Err(error) => problems.push(error.to_string()),
     }
-    let metrics = config.metrics.map(Listen::Address);
-    if let Some(Err(error)) = metrics.map(|metrics| metrics.check()) {
-        problems.push(format!("--metrics: {error}"));
+    if let Some(metrics) = config.metrics {
+        match *listen {
+            Listen::Address(address) if overlap(address, metrics) => problems.push(format!(
+                "--metrics: {metrics} is taken by what listens on {address}: name another port"
+            )),
+            _ => {
+                let opened = Listen::Address(metrics).check();
+                problems.extend(opened.err().map(|error| format!("--metrics: {error}")));
+            }
+        }
     }
     if let Some(to) = &config.access_log
         && let Err(error) = to.check()
@@ -148,6 +159,15 @@ pub fn check(
         Err(error) => problems.push(error.to_string()),
     }
     findings
+}
+
+/// Whether no two sockets can listen on these. One for all addresses of IPv6 takes IPv4's, too.
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let takes = |one: IpAddr, other: IpAddr| {
+        one == other || one.is_unspecified() && (one.is_ipv6() || other.is_ipv4())
+    };
+    let (first, second) = (one.ip().to_canonical(), other.ip().to_canonical());
+    one.port() == other.port() && one.port() != 0 && (takes(first, second) || takes(second, first))
 }
 
 #[cfg(test)]

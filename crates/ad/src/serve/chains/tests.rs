@@ -146,6 +146,38 @@ fn chains_are_whole_linked_and_fit_their_key() {
 }
 
 #[test]
+fn what_is_wrong_with_one_file_is_told_where_the_other_can_not_be_read() {
+    let good = made();
+    let folder = Folder::new(&good);
+    let told = || {
+        let Wrong { first, second } = *inspect(&folder.files).unwrap_err();
+        [Some(first), second].map(|one| one.map(|one| one.to_string()))
+    };
+    let is = |found: &Option<String>, part: &str| {
+        assert!(found.as_ref().unwrap().contains(part), "{found:?}");
+    };
+    fs::remove_file(&folder.files.key).unwrap();
+    let [first, second] = told();
+    is(&first, "key.pem\": No such file");
+    assert_eq!(second, None);
+    let whole = pem(good.certificates());
+    fs::write(&folder.files.chain, &whole[..whole.len() / 2]).unwrap();
+    let [first, second] = told();
+    is(&first, "key.pem\": No such file");
+    is(&second, "does not end: the file is cut");
+    let mut swapped = good.certificates().to_vec();
+    swapped.reverse();
+    fs::write(&folder.files.chain, pem(&swapped)).unwrap();
+    is(&told()[1], "does not issue certificate 1");
+    fs::remove_file(&folder.files.chain).unwrap();
+    let [first, second] = told();
+    is(&first, "chain.pem\": No such file");
+    is(&second, "key.pem\": No such file");
+    fs::write(&folder.files.key, &whole).unwrap();
+    is(&told()[1], "there is no private key");
+}
+
+#[test]
 fn a_change_counts_when_it_lasts() {
     let [old, new] = [made(), made()];
     let mut folder = Folder::new(&old);
@@ -194,7 +226,13 @@ fn what_can_not_be_served_is_told_each_time_that_it_comes() {
     }
     fs::remove_file(&folder.files.chain).unwrap();
     waiting(folder.next(Asked::IfChanged));
-    assert!(refused(folder.next(Asked::IfChanged)).contains("can't read"));
+    assert!(refused(folder.next(Asked::IfChanged)).contains("No such file"));
+    same(folder.next(Asked::IfChanged));
+    // It can't be read for another reason.
+    fs::create_dir(&folder.files.chain).unwrap();
+    waiting(folder.next(Asked::IfChanged));
+    assert!(refused(folder.next(Asked::IfChanged)).contains("Is a directory"));
+    same(folder.next(Asked::IfChanged));
 }
 
 #[test]
@@ -227,25 +265,26 @@ fn files_are_read_when_something_says_that_they_changed() {
     fs::write(&path, "one").unwrap();
     let mut watched = Watched::new(&path);
     let now = SystemTime::now();
-    let digest = Some(sha256(b"one"));
-    assert_eq!(watched.look(now), digest);
+    let digest = sha256(b"one");
+    assert_eq!(watched.look(now).unwrap(), digest);
     assert!(
         watched.seen.is_none(),
         "another write could have these times"
     );
     let later = now + Duration::from_secs(10);
-    assert_eq!(watched.look(later), digest);
+    assert_eq!(watched.look(later).unwrap(), digest);
     let (_, seen) = watched.seen.as_mut().unwrap();
     // What is not read is not noticed.
     *seen = [0; 32];
-    assert_eq!(watched.look(later), Some([0; 32]));
+    assert_eq!(watched.look(later).unwrap(), [0; 32]);
     // As many bytes, in another file.
     let new = folder.path().join("new");
     fs::write(&new, "two").unwrap();
     fs::rename(&new, &path).unwrap();
-    assert_eq!(watched.look(later), Some(sha256(b"two")));
+    assert_eq!(watched.look(later).unwrap(), sha256(b"two"));
     fs::remove_file(&path).unwrap();
-    assert_eq!(watched.look(later), None);
+    let error = watched.look(later).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
 }
 
 #[test]

@@ -67,10 +67,42 @@ fn what_would_keep_it_from_starting_is_told_and_nothing_is_made() {
     let [problems, _] = told(&|config| config.access_log = Some(log.clone()), &listen);
     assert_eq!(problems, "");
     assert!(!folder.path().join("access.log").exists(), "it was made");
+    let [problems, _] = told(
+        &|config| config.metrics = Some("[::1]:9".parse().unwrap()),
+        &address("[::]:9"),
+    );
+    assert!(problems.contains("--metrics: [::1]:9 is taken by what listens on [::]:9"));
+    // Where nothing can be made, although root may write.
+    let Findings { problems, .. } = check(&good, &listen, Some(Path::new("/proc/state")), None);
+    assert!(
+        problems
+            .concat()
+            .contains("can't keep chains in \"/proc/state\"")
+    );
     let [problems, _] = told(&|_| {}, &address("127.0.0.1:1"));
     assert!(problems.contains("is what is listened on"), "{problems}");
     let [_, warnings] = told(&|config| config.chains.push(files.clone()), &listen);
     assert!(warnings.contains("has the names and the algorithm of"));
     let [problems, warnings] = told(&|_| {}, &Listen::Systemd);
     assert!(problems.is_empty() && warnings.contains("opened no socket"));
+}
+
+#[test]
+fn addresses_that_two_sockets_can_not_have_are_told() {
+    for (one, other, expected) in [
+        ("127.0.0.1:443", "127.0.0.1:443", true),
+        ("127.0.0.1:443", "127.0.0.1:444", false),
+        ("127.0.0.1:443", "127.0.0.2:443", false),
+        ("0.0.0.0:443", "127.0.0.2:443", true),
+        ("[::]:443", "127.0.0.2:443", true),
+        ("[::]:443", "0.0.0.0:443", true),
+        ("[::ffff:127.0.0.1]:443", "127.0.0.1:443", true),
+        ("[::1]:443", "0.0.0.0:443", false),
+        // The system gives each its own port.
+        ("127.0.0.1:0", "127.0.0.1:0", false),
+    ] {
+        let (one, other) = (one.parse().unwrap(), other.parse().unwrap());
+        assert_eq!(overlap(one, other), expected, "{one} {other}");
+        assert_eq!(overlap(other, one), expected, "{other} {one}");
+    }
 }
