@@ -4,6 +4,7 @@ mod connection;
 mod edges;
 mod finding;
 mod fleet;
+mod measure;
 mod session;
 mod stream;
 mod target;
@@ -107,7 +108,10 @@ impl Probe {
         if let Some(draft) = textfile {
             draft.write(|out| out.write_all(told::metrics(&document).as_bytes()))?;
         }
-        self.what_if.measure(&answer)
+        match self.what_if.measured_over() {
+            Some(networks) => measure::measure(&answer, networks),
+            None => Ok(()),
+        }
     }
 
     fn manners(&self) -> Manners {

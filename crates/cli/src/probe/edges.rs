@@ -16,7 +16,7 @@ pub(super) const USUAL: [KeyAlgorithm; 3] = [
     KeyAlgorithm::MlDsa87,
 ];
 /// What a client connects with where that was not seen.
-const GROUP: &str = "X25519MLKEM768";
+pub(super) const GROUP: &str = "X25519MLKEM768";
 /// The initial window that is supposed where it is not known.
 const WINDOW: u32 = 10;
 
@@ -213,19 +213,22 @@ pub(super) fn window(document: &Document) -> u32 {
     known.unwrap_or(WINDOW).clamp(1, 1000)
 }
 
-/// An arm of some server whose chain comes so; with a group that is not known here, of the usual one. Which server it is
-/// changes nothing: its name's length is in what is shown.
-pub(super) fn arm(group: Option<&str>, way: &str) -> Result<Arm, ArmError> {
+/// What is connected with: the group that was negotiated, or a usual one where its sizes are not known.
+pub(super) fn group(document: &Document) -> &str {
+    let negotiated = document.group.as_deref();
+    negotiated
+        .filter(|group| group.parse::<Group>().is_ok())
+        .unwrap_or(GROUP)
+}
+
+/// An arm of some server whose chain comes so. Which server it is changes nothing: its name's length is in what is shown.
+pub(super) fn arm(group: &str, way: &str) -> Result<Arm, ArmError> {
     let way = if way.is_empty() {
         String::new()
     } else {
         format!("/{way}")
     };
-    let of = |group: &str| format!("{group}/server.example:443{way}").parse::<Arm>();
-    match group.filter(|group| group.parse::<Group>().is_ok()) {
-        Some(group) => of(group),
-        None => of(GROUP),
-    }
+    format!("{group}/server.example:443{way}").parse()
 }
 
 /// What arithmetic says of a chain over these cells.
@@ -239,8 +242,7 @@ pub(super) fn try_explained(
     chain: &Chain,
     cells: &[Cell],
 ) -> Result<Explanation, String> {
-    let arm =
-        arm(document.group.as_deref(), &chain.way).map_err(|error| error.problem.to_string())?;
+    let arm = arm(group(document), &chain.way).map_err(|error| error.problem.to_string())?;
     let arm = Arm {
         record_size: record_size(document),
         ..arm

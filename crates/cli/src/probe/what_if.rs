@@ -1,23 +1,22 @@
 //! The same site with other chains: what changes for its users.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::{Args, Parser};
+use clap::Args;
 use lastbyte::explain::{Explanation, Shown, Signature};
 use lastbyte::reduce::{Reduction, Subject};
 use lastbyte::study::{Cell, NamedNetwork, RecordSize};
-use lastbyte_link::{Rate, format_duration, visible};
+use lastbyte_link::{Rate, visible};
 use lastbyte_pki::PemFiles;
-use lastbyte_probe::{Certificate, Document};
+use lastbyte_probe::Document;
 use lastbyte_sizes::{KeyAlgorithm, Message};
 
 use super::edges::{self, Chain, PathRate, TODAY};
 use super::told;
 use super::users::{Felt, Users};
-use super::{Failure, network, print};
+use super::{Failure, network};
 use crate::own;
 
 /// What is supposed.
@@ -112,10 +111,10 @@ impl FromStr for Other {
 
 /// Whether an arm would take it, and it is of nothing but how a chain comes.
 fn check(way: &str) -> Result<(), String> {
-    edges::arm(None, way).map_err(|error| error.problem.to_string())?;
+    edges::arm(edges::GROUP, way).map_err(|error| error.problem.to_string())?;
     // What says how a delivery goes is nothing without it.
     let of_others = |word: &&str| {
-        !word.is_empty() && !word.starts_with("delivery=") && edges::arm(None, word).is_ok()
+        !word.is_empty() && !word.starts_with("delivery=") && edges::arm(edges::GROUP, word).is_ok()
     };
     match way.split('/').find(of_others) {
         None => Ok(()),
@@ -179,7 +178,7 @@ impl Other {
 
 /// What an arm says of this way to send less, but for the stack; none where it changes what the chain holds.
 fn way(document: &Document, reduction: &Reduction) -> Option<String> {
-    let whole = edges::arm(document.group.as_deref(), "").ok()?;
+    let whole = edges::arm(edges::group(document), "").ok()?;
     let less = reduction.apply(&whole).ok()?;
     let said = less.label.strip_prefix(&whole.label)?;
     let said = said.split('/').filter(|word| !word.is_empty());
@@ -264,25 +263,22 @@ impl WhatIf {
         }
     }
 
-    /// Measures them, if that was asked for.
-    pub(super) fn measure(&self, answer: &Answer<'_>) -> Result<(), Failure> {
-        match self.measure {
-            true => measure(answer, &self.networks),
-            false => Ok(()),
-        }
+    /// The networks by name over which they are measured besides the path, if that was asked for.
+    pub(super) fn measured_over(&self) -> Option<&[&'static NamedNetwork]> {
+        self.measure.then_some(self.networks.as_slice())
     }
 }
 
 /// What arithmetic says of chains over some networks.
 pub(super) struct Answer<'a> {
-    document: &'a Document,
-    explained: Vec<(&'a Chain, Explanation)>,
+    pub(super) document: &'a Document,
+    pub(super) explained: Vec<(&'a Chain, Explanation)>,
     /// A population, if one was asked for, and what each of the chains is to it.
-    users: Option<(&'a Users, Vec<Felt>)>,
+    pub(super) users: Option<(&'a Users, Vec<Felt>)>,
     /// The measured path, and networks by name.
-    cells: Vec<Cell>,
+    pub(super) cells: Vec<Cell>,
     /// Of the measured path.
-    rate: PathRate,
+    pub(super) rate: PathRate,
 }
 
 impl Answer<'_> {
@@ -397,8 +393,7 @@ fn table(answer: &Answer<'_>) -> String {
             text += &format!("{:<width$} cut {over} B of it to save a flight\n", "");
         }
     }
-    text +=
-        "by arithmetic, without loss: every percentile is the same; --measure has them with luck\n";
+    text += "by arithmetic, without loss, jitter and computing: every percentile is the same; --measure has networks with their luck\n";
     if let PathRate::Supposed(rate) = rate {
         let least = document.path.rate_at_least_mbit;
         let least = least.map_or_else(String::new, |least| {
@@ -470,83 +465,4 @@ fn json(answer: &Answer<'_>) -> serde_json::Value {
             told
         });
     chains.collect()
-}
-
-/// Has `compare` measure chains of as many bytes, over the measured path and networks by name.
-fn measure(answer: &Answer<'_>, networks: &[&'static NamedNetwork]) -> Result<(), Failure> {
-    const CONNECTIONS: &str = "50";
-    let Answer {
-        document,
-        explained,
-        cells,
-        rate,
-        ..
-    } = answer;
-    let group = document.group.as_deref().unwrap_or("X25519MLKEM768");
-    let records = edges::records(document);
-    let arm = |(chain, explanation): &(&Chain, Explanation)| {
-        let bytes = explanation.wire.bytes(Message::Certificate);
-        let key = chain
-            .name
-            .split('/')
-            .next()
-            .and_then(|key| key.parse::<KeyAlgorithm>().ok());
-        let leaf = document.chain.first().and_then(Certificate::key);
-        let key = key.or(leaf).unwrap_or(KeyAlgorithm::EcdsaP256);
-        match chain.shown.certificates.len() {
-            // Less than a certificate of this key has: one of the laboratory's comes so.
-            _ if (bytes as usize) < key.public_key_bytes() + key.signature_bytes() => {
-                format!("{group}/{key}/{}{records}", chain.way)
-            }
-            // One certificate can be padded to any size.
-            _ => format!("{group}/{key}:{bytes}B/intermediates=0{records}"),
-        }
-    };
-    let mut words: Vec<String> = vec!["lastbyte".into(), "compare".into()];
-    for (index, one) in explained.iter().enumerate() {
-        let option = if index == 0 {
-            "--baseline"
-        } else {
-            "--against"
-        };
-        words.extend([option.to_owned(), arm(one)]);
-    }
-    // What this machine takes to compute is neither the site's nor its users', and takes longest to measure. In brief, the
-    // first byte would not be told.
-    let sampling = [
-        "--verbose",
-        "--connections",
-        CONNECTIONS,
-        "--cpu",
-        "none",
-        "--initcwnd",
-    ];
-    words.extend(sampling.map(str::to_owned));
-    words.push(edges::window(document).to_string());
-    let data = cells.first().map_or(0, |path| path.data.0);
-    words.extend(["--data".to_owned(), format!("{data}B")]);
-    let mut ways: Vec<Vec<String>> = Vec::new();
-    let rtt = Duration::from_micros((document.rtt_ms.unwrap_or_default() * 1e3) as u64);
-    let rate = rate.rate().to_string();
-    ways.push(vec![
-        "--rtt".to_owned(),
-        format_duration(rtt),
-        "--rate".to_owned(),
-        rate,
-    ]);
-    if !networks.is_empty() {
-        let names: Vec<&str> = networks.iter().map(|network| network.name).collect();
-        ways.push(vec!["--link".to_owned(), names.join(",")]);
-    }
-    for way in ways {
-        let line: Vec<String> = words.iter().cloned().chain(way).collect();
-        print(&format!("\n{}\n", line.join(" ")))?;
-        let arguments: Vec<OsString> = line.iter().map(OsString::from).collect();
-        let asked =
-            crate::Cli::try_parse_from(&line).map_err(|error| Failure::Usage(error.to_string()))?;
-        if let crate::Command::Compare(compare) = asked.command {
-            compare.run(&arguments)?;
-        }
-    }
-    Ok(())
 }

@@ -1,0 +1,249 @@
+//! The same site with other chains, measured: which command of `compare` that is.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::Parser;
+use lastbyte::explain::{self, Explanation};
+use lastbyte::study::{Arm, Hosts, NamedNetwork};
+use lastbyte_link::{counted, format_duration, visible};
+use lastbyte_probe::{Certificate, Document};
+use lastbyte_sizes::{KeyAlgorithm, Message};
+
+use super::edges::{self, Chain};
+use super::what_if::Answer;
+use super::{Failure, print};
+
+/// Of each chain, over each network.
+const CONNECTIONS: &str = "50";
+/// As many tickets as an arm can have.
+const MOST_TICKETS: u32 = 10;
+
+/// Has `compare` measure chains whose servers send as many bytes, over the measured path and networks by name.
+pub(super) fn measure(
+    answer: &Answer<'_>,
+    networks: &[&'static NamedNetwork],
+) -> Result<(), Failure> {
+    let arms = answer.explained.iter().map(|(chain, explanation)| {
+        let (arm, rest) = arm(answer.document, chain, explanation)?;
+        print(&rest)?;
+        Ok(arm)
+    });
+    let arms = arms.collect::<Result<Vec<String>, Failure>>()?;
+    for way in ways(answer, networks) {
+        let line = line(answer, &arms, &way);
+        print(&format!("\n{}\n", line.join(" ")))?;
+        let arguments: Vec<OsString> = line.iter().map(OsString::from).collect();
+        let asked =
+            crate::Cli::try_parse_from(&line).map_err(|error| Failure::Usage(error.to_string()))?;
+        if let crate::Command::Compare(compare) = asked.command {
+            compare.run(&arguments)?;
+        }
+    }
+    Ok(())
+}
+
+/// The arm with such a chain whose server sends as many bytes on the wire; what it can't have is a line besides.
+fn arm(
+    document: &Document,
+    chain: &Chain,
+    explanation: &Explanation,
+) -> Result<(String, String), Failure> {
+    let wanted = i64::from(explanation.wire.server_flight_wire_bytes);
+    let sends = |text: &str| {
+        let arm: Arm = text.parse().map_err(Failure::usage)?;
+        let wire = explain::wire(&arm).map_err(Failure::run)?;
+        Ok::<_, Failure>(i64::from(wire.server_flight_wire_bytes))
+    };
+    let mut bytes = i64::from(explanation.wire.bytes(Message::Certificate));
+    let mut text = words(document, chain, bytes);
+    let mut rest = wanted - sends(&text)?;
+    // What is added can need another record, whose own bytes count as well.
+    for _ in 0..3 {
+        let more = words(document, chain, bytes + rest);
+        if rest == 0 || more == text {
+            break;
+        }
+        (bytes, text) = (bytes + rest, more);
+        rest = wanted - sends(&text)?;
+    }
+    let told = match rest {
+        0 => String::new(),
+        _ => format!(
+            "{}: the laboratory's server sends {} {} than this site's would\n",
+            visible(&chain.name),
+            counted(rest.unsigned_abs(), "byte"),
+            if rest < 0 { "more" } else { "less" }
+        ),
+    };
+    // They come behind the handshake, and how long they are is no arithmetic.
+    let tickets = match document.tls.tickets.min(MOST_TICKETS) {
+        0 => String::new(),
+        tickets => format!("/tickets={tickets}"),
+    };
+    Ok((text + &tickets, told))
+}
+
+/// An arm whose Certificate message has so many bytes.
+fn words(document: &Document, chain: &Chain, bytes: i64) -> String {
+    let group = edges::group(document);
+    let named = chain.name.split('/').next();
+    let named = named.and_then(|key| key.parse::<KeyAlgorithm>().ok());
+    let leaf = document.chain.first().and_then(Certificate::key);
+    let key = named.or(leaf).unwrap_or(KeyAlgorithm::EcdsaP256);
+    let least = key.public_key_bytes() + key.signature_bytes();
+    let chain = match usize::try_from(bytes) {
+        // One certificate can be padded to any size.
+        Ok(bytes) if bytes >= least => format!("{key}:{bytes}B/intermediates=0"),
+        // Less than a certificate of this key has: one of the laboratory's comes so.
+        _ if chain.way.is_empty() => key.to_string(),
+        _ => format!("{key}/{}", chain.way),
+    };
+    format!("{group}/{chain}{}", edges::records(document))
+}
+
+/// The measured path, and networks by name, as options.
+fn ways(answer: &Answer<'_>, networks: &[&'static NamedNetwork]) -> Vec<Vec<String>> {
+    let rtt = answer.document.rtt_ms.unwrap_or_default();
+    let rtt = format_duration(Duration::from_micros((rtt * 1e3) as u64));
+    let rate = answer.rate.rate().to_string();
+    let mut ways = vec![vec!["--rtt".to_owned(), rtt, "--rate".to_owned(), rate]];
+    if !networks.is_empty() {
+        let names: Vec<&str> = networks.iter().map(|network| network.name).collect();
+        ways.push(vec!["--link".to_owned(), names.join(",")]);
+    }
+    ways
+}
+
+/// What compares these arms.
+fn line(answer: &Answer<'_>, arms: &[String], way: &[String]) -> Vec<String> {
+    let path = answer.cells.first();
+    let data = path.map_or(0, |path| path.data.0);
+    let window = edges::window(answer.document).to_string();
+    // What this machine takes to compute is neither the site's nor its users', and takes longest to measure. In brief, the
+    // first byte would not be told.
+    let mut line: Vec<String> = ["lastbyte", "compare", "--verbose", "--cpu", "none"]
+        .map(str::to_owned)
+        .into();
+    for (index, arm) in arms.iter().enumerate() {
+        let option = match index {
+            0 => "--baseline",
+            _ => "--against",
+        };
+        line.extend([option.to_owned(), arm.clone()]);
+    }
+    let hosts = path.map_or_else(Hosts::default, |path| path.hosts);
+    let mtu = (hosts.mtu != Hosts::default().mtu).then(|| hosts.mtu.to_string());
+    let options = [
+        ("--connections", Some(CONNECTIONS.to_owned())),
+        ("--initcwnd", Some(window)),
+        ("--data", Some(format!("{data}B"))),
+        ("--mtu", mtu),
+    ];
+    for (option, value) in options {
+        line.extend(
+            value
+                .into_iter()
+                .flat_map(|value| [option.to_owned(), value]),
+        );
+    }
+    line.extend(way.iter().cloned());
+    line
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use lastbyte::explain::{Shown, Signature};
+
+    use super::super::edges::{explained, measured, today};
+    use super::*;
+
+    fn document(said: &str) -> Document {
+        let document = format!(r#"{{"version": 1, "host": "server.example:443", {said}}}"#);
+        Document::read(&document).unwrap()
+    }
+
+    /// A chain of one certificate, whose server sends so many bytes more than arithmetic has them.
+    fn chain(key: &str, certificate: usize, besides: i64) -> Chain {
+        Chain {
+            name: key.to_owned(),
+            way: String::new(),
+            shown: Shown {
+                certificates: vec![certificate],
+                signature: Signature {
+                    bytes: 71,
+                    longest: 72,
+                },
+                besides,
+                ..Shown::default()
+            },
+        }
+    }
+
+    #[test]
+    fn the_laboratory_s_server_sends_as_many_bytes_as_the_site_s() {
+        let document = document(r#""chain": [], "group": "x25519", "tls": {"tickets": 2}"#);
+        // A record more begins with the 16,385th byte of a message.
+        for (certificate, besides) in [
+            (1500, 0),
+            (1500, -300),
+            (1500, 16),
+            (15_000, 22),
+            (16_000, 5000),
+        ]
+        .into_iter()
+        .chain((16_350..16_420).map(|bytes| (15_800, bytes - 15_800)))
+        {
+            let chain = chain("ecdsa-p256", certificate, besides);
+            let explanation = explained(&document, &chain, &[]).unwrap();
+            let (text, told) = arm(&document, &chain, &explanation).unwrap();
+            assert!(text.starts_with("x25519/ecdsa-p256:"), "{text}");
+            let text = text.strip_suffix("/tickets=2").unwrap();
+            let wire = explain::wire(&text.parse().unwrap()).unwrap();
+            let rest = i64::from(explanation.wire.server_flight_wire_bytes)
+                - i64::from(wire.server_flight_wire_bytes);
+            // With one byte more, a message has a record more of 22 bytes and it.
+            assert!(rest.abs() <= 22, "{certificate} {besides}: {rest}");
+            assert_eq!(told.is_empty(), rest == 0, "{told}");
+        }
+    }
+
+    #[test]
+    fn what_a_certificate_of_the_laboratory_can_not_be_is_told() {
+        let document = document(r#""chain": [], "group": "nosuch""#);
+        let chain = chain("ml-dsa-65", 1000, 0);
+        let explanation = explained(&document, &chain, &[]).unwrap();
+        let (text, told) = arm(&document, &chain, &explanation).unwrap();
+        assert_eq!(text, format!("{}/ml-dsa-65", edges::GROUP));
+        assert!(
+            told.contains("ml-dsa-65: the laboratory's server sends ")
+                && told.ends_with(" bytes more than this site's would\n")
+        );
+    }
+
+    #[test]
+    fn the_command_has_the_path_s_window_response_and_segments() {
+        let said = r#""chain": [], "rtt_ms": 50, "mss": 1400, "initial_window": 4,
+            "response": {"status": 200, "wire_bytes": 1022, "first_record_wire_bytes": 1022}"#;
+        let document = document(said);
+        let rate = edges::PathRate::of(&document, None);
+        let cells = vec![measured(&document, rate.rate())];
+        assert!(today(&document).is_none());
+        let answer = Answer {
+            document: &document,
+            explained: Vec::new(),
+            users: None,
+            cells,
+            rate,
+        };
+        let ways = ways(&answer, &[]);
+        let arms = ["a", "b"].map(str::to_owned);
+        let line = line(&answer, &arms, &ways[0]).join(" ");
+        assert_eq!(
+            line,
+            "lastbyte compare --verbose --cpu none --baseline a --against b --connections 50 --initcwnd 4 --data 1000B \
+             --mtu 1452 --rtt 50ms --rate 1gbit"
+        );
+    }
+}
