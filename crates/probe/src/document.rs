@@ -191,6 +191,10 @@ pub struct TlsSeen {
     pub alpn: Option<String>,
     /// Session tickets on the first connection.
     pub tickets: u32,
+    /// Of those on the wire, between its handshake and its response; none where that was not seen, and then they are in the
+    /// response's bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ticket_wire_bytes: Option<u32>,
     /// Bytes of early data that its tickets allow.
     pub max_early_data: u32,
     /// Whether a second connection could resume the first; none if that was not tried.
@@ -238,7 +242,7 @@ pub struct Times {
 pub struct ResponseSeen {
     /// Its status code.
     pub status: u16,
-    /// On the wire, as far as it was read.
+    /// On the wire, without tickets before it, as far as it was read.
     pub wire_bytes: usize,
     /// Of its first record on the wire: nothing of it can be read before its last byte is there.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -482,6 +486,11 @@ impl Document {
             Number::counted("path.out_of_order", path.out_of_order as f64, MOST_COUNT),
             Number::counted("path.retransmitted", path.retransmitted as f64, MOST_COUNT),
             Number::counted("tls.tickets", tls.tickets, MOST_SEGMENTS),
+            Number::counted(
+                "tls.ticket_wire_bytes",
+                tls.ticket_wire_bytes.unwrap_or_default(),
+                MOST_FLIGHT,
+            ),
             Number::counted(
                 "tls.encrypted_extensions_bytes",
                 tls.encrypted_extensions_bytes.unwrap_or_default(),

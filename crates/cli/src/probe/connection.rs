@@ -2,11 +2,12 @@
 
 use std::io::{self, Read};
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use lastbyte_probe::{Ask, Connection, Event};
 use lastbyte_tls::key_log;
-use lastbyte_tls::observer::{MessageType, Observation, Side};
+use lastbyte_tls::observer::{MessageType, Observation, PlacedMessage, Side};
 use openssl::error::ErrorStack;
 use openssl::ssl::{HandshakeError, SslStream, SslVersion};
 use openssl::x509::{X509, X509VerifyResult};
@@ -45,6 +46,8 @@ pub(super) struct Seen {
     pub(super) problems: Vec<X509VerifyResult>,
     pub(super) first_byte: Option<Duration>,
     pub(super) last_byte: Option<Duration>,
+    /// Bytes of tickets between the server's Finished and its response, where both could be read.
+    pub(super) ticket_bytes: Option<usize>,
     pub(super) response: Option<Response>,
     /// Why it did not come to its end, if it did not.
     pub(super) problem: Option<String>,
@@ -123,6 +126,7 @@ pub(super) fn connect(
         problems: tls.take_problems(),
         first_byte: None,
         last_byte: None,
+        ticket_bytes: None,
         response: None,
         problem: None,
     };
@@ -138,10 +142,12 @@ pub(super) fn connect(
     let key_log = key_log::of(stream.ssl());
     let observer = &stream.get_ref().observer;
     seen.observation = observer.observe(&key_log);
-    let first_byte = first_byte(&observer.messages(&key_log));
-    if let Some(response) = &mut seen.response {
-        response.first_record =
-            first_byte.and_then(|at| observer.encrypted_record_at(Side::Server, at));
+    let tickets = tickets(&observer.messages(&key_log));
+    let first_byte = tickets.as_ref().map(|tickets| tickets.end);
+    if let (Some(response), Some(tickets)) = (&mut seen.response, tickets) {
+        response.first_record = observer.encrypted_record_at(Side::Server, tickets.end);
+        response.wire_bytes = stream.get_ref().received.saturating_sub(tickets.end);
+        seen.ticket_bytes = Some(tickets.len());
     }
     if seen.last_byte.is_some() {
         let at = stream.get_ref().now();
@@ -153,20 +159,24 @@ pub(super) fn connect(
     Ok(seen)
 }
 
-/// Where in the server's bytes the response begins: behind its Finished, and tickets.
-fn first_byte(messages: &[lastbyte_tls::observer::PlacedMessage]) -> Option<usize> {
+/// Where in the server's bytes its tickets are: behind its Finished, and before the response.
+fn tickets(messages: &[PlacedMessage]) -> Option<Range<usize>> {
     let of_server = messages
         .iter()
         .filter(|message| message.sender == Side::Server);
-    let is_finished = |kind: MessageType| kind == MessageType::Finished;
-    let has_finished = of_server.clone().any(|message| is_finished(message.kind));
+    let finished = of_server
+        .clone()
+        .find(|message| message.kind == MessageType::Finished)?
+        .bytes
+        .end;
     let end = of_server
-        .filter(|message| {
-            is_finished(message.kind) || message.kind == MessageType::Other(NEW_SESSION_TICKET)
-        })
-        .map(|message| message.bytes.end)
-        .max();
-    end.filter(|_| has_finished)
+        .filter(|message| message.kind == MessageType::Other(NEW_SESSION_TICKET))
+        .fold(finished, |end, ticket| match ticket.bytes.start == end {
+            true => ticket.bytes.end,
+            // It comes in the midst of the response.
+            false => end,
+        });
+    Some(finished..end)
 }
 
 /// Sends the request and reads the response, or as much of it as tells anything.

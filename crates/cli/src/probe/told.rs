@@ -188,7 +188,11 @@ fn resumption(document: &Document) -> String {
     };
     match tls.tickets {
         0 => "no tickets".to_owned(),
-        tickets => format!("{}{resumed}; {early}", counted(tickets, "ticket")),
+        tickets => {
+            let bytes = tls.ticket_wire_bytes.filter(|bytes| *bytes > 0);
+            let bytes = bytes.map_or_else(String::new, |bytes| format!(" of {bytes} B on the wire"));
+            format!("{}{bytes}{resumed}; {early}", counted(tickets, "ticket"))
+        }
     }
 }
 

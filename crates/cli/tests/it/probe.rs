@@ -329,6 +329,48 @@ fn the_first_byte_waits_for_the_first_record_that_was_seen() {
     assert!(told.contains("its length was not seen"), "{told}");
 }
 
+/// Tickets come before the response and have their part of the window; what the laboratory measures of such a server is what
+/// arithmetic says of it, on both sides of each edge.
+#[test]
+fn what_is_supposed_is_what_is_measured() {
+    let folder = TempDir::new().unwrap();
+    let probed = seen();
+    assert_eq!(probed["tls"]["tickets"], 2);
+    let tickets = probed["tls"]["ticket_wire_bytes"].as_u64().unwrap();
+    assert!((300..800).contains(&tickets), "{tickets}");
+    let mut round_trips = Vec::new();
+    for segments in 3..6 {
+        // A window's worth of segments, with the tickets or without.
+        for bytes in [segments * 1448 - tickets - 40, segments * 1448] {
+            let file = keep(&folder, probed.clone(), |document| {
+                document["response"]["wire_bytes"] = bytes.into();
+                document["response"]["first_record_wire_bytes"] = bytes.into();
+            });
+            let asked = ["--from", &file, "--what-if", "ml-dsa-44"];
+            let told = what_if(&file, &[]);
+            let supposed = told["first_byte_ms"].as_f64().unwrap();
+            // The user's own cache has the kernel.
+            let mut measure = lastbyte(["probe"]);
+            measure
+                .args(asked)
+                .arg("--measure")
+                .env_remove("LASTBYTE_CACHE");
+            let ended = run(&mut measure);
+            assert_eq!(ended.code, Some(0), "{ended:?}");
+            let (_, told) = ended.stdout.split_once("\n  first byte\n").unwrap();
+            let (told, _) = told.split_once(" ms").unwrap();
+            let measured: f64 = told.split_whitespace().last().unwrap().parse().unwrap();
+            assert!(
+                (measured - supposed).abs() < 0.2,
+                "{bytes}: {supposed} and {measured}"
+            );
+            round_trips.push((supposed / 50.0) as u32);
+        }
+    }
+    round_trips.dedup();
+    assert!(round_trips.len() > 1, "{round_trips:?}");
+}
+
 #[test]
 fn a_rate_that_was_not_seen_is_said_to_be_supposed() {
     let folder = TempDir::new().unwrap();

@@ -42,6 +42,7 @@ impl Shown {
                 .map(|bytes| bytes as usize),
             besides: 0,
             writes: writes(document),
+            tickets: document.tls.ticket_wire_bytes.unwrap_or_default(),
         };
         shown.besides = besides(document, &shown);
         Some(shown)
