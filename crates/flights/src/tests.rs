@@ -15,11 +15,12 @@ const CLASSICAL: Exchange = Exchange {
     hello_retry_request: 0,
     second_client_hello: 0,
     server_flight: 1900,
-    flight_writes: [0; 6],
+    flight_writes: [0; MOST_WRITES],
     client_finish: 150,
     first_request: 0,
     upload: 0,
     tickets: 0,
+    ticket_writes: [0; MOST_WRITES],
     response: 0,
     writes: [0; 6],
     first_record: 1448,
@@ -285,6 +286,44 @@ fn tickets_answer_the_finished_not_the_request() {
     let timeline = timeline(&exchange, &limited(35, "10mbit", 10));
     assert_near(timeline.handshake, 81.770_420, 1e-4);
     assert_near(timeline.ttlb, 168.192_018, 1e-4);
+}
+
+/// nginx with a window of 4, as `lastbyte compare` had it in virtual time: its two tickets take two segments of four, and
+/// 16 KB behind them a round trip more than where all goes on in one segment.
+#[test]
+fn tickets_that_leave_alone_have_segments_of_their_own() {
+    let exchange = Exchange {
+        client_hello: 238,
+        server_flight: 2709,
+        client_finish: 80,
+        first_request: 81,
+        tickets: 574,
+        response: Records {
+            first: 16_384,
+            ..Records::default()
+        }
+        .wire_bytes(300_000),
+        first_record: 16_406,
+        ..CLASSICAL
+    };
+    let walk = |ticket_writes: &[usize]| {
+        let mut exchange = exchange;
+        for (place, bytes) in exchange.ticket_writes.iter_mut().zip(ticket_writes) {
+            *place = *bytes;
+        }
+        let timeline = timeline(&exchange, &unlimited(50, 4));
+        let first = &timeline.flights[3];
+        (timeline.ttfb, timeline.ttlb, first.segments, first.bytes)
+    };
+    let whole = (Some(ms(200)), ms(400), 4, 4 * 1448);
+    assert_eq!(walk(&[]), whole);
+    assert_eq!(
+        walk(&[287, 287]),
+        (Some(ms(250)), ms(400), 4, 574 + 2 * 1448)
+    );
+    assert_eq!(walk(&[287]), walk(&[287, 287]));
+    // One segment of both, and the response still has its round trip more: 16,406 bytes are more than eleven segments.
+    assert_eq!(walk(&[574]), (Some(ms(250)), ms(400), 4, 574 + 3 * 1448));
 }
 
 /// A request makes the client interactive: it acknowledges every second segment then.
@@ -730,14 +769,15 @@ prop_compose! {
         client_finish in 1_usize..20_000,
         first_request in 0_usize..20_000,
         tickets in 0_usize..1000,
+        ticket_writes in prop::array::uniform6(0_usize..500),
         request in prop_oneof![Just(Request::AfterHandshake), Just(Request::EarlyData)],
         response in 0_usize..200_000,
         first_record in 0_usize..20_000,
         compute in any_compute(),
     ) -> Exchange {
         Exchange {
-            client_hello, server_flight, flight_writes, client_finish, first_request, tickets, request,
-            response, first_record, compute, ..Exchange::default()
+            client_hello, server_flight, flight_writes, client_finish, first_request, tickets, ticket_writes,
+            request, response, first_record, compute, ..Exchange::default()
         }
     }
 }

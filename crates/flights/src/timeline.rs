@@ -36,6 +36,9 @@ pub struct Exchange {
     pub upload: usize,
     /// Session tickets, which answer the client's Finished.
     pub tickets: usize,
+    /// The writes that they leave in, each ending with a segment that need not be full. They leave with what follows them as one
+    /// write if there are none.
+    pub ticket_writes: [usize; MOST_WRITES],
     /// The response; none is asked for when it is 0.
     pub response: usize,
     /// The writes that a response leaves in: the first ones, of which the last that is not 0 repeats. All of it
@@ -296,6 +299,7 @@ fn walked(exchange: &Exchange, path: &Path, memory: Memory) -> (Timeline, Vec<Pa
     ]);
     let tickets = |compute| Message {
         follows: after(finish, exchange.client_finish),
+        writes: ticket_writes(exchange),
         ..message(Server, exchange.tickets, compute)
     };
     let response = |request, request_bytes, compute| Message {
@@ -305,8 +309,13 @@ fn walked(exchange: &Exchange, path: &Path, memory: Memory) -> (Timeline, Vec<Pa
     };
     let first_response = match exchange.request {
         Request::AfterHandshake => {
-            messages.push(tickets(compute.response));
-            messages.push(response(finish, request, Duration::ZERO));
+            let tickets = tickets(compute.response);
+            let mut response = response(finish, request, Duration::ZERO);
+            if !tickets.writes.is_empty() && response.writes.is_empty() {
+                // It does not go on with their last segment.
+                response.writes.push(exchange.response);
+            }
+            messages.extend([tickets, response]);
             finish + 2
         }
         // Nobody waits for the client's Finished, nor for the tickets.
@@ -352,17 +361,32 @@ fn walked(exchange: &Exchange, path: &Path, memory: Memory) -> (Timeline, Vec<Pa
 
 /// The writes of the server's flight; empty if it is one.
 fn flight_writes(exchange: &Exchange) -> Vec<usize> {
-    let mut left = exchange.server_flight;
-    let sizes = exchange.flight_writes.iter().take_while(|size| **size > 0);
-    let mut writes: Vec<usize> = Vec::new();
-    for size in sizes {
+    match parts(exchange.server_flight, &exchange.flight_writes) {
+        writes if writes.len() > 1 => writes,
+        _ => Vec::new(),
+    }
+}
+
+/// The writes of the tickets; empty if they leave with what follows them.
+fn ticket_writes(exchange: &Exchange) -> Vec<usize> {
+    match exchange.ticket_writes {
+        [0, ..] => Vec::new(),
+        writes => parts(exchange.tickets, &writes),
+    }
+}
+
+/// So many bytes in writes of these sizes, as far as there are some, and one of all that is left.
+fn parts(bytes: usize, sizes: &[usize]) -> Vec<usize> {
+    let mut left = bytes;
+    let mut writes = Vec::new();
+    for size in sizes.iter().take_while(|size| **size > 0) {
         if *size >= left {
             break;
         }
         writes.push(*size);
         left -= size;
     }
-    if !writes.is_empty() {
+    if left > 0 {
         writes.push(left);
     }
     writes

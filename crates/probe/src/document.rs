@@ -195,6 +195,9 @@ pub struct TlsSeen {
     /// response's bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ticket_wire_bytes: Option<u32>,
+    /// The writes in which those left the server; none where they left with the response, or nobody could tell.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ticket_writes: Vec<usize>,
     /// Bytes of early data that its tickets allow.
     pub max_early_data: u32,
     /// Whether a second connection could resume the first; none if that was not tried.
@@ -438,7 +441,7 @@ impl Document {
             ]
         });
         let writes = tls.writes.iter().flat_map(|writes| &writes.first);
-        let writes = writes.map(|bytes| Number {
+        let writes = writes.chain(&tls.ticket_writes).map(|bytes| Number {
             least: 1.0,
             ..Number::bytes("tls.writes", *bytes, MOST_FLIGHT)
         });

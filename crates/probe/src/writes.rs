@@ -48,6 +48,76 @@ pub fn writes(connection: &Connection, bytes: usize) -> Option<Writes> {
     Some(of(&came, segment))
 }
 
+/// The writes of tickets of so many bytes each, that came before a response; none where they left with it, or nobody can tell.
+#[must_use]
+pub fn ticket_writes(connection: &Connection, tickets: &[usize]) -> Vec<usize> {
+    let finished = connection.finished().unwrap_or(Duration::MAX);
+    let behind = pieces(connection).into_iter();
+    let behind = behind
+        .skip_while(|piece| piece.at <= finished)
+        .take_while(|piece| !piece.is_disordered);
+    let behind = behind.map(|piece| (piece.bytes, piece.segments as usize));
+    tickets_of(tickets, behind, connection.segment.max(1))
+}
+
+/// The same of pieces of so many bytes in so many segments.
+fn tickets_of(
+    tickets: &[usize],
+    came: impl Iterator<Item = (usize, usize)>,
+    segment: usize,
+) -> Vec<usize> {
+    let all: usize = tickets.iter().sum();
+    if all == 0 || tickets.len() > MOST_WRITES {
+        return Vec::new();
+    }
+    // Up to the end of each piece. One more than the first that is not of tickets alone, as a segment can be counted early.
+    let mut ends = Vec::new();
+    let mut end = (0_usize, 0_usize);
+    for (bytes, segments) in came {
+        end = (end.0.saturating_add(bytes), end.1.saturating_add(segments));
+        ends.push(end);
+        if ends.iter().filter(|(bytes, _)| *bytes > all).count() == 2 {
+            break;
+        }
+    }
+    let Some(last) = ends.last() else {
+        return Vec::new();
+    };
+    // Within a write, segments are full; where the last piece ends, the response may end.
+    let fits = |writes: &&[usize]| {
+        let is_last = |bytes| bytes == last.0;
+        let needed = |bytes| {
+            let (segments, is_whole) = segments_to(bytes, writes, segment);
+            (is_whole || is_last(bytes)).then_some(segments)
+        };
+        ends.iter()
+            .all(|(bytes, segments)| needed(*bytes).is_some_and(|least| least <= *segments))
+            && needed(last.0) == Some(last.1)
+    };
+    let with_response: &[usize] = &[];
+    [with_response, &[all], tickets]
+        .into_iter()
+        .find(fits)
+        .map_or_else(Vec::new, <[usize]>::to_vec)
+}
+
+/// How many segments so many bytes take that begin with these writes, and whether a segment ends there.
+fn segments_to(bytes: usize, writes: &[usize], segment: usize) -> (usize, bool) {
+    let (mut left, mut segments) = (bytes, 0);
+    for write in writes {
+        if left <= *write {
+            let is_end = left == *write || left.is_multiple_of(segment);
+            return (segments + left.div_ceil(segment), is_end);
+        }
+        left -= write;
+        segments += write.div_ceil(segment);
+    }
+    (
+        segments + left.div_ceil(segment),
+        left.is_multiple_of(segment),
+    )
+}
+
 /// Of pieces of so many bytes in so many segments.
 fn of(came: &[(usize, usize)], segment: usize) -> Writes {
     let mut found = Writes {
@@ -134,6 +204,41 @@ mod tests {
         assert_eq!((segments, writes.is_certain), (8, false));
         let writes = of(&[(250, 3)], 100);
         assert_eq!((&*writes.first, writes.is_certain), (&[][..], false));
+    }
+
+    #[test]
+    fn tickets_leave_with_the_response_or_before_it() {
+        let of = |came: &[(usize, usize)]| tickets_of(&[287, 287], came.iter().copied(), 1448);
+        // nginx: each in a segment of its own, however they are read.
+        for came in [
+            &[(287, 1), (287, 1), (1448, 1), (1448, 1)][..],
+            &[(574, 2), (2896, 2)],
+            &[(3470, 4)],
+            &[(3470, 4), (11_584, 8)],
+            // Counted early.
+            &[(287, 2), (287, 0), (2896, 3), (1448, 0)],
+        ] {
+            assert_eq!(of(came), [287, 287], "{came:?}");
+        }
+        for came in [
+            &[(574, 1), (1448, 1), (1448, 1)][..],
+            &[(574 + 1448, 2), (1448, 1)],
+            &[(574 + 2896, 3), (1448, 1)],
+        ] {
+            assert_eq!(of(came), [574], "{came:?}");
+        }
+        for came in [
+            &[(1448, 1), (1448, 1)][..],
+            &[(4 * 1448, 4), (8 * 1448, 8)],
+            // The response ends here.
+            &[(874, 1)],
+            // Nobody knows.
+            &[(287, 3), (3000, 9)],
+            &[(574, 1)][..0],
+        ] {
+            assert_eq!(of(came), [] as [usize; 0], "{came:?}");
+        }
+        assert!(tickets_of(&[], [(1448, 1)].into_iter(), 1448).is_empty());
     }
 
     /// The kernel counts what has come when it is asked, a moment after the bytes were read.

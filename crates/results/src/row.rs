@@ -129,6 +129,8 @@ pub struct Wire {
     pub client_finish_wire_bytes: u32,
     /// The server's session tickets on the wire, record framing included.
     pub ticket_wire_bytes: u32,
+    /// The writes that those leave in, where they are known not to leave with what follows them.
+    pub ticket_writes: [u32; lastbyte_flights::MOST_WRITES],
     /// Key-exchange group (IANA code point), when negotiated.
     pub group: Option<u16>,
     /// Cipher suite (IANA code point), when negotiated.

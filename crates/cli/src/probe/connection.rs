@@ -2,7 +2,6 @@
 
 use std::io::{self, Read};
 use std::net::SocketAddr;
-use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use lastbyte_probe::{Ask, Connection, Event};
@@ -46,8 +45,8 @@ pub(super) struct Seen {
     pub(super) problems: Vec<X509VerifyResult>,
     pub(super) first_byte: Option<Duration>,
     pub(super) last_byte: Option<Duration>,
-    /// Bytes of tickets between the server's Finished and its response, where both could be read.
-    pub(super) ticket_bytes: Option<usize>,
+    /// Bytes of each ticket between the server's Finished and its response, where both could be read.
+    pub(super) tickets: Option<Vec<usize>>,
     pub(super) response: Option<Response>,
     /// Why it did not come to its end, if it did not.
     pub(super) problem: Option<String>,
@@ -126,7 +125,7 @@ pub(super) fn connect(
         problems: tls.take_problems(),
         first_byte: None,
         last_byte: None,
-        ticket_bytes: None,
+        tickets: None,
         response: None,
         problem: None,
     };
@@ -143,11 +142,11 @@ pub(super) fn connect(
     let observer = &stream.get_ref().observer;
     seen.observation = observer.observe(&key_log);
     let tickets = tickets(&observer.messages(&key_log));
-    let first_byte = tickets.as_ref().map(|tickets| tickets.end);
-    if let (Some(response), Some(tickets)) = (&mut seen.response, tickets) {
-        response.first_record = observer.encrypted_record_at(Side::Server, tickets.end);
-        response.wire_bytes = stream.get_ref().received.saturating_sub(tickets.end);
-        seen.ticket_bytes = Some(tickets.len());
+    let first_byte = tickets.as_ref().map(|(first_byte, _)| *first_byte);
+    if let (Some(response), Some(first_byte)) = (&mut seen.response, first_byte) {
+        response.first_record = observer.encrypted_record_at(Side::Server, first_byte);
+        response.wire_bytes = stream.get_ref().received.saturating_sub(first_byte);
+        seen.tickets = tickets.map(|(_, tickets)| tickets);
     }
     if seen.last_byte.is_some() {
         let at = stream.get_ref().now();
@@ -159,24 +158,25 @@ pub(super) fn connect(
     Ok(seen)
 }
 
-/// Where in the server's bytes its tickets are: behind its Finished, and before the response.
-fn tickets(messages: &[PlacedMessage]) -> Option<Range<usize>> {
+/// Where in the server's bytes its response begins: behind its Finished, and the tickets of so many bytes each.
+fn tickets(messages: &[PlacedMessage]) -> Option<(usize, Vec<usize>)> {
     let of_server = messages
         .iter()
         .filter(|message| message.sender == Side::Server);
-    let finished = of_server
+    let mut is_finished = of_server
         .clone()
-        .find(|message| message.kind == MessageType::Finished)?
-        .bytes
-        .end;
-    let end = of_server
-        .filter(|message| message.kind == MessageType::Other(NEW_SESSION_TICKET))
-        .fold(finished, |end, ticket| match ticket.bytes.start == end {
-            true => ticket.bytes.end,
-            // It comes in the midst of the response.
-            false => end,
-        });
-    Some(finished..end)
+        .filter(|message| message.kind == MessageType::Finished);
+    let mut end = is_finished.next()?.bytes.end;
+    let mut tickets = Vec::new();
+    for ticket in of_server.filter(|message| message.kind == MessageType::Other(NEW_SESSION_TICKET))
+    {
+        // Others come in the midst of the response.
+        if ticket.bytes.start == end {
+            tickets.push(ticket.bytes.len());
+            end = ticket.bytes.end;
+        }
+    }
+    Some((end, tickets))
 }
 
 /// Sends the request and reads the response, or as much of it as tells anything.

@@ -310,9 +310,11 @@ fn document(
             certificate_bytes: bytes(Message::Certificate),
             client_hello_wire_bytes: client_hello.unwrap_or_default(),
             server_flight_wire_bytes: server_flight.unwrap_or_default(),
-            ticket_wire_bytes: first
-                .ticket_bytes
-                .and_then(|bytes| u32::try_from(bytes).ok()),
+            ticket_wire_bytes: (first.tickets.as_ref())
+                .and_then(|tickets| u32::try_from(tickets.iter().sum::<usize>()).ok()),
+            ticket_writes: (first.tickets.as_ref()).map_or_else(Vec::new, |tickets| {
+                lastbyte_probe::ticket_writes(connection, tickets)
+            }),
             writes: server_flight.and_then(|bytes| lastbyte_probe::writes(connection, bytes)),
             distrusted,
             ..TlsSeen::default()

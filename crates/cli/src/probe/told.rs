@@ -190,7 +190,13 @@ fn resumption(document: &Document) -> String {
         0 => "no tickets".to_owned(),
         tickets => {
             let bytes = tls.ticket_wire_bytes.filter(|bytes| *bytes > 0);
-            let bytes = bytes.map_or_else(String::new, |bytes| format!(" of {bytes} B on the wire"));
+            let bytes = bytes.map_or_else(String::new, |bytes| match tls.ticket_writes.len() {
+                0 => format!(" of {bytes} B on the wire"),
+                1 => format!(" of {bytes} B on the wire before the response"),
+                writes => {
+                    format!(" of {bytes} B on the wire before the response in {writes} segments")
+                }
+            });
             format!("{}{bytes}{resumed}; {early}", counted(tickets, "ticket"))
         }
     }

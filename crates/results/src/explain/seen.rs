@@ -41,8 +41,9 @@ impl Shown {
                 .encrypted_extensions_bytes
                 .map(|bytes| bytes as usize),
             besides: 0,
-            writes: writes(document),
+            writes: places(document.tls.writes.iter().flat_map(|writes| &writes.first)),
             tickets: document.tls.ticket_wire_bytes.unwrap_or_default(),
+            ticket_writes: places(&document.tls.ticket_writes),
         };
         shown.besides = besides(document, &shown);
         Some(shown)
@@ -97,10 +98,9 @@ fn besides(document: &Document, shown: &Shown) -> i64 {
     }
 }
 
-/// The writes of the server's messages but for the last; none where they are not known, or too many.
-fn writes(document: &Document) -> [u32; MOST_WRITES] {
+/// Writes in their places; what there are too many of is left out.
+fn places<'a>(seen: impl IntoIterator<Item = &'a usize>) -> [u32; MOST_WRITES] {
     let mut writes = [0; MOST_WRITES];
-    let seen = document.tls.writes.iter().flat_map(|writes| &writes.first);
     for (place, bytes) in writes.iter_mut().zip(seen) {
         *place = u32::try_from(*bytes).unwrap_or(u32::MAX);
     }

@@ -148,8 +148,11 @@ fn handshake(arm: &Arm, chain: Sizes<'_>, delivered: &OnWire) -> Result<Wire, Un
     }
     let besides = i64::from(wire.server_flight_wire_bytes) + chain.besides();
     wire.server_flight_wire_bytes = u32::try_from(besides.max(0)).unwrap_or(u32::MAX);
-    wire.server_writes = chain.writes();
-    wire.ticket_wire_bytes = chain.tickets();
+    if let Sizes::Shown(shown) = chain {
+        wire.server_writes = shown.writes;
+        wire.ticket_wire_bytes = shown.tickets;
+        wire.ticket_writes = shown.ticket_writes;
+    }
     // Each end sends one change_cipher_spec, as early as it can.
     let change = number(CHANGE_CIPHER_SPEC);
     match retries {
@@ -335,6 +338,8 @@ pub struct Shown {
     pub writes: [u32; MOST_WRITES],
     /// Session tickets on the wire, which come before the response.
     pub tickets: u32,
+    /// The writes that those leave in, where they don't leave with it.
+    pub ticket_writes: [u32; MOST_WRITES],
 }
 
 /// How long signatures of a key are, in bytes.
@@ -389,21 +394,6 @@ impl Sizes<'_> {
         match self {
             Sizes::Made(_) => 0,
             Sizes::Shown(shown) => shown.besides,
-        }
-    }
-
-    fn writes(self) -> [u32; MOST_WRITES] {
-        match self {
-            Sizes::Made(_) => [0; MOST_WRITES],
-            Sizes::Shown(shown) => shown.writes,
-        }
-    }
-
-    fn tickets(self) -> u32 {
-        match self {
-            // Arms that have some are refused.
-            Sizes::Made(_) => 0,
-            Sizes::Shown(shown) => shown.tickets,
         }
     }
 

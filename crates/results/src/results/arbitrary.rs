@@ -164,6 +164,7 @@ fn wire() -> impl Strategy<Value = Wire> {
                 client_hello_wire_bytes: sizes[13],
                 server_flight_wire_bytes: sizes[14],
                 server_writes: [0; 6],
+                ticket_writes: [0; 6],
                 client_finish_wire_bytes: sizes[15],
                 hello_retry_request_wire_bytes: sizes[17],
                 second_client_hello_wire_bytes: sizes[18],

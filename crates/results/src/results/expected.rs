@@ -98,6 +98,7 @@ fn last_attempt(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Comp
         first_request,
         upload,
         tickets: wire.ticket_wire_bytes as usize,
+        ticket_writes: wire.ticket_writes.map(|bytes| bytes as usize),
         response: response.bytes,
         writes: response.writes,
         first_record: response.first_record,
