@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use lastbyte_page::cdp::{Browser, Cache, Frames, Visit};
+use lastbyte_page::cdp::{Browser, Cache, Frames, Tasks, Visit};
 use lastbyte_page::har;
 use libfuzzer_sys::fuzz_target;
 
@@ -24,6 +24,8 @@ fuzz_target!(|data: &[u8]| {
     let visit = Visit {
         url: "https://o0.page.example/".to_owned(),
         cache,
+        tasks: Tasks::Traced,
+        slowdown: 1,
         frames: Frames::All,
         timeout: Duration::from_secs(30),
         quiet: Duration::from_millis(500),

@@ -8,7 +8,7 @@ mod driver;
 
 use std::time::Duration;
 
-use lastbyte_page::cdp::{Cache, Frames, Visit};
+use lastbyte_page::cdp::{Cache, Frames, Tasks, Visit};
 use lastbyte_page::{Named, Site};
 
 fn main() {
@@ -36,6 +36,8 @@ fn main() {
             url: url.clone(),
             cache,
             frames: Frames::All,
+            tasks: Tasks::Traced,
+            slowdown: 1,
             timeout: Duration::from_secs(30),
             quiet: Duration::from_millis(500),
             patience: Duration::from_secs(30),

@@ -71,6 +71,12 @@ pub struct PageLoad {
     pub load: Option<Duration>,
     /// How late what is seen was seen, weighted by its share of the whole (Speed Index).
     pub speed_index: Option<Duration>,
+    /// Processor time that the page's main thread had taken by its first contentful paint.
+    pub fcp_cpu: Option<Duration>,
+    /// By its largest.
+    pub lcp_cpu: Option<Duration>,
+    /// By the load event.
+    pub load_cpu: Option<Duration>,
     /// Bytes that came over the network, headers included, up to the load event.
     pub bytes: Option<u32>,
     /// Connections that were made.

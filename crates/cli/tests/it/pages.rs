@@ -442,13 +442,18 @@ fn what_is_left_out_of_a_har_is_told() {
 #[test]
 fn options_of_pages_are_for_pages() {
     let place = Place::new(CLASSICAL, "page = \"median-2024\"");
-    let refusals: [(&[&str], &str); 9] = [
+    let refusals: [(&[&str], &str); 11] = [
         (&["--page", "median-2025"], "did you mean \"median-2024\""),
         (&["--page", "median-2024", "--data", "1KiB"], "--data"),
         (&["--page", "median-2024", "--mix", "lte=1"], "population"),
         (&["--page", "median-2024", "--cache", "hot"], "cold"),
         (&["--page", "median-2024", "--origins", "7"], "1..=6"),
         (&["--origins", "2"], "--page"),
+        (&["--cpu-slowdown", "4"], "--page"),
+        (
+            &["--page", "median-2024", "--cpu-slowdown", "4"],
+            "computing takes no time in virtual time",
+        ),
         (
             &["--page", "median-2024", "--capture", "1"],
             "--capture is of transfers",
@@ -515,6 +520,43 @@ fn a_har_is_loaded_by_the_command_line() {
     }
     let page = fs::read_to_string(place.path("page.html")).unwrap();
     assert!(page.contains("A page, request by request"));
+}
+
+/// Over Lastbyte's own link in real time, where the page's thread computes, and more of it as the browser slows it down.
+#[test]
+fn a_page_is_loaded_in_real_time_with_what_it_computes() {
+    let place = Place::new(CLASSICAL, "page = \"shop.har\"");
+    let image =
+        |url: &str| json!({ "/request/url": url, "/response/content/mimeType": "image/png" });
+    let entries = [json!({}), image("https://a.example/1")];
+    fs::write(place.path("shop.har"), har(&entries)).unwrap();
+    let asked = "compare --engine live --page shop.har --cpu-slowdown 1,8 --connections 2 --rtt 50ms -o rows.csv --baseline";
+    let mut command = place.lastbyte();
+    let ended = run(command.args(asked.split(' ')).arg(CLASSICAL));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let told = ended.stdout.replace('\n', " ");
+    assert!(
+        told.contains("the page's main thread had computed for"),
+        "{told}"
+    );
+    let rows = read_rows(&place.path("rows.csv"));
+    let least = ["1", "8"].map(|slowdown| {
+        let such = rows
+            .iter()
+            .filter(|row| row.text("cpu_slowdown") == slowdown);
+        let computed = such.map(|row| {
+            assert_eq!(row.text("outcome"), "completed");
+            assert_eq!(row.number("page_requests"), 2);
+            // TCP, TLS and the request, a round trip each.
+            assert!(row.number("connect_ns") >= 50_000_000);
+            assert!(row.number("ttfb_ns") >= 150_000_000);
+            let computed = row.number("load_cpu_ns");
+            assert!(computed <= row.number("load_ns") && row.number("fcp_cpu_ns") > 0);
+            computed
+        });
+        computed.min().unwrap()
+    });
+    assert!(least[1] > least[0], "{least:?}");
 }
 
 /// Debian's nginx is built with an older OpenSSL, and Caddy has signatures of its own list.

@@ -429,6 +429,13 @@ impl Engine for VirtualEngine {
             (check_draws(experiment).and_then(|()| check_servers(experiment)))
                 .map_err(|problem| format!("measure {:?}: {problem}", measure.id))?;
             for cell in &experiment.cells {
+                if cell.cpu_slowdown > 1 {
+                    return Err(format!(
+                        "measure {:?}: computing takes no time in virtual time, however slow it is: leave cpu_slowdown out, \
+                         or use --engine live",
+                        measure.id
+                    ));
+                }
                 let checked = match experiment.emulation {
                     Emulation::Netem => guest::check(cell).map_err(|error| error.to_string()),
                     Emulation::Link if cell.preset == Preset::Published2024 => {

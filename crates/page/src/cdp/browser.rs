@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::codec::Codec;
 use super::load::Load;
-use super::record::{Document, Frames, Record, WRONG_STATUS};
+use super::record::{Document, Frames, Record, Tasks, WRONG_STATUS};
 
 /// A Chromium, as who holds its debugging pipe sees it: what to write, and what comes of what was read.
 ///
@@ -36,6 +36,10 @@ pub struct Visit {
     pub cache: Cache,
     /// Whether the Speed Index is wanted.
     pub frames: Frames,
+    /// Whether what the page computes is wanted.
+    pub tasks: Tasks,
+    /// How many times longer each task of the page's takes than on this machine, from 1 on. The browser has the thread wait for that.
+    pub slowdown: u32,
     /// How long the page may take.
     pub timeout: Duration,
     /// How long nothing has to happen after the `load` event until the page counts as done: a larger picture may still be painted.
@@ -168,6 +172,7 @@ enum Step {
 /// What is traced: paints and navigation, and pictures of the screen.
 const TRACED: [&str; 2] = ["rail", "blink.user_timing"];
 const SCREENS: &str = "disabled-by-default-devtools.screenshot";
+const TASKS: &str = "disabled-by-default-devtools.timeline";
 
 impl Browser {
     /// One that was just started.
@@ -388,10 +393,15 @@ impl Browser {
             }
             "Target.attachToTarget" => {
                 visiting.session = text("sessionId");
+                let slowdown = visiting.visit.slowdown;
                 self.tell("Inspector.enable", json!({}), now);
                 // Nobody asks for bodies afterwards.
                 let sizes = json!({ "maxTotalBufferSize": 0, "maxResourceBufferSize": 0 });
                 self.tell("Network.enable", sizes, now);
+                if slowdown > 1 {
+                    let rate = json!({ "rate": slowdown });
+                    self.tell("Emulation.setCPUThrottlingRate", rate, now);
+                }
                 self.tell("Page.enable", json!({}), now);
                 self.tell(
                     "Page.setLifecycleEventsEnabled",
@@ -419,6 +429,9 @@ impl Browser {
         let mut categories = TRACED.to_vec();
         if visiting.visit.frames == Frames::All {
             categories.push(SCREENS);
+        }
+        if visiting.visit.tasks == Tasks::Traced {
+            categories.push(TASKS);
         }
         let config = json!({ "includedCategories": categories });
         let params = json!({ "transferMode": "ReportEvents", "traceConfig": config });
@@ -529,7 +542,8 @@ impl Browser {
         if visiting.result.is_none() {
             let record = std::mem::take(&mut visiting.record);
             let product = self.product.clone().unwrap_or_default();
-            let load = record.load(product, visiting.visit.frames);
+            let Visit { frames, tasks, .. } = visiting.visit;
+            let load = record.load(product, frames, tasks);
             visiting.result = Some(load.map(Box::new).ok_or(Failure::Untimed));
         }
         self.leave(now);

@@ -35,10 +35,24 @@ pub struct Load {
     pub speed_index: Option<Duration>,
     /// How far the screen was at each frame that changed it.
     pub frames: Vec<Frame>,
+    /// What the page's main thread had computed. Absent where that was not traced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub computing: Option<Computing>,
     /// All requests, in the order in which they were made.
     pub requests: Vec<Request>,
     /// All connections that requests were made on, in the order of their ends of connecting.
     pub connections: Vec<Connection>,
+}
+
+/// Processor time of the tasks of a page's main thread that had begun since the navigation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Computing {
+    /// By [`Load::fcp`].
+    pub fcp: Duration,
+    /// By [`Load::lcp`].
+    pub lcp: Option<Duration>,
+    /// By [`Load::load`].
+    pub load: Duration,
 }
 
 /// A frame on the screen.

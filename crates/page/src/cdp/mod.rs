@@ -19,9 +19,9 @@ use std::time::Duration;
 
 pub use browser::{Browser, Cache, Failure, Visit};
 pub use codec::{Codec, MOST_MESSAGE, TooLarge};
-pub use load::{Connecting, Connection, Frame, Load, Negotiated, Request, Source};
-pub use record::Frames;
+pub use load::{Computing, Connecting, Connection, Frame, Load, Negotiated, Request, Source};
 pub(crate) use record::origin;
+pub use record::{Frames, Tasks};
 
 /// Chromium draws sixty frames a second at most. What changes in between is seen with the next frame, so a paint is told up to this much
 /// late: of two loads over the same network, one can have its first paint a frame before the other, and the load event at the same time.

@@ -8,12 +8,14 @@ use base64::engine::general_purpose::STANDARD;
 use lastbyte_link::Bytes;
 use serde_json::Value;
 
-use super::load::{Connecting, Connection, Load, Negotiated, Request, Source};
+use super::load::{Computing, Connecting, Connection, Load, Negotiated, Request, Source};
 use super::screen::{self, Histogram};
 use crate::page::Kind;
 
 /// The most requests of a page that are kept, and the most frames.
 const MOST: usize = 10_000;
+/// The most tasks that are kept.
+const MOST_TASKS: usize = 1_000_000;
 
 /// A time of the browser's, in microseconds.
 type Micros = i64;
@@ -36,6 +38,19 @@ pub(super) struct Record {
     /// The largest text or picture so far, with the number of the candidate.
     largest: Option<(i64, Micros)>,
     screens: Vec<(Micros, Histogram)>,
+    /// The page's main thread: its process and its number there, as the trace has them.
+    thread: Option<(i64, i64)>,
+    /// Of all threads of all pages.
+    tasks: Vec<Task>,
+}
+
+/// A task of a thread.
+#[derive(Debug)]
+struct Task {
+    thread: (i64, i64),
+    began: Micros,
+    /// Of a processor.
+    took: Micros,
 }
 
 /// A request, with times of the browser's.
@@ -90,6 +105,11 @@ fn micros(value: &Value) -> Option<Micros> {
 /// A number that a trace has, such as its microseconds.
 fn ticks(value: &Value) -> Option<i64> {
     value.as_i64().filter(|ticks| (0..1 << 60).contains(ticks))
+}
+
+/// Where in the trace's processes an event happened.
+fn thread(event: &Value) -> Option<(i64, i64)> {
+    Some((ticks(&event["pid"])?, ticks(&event["tid"])?))
 }
 
 /// Bytes, which the protocol has as any number.
@@ -225,7 +245,20 @@ impl Record {
         let args = &event["args"];
         let is_this = args["data"]["navigationId"] == self.loader.as_str();
         match event["name"].as_str() {
-            Some("navigationStart") if is_this => self.began = Some(at),
+            Some("navigationStart") if is_this => {
+                self.began = Some(at);
+                self.thread = thread(event);
+            }
+            Some("RunTask") if self.tasks.len() < MOST_TASKS => {
+                if let (Some(thread), Some(took)) = (thread(event), ticks(&event["tdur"])) {
+                    let began = at;
+                    self.tasks.push(Task {
+                        thread,
+                        began,
+                        took,
+                    });
+                }
+            }
             Some("largestContentfulPaint::Candidate") if is_this => {
                 let number = args["data"]["candidateIndex"].as_i64().unwrap_or(0);
                 if self.largest.is_none_or(|(before, _)| before <= number) {
@@ -241,6 +274,23 @@ impl Record {
             }
             _ => {}
         }
+    }
+
+    /// What the page's main thread had computed by a time of the browser's.
+    fn computed(&self, began: Micros, by: Micros) -> Duration {
+        let of_page = (self.tasks.iter())
+            .filter(|task| Some(task.thread) == self.thread && (began..by).contains(&task.began));
+        let sum: Micros = of_page.map(|task| task.took).sum();
+        Duration::from_micros(u64::try_from(sum).unwrap_or(0))
+    }
+
+    fn computing(&self, began: Micros) -> Option<Computing> {
+        let by = |name: &str| Some(self.computed(began, *self.life.get(name)?));
+        Some(Computing {
+            fcp: by("firstContentfulPaint")?,
+            lcp: self.largest.map(|(_, at)| self.computed(began, at)),
+            load: by("load")?,
+        })
     }
 
     /// Whether the document's life has come to this.
@@ -276,7 +326,7 @@ impl Record {
     }
 
     /// The load that it comes to, by a `browser`; none if the browser told no time of it.
-    pub(super) fn load(self, browser: String, frames: Frames) -> Option<Load> {
+    pub(super) fn load(self, browser: String, frames: Frames, tasks: Tasks) -> Option<Load> {
         let first = self.requests.iter().find(|one| one.id == self.loader)?;
         let mut all = self.requests.iter().rev();
         let document = all.find(|request| request.id == self.loader)?;
@@ -309,6 +359,10 @@ impl Record {
             load: life("load")?,
             speed_index: screen::speed_index(&frames),
             frames,
+            computing: match tasks {
+                Tasks::Traced => self.computing(began),
+                Tasks::Untraced => None,
+            },
             connections: self.connections(since),
             requests: (self.requests.iter())
                 .map(|request| request.told(since))
@@ -371,6 +425,15 @@ pub enum Frames {
     All,
     /// It is not.
     None,
+}
+
+/// Whether the tasks of a page's main thread are traced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tasks {
+    /// Each, with the processor time that it took.
+    Traced,
+    /// None is.
+    Untraced,
 }
 
 impl Connecting {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Browser, Cache, Codec, Failure, Frames, Load, MOST_MESSAGE, TooLarge, Visit};
+use super::{Browser, Cache, Codec, Failure, Frames, Load, MOST_MESSAGE, Tasks, TooLarge, Visit};
 
 /// What a Chromium said on a visit, a message a line: eight resources of two origins over HTTP/2, from Node.js, with an ECDSA chain.
 const RECORDED: &str = include_str!("recorded.jsonl");
@@ -18,6 +18,8 @@ fn visit() -> Visit {
         url: "https://o0.page.example:18443/".to_owned(),
         cache: Cache::Cold,
         frames: Frames::All,
+        tasks: Tasks::Untraced,
+        slowdown: 1,
         timeout: Duration::from_secs(30),
         quiet: Duration::from_millis(500),
         patience: Duration::from_secs(10),
@@ -41,8 +43,12 @@ fn framed(messages: &[Value]) -> Vec<u8> {
 
 /// What a visit comes to if the browser says this, and nothing for a while when the page is done.
 fn told(messages: &[Value]) -> (Browser, Result<Load, Failure>) {
+    told_of(visit(), messages)
+}
+
+fn told_of(visited: Visit, messages: &[Value]) -> (Browser, Result<Load, Failure>) {
     let mut browser = Browser::new();
-    browser.begin(visit(), NOW);
+    browser.begin(visited, NOW);
     for message in messages {
         let is_end = message["method"] == "Tracing.dataCollected";
         if is_end {
@@ -64,6 +70,69 @@ fn a_load_is_what_the_browser_said() {
     insta::assert_json_snapshot!(load.unwrap());
     assert!(browser.is_ready() && browser.outcome().is_none());
     assert_eq!(browser.product(), Some("Chrome/156.0.8078.79"));
+}
+
+/// Tasks count by when they began, and only those of the thread that navigated.
+#[test]
+fn what_the_page_computes_is_the_sum_of_its_tasks() {
+    let untraced = told(&recorded()).1.unwrap();
+    assert_eq!(untraced.computing, None);
+    let mut messages = recorded();
+    let loader = messages
+        .iter()
+        .find_map(|one| one["result"]["loaderId"].as_str().map(str::to_owned))
+        .unwrap();
+    let data = (messages.iter_mut()).find(|one| one["method"] == "Tracing.dataCollected");
+    let events = data.unwrap()["params"]["value"].as_array_mut().unwrap();
+    let is_start = |event: &&Value| {
+        event["name"] == "navigationStart" && event["args"]["data"]["navigationId"] == loader
+    };
+    let start = events.iter().rfind(is_start).unwrap().clone();
+    let [began, pid, tid] = ["ts", "pid", "tid"].map(|name| start[name].as_i64().unwrap());
+    let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap();
+    let (fcp, load) = (micros(untraced.fcp), micros(untraced.load));
+    let first = fcp.min(load);
+    for (at, tid, took) in [
+        (-1, tid, 1),
+        (0, tid, 20),
+        (first - 1, tid, 300),
+        (fcp.max(load), tid, 4000),
+        (0, tid + 1, 50_000),
+    ] {
+        let ts = began + at;
+        events.push(json!({ "name": "RunTask", "pid": pid, "tid": tid, "ts": ts, "dur": 7 * took, "tdur": took }));
+    }
+    // A clock that is not there, and one that goes back.
+    events.push(json!({ "name": "RunTask", "pid": pid, "tid": tid, "ts": began, "dur": 5 }));
+    events.push(json!({ "name": "RunTask", "pid": pid, "tid": tid, "ts": began, "tdur": -5 }));
+    let visit = Visit {
+        tasks: Tasks::Traced,
+        ..visit()
+    };
+    let computing = told_of(visit, &messages).1.unwrap().computing.unwrap();
+    let by_both = Duration::from_micros(320);
+    assert_eq!(computing.fcp.min(computing.load), by_both);
+    assert_eq!(computing.fcp.max(computing.load), by_both);
+}
+
+#[test]
+fn a_slow_machine_is_asked_of_the_browser() {
+    let mut browser = Browser::new();
+    let visit = Visit {
+        slowdown: 4,
+        ..visit()
+    };
+    browser.begin(visit, NOW);
+    let mut asked = String::new();
+    for message in recorded().iter().take(8) {
+        asked += &String::from_utf8(browser.outgoing()).unwrap();
+        browser.receive(&framed(std::slice::from_ref(message)), NOW);
+    }
+    asked += &String::from_utf8(browser.outgoing()).unwrap();
+    assert!(
+        asked.contains(r#""method":"Emulation.setCPUThrottlingRate","params":{"rate":4}"#),
+        "{asked}"
+    );
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use lastbyte_link::Bytes;
-use lastbyte_page::cdp::{Cache, Codec, Failure, Frames, Load, Source, Visit};
+use lastbyte_page::cdp::{Cache, Codec, Failure, Frames, Load, Source, Tasks, Visit};
 use lastbyte_page::{Answer, Asked, Kind, Loading, Named, Page, Resource, Site, har};
 
 use driver::{Chromium, listen, names, serve};
@@ -23,6 +23,8 @@ fn visit(url: &str, cache: Cache) -> Visit {
         url: url.to_owned(),
         cache,
         frames: Frames::All,
+        tasks: Tasks::Traced,
+        slowdown: 1,
         timeout: Duration::from_secs(60),
         quiet: Duration::from_millis(500),
         patience: Duration::from_secs(60),
@@ -123,6 +125,15 @@ fn the_median_page_is_loaded_cold_and_warm() {
     assert!(connect <= cold.ttfb && cold.ttfb < cold.fcp, "{cold:?}");
     assert!(cold.dom_content_loaded.unwrap() <= cold.load);
     assert!(cold.lcp.unwrap() >= cold.fcp);
+    // The thread has to compute for what is seen, and can't compute for longer than there is time.
+    let computing = cold.computing.unwrap();
+    assert!(
+        !computing.fcp.is_zero() && computing.fcp <= computing.load.max(computing.lcp.unwrap())
+    );
+    assert!(
+        computing.load <= cold.load && computing.fcp <= cold.fcp,
+        "{computing:?}"
+    );
     // HTTP/1.1: up to six connections with each origin, and as many again for what is asked for without cookies.
     let origins: Vec<&str> = cold
         .connections

@@ -49,7 +49,7 @@ pub fn markdown(summary: &Summary) -> String {
             escape::markdown(&text::since(summary, since))
         ));
     }
-    let contents = text::contents(summary).map(str::to_owned);
+    let contents = text::contents(summary);
     for line in [
         text::legend(summary, &out),
         text::precision(summary),

@@ -56,8 +56,9 @@ pub fn table(summary: &Summary, screen: Screen, detail: Detail) -> String {
         });
     }
     parts.push(set(&handshake_lines(summary, screen), screen));
-    let contents = text::contents(summary).map(str::to_owned);
-    let origin = [contents, text::engine(summary)].into_iter().flatten();
+    let origin = [text::contents(summary), text::engine(summary)]
+        .into_iter()
+        .flatten();
     let mut origin: Vec<String> = origin.collect();
     if detail == Detail::Answer && has_more(summary) {
         origin.push("More of it: -v.".to_owned());

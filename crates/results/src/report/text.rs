@@ -181,8 +181,8 @@ pub(super) fn since(summary: &Summary, since: &Since) -> String {
 pub(super) const NETWORK_ALONE: &str = "These times are the network's alone: computing took none.";
 
 /// What the times have in them, if anything was measured.
-pub(super) fn contents(summary: &Summary) -> Option<&'static str> {
-    Some(match summary.contents()? {
+pub(super) fn contents(summary: &Summary) -> Option<String> {
+    let times = match summary.contents()? {
         // What other people's programs compute is told by none of our ways.
         Contents::Network if summary.experiment.has_foreign_servers() => NETWORK_ALONE,
         Contents::Network => {
@@ -199,7 +199,24 @@ pub(super) fn contents(summary: &Summary) -> Option<&'static str> {
         Contents::RealTime => {
             "These times were measured in real time, with all that this machine computed meanwhile."
         }
-    })
+    };
+    let text = [Some(times.to_owned()), page_cpu(summary)].into_iter();
+    Some(text.flatten().collect::<Vec<_>>().join(" "))
+}
+
+/// What pages' main threads computed, where that was traced.
+fn page_cpu(summary: &Summary) -> Option<String> {
+    let samples = summary.cells.iter().flat_map(|cell| &cell.arms);
+    let computed = samples.filter_map(|sample| sample.load_cpu);
+    let (least, most) = (computed.clone().min()?, computed.max()?);
+    let [least, most] = [least, most].map(milliseconds);
+    let span = match least == most {
+        true => least,
+        false => format!("{least} to {most}"),
+    };
+    Some(format!(
+        "By the load event, the page's main thread had computed for {span}, at each sample's median."
+    ))
 }
 
 /// How the engine fared over all samples, if anything was measured.

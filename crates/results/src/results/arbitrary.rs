@@ -72,12 +72,20 @@ fn page() -> impl Strategy<Value = PageLoad> {
     let time = || option::of(duration());
     let count = || option::of(count());
     let times = (time(), time(), time(), time());
-    (times, (count(), count(), count())).prop_map(
-        |((fcp, lcp, load, speed_index), (bytes, connections, requests))| PageLoad {
+    let cpu = (time(), time(), time());
+    (times, cpu, (count(), count(), count())).prop_map(
+        |(
+            (fcp, lcp, load, speed_index),
+            (fcp_cpu, lcp_cpu, load_cpu),
+            (bytes, connections, requests),
+        )| PageLoad {
             fcp,
             lcp,
             load,
             speed_index,
+            fcp_cpu,
+            lcp_cpu,
+            load_cpu,
             bytes,
             connections,
             requests,

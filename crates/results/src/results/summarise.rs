@@ -215,6 +215,7 @@ fn summarise(
             engine: engine.clone(),
             metrics: of_arm,
             deliveries: deliveries(&sample.rows),
+            load_cpu: load_cpu(&sample.rows),
             waiting: match index {
                 0 => Vec::new(),
                 _ => waiting(sample),
@@ -319,6 +320,13 @@ fn deliveries(rows: &[Row]) -> Vec<(DeliveryOutcome, u32)> {
     };
     let all = DeliveryOutcome::ALL.map(of).into_iter();
     all.filter(|(_, connections)| *connections > 0).collect()
+}
+
+/// The one in the middle, or the later of both.
+fn load_cpu(rows: &[Row]) -> Option<Duration> {
+    let mut all: Vec<Duration> = rows.iter().filter_map(|row| row.page.load_cpu).collect();
+    all.sort_unstable();
+    all.get(all.len() / 2).copied()
 }
 
 /// Why percentiles of a sample are absent, if they are.

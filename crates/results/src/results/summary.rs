@@ -81,6 +81,9 @@ pub struct ArmSummary {
     /// What became of the records that clients asked for, and of how many connections that is said.
     /// Empty if they asked for none.
     pub deliveries: Vec<(DeliveryOutcome, u32)>,
+    /// Processor time that the page's main thread had taken by the load event, in the middle of all loads; none where that was not
+    /// traced.
+    pub load_cpu: Option<Duration>,
 }
 
 /// What an arm is to the others.

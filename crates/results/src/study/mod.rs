@@ -196,6 +196,8 @@ pub struct Cell {
     pub origins: u32,
     /// What the browser has of the page from before.
     pub cache: Cache,
+    /// How many times longer the page's tasks take to compute than here.
+    pub cpu_slowdown: u32,
     /// What connections draw, in place of what the cell has of that.
     pub population: Option<Arc<Population>>,
 }
@@ -219,6 +221,7 @@ impl Cell {
             page: None,
             origins: 1,
             cache: Cache::default(),
+            cpu_slowdown: 1,
             population: None,
         }
     }

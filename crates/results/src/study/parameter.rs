@@ -21,7 +21,7 @@ pub use self::spec::{Choice, Column, CommandLine, Lists, Reading, Value};
 use super::{Cell, StudyFolder, hosts};
 
 /// All parameters: in this order they are set and reported, and in grids the last changes fastest.
-const ALL: [Parameter; 24] = [
+const ALL: [Parameter; 25] = [
     Parameter::LINK,
     Parameter(&link::RTT),
     Parameter::RATE,
@@ -42,6 +42,7 @@ const ALL: [Parameter; 24] = [
     Parameter::PAGE,
     Parameter(&page::ORIGINS),
     Parameter(&page::CACHE),
+    Parameter(&page::CPU_SLOWDOWN),
     Parameter(&load::REQUESTS),
     Parameter(&load::THINK),
     Parameter::UPLOAD,
@@ -192,9 +193,14 @@ impl Parameter {
 
     /// Whether it is a property of page loads alone.
     pub fn is_of_pages(self) -> bool {
-        [&page::PAGE, &page::ORIGINS, &page::CACHE]
-            .into_iter()
-            .any(|one| self.name() == one.name)
+        [
+            &page::PAGE,
+            &page::ORIGINS,
+            &page::CACHE,
+            &page::CPU_SLOWDOWN,
+        ]
+        .into_iter()
+        .any(|one| self.name() == one.name)
     }
 
     /// Whether it is a property of transfers alone.

@@ -17,6 +17,7 @@ use crate::lab::{LabError, PreparedArm};
 use crate::results::{Loaded, Row};
 use crate::study::{Cell, Experiment};
 use lastbyte_link::Side;
+use lastbyte_page::cdp::Tasks;
 
 /// Where server and browser have their files, in memory.
 const MOUNT: &str = "/dev/pages";
@@ -78,7 +79,8 @@ pub(super) fn run(
             network.enter_client()?;
             Starts::ByLuck(seed).wait(index).map_err(LabError::Socket)
         };
-        let load = stage.load(&mut begins)?;
+        // Tasks take no time here.
+        let load = stage.load(Tasks::Untraced, &mut begins)?;
         let (seen, unseen) = match &ring {
             Some(ring) => {
                 ring.stop().map_err(LabError::Configure)?;

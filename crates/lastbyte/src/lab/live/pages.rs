@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use lastbyte_capture::{Point, Records};
 use lastbyte_link::{Side, TcpPacket};
+use lastbyte_page::cdp::Tasks;
 use lastbyte_pki::Store;
 
 use super::rig::EMULATOR_PRIORITY;
@@ -87,7 +88,7 @@ pub(super) fn measure(job: &Job<'_>, programs: &Finder) -> Result<Option<PageBlo
                     let from = client_address(slot);
                     Host::leave_from(from, SERVERS, job.cell).map_err(LabError::Configure)
                 };
-                let load = stage.load(&mut begins)?;
+                let load = stage.load(Tasks::Traced, &mut begins)?;
                 loads.push((load, stage.fresh_keys()));
                 (job.ended)();
             }

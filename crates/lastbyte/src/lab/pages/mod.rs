@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lastbyte_link::{Bytes, Time};
-use lastbyte_page::cdp::{self, Failure, Frames, Load, Visit};
+use lastbyte_page::cdp::{self, Failure, Frames, Load, Tasks, Visit};
 use lastbyte_page::{Site, SiteError};
 use lastbyte_pki::{Chain, Store};
 use lastbyte_sizes::Message;
@@ -257,6 +257,7 @@ pub(super) struct Stage<'a> {
     folder: &'a Path,
     url: String,
     timeout: Duration,
+    slowdown: u32,
     _server: Process,
     browser: Option<Browser>,
     protocol: cdp::Browser,
@@ -302,6 +303,7 @@ impl<'a> Stage<'a> {
             folder,
             url: format!("https:{}", site.document()),
             timeout,
+            slowdown: cell.cpu_slowdown,
             _server: server,
             browser: None,
             protocol: cdp::Browser::new(),
@@ -325,6 +327,7 @@ impl<'a> Stage<'a> {
     /// Loads the page. `begins` is called just before the visit that counts.
     pub(super) fn load(
         &mut self,
+        tasks: Tasks,
         begins: &mut dyn FnMut() -> Result<(), LabError>,
     ) -> Result<Result<Load, String>, LabError> {
         let visit = Visit {
@@ -334,6 +337,8 @@ impl<'a> Stage<'a> {
                 Cache::Warm => cdp::Cache::Warm { pause: PAUSE },
             },
             frames: Frames::All,
+            tasks,
+            slowdown: self.slowdown,
             timeout: self.timeout,
             quiet: QUIET,
             patience: PATIENCE,
@@ -479,6 +484,9 @@ impl Reader<'_> {
                 lcp: load.lcp,
                 load: Some(load.load),
                 speed_index: load.speed_index,
+                fcp_cpu: load.computing.map(|computing| computing.fcp),
+                lcp_cpu: load.computing.and_then(|computing| computing.lcp),
+                load_cpu: load.computing.map(|computing| computing.load),
                 bytes: u32::try_from(load.wire().0).ok(),
                 connections: None,
                 requests: u32::try_from(load.from_network().count()).ok(),

@@ -64,6 +64,7 @@ fn load(rtts: u64) -> Load {
         // What waits for the network has caught up.
         load: ms(400),
         speed_index: Some(ms(there + 170)),
+        computing: None,
         frames: [(20, 0.0), (there + 160, 0.75), (there + 200, 1.0)]
             .map(|(at, progress)| Frame {
                 at: ms(at),

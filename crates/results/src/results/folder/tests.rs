@@ -595,6 +595,7 @@ fn loaded(index: u32, requests: usize) -> Loaded {
         lcp: None,
         load: ms(130),
         speed_index: None,
+        computing: None,
         frames: Vec::new(),
         requests: (0..requests).map(request).collect(),
         connections: Vec::new(),

@@ -37,6 +37,8 @@ const NOT_COMPRESSED: &str = "it was not compressed";
 const NO_FAILED: &str = "no connection failed before";
 const NO_DNS: &str = "nothing comes through DNS";
 const NO_PAGE: &str = "it was not reached, or no page was loaded";
+const NO_TASKS: &str =
+    "no page was loaded, or the engine was virtual, where computing takes no time";
 const NO_TCP: &str = "that end had no connection";
 
 /// The columns up to those of links.
@@ -301,6 +303,27 @@ const OTHERS: &[Column] = &[
     )
     .absent(NO_PAGE)
     .restored(|row, value| set(&mut row.page.speed_index, value)),
+    whole(
+        "fcp_cpu_ns",
+        "processor time that tasks of the page's main thread had taken by the first contentful paint, as the browser traces them",
+        |c| c.row.page.fcp_cpu.into(),
+    )
+    .absent(NO_TASKS)
+    .restored(|row, value| set(&mut row.page.fcp_cpu, value)),
+    whole(
+        "lcp_cpu_ns",
+        "the same by the largest contentful paint",
+        |c| c.row.page.lcp_cpu.into(),
+    )
+    .absent(NO_TASKS)
+    .restored(|row, value| set(&mut row.page.lcp_cpu, value)),
+    whole(
+        "load_cpu_ns",
+        "the same by the load event",
+        |c| c.row.page.load_cpu.into(),
+    )
+    .absent(NO_TASKS)
+    .restored(|row, value| set(&mut row.page.load_cpu, value)),
     whole(
         "page_bytes",
         "what came over the network for the page, headers included",

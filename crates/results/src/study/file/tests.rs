@@ -902,7 +902,7 @@ const ERRORS: &[(&str, &str, &str)] = &[
     (
         "facet = \"loss\"",
         "facet = \"octets\"",
-        r#"28: unknown parameter "octets": use one of link, rtt, rate, loss, jitter, jitter_distribution, queue, preset, gso, mtu, timestamps, buffers, tso, writes, congestion, client_initcwnd, initcwnd, page, origins, cache, requests, think, upload, data"#,
+        r#"28: unknown parameter "octets": use one of link, rtt, rate, loss, jitter, jitter_distribution, queue, preset, gso, mtu, timestamps, buffers, tso, writes, congestion, client_initcwnd, initcwnd, page, origins, cache, cpu_slowdown, requests, think, upload, data"#,
     ),
     (
         "\"ttlb\"",

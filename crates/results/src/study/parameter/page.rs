@@ -9,6 +9,8 @@ use crate::study::{Cache, PageSource};
 const NONE: &str = "none";
 /// Each has a server of its own.
 const MOST_ORIGINS: u32 = 6;
+/// No machine with a browser is slower.
+const MOST_SLOWDOWN: u32 = 20;
 
 pub(super) static PAGE: Spec = Spec {
     name: "page",
@@ -89,5 +91,27 @@ pub(super) static CACHE: Spec = Spec {
     column: Some(Column {
         name: "cache",
         doc: "what the browser has of the page from before: `cold`, nothing, or `warm`, its HTTP cache and TLS sessions",
+    }),
+};
+
+pub(super) static CPU_SLOWDOWN: Spec = Spec {
+    name: "cpu_slowdown",
+    scope: Scope::Cell,
+    title: "CPU slowdown",
+    caption: Caption::Unusual(|cell| format!("computing {} times slower", cell.cpu_slowdown)),
+    reading: Reading::Whole(1..=MOST_SLOWDOWN),
+    place: Place::Cell(Access {
+        get: |cell| Value::Count(cell.cpu_slowdown),
+        set: |cell, text, _| read(&mut cell.cpu_slowdown, text),
+    }),
+    command_line: Some(CommandLine {
+        value_name: "N",
+        help: "How many times longer each task of the page's main thread takes than on this machine, by the browser's own throttling: an experiment, in real time alone (--engine live)",
+        choice: Choice::Usual("1"),
+        lists: Lists::Taken,
+    }),
+    column: Some(Column {
+        name: "cpu_slowdown",
+        doc: "how many times longer each task of the page's main thread took than on the machine, by the browser's own throttling",
     }),
 };

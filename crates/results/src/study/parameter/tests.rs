@@ -25,6 +25,7 @@ fn unusual() -> Cell {
         ("page", "median-2024"),
         ("origins", "2"),
         ("cache", "warm"),
+        ("cpu_slowdown", "4"),
         ("requests", "2"),
         ("think", "5ms"),
         ("upload", "3KiB"),
