@@ -21,6 +21,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use lastbyte_link::{counted, parse_duration};
 use lastbyte_probe::Document;
+use openssl::x509::X509;
 
 use self::finding::{Detail, Manners};
 use self::target::Target;
@@ -74,22 +75,37 @@ enum Format {
     Line,
 }
 
+/// The longest file of roots that is read, in bytes: ten times what a machine has.
+const MOST_ROOTS: u64 = 4 << 20;
 /// The longest document that is read, in bytes.
 const MOST_DOCUMENT: u64 = 4 << 20;
 
 impl Probe {
     pub(super) fn run(mut self) -> Result<(), Failure> {
         self.what_if.check()?;
+        self.fleet.check()?;
+        self.check()?;
         if let Some(file) = &self.fleet.fleet {
             return self.fleet.run(file, self.ca.as_ref(), self.manners());
         }
         let textfile = self.textfile.clone();
-        let textfile = textfile.as_deref().map(Draft::new).transpose()?;
+        let mut textfile = textfile.as_deref().map(Draft::new).transpose()?;
         let document = match (&self.from, self.target.take()) {
             (Some(file), _) => read(file)?,
             (None, Some(mut target)) => {
                 target.ca = self.ca.clone();
-                self.probe(&target)?
+                match (self.probe(&target), textfile) {
+                    (Ok(document), draft) => {
+                        textfile = draft;
+                        document
+                    }
+                    (Err(failure), Some(draft)) => {
+                        let failed = told::failed(&target.host.to_string());
+                        draft.write(|out| out.write_all(failed.as_bytes()))?;
+                        return Err(failure);
+                    }
+                    (Err(failure), None) => return Err(failure),
+                }
             }
             (None, None) => return Err(Failure::Usage("name a HOST to probe".to_owned())),
         };
@@ -111,6 +127,33 @@ impl Probe {
         match self.what_if.measured_over() {
             Some(networks) => measure::measure(&answer, networks),
             None => Ok(()),
+        }
+    }
+
+    /// Before anything is sent.
+    fn check(&self) -> Result<(), Failure> {
+        let is_what_if = self.what_if.is_asked();
+        match self.format {
+            Format::Line if is_what_if => Err(Failure::Usage(
+                "--format line has no what-if: write --format json".to_owned(),
+            )),
+            Format::Json | Format::Line if self.what_if.measured_over().is_some() => {
+                Err(Failure::Usage(
+                    "--measure prints tables: leave --format out, or have its command print JSON"
+                        .to_owned(),
+                ))
+            }
+            _ => Ok(()),
+        }?;
+        let Some(file) = &self.ca else {
+            return Ok(());
+        };
+        let wrong = |problem: String| Failure::Usage(format!("--ca {file:?}: {problem}"));
+        let pem =
+            lastbyte_files::read(file, MOST_ROOTS).map_err(|error| wrong(error.to_string()))?;
+        match X509::stack_from_pem(&pem) {
+            Ok(roots) if !roots.is_empty() => Ok(()),
+            _ => Err(wrong("it has no certificate in PEM".to_owned())),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What a probe found, as a file says it.
 
+use lastbyte_link::visible;
 use lastbyte_sizes::KeyAlgorithm;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,12 +20,16 @@ pub const JSON_SCHEMA: &str = include_str!("../schemas/probe-1.schema.json");
 const MOST_CERTIFICATES: usize = 100;
 /// More than any certificate has, in bytes.
 const MOST_DER: usize = 1 << 20;
-/// Bytes of a response: far more than a probe reads, and few enough to be walked through.
-const MOST_RESPONSE: f64 = 67_108_864.0;
+/// Bytes of a response: more than a probe reads of a connection, and few enough to be walked through.
+const MOST_RESPONSE: f64 = 8_388_608.0;
 /// Bytes of a record on the wire, with the expansion that RFC 8446 allows it (section 5.2), and that TLS 1.2 did.
 const MOST_RECORD: f64 = 18_437.0;
-/// Bytes of a server's handshake: more than the certificates of any document.
-const MOST_FLIGHT: f64 = 134_217_728.0;
+/// Bytes of a server's handshake: ten times what OpenSSL takes of a chain, and few enough to be walked through.
+const MOST_FLIGHT: f64 = 1_048_576.0;
+/// Bytes of a segment: Linux sends none that is smaller (`TCP_MIN_SND_MSS`).
+const LEAST_SEGMENT: f64 = 48.0;
+/// Bytes of a record on the wire: any with something in it.
+const LEAST_RECORD: usize = 23;
 /// Milliseconds there and back.
 const MOST_RTT: f64 = 60_000.0;
 /// Milliseconds: longer than any probe takes.
@@ -363,8 +368,30 @@ impl Document {
             return Err(DocumentError::OtherSchema(schema));
         }
         let document: Document = serde_json::from_value(value)
-            .map_err(|error| DocumentError::Content(error.to_string()))?;
+            .map_err(|error| DocumentError::Content(visible(&error.to_string())))?;
         document.checked()
+    }
+
+    /// What a probe found, as others read it again: what no reader takes is left out, with a note.
+    ///
+    /// # Errors
+    ///
+    /// What else it has that no document can have.
+    pub fn fitted(mut self) -> Result<Document, DocumentError> {
+        let certificates = self.chain.len();
+        if certificates > MOST_CERTIFICATES {
+            self.chain.truncate(MOST_CERTIFICATES);
+            self.notes.push(format!(
+                "of {certificates} certificates, the first {MOST_CERTIFICATES} are told"
+            ));
+        }
+        let first = self.response.as_mut();
+        if let Some(response) = first {
+            let record = response.first_record_wire_bytes;
+            response.first_record_wire_bytes = record.filter(|bytes| *bytes >= LEAST_RECORD);
+        }
+        self.tls.tickets = self.tls.tickets.min(MOST_SEGMENTS as u32);
+        self.checked()
     }
 
     /// Writes it, with a line's end.
@@ -379,6 +406,11 @@ impl Document {
         let wrong = |what: String| Err(DocumentError::Content(what));
         if self.chain.len() > MOST_CERTIFICATES {
             return wrong(format!("chain: {} certificates", self.chain.len()));
+        }
+        let all = self.chain.iter().map(|certificate| certificate.bytes);
+        let all = all.fold(0, usize::saturating_add);
+        if all as f64 > MOST_FLIGHT {
+            return wrong(format!("chain: {all} bytes, more than any server sends"));
         }
         if !is_host(&self.host) {
             let host: String = self.host.chars().take(60).collect();
@@ -431,7 +463,7 @@ impl Document {
                 Number::counted("response.status", u32::from(response.status), 999.0),
                 Number::bytes("response.wire_bytes", response.wire_bytes, MOST_RESPONSE),
                 Number {
-                    least: 23.0,
+                    least: LEAST_RECORD as f64,
                     ..Number::of(
                         "response.first_record_wire_bytes",
                         response.first_record_wire_bytes.map(|bytes| bytes as f64),
@@ -466,7 +498,10 @@ impl Document {
             Number::positive("rtt_ms", self.rtt_ms, MOST_RTT),
             Number::positive("rate_mbit", self.rate_mbit, MOST_RATE),
             Number::positive("initial_window", self.initial_window, MOST_SEGMENTS),
-            Number::positive("mss", self.mss, 65_535.0),
+            Number {
+                least: LEAST_SEGMENT,
+                ..Number::of("mss", self.mss.map(f64::from), 65_535.0)
+            },
             Number::positive(
                 "certificate_verify_bytes",
                 self.certificate_verify_bytes,

@@ -371,6 +371,29 @@ mod documents {
         assert_eq!(Document::read(&document.write()).unwrap(), document);
     }
 
+    /// Whatever a server sent, what is written of it is read again.
+    #[test]
+    fn what_a_probe_found_is_read_again() {
+        let mut found = Document::read(LEAST).unwrap();
+        let certificate = Certificate {
+            bytes: 500,
+            ..Certificate::default()
+        };
+        found.chain = vec![certificate; 150];
+        found.tls.tickets = 119_700;
+        found.response = Some(crate::ResponseSeen {
+            first_record_wire_bytes: Some(22),
+            ..crate::ResponseSeen::default()
+        });
+        assert!(Document::read(&found.write()).is_err());
+        let fitted = found.clone().fitted().unwrap();
+        assert_eq!(Document::read(&fitted.write()).unwrap(), fitted);
+        assert_eq!(fitted.chain.len(), 100);
+        assert_eq!(fitted.notes.len(), 1);
+        found.rtt_ms = Some(f64::NAN);
+        assert!(found.fitted().is_err());
+    }
+
     #[test]
     fn what_is_no_document_is_refused() {
         let refused = |text: &str| Document::read(text).unwrap_err().to_string();
@@ -400,7 +423,7 @@ mod documents {
         for (part, expected) in [
             (
                 "\"tls\": {\"server_flight_wire_bytes\": 18446744073709551615}",
-                "tls.server_flight_wire_bytes: 18446744073709552000 is not from 0 to 134217728",
+                "tls.server_flight_wire_bytes: 18446744073709552000 is not from 0 to 1048576",
             ),
             (
                 "\"tls\": {\"certificate_bytes\": 1000000000}",

@@ -8,7 +8,7 @@ use lastbyte_probe::{Ask, Connection, Event};
 use lastbyte_tls::key_log;
 use lastbyte_tls::observer::{MessageType, Observation, PlacedMessage, Side};
 use openssl::error::ErrorStack;
-use openssl::ssl::{HandshakeError, SslStream, SslVersion};
+use openssl::ssl::{HandshakeError, ShutdownState, SslStream, SslVersion};
 use openssl::x509::{X509, X509VerifyResult};
 
 use super::session::{Offer, Tls};
@@ -145,7 +145,14 @@ pub(super) fn connect(
     let first_byte = tickets.as_ref().map(|(first_byte, _)| *first_byte);
     if let (Some(response), Some(first_byte)) = (&mut seen.response, first_byte) {
         response.first_record = observer.encrypted_record_at(Side::Server, first_byte);
-        response.wire_bytes = stream.get_ref().received.saturating_sub(first_byte);
+        // Of a close_notify, its record: a header, two bytes of an alert, their type and a tag.
+        const CLOSE_NOTIFY: usize = 24;
+        let shutdown = stream.get_shutdown();
+        let end = match shutdown.contains(ShutdownState::RECEIVED) {
+            true => stream.get_ref().consumed().saturating_sub(CLOSE_NOTIFY),
+            false => stream.get_ref().consumed(),
+        };
+        response.wire_bytes = end.saturating_sub(first_byte);
         seen.tickets = tickets.map(|(_, tickets)| tickets);
     }
     if seen.last_byte.is_some() {
@@ -219,6 +226,10 @@ fn exchange(
         match &mut response {
             None => {
                 head.extend_from_slice(new);
+                // A head ends with a line.
+                if !new.contains(&b'\n') && head.len() <= MOST_HEAD {
+                    continue;
+                }
                 if let Some((parsed, length, body)) = parse(&head)? {
                     body_left = length.map(|length| length.saturating_sub(body));
                     response = Some(parsed);
@@ -262,6 +273,10 @@ fn parse(head: &[u8]) -> io::Result<Option<(Response, Option<usize>, usize)>> {
     };
     let lines = head.get(..length).unwrap_or_default();
     let status = parsed.code.unwrap_or_default();
+    // What comes before the response itself (RFC 9110, section 15.2).
+    if matches!(status, 100 | 102..=199) {
+        return parse(head.get(length..).unwrap_or_default());
+    }
     let is_empty = matches!(status, 204 | 304);
     let body = match is_empty {
         true => Some(0),

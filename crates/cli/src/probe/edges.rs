@@ -1,6 +1,6 @@
 //! How far a site is from its next edge, today and with other chains: by arithmetic.
 
-use lastbyte::explain::{Explanation, Shown, explain_shown};
+use lastbyte::explain::{Explanation, Shown, explain_shown, retried};
 use lastbyte::study::exchange::Cut;
 use lastbyte::study::{Arm, ArmError, Cell, NamedNetwork, Parameter, RecordSize, StudyFolder};
 use lastbyte_link::{Bytes, Direction, Link, Rate};
@@ -221,6 +221,16 @@ pub(super) fn group(document: &Document) -> &str {
         .unwrap_or(GROUP)
 }
 
+/// What an arm has besides where the server sent a HelloRetryRequest; empty where it did not.
+pub(super) fn key_share(document: &Document) -> String {
+    let arm = arm(group(document), "").map(|arm| retried(document, arm));
+    let share = arm.ok().and_then(|arm| arm.key_shares.first().copied());
+    match share.filter(|_| document.tls.hello_retry) {
+        Some(share) => format!("/key_share={share}"),
+        None => String::new(),
+    }
+}
+
 /// An arm of some server whose chain comes so. Which server it is changes nothing: its name's length is in what is shown.
 pub(super) fn arm(group: &str, way: &str) -> Result<Arm, ArmError> {
     let way = if way.is_empty() {
@@ -245,7 +255,7 @@ pub(super) fn try_explained(
     let arm = arm(group(document), &chain.way).map_err(|error| error.problem.to_string())?;
     let arm = Arm {
         record_size: record_size(document),
-        ..arm
+        ..retried(document, arm)
     };
     explain_shown(&arm, &chain.shown, cells).map_err(|unknown| unknown.what)
 }

@@ -61,20 +61,22 @@ pub(super) fn probe(target: &Target, manners: Manners) -> Result<Document, Strin
     let tls = Tls::new(target).map_err(here)?;
     let mut problem = "has no address: check its name".to_owned();
     let mut first = None;
+    let mut attempts = 0;
     let mut began = Instant::now();
     let request = |ask| Purpose {
         ask,
         offer: Offer::Request,
     };
-    // One that can be resumed is kept for that.
-    let reserve = usize::from(manners.connections > 2);
-    let mut probe = Probe::new(Limits {
-        connections: manners.connections - reserve,
-    });
-    let Some(ask) = probe.next() else {
+    let Some(ask) = Probe::new(Limits { connections: 1 }).next() else {
         return Err(of_host("can't be asked without a connection".to_owned()));
     };
+    // Each address that is tried is a connection, whoever has it.
+    let addresses = addresses.get(..manners.connections).unwrap_or(&addresses);
     for (tried, address) in addresses.iter().enumerate() {
+        if tried > 0 {
+            thread::sleep((began + manners.interval).saturating_duration_since(Instant::now()));
+        }
+        attempts += 1;
         began = Instant::now();
         let left = until.saturating_duration_since(began);
         // One that nobody answers at leaves time for the others.
@@ -93,8 +95,14 @@ pub(super) fn probe(target: &Target, manners: Manners) -> Result<Document, Strin
         }
     }
     let (address, first) = first.ok_or_else(|| of_host(problem))?;
+    let connections = manners.connections + 1 - attempts;
+    // One that can be resumed is kept for that.
+    let reserve = usize::from(connections > 2);
+    let mut probe = Probe::new(Limits {
+        connections: connections - reserve,
+    });
     probe.add(first.connection.clone());
-    let tickets = tls.sessions().len();
+    let tickets = tls.tickets().count;
     let mut notes = Vec::new();
     let is_new = first.version == Some(SslVersion::TLS1_3);
     let mut failed = 0;
@@ -148,17 +156,14 @@ pub(super) fn probe(target: &Target, manners: Manners) -> Result<Document, Strin
         _ => None,
     }
     .flatten();
-    let early = tls
-        .sessions()
-        .iter()
-        .map(|session| session.max_early_data())
-        .max();
     let mut document = document(target, address, &probe, &first, notes);
-    document.tls.tickets = u32::try_from(tickets).unwrap_or(u32::MAX);
-    document.tls.max_early_data = early.unwrap_or_default();
+    document.tls.tickets = tickets;
+    document.tls.max_early_data = tls.tickets().early;
     document.tls.resumed = resumption.as_ref().map(|seen| seen.resumed);
     document.tls.alpn = resumption.map_or(first.alpn, |seen| seen.alpn);
     edges::tell(&mut document);
+    let document = (document.fitted())
+        .map_err(|error| of_host(format!("sends what no document of a probe has: {error}")))?;
     if manners.detail == Detail::Connections {
         tell_connections(&probe);
     }

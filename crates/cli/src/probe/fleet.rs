@@ -23,7 +23,7 @@ use crate::{Failure, print, tell};
 #[derive(Debug, Args)]
 pub(super) struct Fleet {
     /// Probe the sites of a file, one a line, as HOST, HOST:PORT or a URL; # begins a comment
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "from", "textfile", "what_if", "what_if_pem"], requires = "results")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "from", "textfile", "what_if", "what_if_pem", "format"], requires = "results")]
     pub(super) fleet: Option<PathBuf>,
     /// Where what is found is kept, a line of JSON for each site; those that are in it are not probed again
     #[arg(long, value_name = "FILE.jsonl", requires = "fleet")]
@@ -79,10 +79,23 @@ fn is_begun(line: &[u8]) -> bool {
 
 /// Lines of a file that are told to be wrong.
 const TOLD: usize = 20;
-/// More than any file of sites or results has, in bytes.
+/// More than any file of sites has, in bytes.
+const MOST_SITES: u64 = 32 << 20;
+/// More than any file of results has, in bytes.
 const MOST: u64 = 1 << 30;
 
 impl Fleet {
+    /// What is of many sites is of a fleet.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        match (&self.fleet, &self.results) {
+            (None, Some(_)) => Err(Failure::Usage(
+                "--results keeps what is found of many sites: name them with --fleet hosts.txt, or write --format json > site.json"
+                    .to_owned(),
+            )),
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn run(
         &self,
         file: &Path,
@@ -167,10 +180,11 @@ impl Fleet {
 
 /// The sites of a file, each once, in its order.
 fn sites(file: &Path, ca: Option<&PathBuf>) -> Result<Vec<(String, Target)>, Failure> {
-    let text = lastbyte_files::read_text(file, MOST)
+    let text = lastbyte_files::read_text(file, MOST_SITES)
         .map_err(|error| Failure::Usage(format!("{file:?}: {error}")))?;
     let mut sites: Vec<(String, Target)> = Vec::new();
     let mut wrong: Vec<String> = Vec::new();
+    let mut all_wrong = 0_usize;
     let mut known = std::collections::BTreeSet::new();
     for (number, line) in (1..).zip(text.lines()) {
         let asked = line.split('#').next().unwrap_or_default().trim();
@@ -182,16 +196,20 @@ fn sites(file: &Path, ca: Option<&PathBuf>) -> Result<Vec<(String, Target)>, Fai
                 target.ca = ca.cloned();
                 sites.push((asked.to_owned(), target));
             }
-            Err(problem) => wrong.push(format!("line {number}: {}", visible(&problem))),
+            Err(problem) => {
+                all_wrong += 1;
+                if wrong.len() < TOLD {
+                    wrong.push(format!("line {number}: {}", visible(&problem)));
+                }
+            }
         }
     }
     // All of them, before anybody is asked: a file that was made wrong is mended once.
     if !wrong.is_empty() {
-        let more = match wrong.len().saturating_sub(TOLD) {
+        let more = match all_wrong - wrong.len() {
             0 => String::new(),
             more => format!("; and {more} more"),
         };
-        wrong.truncate(TOLD);
         return Err(Failure::Usage(format!(
             "{file:?}, {}{more}",
             wrong.join("; ")
@@ -228,16 +246,16 @@ impl Kept {
                 "{path:?} is being written by another probe: wait, or name another file"
             ))
         })?;
+        if file.metadata().map_err(wrong)?.len() >= MOST {
+            return Err(Failure::Usage(format!(
+                "{path:?} is larger than any fleet's results: name another file"
+            )));
+        }
         let mut bytes = Vec::new();
         Read::by_ref(&mut file)
             .take(MOST)
             .read_to_end(&mut bytes)
             .map_err(wrong)?;
-        if bytes.len() as u64 == MOST {
-            return Err(Failure::Usage(format!(
-                "{path:?} is larger than any fleet's results: name another file"
-            )));
-        }
         let mut lines = BTreeMap::new();
         let mut whole = 0;
         for (number, line) in (1..).zip(bytes.split_inclusive(|byte| *byte == b'\n')) {

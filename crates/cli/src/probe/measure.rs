@@ -30,6 +30,7 @@ pub(super) fn measure(
         Ok(arm)
     });
     let arms = arms.collect::<Result<Vec<String>, Failure>>()?;
+    print(&tickets(answer.document))?;
     for way in ways(answer, networks) {
         let line = line(answer, &arms, &way);
         print(&format!("\n{}\n", line.join(" ")))?;
@@ -54,7 +55,10 @@ fn arm(
     let key = key(document, chain);
     let words = |chain: &str| {
         let (group, records) = (edges::group(document), edges::records(document));
-        format!("{group}/{key}{chain}{records}")
+        format!(
+            "{group}/{key}{chain}{records}{}",
+            edges::key_share(document)
+        )
     };
     let (text, rest) = match padded(&words, certificate, wanted) {
         Some(found) => found,
@@ -84,6 +88,21 @@ fn arm(
         tickets => format!("/tickets={tickets}"),
     };
     Ok((text + &tickets, told))
+}
+
+/// What of the site's tickets the laboratory's server does otherwise: a line, or nothing.
+fn tickets(document: &Document) -> String {
+    let tls = &document.tls;
+    let Some(bytes) = tls.ticket_wire_bytes.filter(|bytes| *bytes > 0) else {
+        return String::new();
+    };
+    let alone = match tls.ticket_writes.is_empty() {
+        true => "",
+        false => " in segments of their own",
+    };
+    format!(
+        "tickets: this site's are {bytes} B{alone}; the laboratory's are as many, some 255 B each, and go on in the response's first segment\n"
+    )
 }
 
 /// The end-entity's key.

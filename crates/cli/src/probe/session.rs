@@ -1,7 +1,7 @@
 //! TLS for the connections of a probe: one context, and the sessions that its servers give.
 #![allow(unsafe_code)]
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use openssl::error::ErrorStack;
 use openssl::ssl::{
@@ -20,8 +20,17 @@ const UNVERIFIED_LEAF: i32 = 21;
 /// What connections to one server share.
 pub(super) struct Tls {
     context: SslContext,
-    sessions: Arc<Mutex<Vec<SslSession>>>,
+    tickets: Arc<Mutex<Tickets>>,
     problems: Arc<Mutex<Vec<X509VerifyResult>>>,
+}
+
+/// What servers have given.
+#[derive(Default)]
+pub(super) struct Tickets {
+    pub(super) count: u32,
+    /// Bytes of early data that any of them allows.
+    pub(super) early: u32,
+    last: Option<SslSession>,
 }
 
 /// What a connection offers.
@@ -40,7 +49,7 @@ impl Tls {
         let mut context = SslContext::builder(SslMethod::tls_client())?;
         context.set_security_level(0);
         context.set_min_proto_version(Some(SslVersion::TLS1_2))?;
-        context.set_options(SslOptions::IGNORE_UNEXPECTED_EOF);
+        context.set_options(SslOptions::IGNORE_UNEXPECTED_EOF | SslOptions::NO_RENEGOTIATION);
         let problems: Arc<Mutex<Vec<X509VerifyResult>>> = Arc::default();
         let noted = Arc::clone(&problems);
         // Whatever is wrong, what else is wrong is worth knowing.
@@ -62,16 +71,19 @@ impl Tls {
         }
         let mode = SslSessionCacheMode::CLIENT | SslSessionCacheMode::NO_INTERNAL;
         context.set_session_cache_mode(mode);
-        let sessions: Arc<Mutex<Vec<SslSession>>> = Arc::default();
-        let kept = Arc::clone(&sessions);
+        let tickets: Arc<Mutex<Tickets>> = Arc::default();
+        let kept = Arc::clone(&tickets);
         context.set_new_session_callback(move |_, session| {
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.push(session);
+            kept.count = kept.count.saturating_add(1);
+            kept.early = kept.early.max(session.max_early_data());
+            // One is enough, however many a server sends.
+            kept.last = Some(session);
         });
         key_log::install(&mut context)?;
         Ok(Tls {
             context: context.build(),
-            sessions,
+            tickets,
             problems,
         })
     }
@@ -90,7 +102,7 @@ impl Tls {
                 ssl.param_mut().set_host(&target.host.name)?;
             }
         }
-        if let (Offer::Resume, Some(session)) = (offer, self.sessions().last()) {
+        if let (Offer::Resume, Some(session)) = (offer, &self.tickets().last) {
             // SAFETY: the session was made by a connection of this context.
             unsafe { ssl.set_session(session) }?;
         }
@@ -104,8 +116,7 @@ impl Tls {
         std::mem::take(&mut *problems)
     }
 
-    /// Those that servers have given since they were last taken.
-    pub(super) fn sessions(&self) -> std::sync::MutexGuard<'_, Vec<SslSession>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn tickets(&self) -> MutexGuard<'_, Tickets> {
+        self.tickets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

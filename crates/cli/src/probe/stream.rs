@@ -123,9 +123,18 @@ impl Stream {
             return Ok(());
         }
         let bytes = std::mem::take(&mut self.outbox);
-        let left = left(self.until, Instant::now())?;
-        self.socket.set_write_timeout(Some(left))?;
-        self.socket.write_all(&bytes)?;
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            // Of all the time that there is, however little the other end takes at a time.
+            let left = left(self.until, Instant::now())?;
+            self.socket.set_write_timeout(Some(left))?;
+            match self.socket.write(rest) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
         self.observer.sent(Side::Client, &bytes);
         let event = match self.stage {
             Stage::Hello => Event::Hello(bytes.len()),
@@ -189,6 +198,11 @@ impl Stream {
         self.observer.sent(Side::Server, new);
         self.received += bytes;
         Ok(bytes)
+    }
+
+    /// What of all that came was taken.
+    pub(super) fn consumed(&self) -> usize {
+        self.received - self.inbox.len().saturating_sub(self.taken)
     }
 
     pub(super) fn info(&self) -> Option<TcpInfo> {

@@ -308,9 +308,12 @@ fn edges(document: &Document) -> String {
             edge.flights
         );
     }
-    let supposed = match is_known {
-        true => "",
-        false => ", which is supposed, as it was not seen",
+    let supposed = match (is_known, &document.window) {
+        (true, _) => String::new(),
+        (false, Some(seen)) if seen.certainty != "uncertain" => {
+            format!(", of which {} was seen", seen.told())
+        }
+        (false, _) => ", which is supposed, as it was not seen".to_owned(),
     };
     let _ = writeln!(
         text,
@@ -368,7 +371,6 @@ pub(super) fn line(document: &Document) -> String {
 
 /// Metrics in the text format of Prometheus.
 pub(super) fn metrics(document: &Document) -> String {
-    let host = document.host.replace('\\', "\\\\").replace('"', "\\\"");
     let today = super::edges::of_today(document);
     let seconds = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
     let window = document.window.as_ref();
@@ -424,13 +426,24 @@ pub(super) fn metrics(document: &Document) -> String {
             Some(f64::from(u8::from(document.tls.distrusted.is_none()))),
         ),
     ];
-    let mut text = String::new();
-    for (name, help, value) in gauges {
-        let Some(value) = value else { continue };
-        let _ = write!(
-            text,
-            "# HELP lastbyte_probe_{name} {help}\n# TYPE lastbyte_probe_{name} gauge\nlastbyte_probe_{name}{{host=\"{host}\"}} {value}\n"
-        );
-    }
-    text
+    let known = gauges
+        .into_iter()
+        .filter_map(|(name, help, value)| Some(gauge(name, help, &document.host, value?)));
+    success(&document.host, 1.0) + &known.collect::<String>()
+}
+
+/// The same of a site that could not be probed: nothing is left there of an earlier probe.
+pub(super) fn failed(host: &str) -> String {
+    success(host, 0.0)
+}
+
+fn success(host: &str, value: f64) -> String {
+    gauge("success", "Whether it could be probed.", host, value)
+}
+
+fn gauge(name: &str, help: &str, host: &str, value: f64) -> String {
+    let host = host.replace('\\', "\\\\").replace('"', "\\\"");
+    format!(
+        "# HELP lastbyte_probe_{name} {help}\n# TYPE lastbyte_probe_{name} gauge\nlastbyte_probe_{name}{{host=\"{host}\"}} {value}\n"
+    )
 }

@@ -10,7 +10,7 @@ use lastbyte::reduce::{Reduction, Subject};
 use lastbyte::study::{Cell, NamedNetwork, RecordSize};
 use lastbyte_link::{Rate, visible};
 use lastbyte_pki::PemFiles;
-use lastbyte_probe::Document;
+use lastbyte_probe::{Document, Left};
 use lastbyte_sizes::{KeyAlgorithm, Message};
 
 use super::edges::{self, Chain, PathRate, TODAY};
@@ -188,7 +188,7 @@ fn way(document: &Document, reduction: &Reduction) -> Option<String> {
 }
 
 impl WhatIf {
-    fn is_asked(&self) -> bool {
+    pub(super) fn is_asked(&self) -> bool {
         !self.what_if.is_empty() || !self.what_if_pem.is_empty()
     }
 
@@ -320,7 +320,11 @@ fn from_file(file: &Path, before: &[Chain]) -> Result<Chain, Failure> {
         way: String::new(),
         shown: Shown {
             certificates,
-            signature: Signature { bytes, longest },
+            // Of a key like the one that the site has, the signature that was seen: ECDSA's differ by a byte or two.
+            signature: match today.signature.longest == longest {
+                true => today.signature,
+                false => Signature { bytes, longest },
+            },
             provided: chain.provided_signatures().map_err(Failure::run)?.len(),
             alike: None,
             brotli: None,
@@ -404,9 +408,25 @@ fn table(answer: &Answer<'_>) -> String {
         );
     }
     text += &first_record(document);
+    if explained
+        .iter()
+        .skip(1)
+        .any(|(chain, _)| is_at_most(document, chain, cells))
+    {
+        text += "flights are at least that: this server writes its handshake in pieces, and where those of another chain would end is not known\n";
+    }
     let users = users.iter();
     let users = users.map(|(users, felt)| users.table(explained, felt));
     text + &users.collect::<String>()
+}
+
+/// Whether more flights can be needed than are told, as nobody knows where writes would end.
+fn is_at_most(document: &Document, chain: &Chain, cells: &[Cell]) -> bool {
+    let path = cells.first();
+    let edge = path.and_then(|path| edges::edge(document, chain, path));
+    let is_in_pieces = (document.tls.writes.as_ref())
+        .is_some_and(|writes| !writes.first.is_empty() || !writes.is_certain);
+    is_in_pieces && edge.is_some_and(|edge| edge.left_is == Some(Left::AtMost))
 }
 
 /// What is supposed of the first record of the response, which its first byte waits for.
@@ -452,10 +472,18 @@ fn json(answer: &Answer<'_>) -> serde_json::Value {
                     "last_byte_ms": ms(last),
                 })
             });
+            let path = cells.first();
+            let edge = path.and_then(|path| edges::edge(answer.document, chain, path));
+            let edge = edge.unwrap_or_default();
             let mut told = serde_json::json!({
                 "chain": chain.name,
                 "certificates": chain.shown.certificates,
                 "certificate_bytes": explanation.wire.bytes(Message::Certificate),
+                "server_flight_wire_bytes": edge.server_flight_wire_bytes,
+                "flights": edge.flights,
+                "left": edge.left,
+                "left_is": edge.left_is,
+                "over": edge.over,
                 "times": networks.collect::<Vec<_>>(),
             });
             let felt = (users.as_ref()).and_then(|(users, felt)| Some((users, felt.get(number)?)));

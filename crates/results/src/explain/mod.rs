@@ -12,6 +12,7 @@ mod wire;
 pub use cuts::Cut;
 pub use drawing::Step;
 pub use edges::{Edge, Edges};
+pub use seen::retried;
 pub use wire::{Shown, Signature, Unknown, wire, wire_with};
 
 use std::time::Duration;

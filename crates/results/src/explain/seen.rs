@@ -57,11 +57,16 @@ impl Shown {
         let certificates: Option<Vec<usize>> = certificates
             .map(|certificate| certificate.with(key, key))
             .collect();
+        // Of the key that it has, the signature that was seen: ECDSA's differ by a byte or two.
+        let is_own = document.chain.first().and_then(Certificate::key) == Some(key);
         Some(Shown {
             certificates: certificates.filter(|certificates| !certificates.is_empty())?,
-            signature: Signature {
-                bytes: key.signature_bytes(),
-                longest: key.longest_signature_bytes(),
+            signature: match is_own {
+                true => today.signature,
+                false => Signature {
+                    bytes: key.signature_bytes(),
+                    longest: key.longest_signature_bytes(),
+                },
             },
             server_name: server_name(document),
             provided: provided([key]),
@@ -79,9 +84,23 @@ impl Shown {
 /// it is changes nothing: its name's length is in what is shown.
 fn arm(document: &Document) -> Option<Arm> {
     let group: Option<Group> = document.group.as_ref().and_then(|name| name.parse().ok());
-    format!("{}/server.example:443", group.unwrap_or(GROUP))
+    let arm: Arm = format!("{}/server.example:443", group.unwrap_or(GROUP))
         .parse()
-        .ok()
+        .ok()?;
+    Some(retried(document, arm))
+}
+
+/// The same arm, with a HelloRetryRequest where the server sent one: without a share for its group.
+pub fn retried(document: &Document, arm: Arm) -> Arm {
+    let key_shares = match document.tls.hello_retry {
+        true => [Group::X25519, Group::Secp256r1]
+            .into_iter()
+            .filter(|group| *group != arm.group)
+            .take(1)
+            .collect(),
+        false => arm.key_shares.clone(),
+    };
+    Arm { key_shares, ..arm }
 }
 
 /// What the server's messages have more on the wire than arithmetic has of this chain: not every server has each message in a

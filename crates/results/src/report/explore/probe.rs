@@ -1,7 +1,7 @@
 //! What a probe found of a server, as far as a page can draw it.
 
-use lastbyte_probe::Document;
-use lastbyte_sizes::{Group, Host};
+use lastbyte_probe::{Certainty, Document};
+use lastbyte_sizes::{Group, Host, framing};
 
 use super::sizes::MOST_CERTIFICATES;
 use crate::explain::Shown;
@@ -94,6 +94,31 @@ impl Probe {
                 notes.push(note);
             }
         }
+        // Of one that is not known, the smallest that was not ruled out, as elsewhere.
+        let seen = document.window.as_ref();
+        let seen = seen.filter(|window| window.certainty != Certainty::Uncertain.name());
+        let window = document.initial_window.or(seen.map(|window| window.least));
+        if let (None, Some(seen)) = (document.initial_window, seen) {
+            notes.push(format!(
+                "The initial window was seen as {}: it is drawn as {}.",
+                seen.told(),
+                seen.least
+            ));
+        }
+        let first = document.response.as_ref();
+        let first = first.and_then(|response| response.first_record_wire_bytes);
+        let is_long = first > document.mss.map(|mss| mss as usize).or(Some(framing::MSS));
+        let has_tickets = document
+            .tls
+            .ticket_wire_bytes
+            .is_some_and(|bytes| bytes > 0);
+        if is_long || has_tickets || document.tls.hello_retry {
+            notes.push(
+                "Its tickets, a first record that is longer than a segment and a HelloRetryRequest are not drawn, and chains of ML-DSA are \
+                 Lastbyte's own: lastbyte probe --what-if has all of that, and can tell other times."
+                    .to_owned(),
+            );
+        }
         let mut drawn = |what: &str, number: Option<f64>, (least, most, unit): Range| {
             let number = number?;
             let drawn = number.clamp(least, most);
@@ -109,12 +134,7 @@ impl Probe {
         Ok(Probe {
             rtt_ms: drawn("The round trip", document.rtt_ms, RTT),
             rate_mbit: drawn("The rate", document.rate_mbit, RATE),
-            initial_window: drawn(
-                "The initial window",
-                document.initial_window.map(f64::from),
-                WINDOW,
-            )
-            .map(whole),
+            initial_window: drawn("The initial window", window.map(f64::from), WINDOW).map(whole),
             mss: drawn("The segment", document.mss.map(f64::from), MSS).map(whole),
             host: host.clone(),
             group,
