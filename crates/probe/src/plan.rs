@@ -147,7 +147,8 @@ fn narrowing(window: &Window, connections: &[Connection]) -> Option<u16> {
     let count = |segments: u32| usize::try_from(segments).unwrap_or(usize::MAX).max(1);
     let stays = flight / (count(window.least.saturating_sub(1)) / 2).max(1) + 1;
     let fills = response / count(most.saturating_add(1));
-    let middle = response.saturating_add(flight.saturating_mul(2)) / count(window.least.saturating_add(most));
+    let middle = response.saturating_add(flight.saturating_mul(2))
+        / count(window.least.saturating_add(most));
     let fills = fills.min(usize::from(SMALL));
     let asked = match stays <= fills {
         // The more the flights of two connections differ, the less can a window of one way of growing look like another's of
