@@ -94,18 +94,14 @@ impl Probe {
             (Some(file), _) => read(file)?,
             (None, Some(mut target)) => {
                 target.ca = self.ca.clone();
-                match (self.probe(&target), textfile) {
-                    (Ok(document), draft) => {
-                        textfile = draft;
-                        document
-                    }
-                    (Err(failure), Some(draft)) => {
-                        let failed = told::failed(&target.host.to_string());
-                        draft.write(|out| out.write_all(failed.as_bytes()))?;
-                        return Err(failure);
-                    }
-                    (Err(failure), None) => return Err(failure),
+                let found = self.probe(&target);
+                if found.is_err()
+                    && let Some(draft) = textfile.take()
+                {
+                    let failed = told::failed(&target.host.to_string());
+                    draft.write(|out| out.write_all(failed.as_bytes()))?;
                 }
+                found?
             }
             (None, None) => return Err(Failure::Usage("name a HOST to probe".to_owned())),
         };

@@ -385,8 +385,7 @@ impl Document {
                 "of {certificates} certificates, the first {MOST_CERTIFICATES} are told"
             ));
         }
-        let first = self.response.as_mut();
-        if let Some(response) = first {
+        if let Some(response) = &mut self.response {
             let record = response.first_record_wire_bytes;
             response.first_record_wire_bytes = record.filter(|bytes| *bytes >= LEAST_RECORD);
         }

@@ -170,10 +170,8 @@ fn tickets(messages: &[PlacedMessage]) -> Option<(usize, Vec<usize>)> {
     let of_server = messages
         .iter()
         .filter(|message| message.sender == Side::Server);
-    let mut is_finished = of_server
-        .clone()
-        .filter(|message| message.kind == MessageType::Finished);
-    let mut end = is_finished.next()?.bytes.end;
+    let is_finished = |message: &&PlacedMessage| message.kind == MessageType::Finished;
+    let mut end = of_server.clone().find(is_finished)?.bytes.end;
     let mut tickets = Vec::new();
     for ticket in of_server.filter(|message| message.kind == MessageType::Other(NEW_SESSION_TICKET))
     {

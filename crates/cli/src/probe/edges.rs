@@ -1,6 +1,6 @@
 //! How far a site is from its next edge, today and with other chains: by arithmetic.
 
-use lastbyte::explain::{Explanation, Shown, explain_shown, retried};
+use lastbyte::explain::{Explanation, Shown, explain_shown, group, retried};
 use lastbyte::study::exchange::Cut;
 use lastbyte::study::{Arm, ArmError, Cell, NamedNetwork, Parameter, RecordSize, StudyFolder};
 use lastbyte_link::{Bytes, Direction, Link, Rate};
@@ -15,8 +15,6 @@ pub(super) const USUAL: [KeyAlgorithm; 3] = [
     KeyAlgorithm::MlDsa65,
     KeyAlgorithm::MlDsa87,
 ];
-/// What a client connects with where that was not seen.
-pub(super) const GROUP: &str = "X25519MLKEM768";
 /// The initial window that is supposed where it is not known.
 const WINDOW: u32 = 10;
 
@@ -213,14 +211,6 @@ pub(super) fn window(document: &Document) -> u32 {
     known.unwrap_or(WINDOW).clamp(1, 1000)
 }
 
-/// What is connected with: the group that was negotiated, or a usual one where its sizes are not known.
-pub(super) fn group(document: &Document) -> &str {
-    let negotiated = document.group.as_deref();
-    negotiated
-        .filter(|group| group.parse::<Group>().is_ok())
-        .unwrap_or(GROUP)
-}
-
 /// What an arm has besides where the server sent a HelloRetryRequest; empty where it did not.
 pub(super) fn key_share(document: &Document) -> String {
     let arm = arm(group(document), "").map(|arm| retried(document, arm));
@@ -232,7 +222,7 @@ pub(super) fn key_share(document: &Document) -> String {
 }
 
 /// An arm of some server whose chain comes so. Which server it is changes nothing: its name's length is in what is shown.
-pub(super) fn arm(group: &str, way: &str) -> Result<Arm, ArmError> {
+pub(super) fn arm(group: Group, way: &str) -> Result<Arm, ArmError> {
     let way = if way.is_empty() {
         String::new()
     } else {
@@ -279,8 +269,17 @@ pub(super) fn of_today(document: &Document) -> Option<&Edge> {
 }
 
 /// How far one chain is from its edges.
-pub(super) fn edge(document: &Document, chain: &Chain, cell: &Cell) -> Option<Edge> {
+fn edge(document: &Document, chain: &Chain, cell: &Cell) -> Option<Edge> {
     let explanation = explained(document, chain, std::slice::from_ref(cell))?;
+    edge_of(document, chain, &explanation)
+}
+
+/// The same, by what arithmetic says of it: with the window and the segments of its first cell.
+pub(super) fn edge_of(
+    document: &Document,
+    chain: &Chain,
+    explanation: &Explanation,
+) -> Option<Edge> {
     let window = explanation.windows.first()?;
     Some(Edge {
         chain: chain.name.clone(),
@@ -299,4 +298,22 @@ pub(super) fn edge(document: &Document, chain: &Chain, cell: &Cell) -> Option<Ed
         over: window.edges.below.map(|edge| edge.certificate_distance),
         larger_window: window.larger_window,
     })
+}
+
+/// A chain of one certificate of so many bytes.
+#[cfg(test)]
+pub(super) fn one_certificate(name: &str, bytes: usize) -> Chain {
+    use lastbyte::explain::Signature;
+    Chain {
+        name: name.to_owned(),
+        way: String::new(),
+        shown: Shown {
+            certificates: vec![bytes],
+            signature: Signature {
+                bytes: 71,
+                longest: 72,
+            },
+            ..Shown::default()
+        },
+    }
 }

@@ -61,7 +61,6 @@ pub(super) fn probe(target: &Target, manners: Manners) -> Result<Document, Strin
     let tls = Tls::new(target).map_err(here)?;
     let mut problem = "has no address: check its name".to_owned();
     let mut first = None;
-    let mut attempts = 0;
     let mut began = Instant::now();
     let request = |ask| Purpose {
         ask,
@@ -76,7 +75,6 @@ pub(super) fn probe(target: &Target, manners: Manners) -> Result<Document, Strin
         if tried > 0 {
             thread::sleep((began + manners.interval).saturating_duration_since(Instant::now()));
         }
-        attempts += 1;
         began = Instant::now();
         let left = until.saturating_duration_since(began);
         // One that nobody answers at leaves time for the others.
@@ -87,15 +85,15 @@ pub(super) fn probe(target: &Target, manners: Manners) -> Result<Document, Strin
         };
         match connect(&tls, target, *address, request(ask), by) {
             Ok(seen) => {
-                first = Some((*address, seen));
+                first = Some((tried, *address, seen));
                 break;
             }
             Err(Nothing::Server(why)) => problem = why,
             Err(Nothing::Here(error)) => return Err(here(error)),
         }
     }
-    let (address, first) = first.ok_or_else(|| of_host(problem))?;
-    let connections = manners.connections + 1 - attempts;
+    let (failed_before, address, first) = first.ok_or_else(|| of_host(problem))?;
+    let connections = manners.connections - failed_before;
     // One that can be resumed is kept for that.
     let reserve = usize::from(connections > 2);
     let mut probe = Probe::new(Limits {

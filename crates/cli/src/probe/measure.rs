@@ -54,7 +54,7 @@ fn arm(
     let certificate = i64::from(explanation.wire.bytes(Message::Certificate));
     let key = key(document, chain);
     let words = |chain: &str| {
-        let (group, records) = (edges::group(document), edges::records(document));
+        let (group, records) = (explain::group(document), edges::records(document));
         format!(
             "{group}/{key}{chain}{records}{}",
             edges::key_share(document)
@@ -186,9 +186,7 @@ fn line(answer: &Answer<'_>, arms: &[String], way: &[String]) -> Vec<String> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use lastbyte::explain::{Shown, Signature};
-
-    use super::super::edges::{explained, measured, today};
+    use super::super::edges::{explained, measured, one_certificate, today};
     use super::*;
 
     fn document(said: &str) -> Document {
@@ -198,19 +196,9 @@ mod tests {
 
     /// A chain of one certificate, whose server sends so many bytes more than arithmetic has them.
     fn chain(key: &str, certificate: usize, besides: i64) -> Chain {
-        Chain {
-            name: key.to_owned(),
-            way: String::new(),
-            shown: Shown {
-                certificates: vec![certificate],
-                signature: Signature {
-                    bytes: 71,
-                    longest: 72,
-                },
-                besides,
-                ..Shown::default()
-            },
-        }
+        let mut chain = one_certificate(key, certificate);
+        chain.shown.besides = besides;
+        chain
     }
 
     #[test]
@@ -249,7 +237,10 @@ mod tests {
         let chain = chain("ml-dsa-65", 1000, 0);
         let explanation = explained(&document, &chain, &[]).unwrap();
         let (text, told) = arm(&document, &chain, &explanation).unwrap();
-        assert_eq!(text, format!("{}/ml-dsa-65/intermediates=0", edges::GROUP));
+        assert_eq!(
+            text,
+            format!("{}/ml-dsa-65/intermediates=0", explain::USUAL_GROUP)
+        );
         assert!(
             told.contains("ml-dsa-65: the laboratory's server sends ")
                 && told.ends_with(" bytes more than this site's would\n")

@@ -270,12 +270,11 @@ fn times(explanation: &Explanation, path: &Cell) -> Times {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use lastbyte::explain::{Shown, Signature};
     use lastbyte_link::{ETHERNET_HEADER, Rate};
     use lastbyte_probe::Document;
     use lastbyte_sizes::framing::MSS;
 
-    use super::super::edges::{explained, measured};
+    use super::super::edges::{explained, measured, one_certificate};
     use super::*;
 
     /// Of an IP header and a TCP header with timestamps.
@@ -290,18 +289,7 @@ mod tests {
     }
 
     fn chain(certificate: usize) -> Chain {
-        Chain {
-            name: certificate.to_string(),
-            way: String::new(),
-            shown: Shown {
-                certificates: vec![certificate],
-                signature: Signature {
-                    bytes: 71,
-                    longest: 72,
-                },
-                ..Shown::default()
-            },
-        }
+        one_certificate(&certificate.to_string(), certificate)
     }
 
     fn ms(time: Option<Duration>) -> f64 {

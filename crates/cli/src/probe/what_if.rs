@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use lastbyte::explain::{Explanation, Shown, Signature};
+use lastbyte::explain::{Explanation, Shown, Signature, USUAL_GROUP, group};
 use lastbyte::reduce::{Reduction, Subject};
 use lastbyte::study::{Cell, NamedNetwork, RecordSize};
 use lastbyte_link::{Rate, visible};
@@ -111,10 +111,10 @@ impl FromStr for Other {
 
 /// Whether an arm would take it, and it is of nothing but how a chain comes.
 fn check(way: &str) -> Result<(), String> {
-    edges::arm(edges::GROUP, way).map_err(|error| error.problem.to_string())?;
+    edges::arm(USUAL_GROUP, way).map_err(|error| error.problem.to_string())?;
     // What says how a delivery goes is nothing without it.
     let of_others = |word: &&str| {
-        !word.is_empty() && !word.starts_with("delivery=") && edges::arm(edges::GROUP, word).is_ok()
+        !word.is_empty() && !word.starts_with("delivery=") && edges::arm(USUAL_GROUP, word).is_ok()
     };
     match way.split('/').find(of_others) {
         None => Ok(()),
@@ -178,7 +178,7 @@ impl Other {
 
 /// What an arm says of this way to send less, but for the stack; none where it changes what the chain holds.
 fn way(document: &Document, reduction: &Reduction) -> Option<String> {
-    let whole = edges::arm(edges::group(document), "").ok()?;
+    let whole = edges::arm(group(document), "").ok()?;
     let less = reduction.apply(&whole).ok()?;
     let said = less.label.strip_prefix(&whole.label)?;
     let said = said.split('/').filter(|word| !word.is_empty());
@@ -371,10 +371,7 @@ fn table(answer: &Answer<'_>) -> String {
         "last byte"
     );
     for (number, (chain, explanation)) in explained.iter().enumerate() {
-        let edge = (cells
-            .first()
-            .and_then(|path| edges::edge(document, chain, path)))
-        .unwrap_or_default();
+        let edge = edges::edge_of(document, chain, explanation).unwrap_or_default();
         for (index, cell) in cells.iter().enumerate() {
             let own = times(explanation, index);
             let today = explained.first().map(|(_, today)| times(today, index));
@@ -408,11 +405,8 @@ fn table(answer: &Answer<'_>) -> String {
         );
     }
     text += &first_record(document);
-    if explained
-        .iter()
-        .skip(1)
-        .any(|(chain, _)| is_at_most(document, chain, cells))
-    {
+    let mut others = explained.iter().skip(1);
+    if others.any(|(chain, explanation)| is_at_most(document, chain, explanation)) {
         text += "flights are at least that: this server writes its handshake in pieces, and where those of another chain would end is not known\n";
     }
     let users = users.iter();
@@ -421,9 +415,8 @@ fn table(answer: &Answer<'_>) -> String {
 }
 
 /// Whether more flights can be needed than are told, as nobody knows where writes would end.
-fn is_at_most(document: &Document, chain: &Chain, cells: &[Cell]) -> bool {
-    let path = cells.first();
-    let edge = path.and_then(|path| edges::edge(document, chain, path));
+fn is_at_most(document: &Document, chain: &Chain, explanation: &Explanation) -> bool {
+    let edge = edges::edge_of(document, chain, explanation);
     let is_in_pieces = (document.tls.writes.as_ref())
         .is_some_and(|writes| !writes.first.is_empty() || !writes.is_certain);
     is_in_pieces && edge.is_some_and(|edge| edge.left_is == Some(Left::AtMost))
@@ -472,9 +465,7 @@ fn json(answer: &Answer<'_>) -> serde_json::Value {
                     "last_byte_ms": ms(last),
                 })
             });
-            let path = cells.first();
-            let edge = path.and_then(|path| edges::edge(answer.document, chain, path));
-            let edge = edge.unwrap_or_default();
+            let edge = edges::edge_of(answer.document, chain, explanation).unwrap_or_default();
             let mut told = serde_json::json!({
                 "chain": chain.name,
                 "certificates": chain.shown.certificates,

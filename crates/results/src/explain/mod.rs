@@ -12,7 +12,7 @@ mod wire;
 pub use cuts::Cut;
 pub use drawing::Step;
 pub use edges::{Edge, Edges};
-pub use seen::retried;
+pub use seen::{USUAL_GROUP, group, retried};
 pub use wire::{Shown, Signature, Unknown, wire, wire_with};
 
 use std::time::Duration;

@@ -10,8 +10,8 @@ use super::wire::{Sizes, wire_of};
 use super::{Shown, Signature};
 use crate::study::Arm;
 
-/// What a client connects with where that was not seen.
-const GROUP: Group = Group::X25519MlKem768;
+/// What a client connects with where that was not seen, or has sizes that are not known.
+pub const USUAL_GROUP: Group = Group::X25519MlKem768;
 
 impl Shown {
     /// The chain that a server sent; none if it sent none.
@@ -80,11 +80,16 @@ impl Shown {
     }
 }
 
-/// An arm whose handshake is with the group that was negotiated, or with a usual one where its sizes are not known. Which server
-/// it is changes nothing: its name's length is in what is shown.
+/// What is connected with: the group that was negotiated, or the usual one where its sizes are not known.
+pub fn group(document: &Document) -> Group {
+    let negotiated = document.group.as_ref();
+    let negotiated = negotiated.and_then(|name| name.parse().ok());
+    negotiated.unwrap_or(USUAL_GROUP)
+}
+
+/// An arm whose handshake is with that. Which server it is changes nothing: its name's length is in what is shown.
 fn arm(document: &Document) -> Option<Arm> {
-    let group: Option<Group> = document.group.as_ref().and_then(|name| name.parse().ok());
-    let arm: Arm = format!("{}/server.example:443", group.unwrap_or(GROUP))
+    let arm: Arm = format!("{}/server.example:443", group(document))
         .parse()
         .ok()?;
     Some(retried(document, arm))

@@ -4,7 +4,7 @@ use lastbyte_probe::{Certainty, Document};
 use lastbyte_sizes::{Group, Host, framing};
 
 use super::sizes::MOST_CERTIFICATES;
-use crate::explain::Shown;
+use crate::explain::{Shown, USUAL_GROUP};
 
 /// A server as it was seen.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,9 +37,6 @@ const WINDOW: Range = (1.0, 500.0, "segments");
 const MSS: Range = (524.0, 8948.0, "bytes");
 /// The most bytes of a chain.
 const MOST_CHAIN: usize = 200_000;
-
-/// What is drawn where a server negotiated something else.
-const GROUP: Group = Group::X25519MlKem768;
 
 impl Probe {
     /// Reads a probe's JSON.
@@ -76,13 +73,13 @@ impl Probe {
         }
         let mut notes = Vec::new();
         let group = match &document.group {
-            None => GROUP,
+            None => USUAL_GROUP,
             Some(name) => name.parse().unwrap_or_else(|_| {
                 notes.push(format!(
-                    "The key exchange was {}, whose sizes are not known here: it is drawn as {GROUP}.",
+                    "The key exchange was {}, whose sizes are not known here: it is drawn as {USUAL_GROUP}.",
                     word(name)
                 ));
-                GROUP
+                USUAL_GROUP
             }),
         };
         for certificate in document.chain.iter().filter(|one| one.key().is_none()) {
