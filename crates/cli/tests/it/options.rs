@@ -91,10 +91,9 @@ fn an_upload_ends_at_the_server() {
     };
     for row in rows("x25519/ecdsa-p256", up) {
         assert_eq!(row.times.ttfb, None);
-        // Two flights of the client after its handshake.
-        assert!(
-            row.times.ttlb.unwrap() >= row.times.handshake.unwrap() + Duration::from_millis(30)
-        );
+        // The server's flight, then two of the client. Not from the end of the handshake: that is noted once
+        // the first of the two is sent, and a busy machine may come to it late.
+        assert!(row.times.ttlb.unwrap() >= row.times.connect.unwrap() + Duration::from_millis(50));
         let sent = row.client_tcp.unwrap().segments_out;
         assert!(sent > 40_000 / 1448, "{sent}");
     }
