@@ -41,6 +41,7 @@ pub(super) const RECIPE: Recipe = Recipe {
         "0005-timer-registers",
         "0006-floating-point-on-switch",
         "0007-time-without-call",
+        "0008-fault-around",
     ],
 };
 

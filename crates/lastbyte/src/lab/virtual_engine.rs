@@ -490,7 +490,7 @@ impl Engine for VirtualEngine {
         const CONNECTION: Duration = Duration::from_micros(1500);
         const PACKET: Duration = Duration::from_micros(12);
         const BROWSER: Duration = Duration::from_secs(15);
-        const NAVIGATION: Duration = Duration::from_secs(2);
+        const NAVIGATION: Duration = Duration::from_secs(3);
         if job.cell.page.is_some() {
             return BROWSER + NAVIGATION * job.connections.len() as u32;
         }
