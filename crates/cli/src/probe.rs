@@ -14,7 +14,6 @@ mod users;
 mod what_if;
 
 use std::io::Write;
-use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -45,8 +44,8 @@ pub(super) struct Probe {
     #[arg(long, value_name = "N", default_value = "6", value_parser = clap::value_parser!(u8).range(1..=6))]
     connections: u8,
     /// Connections that are begun in a second, at most
-    #[arg(long, value_name = "N", default_value = "4")]
-    max_rate: NonZero<u16>,
+    #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u16).range(1..))]
+    max_rate: u16,
     /// How long it may take in all
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = timeout)]
     timeout: Duration,
@@ -156,7 +155,7 @@ impl Probe {
     fn manners(&self) -> Manners {
         Manners {
             connections: usize::from(self.connections),
-            interval: Duration::from_secs(1) / u32::from(self.max_rate.get()),
+            interval: Duration::from_secs(1) / u32::from(self.max_rate),
             timeout: self.timeout,
             detail: match self.verbose {
                 true => Detail::Connections,

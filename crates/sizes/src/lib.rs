@@ -55,4 +55,6 @@ pub use message::{Message, MessageSizes, MessageType};
 pub use role::ChainRole;
 pub use signature::{FN_DSA, SLH_DSA, TlsSignature, signatures};
 pub use size::{AlgorithmSizes, message_bytes, padding, sizes};
-pub use spec::{ChainError, ChainSpec, LeafExtension, PaddedCertificate, PemFiles, RootDelivery};
+pub use spec::{
+    ChainError, ChainSpec, Keys, LeafExtension, PaddedCertificate, PemFiles, RootDelivery,
+};

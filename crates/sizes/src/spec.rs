@@ -44,6 +44,52 @@ pub enum LeafExtension {
 
 named!(LeafExtension, "extension", { Policies => "policies", Access => "aia", Crl => "crl" });
 
+/// Whose keys are of which algorithm in a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Keys {
+    /// The end-entity's.
+    pub leaf: KeyAlgorithm,
+    /// The intermediates'.
+    pub ca: KeyAlgorithm,
+    /// The root's.
+    pub root: KeyAlgorithm,
+}
+
+impl From<KeyAlgorithm> for Keys {
+    fn from(algorithm: KeyAlgorithm) -> Keys {
+        Keys {
+            leaf: algorithm,
+            ca: algorithm,
+            root: algorithm,
+        }
+    }
+}
+
+impl From<&ChainSpec> for Keys {
+    fn from(spec: &ChainSpec) -> Keys {
+        Keys {
+            leaf: spec.leaf,
+            ca: spec.ca,
+            root: spec.root_key,
+        }
+    }
+}
+
+/// `LEAF`, `LEAF+CA` or `LEAF+CA+ROOT`, as chains of arms begin.
+impl fmt::Display for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Keys { leaf, ca, root } = self;
+        write!(f, "{leaf}")?;
+        if ca != leaf || root != ca {
+            write!(f, "+{ca}")?;
+        }
+        if root != ca {
+            write!(f, "+{root}")?;
+        }
+        Ok(())
+    }
+}
+
 /// What a chain is to be: the name by which a store keeps it.
 ///
 /// Its `Display` is the chain part of an arm, with the keys that are not at
@@ -163,13 +209,7 @@ impl ChainSpec {
 
 impl fmt::Display for ChainSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.leaf)?;
-        if self.ca != self.leaf || self.root_key != self.ca {
-            write!(f, "+{}", self.ca)?;
-        }
-        if self.root_key != self.ca {
-            write!(f, "+{}", self.root_key)?;
-        }
+        write!(f, "{}", Keys::from(self))?;
         if let Some(bytes) = self.certificate_bytes {
             write!(f, ":{bytes}B")?;
         }

@@ -6,7 +6,7 @@ use lastbyte::study::{Arm, ArmError, Cell, NamedNetwork, Parameter, RecordSize, 
 use lastbyte_link::{Bytes, Direction, Link, Rate};
 use lastbyte_probe::{Document, Edge, Left};
 use lastbyte_sizes::framing::{MAX_PLAINTEXT, MSS, RECORD_OVERHEAD};
-use lastbyte_sizes::{Group, KeyAlgorithm, Message};
+use lastbyte_sizes::{Group, KeyAlgorithm, Keys, Message};
 use std::time::Duration;
 
 /// What a site is asked about whoever asks.
@@ -31,6 +31,10 @@ pub(super) struct Chain {
     /// How it is called.
     pub(super) name: String,
     pub(super) shown: Shown,
+    /// The keys that are supposed; none of those that it has.
+    pub(super) keys: Option<Keys>,
+    /// The key exchange that is supposed in the place of the one that was seen.
+    pub(super) group: Option<Group>,
     /// How it comes, as an arm says it; empty is whole.
     pub(super) way: String,
 }
@@ -45,7 +49,20 @@ impl Chain {
         Chain {
             name,
             way: way.to_owned(),
-            shown: self.shown.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// What is connected with.
+    pub(super) fn group(&self, document: &Document) -> Group {
+        self.group.unwrap_or_else(|| group(document))
+    }
+
+    /// The arm of a client that does, with a HelloRetryRequest where the server sent one for the same group.
+    pub(super) fn connecting(&self, document: &Document, arm: Arm) -> Arm {
+        match self.group {
+            None => retried(document, arm),
+            Some(_) => arm,
         }
     }
 }
@@ -56,16 +73,21 @@ pub(super) fn today(document: &Document) -> Option<Chain> {
     Some(Chain {
         name: if has_it { TODAY } else { IN_TLS_1_3 }.to_owned(),
         shown: Shown::seen(document)?,
+        keys: None,
+        group: None,
         way: String::new(),
     })
 }
 
 /// The same names, extensions and number of certificates with other keys; none where the parts of a certificate are not
 /// known.
-pub(super) fn with(document: &Document, algorithm: KeyAlgorithm) -> Option<Chain> {
+pub(super) fn with(document: &Document, keys: impl Into<Keys>) -> Option<Chain> {
+    let keys = keys.into();
     Some(Chain {
-        name: algorithm.to_string(),
-        shown: Shown::supposed(document, algorithm)?,
+        name: keys.to_string(),
+        shown: Shown::supposed(document, keys)?,
+        keys: Some(keys),
+        group: None,
         way: String::new(),
     })
 }
@@ -212,8 +234,8 @@ pub(super) fn window(document: &Document) -> u32 {
 }
 
 /// What an arm has besides where the server sent a HelloRetryRequest; empty where it did not.
-pub(super) fn key_share(document: &Document) -> String {
-    let arm = arm(group(document), "").map(|arm| retried(document, arm));
+pub(super) fn key_share(document: &Document, chain: &Chain) -> String {
+    let arm = arm(chain.group(document), "").map(|arm| chain.connecting(document, arm));
     let share = arm.ok().and_then(|arm| arm.key_shares.first().copied());
     match share.filter(|_| document.tls.hello_retry) {
         Some(share) => format!("/key_share={share}"),
@@ -242,10 +264,10 @@ pub(super) fn try_explained(
     chain: &Chain,
     cells: &[Cell],
 ) -> Result<Explanation, String> {
-    let arm = arm(group(document), &chain.way).map_err(|error| error.problem.to_string())?;
+    let arm = arm(chain.group(document), &chain.way).map_err(|error| error.problem.to_string())?;
     let arm = Arm {
         record_size: record_size(document),
-        ..retried(document, arm)
+        ..chain.connecting(document, arm)
     };
     explain_shown(&arm, &chain.shown, cells).map_err(|unknown| unknown.what)
 }
@@ -306,6 +328,8 @@ pub(super) fn one_certificate(name: &str, bytes: usize) -> Chain {
     use lastbyte::explain::Signature;
     Chain {
         name: name.to_owned(),
+        keys: name.parse::<KeyAlgorithm>().ok().map(Keys::from),
+        group: None,
         way: String::new(),
         shown: Shown {
             certificates: vec![bytes],

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::edges::of_today;
 use super::finding::{Manners, probe};
 use super::target::Target;
+use super::told;
 use crate::compare::interrupt;
 use crate::{Failure, print, tell};
 
@@ -303,7 +304,7 @@ fn table(sites: &[(String, Target)], found: &BTreeMap<String, Line>) -> String {
     let names = lines.iter().map(|line| visible(&line.asked));
     let width = names.map(|name| name.chars().count()).fold(32, usize::max);
     let mut text = format!(
-        "{:<width$} {:>9} {:>7} {:>11} {:>7} {:>7}  {:<19} {}\n",
+        "{:<width$} {:>9} {:>7} {:>11} {:>7} {:>7}  {:<19} {:<8} {}\n",
         "site",
         "RTT",
         "window",
@@ -311,6 +312,7 @@ fn table(sites: &[(String, Target)], found: &BTreeMap<String, Line>) -> String {
         "flights",
         "left",
         "group",
+        "trusted",
         "with ml-dsa-44, -65, -87"
     );
     for line in lines {
@@ -337,18 +339,20 @@ fn table(sites: &[(String, Target)], found: &BTreeMap<String, Line>) -> String {
             }
         });
         text += &format!(
-            "{site:<width$} {:>9} {window:>7} {:>11} {:>7} {:>7}  {:<19} {}\n",
+            "{site:<width$} {:>9} {window:>7} {:>11} {:>7} {:>7}  {:<19} {:<8} {}\n",
             document
                 .rtt_ms
                 .map_or_else(|| "-".to_owned(), |rtt| format!("{rtt:.1} ms")),
-            document.tls.certificate_bytes,
+            number(today.map(|edge| edge.certificate_bytes)),
             number(today.map(|edge| edge.flights)),
             number(today.and_then(|edge| edge.left)),
             visible(document.group.as_deref().unwrap_or("-")),
+            told::trusted(document),
             others.collect::<Vec<_>>().join(", ")
         );
     }
-    text += "left: bytes before the handshake takes a flight more, at most; with other chains: flights more. By arithmetic.\n";
+    text += "left: bytes before the handshake takes a flight more, at most; with other chains: flights more. By arithmetic.\n\
+             -: not known, or the site has no TLS 1.3.\n";
     text
 }
 

@@ -52,12 +52,12 @@ fn arm(
 ) -> Result<(String, String), Failure> {
     let wanted = i64::from(explanation.wire.server_flight_wire_bytes);
     let certificate = i64::from(explanation.wire.bytes(Message::Certificate));
-    let key = key(document, chain);
+    let (key, of) = (key(document, chain), chain);
     let words = |chain: &str| {
-        let (group, records) = (explain::group(document), edges::records(document));
+        let (group, records) = (of.group(document), edges::records(document));
         format!(
             "{group}/{key}{chain}{records}{}",
-            edges::key_share(document)
+            edges::key_share(document, of)
         )
     };
     let (text, rest) = match padded(&words, certificate, wanted) {
@@ -107,10 +107,9 @@ fn tickets(document: &Document) -> String {
 
 /// The end-entity's key.
 fn key(document: &Document, chain: &Chain) -> KeyAlgorithm {
-    let named = chain.name.split('/').next();
-    let named = named.and_then(|key| key.parse::<KeyAlgorithm>().ok());
+    let supposed = chain.keys.map(|keys| keys.leaf);
     let leaf = document.chain.first().and_then(Certificate::key);
-    named.or(leaf).unwrap_or(KeyAlgorithm::EcdsaP256)
+    supposed.or(leaf).unwrap_or(KeyAlgorithm::EcdsaP256)
 }
 
 /// An arm of one certificate that is padded until its server sends so many bytes on the wire, and how many are missing; none if

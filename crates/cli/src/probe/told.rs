@@ -21,6 +21,14 @@ pub(super) fn later(time: Option<Duration>, today: Option<Duration>) -> String {
     }
 }
 
+/// Whether this machine trusts the chain.
+pub(super) fn trusted(document: &Document) -> &'static str {
+    match document.tls.distrusted {
+        None => "yes",
+        Some(_) => "no",
+    }
+}
+
 /// For people.
 pub(super) fn table(document: &Document) -> String {
     let mut text = String::new();
@@ -355,15 +363,7 @@ pub(super) fn line(document: &Document) -> String {
         ("handshake_ms", number(Some(document.times.handshake_ms))),
         ("ttfb_ms", number(document.times.first_byte_ms)),
         ("ttlb_ms", number(document.times.last_byte_ms)),
-        (
-            "trusted",
-            if document.tls.distrusted.is_none() {
-                "yes"
-            } else {
-                "no"
-            }
-            .to_owned(),
-        ),
+        ("trusted", trusted(document).to_owned()),
     ];
     let fields = fields.map(|(key, value)| format!("{key}={}", visible(&value).replace(' ', "_")));
     fields.join(" ") + "\n"

@@ -1,17 +1,18 @@
 //! The same site with other chains: what changes for its users.
 
+use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use lastbyte::explain::{Explanation, Shown, Signature, USUAL_GROUP, group};
+use lastbyte::explain::{self, Explanation, Shown, Signature, USUAL_GROUP};
 use lastbyte::reduce::{Reduction, Subject};
-use lastbyte::study::{Cell, NamedNetwork, RecordSize};
-use lastbyte_link::{Rate, visible};
+use lastbyte::study::{Arm, ArmChain, ArmError, Cell, NamedNetwork, RecordSize};
+use lastbyte_link::{Rate, counted, visible};
 use lastbyte_pki::PemFiles;
-use lastbyte_probe::{Document, Left};
-use lastbyte_sizes::{KeyAlgorithm, Message};
+use lastbyte_probe::{Document, Edge, Left};
+use lastbyte_sizes::{Group, KeyAlgorithm, Keys, Message};
 
 use super::edges::{self, Chain, PathRate, TODAY};
 use super::told;
@@ -22,12 +23,12 @@ use crate::own;
 /// What is supposed.
 #[derive(Debug, Args)]
 pub(super) struct WhatIf {
-    /// The same names, extensions and number of certificates under other keys: ml-dsa-44,ml-dsa-65, or today's; with
-    /// /intermediates=N, fewer certificates; with /delivery=NAME as of arms, another way in which they come, or all with
-    /// /delivery=all
+    /// The same names, extensions and number of certificates under other keys: ml-dsa-44,ml-dsa-65, LEAF+CA or
+    /// LEAF+CA+ROOT for keys of several kinds, or today's; with /intermediates=N, fewer certificates; with /group=NAME,
+    /// another key exchange; with /delivery=NAME as of arms, another way in which they come, or all with /delivery=all
     #[arg(
         long,
-        value_name = "KEY|today[/intermediates=N][/delivery=NAME...]",
+        value_name = "KEYS|today[/intermediates=N][/group=NAME][/delivery=NAME...]",
         value_delimiter = ','
     )]
     what_if: Vec<Other>,
@@ -53,8 +54,9 @@ pub(super) struct WhatIf {
 #[derive(Clone, Debug)]
 struct Other {
     /// Other keys than today's.
-    key: Option<KeyAlgorithm>,
+    keys: Option<Keys>,
     intermediates: Option<usize>,
+    group: Option<Group>,
     ways: Ways,
 }
 
@@ -68,6 +70,7 @@ enum Ways {
 }
 
 const INTERMEDIATES: &str = "intermediates=";
+const GROUP: &str = "group=";
 const ALL: &str = "delivery=all";
 
 impl FromStr for Other {
@@ -75,23 +78,22 @@ impl FromStr for Other {
 
     fn from_str(text: &str) -> Result<Other, String> {
         let (key, rest) = text.split_once('/').unwrap_or((text, ""));
-        let key = match key {
+        let keys = match key {
             TODAY => None,
-            _ => Some(
-                key.parse::<KeyAlgorithm>()
-                    .map_err(|error| error.to_string())?,
-            ),
+            _ => Some(keys(key)?),
         };
         let mut intermediates = None;
+        let mut group = None;
         let mut said = Vec::new();
         for word in rest.split('/').filter(|word| !word.is_empty()) {
-            match word.strip_prefix(INTERMEDIATES) {
-                Some(count) => {
-                    intermediates = Some(count.parse().map_err(|_| {
-                        format!("{count:?} is no number of intermediates: write one such as 0")
-                    })?);
-                }
-                None => said.push(word),
+            if let Some(count) = word.strip_prefix(INTERMEDIATES) {
+                intermediates = Some(count.parse().map_err(|_| {
+                    format!("{count:?} is no number of intermediates: write one such as 0")
+                })?);
+            } else if let Some(name) = word.strip_prefix(GROUP) {
+                group = Some(name.parse::<Group>().map_err(|error| error.to_string())?);
+            } else {
+                said.push(word);
             }
         }
         let ways = match said.as_slice() {
@@ -102,10 +104,30 @@ impl FromStr for Other {
             check(way)?;
         }
         Ok(Other {
-            key,
+            keys,
             intermediates,
+            group,
             ways,
         })
+    }
+}
+
+/// Keys as an arm says them: `LEAF`, `LEAF+CA` or `LEAF+CA+ROOT`.
+fn keys(text: &str) -> Result<Keys, String> {
+    // What is but one algorithm has the shorter answer.
+    let (first, rest) = text.split_once('+').unwrap_or((text, ""));
+    let first = (first.parse::<KeyAlgorithm>()).map_err(|error| error.to_string())?;
+    if rest.is_empty() && !text.contains('+') {
+        return Ok(first.into());
+    }
+    let arm: Arm = format!("{USUAL_GROUP}/{text}")
+        .parse()
+        .map_err(|error: ArmError| error.problem.to_string())?;
+    match &arm.chain {
+        ArmChain::Made(spec) if Keys::from(spec).to_string() == text => Ok(spec.into()),
+        _ => Err(format!(
+            "{text:?} is no chain's keys: write an algorithm, LEAF+CA or LEAF+CA+ROOT"
+        )),
     }
 }
 
@@ -127,9 +149,9 @@ fn check(way: &str) -> Result<(), String> {
 impl Other {
     /// What it is, if arithmetic goes so far; where every way was asked for, the others are lines in `notes`.
     fn chains(&self, document: &Document, notes: &mut Vec<String>) -> Result<Vec<Chain>, Failure> {
-        let mut chain = match self.key {
+        let mut chain = match self.keys {
             None => edges::today(document),
-            Some(key) => edges::with(document, key),
+            Some(keys) => edges::with(document, keys),
         }
         .ok_or_else(|| {
             Failure::Usage(
@@ -148,6 +170,10 @@ impl Other {
             // That was of all of them.
             chain.shown.brotli = chain.shown.brotli.filter(|_| count == has);
             chain.name = format!("{}/{INTERMEDIATES}{count}", chain.name);
+        }
+        if let Some(group) = self.group {
+            chain.group = Some(group).filter(|supposed| *supposed != explain::group(document));
+            chain.name = format!("{}/{GROUP}{group}", chain.name);
         }
         match &self.ways {
             Ways::One(way) => {
@@ -178,7 +204,7 @@ impl Other {
 
 /// What an arm says of this way to send less, but for the stack; none where it changes what the chain holds.
 fn way(document: &Document, reduction: &Reduction) -> Option<String> {
-    let whole = edges::arm(group(document), "").ok()?;
+    let whole = edges::arm(explain::group(document), "").ok()?;
     let less = reduction.apply(&whole).ok()?;
     let said = less.label.strip_prefix(&whole.label)?;
     let said = said.split('/').filter(|word| !word.is_empty());
@@ -317,6 +343,8 @@ fn from_file(file: &Path, before: &[Chain]) -> Result<Chain, Failure> {
     let today = today.unwrap_or_default();
     Ok(Chain {
         name: file.display().to_string(),
+        keys: None,
+        group: None,
         way: String::new(),
         shown: Shown {
             certificates,
@@ -360,7 +388,8 @@ fn table(answer: &Answer<'_>) -> String {
     let names = explained.iter().map(|(chain, _)| visible(&chain.name));
     let width = names.map(|name| name.chars().count()).fold(28, usize::max);
     let mut text = format!(
-        "\n{:<width$} {:>11} {:>11} {:>7}  {:<20} {:>10} {:>10} {:>10}\n",
+        "\n{}\n{:<width$} {:>11} {:>11} {:>7}  {:<20} {:>10} {:>10} {:>10}\n",
+        conclusions(document, explained),
         "chain",
         "Certificate",
         "on the wire",
@@ -412,6 +441,76 @@ fn table(answer: &Answer<'_>) -> String {
     let users = users.iter();
     let users = users.map(|(users, felt)| users.table(explained, felt));
     text + &users.collect::<String>()
+}
+
+/// What it comes to over the measured path: a sentence of each chain that is supposed.
+fn conclusions(document: &Document, explained: &[(&Chain, Explanation)]) -> String {
+    let Some((first, others)) = explained.split_first() else {
+        return String::new();
+    };
+    let of = |(chain, explanation): &(&Chain, Explanation)| {
+        let edge = edges::edge_of(document, chain, explanation).unwrap_or_default();
+        (edge, times(explanation, 0))
+    };
+    let today = of(first);
+    let sentences = others.iter().map(|other| {
+        let supposed = of(other);
+        format!(
+            "{}: {}\n",
+            visible(&other.0.name),
+            conclusion(&today, &supposed)
+        )
+    });
+    sentences.collect()
+}
+
+/// Handshake, first and last byte.
+type Times = [Option<Duration>; 3];
+
+/// How a chain differs from today's, and why.
+fn conclusion((today, before): &(Edge, Times), (edge, after): &(Edge, Times)) -> String {
+    let flights = match edge.flights.cmp(&today.flights) {
+        Ordering::Equal => "as many flights".to_owned(),
+        Ordering::Greater => format!("{} more", counted(edge.flights - today.flights, "flight")),
+        Ordering::Less => format!("{} less", counted(today.flights - edge.flights, "flight")),
+    };
+    let [handshake, first, last] = [0, 1, 2].map(|of| later_by(before[of], after[of]));
+    let mut text = flights;
+    let (what, begins) = match first {
+        Some(_) => ("first byte", first),
+        None => ("handshake", handshake),
+    };
+    if let Some(begins) = begins {
+        text += &format!(", the {what} {}", in_words(begins));
+    }
+    if let Some(last) = last.filter(|last| begins.map(in_words) != Some(in_words(*last))) {
+        text += &format!(", the last byte {}", in_words(last));
+    }
+    // What begins later can end sooner: each segment of the handshake that is acknowledged lets the response have another one.
+    let is_larger = edge.server_flight_wire_bytes > today.server_flight_wire_bytes;
+    let catches_up = last
+        .zip(begins)
+        .is_some_and(|(last, begins)| last < begins - SHOWN);
+    if is_larger && (catches_up || first.is_some_and(|first| first < -SHOWN)) {
+        text += ": the longer handshake has opened the window further, so the response needs fewer flights";
+    }
+    text
+}
+
+/// Milliseconds that the table would show as nothing.
+const SHOWN: f64 = 0.05;
+
+/// Milliseconds; below 0 is sooner.
+fn later_by(before: Option<Duration>, after: Option<Duration>) -> Option<f64> {
+    Some((after?.as_secs_f64() - before?.as_secs_f64()) * 1e3)
+}
+
+fn in_words(ms: f64) -> String {
+    match ms {
+        ms if ms.abs() < SHOWN => "at the same time".to_owned(),
+        ms if ms > 0.0 => format!("{ms:.1} ms later"),
+        ms => format!("{:.1} ms sooner", -ms),
+    }
 }
 
 /// Whether more flights can be needed than are told, as nobody knows where writes would end.

@@ -347,6 +347,99 @@ fn the_first_byte_waits_for_the_first_record_that_was_seen() {
 
 /// A server without a share of the client's asks for one, which is a round trip; and the chain that it has, supposed once more, is no
 /// other one, although signatures of ECDSA differ by a byte.
+/// Keys of several algorithms, and another key exchange, to the byte.
+#[test]
+fn keys_of_several_kinds_and_another_key_exchange_are_supposed() {
+    let folder = TempDir::new().unwrap();
+    let acceptor = acceptor(&chain(), |acceptor| {
+        acceptor.set_groups_list("X25519").unwrap();
+    });
+    let file = keep(&folder, found(&serve(acceptor, large)), |document| {
+        document["rtt_ms"] = 50.into();
+        document["mss"] = 1448.into();
+        document["initial_window"] = 10.into();
+    });
+    let asked = "ml-dsa-65,ml-dsa-44+ml-dsa-65,ml-dsa-44+ml-dsa-65+ecdsa-p256,today/group=X25519MLKEM768,today/group=x25519";
+    let asked = [
+        "--from",
+        &file,
+        "--what-if",
+        asked,
+        "--rate",
+        "100gbit",
+        "--format",
+        "json",
+    ];
+    let ended = probe(&asked);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let answer: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let chain = |number: usize| &answer["what_if"][number];
+    let certificates = |number: usize| -> Vec<i64> {
+        let certificates = chain(number)["certificates"].as_array().unwrap();
+        certificates
+            .iter()
+            .map(|bytes| bytes.as_i64().unwrap())
+            .collect()
+    };
+    assert_eq!(chain(2)["chain"], "ml-dsa-44+ml-dsa-65");
+    // FIPS 204, table 2: keys of 1312 and 1952 bytes, signatures of 2420 and 3309.
+    let [same, mixed, with_root] = [1, 2, 3].map(certificates);
+    assert_eq!(mixed, [same[0] - (1952 - 1312), same[1]]);
+    assert_eq!(with_root[0], mixed[0]);
+    // An intermediate that ECDSA signs: DER gives or takes a byte of its two numbers.
+    assert!(
+        (mixed[1] - with_root[1] - (3309 - 71)).abs() <= 4,
+        "{with_root:?}"
+    );
+    let flight = |number: usize| chain(number)["server_flight_wire_bytes"].as_i64().unwrap();
+    let certificate = |number: usize| chain(number)["certificate_bytes"].as_i64().unwrap();
+    let rest = |number: usize| flight(number) - certificate(number);
+    // The server proves its own key.
+    assert_eq!(rest(1) - rest(2), 3309 - 2420);
+    // FIPS 203, table 3: a ciphertext of 1088 bytes besides.
+    assert_eq!(flight(4) - flight(0), 1088);
+    assert_eq!(chain(5)["times"], chain(0)["times"]);
+
+    for (asked, expected) in [
+        ("ml-dsa-44+ml-dsa-66", "ml-dsa-65"),
+        ("ml-dsa-44+", "ml-dsa-44+"),
+        ("ml-dsa-44+ml-dsa-65+ecdsa-p256+ecdsa-p256", "unknown chain"),
+        ("today/group=x25518", "x25519"),
+    ] {
+        assert_refused(&["--from", &file, "--what-if", asked], 2, expected);
+    }
+}
+
+/// What a table comes to is said before it.
+#[test]
+fn what_if_begins_with_what_it_comes_to() {
+    let folder = TempDir::new().unwrap();
+    let told = |change: &dyn Fn(&mut Value), asked: &str| {
+        let file = kept(&folder, change);
+        let ended = probe(&["--from", &file, "--what-if", asked, "--rate", "100gbit"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let start = format!("{asked}: ");
+        let line = ended
+            .stdout
+            .lines()
+            .find_map(|line| line.strip_prefix(&start));
+        line.unwrap_or_else(|| panic!("{}", ended.stdout))
+            .to_owned()
+    };
+    // A window of 4 opens to 8 and to 16 while ML-DSA-87 goes, and 100 KB find it so.
+    let longer = told(&|_| {}, "ml-dsa-87");
+    assert_eq!(
+        longer,
+        "2 flights more, the first byte 100.0 ms later, the last byte at the same time: the longer handshake has opened the \
+         window further, so the response needs fewer flights"
+    );
+    let as_many = told(
+        &|document| document["initial_window"] = 40.into(),
+        "ml-dsa-44",
+    );
+    assert_eq!(as_many, "as many flights, the first byte at the same time");
+}
+
 #[test]
 fn a_hello_retry_request_and_the_same_chain_are_as_they_were() {
     let folder = TempDir::new().unwrap();

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use lastbyte_flights::MOST_WRITES;
 use lastbyte_probe::{Certificate, Document};
-use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, framing};
+use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Keys, framing};
 
 use super::wire::{Sizes, wire_of};
 use super::{Shown, Signature};
@@ -49,31 +49,58 @@ impl Shown {
         Some(shown)
     }
 
-    /// The same server with all keys of this algorithm: the same names, extensions and number of certificates. None where
-    /// the parts of a certificate are not known.
-    pub fn supposed(document: &Document, key: KeyAlgorithm) -> Option<Shown> {
+    /// The same server with keys of these algorithms, or all of one: the same names, extensions and number of certificates.
+    /// None where the parts of a certificate are not known.
+    pub fn supposed(document: &Document, keys: impl Into<Keys>) -> Option<Shown> {
+        let keys = keys.into();
         let today = Shown::seen(document)?;
-        let certificates = document.chain.iter();
-        let certificates: Option<Vec<usize>> = certificates
-            .map(|certificate| certificate.with(key, key))
+        let signed = document
+            .chain
+            .iter()
+            .enumerate()
+            .map(|(place, certificate)| {
+                let is_root = place > 0 && certificate.subject == certificate.issuer;
+                let key = match place {
+                    0 => keys.leaf,
+                    _ if is_root && !certificate.subject.is_empty() => keys.root,
+                    _ => keys.ca,
+                };
+                // Above the last one that is sent is the root, unless it is that.
+                let is_root_s = match document.chain.get(place + 1) {
+                    Some(above) => above.subject == above.issuer && !above.subject.is_empty(),
+                    None => true,
+                };
+                (
+                    certificate,
+                    key,
+                    if is_root_s { keys.root } else { keys.ca },
+                )
+            });
+        let signed: Vec<_> = signed.collect();
+        let certificates: Option<Vec<usize>> = signed
+            .iter()
+            .map(|(certificate, key, signer)| certificate.with(*key, *signer))
             .collect();
         // Of the key that it has, the signature that was seen: ECDSA's differ by a byte or two.
-        let is_own = document.chain.first().and_then(Certificate::key) == Some(key);
+        let is_own = document.chain.first().and_then(Certificate::key) == Some(keys.leaf);
         Some(Shown {
             certificates: certificates.filter(|certificates| !certificates.is_empty())?,
             signature: match is_own {
                 true => today.signature,
                 false => Signature {
-                    bytes: key.signature_bytes(),
-                    longest: key.longest_signature_bytes(),
+                    bytes: keys.leaf.signature_bytes(),
+                    longest: keys.leaf.longest_signature_bytes(),
                 },
             },
             server_name: server_name(document),
-            provided: provided([key]),
-            alike: document.chain.first().map(|leaf| alike(key, leaf.names)),
+            provided: provided(signed.iter().flat_map(|(_, key, signer)| [*key, *signer])),
+            alike: document.chain.first().map(|leaf| alike(keys, leaf.names)),
             // Keys and signatures don't compress, and all else stays.
             brotli: brotli(document).map(|[rest, _]| {
-                rest + document.chain.len() * (key.public_key_bytes() + key.signature_bytes())
+                let incompressible = |(_, key, signer): &(_, KeyAlgorithm, KeyAlgorithm)| {
+                    key.public_key_bytes() + signer.signature_bytes()
+                };
+                rest + signed.iter().map(incompressible).sum::<usize>()
             }),
             ..today
         })
@@ -131,12 +158,15 @@ fn places<'a>(seen: impl IntoIterator<Item = &'a usize>) -> [u32; MOST_WRITES] {
     writes
 }
 
-/// A chain of the laboratory's for such a key and so many names.
-fn alike(key: KeyAlgorithm, names: usize) -> ChainSpec {
+/// A chain of the laboratory's for such keys and so many names.
+fn alike(keys: impl Into<Keys>, names: usize) -> ChainSpec {
     let most = ChainSpec::MAX_NAMES;
+    let keys = keys.into();
     ChainSpec {
+        ca: keys.ca,
+        root_key: keys.root,
         names: u8::try_from(names).map_or(most, |names| names.clamp(1, most)),
-        ..ChainSpec::new(key)
+        ..ChainSpec::new(keys.leaf)
     }
 }
 
