@@ -453,12 +453,13 @@ fn conclusions(document: &Document, explained: &[(&Chain, Explanation)]) -> Stri
         (edge, times(explanation, 0))
     };
     let today = of(first);
+    let rtt = document.rtt_ms.unwrap_or_default();
     let sentences = others.iter().map(|other| {
         let supposed = of(other);
         format!(
             "{}: {}\n",
             visible(&other.0.name),
-            conclusion(&today, &supposed)
+            conclusion(rtt, &today, &supposed)
         )
     });
     sentences.collect()
@@ -467,8 +468,8 @@ fn conclusions(document: &Document, explained: &[(&Chain, Explanation)]) -> Stri
 /// Handshake, first and last byte.
 type Times = [Option<Duration>; 3];
 
-/// How a chain differs from today's, and why.
-fn conclusion((today, before): &(Edge, Times), (edge, after): &(Edge, Times)) -> String {
+/// How a chain differs from today's over a path of so many milliseconds, and why.
+fn conclusion(rtt: f64, (today, before): &(Edge, Times), (edge, after): &(Edge, Times)) -> String {
     let flights = match edge.flights.cmp(&today.flights) {
         Ordering::Equal => "as many flights".to_owned(),
         Ordering::Greater => format!("{} more", counted(edge.flights - today.flights, "flight")),
@@ -486,12 +487,11 @@ fn conclusion((today, before): &(Edge, Times), (edge, after): &(Edge, Times)) ->
     if let Some(last) = last.filter(|last| begins.map(in_words) != Some(in_words(*last))) {
         text += &format!(", the last byte {}", in_words(last));
     }
-    // What begins later can end sooner: each segment of the handshake that is acknowledged lets the response have another one.
+    // What is later by less than the handshake takes fewer flights: each segment of that which is acknowledged lets the response
+    // have another one.
     let is_larger = edge.server_flight_wire_bytes > today.server_flight_wire_bytes;
-    let catches_up = last
-        .zip(begins)
-        .is_some_and(|(last, begins)| last < begins - SHOWN);
-    if is_larger && (catches_up || first.is_some_and(|first| first < -SHOWN)) {
+    let catches_up = |time: f64| handshake.is_some_and(|handshake| time < handshake - rtt / 2.0);
+    if is_larger && [first, last].into_iter().flatten().any(catches_up) {
         text += ": the longer handshake has opened the window further, so the response needs fewer flights";
     }
     text

@@ -11,7 +11,8 @@ use lastbyte_sizes::framing::MAX_PLAINTEXT;
 
 use super::Preset;
 use super::parameter::spec::{
-    Access, Caption, Choice, Column, CommandLine, Lists, Place, Reading, Scope, Spec, Value, read,
+    Access, Caption, Choice, Column, CommandLine, Lists, Measures, Place, Reading, Scope, Spec,
+    Value, read,
 };
 
 /// How the hosts of a cell are set.
@@ -73,6 +74,7 @@ impl Default for Hosts {
 pub(super) static MTU: Spec = Spec {
     name: "mtu",
     scope: Scope::Cell,
+    measures: Measures::Both,
     title: "MTU, bytes",
     caption: Caption::Unusual(|cell| format!("mtu {}", cell.hosts.mtu)),
     reading: Reading::Text,
@@ -95,6 +97,7 @@ pub(super) static MTU: Spec = Spec {
 pub(super) static TIMESTAMPS: Spec = Spec {
     name: "timestamps",
     scope: Scope::Cell,
+    measures: Measures::Both,
     title: "TCP timestamps",
     caption: Caption::Unusual(|cell| format!("timestamps {}", cell.hosts.timestamps)),
     reading: Reading::Text,
@@ -117,6 +120,7 @@ pub(super) static TIMESTAMPS: Spec = Spec {
 pub(super) static BUFFERS: Spec = Spec {
     name: "buffers",
     scope: Scope::Cell,
+    measures: Measures::Both,
     title: "buffers",
     caption: Caption::Unusual(|cell| format!("buffers {}", cell.hosts.buffers)),
     reading: Reading::Text,
@@ -139,6 +143,7 @@ pub(super) static BUFFERS: Spec = Spec {
 pub(super) static TSO: Spec = Spec {
     name: "tso",
     scope: Scope::Cell,
+    measures: Measures::Both,
     title: "TSO",
     caption: Caption::Unusual(|cell| format!("tso {}", cell.hosts.tso)),
     reading: Reading::Text,
@@ -161,6 +166,7 @@ pub(super) static TSO: Spec = Spec {
 pub(super) static WRITES: Spec = Spec {
     name: "writes",
     scope: Scope::Cell,
+    measures: Measures::Both,
     title: "writes",
     caption: Caption::Unusual(|cell| format!("writes {}", cell.hosts.writes)),
     reading: Reading::Text,

@@ -16,7 +16,7 @@ use std::str::FromStr;
 
 use lastbyte_link::{Bytes, Direction, Link, UnknownName};
 
-use self::spec::{Caption, Place, Scope, Set, Spec};
+use self::spec::{Caption, Measures, Place, Scope, Set, Spec};
 pub use self::spec::{Choice, Column, CommandLine, Lists, Reading, Value};
 use super::{Cell, StudyFolder, hosts};
 
@@ -193,21 +193,12 @@ impl Parameter {
 
     /// Whether it is a property of page loads alone.
     pub fn is_of_pages(self) -> bool {
-        [
-            &page::PAGE,
-            &page::ORIGINS,
-            &page::CACHE,
-            &page::CPU_SLOWDOWN,
-        ]
-        .into_iter()
-        .any(|one| self.name() == one.name)
+        self.0.measures == Measures::Pages
     }
 
     /// Whether it is a property of transfers alone.
     pub fn is_of_transfers(self) -> bool {
-        [&load::REQUESTS, &load::THINK, &load::UPLOAD, &load::DATA]
-            .into_iter()
-            .any(|one| self.name() == one.name)
+        self.0.measures == Measures::Transfers
     }
 
     /// Whether it is a property of the link.

@@ -3,13 +3,14 @@
 use lastbyte_link::{Direction, Link, Loss, format_duration, parse_duration};
 
 use super::spec::{
-    Access, Caption, Choice, CommandLine, Lists, Place, Reading, Scope, Spec, Value, read,
+    Access, Caption, Choice, CommandLine, Lists, Measures, Place, Reading, Scope, Spec, Value, read,
 };
 use crate::study::{Cell, StudyFolder, load_distribution};
 
 pub(super) static NAME: Spec = Spec {
     name: "link",
     scope: Scope::Cell,
+    measures: Measures::Both,
     title: "link",
     caption: Caption::Unusual(|cell| cell.link_name.clone().unwrap_or_default()),
     reading: Reading::Name,
@@ -21,6 +22,7 @@ pub(super) static NAME: Spec = Spec {
 pub(super) static RTT: Spec = Spec {
     name: "rtt",
     scope: Scope::Connection,
+    measures: Measures::Both,
     title: "RTT, ms",
     caption: Caption::Always(round_trip),
     reading: Reading::Text,
@@ -46,6 +48,7 @@ pub(super) static RTT: Spec = Spec {
 pub(super) static RATE: Spec = Spec {
     name: "rate",
     scope: Scope::Connection,
+    measures: Measures::Both,
     title: "rate, Mbit/s",
     caption: Caption::Always(|cell| both(cell, rate)),
     reading: Reading::Ways,
@@ -74,6 +77,7 @@ pub(super) static RATE: Spec = Spec {
 pub(super) static LOSS: Spec = Spec {
     name: "loss",
     scope: Scope::Connection,
+    measures: Measures::Both,
     title: "loss, %",
     caption: Caption::Always(|cell| format!("loss {}", both(cell, |way| way.loss.to_string()))),
     reading: Reading::Text,
@@ -93,6 +97,7 @@ pub(super) static LOSS: Spec = Spec {
 pub(super) static JITTER: Spec = Spec {
     name: "jitter",
     scope: Scope::Connection,
+    measures: Measures::Both,
     title: "jitter, ms",
     caption: Caption::Unusual(|cell| format!("jitter {}", both(cell, jitter))),
     reading: Reading::Text,
@@ -115,6 +120,7 @@ pub(super) static JITTER: Spec = Spec {
 pub(super) static JITTER_DISTRIBUTION: Spec = Spec {
     name: "jitter_distribution",
     scope: Scope::Cell,
+    measures: Measures::Both,
     title: "distribution of jitter",
     // Jitter says it.
     caption: Caption::Never,
@@ -140,6 +146,7 @@ pub(super) static JITTER_DISTRIBUTION: Spec = Spec {
 pub(super) static QUEUE: Spec = Spec {
     name: "queue",
     scope: Scope::Connection,
+    measures: Measures::Both,
     title: "queue, packets",
     caption: Caption::Unusual(|cell| format!("queue {}", both(cell, |way| way.queue.to_string()))),
     reading: Reading::Whole(1..=u32::MAX),

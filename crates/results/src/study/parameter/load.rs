@@ -3,7 +3,8 @@
 use lastbyte_link::{Bytes, counted, format_duration, parse_duration};
 
 use super::spec::{
-    Access, Caption, Choice, Column, CommandLine, Lists, Place, Reading, Scope, Spec, Value, read,
+    Access, Caption, Choice, Column, CommandLine, Lists, Measures, Place, Reading, Scope, Spec,
+    Value, read,
 };
 
 /// Flight arithmetic goes through a response segment by segment.
@@ -14,6 +15,7 @@ const MOST_REQUESTS: u32 = 1000;
 pub(super) static REQUESTS: Spec = Spec {
     name: "requests",
     scope: Scope::Connection,
+    measures: Measures::Transfers,
     title: "requests",
     caption: Caption::Unusual(|cell| counted(cell.requests, "request")),
     reading: Reading::Whole(1..=MOST_REQUESTS),
@@ -36,6 +38,7 @@ pub(super) static REQUESTS: Spec = Spec {
 pub(super) static THINK: Spec = Spec {
     name: "think",
     scope: Scope::Connection,
+    measures: Measures::Transfers,
     title: "time to think, ms",
     caption: Caption::Unusual(|cell| format!("think {}", format_duration(cell.think))),
     reading: Reading::Text,
@@ -61,6 +64,7 @@ pub(super) static THINK: Spec = Spec {
 pub(super) static UPLOAD: Spec = Spec {
     name: "upload",
     scope: Scope::Connection,
+    measures: Measures::Transfers,
     title: "upload, KiB",
     caption: Caption::Unusual(|cell| format!("upload {}", cell.upload)),
     reading: Reading::Bytes(MOST_DATA),
@@ -83,6 +87,7 @@ pub(super) static UPLOAD: Spec = Spec {
 pub(super) static DATA: Spec = Spec {
     name: "data",
     scope: Scope::Connection,
+    measures: Measures::Transfers,
     title: "data, KiB",
     caption: Caption::Always(|cell| cell.data.to_string()),
     reading: Reading::Bytes(MOST_DATA),

@@ -1,7 +1,8 @@
 //! The parameters of page loads.
 
 use super::spec::{
-    Access, Caption, Choice, Column, CommandLine, Lists, Place, Reading, Scope, Spec, Value, read,
+    Access, Caption, Choice, Column, CommandLine, Lists, Measures, Place, Reading, Scope, Spec,
+    Value, read,
 };
 use crate::study::{Cache, PageSource};
 
@@ -15,6 +16,7 @@ const MOST_SLOWDOWN: u32 = 20;
 pub(super) static PAGE: Spec = Spec {
     name: "page",
     scope: Scope::Cell,
+    measures: Measures::Pages,
     title: "page",
     caption: Caption::Unusual(|cell| {
         let page = cell.page.as_ref();
@@ -53,6 +55,7 @@ pub(super) static PAGE: Spec = Spec {
 pub(super) static ORIGINS: Spec = Spec {
     name: "origins",
     scope: Scope::Cell,
+    measures: Measures::Pages,
     title: "origins",
     caption: Caption::Unusual(|cell| format!("{} origins", cell.origins)),
     reading: Reading::Whole(1..=MOST_ORIGINS),
@@ -75,6 +78,7 @@ pub(super) static ORIGINS: Spec = Spec {
 pub(super) static CACHE: Spec = Spec {
     name: "cache",
     scope: Scope::Cell,
+    measures: Measures::Pages,
     title: "cache",
     caption: Caption::Unusual(|cell| format!("cache {}", cell.cache)),
     reading: Reading::Text,
@@ -97,6 +101,7 @@ pub(super) static CACHE: Spec = Spec {
 pub(super) static CPU_SLOWDOWN: Spec = Spec {
     name: "cpu_slowdown",
     scope: Scope::Cell,
+    measures: Measures::Pages,
     title: "CPU slowdown",
     caption: Caption::Unusual(|cell| format!("computing {} times slower", cell.cpu_slowdown)),
     reading: Reading::Whole(1..=MOST_SLOWDOWN),

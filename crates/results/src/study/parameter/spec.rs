@@ -14,6 +14,8 @@ pub(in crate::study) struct Spec {
     /// In studies, and, with hyphens, on the command line.
     pub(in crate::study) name: &'static str,
     pub(in crate::study) scope: Scope,
+    /// What is measured where it means something.
+    pub(in crate::study) measures: Measures,
     /// The title of an axis, with its unit.
     pub(in crate::study) title: &'static str,
     pub(in crate::study) caption: Caption,
@@ -31,6 +33,17 @@ pub(in crate::study) enum Scope {
     Cell,
     /// Each connection: a population may draw it.
     Connection,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::study) enum Measures {
+    /// Transfers or pages.
+    Both,
+    /// Transfers of so many bytes.
+    Transfers,
+    /// Pages that a browser loads.
+    Pages,
 }
 
 /// How it is reported in the name of a cell.

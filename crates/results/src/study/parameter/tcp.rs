@@ -1,7 +1,8 @@
 //! The parameters of TCP, and what goes with a name.
 
 use super::spec::{
-    Access, Caption, Choice, Column, CommandLine, Lists, Place, Reading, Scope, Spec, Value, read,
+    Access, Caption, Choice, Column, CommandLine, Lists, Measures, Place, Reading, Scope, Spec,
+    Value, read,
 };
 use crate::study::Hosts;
 
@@ -12,6 +13,7 @@ const MOST_INITCWND: u32 = 1000;
 pub(super) static PRESET: Spec = Spec {
     name: "preset",
     scope: Scope::Cell,
+    measures: Measures::Both,
     title: "preset",
     caption: Caption::Unusual(|cell| format!("preset {}", cell.preset)),
     reading: Reading::Text,
@@ -39,6 +41,7 @@ pub(super) static PRESET: Spec = Spec {
 pub(super) static GSO: Spec = Spec {
     name: "gso",
     scope: Scope::Cell,
+    measures: Measures::Both,
     title: "GSO",
     caption: Caption::Unusual(|cell| format!("gso {}", cell.gso)),
     reading: Reading::Text,
@@ -61,6 +64,7 @@ pub(super) static GSO: Spec = Spec {
 pub(super) static CONGESTION: Spec = Spec {
     name: "congestion",
     scope: Scope::Cell,
+    measures: Measures::Both,
     title: "congestion control",
     caption: Caption::Unusual(|cell| cell.congestion.to_string()),
     reading: Reading::Text,
@@ -83,6 +87,7 @@ pub(super) static CONGESTION: Spec = Spec {
 pub(super) static CLIENT_INITCWND: Spec = Spec {
     name: "client_initcwnd",
     scope: Scope::Cell,
+    measures: Measures::Both,
     title: "client's initial window, segments",
     caption: Caption::Unusual(|cell| format!("client initcwnd {}", cell.client_initcwnd)),
     reading: Reading::Whole(1..=MOST_INITCWND),
@@ -105,6 +110,7 @@ pub(super) static CLIENT_INITCWND: Spec = Spec {
 pub(super) static INITCWND: Spec = Spec {
     name: "initcwnd",
     scope: Scope::Cell,
+    measures: Measures::Both,
     title: "initial window, segments",
     caption: Caption::Always(|cell| format!("initcwnd {}", cell.initcwnd)),
     reading: Reading::Whole(1..=MOST_INITCWND),
