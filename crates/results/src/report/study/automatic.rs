@@ -30,6 +30,7 @@ fn figures_of(study: &Study, measure: &Measure) -> Vec<Figure> {
     facets.retain(|parameter| Some(*parameter) != x);
     let has_data = cells.iter().any(|cell| cell.work().requests > 0);
     let metric = match has_data {
+        _ if cells.iter().all(|cell| cell.page.is_some()) => Metric::Load,
         true => Metric::Ttlb,
         false => Metric::Handshake,
     };

@@ -233,8 +233,19 @@ impl Overview {
     }
 }
 
-/// The handshake, and the last byte of the response that most networks have.
+/// The handshake, the last byte of the response that most networks have, and the load of pages.
 fn columns(measured: &[Measured<'_>]) -> Vec<Column> {
+    let mut columns = of_transfers(measured);
+    if measured.iter().any(|one| one.cell.page.is_some()) {
+        columns.push(Column {
+            metric: Metric::Load,
+            data: None,
+        });
+    }
+    columns
+}
+
+fn of_transfers(measured: &[Measured<'_>]) -> Vec<Column> {
     let mut columns = vec![Column {
         metric: Metric::Handshake,
         data: None,
@@ -375,6 +386,7 @@ fn cost_of(
 ) -> Option<Cost> {
     let has = |one: &&&Measured<'_>| match (column.metric, column.data) {
         (Metric::Handshake, _) => true,
+        (Metric::Load, _) => one.cell.page.is_some(),
         (_, Some(size)) => one.cell.data == size && one.cell.work().requests > 0,
         (_, None) => one.cell.work().requests > 0,
     };

@@ -1,5 +1,7 @@
 //! The parameters of page loads.
 
+use lastbyte_link::counted;
+
 use super::spec::{
     Access, Caption, Choice, Column, CommandLine, Lists, Measures, Place, Reading, Scope, Spec,
     Value, read,
@@ -57,7 +59,7 @@ pub(super) static ORIGINS: Spec = Spec {
     scope: Scope::Cell,
     measures: Measures::Pages,
     title: "origins",
-    caption: Caption::Unusual(|cell| format!("{} origins", cell.origins)),
+    caption: Caption::Unusual(|cell| counted(cell.origins, "origin")),
     reading: Reading::Whole(1..=MOST_ORIGINS),
     place: Place::Cell(Access {
         get: |cell| Value::Count(cell.origins),

@@ -185,6 +185,7 @@ impl Column {
     fn short(self) -> &'static str {
         match self.metric {
             Metric::Ttlb => "Last byte",
+            Metric::Load => "Load",
             _ => "Handshake",
         }
     }
