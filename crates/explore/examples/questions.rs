@@ -53,7 +53,14 @@ impl Draws {
         }
     }
 
+    /// Half of them none.
+    fn perhaps(&mut self, bound: u64) -> f64 {
+        self.below(bound) * self.below(2)
+    }
+
     fn arm(&mut self) -> Arm {
+        let retries = self.below(4) == 0.0;
+        let hello = self.below(2000);
         Arm {
             client_hello: 200.0 + self.below(2000),
             server_hello: 90.0 + self.below(1600),
@@ -62,6 +69,11 @@ impl Draws {
             certificate_verify: 72.0 + self.below(50_000),
             server_finished: 36.0 + self.below(17),
             client_finish: 64.0 + self.below(17),
+            hello_retry_request: if retries { 99.0 } else { 0.0 },
+            second_client_hello: if retries { 200.0 + hello } else { 0.0 },
+            flight_write_1: self.perhaps(8000),
+            flight_write_2: self.perhaps(8000),
+            ..Arm::default()
         }
     }
 
@@ -79,7 +91,11 @@ impl Draws {
                 initcwnd: self.odd(initcwnd),
                 mss: self.odd(mss),
                 payload: payload * self.below(2),
-                request: 81.0,
+                record: self.perhaps(16_385),
+                tickets: self.perhaps(2000),
+                ticket_write_1: self.perhaps(600),
+                ticket_write_2: self.perhaps(600),
+                ..Network::default()
             },
             arms: [self.arm(), self.arm()],
             ..Question::default()

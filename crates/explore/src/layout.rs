@@ -46,6 +46,23 @@ numbers! {
         payload = 0.0,
         /// Bytes of the request on the wire.
         request = 81.0,
+        /// Bytes of payload of each record of the response; 0 where the first one fills a segment, and later ones hold as much
+        /// as records can.
+        record = 0.0,
+        /// Bytes on the wire of the session tickets before the response.
+        tickets = 0.0,
+        /// The first write that those leave in, if they don't leave with the response; 0 ends the writes.
+        ticket_write_1 = 0.0,
+        /// The second one.
+        ticket_write_2 = 0.0,
+        /// The third one.
+        ticket_write_3 = 0.0,
+        /// The fourth one.
+        ticket_write_4 = 0.0,
+        /// The fifth one.
+        ticket_write_5 = 0.0,
+        /// The sixth one.
+        ticket_write_6 = 0.0,
     }
 }
 
@@ -65,8 +82,24 @@ numbers! {
         certificate_verify = 79.0,
         /// The server's Finished.
         server_finished = 52.0,
-        /// The client's Finished and its change_cipher_spec, on the wire.
+        /// The client's Finished, and its change_cipher_spec if nobody asked for another hello, on the wire.
         client_finish = 80.0,
+        /// HelloRetryRequest with the server's change_cipher_spec, on the wire; 0 where the first hello will do.
+        hello_retry_request = 0.0,
+        /// The second ClientHello with the client's change_cipher_spec, on the wire.
+        second_client_hello = 0.0,
+        /// The first write that ServerHello to Finished leave in besides the last; 0 ends the writes.
+        flight_write_1 = 0.0,
+        /// The second one.
+        flight_write_2 = 0.0,
+        /// The third one.
+        flight_write_3 = 0.0,
+        /// The fourth one.
+        flight_write_4 = 0.0,
+        /// The fifth one.
+        flight_write_5 = 0.0,
+        /// The sixth one.
+        flight_write_6 = 0.0,
     }
 }
 

@@ -17,7 +17,8 @@ mod web;
 use std::time::Duration;
 
 use lastbyte_flights::{
-    Around, Exchange, PacketKind, Path, Records, Timeline, around, segments, timeline, trace,
+    Around, Exchange, MOST_WRITES, PacketKind, Path, Records, Timeline, around, segments, timeline,
+    trace,
 };
 use lastbyte_link::{Direction, Link, Rate, Side};
 use lastbyte_sizes::{Message, framing};
@@ -42,8 +43,9 @@ impl What {
     pub const ALL: [What; 3] = [What::Connection, What::Staircase, What::Difference];
 }
 
-/// What an answer about a connection begins with. What there is none of is -1.
-pub const CONNECTION: [&str; 22] = [
+/// What an answer about a connection begins with. What there is none of is -1. The ends of messages count from ServerHello on;
+/// before it, the server has sent `retry` bytes, and `before` bytes before its response.
+pub const CONNECTION: [&str; 24] = [
     "connect",
     "handshake",
     "first",
@@ -64,6 +66,8 @@ pub const CONNECTION: [&str; 22] = [
     "certificateEnds",
     "verifyEnds",
     "finishedEnds",
+    "retry",
+    "before",
     "flights",
     "packets",
 ];
@@ -99,18 +103,25 @@ fn connection(question: &Question) -> Vec<f64> {
     let payload = question.network.payload();
     let (timeline, packets) = trace(&handshake.exchange(&question.network, payload), &path);
     let sent = handshake.server_flight();
+    let before = handshake.before_response(&question.network);
     let Around {
         flights,
         below,
         above,
     } = handshake.around(&path);
-    let is_response = |flight: &&lastbyte_flights::Flight| {
-        flight.sender == Side::Server && flight.start >= timeline.handshake
-    };
-    let response = timeline.flights.iter().filter(is_response);
-    let opening = packets.iter().find(|packet| {
-        packet.sender == Side::Server && packet.kind == PacketKind::Data && packet.offset >= sent
-    });
+    let data = packets
+        .iter()
+        .filter(|packet| packet.sender == Side::Server && packet.kind == PacketKind::Data);
+    // Tickets can have a part of its first segment.
+    let mut of_response = data
+        .clone()
+        .filter(|packet| packet.offset + packet.payload > before);
+    let opening = of_response.next();
+    let response = response_flights(&timeline, before);
+    let first = data
+        .clone()
+        .find(|packet| packet.offset >= handshake.hello_retry_request);
+    let window = first.map_or(path.server_initcwnd, |packet| packet.cwnd);
     let number = |bytes: Option<usize>| bytes.map_or(-1.0, |bytes| bytes as f64);
     let mut answer = vec![
         ms(timeline.connect),
@@ -124,13 +135,18 @@ fn connection(question: &Question) -> Vec<f64> {
         number(above),
         handshake.larger_window(&path).map_or(-1.0, f64::from),
         question.network.records().wire_bytes(payload) as f64,
-        response.count() as f64,
+        response as f64,
         opening.map_or(-1.0, |packet| f64::from(packet.cwnd)),
         opening.map_or(-1.0, |packet| ms(packet.sent)),
-        path.mss as f64 * f64::from(path.server_initcwnd),
+        handshake.budget(window, path.mss) as f64,
     ];
     answer.extend(handshake.ends().map(|end| end as f64));
-    answer.extend([timeline.flights.len() as f64, packets.len() as f64]);
+    answer.extend([
+        handshake.hello_retry_request as f64,
+        before as f64,
+        timeline.flights.len() as f64,
+        packets.len() as f64,
+    ]);
     for flight in &timeline.flights {
         answer.extend([
             side(flight.sender),
@@ -158,6 +174,19 @@ fn connection(question: &Question) -> Vec<f64> {
     answer
 }
 
+/// How many of the server's flights have something of its response, which begins after so many bytes.
+fn response_flights(timeline: &Timeline, before: usize) -> usize {
+    let of_server = timeline
+        .flights
+        .iter()
+        .filter(|flight| flight.sender == Side::Server);
+    let ends = of_server.scan(0, |sent, flight| {
+        *sent += flight.bytes;
+        Some(*sent)
+    });
+    ends.filter(|end| *end > before).count()
+}
+
 fn side(side: Side) -> f64 {
     match side {
         Side::Client => 0.0,
@@ -174,7 +203,10 @@ fn ms(time: Duration) -> f64 {
 #[derive(Clone, Copy, Debug)]
 struct Handshake {
     client_hello: usize,
+    hello_retry_request: usize,
+    second_client_hello: usize,
     server: [usize; Message::SERVER_FLIGHT.len()],
+    writes: [usize; MOST_WRITES],
     client_finish: usize,
 }
 
@@ -183,12 +215,23 @@ impl Handshake {
         let most = |bytes| whole(bytes, 1 << 20);
         Handshake {
             client_hello: most(arm.client_hello),
+            hello_retry_request: most(arm.hello_retry_request),
+            second_client_hello: most(arm.second_client_hello),
             server: [
                 arm.server_hello,
                 arm.encrypted_extensions,
                 arm.certificate,
                 arm.certificate_verify,
                 arm.server_finished,
+            ]
+            .map(most),
+            writes: [
+                arm.flight_write_1,
+                arm.flight_write_2,
+                arm.flight_write_3,
+                arm.flight_write_4,
+                arm.flight_write_5,
+                arm.flight_write_6,
             ]
             .map(most),
             client_finish: most(arm.client_finish),
@@ -208,10 +251,15 @@ impl Handshake {
         }
     }
 
-    /// Bytes on the wire up to where each of the server's messages ends. The change_cipher_spec follows the first.
+    /// Bytes on the wire up to where each of the server's messages ends, from ServerHello on. The change_cipher_spec follows
+    /// its first hello.
     fn ends(&self) -> impl Iterator<Item = usize> {
         let messages = Message::SERVER_FLIGHT.iter().zip(self.server);
-        messages.scan(framing::CHANGE_CIPHER_SPEC, |end, (message, bytes)| {
+        let change = match self.hello_retry_request {
+            0 => framing::CHANGE_CIPHER_SPEC,
+            _ => 0,
+        };
+        messages.scan(change, |end, (message, bytes)| {
             *end += message.wire_bytes(bytes);
             Some(*end)
         })
@@ -222,19 +270,54 @@ impl Handshake {
         self.ends().last().unwrap_or_default()
     }
 
+    /// What the server has sent before its response, in bytes on the wire.
+    fn before_response(&self, network: &Network) -> usize {
+        self.hello_retry_request + self.server_flight() + network.tickets()
+    }
+
+    /// How many bytes of the server's flight a window of so many segments holds, or of one that were longer: the ends of its
+    /// writes can be segments that are not full.
+    fn budget(&self, window: u32, mss: usize) -> usize {
+        let (mut segments_left, mut held) = (window as usize, 0);
+        let mut bytes_left = self.server_flight();
+        for write in self.writes {
+            let segments = segments(write, mss);
+            // The last one of the writes has all that is left.
+            if write == 0 || write >= bytes_left || segments > segments_left {
+                break;
+            }
+            segments_left -= segments;
+            bytes_left -= write;
+            held += write;
+        }
+        held + segments_left * mss
+    }
+
+    /// Without a response, and what goes with it.
+    fn alone(&self) -> Exchange {
+        Exchange {
+            client_hello: self.client_hello,
+            hello_retry_request: self.hello_retry_request,
+            second_client_hello: self.second_client_hello,
+            server_flight: self.server_flight(),
+            flight_writes: self.writes,
+            client_finish: self.client_finish,
+            ..Exchange::default()
+        }
+    }
+
     fn exchange(&self, network: &Network, payload: usize) -> Exchange {
         let records = network.records();
         Exchange {
-            client_hello: self.client_hello,
-            server_flight: self.server_flight(),
-            client_finish: self.client_finish,
             first_request: match payload {
                 0 => 0,
                 _ => whole(network.request, 1 << 20),
             },
+            tickets: network.tickets(),
+            ticket_writes: network.ticket_writes(),
             response: records.wire_bytes(payload),
             first_record: records.first_wire_bytes(payload),
-            ..Exchange::default()
+            ..self.alone()
         }
     }
 
@@ -247,13 +330,7 @@ impl Handshake {
             server_initcwnd: initcwnd,
             ..path.clone()
         };
-        let exchange = Exchange {
-            client_hello: self.client_hello,
-            server_flight: self.server_flight(),
-            client_finish: self.client_finish,
-            ..Exchange::default()
-        };
-        timeline(&exchange, &apart).handshake_flights()
+        timeline(&self.alone(), &apart).handshake_flights()
     }
 
     fn around(&self, path: &Path) -> Around {
@@ -304,10 +381,32 @@ impl Network {
         whole(self.payload, 1 << 26)
     }
 
+    fn tickets(&self) -> usize {
+        whole(self.tickets, 1 << 20)
+    }
+
+    fn ticket_writes(&self) -> [usize; MOST_WRITES] {
+        [
+            self.ticket_write_1,
+            self.ticket_write_2,
+            self.ticket_write_3,
+            self.ticket_write_4,
+            self.ticket_write_5,
+            self.ticket_write_6,
+        ]
+        .map(|bytes| whole(bytes, 1 << 20))
+    }
+
     fn records(&self) -> Records {
-        Records {
-            first: whole(self.mss, 60_000).max(100) - framing::RECORD_OVERHEAD,
-            ..Records::default()
+        match whole(self.record, framing::MAX_PLAINTEXT as u32) {
+            0 => Records {
+                first: whole(self.mss, 60_000).max(100) - framing::RECORD_OVERHEAD,
+                ..Records::default()
+            },
+            payload => Records {
+                first: payload,
+                later: payload,
+            },
         }
     }
 }

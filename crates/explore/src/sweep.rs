@@ -19,8 +19,8 @@ pub(crate) fn staircase(question: &Question) -> Vec<f64> {
     let handshake = Handshake::of(&question.arms[0]);
     let network = &question.network;
     let path = network.path();
-    // Of a longer response, the first record comes no later.
-    let payload = network.payload().min(network.records().first);
+    // Of a longer response, the first record comes no later. Where its last segment is not full, others fill it.
+    let payload = (network.payload()).min(network.records().first + path.mss);
     let flights = |bytes: usize| {
         let handshake = handshake.with_certificate(bytes);
         handshake.flights(&path, path.server_initcwnd)
@@ -90,11 +90,11 @@ impl Arrivals {
     /// Those of a response that has at least a byte.
     fn new(handshake: &Handshake, network: &Network, payload: usize, path: &Path) -> Arrivals {
         let (timeline, packets) = trace(&handshake.exchange(network, payload), path);
-        let begin = handshake.server_flight();
-        let is_of_server = |packet: &Packet| {
+        let begin = handshake.before_response(network);
+        let is_of_response = |packet: &Packet| {
             packet.sender == Side::Server
                 && packet.kind == PacketKind::Data
-                && packet.offset >= begin
+                && packet.offset + packet.payload > begin
         };
         let mut flights = Vec::new();
         let mut sent = 0;
@@ -105,7 +105,7 @@ impl Arrivals {
             }
         }
         Arrivals {
-            packets: packets.into_iter().filter(is_of_server).collect(),
+            packets: packets.into_iter().filter(is_of_response).collect(),
             begin,
             records: network.records(),
             flights,

@@ -69,6 +69,49 @@ fn a_connection_is_told_to_the_packet() {
     assert_eq!(payload, named("sent"));
 }
 
+/// What a site's server does besides: each of it costs what the arithmetic of flights says, and is told in its place.
+#[test]
+fn what_a_server_does_besides_has_its_segments() {
+    let mut question = asked(What::Connection);
+    question.network.payload = 12_000.0;
+    let usual = question;
+    assert_eq!(told(&usual, "first"), 105.0);
+    let sent = told(&usual, "sent");
+    assert_eq!(told(&usual, "before"), sent);
+
+    // A hello more is a round trip more, and has the change_cipher_spec.
+    question.arms[0].hello_retry_request = 99.0;
+    question.arms[0].second_client_hello = 300.0;
+    assert_eq!(told(&question, "first"), 140.0);
+    assert_eq!(told(&question, "retry"), 99.0);
+    assert_eq!(told(&question, "sent"), sent - 6.0);
+    assert_eq!(told(&question, "before"), sent - 6.0 + 99.0);
+    assert_eq!(told(&question, "serverFlights"), 2.0);
+
+    // All of the record has to be there, which is nine segments, and tickets have two of a window of ten.
+    let mut question = usual;
+    question.network.record = 16_384.0;
+    question.network.initcwnd = 9.0;
+    assert_eq!(told(&question, "first"), 105.0);
+    question.network.tickets = 510.0;
+    (
+        question.network.ticket_write_1,
+        question.network.ticket_write_2,
+    ) = (255.0, 255.0);
+    assert_eq!(told(&question, "first"), 140.0);
+    assert_eq!(told(&question, "last"), 140.0);
+    assert_eq!(told(&question, "before"), sent + 510.0);
+    assert_eq!(told(&question, "responseFlights"), 2.0);
+
+    // Writes end with segments that are not full.
+    let mut question = usual;
+    assert_eq!(told(&question, "budget"), 14_480.0);
+    question.arms[0].flight_write_1 = 161.0;
+    assert_eq!(told(&question, "budget"), 161.0 + 9.0 * 1448.0);
+    question.arms[0].flight_write_1 = 1e5;
+    assert_eq!(told(&question, "budget"), 14_480.0);
+}
+
 #[test]
 fn edges_are_those_of_the_staircase() {
     let mut question = asked(What::Staircase);
@@ -123,6 +166,40 @@ fn what_is_no_question_has_no_answer() {
     }
 }
 
+/// What a site's server does besides: tickets and their writes, payload of a record, writes of the handshake, and whether it
+/// asks for another hello.
+type Besides = (u32, [u32; 2], u32, [u32; 2], bool);
+
+fn besides() -> impl Strategy<Value = Besides> {
+    let writes = || {
+        [
+            prop_oneof![Just(0), 1_u32..3000].boxed(),
+            (0_u32..3000).boxed(),
+        ]
+    };
+    (
+        prop_oneof![Just(0), 1_u32..2000],
+        writes(),
+        prop_oneof![Just(0), 500_u32..16_384],
+        writes(),
+        any::<bool>(),
+    )
+}
+
+impl Question {
+    fn with(mut self, (tickets, ticket_writes, record, writes, retries): Besides) -> Question {
+        self.network.tickets = f64::from(tickets);
+        [self.network.ticket_write_1, self.network.ticket_write_2] = ticket_writes.map(f64::from);
+        self.network.record = f64::from(record);
+        [self.arms[0].flight_write_1, self.arms[0].flight_write_2] = writes.map(f64::from);
+        if retries {
+            self.arms[1].hello_retry_request = 99.0;
+            self.arms[1].second_client_hello = 1500.0;
+        }
+        self
+    }
+}
+
 proptest! {
     /// Whatever a page asks: it gets numbers, soon.
     #[test]
@@ -130,17 +207,19 @@ proptest! {
         what in 1_u8..=3,
         numbers in prop::collection::vec(
             prop_oneof![any::<f64>(), -1e3..1e3, 0.0..1e5, Just(f64::NAN), Just(f64::INFINITY)],
-            0..24,
+            0..60,
         ),
     ) {
         let mut question = vec![f64::from(what)];
         question.extend(numbers);
         // Responses of 64 MiB take seconds.
         let payload = 1 + Network::NAMES.iter().position(|name| *name == "payload").unwrap();
-        let to = question.len().max(24);
-        question.resize(to, 0.0);
+        let usual = Question::default().numbers().len();
+        // How far a sweep goes.
+        let to = usual - 2;
+        question.resize(usual, 0.0);
         question[payload] = question[payload].min(1e5);
-        question[22] = question[22].min(1e5);
+        question[to] = question[to].min(1e5);
         let found = answer(&question);
         prop_assert!(!found.is_empty());
         prop_assert!(found.iter().all(|number| number.is_finite()));
@@ -150,8 +229,9 @@ proptest! {
     #[test]
     fn the_first_byte_does_not_wait_for_the_rest(
         certificate in 100_u32..80_000, payload in 1_u32..300_000, rtt in 0_u32..300, rate in 0_u32..100, initcwnd in 1_u32..40,
+        besides in besides(),
     ) {
-        let mut question = asked(What::Connection);
+        let mut question = asked(What::Connection).with(besides);
         question.network.rtt = f64::from(rtt);
         question.network.rate = f64::from(rate);
         question.network.initcwnd = f64::from(initcwnd);
@@ -172,8 +252,9 @@ proptest! {
         rate in prop_oneof![Just(0.0), 0.1_f64..1000.0],
         initcwnd in 1_u32..40,
         mss in 524_u32..3000,
+        besides in besides(),
     ) {
-        let mut question = asked(What::Difference);
+        let mut question = asked(What::Difference).with(besides);
         question.network.rtt = f64::from(rtt) / 1000.0;
         question.network.rate = rate;
         question.network.initcwnd = f64::from(initcwnd);

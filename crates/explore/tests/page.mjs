@@ -2,6 +2,8 @@
 //
 //     node page.mjs bits MODULE ANSWERS       the module answers what `questions` answered, to the bit
 //     node page.mjs said PAGE                 prints what the page says of some states, with commands and times
+//     node page.mjs without PROBE.json NAME   prints a probe of which that was not seen
+//     node page.mjs site PAGE WHAT-IF.json    a site's page says what `lastbyte probe --what-if` says
 //     node page.mjs browser PAGE              keyboard, odd addresses, phones, dark, in Chromium
 //     node page.mjs accessible PAGE...      names, roles and values as Chromium's accessibility tree has them; sizes for fingers
 //     node page.mjs measure PAGE              how long redraws take, in Chromium
@@ -90,6 +92,44 @@ function said(pagePath) {
     return lines.filter(line => line).join("\n").replaceAll("\u00a0", " ").replaceAll("\u202f", " ");
   });
   console.log(blocks.join("\n\n"));
+}
+
+// A probe of which one thing was not seen.
+function without(probePath, name) {
+  const document = JSON.parse(fs.readFileSync(probePath, "utf8"));
+  for (const part of [document.tls, document.response]) delete part[name];
+  console.log(JSON.stringify(document));
+}
+
+// What a site's page says of its chains is what the program says: to the byte, and to the microsecond.
+function site(pagePath, answerPath) {
+  const { model } = modelOf(pagePath);
+  const answer = JSON.parse(fs.readFileSync(answerPath, "utf8"));
+  const started = model.started();
+  let compared = 0;
+  for (const told of answer.what_if) {
+    const chain = told.chain === "today" ? answer.host : `${answer.host} under ${told.chain}`;
+    const arm = model.arm(`${started.arms[0].group}/${chain}`);
+    if (!arm) { fail(`${pagePath} has no ${chain}`); continue; }
+    const view = model.connection(started, arm), [times] = told.times;
+    const pairs = {
+      certificate: [model.certificate(arm), told.certificate_bytes], "on the wire": [view.sent, told.server_flight_wire_bytes],
+      flights: [view.serverFlights, told.flights], handshake: [view.handshake, times.handshake_ms],
+      "first byte": [view.first, times.first_byte_ms ?? -1], "last byte": [view.last, times.last_byte_ms],
+      left: [view.above < 0 ? null : view.above - model.certificate(arm), told.left ?? null],
+      over: [view.below < 0 ? null : model.certificate(arm) - view.below, told.over ?? null],
+    };
+    for (const [what, [page, program]] of Object.entries(pairs)) {
+      check(page === program || Math.abs(page - program) < 0.001, `${chain}, ${what}: the page says ${page}, the program ${program}`);
+      compared++;
+    }
+    // Its address holds it.
+    const state = { ...started, arms: [arm, arm] };
+    check(model.fragment(model.parse(model.fragment(state))) === model.fragment(state), `${model.fragment(state)} is not as its address has it`);
+    check(model.misread(model.fragment(state)) === "", `${model.fragment(state)}: ${model.misread(model.fragment(state))}`);
+  }
+  check(compared > 0, "nothing was supposed");
+  if (!process.exitCode) console.log(`${path.basename(pagePath)}: ${compared} numbers are those of lastbyte probe --what-if`);
 }
 
 // ---- in Chromium, over a pipe
@@ -238,6 +278,16 @@ async function inChromium(pagePath) {
     check(unnamed === 0, `${unnamed} controls or drawings without a name`);
     check(await page.evaluate(`document.querySelectorAll("[role=status]").length`) === 1, "nothing is spoken");
 
+    // An address that is not understood is told of, until something else is chosen.
+    for (const [address, expected] of [["rtt=35ms", ""], ["rtt=fast", "rtt=fast, which this page does not understand: rtt=35ms is shown instead"],
+      ["against=x25519/rsa-1024", "against=X25519MLKEM768/ml-dsa-65 is shown"], ["x=1&rate=%&data=1", "and 2 other parts"]]) {
+      const words = await page.evaluate(`(() => { explored.set("${address}"); const node = document.getElementById("misread"); return node.hidden ? "" : node.textContent; })()`);
+      check(expected ? words.includes(expected) : !words, `of ${address} it is said: ${words}`);
+    }
+    await page.evaluate(`document.getElementById("initcwnd").focus()`);
+    await page.press("ArrowRight");
+    await page.until(`document.getElementById("misread").hidden`);
+
     // Any address is survived, and none is a sideways scroll.
     const draw = drawn(1);
     const addresses = JSON.stringify(Array.from({ length: 300 }, () => odd(draw)));
@@ -245,7 +295,10 @@ async function inChromium(pagePath) {
       explored.set(address);
       explored.draw();
       const { arms, ...numbers } = explored.state();
-      return !Object.values(numbers).every(Number.isFinite) || document.documentElement.scrollWidth > 360 ||
+      const wide = document.documentElement.scrollWidth > 360;
+      // What is said of an address has its words.
+      document.getElementById("misread").textContent = "";
+      return !Object.values(numbers).every(Number.isFinite) || wide ||
         [...document.querySelectorAll("header, form, fieldset, section")].some(part => /NaN|undefined|Infinity/.test(part.innerHTML));
     })`);
     check(wrong.length === 0, `addresses that are not survived: ${JSON.stringify(wrong.slice(0, 3))}`);
@@ -351,9 +404,9 @@ async function picture(pagePath, file) {
   });
 }
 
-const works = { bits, said, browser: inChromium, accessible, measure, picture };
+const works = { bits, said, site, without, browser: inChromium, accessible, measure, picture };
 if (!works[what]) {
-  fail("usage: node page.mjs bits|said|browser|accessible|measure|picture FILE...");
+  fail("usage: node page.mjs bits|said|site|without|browser|accessible|measure|picture FILE...");
 } else {
   await works[what](...rest);
 }

@@ -2,6 +2,7 @@
 use std::fs;
 use std::path::Path;
 
+use lastbyte_explore::{CONNECTION, Question, answer, layout};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -115,4 +116,168 @@ fn commands_of_the_page_are_taken_and_tell_the_same() {
         );
     }
     assert!(compared > 30, "{compared}");
+}
+
+/// A number of a page's question by its name: of the network, or of an arm as `model.js` puts it together.
+fn number(data: &Value, chain: &Value, name: &str) -> Option<f64> {
+    let (sizes, start, site) = (&data["sizes"], &data["start"], &data["site"]);
+    let (group, _) = start["baseline"].as_str()?.split_once('/')?;
+    let mut groups = sizes["groups"].as_array()?.iter();
+    let group = groups.find(|known| known["name"] == group)?;
+    let own = &chain["ways"][0];
+    let sum = |one: &Value, other: &Value| Some(one.as_f64()? + other.as_f64()?);
+    let write = |writes: &Value, place: &str| {
+        let place: usize = place.parse().ok()?;
+        writes.get(place - 1).map_or(Some(0.0), Value::as_f64)
+    };
+    match name {
+        "rtt" | "rate" | "initcwnd" => start[name].as_f64(),
+        "payload" => start["data"].as_f64(),
+        "mss" | "request" => data[name].as_f64(),
+        "record" | "tickets" => site[name].as_f64(),
+        "client_hello" => sum(&group["client_hello"], &own[0]),
+        "server_hello" => sum(&group["server_hello"], &own[4]),
+        "encrypted_extensions" => own[1].as_f64(),
+        "certificate" => own[2].as_f64(),
+        "certificate_verify" => chain[name].as_f64(),
+        "server_finished" | "client_finish" | "hello_retry_request" => sizes[name].as_f64(),
+        "second_client_hello" if group[name] == 0 => Some(0.0),
+        "second_client_hello" => sum(&group[name], &own[0]),
+        _ => match name.split_once("_write_")? {
+            ("ticket", place) => write(&site["ticket_writes"], place),
+            (_, place) => write(&chain["writes"], place),
+        },
+    }
+}
+
+/// What the page of a probe says of the site's chains, as they are and under ML-DSA, is what `lastbyte probe --what-if` says. That the
+/// page's own scripts ask so is checked by scripts/explore.
+#[test]
+fn a_site_s_page_says_what_is_supposed_of_it() {
+    let folder = TempDir::new().unwrap();
+    let inside = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (probe, page) = (inside("probe.json"), inside("page.html"));
+    let site = root().join("crates/results/src/report/explore/site.json");
+    let site: Value = serde_json::from_str(&fs::read_to_string(site).unwrap()).unwrap();
+    let remove = |document: &mut Value, part: &str, name: &str| {
+        let removed = document[part].as_object_mut().unwrap().remove(name);
+        assert!(removed.is_some(), "{name}");
+    };
+    type Change<'a> = (&'a str, Box<dyn Fn(&mut Value) + 'a>);
+    let changes: [Change<'_>; 10] = [
+        ("as it is", Box::new(|_| {})),
+        (
+            "no HelloRetryRequest",
+            Box::new(|site| site["tls"]["hello_retry"] = false.into()),
+        ),
+        (
+            "its usual share",
+            Box::new(|site| site["group"] = "x25519".into()),
+        ),
+        (
+            "no tickets",
+            Box::new(|site| remove(site, "tls", "ticket_wire_bytes")),
+        ),
+        (
+            "tickets with the response",
+            Box::new(|site| remove(site, "tls", "ticket_writes")),
+        ),
+        ("one write", Box::new(|site| remove(site, "tls", "writes"))),
+        (
+            "a short record",
+            Box::new(|site| site["response"]["first_record_wire_bytes"] = 600.into()),
+        ),
+        (
+            "no response",
+            Box::new(|site| {
+                site.as_object_mut().unwrap().remove("response");
+            }),
+        ),
+        (
+            "small segments, a slow path",
+            Box::new(|site| {
+                site["mss"] = 1220.into();
+                site["rate_mbit"] = 7.654_321.into();
+                site["initial_window"] = 4.into();
+            }),
+        ),
+        (
+            "a window of which little is known",
+            Box::new(|site| {
+                site.as_object_mut().unwrap().remove("initial_window");
+                site["window"] = serde_json::json!({"least": 6, "certainty": "at-least"});
+            }),
+        ),
+    ];
+    let mut handshakes = Vec::new();
+    for (what, change) in changes {
+        let mut document = site.clone();
+        change(&mut document);
+        fs::write(&probe, document.to_string()).unwrap();
+        let ended = run(lastbyte(["explore", &probe, "-o", &page]));
+        assert_eq!(ended.code, Some(0), "{what}: {ended:?}");
+        let text = fs::read_to_string(&page).unwrap();
+        assert!(text.len() < 300_000);
+        let (_, known) = text
+            .split_once("id=\"known\" type=\"application/json\">")
+            .unwrap();
+        let data: Value = serde_json::from_str(known.split_once("</script>").unwrap().0).unwrap();
+        let supposed = "today,ml-dsa-44,ml-dsa-65,ml-dsa-87";
+        let asked = [
+            "probe",
+            "--from",
+            &probe,
+            "--format",
+            "json",
+            "--what-if",
+            supposed,
+        ];
+        let ended = run(lastbyte(asked));
+        assert_eq!(ended.code, Some(0), "{what}: {ended:?}");
+        let told: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let told = told["what_if"].as_array().unwrap();
+        assert_eq!(told.len(), 4, "{what}");
+        for (chain, told) in data["sizes"]["chains"].as_array().unwrap().iter().zip(told) {
+            let name = chain["name"].as_str().unwrap();
+            let ends = match told["chain"].as_str().unwrap() {
+                "today" => "shop.example.com:443".to_owned(),
+                key => format!("shop.example.com:443 under {key}"),
+            };
+            assert_eq!(name, ends);
+            let layout = layout();
+            let numbers = (layout.iter().take(2)).flat_map(|(_, names)| names.iter());
+            let numbers = numbers.map(|name| {
+                // Of a page without a response, it is the usual one.
+                match (*name, document.get("response")) {
+                    ("payload", None) => 0.0,
+                    _ => number(&data, chain, name).unwrap_or_else(|| panic!("{what}: {name}")),
+                }
+            });
+            let question: Vec<f64> = std::iter::once(1.0).chain(numbers).collect();
+            let found = answer(&Question::of(&question).numbers());
+            let page =
+                |name: &str| found[CONNECTION.iter().position(|known| *known == name).unwrap()];
+            let times = &told["times"][0];
+            for (name, told) in [
+                ("sent", &told["server_flight_wire_bytes"]),
+                ("serverFlights", &told["flights"]),
+                ("handshake", &times["handshake_ms"]),
+                ("first", &times["first_byte_ms"]),
+                ("last", &times["last_byte_ms"]),
+            ] {
+                let told = told.as_f64().unwrap_or(-1.0);
+                assert!(
+                    (page(name) - told).abs() < 0.001,
+                    "{what}, {name}: {} and {told}",
+                    page(name)
+                );
+            }
+            assert_eq!(chain["ways"][0][2], told["certificate_bytes"], "{what}");
+            handshakes.push(page("first"));
+        }
+    }
+    // Each change matters somewhere.
+    handshakes.sort_by(f64::total_cmp);
+    handshakes.dedup();
+    assert!(handshakes.len() > 12, "{handshakes:?}");
 }

@@ -12,7 +12,9 @@ mod wire;
 pub use cuts::Cut;
 pub use drawing::Step;
 pub use edges::{Edge, Edges};
-pub use seen::{USUAL_GROUP, group, retried};
+pub use seen::{
+    USUAL_GROUP, asked_again, group, initial_window, payload, record_size, retried, supposed_rate,
+};
 pub use wire::{Shown, Signature, Unknown, wire, wire_with};
 
 use std::time::Duration;

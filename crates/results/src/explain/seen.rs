@@ -3,12 +3,15 @@
 use std::net::IpAddr;
 
 use lastbyte_flights::MOST_WRITES;
-use lastbyte_probe::{Certificate, Document};
+use lastbyte_link::Bytes;
+use lastbyte_probe::{Certainty, Certificate, Document};
+use lastbyte_sizes::framing::{MAX_PLAINTEXT, MSS, RECORD_OVERHEAD};
 use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Keys, framing};
 
 use super::wire::{Sizes, wire_of};
 use super::{Shown, Signature};
-use crate::study::Arm;
+use crate::study::exchange::Cut;
+use crate::study::{Arm, Cell, RecordSize};
 
 /// What a client connects with where that was not seen, or has sizes that are not known.
 pub const USUAL_GROUP: Group = Group::X25519MlKem768;
@@ -122,17 +125,70 @@ fn arm(document: &Document) -> Option<Arm> {
     Some(retried(document, arm))
 }
 
-/// The same arm, with a HelloRetryRequest where the server sent one: without a share for its group.
+/// The same arm, with a HelloRetryRequest where the server sent one.
 pub fn retried(document: &Document, arm: Arm) -> Arm {
-    let key_shares = match document.tls.hello_retry {
-        true => [Group::X25519, Group::Secp256r1]
-            .into_iter()
-            .filter(|group| *group != arm.group)
-            .take(1)
-            .collect(),
-        false => arm.key_shares.clone(),
-    };
-    Arm { key_shares, ..arm }
+    match document.tls.hello_retry {
+        true => asked_again(arm),
+        false => arm,
+    }
+}
+
+/// The same arm, with a HelloRetryRequest: without a share for its group.
+pub fn asked_again(arm: Arm) -> Arm {
+    let others = [Group::X25519, Group::Secp256r1].into_iter();
+    let other = others.filter(|group| *group != arm.group).take(1);
+    Arm {
+        key_shares: other.collect(),
+        ..arm
+    }
+}
+
+/// The initial window that is calculated with, in segments: the smallest that was not ruled out, and the usual one where that can
+/// be or nothing was seen.
+pub fn initial_window(document: &Document) -> u32 {
+    let usual = Cell::default().initcwnd;
+    let seen = document.window.as_ref();
+    let seen = seen.filter(|window| window.certainty != Certainty::Uncertain.name());
+    let seen = seen.map(
+        |window| match window.certainty == Certainty::AtLeast.name() {
+            true => window.least.max(usual),
+            false => window.least,
+        },
+    );
+    document.initial_window.or(seen).unwrap_or(usual)
+}
+
+/// The rate that is supposed of a path of which nothing was seen to limit it, in Mbit/s: 1 Gbit/s, or as fast as anything came.
+pub fn supposed_rate(document: &Document) -> f64 {
+    const USUAL: f64 = 1000.0;
+    USUAL.max(document.path.rate_at_least_mbit.unwrap_or_default())
+}
+
+/// How a server cuts its responses into records. One that begins with a record of several segments has clients wait for all of
+/// them; of others the first segment tells, whatever comes behind it.
+pub fn record_size(document: &Document) -> RecordSize {
+    let segment = document.mss.map_or(MSS, |mss| mss as usize);
+    let first = document
+        .response
+        .as_ref()
+        .and_then(|response| response.first_record_wire_bytes)
+        .filter(|bytes| *bytes > segment)
+        .map(|bytes| bytes.saturating_sub(RECORD_OVERHEAD).min(MAX_PLAINTEXT));
+    match first.and_then(|payload| u16::try_from(payload).ok()) {
+        Some(payload) => RecordSize::Fixed(payload),
+        None => RecordSize::FirstSegment,
+    }
+}
+
+/// What of the response that came is payload, over segments of so many bytes; none where none came.
+pub fn payload(document: &Document, mss: usize) -> Option<Bytes> {
+    let wire_bytes = document.response.as_ref()?.wire_bytes;
+    let Cut { first, later } = Cut::over(record_size(document), mss);
+    let first = (first + RECORD_OVERHEAD).min(wire_bytes);
+    let rest = wire_bytes - first;
+    let records = usize::from(first > 0) + rest.div_ceil(later + RECORD_OVERHEAD);
+    let payload = wire_bytes.saturating_sub(records * RECORD_OVERHEAD);
+    Some(Bytes(payload as u64))
 }
 
 /// What the server's messages have more on the wire than arithmetic has of this chain: not every server has each message in a

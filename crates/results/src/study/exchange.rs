@@ -31,9 +31,14 @@ pub struct Cut {
 impl Cut {
     /// As an arm says, over the segments of a cell.
     pub fn new(size: RecordSize, cell: &Cell) -> Cut {
+        Cut::over(size, cell.hosts.mss())
+    }
+
+    /// The same, over segments of so many bytes.
+    pub fn over(size: RecordSize, mss: usize) -> Cut {
         match size {
             RecordSize::FirstSegment => Cut {
-                first: cell.hosts.mss() - RECORD_OVERHEAD,
+                first: mss.saturating_sub(RECORD_OVERHEAD),
                 later: MAX_PLAINTEXT,
             },
             RecordSize::Fixed(size) => Cut {

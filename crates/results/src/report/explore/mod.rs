@@ -9,17 +9,17 @@ mod sizes;
 mod tests;
 
 use base64::prelude::*;
-use lastbyte_sizes::framing;
+use lastbyte_sizes::{KeyAlgorithm, framing};
 use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 
-pub use probe::Probe;
+pub use probe::{HelloRetry, Probe};
 
-use self::sizes::Sizes;
+use self::sizes::{Sizes, supposed_name};
 use super::document::{Head, document};
-use crate::explain::{Unknown, explain_shown};
+use crate::explain::Unknown;
 use crate::study::exchange::REQUEST;
-use crate::study::{Arm, COMPRESSED_WITHIN, Cell};
+use crate::study::{Arm, COMPRESSED_WITHIN, RecordSize};
 
 const STYLE: &str = include_str!("page.css");
 const MODEL: &str = include_str!("model.js");
@@ -28,6 +28,9 @@ const PAGE: &str = include_str!("page.js");
 const TITLE: &str = "What does a post-quantum certificate do to your connection?";
 const ABOUT: &str = "Two TLS connections side by side, packet by packet: what larger certificates cost, and why, by the \
                      arithmetic of TCP's slow start.";
+
+/// The keys that a site's chain is compared with at first.
+const AGAINST: KeyAlgorithm = KeyAlgorithm::MlDsa65;
 
 /// What a page begins with, in the words of options.
 #[derive(Clone, Debug, Serialize)]
@@ -132,8 +135,48 @@ struct Data<'a> {
     mss: u32,
     /// What `--mtu` has to say, if anything.
     mtu: Option<u32>,
+    /// Of the site's server, with any chain.
+    site: Site,
     scales: Scales,
     start: &'a Start,
+}
+
+/// What a site's server does whatever chain it has.
+#[derive(Debug, Default, Serialize)]
+struct Site {
+    /// Bytes of payload of each record of its response; 0 where the first one fills a segment.
+    record: u16,
+    /// Bytes on the wire of the tickets before its response.
+    tickets: u32,
+    /// The writes that those leave in.
+    ticket_writes: Vec<u32>,
+    /// What an arm of the laboratory has for all of that.
+    words: String,
+}
+
+impl Site {
+    fn of(probe: &Probe) -> Site {
+        /// As many as an arm can have.
+        const MOST_TICKETS: u32 = 10;
+        let record = match probe.record_size {
+            RecordSize::FirstSegment => 0,
+            RecordSize::Fixed(payload) => payload,
+        };
+        let [records, tickets] = [
+            ("record_size", u32::from(record)),
+            ("tickets", probe.tickets.min(MOST_TICKETS)),
+        ]
+        .map(|(key, value)| match value {
+            0 => String::new(),
+            value => format!("/{key}={value}"),
+        });
+        Site {
+            record,
+            tickets: probe.chain.tickets,
+            ticket_writes: probe.chain.ticket_writes.to_vec(),
+            words: records + &tickets,
+        }
+    }
 }
 
 /// The page. What was seen of a server, if anything, is what it begins with.
@@ -142,7 +185,7 @@ struct Data<'a> {
 ///
 /// [`Unknown`] where arithmetic does not know what such a server sends.
 pub fn page(probe: Option<&Probe>) -> Result<String, Unknown> {
-    let mut sizes = Sizes::new();
+    let mut sizes = Sizes::new(probe);
     let mut start = Start::default();
     let usual = framing::MSS as u32;
     let mut mss = usual;
@@ -153,16 +196,21 @@ pub fn page(probe: Option<&Probe>) -> Result<String, Unknown> {
             what: format!("{error}"),
             hint: "name another host".to_owned(),
         })?;
-        let explained = explain_shown(&arm, &probe.chain, &[Cell::default()])?;
-        sizes.add(probe.host.clone(), probe.group, &explained.wire);
+        sizes.add(probe, &probe.as_seen(arm))?;
+        let supposed = probe.supposed.iter().map(|(key, _)| *key);
+        let against = supposed.max_by_key(|key| *key == AGAINST);
+        let against = against.map_or_else(
+            || AGAINST.to_string(),
+            |key| supposed_name(&probe.host, key),
+        );
         mss = probe.mss.unwrap_or(usual);
         start = Start {
             baseline: name,
-            against: format!("{}/ml-dsa-65", probe.group),
+            against: format!("{}/{against}", probe.group),
             rtt: probe.rtt_ms.unwrap_or(start.rtt),
-            rate: probe.rate_mbit.unwrap_or(start.rate),
+            rate: probe.rate_mbit,
             initcwnd: probe.initial_window.unwrap_or(start.initcwnd),
-            ..start
+            data: probe.response.unwrap_or(start.data),
         };
     }
     let data = Data {
@@ -171,6 +219,7 @@ pub fn page(probe: Option<&Probe>) -> Result<String, Unknown> {
         mss,
         mtu: (mss != usual).then(|| mss + (1500 - usual)),
         scales: SCALES,
+        site: probe.map(Site::of).unwrap_or_default(),
         start: &start,
         sizes,
     };
@@ -184,6 +233,7 @@ pub fn page(probe: Option<&Probe>) -> Result<String, Unknown> {
 }
 
 fn body(data: &Data<'_>, probe: Option<&Probe>) -> Markup {
+    let asks_again = probe.is_some_and(|probe| probe.hello_retry == HelloRetry::Yes);
     html! {
         header {
             @match probe {
@@ -192,8 +242,10 @@ fn body(data: &Data<'_>, probe: Option<&Probe>) -> Markup {
             }
             h1 { (TITLE) }
             @for note in probe.into_iter().flat_map(|probe| &probe.notes) { p.warning { (note) } }
+            p.warning #misread hidden {}
             p.verdict #verdict { "Two TLS connections side by side, by the arithmetic of TCP's slow start." }
             p #because {}
+            @if let Some(besides) = probe.map(Probe::besides).filter(|besides| !besides.is_empty()) { p.mut { (besides) } }
             p #spoken .unseen role="status" {}
             noscript { p.warning { "This page calculates in your browser: allow it to run its scripts. It asks no network for anything." } }
         }
@@ -231,7 +283,7 @@ fn body(data: &Data<'_>, probe: Option<&Probe>) -> Markup {
             }
             p.caption { "Lines are packets; thin ones are acknowledgements. Those that leave together would be one line, and are drawn side by side."
                 span.keys {
-                    i.k-chain {} "Certificate" i.k-other {} "other messages of the server" i.k-response {} "response" i.k-waits {} "the server waits"
+                    i.k-chain {} "Certificate" i.k-other {} "other messages of the server" i.k-response {} (match data.site.tickets { 0 => "response", _ => "tickets, response" }) i.k-waits {} "the server waits"
                 } }
             table #numbers {}
         }
@@ -267,7 +319,7 @@ fn body(data: &Data<'_>, probe: Option<&Probe>) -> Markup {
                     (no HyStart, no ssthresh), and packets are neither paced nor merged (GSO, GRO)." }
                 li { b { "OpenSSL's sizes." } " Another client's hello is larger or smaller, and so is a real CA's certificate. Where an ECDSA
                     signature is now and then a byte longer or shorter, this is the likeliest length." }
-                li { b { "Full handshakes." } " No resumption, no early data, no client certificate, no HelloRetryRequest, one request." }
+                li { b { "Full handshakes." } " No resumption, no early data, no client certificate" (match asks_again { true => "", false => ", no HelloRetryRequest" }) ", one request." }
                 li { b { "Certificates of ours." } " What brotli leaves of names and extensions is told of such, to within "
                     (COMPRESSED_WITHIN) " bytes; it is measured with rustls, whose messages are some bytes smaller. What DNS delivers was asked for
                     before, by a resolver that is as near as its client." }
@@ -294,7 +346,9 @@ fn arm(data: &Data<'_>, index: usize, name: &str, start: &str) -> Markup {
                 select id=(id("chain")) {
                     @for kind in kinds {
                         optgroup label=(kind) {
-                            @for chain in sizes.chains.iter().filter(|chain| chain.kind == kind) { option { (chain.name) } }
+                            @for chain in sizes.chains.iter().filter(|chain| chain.kind == kind) {
+                                option value=[chain.words.as_ref().map(|_| &chain.name)] { (chain.words.as_ref().unwrap_or(&chain.name)) }
+                            }
                         }
                     }
                 } }

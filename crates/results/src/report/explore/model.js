@@ -7,13 +7,14 @@ function explorer(data, engine) {
   const MILLISECONDS = { ms: 1, s: 1000, us: 0.001 };
   const MEGABITS = { bit: 1e-6, kbit: 1e-3, mbit: 1, gbit: 1000, tbit: 1e6 };
   const BYTES = { b: 1, kib: KIB, mib: KIB * KIB, kb: 1000, mb: 1e6 };
+  const ARMS = ["baseline", "against"];
   const LIMITS = { rtt: [0, 10000], rate: [0.01, 100000], initcwnd: [1, 500], data: [0, 4 * KIB * KIB] };
 
   // ---- the module
 
   function ask(what, network, arms, sweep) {
-    const question = [what, ...names.network.map(name => network[name])];
-    for (const arm of [arms[0], arms[1] || arms[0]]) question.push(...names.arm.map(name => arm[name]));
+    const question = [what, ...names.network.map(name => network[name] || 0)];
+    for (const arm of [arms[0], arms[1] || arms[0]]) question.push(...names.arm.map(name => arm[name] || 0));
     question.push(...names.sweep.map(name => (sweep || {})[name] || 0));
     const place = engine.question(question.length);
     new Float64Array(engine.memory.buffer, place, question.length).set(question);
@@ -29,9 +30,14 @@ function explorer(data, engine) {
     }
     return found;
   }
+  // Writes by the names that the module has for them.
+  const writes = (name, sizes) => Object.fromEntries(sizes.map((bytes, at) => [`${name}_${at + 1}`, bytes]));
   const network = state => ({
     rtt: state.rtt, rate: state.rate, initcwnd: state.initcwnd, mss: data.mss, payload: state.data, request: data.request,
+    record: data.site.record, tickets: data.site.tickets, ...writes("ticket_write", data.site.ticket_writes),
   });
+  // Of a response that is larger, the first byte comes no later.
+  const most = 2 * data.mss + data.site.record;
   function connection(state, arm) {
     const answer = ask(1, network(state), [messages(arm)]);
     const [found] = rows(answer, 0, names.connection, 1);
@@ -76,6 +82,9 @@ function explorer(data, engine) {
       certificate_verify: chain(arm.chain).certificate_verify,
       server_finished: sizes.server_finished,
       client_finish: sizes.client_finish,
+      hello_retry_request: sizes.hello_retry_request,
+      second_client_hello: hellos.second_client_hello && hellos.second_client_hello + own.hello,
+      ...writes("flight_write", chain(arm.chain).writes || []),
     };
   }
   // What of the server's handshake is which message, from which byte to which.
@@ -135,26 +144,41 @@ function explorer(data, engine) {
     rtt: data.start.rtt, rate: data.start.rate, initcwnd: data.start.initcwnd, data: data.start.data,
     arms: [arm(data.start.baseline), arm(data.start.against)],
   });
-  // Whatever an address says, there is something to be seen: what is not understood is as at the start.
-  function parse(fragment) {
+  // Whatever an address says, there is something to be seen: what is not understood is as at the start, and noted in `misread`.
+  function parse(fragment, misread = []) {
     const state = started();
-    for (const part of fragment.replace(/^#/, "").slice(0, 1000).split("&")) {
+    for (const part of fragment.replace(/^#/, "").slice(0, 1000).split("&").filter(part => part)) {
       let [key, value] = cut(part, "=");
-      try { value = decodeURIComponent(value); } catch { continue; }
+      try { value = decodeURIComponent(value); } catch { misread.push([part, key]); continue; }
       let found;
       switch (key) {
         case "rtt": found = quantity(value, MILLISECONDS, LIMITS.rtt); break;
         case "rate": found = value === "unlimited" ? 0 : quantity(value, MEGABITS, LIMITS.rate); break;
         case "initcwnd": found = /^[0-9]{1,3}$/.test(value) ? quantity(value, { "": 1 }, LIMITS.initcwnd) : undefined; break;
         case "data": found = quantity(value, BYTES, LIMITS.data); found = found && Math.round(found); break;
-        case "baseline": found = arm(value); if (found) state.arms[0] = found; continue;
-        case "against": found = arm(value); if (found) state.arms[1] = found; continue;
+        case "baseline": case "against":
+          found = arm(value);
+          if (found) state.arms[ARMS.indexOf(key)] = found;
+          if (!found || label(found) !== value) misread.push([`${key}=${value}`, key]);
+          continue;
       }
-      if (found !== undefined) state[key] = found;
+      if (found !== undefined) state[key] = found; else misread.push([`${key}=${value}`, key]);
     }
     return state;
   }
-  const rateOption = mbit => mbit === 0 ? "unlimited" : mbit >= 1000 ? `${mbit / 1000}gbit` : mbit < 1 ? `${mbit * 1000}kbit` : `${mbit}mbit`;
+  // What of an address is not understood, and what is shown in its place, in a line; empty where all of it is.
+  function misread(fragment) {
+    const wrong = [], state = parse(fragment, wrong);
+    if (!wrong.length) return "";
+    const [[said, key]] = wrong, more = wrong.length - 1;
+    const shown = new Map([...options(state), ...ARMS.map((key, index) => [key, label(state.arms[index])])]).get(key);
+    const instead = more ? "what this page begins with is shown instead" : shown ? `${key}=${shown} is shown instead` : "all else is shown";
+    return `The address says ${Array.from(said).slice(0, 60).join("")}${more ? ` and ${counted(more, "other part")}` : ""}, ` +
+      `which this page does not understand: ${instead}.`;
+  }
+  // Without what is left of a division.
+  const even = number => Number(number.toPrecision(12));
+  const rateOption = mbit => mbit === 0 ? "unlimited" : mbit >= 1000 ? `${even(mbit / 1000)}gbit` : mbit < 1 ? `${even(mbit * 1000)}kbit` : `${mbit}mbit`;
   const dataOption = bytes => bytes % KIB === 0 ? `${bytes / KIB}KiB` : `${bytes}B`;
   const options = state => [
     ["rtt", `${state.rtt}ms`], ["rate", rateOption(state.rate)], ["initcwnd", `${state.initcwnd}`], ["data", dataOption(state.data)],
@@ -162,13 +186,19 @@ function explorer(data, engine) {
   function fragment(state) {
     const [baseline, against] = state.arms.map(label);
     const pairs = [["baseline", baseline], ["against", against], ...options(state)];
-    return pairs.map(([key, value]) => `${key}=${value}`).join("&");
+    return pairs.map(([key, value]) => `${key}=${value.replaceAll(" ", "%20")}`).join("&");
   }
   // What measures just that.
   // A way that one stack alone has is measured with that on both sides of the comparison, as stacks differ by more.
   const stack = state => state.arms.map(arm => sizes.ways[way(arm.way)].stack).find(Boolean) || "";
+  // The arm of `lastbyte compare` that has as many bytes, and does besides what the site's server does.
+  function measured(arm) {
+    const { key_share } = group(arm.group), own = chain(arm.chain).measured;
+    const named = own ? `${arm.group}/${own}` : label(arm);
+    return named + data.site.words + (key_share ? `/key_share=${key_share}` : "");
+  }
   function command(state) {
-    const [baseline, against] = state.arms.map(arm => label(arm) + stack(state));
+    const [baseline, against] = state.arms.map(arm => measured(arm) + stack(state));
     const mtu = data.mtu ? [["mtu", `${data.mtu}`]] : [];
     const network = [...options(state), ...mtu].map(([key, value]) => `--${key} ${value}`).join(" ");
     return `lastbyte compare --baseline ${baseline} --against ${against} ${network}`;
@@ -183,7 +213,8 @@ function explorer(data, engine) {
     return `${ms.toFixed(size < 0.095 ? 3 : size < 9.95 ? 2 : size < 995 ? 1 : 0)}\u00a0ms`;
   }
   const size = number => number >= KIB && number % KIB === 0 ? `${number / KIB}\u00a0KiB` : `${bytes(number)}\u00a0bytes`;
-  const rate = mbit => mbit === 0 ? "no limit" : mbit >= 1000 ? `${mbit / 1000}\u00a0Gbit/s` : mbit < 1 ? `${mbit * 1000}\u00a0kbit/s` : `${mbit}\u00a0Mbit/s`;
+  const brief = number => Number(number.toPrecision(4));
+  const rate = mbit => mbit === 0 ? "no limit" : mbit >= 1000 ? `${brief(mbit / 1000)}\u00a0Gbit/s` : mbit < 1 ? `${brief(mbit * 1000)}\u00a0kbit/s` : `${brief(mbit)}\u00a0Mbit/s`;
   // What tells two arms apart, no longer than it needs to be.
   function short(arms) {
     const [one, other] = arms;
@@ -228,6 +259,8 @@ function explorer(data, engine) {
     const flights = late.serverFlights - soon.serverFlights;
     const idle = Math.max(0, delay - serial);
     const rounds = state.rtt > 0 && idle > state.rtt * 0.75 ? Math.round(idle / state.rtt) : 0;
+    const waits = record(state, late, soon);
+    if (waits) return waits;
     const handshake = `Its handshake has ${counted(late.segments, "segment")} (${bytes(late.sent)} bytes), and the server's window lets ${state.initcwnd} leave`;
     if (flights > 0 && rounds > 0) {
       return `${handshake}; the rest waits for an acknowledgement. That is ${counted(rounds, "round trip")} more` +
@@ -244,13 +277,27 @@ function explorer(data, engine) {
     if (more > 0 || hello > 0) return `${fits(state, views)} The difference is the time that ${bytes(Math.max(0, more) + Math.max(0, hello))} bytes more take on the link.`;
     return fits(state, views);
   }
+  // Where the first byte waits for a record of several segments, and the window that the handshake left decides when that is there.
+  function record(state, late, soon) {
+    const shift = late.first - soon.first - (late.handshake - soon.handshake);
+    if (data.site.record <= data.mss || state.data === 0 || late.opened === soon.opened || Math.abs(shift) < Math.max(NEAR, state.rtt / 10)) return "";
+    const [small, large] = late.opened < soon.opened ? [late, soon] : [soon, late];
+    const apart = Math.abs(late.handshake - soon.handshake);
+    const handshake = apart < NEAR ? "Both handshakes are done at the same time" : `The handshakes are done ${time(apart)} apart`;
+    return `${handshake}. But the first byte waits for all of the first record, ${bytes(Math.min(data.site.record, state.data))} bytes, and the larger handshake ` +
+      `had opened the server's window to ${large.opened} segments, not ${small.opened}: after it, the record takes ${time(Math.abs(shift))} less.`;
+  }
   function fits(state, views) {
     const [one, other] = views.map(view => view.serverFlights);
+    const waits = state.data > 0 && record(state, views[1], views[0]);
+    if (waits) return waits;
     if (one !== other) return `One needs ${counted(one, "flight")}, the other ${other}, and none of that is waited for.`;
-    if (one > 1) return `Both handshakes need ${one} flights of the server.`;
+    const retries = sizes.hello_retry_request > 0;
+    if (one > (retries ? 2 : 1)) return `Both handshakes need ${one} flights of the server.`;
+    const hello = retries ? ", behind the HelloRetryRequest" : "";
     const larger = views[0].sent > views[1].sent ? views[0] : views[1];
     const left = larger.budget - larger.sent;
-    return `Both handshakes fit the server's first window of ${counted(state.initcwnd, "segment")}` + (left > 0 ? `, with ${bytes(left)} bytes left.` : ".");
+    return `Both handshakes fit the server's first window of ${counted(state.initcwnd, "segment")}${hello}` + (left > 0 ? `, with ${bytes(left)} bytes left.` : ".");
   }
   function last(state, views, named, first) {
     if (state.data === 0) return "";
@@ -284,7 +331,7 @@ function explorer(data, engine) {
   }
 
   return {
-    started, parse, fragment, command, stack, connection, staircase, difference, messages, parts, label, arm, fitted, comesSo, natural, certificate,
+    started, parse, misread, most, fragment, command, stack, connection, staircase, difference, messages, parts, label, arm, fitted, comesSo, natural, certificate,
     verdict, left, short, bytes, counted, time, size, rate, rateOption, dataOption, sizes, scales: data.scales, KIB,
   };
 }

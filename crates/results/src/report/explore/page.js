@@ -12,7 +12,17 @@
   }
   const model = explorer(data, engine);
   const { bytes, time, size } = model;
-  let state = model.parse(location.hash);
+  let state;
+  // What of the address is not understood is said until something else is chosen.
+  function read(address) {
+    state = model.parse(address);
+    misread(model.misread(address));
+  }
+  function misread(words) {
+    $("misread").hidden = !words;
+    $("misread").textContent = words;
+  }
+  read(location.hash);
 
   // ---- drawing: texts of SVG
 
@@ -51,17 +61,18 @@
 
   function budget(width, views) {
     const names = model.short(state.arms);
-    const most = Math.max(views[0].sent, views[1].sent, views[0].budget * 1.04);
-    const x = number => number / most * (width - 1);
-    const edge = views[0].budget, high = 30;
-    const words = views.map(view => view.sent > edge ? `${bytes(view.sent - edge)} bytes wait` : `${bytes(edge - view.sent)} bytes left`);
-    const ends = views.map(view => Math.min(width, Math.max(x(view.sent), x(edge))));
+    // Segments that are not full leave less of a window for some chains.
+    const same = views[0].budget === views[1].budget;
+    const most = Math.max(views[0].sent, views[1].sent, views[0].budget * 1.04, views[1].budget * 1.04);
+    const x = number => number / most * (width - 1), high = 30;
+    const words = views.map(view => view.sent > view.budget ? `${bytes(view.sent - view.budget)} bytes wait` : `${bytes(view.budget - view.sent)} bytes left`);
+    const ends = views.map(view => Math.min(width, Math.max(x(view.sent), x(view.budget))));
     // Beside the name, or below the bar.
     const below = views.some((view, index) => wide(names[index], 7.6) + wide(words[index]) + 12 > ends[index]);
     const row = below ? 94 : 78;
     let inside = "", said = [];
     views.forEach((view, index) => {
-      const top = 28 + index * row;
+      const top = 28 + index * row, edge = view.budget;
       inside += write(0, top + 12, names[index], `name`);
       for (const { name, begin, end, kind } of model.parts(view)) {
         const title = `${name}: ${bytes(end - begin)} bytes on the wire`;
@@ -73,13 +84,14 @@
         const label = room > wide(long) + 10 ? long : room > wide(name) + 10 ? name : "";
         if (label) inside += write(x(begin) + 6, top + 40, label, begin < edge ? kind === "chain" ? "on" : "" : "cost");
       }
-      inside += line(x(edge), top + (index ? -6 : 16), x(edge), top + 54, "edge");
+      inside += line(x(edge), top + (index && same ? -6 : 16), x(edge), top + 54, "edge");
       const room = ends[index] > wide(words[index]);
       inside += write(room ? ends[index] : 0, top + (below ? 68 : 12), words[index], `${room ? "end" : ""} halo ${view.sent > edge ? "cost" : "mut"}`);
       said.push(`${names[index]}: ${bytes(view.sent)} bytes, ${words[index]}`);
     });
+    const edge = views[0].budget;
     inside += line(x(edge), 17, x(edge), 24, "edge");
-    const window = `${state.initcwnd === 1 ? "1 segment" : `${state.initcwnd} segments`}: ${bytes(edge)} bytes`;
+    const window = `${state.initcwnd === 1 ? "1 segment" : `${state.initcwnd} segments`}${same ? `: ${bytes(edge)} bytes` : ""}`;
     const near = x(edge) + 4 > width - wide(window);
     inside += write(near ? Math.min(width, x(edge) + 4) : x(edge), 12, window, near ? "end" : x(edge) > wide(window) / 2 ? "middle" : "");
     return svg(width, 28 + 2 * row - 24, `First window ${window}. ${said.join(". ")}.`, inside);
@@ -105,8 +117,11 @@
 
   function kindOf(packet, view, parts) {
     if (packet.sender === 0) return "client";
-    if (packet.offset >= view.sent) return "response";
-    const middle = packet.offset + packet.payload / 2;
+    // From ServerHello on.
+    const offset = packet.offset - view.retry;
+    if (offset < 0) return "other";
+    if (offset >= view.sent) return "response";
+    const middle = offset + packet.payload / 2;
     const part = parts.find(part => middle < part.end);
     return part ? part.kind : "response";
   }
@@ -129,7 +144,8 @@
       const lastPacket = data.find(packet => packet.offset + packet.payload >= sent);
       const gone = lastPacket ? Math.max(lastPacket.sent, lastPacket.arrives - state.rtt / 2) : flight.start;
       const waits = next.start - gone;
-      const inHandshake = sent < view.sent, inResponse = sent > view.sent;
+      const handshake = view.retry + view.sent;
+      const inHandshake = sent > view.retry && sent < handshake, inResponse = sent > view.before;
       if ((inHandshake || inResponse) && waits > state.rtt / 8 && gone < until) {
         const [from, to] = [y(gone), y(Math.min(until, next.start))];
         inside += box(right, from, 9, to - from, "waits", `waits for ${time(waits)}`);
@@ -165,11 +181,13 @@
     inside += line(left, top, left, height - 12, "side") + line(right, top, right, height - 12, "side");
     inside += write(left, 12, "client", "middle mut") + write(right, 12, "server", "middle mut");
     // What each flight is.
-    let low = top;
+    let low = top, end = 0;
     for (const flight of server) {
+      end += flight.bytes;
       const place = Math.max(y(flight.start) + 4, low);
       if (place > y(flight.start) + 16 || flight.start > until) continue;
-      const words = flight.start < view.handshake ? `${flight.segments} segment${flight.segments === 1 ? "" : "s"}` : `response, ${flight.segments}`;
+      const what = end <= view.retry ? "asks again" : end <= view.retry + view.sent ? "" : end <= view.before ? "tickets" : "response";
+      const words = what ? `${what}, ${flight.segments}` : `${flight.segments} segment${flight.segments === 1 ? "" : "s"}`;
       inside += write(right + 14, place, words, narrow ? "small" : "");
       low = place + 14;
     }
@@ -314,7 +332,7 @@
     numbers();
     const largest = Math.max(...state.arms.map(model.certificate));
     const to = Math.min(MOST, Math.max(24000, Math.ceil(largest * 1.6 / 4000) * 4000));
-    const both = state.arms.map((arm, index) => staircases[index](`${path},${payload > 0},${Math.min(payload, 2000)},${labels[index]},${to}`, state, arm, to));
+    const both = state.arms.map((arm, index) => staircases[index](`${path},${payload > 0},${Math.min(payload, model.most)},${labels[index]},${to}`, state, arm, to));
     fill("stairs", stairs(page.figure, views, both, to));
     set("steps", steps(both));
     const [from, end] = [model.KIB, 1024 * model.KIB];
@@ -435,16 +453,20 @@
   }
 
   let due = 0, saving = 0, speaking = 0;
-  function changed() {
+  function redraw() {
     show();
     if (!due) due = requestAnimationFrame(draw);
+  }
+  function changed() {
+    misread("");
+    redraw();
   }
   // What may wait: browsers refuse an address that changes too often, and nobody listens to each step of a slider.
   function later() {
     clearTimeout(saving);
     saving = setTimeout(() => history.replaceState(null, "", "#" + model.fragment(state)), 250);
     clearTimeout(speaking);
-    speaking = setTimeout(() => set("spoken", `${$("verdict").textContent} ${$("because").textContent}`), 700);
+    speaking = setTimeout(() => set("spoken", `${$("misread").textContent} ${$("verdict").textContent} ${$("because").textContent}`), 700);
   }
   for (const key of ["rtt", "rate", "initcwnd", "data"]) {
     $(key).addEventListener("input", () => { state[key] = scale(key)[Number($(key).value)] ?? state[key]; changed(); });
@@ -464,7 +486,7 @@
       choose({ bytes: Math.max(0, model.certificate(state.arms[index]) + (event.shiftKey ? Math.sign(by) : by)) });
     });
   });
-  addEventListener("hashchange", () => { state = model.parse(location.hash); changed(); });
+  addEventListener("hashchange", () => { read(location.hash); redraw(); });
   new ResizeObserver(() => {
     const { figure, ladder } = page;
     measure();
@@ -480,7 +502,7 @@
     }
   });
   // For those who look inside, and for tests.
-  globalThis.explored = { model, draw: () => { show(); draw(); }, set: text => { state = model.parse(text); }, state: () => state };
+  globalThis.explored = { model, draw: () => { show(); draw(); }, set: read, state: () => state };
   measure();
   show();
   draw();

@@ -1,10 +1,11 @@
 //! What a probe found of a server, as far as a page can draw it.
 
 use lastbyte_probe::{Certainty, Document};
-use lastbyte_sizes::{Group, Host, framing};
+use lastbyte_sizes::{Group, Host, KeyAlgorithm, framing};
 
 use super::sizes::MOST_CERTIFICATES;
-use crate::explain::{Shown, USUAL_GROUP};
+use crate::explain::{self, Shown, USUAL_GROUP};
+use crate::study::{Arm, RecordSize};
 
 /// A server as it was seen.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,8 +14,8 @@ pub struct Probe {
     pub host: String,
     /// Milliseconds there and back.
     pub rtt_ms: Option<f64>,
-    /// Mbit/s.
-    pub rate_mbit: Option<f64>,
+    /// Mbit/s; what is supposed where nothing was seen to limit it.
+    pub rate_mbit: f64,
     /// Segments.
     pub initial_window: Option<u32>,
     /// Bytes of payload that fit one segment.
@@ -23,9 +24,36 @@ pub struct Probe {
     pub group: Group,
     /// The chain's sizes.
     pub chain: Shown,
+    /// The same server with all keys of another algorithm; none where the parts of its certificates are not known.
+    pub supposed: Vec<(KeyAlgorithm, Shown)>,
+    /// Whether it asked for another hello.
+    pub hello_retry: HelloRetry,
+    /// How it cuts its response into records.
+    pub record_size: RecordSize,
+    /// How many tickets come before the response. Their bytes are the chain's.
+    pub tickets: u32,
+    /// Bytes of payload of the response, if there was one.
+    pub response: Option<u64>,
     /// What is drawn otherwise than it was seen, a line each.
     pub notes: Vec<String>,
 }
+
+/// Whether a server asked for another hello.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HelloRetry {
+    /// The first one had a share of its group.
+    #[default]
+    No,
+    /// By a HelloRetryRequest.
+    Yes,
+}
+
+/// The keys that are supposed of a server's chain.
+const SUPPOSED: [KeyAlgorithm; 3] = [
+    KeyAlgorithm::MlDsa44,
+    KeyAlgorithm::MlDsa65,
+    KeyAlgorithm::MlDsa87,
+];
 
 /// What a number may be on a page: from, to, and in what unit.
 type Range = (f64, f64, &'static str);
@@ -35,6 +63,8 @@ const RATE: Range = (0.01, 100_000.0, "Mbit/s");
 const WINDOW: Range = (1.0, 500.0, "segments");
 /// Of an MTU from 576 to 9000, as `--mtu` takes it.
 const MSS: Range = (524.0, 8948.0, "bytes");
+/// Of the response, as an address has it.
+const RESPONSE: Range = (0.0, 4_194_304.0, "bytes");
 /// The most bytes of a chain.
 const MOST_CHAIN: usize = 200_000;
 
@@ -91,28 +121,22 @@ impl Probe {
                 notes.push(note);
             }
         }
-        // Of one that is not known, the smallest that was not ruled out, as elsewhere.
+        let window = explain::initial_window(document);
         let seen = document.window.as_ref();
-        let seen = seen.filter(|window| window.certainty != Certainty::Uncertain.name());
-        let window = document.initial_window.or(seen.map(|window| window.least));
+        let seen = seen.filter(|seen| seen.certainty != Certainty::Uncertain.name());
         if let (None, Some(seen)) = (document.initial_window, seen) {
             notes.push(format!(
-                "The initial window was seen as {}: it is drawn as {}.",
+                "The initial window was seen as {}: it is drawn as {window}.",
                 seen.told(),
-                seen.least
             ));
         }
-        let first = document.response.as_ref();
-        let first = first.and_then(|response| response.first_record_wire_bytes);
-        let is_long = first > document.mss.map(|mss| mss as usize).or(Some(framing::MSS));
-        let has_tickets = document
-            .tls
-            .ticket_wire_bytes
-            .is_some_and(|bytes| bytes > 0);
-        if is_long || has_tickets || document.tls.hello_retry {
+        let supposed = SUPPOSED
+            .into_iter()
+            .filter_map(|key| Some((key, Shown::supposed(document, key)?)));
+        let supposed: Vec<_> = supposed.collect();
+        if supposed.is_empty() && !document.tls.version.is_empty() {
             notes.push(
-                "Its tickets, a first record that is longer than a segment and a HelloRetryRequest are not drawn, and chains of ML-DSA are \
-                 Lastbyte's own: lastbyte probe --what-if has all of that, and can tell other times."
+                "The probe does not say what its certificates consist of, so chains of ML-DSA are Lastbyte's own: probe again."
                     .to_owned(),
             );
         }
@@ -128,16 +152,74 @@ impl Probe {
         };
         // Whole numbers stay whole between whole ends.
         let whole = |number: f64| number as u32;
+        // What an address can say: whole nanoseconds, and whole bits a second.
+        let millionths = |number: f64| (number * 1e6).round() / 1e6;
+        let rate = document.rate_mbit;
+        let rate = rate.unwrap_or_else(|| explain::supposed_rate(document));
+        let rate = (rate * 1e6).floor() / 1e6;
+        let mss = drawn("The segment", document.mss.map(f64::from), MSS).map(whole);
+        let segment = mss.map_or(framing::MSS, |mss| mss as usize);
+        let response = explain::payload(document, segment).map(|bytes| bytes.0 as f64);
         Ok(Probe {
-            rtt_ms: drawn("The round trip", document.rtt_ms, RTT),
-            rate_mbit: drawn("The rate", document.rate_mbit, RATE),
-            initial_window: drawn("The initial window", window.map(f64::from), WINDOW).map(whole),
-            mss: drawn("The segment", document.mss.map(f64::from), MSS).map(whole),
+            rtt_ms: drawn("The round trip", document.rtt_ms.map(millionths), RTT),
+            rate_mbit: drawn("The rate", Some(rate), RATE).unwrap_or(rate),
+            initial_window: drawn("The initial window", Some(window.into()), WINDOW).map(whole),
+            mss,
+            response: drawn("The response", response, RESPONSE).map(|bytes| bytes as u64),
             host: host.clone(),
             group,
             chain,
+            supposed,
+            hello_retry: match document.tls.hello_retry {
+                true => HelloRetry::Yes,
+                false => HelloRetry::No,
+            },
+            record_size: explain::record_size(document),
+            // Of an earlier probe they are in the response's bytes.
+            tickets: match document.tls.ticket_wire_bytes {
+                Some(_) => document.tls.tickets,
+                None => 0,
+            },
             notes,
         })
+    }
+
+    /// An arm whose handshake is as this server's are.
+    pub(super) fn as_seen(&self, arm: Arm) -> Arm {
+        match self.hello_retry {
+            HelloRetry::Yes => explain::asked_again(arm),
+            HelloRetry::No => arm,
+        }
+    }
+
+    /// What its server does besides its handshake and its chain, that a page draws, in a sentence; empty where that is nothing.
+    pub(super) fn besides(&self) -> String {
+        let mut does = Vec::new();
+        if self.hello_retry == HelloRetry::Yes {
+            does.push("asks for another hello first (HelloRetryRequest)".to_owned());
+        }
+        if self.chain.tickets > 0 {
+            does.push(format!(
+                "sends {} bytes of tickets before its response",
+                self.chain.tickets
+            ));
+        }
+        if let RecordSize::Fixed(payload) = self.record_size {
+            let bytes = usize::from(payload) + framing::RECORD_OVERHEAD;
+            does.push(format!(
+                "begins its response with a record of {bytes} bytes, for all of which the first byte waits"
+            ));
+        }
+        match does.split_last() {
+            None => String::new(),
+            Some((only, [])) => format!("Its server {only}. That is drawn with any chain."),
+            Some((last, others)) => {
+                format!(
+                    "Its server {}, and {last}. That is drawn with any chain.",
+                    others.join(", ")
+                )
+            }
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! The sizes of all arms that a page offers, as `lastbyte explain` has them.
 
-use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Message};
+use lastbyte_flights::MOST_WRITES;
+use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Message, framing};
 use serde::Serialize;
 
-use crate::explain::{self, message_on_wire};
+use super::Probe;
+use crate::explain::{self, Unknown, explain_shown, message_on_wire};
 use crate::reduce::{Reduction, Subject};
 use crate::row::Wire;
 use crate::study::Arm;
@@ -78,6 +80,11 @@ pub(super) struct GroupSizes {
     /// On the wire.
     client_hello: u32,
     server_hello: u32,
+    /// On the wire, where the server asks for another hello; else 0.
+    second_client_hello: u32,
+    /// The group that the client has a share for then, as an arm says it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    key_share: String,
 }
 
 /// A chain, and what it makes of a handshake.
@@ -85,7 +92,16 @@ pub(super) struct GroupSizes {
 pub(super) struct ChainSizes {
     pub(super) name: String,
     pub(super) kind: &'static str,
+    /// What it is called in a list, where that is not its name.
+    #[serde(skip)]
+    pub(super) words: Option<String>,
+    /// What an arm has in its place that is measured, where that is not its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured: Option<String>,
     certificate_verify: u32,
+    /// The writes that its handshake leaves in besides the last, as far as they are known.
+    #[serde(skip_serializing_if = "no_writes")]
+    writes: [u32; MOST_WRITES],
     /// For each of the ways; none where such a chain can't come so.
     pub(super) ways: Vec<Option<WaySizes>>,
 }
@@ -104,23 +120,44 @@ pub(super) struct Sizes {
     server_finished: u32,
     /// On the wire.
     client_finish: u32,
+    /// On the wire; 0 where the first hello will do.
+    hello_retry_request: u32,
+}
+
+/// Serde takes no `[u32; N]::is_empty` of its own.
+fn no_writes(writes: &[u32]) -> bool {
+    writes.iter().all(|bytes| *bytes == 0)
 }
 
 /// What others are compared with: any group and any chain would do.
 const USUAL: (Group, KeyAlgorithm) = (Group::X25519, KeyAlgorithm::Rsa2048);
 
 impl Sizes {
-    pub(super) fn new() -> Sizes {
+    /// Those of all arms; their hellos are as such a server has them, if one was seen.
+    pub(super) fn new(probe: Option<&Probe>) -> Sizes {
         let (group, chain) = USUAL;
         let usual = sizes(&format!("{group}/{chain}")).unwrap_or_default();
+        let as_seen = |arm: Arm| match probe {
+            Some(probe) => probe.as_seen(arm),
+            None => arm,
+        };
+        let hellos = |group: Group| {
+            let arm = as_seen(format!("{group}/{chain}").parse().ok()?);
+            Some((explain::wire(&arm).ok()?, arm))
+        };
         let groups = Group::ALL.into_iter().filter_map(|group| {
-            let wire = sizes(&format!("{group}/{chain}"))?;
+            let (wire, arm) = hellos(group)?;
+            let asked_again = wire.hello_retry_request_wire_bytes > 0;
+            let share = arm.key_shares.first().filter(|_| asked_again);
             Some(GroupSizes {
                 name: group.name(),
                 client_hello: wire.client_hello_wire_bytes,
                 server_hello: wire.bytes(Message::ServerHello),
+                second_client_hello: wire.second_client_hello_wire_bytes,
+                key_share: share.map(Group::to_string).unwrap_or_default(),
             })
         });
+        let wire = hellos(group).map_or(usual, |(wire, _)| wire);
         let ways = ways();
         let single = KeyAlgorithm::ALL.into_iter().map(|key| key.name());
         let chains: Vec<ChainSizes> = single
@@ -132,36 +169,82 @@ impl Sizes {
             ways,
             chains,
             server_finished: usual.bytes(Message::ServerFinished),
-            client_finish: usual.client_finish_wire_bytes,
+            client_finish: wire.client_finish_wire_bytes,
+            hello_retry_request: wire.hello_retry_request_wire_bytes,
         }
     }
 
-    /// Has a chain besides that is known by its sizes on the wire, when its handshake is with this group. It comes as it is.
-    pub(super) fn add(&mut self, name: String, group: Group, wire: &Wire) {
+    /// Has the chain that a server has besides, and those that are supposed of it: known by their sizes on the wire when its
+    /// handshake is with its group. They come as they are.
+    ///
+    /// # Errors
+    ///
+    /// [`Unknown`] where arithmetic does not know what such a server sends.
+    pub(super) fn add(&mut self, probe: &Probe, arm: &Arm) -> Result<(), Unknown> {
+        let today = (
+            probe.host.clone(),
+            format!("{}, today", probe.host),
+            None,
+            &probe.chain,
+        );
+        let supposed = probe.supposed.iter().map(|(key, shown)| {
+            let name = supposed_name(&probe.host, *key);
+            (name.clone(), name, Some(*key), shown)
+        });
+        for (place, (name, words, key, shown)) in std::iter::once(today).chain(supposed).enumerate()
+        {
+            let wire = explain_shown(arm, shown, &[])?.wire;
+            let chain = self.seen(name, words, key, arm.group, &wire);
+            self.chains.insert(place, chain);
+        }
+        Ok(())
+    }
+
+    fn seen(
+        &self,
+        name: String,
+        words: String,
+        key: Option<KeyAlgorithm>,
+        group: Group,
+        wire: &Wire,
+    ) -> ChainSizes {
         let hello = self.groups.iter().find(|known| known.name == group.name());
         let hello = hello.map_or(0, |known| known.client_hello);
         let mut ways = vec![None; self.ways.len()];
+        let certificate = wire.bytes(Message::Certificate);
+        // What its records have more or less than one for each message, as if it were of the first one.
+        let messages: u32 = (Message::SERVER_FLIGHT.iter())
+            .map(|message| message_on_wire(wire, *message))
+            .sum();
+        let besides = i64::from(wire.server_flight_wire_bytes) - i64::from(messages);
         if let Some(way) = ways.first_mut() {
-            let certificate = wire.bytes(Message::Certificate);
             let more = i64::from(wire.client_hello_wire_bytes) - i64::from(hello);
             let extensions = wire.bytes(Message::EncryptedExtensions);
-            // What its records have more or less than one for each message, as if it were of the first one.
-            let messages: u32 = (Message::SERVER_FLIGHT.iter())
-                .map(|message| message_on_wire(wire, *message))
-                .sum();
-            let besides = i64::from(wire.server_flight_wire_bytes) - i64::from(messages);
             let cipher =
                 i64::from(self.server_finished) - i64::from(wire.bytes(Message::ServerFinished));
             *way = Some((more, extensions, certificate, certificate, besides - cipher));
         }
-        let own = ChainSizes {
+        ChainSizes {
+            // As many bytes on the wire, in a chain that the laboratory can make.
+            measured: key.map(|key| {
+                let extensions = i64::from(wire.bytes(Message::EncryptedExtensions));
+                let bytes = i64::from(certificate) + besides + extensions
+                    - framing::ENCRYPTED_EXTENSIONS as i64;
+                format!("{key}:{bytes}B/intermediates=0")
+            }),
             name,
+            words: Some(words),
             kind: "as it was seen",
             certificate_verify: wire.bytes(Message::CertificateVerify),
+            writes: wire.server_writes,
             ways,
-        };
-        self.chains.insert(0, own);
+        }
     }
+}
+
+/// How a server's chain with all keys of an algorithm is called.
+pub(super) fn supposed_name(host: &str, key: KeyAlgorithm) -> String {
+    format!("{host} under {key}")
 }
 
 impl ChainSizes {
@@ -188,6 +271,9 @@ impl ChainSizes {
         Some(ChainSizes {
             name: name.to_owned(),
             kind: kind(name),
+            words: None,
+            measured: None,
+            writes: first.server_writes,
             certificate_verify: first.bytes(Message::CertificateVerify),
             ways: ways.iter().map(|way| way.map(|(way, _)| way)).collect(),
         })

@@ -7,15 +7,16 @@
 
 use std::time::Duration;
 
-use lastbyte_explore::{CONNECTION, Question, answer};
+use lastbyte_explore::{CONNECTION, Network, Question, answer};
 use lastbyte_link::{Bytes, Direction, Link, Rate};
 use lastbyte_sizes::{Group, Message};
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::explain::{explain, wire};
+use crate::explain::{explain, explain_shown, wire};
 use crate::reduce::{Reduction, Subject};
+use crate::study::Cell;
 
 /// What the page's scripts are given.
 fn data(page: &str) -> Value {
@@ -26,7 +27,7 @@ fn data(page: &str) -> Value {
     serde_json::from_str(json).unwrap()
 }
 
-/// The messages of an arm as `model.js` puts them together.
+/// The messages of an arm as `model.js` puts them together, without a HelloRetryRequest and writes of their own.
 fn messages(data: &Value, group: usize, chain: usize, way: usize) -> Option<[f64; 7]> {
     let sizes = &data["sizes"];
     let (group, chain) = (&sizes["groups"][group], &sizes["chains"][chain]);
@@ -125,7 +126,7 @@ proptest! {
         question.network.payload = f64::from(payload);
         question.network.request = data["request"].as_f64().unwrap();
         question.network.mss = data["mss"].as_f64().unwrap();
-        let numbers = [question.numbers()[..7].to_vec(), own.to_vec()].concat();
+        let numbers = [question.numbers()[..=Network::NAMES.len()].to_vec(), own.to_vec()].concat();
         let answer = answer(&numbers);
         let told = |name: &str| answer[CONNECTION.iter().position(|known| *known == name).unwrap()];
 
@@ -208,6 +209,9 @@ fn a_page_begins_with_what_was_seen() {
     assert_eq!(data["start"]["initcwnd"], 20);
     assert_eq!(data["mss"], 1400);
     assert_eq!(data["mtu"], 1452);
+    // Of such a probe no other chain is known.
+    assert_eq!(data["start"]["against"], "x25519/ml-dsa-65");
+    assert_eq!(data["site"]["words"], "");
     // Its chain is as it is: 8 bytes of message, 5 around each certificate.
     let own = &data["sizes"]["chains"][0];
     assert_eq!(own["name"], "example.com:443");
@@ -252,6 +256,82 @@ fn a_page_draws_as_many_bytes_as_were_seen() {
         assert_eq!(number(&way[1]), extensions);
         assert_eq!(drawn + framing::CHANGE_CIPHER_SPEC, flight);
     }
+}
+
+/// A server with all that a page draws besides chains, as scripts/explore has it too.
+const SITE: &str = include_str!("site.json");
+
+/// What a page has for a server is what `lastbyte probe --what-if` has: its bytes, hellos, writes and tickets, with its chain and
+/// with those that are supposed. That the page's words say the same is checked by scripts/explore.
+#[test]
+fn a_page_has_what_a_server_does_besides() {
+    let probe = Probe::read(SITE).unwrap();
+    assert!(probe.notes.is_empty(), "{:?}", probe.notes);
+    let page = page(Some(&probe)).unwrap();
+    insta::assert_snapshot!(probe.besides());
+    assert!(page.contains(&probe.besides()));
+    assert!(!page.contains("no HelloRetryRequest"));
+    assert!(page.contains("shop.example.com:443, today</option>"));
+    let data = data(&page);
+    assert_eq!(data["start"]["baseline"], "secp384r1/shop.example.com:443");
+    assert_eq!(
+        data["start"]["against"],
+        "secp384r1/shop.example.com:443 under ml-dsa-65"
+    );
+    assert_eq!(data["site"]["record"], 16_384);
+    assert_eq!(data["site"]["tickets"], 510);
+    assert_eq!(data["site"]["words"], "/record_size=16384/tickets=2");
+    let sizes = &data["sizes"];
+    let number = |value: &Value| value.as_u64().unwrap() as u32;
+    let groups = sizes["groups"].as_array().unwrap();
+    let group = groups
+        .iter()
+        .find(|group| group["name"] == "secp384r1")
+        .unwrap();
+    assert_eq!(group["key_share"], "x25519");
+    let arm: Arm = "secp384r1/server.example:443".parse().unwrap();
+    let arm = probe.as_seen(arm);
+    let chains = [&probe.chain]
+        .into_iter()
+        .chain(probe.supposed.iter().map(|(_, shown)| shown));
+    let mut compared = 0;
+    for (own, shown) in sizes["chains"].as_array().unwrap().iter().zip(chains) {
+        let wire = explain_shown(&arm, shown, &[]).unwrap().wire;
+        let way = &own["ways"][0];
+        let hello = |known: &Value| {
+            u32::try_from(known.as_i64().unwrap() + way[0].as_i64().unwrap()).unwrap()
+        };
+        assert_eq!(hello(&group["client_hello"]), wire.client_hello_wire_bytes);
+        assert_eq!(
+            hello(&group["second_client_hello"]),
+            wire.second_client_hello_wire_bytes
+        );
+        assert_eq!(
+            number(&sizes["hello_retry_request"]),
+            wire.hello_retry_request_wire_bytes
+        );
+        assert_eq!(
+            number(&sizes["client_finish"]),
+            wire.client_finish_wire_bytes
+        );
+        assert_eq!(number(&way[2]), wire.bytes(Message::Certificate));
+        assert_eq!(number(&own["writes"][0]), 170);
+        assert_eq!(data["site"]["tickets"], wire.ticket_wire_bytes);
+        assert_eq!(data["site"]["ticket_writes"][1], wire.ticket_writes[1]);
+        // What is measured in its place has as many bytes.
+        if let Some(measured) = own["measured"].as_str() {
+            let measured: Arm = format!("secp384r1/{measured}/key_share=x25519")
+                .parse()
+                .unwrap();
+            let measured = crate::explain::wire(&measured).unwrap();
+            assert_eq!(
+                measured.server_flight_wire_bytes,
+                wire.server_flight_wire_bytes
+            );
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 3);
 }
 
 /// A server that has what the page has not is drawn, and it is said how.
