@@ -403,9 +403,10 @@ impl Network {
                 first: whole(self.mss, 60_000).max(100) - framing::RECORD_OVERHEAD,
                 ..Records::default()
             },
+            // Of shorter ones there would be too many to draw.
             payload => Records {
-                first: payload,
-                later: payload,
+                first: payload.max(100),
+                later: payload.max(100),
             },
         }
     }

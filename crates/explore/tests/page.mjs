@@ -203,8 +203,16 @@ async function browser() {
       const ended = new Promise(resolve => child.once("exit", resolve));
       child.kill();
       await ended;
-      // Its helpers end after it, and write until then.
-      fs.rmSync(home, { recursive: true, force: true, maxRetries: 20 });
+      // Its helpers end after it, and write until then: what was listed is not all.
+      for (let tries = 0; ; tries += 1) {
+        try {
+          fs.rmSync(home, { recursive: true, force: true });
+          break;
+        } catch (error) {
+          if (tries === 50) throw error;
+          await new Promise(resolve => setTimeout(resolve, 100));
+        }
+      }
     },
   };
 }

@@ -1,11 +1,12 @@
 //! How far a site is from its next edge, today and with other chains: by arithmetic.
 
-use lastbyte::explain::{Explanation, Shown, explain_shown, group, retried};
-use lastbyte::study::exchange::Cut;
+use lastbyte::explain::{
+    Explanation, Shown, explain_shown, group, initial_window, payload, record_size, retried,
+    supposed_rate,
+};
 use lastbyte::study::{Arm, ArmError, Cell, NamedNetwork, Parameter, RecordSize, StudyFolder};
-use lastbyte_link::{Bytes, Direction, Link, Rate};
+use lastbyte_link::{Direction, Link, Rate};
 use lastbyte_probe::{Document, Edge, Left};
-use lastbyte_sizes::framing::{MAX_PLAINTEXT, MSS, RECORD_OVERHEAD};
 use lastbyte_sizes::{Group, KeyAlgorithm, Keys, Message};
 use std::time::Duration;
 
@@ -15,9 +16,6 @@ pub(super) const USUAL: [KeyAlgorithm; 3] = [
     KeyAlgorithm::MlDsa65,
     KeyAlgorithm::MlDsa87,
 ];
-/// The initial window that is supposed where it is not known.
-const WINDOW: u32 = 10;
-
 /// What the chain that a site has is called.
 pub(super) const TODAY: &str = "today";
 
@@ -116,17 +114,13 @@ pub(super) enum PathRate {
     Supposed(Rate),
 }
 
-/// The rate that is supposed where none was seen, unless something came faster: 1 Gbit/s, in Mbit/s.
-const SUPPOSED: f64 = 1000.0;
-
 impl PathRate {
     pub(super) fn of(document: &Document, asked: Option<Rate>) -> PathRate {
         let rate = |mbit: f64| Rate::from_bits_per_second((mbit * 1e6) as u64).unwrap_or(Rate::MIN);
-        let at_least = document.path.rate_at_least_mbit.unwrap_or_default();
         match (asked, document.rate_mbit) {
             (Some(asked), _) => PathRate::Asked(asked),
             (None, Some(seen)) => PathRate::Seen(rate(seen)),
-            (None, None) => PathRate::Supposed(rate(SUPPOSED.max(at_least))),
+            (None, None) => PathRate::Supposed(rate(supposed_rate(document))),
         }
     }
 
@@ -176,37 +170,8 @@ fn of(document: &Document, link: Link, link_name: Option<String>) -> Cell {
         // One that can't be is not the path's.
         let _ = parameter.set(&mut cell, &mtu, &StudyFolder::HERE);
     }
-    cell.data = payload(document, &cell);
+    cell.data = payload(document, cell.hosts.mss()).unwrap_or_default();
     cell
-}
-
-/// What of the response that came is payload.
-fn payload(document: &Document, cell: &Cell) -> Bytes {
-    let wire_bytes = document
-        .response
-        .as_ref()
-        .map_or(0, |response| response.wire_bytes);
-    let Cut { first, later } = Cut::new(record_size(document), cell);
-    let first = (first + RECORD_OVERHEAD).min(wire_bytes);
-    let rest = wire_bytes - first;
-    let records = usize::from(first > 0) + rest.div_ceil(later + RECORD_OVERHEAD);
-    Bytes(wire_bytes.saturating_sub(records * RECORD_OVERHEAD) as u64)
-}
-
-/// How a server cuts its responses into records. One that begins with a record of several segments has clients wait for all
-/// of them; of others the first segment tells, whatever comes behind it.
-pub(super) fn record_size(document: &Document) -> RecordSize {
-    let segment = document.mss.map_or(MSS, |mss| mss as usize);
-    let first = document
-        .response
-        .as_ref()
-        .and_then(|response| response.first_record_wire_bytes)
-        .filter(|bytes| *bytes > segment)
-        .map(|bytes| bytes.saturating_sub(RECORD_OVERHEAD).min(MAX_PLAINTEXT));
-    match first.and_then(|payload| u16::try_from(payload).ok()) {
-        Some(payload) => RecordSize::Fixed(payload),
-        None => RecordSize::FirstSegment,
-    }
 }
 
 /// The same, as an arm says it; empty where it is as usual.
@@ -219,18 +184,7 @@ pub(super) fn records(document: &Document) -> String {
 
 /// The window that is calculated with: the smallest that was not ruled out.
 pub(super) fn window(document: &Document) -> u32 {
-    let seen = document
-        .window
-        .as_ref()
-        .filter(|window| window.certainty != "uncertain");
-    let known = document
-        .initial_window
-        .or(seen.map(|window| match window.certainty.as_str() {
-            // The usual one, if it can be.
-            "at-least" => window.least.max(WINDOW),
-            _ => window.least,
-        }));
-    known.unwrap_or(WINDOW).clamp(1, 1000)
+    initial_window(document).clamp(1, 1000)
 }
 
 /// What an arm has besides where the server sent a HelloRetryRequest; empty where it did not.

@@ -526,7 +526,7 @@ fn first_record(document: &Document) -> String {
     let Some(response) = &document.response else {
         return String::new();
     };
-    match (response.first_record_wire_bytes, edges::record_size(document)) {
+    match (response.first_record_wire_bytes, explain::record_size(document)) {
         (Some(bytes), RecordSize::Fixed(_)) => format!(
             "the first byte waits for all of the first record, which was seen to have {bytes} B\n"
         ),

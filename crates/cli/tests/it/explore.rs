@@ -214,7 +214,7 @@ fn a_site_s_page_says_what_is_supposed_of_it() {
         let mut document = site.clone();
         change(&mut document);
         fs::write(&probe, document.to_string()).unwrap();
-        let ended = run(lastbyte(["explore", &probe, "-o", &page]));
+        let ended = run(&mut lastbyte(["explore", &probe, "-o", &page]));
         assert_eq!(ended.code, Some(0), "{what}: {ended:?}");
         let text = fs::read_to_string(&page).unwrap();
         assert!(text.len() < 300_000);
@@ -232,7 +232,7 @@ fn a_site_s_page_says_what_is_supposed_of_it() {
             "--what-if",
             supposed,
         ];
-        let ended = run(lastbyte(asked));
+        let ended = run(&mut lastbyte(asked));
         assert_eq!(ended.code, Some(0), "{what}: {ended:?}");
         let told: Value = serde_json::from_str(&ended.stdout).unwrap();
         let told = told["what_if"].as_array().unwrap();

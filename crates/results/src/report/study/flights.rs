@@ -379,6 +379,11 @@ fn ladder(explained: &Explained, arm: &Explanation, width: f64) -> String {
         [CLIENT, y(forward + backward)],
     );
     let steps = arm.steps(0);
+    // What ends with the handshake has a last flight on its way.
+    let arrivals = steps
+        .iter()
+        .map(|step| y(step.arrives + sending(cell, step)));
+    let deepest = arrivals.fold(0.0, f64::max);
     let mut before: Option<Duration> = None;
     let mut waits: Vec<(f64, f64, String)> = Vec::new();
     for step in &steps {
@@ -447,7 +452,7 @@ fn ladder(explained: &Explained, arm: &Explanation, width: f64) -> String {
         svg.text("name end", CLIENT - 9.0, text + 15.0, &milliseconds(at));
         lowest = text + 31.0;
     }
-    let height = lowest.max(told).max(TOP + DOWN) - 10.0;
+    let height = lowest.max(told).max(TOP + DOWN).max(deepest + 14.0) - 10.0;
     let mut picture = Svg::new(width, height, &format!("Flights of {}", arm.arm.name));
     picture.raw(&svg.body());
     picture.finish()

@@ -15,7 +15,7 @@ use crate::results::{ArmSummary, CellSummary, Contents, Metric, Percentile, Vali
 use crate::study::{Cell, Parameter, varying};
 
 /// Rows that people read; more networks than these are put together.
-const ROWS: usize = 10;
+const ROWS: usize = 12;
 /// A part of a round trip that nobody calls one.
 const NOTICED: f64 = 0.2;
 
@@ -363,10 +363,15 @@ fn words(parameters: &[Parameter], cell: &Cell) -> String {
 /// How many of these are other networks than each other.
 pub(super) fn networks<'c>(cells: impl Iterator<Item = &'c Cell>) -> usize {
     let mut names: Vec<String> = Vec::new();
+    let usual = Cell::default();
     for cell in cells {
         let name = Cell {
             data: Bytes(0),
             upload: Bytes(0),
+            page: None,
+            origins: usual.origins,
+            cache: usual.cache,
+            cpu_slowdown: usual.cpu_slowdown,
             ..cell.clone()
         }
         .to_string();
