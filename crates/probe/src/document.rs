@@ -653,8 +653,6 @@ impl Certificate {
     /// Its DER with this key, signed with this one, and all else as it is. None where its parts are not known.
     #[must_use]
     pub fn with(&self, key: KeyAlgorithm, signer: KeyAlgorithm) -> Option<usize> {
-        // Of a key of which only the size is known.
-        const IDENTIFIER: usize = 12;
         if self.key_bytes == 0 || self.signature_bytes == 0 {
             return None;
         }
@@ -662,7 +660,7 @@ impl Certificate {
         let bits = |bytes: usize| signed(bytes + 1);
         let key_info = match self.key() {
             Some(algorithm) => algorithm.key_info_bytes(),
-            None => signed(bits(self.key_bytes) + IDENTIFIER),
+            None => signed(bits(self.key_bytes) + self.key_identifier()),
         };
         let identifier = self.signature_identifier();
         let outside = self.bytes.checked_sub(header(self.bytes))?;
@@ -676,15 +674,34 @@ impl Certificate {
         ))
     }
 
-    /// Bytes of what says how it is signed.
-    fn signature_identifier(&self) -> usize {
-        match self.signature.as_str() {
-            name if name.contains("RSA") => 15,
-            name if name.starts_with("ecdsa") => 12,
-            name if name.contains("ED25519") || name.contains("ED448") => 7,
+    /// Bytes of what says which key it has, of algorithms that Lastbyte has no name for (RFC 5480, RFC 8410, RFC 4055).
+    fn key_identifier(&self) -> usize {
+        match self.algorithm.as_str() {
+            // P-521 has a shorter name than other curves.
+            "id-ecPublicKey" if self.key_bytes == 133 => 18,
+            "id-ecPublicKey" => 22,
+            name if is_edwards(name) => 7,
+            name if name.contains("rsaEncryption") => 15,
+            // Of RSASSA-PSS, without parameters.
             _ => 13,
         }
     }
+
+    /// Bytes of what says how it is signed.
+    fn signature_identifier(&self) -> usize {
+        match self.signature.as_str() {
+            // With the hash of SHA-2, twice, and the length of the salt (RFC 4055, section 3.1).
+            "rsassaPss" => 67,
+            name if name.contains("RSA") => 15,
+            name if name.starts_with("ecdsa") => 12,
+            name if is_edwards(name) => 7,
+            _ => 13,
+        }
+    }
+}
+
+fn is_edwards(name: &str) -> bool {
+    name.contains("ED25519") || name.contains("ED448")
 }
 
 impl From<Window> for WindowSeen {

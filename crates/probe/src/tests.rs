@@ -365,6 +365,44 @@ mod documents {
         }
     }
 
+    /// Certificates of OpenSSL 3's, encoded anew by hand: of RSASSA-PSS, EdDSA and P-521.
+    #[test]
+    fn keys_and_signatures_of_other_kinds_are_replaced_to_the_byte() {
+        use KeyAlgorithm::{MlDsa44, MlDsa65};
+        for (algorithm, signature, bytes, key_bytes, signature_bytes, to, expected) in [
+            ("ecdsa-p256", "rsassaPss", 717, 65, 256, MlDsa44, 4905),
+            ("ED25519", "rsassaPss", 672, 32, 256, MlDsa44, 4905),
+            (
+                "rsassaPss",
+                "ecdsa-with-SHA256",
+                677,
+                270,
+                138,
+                MlDsa65,
+                5533,
+            ),
+            (
+                "id-ecPublicKey",
+                "ecdsa-with-SHA512",
+                534,
+                133,
+                139,
+                MlDsa65,
+                5523,
+            ),
+        ] {
+            let certificate = Certificate {
+                algorithm: algorithm.to_owned(),
+                bytes,
+                signature: signature.to_owned(),
+                key_bytes,
+                signature_bytes,
+                ..Certificate::default()
+            };
+            assert_eq!(certificate.with(to, MlDsa65), Some(expected), "{algorithm}");
+        }
+    }
+
     #[test]
     fn documents_are_read_again() {
         let document = Document::read(LEAST).unwrap();

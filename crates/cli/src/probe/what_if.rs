@@ -85,12 +85,19 @@ impl FromStr for Other {
         let mut intermediates = None;
         let mut group = None;
         let mut said = Vec::new();
+        let twice = |word: &str| Err(format!("{word:?}: that is given twice"));
         for word in rest.split('/').filter(|word| !word.is_empty()) {
             if let Some(count) = word.strip_prefix(INTERMEDIATES) {
+                if intermediates.is_some() {
+                    return twice(word);
+                }
                 intermediates = Some(count.parse().map_err(|_| {
                     format!("{count:?} is no number of intermediates: write one such as 0")
                 })?);
             } else if let Some(name) = word.strip_prefix(GROUP) {
+                if group.is_some() {
+                    return twice(word);
+                }
                 group = Some(name.parse::<Group>().map_err(|error| error.to_string())?);
             } else {
                 said.push(word);
@@ -124,7 +131,7 @@ fn keys(text: &str) -> Result<Keys, String> {
         .parse()
         .map_err(|error: ArmError| error.problem.to_string())?;
     match &arm.chain {
-        ArmChain::Made(spec) if Keys::from(spec).to_string() == text => Ok(spec.into()),
+        ArmChain::Made(spec) if !text.contains(':') => Ok(spec.into()),
         _ => Err(format!(
             "{text:?} is no chain's keys: write an algorithm, LEAF+CA or LEAF+CA+ROOT"
         )),
@@ -453,13 +460,12 @@ fn conclusions(document: &Document, explained: &[(&Chain, Explanation)]) -> Stri
         (edge, times(explanation, 0))
     };
     let today = of(first);
-    let rtt = document.rtt_ms.unwrap_or_default();
     let sentences = others.iter().map(|other| {
         let supposed = of(other);
         format!(
             "{}: {}\n",
             visible(&other.0.name),
-            conclusion(rtt, &today, &supposed)
+            conclusion(&today, &supposed)
         )
     });
     sentences.collect()
@@ -468,8 +474,8 @@ fn conclusions(document: &Document, explained: &[(&Chain, Explanation)]) -> Stri
 /// Handshake, first and last byte.
 type Times = [Option<Duration>; 3];
 
-/// How a chain differs from today's over a path of so many milliseconds, and why.
-fn conclusion(rtt: f64, (today, before): &(Edge, Times), (edge, after): &(Edge, Times)) -> String {
+/// How a chain differs from today's, and why.
+fn conclusion((today, before): &(Edge, Times), (edge, after): &(Edge, Times)) -> String {
     let flights = match edge.flights.cmp(&today.flights) {
         Ordering::Equal => "as many flights".to_owned(),
         Ordering::Greater => format!("{} more", counted(edge.flights - today.flights, "flight")),
@@ -487,15 +493,25 @@ fn conclusion(rtt: f64, (today, before): &(Edge, Times), (edge, after): &(Edge, 
     if let Some(last) = last.filter(|last| begins.map(in_words) != Some(in_words(*last))) {
         text += &format!(", the last byte {}", in_words(last));
     }
-    // What is later by less than the handshake takes fewer flights: each segment of that which is acknowledged lets the response
-    // have another one.
+    // Each segment of a handshake that is acknowledged lets the response have another one.
     let is_larger = edge.server_flight_wire_bytes > today.server_flight_wire_bytes;
-    let catches_up = |time: f64| handshake.is_some_and(|handshake| time < handshake - rtt / 2.0);
-    if is_larger && [first, last].into_iter().flatten().any(catches_up) {
-        text += ": the longer handshake has opened the window further, so the response needs fewer flights";
+    let gained = |time: Option<f64>| Some(handshake? - time?).filter(|ms| *ms >= NOTICED);
+    let gained = [("first", gained(first)), ("last", gained(last))];
+    let gained = gained
+        .into_iter()
+        .filter_map(|(which, ms)| Some((which, ms?)));
+    let gained = gained.map(|(which, ms)| format!("the {which} byte by {ms:.1} ms"));
+    let gained = gained.collect::<Vec<_>>().join(", ");
+    if is_larger && !gained.is_empty() {
+        text += &format!(
+            ": the larger handshake has opened the window further, which brings forward {gained}"
+        );
     }
     text
 }
+
+/// Milliseconds that are worth a reason.
+const NOTICED: f64 = 1.0;
 
 /// Milliseconds that the table would show as nothing.
 const SHOWN: f64 = 0.05;

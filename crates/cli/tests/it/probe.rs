@@ -405,6 +405,8 @@ fn keys_of_several_kinds_and_another_key_exchange_are_supposed() {
         ("ml-dsa-44+", "ml-dsa-44+"),
         ("ml-dsa-44+ml-dsa-65+ecdsa-p256+ecdsa-p256", "unknown chain"),
         ("today/group=x25518", "x25519"),
+        ("today/group=x25519/group=x25519", "given twice"),
+        ("today/intermediates=0/intermediates=1", "given twice"),
     ] {
         assert_refused(&["--from", &file, "--what-if", asked], 2, expected);
     }
@@ -430,8 +432,8 @@ fn what_if_begins_with_what_it_comes_to() {
     let longer = told(&|_| {}, "ml-dsa-87");
     assert_eq!(
         longer,
-        "2 flights more, the first byte 100.0 ms later, the last byte at the same time: the longer handshake has opened the \
-         window further, so the response needs fewer flights"
+        "2 flights more, the first byte 100.0 ms later, the last byte at the same time: the larger handshake has opened the \
+         window further, which brings forward the last byte by 100.0 ms"
     );
     let as_many = told(
         &|document| document["initial_window"] = 40.into(),

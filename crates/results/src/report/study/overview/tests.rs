@@ -163,7 +163,7 @@ fn many_networks_are_told_together() {
         .replace("rtt = \"35ms\"", "rtt = [\"10ms\", \"35ms\", \"70ms\"]")
         .replace(
             "loss = [\"0%\", \"1%\"]",
-            "loss = [\"0%\", \"0.1%\", \"0.5%\", \"1%\"]",
+            "loss = [\"0%\", \"0.1%\", \"0.2%\", \"0.5%\", \"1%\"]",
         );
     let overview = Overview::new(&findings(&text, &[])).unwrap();
     let rows: Vec<_> = overview
@@ -171,7 +171,7 @@ fn many_networks_are_told_together() {
         .iter()
         .map(|row| (&*row.name, row.networks))
         .collect();
-    assert_eq!(rows, [("RTT 10ms", 4), ("RTT 35ms", 4), ("RTT 70ms", 4)]);
+    assert_eq!(rows, [("RTT 10ms", 5), ("RTT 35ms", 5), ("RTT 70ms", 5)]);
 }
 
 #[test]
