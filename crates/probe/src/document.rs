@@ -690,7 +690,8 @@ impl Certificate {
     /// Bytes of what says how it is signed.
     fn signature_identifier(&self) -> usize {
         match self.signature.as_str() {
-            // With the hash of SHA-2, twice, and the length of the salt (RFC 4055, section 3.1).
+            // With a hash of SHA-2, twice, and the length of a salt as long as it (RFC 4055, section 3.1). Longer salts take
+            // another byte, which is not known.
             "rsassaPss" => 67,
             name if name.contains("RSA") => 15,
             name if name.starts_with("ecdsa") => 12,
