@@ -650,6 +650,12 @@ impl Certificate {
         self.algorithm.parse().ok()
     }
 
+    /// Whether it is its own issuer's (RFC 5280, section 3.2), as roots are.
+    #[must_use]
+    pub fn is_self_issued(&self) -> bool {
+        !self.subject.is_empty() && self.subject == self.issuer
+    }
+
     /// Its DER with this key, signed with this one, and all else as it is. None where its parts are not known.
     #[must_use]
     pub fn with(&self, key: KeyAlgorithm, signer: KeyAlgorithm) -> Option<usize> {

@@ -1,21 +1,15 @@
 //! How far a site is from its next edge, today and with other chains: by arithmetic.
 
 use lastbyte::explain::{
-    Explanation, Shown, explain_shown, group, initial_window, payload, record_size, retried,
-    supposed_rate,
+    Explanation, SUPPOSED, Shown, explain_shown, group, initial_window, payload, record_size,
+    retried, supposed_rate,
 };
 use lastbyte::study::{Arm, ArmError, Cell, NamedNetwork, Parameter, RecordSize, StudyFolder};
 use lastbyte_link::{Direction, Link, Rate};
 use lastbyte_probe::{Document, Edge, Left};
-use lastbyte_sizes::{Group, KeyAlgorithm, Keys, Message};
+use lastbyte_sizes::{Group, Keys, Message};
 use std::time::Duration;
 
-/// What a site is asked about whoever asks.
-pub(super) const USUAL: [KeyAlgorithm; 3] = [
-    KeyAlgorithm::MlDsa44,
-    KeyAlgorithm::MlDsa65,
-    KeyAlgorithm::MlDsa87,
-];
 /// What the chain that a site has is called.
 pub(super) const TODAY: &str = "today";
 
@@ -228,7 +222,7 @@ pub(super) fn try_explained(
 
 /// Puts how far it is into a document.
 pub(super) fn tell(document: &mut Document) {
-    let alternatives = USUAL
+    let alternatives = SUPPOSED
         .into_iter()
         .filter_map(|algorithm| with(document, algorithm));
     let chains: Vec<Chain> = today(document).into_iter().chain(alternatives).collect();
@@ -280,6 +274,7 @@ pub(super) fn edge_of(
 #[cfg(test)]
 pub(super) fn one_certificate(name: &str, bytes: usize) -> Chain {
     use lastbyte::explain::Signature;
+    use lastbyte_sizes::KeyAlgorithm;
     Chain {
         name: name.to_owned(),
         keys: name.parse::<KeyAlgorithm>().ok().map(Keys::from),

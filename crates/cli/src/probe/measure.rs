@@ -16,8 +16,6 @@ use super::{Failure, print};
 
 /// Of each chain, over each network.
 const CONNECTIONS: &str = "50";
-/// As many tickets as an arm can have.
-const MOST_TICKETS: u32 = 10;
 
 /// Has `compare` measure chains whose servers send as many bytes, over the measured path and networks by name.
 pub(super) fn measure(
@@ -81,9 +79,8 @@ fn arm(
             if rest < 0 { "more" } else { "less" }
         ),
     };
-    // As many, whose length is no arithmetic. Of an earlier probe they are in the response's bytes.
-    let tickets = document.tls.ticket_wire_bytes.map(|_| document.tls.tickets);
-    let tickets = match tickets.unwrap_or_default().min(MOST_TICKETS) {
+    // As many, whose length is no arithmetic.
+    let tickets = match explain::tickets(document) {
         0 => String::new(),
         tickets => format!("/tickets={tickets}"),
     };

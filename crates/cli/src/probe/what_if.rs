@@ -122,9 +122,9 @@ impl FromStr for Other {
 /// Keys as an arm says them: `LEAF`, `LEAF+CA` or `LEAF+CA+ROOT`.
 fn keys(text: &str) -> Result<Keys, String> {
     // What is but one algorithm has the shorter answer.
-    let (first, rest) = text.split_once('+').unwrap_or((text, ""));
+    let first = text.split('+').next().unwrap_or(text);
     let first = (first.parse::<KeyAlgorithm>()).map_err(|error| error.to_string())?;
-    if rest.is_empty() && !text.contains('+') {
+    if !text.contains('+') {
         return Ok(first.into());
     }
     let arm: Arm = format!("{USUAL_GROUP}/{text}")
@@ -368,8 +368,11 @@ fn from_file(file: &Path, before: &[Chain]) -> Result<Chain, Failure> {
     })
 }
 
-/// Times of a chain in one cell, in milliseconds: handshake, first and last byte.
-fn times(explanation: &Explanation, cell: usize) -> [Option<Duration>; 3] {
+/// Handshake, first and last byte.
+type Times = [Option<Duration>; 3];
+
+/// Those of a chain in one cell.
+fn times(explanation: &Explanation, cell: usize) -> Times {
     let timeline = explanation.times.get(cell).map(|(_, timeline)| timeline);
     [
         timeline.map(|timeline| timeline.handshake),
@@ -470,9 +473,6 @@ fn conclusions(document: &Document, explained: &[(&Chain, Explanation)]) -> Stri
     });
     sentences.collect()
 }
-
-/// Handshake, first and last byte.
-type Times = [Option<Duration>; 3];
 
 /// How a chain differs from today's, and why.
 fn conclusion((today, before): &(Edge, Times), (edge, after): &(Edge, Times)) -> String {

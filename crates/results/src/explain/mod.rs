@@ -13,7 +13,8 @@ pub use cuts::Cut;
 pub use drawing::Step;
 pub use edges::{Edge, Edges};
 pub use seen::{
-    USUAL_GROUP, asked_again, group, initial_window, payload, record_size, retried, supposed_rate,
+    SUPPOSED, USUAL_GROUP, asked_again, group, initial_window, payload, record_size, retried,
+    supposed_rate, tickets,
 };
 pub use wire::{Shown, Signature, Unknown, wire, wire_with};
 

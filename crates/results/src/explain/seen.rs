@@ -11,7 +11,7 @@ use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Keys, framing};
 use super::wire::{Sizes, wire_of};
 use super::{Shown, Signature};
 use crate::study::exchange::Cut;
-use crate::study::{Arm, Cell, RecordSize};
+use crate::study::{Arm, Cell, MOST_TICKETS, RecordSize};
 
 /// What a client connects with where that was not seen, or has sizes that are not known.
 pub const USUAL_GROUP: Group = Group::X25519MlKem768;
@@ -57,28 +57,22 @@ impl Shown {
     pub fn supposed(document: &Document, keys: impl Into<Keys>) -> Option<Shown> {
         let keys = keys.into();
         let today = Shown::seen(document)?;
-        let signed = document
-            .chain
-            .iter()
-            .enumerate()
-            .map(|(place, certificate)| {
-                let is_root = place > 0 && certificate.subject == certificate.issuer;
-                let key = match place {
-                    0 => keys.leaf,
-                    _ if is_root && !certificate.subject.is_empty() => keys.root,
-                    _ => keys.ca,
-                };
-                // Above the last one that is sent is the root, unless it is that.
-                let is_root_s = match document.chain.get(place + 1) {
-                    Some(above) => above.subject == above.issuer && !above.subject.is_empty(),
-                    None => true,
-                };
-                (
-                    certificate,
-                    key,
-                    if is_root_s { keys.root } else { keys.ca },
-                )
-            });
+        let is_root = |place: usize| {
+            let certificate = document.chain.get(place).filter(|_| place > 0);
+            certificate.is_some_and(Certificate::is_self_issued)
+        };
+        let signed = document.chain.iter().enumerate();
+        let signed = signed.map(|(place, certificate)| {
+            let key = match place {
+                0 => keys.leaf,
+                _ if is_root(place) => keys.root,
+                _ => keys.ca,
+            };
+            // Above the last one that is sent is the root, unless it is that.
+            let is_below_root = place + 1 == document.chain.len() || is_root(place + 1);
+            let signer = if is_below_root { keys.root } else { keys.ca };
+            (certificate, key, signer)
+        });
         let signed: Vec<_> = signed.collect();
         let certificates: Option<Vec<usize>> = signed
             .iter()
@@ -108,6 +102,20 @@ impl Shown {
             ..today
         })
     }
+}
+
+/// The keys that are supposed of a server whoever asks.
+pub const SUPPOSED: [KeyAlgorithm; 3] = [
+    KeyAlgorithm::MlDsa44,
+    KeyAlgorithm::MlDsa65,
+    KeyAlgorithm::MlDsa87,
+];
+
+/// How many tickets come before the response, as far as an arm can have them. Of an earlier probe they are in the response's
+/// bytes.
+pub fn tickets(document: &Document) -> u32 {
+    let tickets = document.tls.ticket_wire_bytes.map(|_| document.tls.tickets);
+    tickets.unwrap_or_default().min(MOST_TICKETS.into())
 }
 
 /// What is connected with: the group that was negotiated, or the usual one where its sizes are not known.

@@ -293,6 +293,9 @@ impl Setting {
     }
 }
 
+/// The most tickets that a server sends.
+pub(crate) const MOST_TICKETS: u8 = 10;
+
 fn parse(text: &str) -> Result<Arm, ArmProblem> {
     let (group, rest) = text.split_once('/').unwrap_or((text, ""));
     let group = group.parse().map_err(ArmProblem::Group)?;
@@ -394,10 +397,7 @@ fn set(arm: &mut Arm, key: Setting, value: &str) -> Result<(), ArmProblem> {
                 early_data: parse_share(key, value)?,
             };
         }
-        Setting::Tickets => {
-            const MOST: u8 = 10;
-            arm.tickets = parse_number(key, value, MOST)?;
-        }
+        Setting::Tickets => arm.tickets = parse_number(key, value, MOST_TICKETS)?,
         Setting::MaxCertList => arm.max_cert_list = Some(parse_size(value)?),
         Setting::Flush => {
             arm.flush = value

@@ -25,6 +25,7 @@ pub(crate) mod table_file;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use arm::MOST_TICKETS;
 pub use arm::{ArmError, ArmProblem};
 pub use beside::{KeptFile, StudyFolder};
 pub use blocks::{BlockId, Size};

@@ -156,15 +156,13 @@ struct Site {
 
 impl Site {
     fn of(probe: &Probe) -> Site {
-        /// As many as an arm can have.
-        const MOST_TICKETS: u32 = 10;
         let record = match probe.record_size {
             RecordSize::FirstSegment => 0,
             RecordSize::Fixed(payload) => payload,
         };
         let [records, tickets] = [
             ("record_size", u32::from(record)),
-            ("tickets", probe.tickets.min(MOST_TICKETS)),
+            ("tickets", probe.tickets),
         ]
         .map(|(key, value)| match value {
             0 => String::new(),

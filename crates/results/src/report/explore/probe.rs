@@ -30,7 +30,7 @@ pub struct Probe {
     pub hello_retry: HelloRetry,
     /// How it cuts its response into records.
     pub record_size: RecordSize,
-    /// How many tickets come before the response. Their bytes are the chain's.
+    /// How many tickets come before the response, as far as an arm can have them. Their bytes are the chain's.
     pub tickets: u32,
     /// Bytes of payload of the response, if there was one.
     pub response: Option<u64>,
@@ -47,13 +47,6 @@ pub enum HelloRetry {
     /// By a HelloRetryRequest.
     Yes,
 }
-
-/// The keys that are supposed of a server's chain.
-const SUPPOSED: [KeyAlgorithm; 3] = [
-    KeyAlgorithm::MlDsa44,
-    KeyAlgorithm::MlDsa65,
-    KeyAlgorithm::MlDsa87,
-];
 
 /// What a number may be on a page: from, to, and in what unit.
 type Range = (f64, f64, &'static str);
@@ -130,7 +123,7 @@ impl Probe {
                 seen.told(),
             ));
         }
-        let supposed = SUPPOSED
+        let supposed = explain::SUPPOSED
             .into_iter()
             .filter_map(|key| Some((key, Shown::supposed(document, key)?)));
         let supposed: Vec<_> = supposed.collect();
@@ -175,11 +168,7 @@ impl Probe {
                 false => HelloRetry::No,
             },
             record_size: explain::record_size(document),
-            // Of an earlier probe they are in the response's bytes.
-            tickets: match document.tls.ticket_wire_bytes {
-                Some(_) => document.tls.tickets,
-                None => 0,
-            },
+            tickets: explain::tickets(document),
             notes,
         })
     }

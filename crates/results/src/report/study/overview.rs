@@ -363,18 +363,17 @@ fn words(parameters: &[Parameter], cell: &Cell) -> String {
 /// How many of these are other networks than each other.
 pub(super) fn networks<'c>(cells: impl Iterator<Item = &'c Cell>) -> usize {
     let mut names: Vec<String> = Vec::new();
-    let usual = Cell::default();
     for cell in cells {
-        let name = Cell {
+        let alone = Cell {
             data: Bytes(0),
             upload: Bytes(0),
             page: None,
-            origins: usual.origins,
-            cache: usual.cache,
-            cpu_slowdown: usual.cpu_slowdown,
             ..cell.clone()
-        }
-        .to_string();
+        };
+        let parameters = Parameter::ALL.into_iter();
+        let of_network = parameters.filter(|parameter| !parameter.is_of_pages());
+        let captions = of_network.filter_map(|parameter| parameter.caption(&alone));
+        let name = captions.collect::<Vec<_>>().join(", ");
         if !names.contains(&name) {
             names.push(name);
         }
