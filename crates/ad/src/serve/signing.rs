@@ -15,7 +15,7 @@ use super::source::Source;
 #[derive(Debug)]
 pub(super) struct Signers {
     name: &'static str,
-    threads: usize,
+    processors: usize,
     priority: Priority,
     idle: Idle,
     /// How many jobs wait or are done.
@@ -71,11 +71,11 @@ impl Priority {
     }
 }
 
-/// Who does what comes while nothing else waits or is done.
+/// Who does what comes while there is a processor for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Idle {
-    /// Whoever has it: to hand it to a thread and back takes longer than many a signature. There is one such job at a time,
-    /// and others come into the queue meanwhile.
+    /// Whoever has it: to hand it to a thread and back takes longer than many a signature. Once as many jobs as there are
+    /// processors wait or are done, others come into the queue.
     Owner,
     /// A thread.
     Thread,
@@ -91,13 +91,13 @@ trait Job: Send {
 impl Signers {
     pub(super) fn new(name: &'static str, priority: Priority, idle: Idle) -> Signers {
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        Signers::with(name, processors.saturating_sub(1).max(1), priority, idle)
+        Signers::with(name, processors, priority, idle)
     }
 
-    fn with(name: &'static str, threads: usize, priority: Priority, idle: Idle) -> Signers {
+    fn with(name: &'static str, processors: usize, priority: Priority, idle: Idle) -> Signers {
         Signers {
             name,
-            threads,
+            processors,
             priority,
             idle,
             jobs: Arc::default(),
@@ -119,7 +119,7 @@ impl Signers {
             thread.spawn(work).is_ok()
         };
         *self.started.get_or_init(|| {
-            (0..self.threads)
+            (0..self.processors.saturating_sub(1).max(1))
                 .map(thread)
                 .filter(|started| *started)
                 .count()
@@ -162,11 +162,12 @@ impl Signers {
 
     /// A job that whoever has it may do.
     fn at_once(&self) -> Option<Counted> {
-        let is_first = self.idle == Idle::Owner
-            && (self.jobs)
-                .compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok();
-        is_first.then(|| Counted(Arc::clone(&self.jobs)))
+        if self.idle != Idle::Owner {
+            return None;
+        }
+        let one_more = |jobs| (jobs < self.processors).then_some(jobs + 1);
+        let counted = (self.jobs).fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        counted.is_ok().then(|| Counted(Arc::clone(&self.jobs)))
     }
 
     /// How many wait.
@@ -412,23 +413,37 @@ mod tests {
     }
 
     #[test]
-    fn one_job_at_a_time_is_done_by_who_has_it_and_only_where_none_waits() {
-        let signers = Arc::new(Signers::with("test", 1, Priority::Usual, Idle::Owner));
-        let runtime = runtime();
-        let by = |()| thread::current().id();
+    fn jobs_are_done_by_who_has_them_while_processors_are_free() {
+        for processors in [1, 2, 3] {
+            let signers = Arc::new(Signers::with(
+                "test",
+                processors,
+                Priority::Usual,
+                Idle::Owner,
+            ));
+            for _ in 0..2 {
+                let mut owners = are_owners(&signers, processors + 1);
+                assert_eq!(owners.pop(), Some(false), "of {processors}");
+                assert!(owners.into_iter().all(|is_owner| is_owner));
+            }
+        }
+    }
+
+    /// Whether jobs are done by whoever has them, each of which comes while those before are under way.
+    fn are_owners(signers: &Arc<Signers>, jobs: usize) -> Vec<bool> {
         let own = thread::current().id();
-        let run = || runtime.block_on(signers.run(source(1), (), by));
-        assert_eq!(run(), Some(own));
-        assert_eq!(run(), Some(own), "the one before is over");
-        // One is under way here while another one comes.
-        let shared = Arc::clone(&signers);
-        let other = move || {
-            let own = thread::current().id();
-            (own, self::runtime().block_on(shared.run(source(2), (), by)))
+        let shared = Arc::clone(signers);
+        let work = move |()| {
+            let is_owner = thread::current().id() == own;
+            let next = move || are_owners(&shared, jobs - 1);
+            let mut owners = vec![is_owner];
+            if jobs > 1 {
+                owners.extend(thread::spawn(next).join().unwrap());
+            }
+            owners
         };
-        let work = move |()| thread::spawn(other).join().unwrap();
-        let (other, by_whom) = runtime.block_on(signers.run(source(1), (), work)).unwrap();
-        assert!(by_whom.is_some_and(|by| by != own && by != other));
-        assert_eq!(run(), Some(own), "both are over");
+        runtime()
+            .block_on(signers.run(source(1), (), work))
+            .unwrap()
     }
 }
