@@ -14,7 +14,7 @@ const MOST_STEPS: u32 = 400;
 const MOST_EDGES: usize = 40;
 
 /// First byte, or handshake without a response, for Certificate messages of growing size. Both sides of each edge are
-/// among them.
+/// among them, and of each size beyond which the first byte comes a round trip sooner, as the handshake has opened the window.
 pub(crate) fn staircase(question: &Question) -> Vec<f64> {
     let handshake = Handshake::of(&question.arms[0]);
     let network = &question.network;
@@ -40,14 +40,48 @@ pub(crate) fn staircase(question: &Question) -> Vec<f64> {
     let mut sizes: Vec<usize> = question.sweep.evenly().chain(beside).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let step = |size: usize| {
+    let first = |size: usize| {
+        let walk = (handshake.with_certificate(size)).walk(network, payload, &path);
+        walk.ttfb.unwrap_or(walk.handshake)
+    };
+    let mut steps: Vec<_> = sizes.into_iter().map(|size| (size, first(size))).collect();
+    let falls = steps
+        .windows(2)
+        .flat_map(|pair| fall(pair, path.link.rtt() / 2, first));
+    let falls: Vec<_> = falls.collect();
+    steps.extend(falls);
+    steps.sort_unstable();
+    steps.dedup();
+    let step = |(size, first): (usize, Duration)| {
         let up_to = edges.iter().find(|(edge, _)| size <= *edge);
         let flights = up_to.map_or(count, |(_, flights)| *flights);
-        let walk = (handshake.with_certificate(size)).walk(network, payload, &path);
-        let first = walk.ttfb.unwrap_or(walk.handshake);
         [size as f64, flights as f64, ms(first)]
     };
-    sizes.into_iter().flat_map(step).collect()
+    steps.into_iter().flat_map(step).collect()
+}
+
+/// Both sides of the size beyond which a time falls by more than `least`, if it does between these two.
+fn fall(
+    between: &[(usize, Duration)],
+    least: Duration,
+    time: impl Fn(usize) -> Duration,
+) -> Vec<(usize, Duration)> {
+    let &[mut low, mut high] = between else {
+        return Vec::new();
+    };
+    let falls = |low: (usize, Duration), high: (usize, Duration)| low.1 > high.1 + least;
+    if !falls(low, high) {
+        return Vec::new();
+    }
+    while high.0 - low.0 > 1 {
+        let middle = low.0.midpoint(high.0);
+        let middle = (middle, time(middle));
+        match falls(low, middle) {
+            true => high = middle,
+            false => low = middle,
+        }
+    }
+    vec![low, high]
 }
 
 /// Last byte of both arms for responses of growing size. Both sides of each size at which either needs a flight more are

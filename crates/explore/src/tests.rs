@@ -135,6 +135,26 @@ fn edges_are_those_of_the_staircase() {
     }
 }
 
+/// A handshake of six segments is more than half of the window, and opens it for a record of twelve.
+#[test]
+fn a_staircase_falls_between_two_bytes() {
+    let mut question = asked(What::Staircase);
+    question.network.payload = 16_000.0;
+    question.network.record = 16_000.0;
+    question.sweep.to = 14_000.0;
+    let steps = answer(&question.numbers());
+    let rows: Vec<&[f64]> = steps.chunks(STEP.len()).collect();
+    let falls: Vec<_> = (rows.windows(2))
+        .filter(|pair| pair[1][2] < pair[0][2])
+        .collect();
+    assert_eq!(falls.len(), 1);
+    for fall in falls {
+        assert_eq!(fall[1][0], fall[0][0] + 1.0);
+        assert_eq!(fall[1][2], fall[0][2] - 35.0);
+        assert_eq!(fall[1][1], fall[0][1]);
+    }
+}
+
 #[test]
 fn a_difference_is_that_of_connections() {
     let mut question = asked(What::Difference);
