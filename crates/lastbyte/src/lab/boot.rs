@@ -24,19 +24,22 @@ use nix::unistd::getppid;
 
 use lastbyte_link::Bytes;
 
-use super::{machine, sys};
+use super::{cores, machine, sys};
 
-/// The first argument that makes `lastbyte` this step. Its parent's process id and what to start
+/// The first argument that makes `lastbyte` this step. Its parent's process id, where it runs, and what to start
 /// follow.
 pub(super) const COMMAND: &str = "__boot";
+/// Where it runs, if that is not a CPU.
+const ANYWHERE: &str = "anywhere";
 
 /// A command that starts `kernel` by way of `program`, which is `lastbyte`, with the guest's memory
-/// in `memory`. Arguments that are added to it are the kernel's.
-pub(super) fn command(program: &Path, kernel: &Path, memory: &Path) -> Command {
+/// in `memory`, and on this CPU, if on one. Arguments that are added to it are the kernel's.
+pub(super) fn command(program: &Path, kernel: &Path, memory: &Path, cpu: Option<usize>) -> Command {
     let mut command = Command::new(program);
     command
         .arg(COMMAND)
         .arg(std::process::id().to_string())
+        .arg(cpu.map_or(ANYWHERE.to_owned(), |cpu| cpu.to_string()))
         .arg(kernel)
         .env_clear()
         // Where the kernel makes the file that is the guest's memory.
@@ -45,7 +48,12 @@ pub(super) fn command(program: &Path, kernel: &Path, memory: &Path) -> Command {
 }
 
 /// Becomes the kernel. Returns only if it can't.
-pub(super) fn main(parent: &str, kernel: &OsString, arguments: &[OsString]) -> io::Error {
+pub(super) fn main(
+    parent: &str,
+    cpu: &str,
+    kernel: &OsString,
+    arguments: &[OsString],
+) -> io::Error {
     let ready = || -> io::Result<()> {
         prctl::set_pdeathsig(Signal::SIGKILL)?;
         // It may be gone already.
@@ -53,6 +61,9 @@ pub(super) fn main(parent: &str, kernel: &OsString, arguments: &[OsString]) -> i
             return Err(io::Error::other("its parent has ended"));
         }
         fix_addresses()?;
+        if let Ok(cpu) = cpu.parse() {
+            cores::stay_on(cpu);
+        }
         Ok(())
     };
     match ready() {

@@ -1,5 +1,8 @@
 //! Processors: which there are, and threads that have one to themselves.
 
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::unistd::Pid;
@@ -48,9 +51,48 @@ fn pin(cpus: &[usize], thread: usize) {
     if cpus.len() > 1
         && let Some(cpu) = cpus.iter().rev().nth(thread)
     {
-        let mut set = CpuSet::new();
-        if set.set(*cpu).is_ok() {
-            let _ = sched_setaffinity(Pid::from_raw(0), &set);
-        }
+        stay_on(*cpu);
+    }
+}
+
+/// Keeps the calling thread, and what it starts, on this CPU, where the machine allows it.
+pub(super) fn stay_on(cpu: usize) {
+    let mut set = CpuSet::new();
+    if set.set(cpu).is_ok() {
+        let _ = sched_setaffinity(Pid::from_raw(0), &set);
+    }
+}
+
+/// A CPU that no other guest of this machine is given, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Core {
+    pub(super) cpu: usize,
+    /// Bound to a name that there is once, and that the system gives back however a process ends.
+    _name: UnixDatagram,
+}
+
+/// A CPU that this process may use and no guest has; none where there is none, or the system has no such names.
+pub(super) fn take_free_core() -> Option<Core> {
+    let take = |cpu: usize| {
+        let name = SocketAddr::from_abstract_name(format!("lastbyte guest on CPU {cpu}"));
+        let bound = name.and_then(|name| UnixDatagram::bind_addr(&name)).ok();
+        bound.map(|_name| Core { cpu, _name })
+    };
+    available_cpus().into_iter().find_map(take)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{available_cpus, take_free_core};
+
+    /// Others may have some, as tests run side by side.
+    #[test]
+    fn each_core_is_given_once() {
+        let taken: Vec<_> = std::iter::from_fn(take_free_core).collect();
+        let mut cpus: Vec<_> = taken.iter().map(|core| core.cpu).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        assert_eq!(cpus.len(), taken.len());
+        assert!(cpus.iter().all(|cpu| available_cpus().contains(cpu)));
     }
 }

@@ -70,8 +70,9 @@ pub fn inner_command(arguments: &[OsString]) -> Option<ExitCode> {
         [word, folder, ..] if word == guest::COMMAND && std::process::id() == 1 => {
             guest::main(Path::new(folder))
         }
-        [word, parent, kernel, rest @ ..] if word == boot::COMMAND => {
-            let error = boot::main(&parent.to_string_lossy(), kernel, rest);
+        [word, parent, cpu, kernel, rest @ ..] if word == boot::COMMAND => {
+            let [parent, cpu] = [parent, cpu].map(|word| word.to_string_lossy());
+            let error = boot::main(&parent, &cpu, kernel, rest);
             let _ = writeln!(io::stderr(), "lastbyte: {}: {error}", kernel.display());
             Some(ExitCode::FAILURE)
         }

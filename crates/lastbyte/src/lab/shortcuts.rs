@@ -1,12 +1,13 @@
-//! What the virtual engine's endpoints do for speed alone.
+//! What the virtual engine and its endpoints do for speed alone.
 
 use lastbyte_link::{Bytes, named};
 use serde::{Deserialize, Serialize};
 
 use super::channel::Input;
+use super::cores::{self, Core};
 use crate::study::{Arm, Buffers, Cell, Flush, Writes};
 
-/// Whether endpoints in virtual time take the ways round system calls that they have. No row may tell which.
+/// Whether guests and endpoints in virtual time take the ways round system calls that they have. No row may tell which.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shortcuts {
     /// As fast as it goes.
@@ -64,6 +65,15 @@ impl Shortcuts {
         match self {
             Shortcuts::Taken => input,
             Shortcuts::Avoided => Input::Closed,
+        }
+    }
+
+    /// Where a guest runs, if that is one CPU. Its kernel and its processes take turns, one of them at a time: to wake one
+    /// on another CPU, at each of their system calls, takes longer than to go on with it on the same.
+    pub(super) fn core(self) -> Option<Core> {
+        match self {
+            Shortcuts::Taken => cores::take_free_core(),
+            Shortcuts::Avoided => None,
         }
     }
 

@@ -285,7 +285,7 @@ impl VirtualEngine {
                 serde_json::to_vec(&guest::NOTHING)?,
             )?;
             let place = self.place(folder.path())?;
-            let guest = self.boot(Duration::ZERO, 0, place.path(), self.memory)?;
+            let guest = self.boot(Duration::ZERO, 0, place.path(), self.memory, None)?;
             self.attend(&AtomicBool::new(false), guest, self.memory)
         };
         match ended() {
@@ -304,9 +304,10 @@ impl VirtualEngine {
         seed: u64,
         place: &Path,
         memory: Bytes,
+        cpu: Option<usize>,
     ) -> io::Result<Child> {
         let folder = boot::memory_folder(memory).map_err(io::Error::other)?;
-        boot::command(&self.program, &self.kernel.path, &folder.path)
+        boot::command(&self.program, &self.kernel.path, &folder.path, cpu)
             .arg(format!("mem={}", memory.0))
             .args(["rootfstype=hostfs", "rootflags=/", "ro", "quiet"])
             .args(["con=null", "con0=null,fd:1", "panic=-1"])
@@ -489,8 +490,8 @@ impl Engine for VirtualEngine {
         const BOOT: Duration = Duration::from_millis(250);
         const CONNECTION: Duration = Duration::from_micros(1500);
         const PACKET: Duration = Duration::from_micros(12);
-        const BROWSER: Duration = Duration::from_secs(15);
-        const NAVIGATION: Duration = Duration::from_secs(3);
+        const BROWSER: Duration = Duration::from_secs(5);
+        const NAVIGATION: Duration = Duration::from_secs(2);
         if job.cell.page.is_some() {
             return BROWSER + NAVIGATION * job.connections.len() as u32;
         }
@@ -520,7 +521,9 @@ impl Engine for VirtualEngine {
         let seed = job.experiment.seed.part("guest").0 ^ u64::from(job.connections.start);
         let fate = self.place(&folder).and_then(|place| {
             let memory = self.memory_of(&job.arm.arm, job.cell);
-            let guest = self.boot(wall_clock, seed, place.path(), memory)?;
+            let core = self.shortcuts.core();
+            let cpu = core.as_ref().map(|core| core.cpu);
+            let guest = self.boot(wall_clock, seed, place.path(), memory, cpu)?;
             self.attend(job.interrupt, guest, memory)
         });
         let fate = fate
