@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use lastbyte_probe::{Arrival, Connection, Counters, Document, Event, Limits, Probe};
+use lastbyte_probe::{Answer, Arrival, Connection, Counters, Document, Event, Limits, Probe};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -22,7 +22,9 @@ fuzz_target!(|data: &[u8]| {
     }
     let mut probe = Probe::new(Limits::default());
     for bytes in data.split(|byte| *byte == 0xff).take(6) {
-        probe.add(connection(bytes));
+        let connection = connection(bytes);
+        written(&connection, bytes);
+        probe.add(connection);
         if let Some(window) = probe.findings().window {
             assert!(window.least >= 1);
             assert!(window.most.is_none_or(|most| most >= window.least));
@@ -30,6 +32,27 @@ fuzz_target!(|data: &[u8]| {
         let _ = probe.next();
     }
 });
+
+/// In which writes a server's handshake, tickets and response left, with records of whatever sizes.
+fn written(connection: &Connection, bytes: &[u8]) {
+    let sizes: Vec<usize> = bytes.iter().map(|byte| usize::from(*byte) * 71).collect();
+    let (begin, sizes) = sizes.split_at(sizes.len().min(1));
+    let (tickets, sizes) = sizes.split_at(sizes.len().min(2));
+    let (behind, records) = sizes.split_at(sizes.len().min(1));
+    let begin = begin.iter().sum();
+    let _ = lastbyte_probe::writes(connection, begin);
+    let answer = Answer {
+        begin,
+        tickets,
+        records,
+        behind,
+    };
+    let found = lastbyte_probe::answer_writes(connection, answer);
+    assert!(found.early_tickets <= tickets.iter().sum());
+    assert!(found.tickets.len() <= tickets.len());
+    let response = found.response.map(|writes| writes.first);
+    assert!(response.is_none_or(|first| first.len() <= records.len()));
+}
 
 /// Eight bytes an event: what, when, how much, and what was counted.
 fn connection(bytes: &[u8]) -> Connection {

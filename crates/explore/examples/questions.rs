@@ -95,6 +95,8 @@ impl Draws {
                 tickets: self.perhaps(2000),
                 ticket_write_1: self.perhaps(600),
                 ticket_write_2: self.perhaps(600),
+                response_write_1: self.perhaps(9000),
+                response_write_2: self.perhaps(9000),
                 ..Network::default()
             },
             arms: [self.arm(), self.arm()],

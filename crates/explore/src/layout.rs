@@ -63,6 +63,30 @@ numbers! {
         ticket_write_5 = 0.0,
         /// The sixth one.
         ticket_write_6 = 0.0,
+        /// The first write that the response leaves in, if it does not in one; 0 ends the writes, and the last one before repeats.
+        response_write_1 = 0.0,
+        /// The second one.
+        response_write_2 = 0.0,
+        /// The third one.
+        response_write_3 = 0.0,
+        /// The fourth one.
+        response_write_4 = 0.0,
+        /// The fifth one.
+        response_write_5 = 0.0,
+        /// The sixth one.
+        response_write_6 = 0.0,
+        /// The seventh one.
+        response_write_7 = 0.0,
+        /// The eighth one.
+        response_write_8 = 0.0,
+        /// The ninth one.
+        response_write_9 = 0.0,
+        /// The tenth one.
+        response_write_10 = 0.0,
+        /// The eleventh one.
+        response_write_11 = 0.0,
+        /// The twelfth one.
+        response_write_12 = 0.0,
     }
 }
 

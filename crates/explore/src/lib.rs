@@ -17,8 +17,8 @@ mod web;
 use std::time::Duration;
 
 use lastbyte_flights::{
-    Around, Exchange, MOST_WRITES, PacketKind, Path, Records, Timeline, around, segments, timeline,
-    trace,
+    Around, Exchange, MOST_RESPONSE_WRITES, MOST_WRITES, PacketKind, Path, Records, Timeline,
+    around, segments, timeline, trace,
 };
 use lastbyte_link::{Direction, Link, Rate, Side};
 use lastbyte_sizes::{Message, framing};
@@ -42,6 +42,9 @@ impl What {
     /// All that can be asked. A question's first number counts them, from 1.
     pub const ALL: [What; 3] = [What::Connection, What::Staircase, What::Difference];
 }
+
+/// Bytes of a record or a write that repeats until the response ends: of shorter ones there would be too many to draw.
+const LEAST_REPEATED: usize = 100;
 
 /// What an answer about a connection begins with. What there is none of is -1. The ends of messages count from ServerHello on;
 /// before it, the server has sent `retry` bytes, and `before` bytes before its response.
@@ -316,6 +319,7 @@ impl Handshake {
             tickets: network.tickets(),
             ticket_writes: network.ticket_writes(),
             response: records.wire_bytes(payload),
+            writes: network.response_writes(),
             first_record: records.first_wire_bytes(payload),
             ..self.alone()
         }
@@ -397,16 +401,38 @@ impl Network {
         .map(|bytes| whole(bytes, 1 << 20))
     }
 
+    fn response_writes(&self) -> [usize; MOST_RESPONSE_WRITES] {
+        let mut writes = [
+            self.response_write_1,
+            self.response_write_2,
+            self.response_write_3,
+            self.response_write_4,
+            self.response_write_5,
+            self.response_write_6,
+            self.response_write_7,
+            self.response_write_8,
+            self.response_write_9,
+            self.response_write_10,
+            self.response_write_11,
+            self.response_write_12,
+        ]
+        .map(|bytes| whole(bytes, 1 << 26));
+        let mut sizes = writes.iter_mut().take_while(|bytes| **bytes > 0);
+        if let Some(last) = sizes.by_ref().last() {
+            *last = (*last).max(LEAST_REPEATED);
+        }
+        writes
+    }
+
     fn records(&self) -> Records {
         match whole(self.record, framing::MAX_PLAINTEXT as u32) {
             0 => Records {
                 first: whole(self.mss, 60_000).max(100) - framing::RECORD_OVERHEAD,
                 ..Records::default()
             },
-            // Of shorter ones there would be too many to draw.
             payload => Records {
-                first: payload.max(100),
-                later: payload.max(100),
+                first: payload.max(LEAST_REPEATED),
+                later: payload.max(LEAST_REPEATED),
             },
         }
     }

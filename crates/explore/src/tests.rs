@@ -186,9 +186,9 @@ fn what_is_no_question_has_no_answer() {
     }
 }
 
-/// What a site's server does besides: tickets and their writes, payload of a record, writes of the handshake, and whether it
-/// asks for another hello.
-type Besides = (u32, [u32; 2], u32, [u32; 2], bool);
+/// What a site's server does besides: tickets and their writes, payload of a record, writes of the handshake and of the response,
+/// and whether it asks for another hello.
+type Besides = (u32, [u32; 2], u32, [u32; 2], [u32; 2], bool);
 
 fn besides() -> impl Strategy<Value = Besides> {
     let writes = || {
@@ -202,12 +202,17 @@ fn besides() -> impl Strategy<Value = Besides> {
         writes(),
         prop_oneof![Just(0), 500_u32..16_384],
         writes(),
+        writes(),
         any::<bool>(),
     )
 }
 
 impl Question {
-    fn with(mut self, (tickets, ticket_writes, record, writes, retries): Besides) -> Question {
+    fn with(
+        mut self,
+        (tickets, ticket_writes, record, writes, of_response, retries): Besides,
+    ) -> Question {
+        [self.network.response_write_1, self.network.response_write_2] = of_response.map(f64::from);
         self.network.tickets = f64::from(tickets);
         [self.network.ticket_write_1, self.network.ticket_write_2] = ticket_writes.map(f64::from);
         self.network.record = f64::from(record);

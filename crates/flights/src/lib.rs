@@ -74,8 +74,8 @@ mod timeline;
 pub use edges::{Around, around, largest};
 pub use tcp::{Flight, Packet, PacketKind};
 pub use timeline::{
-    Buffers, Compute, Exchange, Growth, MOST_WRITES, Path, Records, Request, Timeline, timeline,
-    trace, transfer,
+    Buffers, Compute, Exchange, Growth, MOST_RESPONSE_WRITES, MOST_WRITES, Path, Records, Request,
+    Timeline, timeline, trace, transfer,
 };
 
 /// How many segments of at most `mss` bytes hold `bytes`.

@@ -82,6 +82,17 @@ pub(crate) struct Message {
     pub(crate) follows: Follows,
     /// The writes that it leaves in, if it is not one.
     pub(crate) writes: Vec<usize>,
+    /// How the first of those does.
+    pub(crate) begins: Begins,
+}
+
+/// How a message begins that leaves in writes of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begins {
+    /// With a write of its own.
+    Apart,
+    /// In the same write as what its sender has to send at that moment.
+    WithWhatWaits,
 }
 
 /// What an end must have received before it writes a message.
@@ -309,7 +320,13 @@ impl Connection {
                 None if message.writes.is_empty() => {
                     together.push((message.sender, message.bytes));
                 }
-                _ => together.extend(message.writes.iter().map(|bytes| (message.sender, *bytes))),
+                waiting => {
+                    let mut writes = message.writes.iter();
+                    if let (Some((_, bytes)), Begins::WithWhatWaits) = (waiting, message.begins) {
+                        *bytes += writes.next().unwrap_or(&0);
+                    }
+                    together.extend(writes.map(|bytes| (message.sender, *bytes)));
+                }
             }
         }
         self.plan_writes(&mut together, now);

@@ -22,7 +22,7 @@ const CLASSICAL: Exchange = Exchange {
     tickets: 0,
     ticket_writes: [0; MOST_WRITES],
     response: 0,
-    writes: [0; 6],
+    writes: [0; MOST_RESPONSE_WRITES],
     first_record: 1448,
     request: Request::AfterHandshake,
     later_requests: 0,
@@ -324,6 +324,62 @@ fn tickets_that_leave_alone_have_segments_of_their_own() {
     assert_eq!(walk(&[287]), walk(&[287, 287]));
     // One segment of both, and the response still has its round trip more: 16,406 bytes are more than eleven segments.
     assert_eq!(walk(&[574]), (Some(ms(250)), ms(400), 4, 574 + 3 * 1448));
+}
+
+/// Go's net/http with a window of 10, as scripts/probe-truth had it: 12,289 bytes are nine segments in one write, and eleven in
+/// records that are a write each.
+#[test]
+fn writes_of_a_response_have_segments_of_their_own() {
+    let exchange = Exchange {
+        client_hello: 238,
+        server_flight: 1871,
+        client_finish: 80,
+        first_request: 120,
+        response: 12_289,
+        first_record: 1448,
+        ..CLASSICAL
+    };
+    let walk = |writes: &[usize], tickets: usize| {
+        let mut exchange = exchange;
+        exchange.tickets = tickets;
+        for (place, bytes) in exchange.writes.iter_mut().zip(writes) {
+            *place = *bytes;
+        }
+        let timeline = timeline(&exchange, &unlimited(50, 10));
+        let first = &timeline.flights[3];
+        (timeline.ttlb, first.segments, first.bytes)
+    };
+    assert_eq!(walk(&[], 0), (ms(150), 9, 12_289));
+    let go = [1208, 2394, 560, 4766, 3332];
+    assert_eq!(walk(&go, 0), (ms(200), 10, 1208 + 2394 + 560 + 4766 + 2896));
+    // Tickets without writes of their own go with the first one: of 240 bytes, they need no segment more.
+    assert_eq!(
+        walk(&go, 240),
+        (ms(200), 10, 240 + 1208 + 2394 + 560 + 4766 + 2896)
+    );
+    assert_eq!(
+        walk(&go, 241),
+        (ms(200), 10, 241 + 1208 + 2394 + 560 + 4766 + 1448)
+    );
+    // The last write repeats: nginx with `ssl_buffer_size 4k`.
+    assert_eq!(walk(&[4118], 0), (ms(150), 9, 12_289));
+    assert_eq!(walk(&[4118], 574), (ms(150), 10, 574 + 12_289));
+}
+
+/// A record ends with the write that it begins in, whatever else a segment would hold.
+#[test]
+fn the_first_byte_waits_for_no_second_write() {
+    let mut exchange = Exchange {
+        response: 9000,
+        first_record: 1448,
+        ..CLASSICAL
+    };
+    let rate = Rate::from_bits_per_second(1_000_000);
+    let path = path(ms(50), rate, 10);
+    let whole = timeline(&exchange, &path).ttfb.unwrap();
+    [exchange.writes[0], exchange.writes[1]] = [200, 4000];
+    let apart = timeline(&exchange, &path).ttfb.unwrap();
+    assert_eq!(whole - apart, Duration::from_micros((1448 - 200) * 8));
 }
 
 /// A request makes the client interactive: it acknowledges every second segment then.
@@ -772,12 +828,14 @@ prop_compose! {
         ticket_writes in prop::array::uniform6(0_usize..500),
         request in prop_oneof![Just(Request::AfterHandshake), Just(Request::EarlyData)],
         response in 0_usize..200_000,
+        // Of smaller ones there would be many thousands.
+        writes in prop::array::uniform12(prop_oneof![Just(0), 100_usize..20_000]),
         first_record in 0_usize..20_000,
         compute in any_compute(),
     ) -> Exchange {
         Exchange {
             client_hello, server_flight, flight_writes, client_finish, first_request, tickets, ticket_writes,
-            request, response, first_record, compute, ..Exchange::default()
+            request, response, writes, first_record, compute, ..Exchange::default()
         }
     }
 }

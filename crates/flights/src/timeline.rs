@@ -5,10 +5,14 @@ use std::time::Duration;
 use lastbyte_link::{Link, Side};
 use lastbyte_sizes::framing;
 
-use crate::tcp::{self, Flight, Follows, Memory, Message, Packet};
+use crate::tcp::{self, Begins, Flight, Follows, Memory, Message, Packet};
 
 /// The writes of a server's handshake that are told besides its last one, at most: more than any server has.
 pub const MOST_WRITES: usize = 6;
+
+/// The writes of a response that are told besides those that are as the last of them, at most: until records of net/http, which
+/// grow, fill sixty segments.
+pub const MOST_RESPONSE_WRITES: usize = 12;
 
 /// The bytes of one TLS 1.3 connection on the wire, record headers included, and its compute times.
 ///
@@ -43,7 +47,7 @@ pub struct Exchange {
     pub response: usize,
     /// The writes that a response leaves in: the first ones, of which the last that is not 0 repeats. All of it
     /// is one write if there are none.
-    pub writes: [usize; 6],
+    pub writes: [usize; MOST_RESPONSE_WRITES],
     /// The first record of the response: it can't be read before its last byte.
     pub first_record: usize,
     /// When the server has the first request.
@@ -268,6 +272,7 @@ fn walked(exchange: &Exchange, path: &Path, memory: Memory) -> (Timeline, Vec<Pa
         compute,
         follows: Follows::All,
         writes: Vec::new(),
+        begins: Begins::Apart,
     };
     let after = |message, bytes| Follows::Part { message, bytes };
     use Side::{Client, Server};
@@ -315,6 +320,9 @@ fn walked(exchange: &Exchange, path: &Path, memory: Memory) -> (Timeline, Vec<Pa
                 // It does not go on with their last segment.
                 response.writes.push(exchange.response);
             }
+            if tickets.writes.is_empty() && tickets.bytes > 0 {
+                response.begins = Begins::WithWhatWaits;
+            }
             messages.extend([tickets, response]);
             finish + 2
         }
@@ -340,7 +348,13 @@ fn walked(exchange: &Exchange, path: &Path, memory: Memory) -> (Timeline, Vec<Pa
     let walk = tcp::walk(messages, path, memory);
     let arrived = |message: usize, bytes| walk.arrived(message, bytes);
     let handshake = walk.written(finish);
-    let first_record = exchange.first_record.min(exchange.response);
+    // No record ends behind the write that it begins in.
+    let [first_write, ..] = exchange.writes;
+    let first_record = match first_write {
+        0 => exchange.first_record,
+        bytes => exchange.first_record.min(bytes),
+    };
+    let first_record = first_record.min(exchange.response);
     let timeline = Timeline {
         connect: walk.connect,
         handshake,
@@ -418,6 +432,7 @@ pub fn transfer(request: usize, response: usize, path: &Path) -> Timeline {
         compute: Duration::ZERO,
         follows: Follows::All,
         writes: Vec::new(),
+        begins: Begins::Apart,
     };
     let walk = tcp::walk(
         vec![

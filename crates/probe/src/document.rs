@@ -1,12 +1,13 @@
 //! What a probe found, as a file says it.
 
+use lastbyte_flights::MOST_RESPONSE_WRITES;
 use lastbyte_link::visible;
 use lastbyte_sizes::KeyAlgorithm;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::{Certainty, Pacing, RateSeen, Window, Writes};
+use crate::{Certainty, Pacing, RateSeen, ResponseWrites, Window, Writes};
 
 /// The version of documents.
 pub const VERSION: u64 = 1;
@@ -197,7 +198,7 @@ pub struct TlsSeen {
     /// Session tickets on the first connection.
     pub tickets: u32,
     /// Of those on the wire, between its handshake and its response; none where that was not seen, and then they are in the
-    /// response's bytes.
+    /// response's bytes. Those that left with the handshake are in that one's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ticket_wire_bytes: Option<u32>,
     /// The writes in which those left the server; none where they left with the response, or nobody could tell.
@@ -215,7 +216,7 @@ pub struct TlsSeen {
     pub certificate_bytes: usize,
     /// Of the ClientHello on the wire.
     pub client_hello_wire_bytes: usize,
-    /// Of the server's messages on the wire, from ServerHello to Finished.
+    /// Of the server's messages on the wire, from ServerHello to Finished, and of tickets that left with those.
     pub server_flight_wire_bytes: usize,
     /// In which writes those left the server; none where segments were not counted, or came out of order.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -255,6 +256,9 @@ pub struct ResponseSeen {
     /// Of its first record on the wire: nothing of it can be read before its last byte is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_record_wire_bytes: Option<usize>,
+    /// In which writes it left the server; none where segments were not counted, or came as nothing that is known would have them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writes: Option<ResponseWrites>,
     /// Whether all of it was read.
     pub is_whole: bool,
     /// Where it says that the resource is instead.
@@ -388,6 +392,9 @@ impl Document {
         if let Some(response) = &mut self.response {
             let record = response.first_record_wire_bytes;
             response.first_record_wire_bytes = record.filter(|bytes| *bytes >= LEAST_RECORD);
+            let are_records =
+                |writes: &ResponseWrites| writes.first.iter().all(|bytes| *bytes >= LEAST_RECORD);
+            response.writes = response.writes.take().filter(are_records);
         }
         self.tls.tickets = self.tls.tickets.min(MOST_SEGMENTS as u32);
         self.checked()
@@ -470,6 +477,19 @@ impl Document {
                     )
                 },
             ]
+        });
+        let response_writes = self.response.iter().flat_map(|response| &response.writes);
+        let response_writes = response_writes.flat_map(|writes| {
+            let count = Number::bytes(
+                "response.writes: how many",
+                writes.first.len(),
+                MOST_RESPONSE_WRITES as f64,
+            );
+            let each = writes.first.iter().map(|bytes| Number {
+                least: LEAST_RECORD as f64,
+                ..Number::bytes("response.writes", *bytes, MOST_RESPONSE)
+            });
+            std::iter::once(count).chain(each)
         });
         let writes = tls.writes.iter().flat_map(|writes| &writes.first);
         let writes = writes.chain(&tls.ticket_writes).map(|bytes| Number {
@@ -566,6 +586,7 @@ impl Document {
         .chain(window)
         .chain(writes)
         .chain(response)
+        .chain(response_writes)
         .chain(edges)
     }
 }

@@ -43,7 +43,7 @@ pub use path::{Loss, PathSeen, RateSeen, Rtt};
 pub use plan::{Ask, Limits};
 pub use rounds::{Ending, Round, rounds};
 pub use window::{Certainty, Look, Pacing, Said, Window, candidates};
-pub use writes::{Writes, ticket_writes, writes};
+pub use writes::{Answer, AnswerWrites, ResponseWrites, Writes, answer_writes, writes};
 
 /// The largest initial window that is told from larger ones, in segments.
 pub const MOST_WINDOW: u32 = 128;

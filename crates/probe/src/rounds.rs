@@ -40,8 +40,10 @@ pub(crate) struct Piece {
     pub(crate) at: Duration,
     pub(crate) segments: u32,
     pub(crate) bytes: usize,
-    /// Whether segments had come out of order since the piece before.
+    /// Whether segments had come out of order since the piece before, or again.
     pub(crate) is_disordered: bool,
+    /// Whether they had come out of order.
+    pub(crate) is_behind_gap: bool,
     /// Whether its segments were as large as they may be.
     pub(crate) is_full: bool,
     /// The round trip that the server's echoes of our timestamps had said by then.
@@ -60,15 +62,15 @@ pub(crate) fn pieces(connection: &Connection) -> Vec<Piece> {
             (new, now.out_of_order > disordered)
         });
         let least = u32::try_from(arrival.bytes.div_ceil(segment)).unwrap_or(u32::MAX);
-        let (segments, is_disordered) = counted.unwrap_or((least, false));
+        let (segments, is_behind_gap) = counted.unwrap_or((least, false));
         // What brought nothing new was sent again.
         let is_again = arrival.bytes.is_multiple_of(segment) && segments > least;
-        let is_disordered = is_disordered || is_again;
         Piece {
             at,
             segments,
             bytes: arrival.bytes,
-            is_disordered,
+            is_disordered: is_behind_gap || is_again,
+            is_behind_gap,
             is_full: segments > 0
                 && arrival.bytes
                     >= segment.saturating_mul(usize::try_from(segments).unwrap_or(usize::MAX)),
@@ -151,7 +153,7 @@ fn doubt(rounds: &mut [Round]) {
 /// Timestamps are of whole milliseconds (RFC 7323, section 5.4; Linux has no others unless a route asks for it).
 const TIMESTAMP: Duration = Duration::from_millis(1);
 /// What else times of arrival may be wrong by.
-const LATE: Duration = Duration::from_micros(200);
+pub(crate) const LATE: Duration = Duration::from_micros(200);
 /// What a change of [`Piece::receiver_rtt`] can hide behind: so many pieces, or so much time.
 const HIDING: usize = 8;
 const HIDING_TIME: Duration = Duration::from_millis(5);

@@ -420,6 +420,10 @@ mod documents {
         found.tls.tickets = 119_700;
         found.response = Some(crate::ResponseSeen {
             first_record_wire_bytes: Some(22),
+            writes: Some(crate::ResponseWrites {
+                first: vec![22],
+                is_certain: true,
+            }),
             ..crate::ResponseSeen::default()
         });
         assert!(Document::read(&found.write()).is_err());
@@ -478,6 +482,14 @@ mod documents {
             (
                 "\"response\": {\"first_record_wire_bytes\": 20000}",
                 "from 23 to 18437",
+            ),
+            (
+                "\"response\": {\"writes\": {\"first\": [22], \"is_certain\": true}}",
+                "response.writes: 22 is not from 23 to 8388608",
+            ),
+            (
+                "\"response\": {\"writes\": {\"first\": [23,23,23,23,23,23,23,23,23,23,23,23,23], \"is_certain\": true}}",
+                "response.writes: how many: 13 is not from 0 to 12",
             ),
         ] {
             assert!(

@@ -137,6 +137,8 @@ pub struct Wire {
     pub ticket_wire_bytes: u32,
     /// The writes that those leave in, where they are known not to leave with what follows them.
     pub ticket_writes: [u32; lastbyte_flights::MOST_WRITES],
+    /// The first writes of the response, of which the last repeats, where they are known not to be one, nor as the cell has them.
+    pub response_writes: [u32; lastbyte_flights::MOST_RESPONSE_WRITES],
     /// Key-exchange group (IANA code point), when negotiated.
     pub group: Option<u16>,
     /// Cipher suite (IANA code point), when negotiated.

@@ -4,9 +4,9 @@ use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use lastbyte_probe::{Ask, Connection, Event};
+use lastbyte_probe::{Answer, AnswerWrites, Ask, Connection, Event, answer_writes};
 use lastbyte_tls::key_log;
-use lastbyte_tls::observer::{MessageType, Observation, PlacedMessage, Side};
+use lastbyte_tls::observer::{MessageType, Observation, Observer, PlacedMessage, Side};
 use openssl::error::ErrorStack;
 use openssl::ssl::{HandshakeError, ShutdownState, SslStream, SslVersion};
 use openssl::x509::{X509, X509VerifyResult};
@@ -45,8 +45,8 @@ pub(super) struct Seen {
     pub(super) problems: Vec<X509VerifyResult>,
     pub(super) first_byte: Option<Duration>,
     pub(super) last_byte: Option<Duration>,
-    /// Bytes of each ticket between the server's Finished and its response, where both could be read.
-    pub(super) tickets: Option<Vec<usize>>,
+    /// Bytes of each ticket between the server's Finished and its response, and how those two left, where both could be read.
+    pub(super) tickets: Option<(Vec<usize>, AnswerWrites)>,
     pub(super) response: Option<Response>,
     /// Why it did not come to its end, if it did not.
     pub(super) problem: Option<String>,
@@ -153,16 +153,51 @@ pub(super) fn connect(
             false => stream.get_ref().consumed(),
         };
         response.wire_bytes = end.saturating_sub(first_byte);
-        seen.tickets = tickets.map(|(_, tickets)| tickets);
     }
     if seen.last_byte.is_some() {
         let at = stream.get_ref().now();
         stream.get_mut().events.push((at, Event::LastByte));
     }
     seen.connection = stream.get_ref().connection(first_byte);
+    if let (Some(response), Some((first_byte, tickets))) = (&seen.response, tickets) {
+        let records = records(&stream.get_ref().observer, first_byte);
+        let of_response = match response.is_whole {
+            true => count_within(&records, response.wire_bytes),
+            false => records.len(),
+        };
+        let (records, behind) = records.split_at(of_response);
+        let answer = Answer {
+            begin: first_byte.saturating_sub(tickets.iter().sum()),
+            tickets: &tickets,
+            records,
+            behind,
+        };
+        let writes = answer_writes(&seen.connection, answer);
+        seen.tickets = Some((tickets, writes));
+    }
     // Whether the server hears of it is its own affair.
     let _ = stream.shutdown();
     Ok(seen)
+}
+
+/// The records of the server from this place on, as far as they have begun to come.
+fn records(observer: &Observer, mut begin: usize) -> Vec<usize> {
+    let records = std::iter::from_fn(|| {
+        let record = observer.encrypted_record_at(Side::Server, begin)?;
+        begin = begin.saturating_add(record);
+        Some(record)
+    });
+    records.collect()
+}
+
+/// How many of them have these bytes.
+fn count_within(records: &[usize], mut bytes: usize) -> usize {
+    let here = records.iter().take_while(|record| {
+        let begins = bytes > 0;
+        bytes = bytes.saturating_sub(**record);
+        begins
+    });
+    here.count()
 }
 
 /// Where in the server's bytes its response begins: behind its Finished, and the tickets of so many bytes each.

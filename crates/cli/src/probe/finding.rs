@@ -250,10 +250,12 @@ fn document(
     let [rate_mbit, rate_at_least_mbit] = path
         .and_then(|path| path.rate)
         .map_or([None, None], lastbyte_probe::RateSeen::told);
+    let answered = first.tickets.as_ref().map(|(_, writes)| writes);
+    let early_tickets = answered.map_or(0, |writes| writes.early_tickets);
     let server_flight = observation.flights.iter().rev();
     let server_flight = server_flight
         .filter(|flight| flight.sender == lastbyte_tls::observer::Side::Server)
-        .map(|flight| flight.wire_bytes)
+        .map(|flight| flight.wire_bytes + early_tickets)
         .next()
         .filter(|_| is_new);
     let client_hello = observation.flights.first().map(|flight| flight.wire_bytes);
@@ -313,11 +315,11 @@ fn document(
             certificate_bytes: bytes(Message::Certificate),
             client_hello_wire_bytes: client_hello.unwrap_or_default(),
             server_flight_wire_bytes: server_flight.unwrap_or_default(),
-            ticket_wire_bytes: (first.tickets.as_ref())
-                .and_then(|tickets| u32::try_from(tickets.iter().sum::<usize>()).ok()),
-            ticket_writes: (first.tickets.as_ref()).map_or_else(Vec::new, |tickets| {
-                lastbyte_probe::ticket_writes(connection, tickets)
+            ticket_wire_bytes: (first.tickets.as_ref()).and_then(|(tickets, _)| {
+                let bytes = tickets.iter().sum::<usize>().checked_sub(early_tickets)?;
+                u32::try_from(bytes).ok()
             }),
+            ticket_writes: answered.map_or_else(Vec::new, |writes| writes.tickets.clone()),
             writes: server_flight.and_then(|bytes| lastbyte_probe::writes(connection, bytes)),
             distrusted,
             ..TlsSeen::default()
@@ -333,6 +335,7 @@ fn document(
             status: response.status,
             wire_bytes: response.wire_bytes,
             first_record_wire_bytes: response.first_record,
+            writes: answered.and_then(|writes| writes.response.clone()),
             is_whole: response.is_whole,
             location: response.location.clone(),
             alt_svc: response.alt_svc.clone(),

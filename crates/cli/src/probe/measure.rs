@@ -12,7 +12,7 @@ use lastbyte_sizes::{KeyAlgorithm, Message};
 
 use super::edges::{self, Chain};
 use super::what_if::Answer;
-use super::{Failure, print};
+use super::{Failure, print, told};
 
 /// Of each chain, over each network.
 const CONNECTIONS: &str = "50";
@@ -28,7 +28,7 @@ pub(super) fn measure(
         Ok(arm)
     });
     let arms = arms.collect::<Result<Vec<String>, Failure>>()?;
-    print(&tickets(answer.document))?;
+    print(&(tickets(answer.document) + &response(answer.document)))?;
     for way in ways(answer, networks) {
         let line = line(answer, &arms, &way);
         print(&format!("\n{}\n", line.join(" ")))?;
@@ -52,7 +52,12 @@ fn arm(
     let certificate = i64::from(explanation.wire.bytes(Message::Certificate));
     let (key, of) = (key(document, chain), chain);
     let words = |chain: &str| {
-        let (group, records) = (of.group(document), edges::records(document));
+        let group = of.group(document);
+        // A host that has writes of its own makes a record of each.
+        let records = match explain::host_writes(document) {
+            None => edges::records(document),
+            Some(_) => String::new(),
+        };
         format!(
             "{group}/{key}{chain}{records}{}",
             edges::key_share(document, of)
@@ -97,9 +102,27 @@ fn tickets(document: &Document) -> String {
         true => "",
         false => " in segments of their own",
     };
+    let together = match explain::host_writes(document) {
+        None => "go on in the response's first segment",
+        Some(_) => "have segments of their own, but one write",
+    };
     format!(
-        "tickets: this site's are {bytes} B{alone}; the laboratory's are as many, some 255 B each, and go on in the response's first segment\n"
+        "tickets: this site's are {bytes} B{alone}; the laboratory's are as many, some 255 B each, and {together}\n"
     )
+}
+
+/// What of the site's response the laboratory's server does otherwise: a line, or nothing.
+fn response(document: &Document) -> String {
+    match (
+        explain::response_writes(document),
+        explain::host_writes(document),
+    ) {
+        ([], _) | (_, Some(_)) => String::new(),
+        (sizes, None) => format!(
+            "response: this site's leaves{}; the laboratory's server makes writes of one record, and here one of all\n",
+            told::in_first_writes(sizes)
+        ),
+    }
 }
 
 /// The end-entity's key.
@@ -146,7 +169,11 @@ fn ways(answer: &Answer<'_>, networks: &[&'static NamedNetwork]) -> Vec<Vec<Stri
 /// What compares these arms.
 fn line(answer: &Answer<'_>, arms: &[String], way: &[String]) -> Vec<String> {
     let path = answer.cells.first();
-    let data = path.map_or(0, |path| path.data.0);
+    let writes = explain::host_writes(answer.document);
+    let data = match writes {
+        Some(writes) => explain::host_payload(answer.document, writes).0,
+        None => path.map_or(0, |path| path.data.0),
+    };
     let window = edges::window(answer.document).to_string();
     // What this machine takes to compute is neither the site's nor its users', and takes longest to measure. In brief, the
     // first byte would not be told.
@@ -167,6 +194,7 @@ fn line(answer: &Answer<'_>, arms: &[String], way: &[String]) -> Vec<String> {
         ("--initcwnd", Some(window)),
         ("--data", Some(format!("{data}B"))),
         ("--mtu", mtu),
+        ("--writes", writes.map(|writes| writes.to_string())),
     ];
     for (option, value) in options {
         line.extend(
@@ -240,6 +268,46 @@ mod tests {
         assert!(
             told.contains("ml-dsa-65: the laboratory's server sends ")
                 && told.ends_with(" bytes more than this site's would\n")
+        );
+    }
+
+    /// In writes of a record each, as many bytes on the wire as the site sent.
+    #[test]
+    fn the_laboratory_s_server_writes_as_the_site_s() {
+        let of = |writes: &str| {
+            document(&format!(
+                r#""chain": [], "rtt_ms": 50, "initial_window": 10, "response": {{"status": 200, "wire_bytes": 12289,
+                "first_record_wire_bytes": 4118, "writes": {{"first": {writes}, "is_certain": true}}}}"#
+            ))
+        };
+        let line = |document: &Document| {
+            let rate = edges::PathRate::of(document, None);
+            let answer = Answer {
+                document,
+                explained: Vec::new(),
+                users: None,
+                cells: vec![measured(document, rate.rate())],
+                rate,
+            };
+            line(&answer, &[], &[]).join(" ")
+        };
+        let go = of("[1208, 2394, 560, 4766, 3332]");
+        assert!(line(&go).ends_with(" --data 12157B --writes 1186B+2372B+538B+4744B+3310B"));
+        let nginx = of("[4118]");
+        assert!(line(&nginx).ends_with(" --data 12223B --writes 4096B"));
+        let chain = chain("ecdsa-p256", 1500, 0);
+        let arm = |document: &Document| {
+            let explanation = explained(document, &chain, &[]).unwrap();
+            arm(document, &chain, &explanation).unwrap().0
+        };
+        assert!(!arm(&nginx).contains("record_size"));
+        assert!(arm(&of("[]")).contains("/record_size=4096"));
+        assert!(response(&nginx).is_empty() && response(&of("[]")).is_empty());
+        // More than a record in a write.
+        let head = of("[221, 40000]");
+        assert!(!line(&head).contains("--writes"));
+        assert!(
+            response(&head).starts_with("response: this site's leaves in writes of 221, 40000 B;")
         );
     }
 

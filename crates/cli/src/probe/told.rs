@@ -157,15 +157,34 @@ fn server_flight(document: &Document) -> String {
         None => String::new(),
         Some(Writes { first, is_certain }) => {
             let last = bytes.saturating_sub(first.iter().sum());
-            let sizes: Vec<String> = first.iter().chain([&last]).map(usize::to_string).collect();
-            let about = if *is_certain { "" } else { ", as it seems" };
-            match sizes.as_slice() {
-                [_] => format!(" in one write{about}"),
-                sizes => format!(" in writes of {} B{about}", sizes.join(", ")),
-            }
+            let sizes: Vec<usize> = first.iter().copied().chain([last]).collect();
+            in_writes(&sizes) + about(*is_certain)
         }
     };
     format!("{bytes} B on the wire{writes}")
+}
+
+fn about(is_certain: bool) -> &'static str {
+    if is_certain { "" } else { ", as it seems" }
+}
+
+/// What leaves in writes of these sizes does so.
+fn in_writes(sizes: &[usize]) -> String {
+    match sizes {
+        [] | [_] => " in one write".to_owned(),
+        sizes => {
+            let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
+            format!(" in writes of {} B", sizes.join(", "))
+        }
+    }
+}
+
+/// What leaves so, of which the last size repeats, does so.
+pub(super) fn in_first_writes(sizes: &[usize]) -> String {
+    match sizes {
+        [size] => format!(" in writes of {size} B each"),
+        sizes => in_writes(sizes),
+    }
 }
 
 fn protocol(document: &Document) -> String {
@@ -246,8 +265,12 @@ fn response(document: &Document) -> String {
         Some(bytes) => format!(", of which {bytes} B are the first record"),
         None => String::new(),
     };
+    let writes = response.writes.as_ref();
+    let writes = writes.map_or_else(String::new, |writes| {
+        in_first_writes(&writes.first) + about(writes.is_certain)
+    });
     format!(
-        "status {}, {} B on the wire{whole}{record}",
+        "status {}, {} B on the wire{writes}{whole}{record}",
         response.status, response.wire_bytes
     )
 }

@@ -444,6 +444,7 @@ fn table(answer: &Answer<'_>) -> String {
         );
     }
     text += &first_record(document);
+    text += response_writes(document);
     let mut others = explained.iter().skip(1);
     if others.any(|(chain, explanation)| is_at_most(document, chain, explanation)) {
         text += "flights are at least that: this server writes its handshake in pieces, and where those of another chain would end is not known\n";
@@ -550,6 +551,19 @@ fn first_record(document: &Document) -> String {
         (None, _) => "the first record is supposed to fit a segment, as its length was not seen: probe again, as the \
                       first byte waits for all of it\n"
             .to_owned(),
+    }
+}
+
+/// What is supposed of the writes of the response, each of which can end with a segment that is not full.
+fn response_writes(document: &Document) -> &'static str {
+    let Some(response) = &document.response else {
+        return "";
+    };
+    match &response.writes {
+        Some(writes) if writes.is_certain || !writes.first.is_empty() => "",
+        _ => {
+            "the response is supposed to leave in one write, as no others were seen: each that there is can need a segment more\n"
+        }
     }
 }
 

@@ -145,6 +145,7 @@ fn number(data: &Value, chain: &Value, name: &str) -> Option<f64> {
         "second_client_hello" => sum(&group[name], &own[0]),
         _ => match name.split_once("_write_")? {
             ("ticket", place) => write(&site["ticket_writes"], place),
+            ("response", place) => write(&site["response_writes"], place),
             (_, place) => write(&chain["writes"], place),
         },
     }
@@ -164,7 +165,7 @@ fn a_site_s_page_says_what_is_supposed_of_it() {
         assert!(removed.is_some(), "{name}");
     };
     type Change<'a> = (&'a str, Box<dyn Fn(&mut Value) + 'a>);
-    let changes: [Change<'_>; 10] = [
+    let changes: [Change<'_>; 11] = [
         ("as it is", Box::new(|_| {})),
         (
             "no HelloRetryRequest",
@@ -183,6 +184,10 @@ fn a_site_s_page_says_what_is_supposed_of_it() {
             Box::new(|site| remove(site, "tls", "ticket_writes")),
         ),
         ("one write", Box::new(|site| remove(site, "tls", "writes"))),
+        (
+            "a response in one",
+            Box::new(|site| remove(site, "response", "writes")),
+        ),
         (
             "a short record",
             Box::new(|site| site["response"]["first_record_wire_bytes"] = 600.into()),

@@ -396,12 +396,12 @@ fn hosts_that_can_not_be_are_refused_with_the_hint() {
         (
             "--writes",
             "0B",
-            "write whole, or 1 to 6 sizes of 1B to 16384B",
+            "write whole, or 1 to 12 sizes of 1B to 16384B",
         ),
         (
             "--writes",
             "8087",
-            "write whole, or 1 to 6 sizes of 1B to 16384B",
+            "write whole, or 1 to 12 sizes of 1B to 16384B",
         ),
     ] {
         let ended = run(&mut lastbyte(["compare", option, value]));

@@ -710,6 +710,52 @@ fn writes_of_a_handshake_count_for_the_next_edge() {
     assert!((pieces - whole - 50.0).abs() < 1.0, "{whole} and {pieces}");
 }
 
+/// Each write of a response ends with a segment that need not be full: as of Go's net/http, whose twelfth KB comes a round trip
+/// later than in one write.
+#[test]
+fn writes_of_a_response_count_for_its_last_byte() {
+    let folder = TempDir::new().unwrap();
+    let told = |writes: Value, format: &str| {
+        let file = kept(&folder, |document| {
+            document["initial_window"] = 10.into();
+            document["mss"] = 1448.into();
+            document["tls"]["ticket_wire_bytes"] = 0.into();
+            let seen = serde_json::json!({"status": 200, "wire_bytes": 12289, "first_record_wire_bytes": 1208, "is_whole": true});
+            document["response"] = seen;
+            if writes.is_object() {
+                document["response"]["writes"] = writes.clone();
+            }
+        });
+        let asked = ["--from", &file, "--what-if", "today", "--format", format];
+        probe(&asked).stdout
+    };
+    let last = |writes: Value| {
+        let answer: Value = serde_json::from_str(&told(writes, "json")).unwrap();
+        answer["what_if"][0]["times"][0]["last_byte_ms"]
+            .as_f64()
+            .unwrap()
+    };
+    let one = last(Value::Null);
+    let writes = |first: &[u32], is_certain: bool| serde_json::json!({"first": first, "is_certain": is_certain});
+    assert_eq!(last(writes(&[], false)), one);
+    let go = writes(&[1208, 2394, 560, 4766, 3332], true);
+    let later = last(go.clone()) - one;
+    assert!((later - 50.0).abs() < 1.0, "{later}");
+    let table = told(go, "table");
+    assert!(
+        table.contains("12289 B on the wire in writes of 1208, 2394, 560, 4766, 3332 B, of which 1208 B are the first record"),
+        "{table}"
+    );
+    let nginx = told(writes(&[4118], false), "table");
+    assert!(
+        nginx.contains(" in writes of 4118 B each, as it seems"),
+        "{nginx}"
+    );
+    let supposed = "the response is supposed to leave in one write";
+    assert!(told(Value::Null, "table").contains(supposed));
+    assert!(!told(writes(&[], true), "table").contains(supposed));
+}
+
 /// A server that chooses of ALPN says so in bytes that no chain explains.
 #[test]
 fn what_a_server_says_besides_its_chain_counts() {

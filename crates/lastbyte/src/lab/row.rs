@@ -99,6 +99,7 @@ pub fn wire(observer: &Observer, keys: &KeyLog, mss: u32) -> Wire {
         // Only who counts segments can tell.
         server_writes: [0; 6],
         ticket_writes: [0; 6],
+        response_writes: [0; 12],
         client_finish_wire_bytes: rest(Side::Client),
         ticket_wire_bytes: 0,
         group: seen.group,

@@ -13,8 +13,8 @@ pub use cuts::Cut;
 pub use drawing::Step;
 pub use edges::{Edge, Edges};
 pub use seen::{
-    SUPPOSED, USUAL_GROUP, asked_again, group, initial_window, payload, record_size, retried,
-    supposed_rate, tickets,
+    SUPPOSED, USUAL_GROUP, asked_again, group, host_payload, host_writes, initial_window, payload,
+    record_size, response_writes, retried, supposed_rate, tickets,
 };
 pub use wire::{Shown, Signature, Unknown, wire, wire_with};
 

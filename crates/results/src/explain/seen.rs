@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 
-use lastbyte_flights::MOST_WRITES;
 use lastbyte_link::Bytes;
 use lastbyte_probe::{Certainty, Certificate, Document};
 use lastbyte_sizes::framing::{MAX_PLAINTEXT, MSS, RECORD_OVERHEAD};
@@ -11,7 +10,7 @@ use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Keys, framing};
 use super::wire::{Sizes, wire_of};
 use super::{Shown, Signature};
 use crate::study::exchange::Cut;
-use crate::study::{Arm, Cell, MOST_TICKETS, RecordSize};
+use crate::study::{Arm, Cell, MOST_TICKETS, RecordSize, Writes};
 
 /// What a client connects with where that was not seen, or has sizes that are not known.
 pub const USUAL_GROUP: Group = Group::X25519MlKem768;
@@ -47,6 +46,7 @@ impl Shown {
             writes: places(document.tls.writes.iter().flat_map(|writes| &writes.first)),
             tickets: document.tls.ticket_wire_bytes.unwrap_or_default(),
             ticket_writes: places(&document.tls.ticket_writes),
+            response_writes: places(response_writes(document)),
         };
         shown.besides = besides(document, &shown);
         Some(shown)
@@ -112,10 +112,11 @@ pub const SUPPOSED: [KeyAlgorithm; 3] = [
 ];
 
 /// How many tickets come before the response, as far as an arm can have them. Of an earlier probe they are in the response's
-/// bytes.
+/// bytes; those of some servers come with their handshake.
 pub fn tickets(document: &Document) -> u32 {
-    let tickets = document.tls.ticket_wire_bytes.map(|_| document.tls.tickets);
-    tickets.unwrap_or_default().min(MOST_TICKETS.into())
+    let bytes = document.tls.ticket_wire_bytes.unwrap_or_default();
+    let tickets = if bytes > 0 { document.tls.tickets } else { 0 };
+    tickets.min(MOST_TICKETS.into())
 }
 
 /// What is connected with: the group that was negotiated, or the usual one where its sizes are not known.
@@ -199,6 +200,32 @@ pub fn payload(document: &Document, mss: usize) -> Option<Bytes> {
     Some(Bytes(payload as u64))
 }
 
+/// The first writes of the response, of which the last repeats; none where it is one, or where that is not known.
+pub fn response_writes(document: &Document) -> &[usize] {
+    let response = document.response.as_ref();
+    let writes = response.and_then(|response| response.writes.as_ref());
+    writes.map_or(&[], |writes| &writes.first)
+}
+
+/// The same as a host of the laboratory has them, whose writes have a record each; none where that is one write, or none of a host.
+pub fn host_writes(document: &Document) -> Option<Writes> {
+    let payload = |bytes: &usize| format!("{}B", bytes.saturating_sub(RECORD_OVERHEAD));
+    let writes: Vec<String> = response_writes(document).iter().map(payload).collect();
+    writes.join("+").parse().ok()
+}
+
+/// Bytes of payload that such a host sends in as many bytes on the wire as came.
+pub fn host_payload(document: &Document, writes: Writes) -> Bytes {
+    let wire_bytes = document.response.as_ref().map_or(0, |seen| seen.wire_bytes);
+    let (mut left, mut records) = (wire_bytes, 0);
+    while left > 0 {
+        let payload = writes.size(records).map_or(MAX_PLAINTEXT, usize::from);
+        left = left.saturating_sub(payload + RECORD_OVERHEAD);
+        records += 1;
+    }
+    Bytes(wire_bytes.saturating_sub(records * RECORD_OVERHEAD) as u64)
+}
+
 /// What the server's messages have more on the wire than arithmetic has of this chain: not every server has each message in a
 /// record of its own.
 fn besides(document: &Document, shown: &Shown) -> i64 {
@@ -214,8 +241,8 @@ fn besides(document: &Document, shown: &Shown) -> i64 {
 }
 
 /// Writes in their places; what there are too many of is left out.
-fn places<'a>(seen: impl IntoIterator<Item = &'a usize>) -> [u32; MOST_WRITES] {
-    let mut writes = [0; MOST_WRITES];
+fn places<'a, const MOST: usize>(seen: impl IntoIterator<Item = &'a usize>) -> [u32; MOST] {
+    let mut writes = [0; MOST];
     for (place, bytes) in writes.iter_mut().zip(seen) {
         *place = u32::try_from(*bytes).unwrap_or(u32::MAX);
     }

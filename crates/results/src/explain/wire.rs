@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lastbyte_flights::MOST_WRITES;
+use lastbyte_flights::{MOST_RESPONSE_WRITES, MOST_WRITES};
 use lastbyte_sizes::framing::{
     self, CHANGE_CIPHER_SPEC, ENCRYPTED_EXTENSIONS, RECORD_HEADER, certificate_verify, encrypted,
     finished, hello_retry_request, server_hello,
@@ -152,6 +152,7 @@ fn handshake(arm: &Arm, chain: Sizes<'_>, delivered: &OnWire) -> Result<Wire, Un
         wire.server_writes = shown.writes;
         wire.ticket_wire_bytes = shown.tickets;
         wire.ticket_writes = shown.ticket_writes;
+        wire.response_writes = shown.response_writes;
     }
     // Each end sends one change_cipher_spec, as early as it can.
     let change = number(CHANGE_CIPHER_SPEC);
@@ -340,6 +341,8 @@ pub struct Shown {
     pub tickets: u32,
     /// The writes that those leave in, where they don't leave with it.
     pub ticket_writes: [u32; MOST_WRITES],
+    /// The first writes of the response, of which the last repeats, where it does not leave in one.
+    pub response_writes: [u32; MOST_RESPONSE_WRITES],
 }
 
 /// How long signatures of a key are, in bytes.

@@ -173,6 +173,7 @@ fn wire() -> impl Strategy<Value = Wire> {
                 server_flight_wire_bytes: sizes[14],
                 server_writes: [0; 6],
                 ticket_writes: [0; 6],
+                response_writes: [0; 12],
                 client_finish_wire_bytes: sizes[15],
                 hello_retry_request_wire_bytes: sizes[17],
                 second_client_hello_wire_bytes: sizes[18],

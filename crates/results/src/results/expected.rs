@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use lastbyte_flights::{Compute, Exchange, Flight, Path, Records, Request, Timeline, timeline};
+use lastbyte_flights::{
+    Compute, Exchange, Flight, MOST_WRITES, Path, Records, Request, Timeline, timeline,
+};
 
 use lastbyte_link::Side;
 use lastbyte_sizes::{Message, framing};
@@ -62,7 +64,10 @@ fn last_attempt(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Comp
     let payload = cell.data.0 as usize;
     let Cut { first, later } = Cut::new(record_size, cell);
     let records = Records { first, later };
-    let response = Response::new(payload, records, cell.hosts.writes);
+    let response = match cell.hosts.writes {
+        Writes::WHOLE => Response::whole(payload, records, wire),
+        writes => Response::written(payload, records, writes),
+    };
     let upload = cell.upload.0 as usize;
     let head = REQUEST.len() + framing::RECORD_OVERHEAD;
     let later_request = match (upload, payload) {
@@ -98,7 +103,7 @@ fn last_attempt(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Comp
         first_request,
         upload,
         tickets: wire.ticket_wire_bytes as usize,
-        ticket_writes: wire.ticket_writes.map(|bytes| bytes as usize),
+        ticket_writes: ticket_writes(wire, cell.hosts.writes),
         response: response.bytes,
         writes: response.writes,
         first_record: response.first_record,
@@ -144,14 +149,17 @@ struct Response {
 }
 
 impl Response {
-    fn new(payload: usize, records: Records, writes: Writes) -> Response {
-        if writes == Writes::WHOLE {
-            return Response {
-                bytes: records.wire_bytes(payload),
-                first_record: records.first_wire_bytes(payload),
-                writes: [0; Writes::MOST],
-            };
+    /// One that leaves as a whole, or as it was seen to.
+    fn whole(payload: usize, records: Records, wire: &Wire) -> Response {
+        Response {
+            bytes: records.wire_bytes(payload),
+            first_record: records.first_wire_bytes(payload),
+            writes: wire.response_writes.map(|bytes| bytes as usize),
         }
+    }
+
+    /// One that a host of the laboratory writes so.
+    fn written(payload: usize, records: Records, writes: Writes) -> Response {
         let in_write = Records {
             first: records.later,
             ..records
@@ -173,6 +181,17 @@ impl Response {
     }
 }
 
+/// As [`Exchange::ticket_writes`]. A host that has writes of its own writes what waits before them first.
+fn ticket_writes(wire: &Wire, writes: Writes) -> [usize; MOST_WRITES] {
+    let mut known = wire.ticket_writes.map(|bytes| bytes as usize);
+    if let [first @ 0, ..] = &mut known
+        && writes != Writes::WHOLE
+    {
+        *first = wire.ticket_wire_bytes as usize;
+    }
+    known
+}
+
 /// About how long one connection takes.
 pub fn expected_duration(wire: &Wire, cell: &Cell, record_size: RecordSize) -> Duration {
     expected(wire, cell, record_size, Compute::default())
@@ -191,4 +210,48 @@ pub(super) fn linux_buffers_matter(wire: &Wire, cell: &Cell, record_size: Record
     let last_byte = |cell| expected(wire, cell, record_size, Compute::default()).ttlb;
     let (one, other) = (last_byte(cell), last_byte(&linux));
     one.abs_diff(other) > one / 100
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// How many segments the server's last flight but one has, and when the last byte is there.
+    fn answer(wire: &Wire, writes: &str) -> (u32, Duration) {
+        let mut cell = Cell {
+            data: lastbyte_link::Bytes(12_245),
+            ..Cell::default()
+        };
+        cell.link = lastbyte_link::Link::symmetric(
+            Duration::from_millis(50),
+            lastbyte_link::Direction::default(),
+        );
+        cell.hosts.writes = writes.parse().unwrap();
+        let walked = expected(wire, &cell, RecordSize::FirstSegment, Compute::default());
+        let mut of_server = walked.flights.iter();
+        let response =
+            of_server.rfind(|flight| flight.sender == Side::Server && flight.segments > 3);
+        (response.unwrap().segments, walked.ttlb)
+    }
+
+    #[test]
+    fn a_response_leaves_as_its_host_writes_it_or_as_it_was_seen_to() {
+        let mut wire = Wire {
+            client_hello_wire_bytes: 300,
+            server_flight_wire_bytes: 1871,
+            client_finish_wire_bytes: 80,
+            ..Wire::default()
+        };
+        let ms = Duration::from_millis;
+        assert_eq!(answer(&wire, "whole"), (9, ms(150)));
+        for (place, bytes) in wire.response_writes.iter_mut().zip([1208, 2394, 560, 4766]) {
+            *place = bytes;
+        }
+        assert_eq!(answer(&wire, "whole"), (10, ms(200)));
+        // A host of the laboratory has its own: nine segments, and its tickets one of their own before them.
+        assert_eq!(answer(&wire, "4322B"), (9, ms(150)));
+        wire.ticket_wire_bytes = 2;
+        assert_eq!(answer(&wire, "4322B"), (10, ms(150)));
+    }
 }

@@ -6,6 +6,7 @@ mod tests;
 use std::fmt;
 use std::str::FromStr;
 
+use lastbyte_flights::MOST_RESPONSE_WRITES;
 use lastbyte_link::named;
 use lastbyte_sizes::framing::MAX_PLAINTEXT;
 
@@ -280,14 +281,14 @@ pub struct Writes {
 
 impl Writes {
     /// Sizes that differ, at most.
-    pub const MOST: usize = 6;
+    pub const MOST: usize = MOST_RESPONSE_WRITES;
     /// All that waits is one write.
     pub const WHOLE: Writes = Writes {
         sizes: [0; Writes::MOST],
     };
     /// Those of the server of the time-to-last-byte paper: three of headers, then the response's payload.
     pub const PUBLISHED_2024: Writes = Writes {
-        sizes: [17, 26, 2, 8087, 0, 0],
+        sizes: [17, 26, 2, 8087, 0, 0, 0, 0, 0, 0, 0, 0],
     };
     /// Payload of a record, at most.
     const RECORD: u16 = MAX_PLAINTEXT as u16;

@@ -150,8 +150,12 @@ struct Site {
     tickets: u32,
     /// The writes that those leave in.
     ticket_writes: Vec<u32>,
+    /// The first ones that its response leaves in, of which the last repeats.
+    response_writes: Vec<u32>,
     /// What an arm of the laboratory has for all of that.
     words: String,
+    /// How a host of the laboratory writes such a response; none where that is usual, or can't be.
+    writes: Option<String>,
 }
 
 impl Site {
@@ -161,7 +165,8 @@ impl Site {
             RecordSize::Fixed(payload) => payload,
         };
         let [records, tickets] = [
-            ("record_size", u32::from(record)),
+            // A host that has writes of its own makes a record of each.
+            ("record_size", probe.writes.map_or(u32::from(record), |_| 0)),
             ("tickets", probe.tickets),
         ]
         .map(|(key, value)| match value {
@@ -172,7 +177,9 @@ impl Site {
             record,
             tickets: probe.chain.tickets,
             ticket_writes: probe.chain.ticket_writes.to_vec(),
+            response_writes: probe.chain.response_writes.to_vec(),
             words: records + &tickets,
+            writes: probe.writes.map(|writes| writes.to_string()),
         }
     }
 }

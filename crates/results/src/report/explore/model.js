@@ -35,6 +35,7 @@ function explorer(data, engine) {
   const network = state => ({
     rtt: state.rtt, rate: state.rate, initcwnd: state.initcwnd, mss: data.mss, payload: state.data, request: data.request,
     record: data.site.record, tickets: data.site.tickets, ...writes("ticket_write", data.site.ticket_writes),
+    ...writes("response_write", data.site.response_writes),
   });
   // Of a response that is larger, the first byte comes no later.
   const most = 2 * data.mss + data.site.record;
@@ -200,7 +201,8 @@ function explorer(data, engine) {
   function command(state) {
     const [baseline, against] = state.arms.map(arm => measured(arm) + stack(state));
     const mtu = data.mtu ? [["mtu", `${data.mtu}`]] : [];
-    const network = [...options(state), ...mtu].map(([key, value]) => `--${key} ${value}`).join(" ");
+    const hosts = data.site.writes ? [["writes", data.site.writes]] : [];
+    const network = [...options(state), ...mtu, ...hosts].map(([key, value]) => `--${key} ${value}`).join(" ");
     return `lastbyte compare --baseline ${baseline} --against ${against} ${network}`;
   }
 

@@ -5,7 +5,7 @@ use lastbyte_sizes::{Group, Host, KeyAlgorithm, framing};
 
 use super::sizes::MOST_CERTIFICATES;
 use crate::explain::{self, Shown, USUAL_GROUP};
-use crate::study::{Arm, RecordSize};
+use crate::study::{Arm, RecordSize, Writes};
 
 /// A server as it was seen.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +30,8 @@ pub struct Probe {
     pub hello_retry: HelloRetry,
     /// How it cuts its response into records.
     pub record_size: RecordSize,
+    /// How a host of the laboratory writes such a response; none where that is usual, or can't be.
+    pub writes: Option<Writes>,
     /// How many tickets come before the response, as far as an arm can have them. Their bytes are the chain's.
     pub tickets: u32,
     /// Bytes of payload of the response, if there was one.
@@ -168,6 +170,7 @@ impl Probe {
                 false => HelloRetry::No,
             },
             record_size: explain::record_size(document),
+            writes: explain::host_writes(document),
             tickets: explain::tickets(document),
             notes,
         })
@@ -197,6 +200,15 @@ impl Probe {
             let bytes = usize::from(payload) + framing::RECORD_OVERHEAD;
             does.push(format!(
                 "begins its response with a record of {bytes} bytes, for all of which the first byte waits"
+            ));
+        }
+        let writes = self.chain.response_writes.iter();
+        let writes = writes.take_while(|bytes| **bytes > 0);
+        let writes: Vec<String> = writes.map(u32::to_string).collect();
+        if !writes.is_empty() {
+            does.push(format!(
+                "writes its response in pieces, the last size again and again ({} bytes), each of which can end with a segment that is not full",
+                writes.join(", ")
             ));
         }
         match does.split_last() {

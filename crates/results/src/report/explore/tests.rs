@@ -280,7 +280,8 @@ fn a_page_has_what_a_server_does_besides() {
     );
     assert_eq!(data["site"]["record"], 16_384);
     assert_eq!(data["site"]["tickets"], 510);
-    assert_eq!(data["site"]["words"], "/record_size=16384/tickets=2");
+    assert_eq!(data["site"]["words"], "/tickets=2");
+    assert_eq!(data["site"]["writes"], "16384B+8192B");
     let sizes = &data["sizes"];
     let number = |value: &Value| value.as_u64().unwrap() as u32;
     let groups = sizes["groups"].as_array().unwrap();
@@ -318,6 +319,8 @@ fn a_page_has_what_a_server_does_besides() {
         assert_eq!(number(&own["writes"][0]), 170);
         assert_eq!(data["site"]["tickets"], wire.ticket_wire_bytes);
         assert_eq!(data["site"]["ticket_writes"][1], wire.ticket_writes[1]);
+        assert_eq!(data["site"]["response_writes"][1], wire.response_writes[1]);
+        assert_eq!(wire.response_writes[1], 8214);
         // What is measured in its place has as many bytes.
         if let Some(measured) = own["measured"].as_str() {
             let measured: Arm = format!("secp384r1/{measured}/key_share=x25519")

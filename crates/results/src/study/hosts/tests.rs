@@ -38,7 +38,7 @@ fn what_can_not_be_is_refused_with_a_hint() {
                 "",
                 "1B+",
                 "all",
-                "1B+2B+3B+4B+5B+6B+7B",
+                "1B+2B+3B+4B+5B+6B+7B+8B+9B+10B+11B+12B+13B",
             ],
         ),
     ] {
