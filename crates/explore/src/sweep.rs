@@ -44,14 +44,14 @@ pub(crate) fn staircase(question: &Question) -> Vec<f64> {
         let walk = (handshake.with_certificate(size)).walk(network, payload, &path);
         walk.ttfb.unwrap_or(walk.handshake)
     };
-    let mut steps: Vec<_> = sizes.into_iter().map(|size| (size, first(size))).collect();
-    let falls = steps
-        .windows(2)
-        .flat_map(|pair| fall(pair, path.link.rtt() / 2, first));
-    let falls: Vec<_> = falls.collect();
-    steps.extend(falls);
-    steps.sort_unstable();
-    steps.dedup();
+    let mut steps: Vec<(usize, Duration)> = Vec::new();
+    for size in sizes {
+        let here = (size, first(size));
+        if let Some(before) = steps.last().copied() {
+            steps.extend(fall(before, here, path.link.rtt() / 2, first));
+        }
+        steps.push(here);
+    }
     let step = |(size, first): (usize, Duration)| {
         let up_to = edges.iter().find(|(edge, _)| size <= *edge);
         let flights = up_to.map_or(count, |(_, flights)| *flights);
@@ -60,20 +60,16 @@ pub(crate) fn staircase(question: &Question) -> Vec<f64> {
     steps.into_iter().flat_map(step).collect()
 }
 
-/// Both sides of the size beyond which a time falls by more than `least`, if it does between these two.
+/// Both sides of the size beyond which a time falls by more than `least`, as far as they lie between these two.
 fn fall(
-    between: &[(usize, Duration)],
+    from: (usize, Duration),
+    to: (usize, Duration),
     least: Duration,
     time: impl Fn(usize) -> Duration,
-) -> Vec<(usize, Duration)> {
-    let &[mut low, mut high] = between else {
-        return Vec::new();
-    };
+) -> impl Iterator<Item = (usize, Duration)> {
     let falls = |low: (usize, Duration), high: (usize, Duration)| low.1 > high.1 + least;
-    if !falls(low, high) {
-        return Vec::new();
-    }
-    while high.0 - low.0 > 1 {
+    let (mut low, mut high) = (from, to);
+    while falls(from, to) && high.0 - low.0 > 1 {
         let middle = low.0.midpoint(high.0);
         let middle = (middle, time(middle));
         match falls(low, middle) {
@@ -81,7 +77,9 @@ fn fall(
             false => low = middle,
         }
     }
-    vec![low, high]
+    [low, high]
+        .into_iter()
+        .filter(move |side| (from.0 + 1..to.0).contains(&side.0))
 }
 
 /// Last byte of both arms for responses of growing size. Both sides of each size at which either needs a flight more are
