@@ -54,8 +54,8 @@ fn check_row(arm: &Arm, row: &Row) -> Result<(), String> {
     }
 }
 
-/// What [`check`] asks of each handshake of a page load. A browser guesses groups of its own, and resumes whatever it has a
-/// session of.
+/// What [`check`] asks of each handshake of a page load, of whose server the browser had so much. It guesses groups of its own, and
+/// resumes whatever it has a session of.
 ///
 /// # Errors
 ///

@@ -16,7 +16,6 @@ use lastbyte_link::{Bytes, Time};
 use lastbyte_page::cdp::{self, Failure, Frames, Load, Tasks, Visit};
 use lastbyte_page::{Site, SiteError};
 use lastbyte_pki::{Chain, Store};
-use lastbyte_sizes::Message;
 use lastbyte_tls::KeyLog;
 use openssl::error::ErrorStack;
 
@@ -26,7 +25,7 @@ use self::programs::BrowserPrograms;
 pub(super) use self::programs::{Finder, Programs};
 use self::servers::Serving;
 pub(super) use self::wire::Seen;
-use self::wire::{Handshake, handshakes};
+use self::wire::{Handshake, ended, had, handshakes};
 use super::dns::Sides;
 use super::process::{Process, StartError};
 use super::{LabError, PreparedArm, SHARED_MEMORY, sys};
@@ -433,16 +432,14 @@ impl Reader<'_> {
             let origin = origins.find(|origin| origin.address == handshake.server);
             origin.map_or_else(String::new, |origin| origin.name.clone())
         };
-        // A browser makes several connections to an origin of which it does not know that one is enough, and gives up all
-        // but the first.
-        let is_whole = |handshake: &&Handshake| handshake.wire.bytes(Message::ClientFinished) > 0;
-        let of_document = found
-            .iter()
-            .filter(is_whole)
-            .find(|handshake| handshake.server == FIRST);
+        let ended = ended(&found);
+        let of_document = ended.iter().find(|handshake| handshake.server == FIRST);
         let wire = of_document.map_or_else(Wire::default, |handshake| handshake.wire);
-        let checked = found.iter().filter(is_whole).try_for_each(|handshake| {
-            check_page_wire(self.arm, self.cache, &handshake.wire)
+        let mut numbered = ended.iter().enumerate();
+        let checked = numbered.try_for_each(|(number, handshake)| {
+            let before = ended.get(..number).unwrap_or_default();
+            let cache = had(self.cache, before, handshake.server);
+            check_page_wire(self.arm, cache, &handshake.wire)
                 .map_err(|problem| format!("the connection to {} {problem}", name(handshake)))
         });
         let connections = found.iter().map(|handshake| SeenConnection {

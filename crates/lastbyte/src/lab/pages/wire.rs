@@ -5,11 +5,13 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use lastbyte_capture::Segment;
 use lastbyte_link::{Side, TcpPacket, Time};
+use lastbyte_sizes::Message;
 use lastbyte_tls::KeyLog;
 use lastbyte_tls::observer::Observer;
 
 use crate::lab::row::wire;
 use crate::results::Wire;
+use crate::study::Cache;
 
 /// The most bytes of a connection and direction that are looked at: a handshake with the largest chain.
 const MOST: usize = 1 << 18;
@@ -29,13 +31,39 @@ pub(super) struct Handshake {
     pub(super) server: Ipv4Addr,
     /// When its SYN left.
     pub(super) began: Time,
+    /// When the server's first bytes came.
+    answered: Option<Time>,
     pub(super) wire: Wire,
+}
+
+impl Handshake {
+    /// Whether it came to its end.
+    fn is_whole(&self) -> bool {
+        self.wire.bytes(Message::ClientFinished) > 0
+    }
+}
+
+/// Those that came to their end, as they were answered. A browser makes several connections to an origin of which it does not know
+/// that one is enough, or whose SYN is not answered, and gives up all but the first.
+pub(super) fn ended(found: &[Handshake]) -> Vec<&Handshake> {
+    let mut whole: Vec<&Handshake> = found.iter().filter(|one| one.is_whole()).collect();
+    whole.sort_by_key(|one| one.answered);
+    whole
+}
+
+/// What the browser had of a server when that answered, having had so much of it when it began, and these handshakes before.
+pub(super) fn had(cache: Cache, before: &[&Handshake], server: Ipv4Addr) -> Cache {
+    match before.iter().any(|one| one.server == server) {
+        true => Cache::Warm,
+        false => cache,
+    }
 }
 
 /// Both directions of a connection, in order.
 #[derive(Debug, Default)]
 struct Streams {
     began: Option<Time>,
+    answered: Option<Time>,
     mss: u32,
     client: Stream,
     server: Stream,
@@ -115,8 +143,12 @@ pub(super) fn handshakes<'a>(
             continue;
         }
         let fresh = stream.take(tcp.sequence, payload);
-        if packet.sender == Side::Client {
-            streams.mss = streams.mss.max(payload.len() as u32);
+        match packet.sender {
+            Side::Client => streams.mss = streams.mss.max(payload.len() as u32),
+            Side::Server if !fresh.is_empty() => {
+                streams.answered.get_or_insert(packet.at);
+            }
+            Side::Server => {}
         }
         streams.observer.sent(packet.sender, &fresh);
     }
@@ -125,6 +157,7 @@ pub(super) fn handshakes<'a>(
         Some(Handshake {
             server: *server.ip(),
             began: streams.began?,
+            answered: streams.answered,
             wire: wire(&streams.observer, &keys, streams.mss),
         })
     });
@@ -134,10 +167,48 @@ pub(super) fn handshakes<'a>(
 }
 
 #[cfg(test)]
+#[allow(clippy::indexing_slicing)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::{MOST, Stream};
+    use std::net::Ipv4Addr;
+
+    use lastbyte_link::Time;
+    use lastbyte_sizes::Message;
+
+    use super::{Handshake, MOST, Stream, ended, had};
+    use crate::results::Wire;
+    use crate::study::Cache;
+
+    /// The SYN of a browser's first connection is lost, so it makes another one, and then has a session for the first.
+    #[test]
+    fn a_connection_can_resume_one_that_was_answered_before() {
+        let server = |last| Ipv4Addr::new(192, 0, 2, last);
+        let handshake = |to, began, answered, finished| {
+            let mut wire = Wire::default();
+            wire.messages.set(Message::ClientFinished, finished);
+            Handshake {
+                server: server(to),
+                began: Time(began),
+                answered: Some(Time(answered)),
+                wire,
+            }
+        };
+        let found = [
+            handshake(1, 0, 1100, Some(36)),
+            handshake(1, 250, 350, Some(36)),
+            handshake(1, 260, 300, None),
+            handshake(2, 400, 500, Some(36)),
+        ];
+        let ended = ended(&found);
+        let began: Vec<u64> = ended.iter().map(|one| one.began.0).collect();
+        assert_eq!(began, [250, 400, 0]);
+        let had = |cache, before: usize, to| had(cache, &ended[..before], server(to));
+        assert_eq!(had(Cache::Cold, 0, 1), Cache::Cold);
+        assert_eq!(had(Cache::Cold, 1, 2), Cache::Cold);
+        assert_eq!(had(Cache::Cold, 2, 1), Cache::Warm);
+        assert_eq!(had(Cache::Warm, 0, 1), Cache::Warm);
+    }
 
     fn stream(first: u32) -> Stream {
         Stream {
