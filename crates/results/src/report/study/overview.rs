@@ -76,8 +76,8 @@ pub(super) struct Known {
     pub(super) computing: Option<[f64; 2]>,
     /// Whether it is a difference for all that is known.
     pub(super) is_shown: bool,
-    /// How far from none the interval reaches, at most.
-    pub(super) width: Option<f64>,
+    /// Its interval.
+    pub(super) interval: Option<[f64; 2]>,
 }
 
 /// How a cost is felt.
@@ -104,7 +104,6 @@ impl Known {
     }
 
     fn with(self, other: &Known) -> Known {
-        let wider = |one: Option<f64>, other: Option<f64>| Some(one?.max(other?));
         Known {
             least: self.least.min(other.least),
             most: self.most.max(other.most),
@@ -122,7 +121,8 @@ impl Known {
                 .zip(other.computing)
                 .map(|(one, other)| [one[0].min(other[0]), one[1].max(other[1])]),
             is_shown: self.is_shown || other.is_shown,
-            width: wider(self.width, other.width),
+            interval: (self.interval.zip(other.interval))
+                .map(|(one, other)| [one[0].min(other[0]), one[1].max(other[1])]),
         }
     }
 }
@@ -430,7 +430,7 @@ fn cost(one: &Measured<'_>, metric: Metric, arm: &str, percentile: Percentile) -
     if interval.is_some_and(|interval| interval.low.is_none() || interval.high.is_none()) {
         return Some(Cost::Unknown("too few to tell"));
     }
-    let width = interval.and_then(|interval| Some(interval.high?.0.max(-interval.low?.0)));
+    let interval = interval.and_then(|interval| Some([interval.low?.0, interval.high?.0]));
     let later = now - then;
     let trips = match one.cell.draws(Parameter::RTT) || rtt <= 0.0 {
         // There is no one RTT: a fifth of the time is felt as well.
@@ -452,6 +452,6 @@ fn cost(one: &Measured<'_>, metric: Metric, arm: &str, percentile: Percentile) -
             .zip(computing(arm))
             .map(|(then, now)| [now - then; 2]),
         is_shown: shown.is_some(),
-        width: width.map(|percent| percent / 100.0 * then),
+        interval: interval.map(|ends| ends.map(|percent| percent / 100.0 * then)),
     }))
 }

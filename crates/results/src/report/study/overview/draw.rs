@@ -281,7 +281,8 @@ impl Known {
     /// What that comes of, where it is known.
     pub(super) fn because(&self) -> Option<String> {
         if !self.is_shown {
-            let width = self.width.filter(|width| *width >= 0.05)?;
+            let [low, high] = self.interval?;
+            let width = Some(high.max(-low)).filter(|width| *width >= 0.05)?;
             return Some(format!("within {}{SPACE}ms", digits(width)));
         }
         let most = self.least.abs().max(self.most.abs());

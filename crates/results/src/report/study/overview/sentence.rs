@@ -201,7 +201,10 @@ fn last_byte(column: Column, all: &[Extremes<'_>]) -> Option<String> {
             (true, true) => format!("the {what} comes up to {later}, and up to {sooner}"),
             (true, false) => format!("the {what} comes up to {later}"),
             (false, true) => format!("the {what} comes up to {sooner}"),
-            (false, false) => format!("the {what} comes {} later at most", time(all_at_most(all))),
+            (false, false) => match all_at_most(all) {
+                most if most < 0.05 => format!("the {what} comes no later"),
+                most => format!("the {what} comes {} later at most", time(most)),
+            },
         }
         .replace("the the", "the"),
     )
@@ -222,9 +225,7 @@ fn all_at_most(all: &[Extremes<'_>]) -> f64 {
 fn at_most(known: &Known) -> f64 {
     match known.is_shown {
         true => known.most,
-        false => known
-            .width
-            .map_or(known.most, |width| width.max(known.most)),
+        false => (known.interval).map_or(known.most, |[_, high]| high.max(known.most)),
     }
 }
 

@@ -19,7 +19,7 @@ fn known(ms: f64, trips: f64) -> Known {
         rest: Vec::new(),
         computing: None,
         is_shown: true,
-        width: Some(3.0),
+        interval: Some([ms - 3.0, ms + 3.0]),
     }
 }
 
@@ -219,7 +219,7 @@ fn no_sentence_claims_what_was_not_shown() {
     for other in [known(-55.0, -1.5), known(103.0, 3.0)] {
         let noise = Known {
             is_shown: false,
-            width: Some(470.0),
+            interval: Some([-300.0, 470.0]),
             ..other
         };
         for (index, row) in overview.rows.iter_mut().enumerate() {
@@ -247,5 +247,19 @@ fn no_sentence_claims_what_was_not_shown() {
         let words = overview.verdict(Leads::Later).unwrap();
         assert!(words.contains("470\u{a0}ms"), "{words}");
         assert!(!words.contains("sooner"), "{words}");
+        // What is sooner, if anything, is not that much later.
+        let sooner = Known {
+            interval: Some([-470.0, -9.0]),
+            ..known(-55.0, -1.5)
+        };
+        for cost in (overview.rows.iter_mut()).flat_map(|row| row.costs.iter_mut().flatten()) {
+            *cost = Some(Cost::Known(Known {
+                is_shown: false,
+                ..sooner.clone()
+            }));
+        }
+        let words = overview.verdict(Leads::Later).unwrap();
+        assert!(words.contains("comes no later"), "{words}");
+        assert!(words.contains("No handshake takes longer"), "{words}");
     }
 }
