@@ -440,6 +440,13 @@ impl Document {
                 ));
             }
         }
+        if let Some(window) = &self.window
+            && let Some(most) = window.most
+            && most < window.least
+        {
+            let least = window.least;
+            return wrong(format!("window: from {least} to {most} segments"));
+        }
         let wild = self.numbers().find(|number| !number.is_in_bounds());
         match wild {
             Some(number) => wrong(number.problem()),

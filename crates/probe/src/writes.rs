@@ -175,25 +175,30 @@ impl TicketsLeave {
 #[derive(Clone, Copy, Debug)]
 enum ResponseLeaves {
     InOneWrite,
-    RecordByRecord,
+    /// So many records in a write.
+    Records(usize),
     /// The head of HTTP in the first record, and a body in all others.
     HeadFirst,
 }
 
 impl ResponseLeaves {
-    const ALL: [ResponseLeaves; 3] = [
+    const ALL: [ResponseLeaves; 6] = [
         ResponseLeaves::InOneWrite,
-        ResponseLeaves::RecordByRecord,
+        ResponseLeaves::Records(1),
         ResponseLeaves::HeadFirst,
+        ResponseLeaves::Records(2),
+        ResponseLeaves::Records(3),
+        ResponseLeaves::Records(4),
     ];
 
     fn of(self, records: &[usize]) -> Vec<usize> {
+        let together = |records: &[usize]| sum(records.iter().copied());
         match (self, records) {
-            (ResponseLeaves::HeadFirst, [head, body @ ..]) => {
-                vec![*head, sum(body.iter().copied())]
+            (ResponseLeaves::HeadFirst, [head, body @ ..]) => vec![*head, together(body)],
+            (ResponseLeaves::Records(count), records) => {
+                records.chunks(count.max(1)).map(together).collect()
             }
-            (ResponseLeaves::RecordByRecord, records) => records.to_vec(),
-            (_, records) => vec![sum(records.iter().copied())],
+            (_, records) => vec![together(records)],
         }
     }
 }
@@ -217,7 +222,9 @@ fn writes_of(
     if let (true, Some((tickets, response))) = (of_window > tickets_alone, ways.next()) {
         let first = writes(response);
         let response = ResponseWrites {
-            is_certain: ways.all(|(_, other)| writes(other) == first),
+            // Of what does not fit, the last one stands for the rest.
+            is_certain: first.len() < MOST_RESPONSE_WRITES
+                && ways.all(|(_, other)| writes(other) == first),
             first,
         };
         return (tickets.of(answer.tickets), Some(response));

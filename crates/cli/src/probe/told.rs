@@ -15,6 +15,8 @@ pub(super) fn later(time: Option<Duration>, today: Option<Duration>) -> String {
     match today {
         Some(today) if today != time => {
             let more = ms - today.as_secs_f64() * 1e3;
+            // Less than is shown has no sign.
+            let more = if more.abs() < 0.05 { 0.0 } else { more };
             format!("{:>10}", format!("{more:+.1} ms"))
         }
         _ => format!("{:>10}", format!("{ms:.1} ms")),
@@ -229,6 +231,11 @@ fn resumption(document: &Document) -> String {
     }
 }
 
+/// When the handshake was done, if it was: a server can break off right after its own part.
+fn handshake_ms(document: &Document) -> Option<f64> {
+    Some(document.times.handshake_ms).filter(|ms| *ms > 0.0)
+}
+
 fn times(document: &Document) -> String {
     let times = &document.times;
     let trips = |ms: f64| match document.rtt_ms {
@@ -237,7 +244,7 @@ fn times(document: &Document) -> String {
     };
     let mut parts = vec![format!("connect {:.1} ms", times.connect_ms)];
     for (name, ms) in [
-        ("handshake", Some(times.handshake_ms)),
+        ("handshake", handshake_ms(document)),
         ("first byte", times.first_byte_ms),
         ("last byte", times.last_byte_ms),
     ] {
@@ -383,7 +390,7 @@ pub(super) fn line(document: &Document) -> String {
                     .map(|left| left.to_string()),
             ),
         ),
-        ("handshake_ms", number(Some(document.times.handshake_ms))),
+        ("handshake_ms", number(handshake_ms(document))),
         ("ttfb_ms", number(document.times.first_byte_ms)),
         ("ttlb_ms", number(document.times.last_byte_ms)),
         ("trusted", trusted(document).to_owned()),
@@ -431,7 +438,7 @@ pub(super) fn metrics(document: &Document) -> String {
         (
             "handshake_seconds",
             "From connect() to the client's Finished.",
-            seconds(Some(document.times.handshake_ms)).filter(|time| *time > 0.0),
+            seconds(handshake_ms(document)),
         ),
         (
             "first_byte_seconds",

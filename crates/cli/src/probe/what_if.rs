@@ -331,6 +331,16 @@ impl Answer<'_> {
         };
         if !self.explained.is_empty() {
             document.insert("what_if".to_owned(), json(self));
+            let notes = document
+                .get_mut("notes")
+                .and_then(|notes| notes.as_array_mut());
+            let growth = growth(self).map(serde_json::Value::from);
+            // An earlier answer may have it already.
+            if let (Some(notes), Some(growth)) = (notes, growth)
+                && !notes.contains(&growth)
+            {
+                notes.push(growth);
+            }
         }
         // All of it is numbers and texts.
         serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
@@ -445,6 +455,9 @@ fn table(answer: &Answer<'_>) -> String {
     }
     text += &first_record(document);
     text += response_writes(document);
+    if let Some(growth) = growth(answer) {
+        text += &format!("{growth}\n");
+    }
     let mut others = explained.iter().skip(1);
     if others.any(|(chain, explanation)| is_at_most(document, chain, explanation)) {
         text += "flights are at least that: this server writes its handshake in pieces, and where those of another chain would end is not known\n";
@@ -538,6 +551,38 @@ fn is_at_most(document: &Document, chain: &Chain, explanation: &Explanation) -> 
     is_in_pieces && edge.is_some_and(|edge| edge.left_is == Some(Left::AtMost))
 }
 
+/// That the server sends otherwise than is supposed, where that was seen. BBR's window grows while it is not full, too, and has
+/// already what a larger handshake would bring; with Nagle's algorithm or a small send buffer, writes wait.
+fn growth(answer: &Answer<'_>) -> Option<String> {
+    let document = answer.document;
+    let (_, today) = answer.explained.first()?;
+    let [handshake, first, last] = times(today, 0).map(|time| Some(time?.as_secs_f64() * 1e3));
+    // Of shorter ones, computing is a part that counts.
+    let half = document.rtt_ms.filter(|rtt| *rtt >= 1.0)? / 2.0;
+    let first_seen = document.times.first_byte_ms?;
+    let begins = (
+        first? - handshake?,
+        first_seen - document.times.handshake_ms,
+    );
+    let ends = (last? - first?, document.times.last_byte_ms? - first_seen);
+    let is_paced = document.window.as_ref().is_some_and(|window| window.paced);
+    let seen = |what: &str, after: &str, (supposed, seen): (f64, f64)| {
+        format!(
+            "the {what} was seen {seen:.1} ms after the {after}, and arithmetic has it {supposed:.1} ms after it: this server"
+        )
+    };
+    let what = match is_paced {
+        // It may think before it answers, so later says nothing.
+        _ if begins.1 + half < begins.0 => seen("first byte", "handshake", begins),
+        _ if (ends.1 - ends.0).abs() > half => seen("last byte", "first one", ends),
+        true => "this server paces what it sends, as BBR does: it".to_owned(),
+        false => return None,
+    };
+    Some(format!(
+        "{what} may send otherwise than is supposed here, and what is told of windows and flights is as unsure with other chains"
+    ))
+}
+
 /// What is supposed of the first record of the response, which its first byte waits for.
 fn first_record(document: &Document) -> String {
     let Some(response) = &document.response else {
@@ -560,7 +605,10 @@ fn response_writes(document: &Document) -> &'static str {
         return "";
     };
     match &response.writes {
-        Some(writes) if writes.is_certain || !writes.first.is_empty() => "",
+        Some(writes) if writes.is_certain => "",
+        Some(writes) if !writes.first.is_empty() => {
+            "in which writes the response leaves is not sure: others fit what came as well, and each can need a segment more or less\n"
+        }
         _ => {
             "the response is supposed to leave in one write, as no others were seen: each that there is can need a segment more\n"
         }

@@ -710,6 +710,58 @@ fn writes_of_a_handshake_count_for_the_next_edge() {
     assert!((pieces - whole - 50.0).abs() < 1.0, "{whole} and {pieces}");
 }
 
+/// BBR's window grows where slow start's does not: what is told of a wider one is not sure then.
+#[test]
+fn what_if_says_where_windows_may_grow_otherwise() {
+    let folder = TempDir::new().unwrap();
+    let told = |is_paced: bool, first_byte: f64, last_byte: f64| {
+        let file = kept(&folder, |document| {
+            document["initial_window"] = 10.into();
+            document["window"] = serde_json::json!({"least": 10, "most": 10, "certainty": "exact", "paced": is_paced});
+            document["times"]["handshake_ms"] = 100.0.into();
+            document["times"]["first_byte_ms"] = first_byte.into();
+            document["times"]["last_byte_ms"] = last_byte.into();
+            document["response"]["first_record_wire_bytes"] = 16_406.into();
+            document["response"]["wire_bytes"] = 40_000.into();
+            document["response"]
+                .as_object_mut()
+                .unwrap()
+                .remove("writes");
+        });
+        let ended = probe(&["--from", &file, "--what-if", "ml-dsa-44"]);
+        let json = probe(&[
+            "--from",
+            &file,
+            "--what-if",
+            "ml-dsa-44",
+            "--format",
+            "json",
+        ]);
+        let says = |text: &str| text.contains("may send otherwise than is supposed");
+        assert_eq!(says(&ended.stdout), says(&json.stdout), "{}", ended.stdout);
+        says(&ended.stdout)
+    };
+    // Slow start has a record of twelve segments two round trips of 50 ms after the handshake.
+    assert!(!told(false, 200.0, 250.0));
+    assert!(told(false, 160.0, 210.0));
+    assert!(told(true, 200.0, 250.0));
+    // As with Nagle's algorithm.
+    assert!(told(false, 200.0, 300.0));
+}
+
+/// A server that breaks off after its own part of the handshake has no time of the client's.
+#[test]
+fn a_handshake_that_was_not_done_has_no_time() {
+    let folder = TempDir::new().unwrap();
+    let file = kept(&folder, |document| {
+        document["times"]["handshake_ms"] = 0.0.into()
+    });
+    let table = probe(&["--from", &file]).stdout;
+    assert!(!table.contains("handshake 0.0"), "{table}");
+    let line = probe(&["--from", &file, "--format", "line"]).stdout;
+    assert!(line.contains(" handshake_ms=- "), "{line}");
+}
+
 /// Each write of a response ends with a segment that need not be full: as of Go's net/http, whose twelfth KB comes a round trip
 /// later than in one write.
 #[test]

@@ -125,7 +125,8 @@ fn apart(cell: &Cell) -> Duration {
 fn candidates(summary: &Summary) -> Vec<&Cell> {
     let mut candidates: Vec<&Cell> = Vec::new();
     for CellSummary { cell, .. } in &summary.cells {
-        if check(cell).is_err() || cell.population.is_some() {
+        // A browser's messages are no arithmetic.
+        if check(cell).is_err() || cell.population.is_some() || cell.page.is_some() {
             continue;
         }
         let rank = |cell: &Cell| (cell.work().requests > 0, Reverse(apart(cell)));

@@ -65,7 +65,7 @@ pub fn story(loads: &[Titled<'_>]) -> Vec<String> {
                 _ => format!("the {name} {later}"),
             })
             .collect();
-        format!("With {}, {}.", other.title, told.join(", "))
+        format!("In these loads, with {}, {}.", other.title, told.join(", "))
     };
     others.iter().map(sentence).collect()
 }

@@ -101,7 +101,7 @@ fn loads_are_compared_with_the_first() {
     assert_eq!(
         story(&titled(&loads)),
         [
-            "With X25519MLKEM768/<ml-dsa-65>, the first byte comes 50.0 ms later, the first paint 50.0 ms later, the largest paint 50.0 ms later, the load event at the same time."
+            "In these loads, with X25519MLKEM768/<ml-dsa-65>, the first byte comes 50.0 ms later, the first paint 50.0 ms later, the largest paint 50.0 ms later, the load event at the same time."
         ]
     );
     let swapped = [loads[1].titled(), loads[0].titled()];
