@@ -789,7 +789,9 @@ fn writes_of_a_response_count_for_its_last_byte() {
     };
     let one = last(Value::Null);
     let writes = |first: &[u32], is_certain: bool| serde_json::json!({"first": first, "is_certain": is_certain});
-    assert_eq!(last(writes(&[], false)), one);
+    // Each probe has a signature of its own, a byte longer or shorter.
+    let again = last(writes(&[], false));
+    assert!((again - one).abs() < 0.001, "{one} and {again}");
     let go = writes(&[1208, 2394, 560, 4766, 3332], true);
     let later = last(go.clone()) - one;
     assert!((later - 50.0).abs() < 1.0, "{later}");
