@@ -217,14 +217,22 @@ fn writes_of(
         return (Vec::new(), None);
     }
     let writes = |leaves: ResponseLeaves| first_ones(leaves.of(answer.records));
+    // Several records in a write that take as many segments as apart come as late.
+    let segments = |leaves: ResponseLeaves| {
+        let writes = leaves.of(answer.records);
+        sum(writes.iter().map(|write| write.div_ceil(segment)))
+    };
     let at_once = came.get(..of_window).unwrap_or(came);
     let mut ways = fitting(answer, at_once, segment);
     if let (true, Some((tickets, response))) = (of_window > tickets_alone, ways.next()) {
         let first = writes(response);
+        let is_as_long = |other: ResponseLeaves| {
+            matches!(other, ResponseLeaves::Records(2..)) && segments(other) == segments(response)
+        };
         let response = ResponseWrites {
             // Of what does not fit, the last one stands for the rest.
             is_certain: first.len() < MOST_RESPONSE_WRITES
-                && ways.all(|(_, other)| writes(other) == first),
+                && ways.all(|(_, other)| writes(other) == first || is_as_long(other)),
             first,
         };
         return (tickets.of(answer.tickets), Some(response));
@@ -543,7 +551,30 @@ mod tests {
         );
         let each = [(221, 1), (16_406, 12), (1448, 1)];
         assert_eq!(answered(&[], &records, &each).1, seen(&[221, 16_406]));
-        assert_eq!(answered(&[], &records, &[(1448, 1)]).1, seen(&[]));
+        assert_eq!(answered(&[], &records, &[(1448, 1)]).1, supposed(&[]));
+    }
+
+    /// Two records of 1222 bytes take two segments together, and two of 522 bytes one.
+    #[test]
+    fn several_records_can_leave_in_a_write() {
+        let records = [[1222; 10].as_slice(), &[522; 12]].concat();
+        let first = [(10 * 1222, 10)];
+        let told = answered(&[], &records, &first).1.unwrap();
+        assert_eq!((told.first.len(), told.is_certain), (11, false));
+        let alike = [1222; 22];
+        assert_eq!(answered(&[], &alike, &first).1, seen(&[1222]));
+        // Where it shows, it is told.
+        let shown = [(10 * 1222, 10), (1044, 1), (1044, 1)];
+        let pairs = answered(&[], &records, &shown).1.unwrap();
+        assert_eq!(pairs.first, [2444, 2444, 2444, 2444, 2444, 1044]);
+        // More than are told are not certain.
+        let many: Vec<usize> = (0..30).map(|number| 300 + number % 2 * 900).collect();
+        let came: Vec<(usize, usize)> = many.iter().map(|bytes| (*bytes, 1)).collect();
+        let told = answered(&[], &many, &came).1.unwrap();
+        assert_eq!(
+            (told.first.len(), told.is_certain),
+            (MOST_RESPONSE_WRITES, false)
+        );
     }
 
     #[test]

@@ -19,7 +19,7 @@ fn known(ms: f64, trips: f64) -> Known {
         rest: Vec::new(),
         computing: None,
         is_shown: true,
-        interval: Some([ms - 3.0, ms + 3.0]),
+        interval: Some([-3.0, 3.0]),
     }
 }
 
