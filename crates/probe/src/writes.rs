@@ -362,7 +362,7 @@ fn of(came: &[(usize, usize)], segment: usize) -> Writes {
 }
 
 #[cfg(test)]
-#[allow(clippy::indexing_slicing)]
+#[allow(clippy::indexing_slicing, clippy::unwrap_used)]
 mod tests {
     use proptest::prelude::*;
 
