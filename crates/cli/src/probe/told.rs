@@ -232,7 +232,7 @@ fn resumption(document: &Document) -> String {
 }
 
 /// When the handshake was done, if it was: a server can break off right after its own part.
-fn handshake_ms(document: &Document) -> Option<f64> {
+pub(super) fn handshake_ms(document: &Document) -> Option<f64> {
     Some(document.times.handshake_ms).filter(|ms| *ms > 0.0)
 }
 

@@ -334,12 +334,12 @@ impl Answer<'_> {
             let notes = document
                 .get_mut("notes")
                 .and_then(|notes| notes.as_array_mut());
-            let growth = growth(self).map(serde_json::Value::from);
+            let otherwise = sends_otherwise(self).map(serde_json::Value::from);
             // An earlier answer may have it already.
-            if let (Some(notes), Some(growth)) = (notes, growth)
-                && !notes.contains(&growth)
+            if let (Some(notes), Some(otherwise)) = (notes, otherwise)
+                && !notes.contains(&otherwise)
             {
-                notes.push(growth);
+                notes.push(otherwise);
             }
         }
         // All of it is numbers and texts.
@@ -455,8 +455,8 @@ fn table(answer: &Answer<'_>) -> String {
     }
     text += &first_record(document);
     text += response_writes(document);
-    if let Some(growth) = growth(answer) {
-        text += &format!("{growth}\n");
+    if let Some(otherwise) = sends_otherwise(answer) {
+        text += &format!("{otherwise}\n");
     }
     let mut others = explained.iter().skip(1);
     if others.any(|(chain, explanation)| is_at_most(document, chain, explanation)) {
@@ -553,7 +553,7 @@ fn is_at_most(document: &Document, chain: &Chain, explanation: &Explanation) -> 
 
 /// That the server sends otherwise than is supposed, where that was seen. BBR's window grows while it is not full, too, and has
 /// already what a larger handshake would bring; with Nagle's algorithm or a small send buffer, writes wait.
-fn growth(answer: &Answer<'_>) -> Option<String> {
+fn sends_otherwise(answer: &Answer<'_>) -> Option<String> {
     let document = answer.document;
     let (_, today) = answer.explained.first()?;
     let [handshake, first, last] = times(today, 0).map(|time| Some(time?.as_secs_f64() * 1e3));
@@ -562,7 +562,7 @@ fn growth(answer: &Answer<'_>) -> Option<String> {
     let first_seen = document.times.first_byte_ms?;
     let begins = (
         first? - handshake?,
-        first_seen - document.times.handshake_ms,
+        first_seen - told::handshake_ms(document)?,
     );
     let ends = (last? - first?, document.times.last_byte_ms? - first_seen);
     let is_paced = document.window.as_ref().is_some_and(|window| window.paced);

@@ -97,9 +97,9 @@ pub fn wire(observer: &Observer, keys: &KeyLog, mss: u32) -> Wire {
         second_client_hello_wire_bytes,
         server_flight_wire_bytes: rest(Side::Server),
         // Only who counts segments can tell.
-        server_writes: [0; 6],
-        ticket_writes: [0; 6],
-        response_writes: [0; 12],
+        server_writes: [0; _],
+        ticket_writes: [0; _],
+        response_writes: [0; _],
         client_finish_wire_bytes: rest(Side::Client),
         ticket_wire_bytes: 0,
         group: seen.group,
