@@ -119,6 +119,14 @@ pub enum PageError {
         /// The largest number of origins.
         most: u8,
     },
+    /// Too many of them.
+    #[error("the page has {count} origins: at most {most} are loaded")]
+    TooManyOrigins {
+        /// How many.
+        count: usize,
+        /// The largest number.
+        most: u8,
+    },
     /// Origins that have nothing.
     #[error("the page has {origins} origins, but so few resources that they need {used}")]
     Origins {

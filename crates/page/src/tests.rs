@@ -425,7 +425,7 @@ fn what_is_no_har_is_told() {
     );
     assert_eq!(
         told(&har(&[])),
-        "the HAR has no requests: load the page while it is recorded"
+        "the HAR has no requests over the network: load the page while it is recorded"
     );
     assert_eq!(
         told(&har(&[serde_json::json!({})])),
@@ -444,7 +444,26 @@ fn what_is_no_har_is_told() {
         told(&har(&[
             serde_json::json!({ "/startedDateTime": "to\u{1b}day" })
         ])),
-        "it is no HAR: entry 1, https://a.example/0, has no date in startedDateTime: to\\u{1b}day"
+        "it is no HAR: entry 1, https://a.example/0, has a startedDateTime that can't be read: to\\u{1b}day"
+    );
+    let origins = |count: usize| -> Vec<_> {
+        let others = (1..count).map(|one| {
+            let url = format!("https://{one}.example/");
+            serde_json::json!({
+                "/request/url": url,
+                "/response/content/mimeType": "image/png",
+                "/startedDateTime": "2026-11-26T01:00:00Z",
+            })
+        });
+        [html()].into_iter().chain(others).collect()
+    };
+    assert_eq!(
+        har::read(&har(&origins(64))).unwrap().page.origins(),
+        Page::MOST_ORIGINS
+    );
+    assert_eq!(
+        told(&har(&origins(65))),
+        "the page of the HAR: the page has 65 origins: at most 64 are loaded"
     );
     let many = vec![html(); Page::MOST_RESOURCES + 1];
     let many: Vec<serde_json::Value> = many

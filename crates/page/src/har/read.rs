@@ -40,8 +40,8 @@ pub enum HarError {
         /// What is wrong, and where.
         problem: String,
     },
-    /// There are no requests.
-    #[error("the HAR has no requests: load the page while it is recorded")]
+    /// Nothing was asked for over the network.
+    #[error("the HAR has no requests over the network: load the page while it is recorded")]
     Empty,
     /// A time that can't be.
     #[error("entry {entry} of the HAR, {url}, has {what} of {value}: a time is no less than 0")]
@@ -293,7 +293,7 @@ fn checked(place: usize, entry: &Entry) -> Result<Timestamp, HarError> {
     let began: Result<Timestamp, _> = entry.started_date_time.parse();
     began.map_err(|_| HarError::Form {
         problem: format!(
-            "entry {}, {}, has no date in startedDateTime: {}",
+            "entry {}, {}, has a startedDateTime that can't be read: {}",
             place + 1,
             shown(&entry.request.url),
             shown(&entry.started_date_time)
@@ -525,7 +525,15 @@ fn resources(entries: &[&Entry]) -> Result<Vec<Resource>, HarError> {
         });
         places.insert(url, place);
     }
-    Ok(resources)
+    match origins.len() {
+        count if count > usize::from(Page::MOST_ORIGINS) => {
+            Err(HarError::Page(PageError::TooManyOrigins {
+                count,
+                most: Page::MOST_ORIGINS,
+            }))
+        }
+        _ => Ok(resources),
+    }
 }
 
 /// Which request each redirect leads to: the next one for its target that no other redirect leads to. None of what is no redirect, or leads
