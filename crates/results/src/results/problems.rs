@@ -90,8 +90,8 @@ fn cliffs(_: &Experiment, cell: &CellSummary) -> Vec<Problem> {
     let Some(connections) = fewest_connections(cell) else {
         return Vec::new();
     };
-    // Of a population, each connection has a share of its own.
-    if cell.cell.population.is_some() {
+    // Of a population, each connection has a share of its own. A browser does not wait: it makes another connection.
+    if cell.cell.population.is_some() || cell.cell.page.is_some() {
         return Vec::new();
     }
     let Link { forward, backward } = &cell.cell.link;

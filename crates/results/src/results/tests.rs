@@ -7,7 +7,8 @@ use lastbyte_link::{Direction, Link, Seed};
 use super::fixtures::{CLASSICAL, HYBRID, MIXED, cell, experiment, samples};
 use super::*;
 use crate::study::Metric;
-use crate::study::{Buffers, Cell, Connections, Experiment, Hosts, Until};
+use crate::study::{Buffers, Cell, Connections, Experiment, Hosts, PageSource, Until};
+use lastbyte_page::Named;
 use lastbyte_sizes::Message;
 
 fn results(arms: &[&str], cells: Vec<Cell>, connections: u32) -> (Experiment, Vec<Sample>) {
@@ -570,15 +571,15 @@ mod warning {
 
     #[test]
     fn a_cliff_where_as_many_syns_are_lost_as_lie_beyond_a_percentile() {
-        let cliffs = |loss, connections| -> Vec<(u16, f64)> {
-            let cells = vec![cell(loss, "0B")];
-            let warnings = summary(&results(&[CLASSICAL], cells, connections)).warnings;
+        let cliffs_of = |cell, connections| -> Vec<(u16, f64)> {
+            let warnings = summary(&results(&[CLASSICAL], vec![cell], connections)).warnings;
             let cliff = |warning: &Warning| match warning.problem {
                 Problem::Cliff { percentile, share } => Some((percentile.per_mille(), share)),
                 _ => None,
             };
             warnings.iter().filter_map(cliff).collect()
         };
+        let cliffs = |loss, connections| cliffs_of(cell(loss, "0B"), connections);
         assert_eq!(cliffs("0%", 1000), []);
         assert_eq!(cliffs("1%", 1000), []);
         // 1 - 0.95^2
@@ -586,6 +587,10 @@ mod warning {
             panic!()
         };
         assert!((share - 0.0975).abs() < 1e-12);
+        // A browser makes another connection before that.
+        let mut page = cell("5%", "0B");
+        page.page = Some(PageSource::Model(Named::Median2024));
+        assert_eq!(cliffs_of(page, 5000), []);
         // 1 - 0.97^2 is 5.9 %: 200 connections can't tell it from 10 %, 5000 can.
         assert_eq!(cliffs("3%", 200).len(), 1);
         assert_eq!(cliffs("3%", 5000).len(), 0);
