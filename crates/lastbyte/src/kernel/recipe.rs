@@ -38,10 +38,11 @@ pub(super) const RECIPE: Recipe = Recipe {
         "0002-amx-state",
         "0003-seeded-randomness",
         "0004-clock-resolution",
-        "0005-timer-registers",
-        "0006-floating-point-on-switch",
-        "0007-time-without-call",
-        "0008-fault-around",
+        "0005-processor-counter",
+        "0006-timer-registers",
+        "0007-floating-point-on-switch",
+        "0008-time-without-call",
+        "0009-fault-around",
     ],
 };
 

@@ -169,6 +169,10 @@ fn mount_all(folder: &Path) -> io::Result<()> {
         |kind: &str, at: &str| mount(Some(kind), at, Some(kind), MsFlags::empty(), None::<&str>);
     plain("proc", "/proc")?;
     plain("devtmpfs", "/dev")?;
+    // The host's tells how many processors that has, and programs ask.
+    if Path::new("/sys").exists() {
+        plain("tmpfs", "/sys")?;
+    }
     fs::create_dir(JOB_MOUNT)?;
     mount(
         None::<&str>,
