@@ -63,6 +63,8 @@ pub struct Times {
 /// What a browser saw of one page. All is absent if there was none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageLoad {
+    /// How much of the time to first byte nothing that was waited for was on the network: what browser and server computed.
+    pub ttfb_computing: Option<Duration>,
     /// From the start of the navigation to the first contentful paint.
     pub fcp: Option<Duration>,
     /// To the largest contentful paint before the load event.
@@ -77,6 +79,8 @@ pub struct PageLoad {
     pub lcp_cpu: Option<Duration>,
     /// By the load event.
     pub load_cpu: Option<Duration>,
+    /// Processor time that all processes of browser and server took from the navigation to the load event.
+    pub programs_cpu: Option<Duration>,
     /// Bytes that came over the network, headers included, up to the load event.
     pub bytes: Option<u32>,
     /// Connections that were made.

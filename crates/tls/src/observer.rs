@@ -117,6 +117,20 @@ impl Observer {
         random.filter(|_| is_hello).unwrap_or_default()
     }
 
+    /// The application data that the server sent, record by record: where each ends in all that it sent, and what it says. As far
+    /// as it can be read with these secrets.
+    pub fn response_records<'a>(
+        &'a self,
+        key_log: &KeyLog,
+    ) -> impl Iterator<Item = (usize, Vec<u8>)> + use<'a> {
+        let mut observation = Observation::default();
+        let server = observation.read(Side::Server, &self.server, key_log);
+        let records = self.after_handshake(&observation, &server, key_log);
+        records.filter_map(|(bytes, content_type, content)| {
+            (content_type == APPLICATION_DATA).then_some((bytes.end, content))
+        })
+    }
+
     /// The session tickets that follow the server's handshake.
     fn tickets(
         &self,
@@ -124,6 +138,25 @@ impl Observer {
         server: &[ReadRecord],
         key_log: &KeyLog,
     ) -> Vec<PlacedMessage> {
+        let records = self.after_handshake(observation, server, key_log);
+        let tickets = records.map_while(|(bytes, content_type, content)| {
+            let code = content.first().filter(|_| content_type == HANDSHAKE)?;
+            Some(PlacedMessage {
+                sender: Side::Server,
+                kind: MessageType::Other(*code),
+                bytes,
+            })
+        });
+        tickets.collect()
+    }
+
+    /// The server's records behind its handshake, opened: where each is, its content type and its content.
+    fn after_handshake<'a>(
+        &'a self,
+        observation: &Observation,
+        server: &[ReadRecord],
+        key_log: &KeyLog,
+    ) -> impl Iterator<Item = (Range<usize>, u8, Vec<u8>)> + use<'a> {
         let end = server.last().filter(|last| {
             let mut messages = last.messages.iter();
             messages.any(|message| message.kind == MessageType::Finished)
@@ -132,25 +165,15 @@ impl Observer {
         let secret = key_log.secret("SERVER_TRAFFIC_SECRET_0");
         let opener = (observation.cipher_suite.zip(secret))
             .and_then(|(suite, secret)| Opener::new(suite, &secret));
-        let (Some(mut offset), Some(mut opener)) = (end, opener) else {
-            return Vec::new();
-        };
-        let mut tickets = Vec::new();
-        for record in records(self.server.get(offset..).unwrap_or_default()) {
-            let Some((HANDSHAKE, content)) = opener.open(&record) else {
-                break;
-            };
-            let Some(code) = content.first() else {
-                break;
-            };
-            tickets.push(PlacedMessage {
-                sender: Side::Server,
-                kind: MessageType::Other(*code),
-                bytes: offset..offset + record.wire_bytes(),
-            });
-            offset += record.wire_bytes();
-        }
-        tickets
+        end.zip(opener).into_iter().flat_map(|(end, mut opener)| {
+            let mut offset = end;
+            records(self.server.get(end..).unwrap_or_default()).map_while(move |record| {
+                let (content_type, content) = opener.open(&record)?;
+                let bytes = offset..offset + record.wire_bytes();
+                offset = bytes.end;
+                Some((bytes, content_type, content))
+            })
+        })
     }
 }
 

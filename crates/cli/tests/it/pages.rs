@@ -550,8 +550,19 @@ fn a_page_is_loaded_in_real_time_with_what_it_computes() {
             // TCP, TLS and the request, a round trip each.
             assert!(row.number("connect_ns") >= 50_000_000);
             assert!(row.number("ttfb_ns") >= 150_000_000);
+            // Of that, some is the ends', and the rest six times the half of a round trip.
+            let computing = row.number("ttfb_computing_ns");
+            let network = row.number("ttfb_ns") - computing;
+            assert!(computing > 0);
+            let late = 6 * row.number("link_lateness_ns");
+            assert!(
+                (150_000_000 - late..=150_000_000 + late).contains(&network),
+                "{network}"
+            );
             let computed = row.number("load_cpu_ns");
             assert!(computed <= row.number("load_ns") && row.number("fcp_cpu_ns") > 0);
+            // The page's thread is one of many.
+            assert!(row.number("programs_cpu_ns") > row.number("fcp_cpu_ns"));
             computed
         });
         computed.min().unwrap()

@@ -8,6 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::unistd::Pid;
+
 use super::sys;
 
 /// Of [`Priority::RealTime`].
@@ -93,6 +95,11 @@ impl Process {
             }
             thread::sleep(LOOK);
         }
+    }
+
+    /// Its number.
+    pub(super) fn id(&self) -> Pid {
+        Pid::from_raw(self.child.id() as i32)
     }
 
     /// Whether it runs no more.

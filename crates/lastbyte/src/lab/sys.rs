@@ -20,7 +20,8 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use nix::sys::time::TimeSpec;
-use nix::time::{ClockId, clock_gettime};
+use nix::time::{ClockId, clock_getcpuclockid, clock_gettime};
+use nix::unistd::Pid;
 
 use crate::results::TcpStats;
 
@@ -34,6 +35,12 @@ pub(crate) fn now() -> Time {
 /// CPU time that the calling thread has used.
 pub(crate) fn thread_cpu_time() -> Duration {
     read(ClockId::CLOCK_THREAD_CPUTIME_ID).into()
+}
+
+/// CPU time that all threads of a process have used; none if it has ended.
+pub(crate) fn process_cpu_time(process: Pid) -> Option<Duration> {
+    let clock = clock_getcpuclockid(process).ok()?;
+    clock_gettime(clock).ok().map(Duration::from)
 }
 
 /// Linux has always had both clocks, so that none fails.

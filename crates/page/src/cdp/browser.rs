@@ -235,6 +235,14 @@ impl Browser {
         matches!(step, Some(Step::Resting(_)))
     }
 
+    /// Whether the page of a visit that counts is being loaded: its `load` event was not told of yet.
+    #[must_use]
+    pub fn is_loading(&self) -> bool {
+        let loading =
+            |visiting: &Visiting| visiting.step == Step::Loading && !visiting.record.has("load");
+        self.visit.as_ref().is_some_and(loading)
+    }
+
     /// Takes what was read from the pipe.
     pub fn receive(&mut self, bytes: &[u8], now: Duration) {
         self.codec.push(bytes);

@@ -7,8 +7,8 @@ use lastbyte_link::Bytes;
 pub(super) use crate::results::number::interval;
 use crate::results::number::{millisecond_digits, milliseconds, percent_digits};
 use crate::results::{
-    CellSummary, Contents, Estimate, Interval, Measured, Metric, MetricSummary, Percent,
-    Percentile, Since, Summary,
+    ArmSummary, CellSummary, Contents, Estimate, Interval, Measured, Metric, MetricSummary,
+    Percent, Percentile, Since, Summary,
 };
 use crate::study::{Connections, Until, Work};
 
@@ -204,19 +204,26 @@ pub(super) fn contents(summary: &Summary) -> Option<String> {
     Some(text.flatten().collect::<Vec<_>>().join(" "))
 }
 
-/// What pages' main threads computed, where that was traced.
+/// What of pages' times was computed, where that was seen.
 fn page_cpu(summary: &Summary) -> Option<String> {
-    let samples = summary.cells.iter().flat_map(|cell| &cell.arms);
-    let computed = samples.filter_map(|sample| sample.load_cpu);
-    let (least, most) = (computed.clone().min()?, computed.max()?);
-    let [least, most] = [least, most].map(milliseconds);
-    let span = match least == most {
-        true => least,
-        false => format!("{least} to {most}"),
+    let span = |of: fn(&ArmSummary) -> Option<Duration>| {
+        let samples = summary.cells.iter().flat_map(|cell| &cell.arms);
+        let computed = samples.filter_map(of);
+        let (least, most) = (computed.clone().min()?, computed.max()?);
+        let [least, most] = [least, most].map(milliseconds);
+        Some(match least == most {
+            true => least,
+            false => format!("{least} to {most}"),
+        })
     };
-    Some(format!(
-        "By the load event, the page's main thread had computed for {span}, at each sample's median."
-    ))
+    let ttfb = span(|sample| sample.ttfb_computing)
+        .map(|span| format!("browser and server computed for {span} up to the first byte"));
+    let load = span(|sample| sample.load_cpu)
+        .map(|span| format!("the page's main thread had computed for {span} by the load event"));
+    let programs = span(|sample| sample.programs_cpu)
+        .map(|span| format!("all processes of browser and server for {span}"));
+    let told: Vec<String> = [ttfb, load, programs].into_iter().flatten().collect();
+    (!told.is_empty()).then(|| format!("At each sample's median, {}.", told.join(", ")))
 }
 
 /// How the engine fared over all samples, if anything was measured.

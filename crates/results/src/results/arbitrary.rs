@@ -72,13 +72,14 @@ fn page() -> impl Strategy<Value = PageLoad> {
     let time = || option::of(duration());
     let count = || option::of(count());
     let times = (time(), time(), time(), time());
-    let cpu = (time(), time(), time());
+    let cpu = (time(), time(), time(), time(), time());
     (times, cpu, (count(), count(), count())).prop_map(
         |(
             (fcp, lcp, load, speed_index),
-            (fcp_cpu, lcp_cpu, load_cpu),
+            (ttfb_computing, fcp_cpu, lcp_cpu, load_cpu, programs_cpu),
             (bytes, connections, requests),
         )| PageLoad {
+            ttfb_computing,
             fcp,
             lcp,
             load,
@@ -86,6 +87,7 @@ fn page() -> impl Strategy<Value = PageLoad> {
             fcp_cpu,
             lcp_cpu,
             load_cpu,
+            programs_cpu,
             bytes,
             connections,
             requests,

@@ -21,8 +21,8 @@ use super::summary::{
 };
 use super::waiting::{Side as ComparedSide, Waiting, waiting};
 use super::{
-    Contents, DeliveryOutcome, Metric, Outcome, Percentile, Row, Sample, Wire, family, look,
-    problems,
+    Contents, DeliveryOutcome, Metric, Outcome, PageLoad, Percentile, Row, Sample, Wire, family,
+    look, problems,
 };
 use crate::study::{Arm, Cell, Experiment, distinctions};
 
@@ -215,7 +215,9 @@ fn summarise(
             engine: engine.clone(),
             metrics: of_arm,
             deliveries: deliveries(&sample.rows),
-            load_cpu: load_cpu(&sample.rows),
+            ttfb_computing: middle(&sample.rows, |page| page.ttfb_computing),
+            load_cpu: middle(&sample.rows, |page| page.load_cpu),
+            programs_cpu: middle(&sample.rows, |page| page.programs_cpu),
             waiting: match index {
                 0 => Vec::new(),
                 _ => waiting(sample),
@@ -329,8 +331,8 @@ fn deliveries(rows: &[Row]) -> Vec<(DeliveryOutcome, u32)> {
 }
 
 /// The one in the middle, or the later of both.
-fn load_cpu(rows: &[Row]) -> Option<Duration> {
-    let mut all: Vec<Duration> = rows.iter().filter_map(|row| row.page.load_cpu).collect();
+fn middle(rows: &[Row], of: impl Fn(&PageLoad) -> Option<Duration>) -> Option<Duration> {
+    let mut all: Vec<Duration> = rows.iter().filter_map(|row| of(&row.page)).collect();
     all.sort_unstable();
     all.get(all.len() / 2).copied()
 }

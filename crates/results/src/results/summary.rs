@@ -81,9 +81,13 @@ pub struct ArmSummary {
     /// What became of the records that clients asked for, and of how many connections that is said.
     /// Empty if they asked for none.
     pub deliveries: Vec<(DeliveryOutcome, u32)>,
+    /// How much of a page's time to first byte browser and server computed, in the middle of all loads; none where that was not seen.
+    pub ttfb_computing: Option<Duration>,
     /// Processor time that the page's main thread had taken by the load event, in the middle of all loads; none where that was not
     /// traced.
     pub load_cpu: Option<Duration>,
+    /// Processor time of all of browser's and server's processes by then, likewise.
+    pub programs_cpu: Option<Duration>,
 }
 
 /// What an arm is to the others.

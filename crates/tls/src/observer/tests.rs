@@ -257,6 +257,10 @@ fn messages_have_their_places_on_the_wire_and_tickets_behind_them() {
         ]
     );
     assert_eq!(script.observer.messages(&secrets()).len(), placed.len() - 1);
+    let told: Vec<_> = script.observer.response_records(&keys).collect();
+    let behind = end + ticket.len() + response.len();
+    assert_eq!(told, [(behind, vec![7; 50])]);
+    assert_eq!(script.observer.response_records(&secrets()).count(), 0);
     assert_eq!(script.observer.client_random().len(), 32);
     assert_eq!(Observer::default().client_random(), [0; 0]);
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use lastbyte_capture::Point;
 use lastbyte_pki::Store;
 
 use super::network::Network;
@@ -90,17 +91,18 @@ pub(super) fn run(
         };
         let seen = seen.into_iter().flatten().map(|packet| Seen {
             at: packet.at,
-            sender: match packet.direction {
+            point: match packet.direction {
                 // What comes in from the client was sent by it.
-                Direction::Received => Side::Client,
-                Direction::Sent => Side::Server,
+                Direction::Received => Point::SentByClient,
+                Direction::Sent => Point::DeliveredToClient,
             },
             bytes: packet.bytes,
         });
+        let seen: Vec<Seen<'_>> = seen.collect();
         let keys = stage.fresh_keys();
         let (row, loaded) = stage
             .reader()
-            .told(index, job.block, load, seen, unseen, &keys);
+            .told(index, job.block, load, &seen, unseen, &keys);
         rows.push(row);
         loads.push(loaded);
         progress();

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use lastbyte_capture::{Point, Records};
+use lastbyte_capture::{Packet, Records};
 use lastbyte_link::{Side, TcpPacket};
 use lastbyte_page::cdp::Tasks;
 use lastbyte_pki::Store;
@@ -115,13 +115,11 @@ pub(super) fn measure(job: &Job<'_>, programs: &Finder) -> Result<Option<PageBlo
             .collect();
         let seen = packets.iter().map(|packet| Seen {
             at: packet.at,
-            sender: match packet.point {
-                Point::SentByClient => Side::Client,
-                _ => Side::Server,
-            },
+            point: packet.point,
             bytes: &packet.bytes,
         });
-        let (mut row, loaded) = reader.told(index, job.id.block, load, seen, unseen, &keys);
+        let seen: Vec<Seen<'_>> = seen.collect();
+        let (mut row, loaded) = reader.told(index, job.id.block, load, &seen, unseen, &keys);
         row.lateness.link = emulator
             .latest
             .get(slot as usize)
@@ -139,15 +137,12 @@ pub(super) fn measure(job: &Job<'_>, programs: &Finder) -> Result<Option<PageBlo
     }))
 }
 
-/// Whether a packet was seen at the client of this slot.
-fn is_of(packet: &lastbyte_capture::Packet, slot: u32) -> bool {
-    let Some(tcp) = TcpPacket::parse(&packet.bytes) else {
-        return false;
-    };
-    let client = match packet.point {
-        Point::SentByClient => tcp.source,
-        Point::DeliveredToClient => tcp.destination,
-        Point::SentByServer | Point::DeliveredToServer => return false,
-    };
-    client_slot(client) == Some(slot)
+/// Whether a packet is of the client in this slot.
+fn is_of(packet: &Packet, slot: u32) -> bool {
+    let tcp = TcpPacket::parse(&packet.bytes);
+    let client = tcp.map(|tcp| match packet.point.sender() {
+        Side::Client => tcp.source,
+        Side::Server => tcp.destination,
+    });
+    client.and_then(client_slot) == Some(slot)
 }

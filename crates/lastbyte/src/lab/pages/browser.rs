@@ -28,7 +28,7 @@ const SCRATCH: usize = 1 << 16;
 /// A browser that runs.
 #[derive(Debug)]
 pub(super) struct Browser {
-    process: Process,
+    pub(super) process: Process,
     to: File,
     from: File,
     scratch: Vec<u8>,

@@ -1,9 +1,12 @@
 //! Servers that people run, in the server's namespace; and page loads, by a browser in the client's.
 
 mod browser;
+mod http;
+mod meter;
 mod object;
 mod programs;
 mod servers;
+mod turns;
 mod wire;
 
 use std::fs;
@@ -20,10 +23,12 @@ use lastbyte_tls::KeyLog;
 use openssl::error::ErrorStack;
 
 use self::browser::{Browser, Silence};
+use self::meter::Meter;
 pub(super) use self::object::ForeignServer;
 use self::programs::BrowserPrograms;
 pub(super) use self::programs::{Finder, Programs};
 use self::servers::Serving;
+use self::turns::{of_network, passages};
 pub(super) use self::wire::Seen;
 use self::wire::{Handshake, ended, had, handshakes};
 use super::dns::Sides;
@@ -247,6 +252,13 @@ pub(super) fn valid_from(origins: &[Origin]) -> Duration {
     from.max().unwrap_or_default()
 }
 
+/// What came of a navigation.
+pub(super) struct Navigation {
+    load: Result<Load, String>,
+    /// Processor time of browser and server, where computing takes time.
+    cpu: Option<Duration>,
+}
+
 /// Browser and server of a block.
 pub(super) struct Stage<'a> {
     arm: &'a Arm,
@@ -257,7 +269,7 @@ pub(super) struct Stage<'a> {
     url: String,
     timeout: Duration,
     slowdown: u32,
-    _server: Process,
+    server: Process,
     browser: Option<Browser>,
     protocol: cdp::Browser,
     /// What of the browser's secrets was read already.
@@ -303,7 +315,7 @@ impl<'a> Stage<'a> {
             url: format!("https:{}", site.document()),
             timeout,
             slowdown: cell.cpu_slowdown,
-            _server: server,
+            server,
             browser: None,
             protocol: cdp::Browser::new(),
             keys_read: 0,
@@ -328,7 +340,7 @@ impl<'a> Stage<'a> {
         &mut self,
         tasks: Tasks,
         begins: &mut dyn FnMut() -> Result<(), LabError>,
-    ) -> Result<Result<Load, String>, LabError> {
+    ) -> Result<Navigation, LabError> {
         let visit = Visit {
             url: self.url.clone(),
             cache: match self.cache {
@@ -346,12 +358,25 @@ impl<'a> Stage<'a> {
             begins()?;
         }
         let Some(browser) = &mut self.browser else {
-            return Ok(Err(Failure::Ended.to_string()));
+            return Ok(Navigation {
+                load: Err(Failure::Ended.to_string()),
+                cpu: None,
+            });
         };
+        let programs = [self.server.id(), browser.process.id()];
         let protocol = &mut self.protocol;
         let mut said = None;
+        let mut began = None;
+        let mut cpu = None;
         protocol.begin(visit, now());
         let outcome = loop {
+            match (protocol.is_loading(), &began) {
+                (true, None) if tasks == Tasks::Traced => began = Some(Meter::read(&programs)),
+                (false, Some(began)) if cpu.is_none() => {
+                    cpu = Some(Meter::read(&programs).since(began));
+                }
+                _ => {}
+            }
             let outgoing = protocol.outgoing();
             if !outgoing.is_empty()
                 && let Err(silence) = browser.send(&outgoing)
@@ -377,10 +402,11 @@ impl<'a> Stage<'a> {
                 }
             }
         };
-        Ok(outcome.map_err(|failure| match said {
+        let load = outcome.map_err(|failure| match said {
             Some(said) => format!("{failure}: {said}"),
             None => failure.to_string(),
-        }))
+        });
+        Ok(Navigation { load, cpu })
     }
 
     /// What reads what its navigations have left.
@@ -414,31 +440,32 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// What a navigation has come to, of which these packets were seen at the client, and these secrets were written. No packet
-    /// is missing unless some were `unseen`.
-    pub(super) fn told<'p>(
+    /// What a navigation has come to, of which these packets were seen, and these secrets were written. No packet
+    /// is missing at the client unless some were `unseen`; where none is seen at the server, computing takes no time.
+    pub(super) fn told(
         &self,
         index: u32,
         block: u32,
-        load: Result<Load, String>,
-        packets: impl Iterator<Item = Seen<'p>>,
+        navigation: Navigation,
+        packets: &[Seen<'_>],
         unseen: u64,
         keys: &KeyLog,
     ) -> (Row, Loaded) {
+        let Navigation { load, cpu } = navigation;
         let found = handshakes(packets, keys);
         let first = found.first().map_or(Time(0), |first| first.began);
         let name = |handshake: &Handshake| {
             let mut origins = self.origins.iter();
-            let origin = origins.find(|origin| origin.address == handshake.server);
+            let origin = origins.find(|origin| origin.address == handshake.server());
             origin.map_or_else(String::new, |origin| origin.name.clone())
         };
         let ended = ended(&found);
-        let of_document = ended.iter().find(|handshake| handshake.server == FIRST);
+        let of_document = ended.iter().find(|handshake| handshake.server() == FIRST);
         let wire = of_document.map_or_else(Wire::default, |handshake| handshake.wire);
         let mut numbered = ended.iter().enumerate();
         let checked = numbered.try_for_each(|(number, handshake)| {
             let before = ended.get(..number).unwrap_or_default();
-            let cache = had(self.cache, before, handshake.server);
+            let cache = had(self.cache, before, handshake.server());
             check_page_wire(self.arm, cache, &handshake.wire)
                 .map_err(|problem| format!("the connection to {} {problem}", name(handshake)))
         });
@@ -477,6 +504,9 @@ impl Reader<'_> {
         let mut page = load
             .as_ref()
             .map_or_else(PageLoad::default, |load| PageLoad {
+                ttfb_computing: of_document
+                    .and_then(|document| network_time(packets, document))
+                    .map(|network| load.ttfb.saturating_sub(network)),
                 fcp: Some(load.fcp),
                 lcp: load.lcp,
                 load: Some(load.load),
@@ -484,6 +514,7 @@ impl Reader<'_> {
                 fcp_cpu: load.computing.map(|computing| computing.fcp),
                 lcp_cpu: load.computing.and_then(|computing| computing.lcp),
                 load_cpu: load.computing.map(|computing| computing.load),
+                programs_cpu: cpu,
                 bytes: u32::try_from(load.wire().0).ok(),
                 connections: None,
                 requests: u32::try_from(load.from_network().count()).ok(),
@@ -510,6 +541,13 @@ impl Reader<'_> {
         };
         (row, loaded)
     }
+}
+
+/// How much of the time up to a connection's first response the network took, where packets were seen on both sides of it.
+fn network_time(packets: &[Seen<'_>], connection: &Handshake) -> Option<Duration> {
+    let of_it = |packet: &&Seen<'_>| packet.ends() == Some(connection.ends);
+    let packets: Vec<Seen<'_>> = packets.iter().filter(of_it).copied().collect();
+    of_network(&passages(&packets), connection.responded?)
 }
 
 fn said_by(silence: Silence) -> Option<String> {

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use lastbyte_capture::Segment;
+use lastbyte_capture::{Point, Segment};
 use lastbyte_link::{Side, TcpPacket, Time};
 use lastbyte_sizes::Message;
 use lastbyte_tls::KeyLog;
 use lastbyte_tls::observer::Observer;
 
+use super::http::Http;
 use crate::lab::row::wire;
 use crate::results::Wire;
 use crate::study::Cache;
@@ -16,27 +17,70 @@ use crate::study::Cache;
 /// The most bytes of a connection and direction that are looked at: a handshake with the largest chain.
 const MOST: usize = 1 << 18;
 
-/// A packet that was sent by the client, or delivered to it.
+/// A packet where it was seen.
+#[derive(Clone, Copy)]
 pub(in crate::lab) struct Seen<'a> {
     pub(in crate::lab) at: Time,
-    pub(in crate::lab) sender: Side,
+    pub(in crate::lab) point: Point,
     /// From the IP header on.
     pub(in crate::lab) bytes: &'a [u8],
+}
+
+/// Which connection of a browser, which has one address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Ends {
+    /// The browser's port.
+    port: u16,
+    /// Where it leads.
+    pub(super) server: SocketAddrV4,
+}
+
+impl Ends {
+    fn of(tcp: &TcpPacket, sender: Side) -> Ends {
+        let source = SocketAddrV4::new(tcp.source, tcp.source_port);
+        let destination = SocketAddrV4::new(tcp.destination, tcp.destination_port);
+        let (client, server) = match sender {
+            Side::Client => (source, destination),
+            Side::Server => (destination, source),
+        };
+        Ends {
+            port: client.port(),
+            server,
+        }
+    }
+}
+
+impl Seen<'_> {
+    /// The connection that it is of.
+    pub(super) fn ends(&self) -> Option<Ends> {
+        let tcp = TcpPacket::parse(self.bytes)?;
+        Some(Ends::of(&tcp, self.point.sender()))
+    }
+
+    fn is_at_client(&self) -> bool {
+        matches!(self.point, Point::SentByClient | Point::DeliveredToClient)
+    }
 }
 
 /// A connection of a browser.
 #[derive(Debug)]
 pub(super) struct Handshake {
-    /// Where it leads.
-    pub(super) server: Ipv4Addr,
+    pub(super) ends: Ends,
     /// When its SYN left.
     pub(super) began: Time,
     /// When the server's first bytes came.
     answered: Option<Time>,
+    /// When the record was there with the first byte of a response.
+    pub(super) responded: Option<Time>,
     pub(super) wire: Wire,
 }
 
 impl Handshake {
+    /// Where it leads.
+    pub(super) fn server(&self) -> Ipv4Addr {
+        *self.ends.server.ip()
+    }
+
     /// Whether it came to its end.
     fn is_whole(&self) -> bool {
         self.wire.bytes(Message::ClientFinished) > 0
@@ -53,7 +97,7 @@ pub(super) fn ended(found: &[Handshake]) -> Vec<&Handshake> {
 
 /// What the browser had of a server when that answered, having had so much of it when it began, and these handshakes before.
 pub(super) fn had(cache: Cache, before: &[&Handshake], server: Ipv4Addr) -> Cache {
-    match before.iter().any(|one| one.server == server) {
+    match before.iter().any(|one| one.server() == server) {
         true => Cache::Warm,
         false => cache,
     }
@@ -63,10 +107,11 @@ pub(super) fn had(cache: Cache, before: &[&Handshake], server: Ipv4Addr) -> Cach
 #[derive(Debug, Default)]
 struct Streams {
     began: Option<Time>,
-    answered: Option<Time>,
     mss: u32,
     client: Stream,
     server: Stream,
+    /// How many of the server's bytes were there when.
+    came: Vec<(usize, Time)>,
     observer: Observer,
 }
 
@@ -105,13 +150,21 @@ impl Stream {
     }
 }
 
+impl Streams {
+    /// When the record had come with the first byte of a response.
+    fn responded(&self, keys: &KeyLog) -> Option<Time> {
+        let mut http = Http::of(&self.observer.observe(keys));
+        let mut records = self.observer.response_records(keys);
+        let (end, _) = records.find(|(_, content)| http.responds(content))?;
+        let mut came = self.came.iter();
+        came.find(|(length, _)| *length >= end).map(|(_, at)| *at)
+    }
+}
+
 /// All connections, in the order in which they began, read with the secrets in `keys`.
-pub(super) fn handshakes<'a>(
-    packets: impl Iterator<Item = Seen<'a>>,
-    keys: &KeyLog,
-) -> Vec<Handshake> {
-    let mut known: BTreeMap<(u16, SocketAddrV4), Streams> = BTreeMap::new();
-    for packet in packets {
+pub(super) fn handshakes(packets: &[Seen<'_>], keys: &KeyLog) -> Vec<Handshake> {
+    let mut known: BTreeMap<Ends, Streams> = BTreeMap::new();
+    for packet in packets.iter().filter(|packet| packet.is_at_client()) {
         let Some(Segment {
             header: tcp,
             payload,
@@ -120,44 +173,37 @@ pub(super) fn handshakes<'a>(
         else {
             continue;
         };
-        let (port, server) = match packet.sender {
-            Side::Client => (
-                tcp.source_port,
-                SocketAddrV4::new(tcp.destination, tcp.destination_port),
-            ),
-            Side::Server => (
-                tcp.destination_port,
-                SocketAddrV4::new(tcp.source, tcp.source_port),
-            ),
-        };
-        let streams = known.entry((port, server)).or_default();
-        let stream = match packet.sender {
+        let sender = packet.point.sender();
+        let streams = known.entry(Ends::of(&tcp, sender)).or_default();
+        let stream = match sender {
             Side::Client => &mut streams.client,
             Side::Server => &mut streams.server,
         };
         if tcp.flags & TcpPacket::SYN != 0 {
             stream.first = Some(tcp.sequence.wrapping_add(1));
-            if packet.sender == Side::Client {
+            if sender == Side::Client {
                 streams.began.get_or_insert(packet.at);
             }
             continue;
         }
         let fresh = stream.take(tcp.sequence, payload);
-        match packet.sender {
+        match sender {
             Side::Client => streams.mss = streams.mss.max(payload.len() as u32),
             Side::Server if !fresh.is_empty() => {
-                streams.answered.get_or_insert(packet.at);
+                let length = stream.length;
+                streams.came.push((length, packet.at));
             }
             Side::Server => {}
         }
-        streams.observer.sent(packet.sender, &fresh);
+        streams.observer.sent(sender, &fresh);
     }
-    let found = known.into_iter().filter_map(|((_, server), streams)| {
+    let found = known.into_iter().filter_map(|(ends, streams)| {
         let keys = keys.of_client_random(streams.observer.client_random());
         Some(Handshake {
-            server: *server.ip(),
+            ends,
             began: streams.began?,
-            answered: streams.answered,
+            answered: streams.came.first().map(|(_, at)| *at),
+            responded: streams.responded(&keys),
             wire: wire(&streams.observer, &keys, streams.mss),
         })
     });
@@ -171,12 +217,12 @@ pub(super) fn handshakes<'a>(
 mod tests {
     use proptest::prelude::*;
 
-    use std::net::Ipv4Addr;
+    use std::net::{Ipv4Addr, SocketAddrV4};
 
     use lastbyte_link::Time;
     use lastbyte_sizes::Message;
 
-    use super::{Handshake, MOST, Stream, ended, had};
+    use super::{Ends, Handshake, MOST, Stream, ended, had};
     use crate::results::Wire;
     use crate::study::Cache;
 
@@ -188,9 +234,13 @@ mod tests {
             let mut wire = Wire::default();
             wire.messages.set(Message::ClientFinished, finished);
             Handshake {
-                server: server(to),
+                ends: Ends {
+                    port: 40_000,
+                    server: SocketAddrV4::new(server(to), 443),
+                },
                 began: Time(began),
                 answered: Some(Time(answered)),
+                responded: None,
                 wire,
             }
         };

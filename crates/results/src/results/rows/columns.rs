@@ -304,6 +304,13 @@ const OTHERS: &[Column] = &[
     .absent(NO_PAGE)
     .restored(|row, value| set(&mut row.page.speed_index, value)),
     whole(
+        "ttfb_computing_ns",
+        "how much of a document's `ttfb_ns` browser and server computed, as nothing that they waited for was on the network",
+        |c| c.row.page.ttfb_computing.into(),
+    )
+    .absent(NO_TASKS)
+    .restored(|row, value| set(&mut row.page.ttfb_computing, value)),
+    whole(
         "fcp_cpu_ns",
         "processor time that tasks of the page's main thread had taken by the first contentful paint, as the browser traces them",
         |c| c.row.page.fcp_cpu.into(),
@@ -324,6 +331,13 @@ const OTHERS: &[Column] = &[
     )
     .absent(NO_TASKS)
     .restored(|row, value| set(&mut row.page.load_cpu, value)),
+    whole(
+        "programs_cpu_ns",
+        "processor time that browser and server took from the navigation until the load event was told of, all of their processes together",
+        |c| c.row.page.programs_cpu.into(),
+    )
+    .absent(NO_TASKS)
+    .restored(|row, value| set(&mut row.page.programs_cpu, value)),
     whole(
         "page_bytes",
         "what came over the network for the page, headers included",
