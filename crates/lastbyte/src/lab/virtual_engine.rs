@@ -285,7 +285,14 @@ impl VirtualEngine {
                 serde_json::to_vec(&guest::NOTHING)?,
             )?;
             let place = self.place(folder.path())?;
-            let guest = self.boot(Duration::ZERO, 0, place.path(), self.memory, None)?;
+            let guest = self.boot(
+                Duration::ZERO,
+                0,
+                place.path(),
+                self.memory,
+                Counter::Host,
+                None,
+            )?;
             self.attend(&AtomicBool::new(false), guest, self.memory)
         };
         match ended() {
@@ -304,6 +311,7 @@ impl VirtualEngine {
         seed: u64,
         place: &Path,
         memory: Bytes,
+        counter: Counter,
         cpu: Option<usize>,
     ) -> io::Result<Child> {
         let folder = boot::memory_folder(memory).map_err(io::Error::other)?;
@@ -314,6 +322,7 @@ impl VirtualEngine {
             .arg("time-travel=inf-cpu")
             .arg(format!("time-travel-start={}", wall_clock.as_nanos()))
             .arg(format!("lastbyte_seed={seed}"))
+            .args(counter.parameter())
             .arg(ALLOCATOR)
             .arg(parameter("init=", &place.join(INIT_LINK)))
             .args(["--", guest::COMMAND])
@@ -523,7 +532,11 @@ impl Engine for VirtualEngine {
             let memory = self.memory_of(&job.arm.arm, job.cell);
             let core = self.shortcuts.core();
             let cpu = core.as_ref().map(|core| core.cpu);
-            let guest = self.boot(wall_clock, seed, place.path(), memory, cpu)?;
+            let counter = match job.cell.page {
+                Some(_) => Counter::Guest,
+                None => Counter::Host,
+            };
+            let guest = self.boot(wall_clock, seed, place.path(), memory, counter, cpu)?;
             self.attend(job.interrupt, guest, memory)
         });
         let fate = fate
@@ -623,6 +636,25 @@ fn listing(job: &Job<'_>, mut study: Study) -> Study {
         cell.population = Some(listed.clone());
     }
     study
+}
+
+/// Whose counter the programs of a guest read (`rdtsc`).
+#[derive(Clone, Copy, Debug)]
+enum Counter {
+    /// The processor's. AWS-LC reads it thousands of times as it begins, for randomness, and nothing else here does.
+    Host,
+    /// One of virtual time, each read of which stops the program: browsers note it, and allocate by what they have noted.
+    Guest,
+}
+
+impl Counter {
+    /// What tells the kernel of it.
+    fn parameter(self) -> Option<&'static str> {
+        match self {
+            Counter::Host => None,
+            Counter::Guest => Some("lastbyte_counter"),
+        }
+    }
 }
 
 /// Whether anything of it is in a file of the user's.
