@@ -425,7 +425,7 @@ fn what_is_no_har_is_told() {
     );
     assert_eq!(
         told(&har(&[])),
-        "the HAR has no requests over the network: load the page while it is recorded"
+        "the HAR has no requests of its page over the network: load the page while it is recorded"
     );
     assert_eq!(
         told(&har(&[serde_json::json!({})])),
@@ -444,8 +444,17 @@ fn what_is_no_har_is_told() {
         told(&har(&[
             serde_json::json!({ "/startedDateTime": "to\u{1b}day" })
         ])),
-        "it is no HAR: entry 1, https://a.example/0, has a startedDateTime that can't be read: to\\u{1b}day"
+        "it is no HAR: entry 1, https://a.example/0, has a startedDateTime that is no date with a time and a zone: to\\u{1b}day"
     );
+    let unanswered = serde_json::json!({ "/response/status": 0, "/startedDateTime": "" });
+    let inline = serde_json::json!({ "/request/url": "data:,x" });
+    assert_eq!(
+        told(&har(&[unanswered.clone(), inline, unanswered.clone()])),
+        "the HAR has no requests of its page over the network (left out: 1 URLs that need no network (data:, blob: and their \
+         like), left out: 2 requests that got no response): load the page while it is recorded"
+    );
+    // What is left out may be as it likes.
+    assert!(har::read(&har(&[html(), unanswered])).is_ok());
     let origins = |count: usize| -> Vec<_> {
         let others = (1..count).map(|one| {
             let url = format!("https://{one}.example/");

@@ -276,11 +276,11 @@ impl Record {
         }
     }
 
-    /// What the page's main thread had computed by a time of the browser's.
+    /// What the page's main thread had computed by a time of the browser's: of a task that goes on then, no more than it can have.
     fn computed(&self, began: Micros, by: Micros) -> Duration {
         let of_page = (self.tasks.iter())
             .filter(|task| Some(task.thread) == self.thread && (began..by).contains(&task.began));
-        let sum: Micros = of_page.map(|task| task.took).sum();
+        let sum: Micros = of_page.map(|task| task.took.min(by - task.began)).sum();
         Duration::from_micros(u64::try_from(sum).unwrap_or(0))
     }
 

@@ -40,9 +40,14 @@ pub enum HarError {
         /// What is wrong, and where.
         problem: String,
     },
-    /// Nothing was asked for over the network.
-    #[error("the HAR has no requests over the network: load the page while it is recorded")]
-    Empty,
+    /// Nothing of the page was asked for over the network.
+    #[error(
+        "the HAR has no requests of its page over the network{left_out}: load the page while it is recorded"
+    )]
+    Empty {
+        /// What it has, ` (left out: 2 websockets)`.
+        left_out: String,
+    },
     /// A time that can't be.
     #[error("entry {entry} of the HAR, {url}, has {what} of {value}: a time is no less than 0")]
     Time {
@@ -217,17 +222,27 @@ pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
     let mut left_out = Vec::new();
     let mut entries = Vec::new();
     for (place, entry) in har.log.entries.iter().enumerate() {
-        let began = checked(place, entry)?;
         match entry.left_out(first.as_deref()) {
             Some(reason) => left_out.push(reason),
-            None => entries.push((began, entry)),
+            None => entries.push((checked(place, entry)?, entry)),
         }
     }
     // Files are in any order; the first request is the document's.
     entries.sort_by_key(|(began, _)| *began);
     let entries: Vec<&Entry> = entries.into_iter().map(|(_, entry)| entry).collect();
+    let mut notes: Vec<String> = (LeftOut::ALL.iter())
+        .filter_map(|(reason, what)| {
+            let count = left_out.iter().filter(|one| *one == reason).count();
+            (count > 0).then(|| format!("left out: {count} {what}"))
+        })
+        .map(|note| note.trim_end_matches(',').to_owned())
+        .collect();
     if entries.is_empty() {
-        return Err(HarError::Empty);
+        let left_out = match notes.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", notes.join(", ")),
+        };
+        return Err(HarError::Empty { left_out });
     }
     if entries.len() > Page::MOST_RESOURCES {
         // Before anything is looked for among them.
@@ -237,13 +252,6 @@ pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
         }));
     }
     let resources = resources(&entries)?;
-    let mut notes: Vec<String> = (LeftOut::ALL.iter())
-        .filter_map(|(reason, what)| {
-            let count = left_out.iter().filter(|one| *one == reason).count();
-            (count > 0).then(|| format!("left out: {count} {what}"))
-        })
-        .map(|note| note.trim_end_matches(',').to_owned())
-        .collect();
     let posts = entries.iter().filter(|entry| entry.request.method != "GET");
     let posts = posts.count();
     if posts > 0 {
@@ -293,7 +301,7 @@ fn checked(place: usize, entry: &Entry) -> Result<Timestamp, HarError> {
     let began: Result<Timestamp, _> = entry.started_date_time.parse();
     began.map_err(|_| HarError::Form {
         problem: format!(
-            "entry {}, {}, has a startedDateTime that can't be read: {}",
+            "entry {}, {}, has a startedDateTime that is no date with a time and a zone: {}",
             place + 1,
             shown(&entry.request.url),
             shown(&entry.started_date_time)
