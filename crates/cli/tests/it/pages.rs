@@ -550,15 +550,13 @@ fn a_page_is_loaded_in_real_time_with_what_it_computes() {
             // TCP, TLS and the request, a round trip each.
             assert!(row.number("connect_ns") >= 50_000_000);
             assert!(row.number("ttfb_ns") >= 150_000_000);
-            // Of that, some is the ends', and the rest six times the half of a round trip.
+            // Of that, some is the ends', and the rest three round trips: or more, where an end computes for longer than one.
             let computing = row.number("ttfb_computing_ns");
             let network = row.number("ttfb_ns") - computing;
             assert!(computing > 0);
             let late = 6 * row.number("link_lateness_ns");
-            assert!(
-                (150_000_000 - late..=150_000_000 + late).contains(&network),
-                "{network}"
-            );
+            assert!(network + late >= 150_000_000, "{network}");
+            assert!((network + late) % 50_000_000 <= 2 * late, "{network}");
             let computed = row.number("load_cpu_ns");
             assert!(computed <= row.number("load_ns") && row.number("fcp_cpu_ns") > 0);
             // The page's thread is one of many.
@@ -568,6 +566,26 @@ fn a_page_is_loaded_in_real_time_with_what_it_computes() {
         computed.min().unwrap()
     });
     assert!(least[1] > least[0], "{least:?}");
+}
+
+/// What the visit before has left is found, and only what counts is told. It takes half a minute, in which idle connections end.
+#[test]
+fn a_warm_page_is_loaded_in_real_time() {
+    let place = Place::new(CLASSICAL, "page = \"shop.har\"");
+    fs::write(place.path("shop.har"), har(&[json!({})])).unwrap();
+    let asked = "compare --engine live --page shop.har --cache warm --connections 2 --rtt 20ms -o rows.csv --baseline";
+    let mut command = place.lastbyte();
+    let ended = run(command.args(asked.split(' ')).arg(CLASSICAL));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let rows = read_rows(&place.path("rows.csv"));
+    assert_eq!(rows.len(), 2);
+    for row in &rows {
+        assert_eq!(
+            (row.text("outcome"), row.text("resumed")),
+            ("completed", "true")
+        );
+        assert_eq!(row.number("page_connections"), 1);
+    }
 }
 
 /// Debian's nginx is built with an older OpenSSL, and Caddy has signatures of its own list.

@@ -216,14 +216,16 @@ fn page_cpu(summary: &Summary) -> Option<String> {
             false => format!("{least} to {most}"),
         })
     };
-    let ttfb = span(|sample| sample.ttfb_computing)
-        .map(|span| format!("browser and server computed for {span} up to the first byte"));
+    let ttfb = span(|sample| sample.ttfb_computing).map(|span| {
+        format!("{span} of the time to first byte were browser's and server's, not the network's")
+    });
     let load = span(|sample| sample.load_cpu)
-        .map(|span| format!("the page's main thread had computed for {span} by the load event"));
-    let programs = span(|sample| sample.programs_cpu)
-        .map(|span| format!("all processes of browser and server for {span}"));
+        .map(|span| format!("by the load event, the page's main thread had computed for {span}"));
+    let programs = span(|sample| sample.programs_cpu).map(|span| {
+        format!("all processes of browser and server, which run side by side, for {span} together")
+    });
     let told: Vec<String> = [ttfb, load, programs].into_iter().flatten().collect();
-    (!told.is_empty()).then(|| format!("At each sample's median, {}.", told.join(", ")))
+    (!told.is_empty()).then(|| format!("At each sample's median, {}.", told.join("; ")))
 }
 
 /// How the engine fared over all samples, if anything was measured.

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use lastbyte_capture::{Packet, Records};
-use lastbyte_link::{Side, TcpPacket};
+use lastbyte_link::{Side, TcpPacket, Time};
 use lastbyte_page::cdp::Tasks;
 use lastbyte_pki::Store;
 
@@ -84,12 +84,17 @@ pub(super) fn measure(job: &Job<'_>, programs: &Finder) -> Result<Option<PageBlo
                     return Ok(None);
                 }
                 stage.ready()?;
+                // All that it does leaves from there, and counts once it begins.
+                Host::leave_from(client_address(slot), SERVERS, job.cell)
+                    .map_err(LabError::Configure)?;
+                let mut began = None;
                 let mut begins = || {
-                    let from = client_address(slot);
-                    Host::leave_from(from, SERVERS, job.cell).map_err(LabError::Configure)
+                    began = Some(sys::now());
+                    Ok(())
                 };
                 let load = stage.load(Tasks::Traced, &mut begins)?;
-                loads.push((load, stage.fresh_keys()));
+                let counts = began.map(|began| began..=sys::now());
+                loads.push((load, stage.fresh_keys(), counts));
                 (job.ended)();
             }
             Ok::<_, LabError>(Some((stage.reader(), loads, sys::thread_cpu_time())))
@@ -109,9 +114,10 @@ pub(super) fn measure(job: &Job<'_>, programs: &Finder) -> Result<Option<PageBlo
         (emulator.seen.take()).map_or((Vec::new(), 0), |seen| (seen.notes, seen.unseen));
     let mut rows = Vec::new();
     let mut kept = Vec::new();
-    for ((slot, index), (load, keys)) in (0..).zip(job.connections.clone()).zip(loads) {
+    for ((slot, index), (load, keys, counts)) in (0..).zip(job.connections.clone()).zip(loads) {
+        let counts = |at: Time| counts.as_ref().is_some_and(|counts| counts.contains(&at));
         let packets: Vec<_> = Records(&notes)
-            .filter(|packet| is_of(packet, slot))
+            .filter(|packet| is_of(packet, slot) && counts(packet.at))
             .collect();
         let seen = packets.iter().map(|packet| Seen {
             at: packet.at,

@@ -505,6 +505,7 @@ impl Reader<'_> {
             .as_ref()
             .map_or_else(PageLoad::default, |load| PageLoad {
                 ttfb_computing: of_document
+                    .filter(|_| answers_at_once(load))
                     .and_then(|document| network_time(packets, document))
                     .map(|network| load.ttfb.saturating_sub(network)),
                 fcp: Some(load.fcp),
@@ -543,11 +544,21 @@ impl Reader<'_> {
     }
 }
 
+/// Whether the document is what was asked for first, and not where that has sent the browser to.
+fn answers_at_once(load: &Load) -> bool {
+    let first = load.requests.first();
+    first.is_some_and(|first| first.first_byte == Some(load.ttfb))
+}
+
 /// How much of the time up to a connection's first response the network took, where packets were seen on both sides of it.
 fn network_time(packets: &[Seen<'_>], connection: &Handshake) -> Option<Duration> {
+    let responded = connection.responded?;
+    if packets.iter().all(Seen::is_at_client) {
+        return None;
+    }
     let of_it = |packet: &&Seen<'_>| packet.ends() == Some(connection.ends);
     let packets: Vec<Seen<'_>> = packets.iter().filter(of_it).copied().collect();
-    of_network(&passages(&packets), connection.responded?)
+    of_network(&passages(&packets), responded)
 }
 
 fn said_by(silence: Silence) -> Option<String> {

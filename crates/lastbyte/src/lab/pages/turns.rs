@@ -67,7 +67,7 @@ pub(super) fn passages(packets: &[Seen<'_>]) -> Vec<Passage> {
 ///
 /// That is the data that had come last, or the acknowledgement where that made a full window wider, to which the kernel answers
 /// [`AT_ONCE`]. Where more data comes to an end that computes, it is taken for what it waited for, which changes nothing unless it
-/// computes for longer than a round trip.
+/// computes for longer than a round trip. A timer that an end waits for is no packet, and counts as computing.
 pub(super) fn of_network(passages: &[Passage], end: Time) -> Option<Duration> {
     let came = |passage: &Passage| passage.sender == Side::Server && passage.delivered == end;
     let mut place = passages.iter().rposition(came);

@@ -57,7 +57,7 @@ impl Seen<'_> {
         Some(Ends::of(&tcp, self.point.sender()))
     }
 
-    fn is_at_client(&self) -> bool {
+    pub(super) fn is_at_client(&self) -> bool {
         matches!(self.point, Point::SentByClient | Point::DeliveredToClient)
     }
 }

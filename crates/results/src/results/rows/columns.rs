@@ -308,7 +308,7 @@ const OTHERS: &[Column] = &[
         "how much of a document's `ttfb_ns` browser and server computed, as nothing that they waited for was on the network",
         |c| c.row.page.ttfb_computing.into(),
     )
-    .absent(NO_TASKS)
+    .absent("no page was loaded, the engine was virtual, where computing takes no time, the document was redirected, or packets were not seen")
     .restored(|row, value| set(&mut row.page.ttfb_computing, value)),
     whole(
         "fcp_cpu_ns",
