@@ -7,7 +7,6 @@ use std::thread;
 use std::time::Duration;
 
 use lastbyte_capture::{Packet, Records};
-use lastbyte_link::{Side, TcpPacket, Time};
 use lastbyte_page::cdp::Tasks;
 use lastbyte_pki::Store;
 
@@ -112,19 +111,22 @@ pub(super) fn measure(job: &Job<'_>, programs: &Finder) -> Result<Option<PageBlo
     };
     let (notes, unseen) =
         (emulator.seen.take()).map_or((Vec::new(), 0), |seen| (seen.notes, seen.unseen));
+    let packets: Vec<Packet> = Records(&notes).collect();
     let mut rows = Vec::new();
     let mut kept = Vec::new();
     for ((slot, index), (load, keys, counts)) in (0..).zip(job.connections.clone()).zip(loads) {
-        let counts = |at: Time| counts.as_ref().is_some_and(|counts| counts.contains(&at));
-        let packets: Vec<_> = Records(&notes)
-            .filter(|packet| is_of(packet, slot) && counts(packet.at))
-            .collect();
+        let counts = |seen: &Seen<'_>| {
+            let is_then = counts
+                .as_ref()
+                .is_some_and(|counts| counts.contains(&seen.at));
+            is_then && seen.client().and_then(client_slot) == Some(slot)
+        };
         let seen = packets.iter().map(|packet| Seen {
             at: packet.at,
             point: packet.point,
             bytes: &packet.bytes,
         });
-        let seen: Vec<Seen<'_>> = seen.collect();
+        let seen: Vec<Seen<'_>> = seen.filter(counts).collect();
         let (mut row, loaded) = reader.told(index, job.id.block, load, &seen, unseen, &keys);
         row.lateness.link = emulator
             .latest
@@ -141,14 +143,4 @@ pub(super) fn measure(job: &Job<'_>, programs: &Finder) -> Result<Option<PageBlo
         cpu,
         versions: programs.versions.clone(),
     }))
-}
-
-/// Whether a packet is of the client in this slot.
-fn is_of(packet: &Packet, slot: u32) -> bool {
-    let tcp = TcpPacket::parse(&packet.bytes);
-    let client = tcp.map(|tcp| match packet.point.sender() {
-        Side::Client => tcp.source,
-        Side::Server => tcp.destination,
-    });
-    client.and_then(client_slot) == Some(slot)
 }

@@ -552,13 +552,12 @@ fn answers_at_once(load: &Load) -> bool {
 
 /// How much of the time up to a connection's first response the network took, where packets were seen on both sides of it.
 fn network_time(packets: &[Seen<'_>], connection: &Handshake) -> Option<Duration> {
-    let responded = connection.responded?;
     if packets.iter().all(Seen::is_at_client) {
         return None;
     }
     let of_it = |packet: &&Seen<'_>| packet.ends() == Some(connection.ends);
     let packets: Vec<Seen<'_>> = packets.iter().filter(of_it).copied().collect();
-    of_network(&passages(&packets), responded)
+    of_network(&passages(&packets), connection.responded()?)
 }
 
 fn said_by(silence: Silence) -> Option<String> {

@@ -26,13 +26,12 @@ pub(in crate::lab) struct Seen<'a> {
     pub(in crate::lab) bytes: &'a [u8],
 }
 
-/// Which connection of a browser, which has one address.
+/// Which connection of a browser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ends {
-    /// The browser's port.
-    port: u16,
+    client: SocketAddrV4,
     /// Where it leads.
-    pub(super) server: SocketAddrV4,
+    server: SocketAddrV4,
 }
 
 impl Ends {
@@ -43,10 +42,7 @@ impl Ends {
             Side::Client => (source, destination),
             Side::Server => (destination, source),
         };
-        Ends {
-            port: client.port(),
-            server,
-        }
+        Ends { client, server }
     }
 }
 
@@ -55,6 +51,11 @@ impl Seen<'_> {
     pub(super) fn ends(&self) -> Option<Ends> {
         let tcp = TcpPacket::parse(self.bytes)?;
         Some(Ends::of(&tcp, self.point.sender()))
+    }
+
+    /// The address that its connection begins at.
+    pub(in crate::lab) fn client(&self) -> Option<Ipv4Addr> {
+        Some(*self.ends()?.client.ip())
     }
 
     pub(super) fn is_at_client(&self) -> bool {
@@ -68,17 +69,30 @@ pub(super) struct Handshake {
     pub(super) ends: Ends,
     /// When its SYN left.
     pub(super) began: Time,
-    /// When the server's first bytes came.
-    answered: Option<Time>,
-    /// When the record was there with the first byte of a response.
-    pub(super) responded: Option<Time>,
     pub(super) wire: Wire,
+    streams: Streams,
+    keys: KeyLog,
 }
 
 impl Handshake {
     /// Where it leads.
     pub(super) fn server(&self) -> Ipv4Addr {
         *self.ends.server.ip()
+    }
+
+    /// When the server's first bytes came.
+    fn answered(&self) -> Option<Time> {
+        self.streams.came.first().map(|(_, at)| *at)
+    }
+
+    /// When the record was there with the first byte of a response.
+    pub(super) fn responded(&self) -> Option<Time> {
+        let Streams { observer, came, .. } = &self.streams;
+        let mut http = Http::of(&observer.observe(&self.keys));
+        let mut records = observer.response_records(&self.keys);
+        let (end, _) = records.find(|(_, content)| http.responds(content))?;
+        let there = came.iter().find(|(length, _)| *length >= end);
+        there.map(|(_, at)| *at)
     }
 
     /// Whether it came to its end.
@@ -91,7 +105,7 @@ impl Handshake {
 /// that one is enough, or whose SYN is not answered, and gives up all but the first.
 pub(super) fn ended(found: &[Handshake]) -> Vec<&Handshake> {
     let mut whole: Vec<&Handshake> = found.iter().filter(|one| one.is_whole()).collect();
-    whole.sort_by_key(|one| one.answered);
+    whole.sort_by_key(|one| one.answered());
     whole
 }
 
@@ -150,17 +164,6 @@ impl Stream {
     }
 }
 
-impl Streams {
-    /// When the record had come with the first byte of a response.
-    fn responded(&self, keys: &KeyLog) -> Option<Time> {
-        let mut http = Http::of(&self.observer.observe(keys));
-        let mut records = self.observer.response_records(keys);
-        let (end, _) = records.find(|(_, content)| http.responds(content))?;
-        let mut came = self.came.iter();
-        came.find(|(length, _)| *length >= end).map(|(_, at)| *at)
-    }
-}
-
 /// All connections, in the order in which they began, read with the secrets in `keys`.
 pub(super) fn handshakes(packets: &[Seen<'_>], keys: &KeyLog) -> Vec<Handshake> {
     let mut known: BTreeMap<Ends, Streams> = BTreeMap::new();
@@ -202,9 +205,9 @@ pub(super) fn handshakes(packets: &[Seen<'_>], keys: &KeyLog) -> Vec<Handshake> 
         Some(Handshake {
             ends,
             began: streams.began?,
-            answered: streams.came.first().map(|(_, at)| *at),
-            responded: streams.responded(&keys),
             wire: wire(&streams.observer, &keys, streams.mss),
+            streams,
+            keys,
         })
     });
     let mut found: Vec<Handshake> = found.collect();
@@ -221,8 +224,9 @@ mod tests {
 
     use lastbyte_link::Time;
     use lastbyte_sizes::Message;
+    use lastbyte_tls::KeyLog;
 
-    use super::{Ends, Handshake, MOST, Stream, ended, had};
+    use super::{Ends, Handshake, MOST, Stream, Streams, ended, had};
     use crate::results::Wire;
     use crate::study::Cache;
 
@@ -235,13 +239,16 @@ mod tests {
             wire.messages.set(Message::ClientFinished, finished);
             Handshake {
                 ends: Ends {
-                    port: 40_000,
+                    client: SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 1), 40_000),
                     server: SocketAddrV4::new(server(to), 443),
                 },
                 began: Time(began),
-                answered: Some(Time(answered)),
-                responded: None,
                 wire,
+                streams: Streams {
+                    came: vec![(1, Time(answered))],
+                    ..Streams::default()
+                },
+                keys: KeyLog::default(),
             }
         };
         let found = [
