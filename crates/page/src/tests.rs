@@ -450,7 +450,7 @@ fn what_is_no_har_is_told() {
     let inline = serde_json::json!({ "/request/url": "data:,x" });
     assert_eq!(
         told(&har(&[unanswered.clone(), inline, unanswered.clone()])),
-        "the HAR has no requests of its page over the network (left out: 1 URLs that need no network (data:, blob: and their \
+        "the HAR has no requests of its page over the network (left out: 1 URL without need of a network (data:, blob: and their \
          like), left out: 2 requests that got no response): load the page while it is recorded"
     );
     // What is left out may be as it likes.
@@ -518,12 +518,12 @@ fn what_is_left_out_of_a_har_is_told() {
     assert_eq!(
         read.notes,
         [
-            "left out: 2 URLs that need no network (data:, blob: and their like)",
-            "left out: 1 websockets",
-            "left out: 1 CORS preflights, which a browser makes by itself",
-            "left out: 1 requests that got no response",
-            "asked for with GET: 1 requests of other methods",
-            "not compressed: 1 resources that came from a cache when the HAR was recorded",
+            "left out: 2 URLs without need of a network (data:, blob: and their like)",
+            "left out: 1 websocket",
+            "left out: 1 CORS preflight, which a browser makes by itself",
+            "left out: 1 request that got no response",
+            "asked for with GET: 1 request of other methods",
+            "not compressed: 1 resource from a cache when the HAR was recorded",
         ]
     );
     let bodies: Vec<u64> = read.page.resources().iter().map(|one| one.body.0).collect();
@@ -539,7 +539,7 @@ fn a_har_of_several_pages_is_of_the_first() {
         value["log"]["entries"][place]["pageref"] = (*page).into();
     }
     let read = har::read(value.to_string().as_bytes()).unwrap();
-    assert_eq!(read.notes, ["left out: 1 requests of other pages"]);
+    assert_eq!(read.notes, ["left out: 1 request of other pages"]);
     assert_eq!(read.page.resources().len(), 2);
 }
 

@@ -433,8 +433,8 @@ fn what_is_left_out_of_a_har_is_told() {
     assert_eq!(
         lines[..lines.len() - 1],
         [
-            "lastbyte: \"shop.har\": left out: 1 URLs that need no network (data:, blob: and their like)",
-            "lastbyte: \"shop.har\": left out: 1 websockets",
+            "lastbyte: \"shop.har\": left out: 1 URL without need of a network (data:, blob: and their like)",
+            "lastbyte: \"shop.har\": left out: 1 websocket",
         ]
     );
 }
@@ -566,6 +566,29 @@ fn a_page_is_loaded_in_real_time_with_what_it_computes() {
         computed.min().unwrap()
     });
     assert!(least[1] > least[0], "{least:?}");
+}
+
+/// Its connection's first response is not the document's, so nothing is told of what that took to compute.
+#[test]
+fn a_redirected_document_is_not_told_to_compute() {
+    let place = Place::new(CLASSICAL, "page = \"shop.har\"");
+    let entry = json!({ "startedDateTime": "2026-11-25T01:00:00.000Z", "time": 10,
+        "request": { "method": "GET", "url": "https://a.example/" },
+        "response": { "status": 301, "redirectURL": "https://a.example/1", "bodySize": 0,
+            "content": { "size": 0, "mimeType": "" } } });
+    let mut log: Value = serde_json::from_str(&har(&[json!({}), json!({})])).unwrap();
+    log["log"]["entries"][0] = entry;
+    fs::write(place.path("shop.har"), log.to_string()).unwrap();
+    let asked = "compare --engine live --page shop.har --connections 1 --rtt 20ms -o rows.csv --baseline";
+    let mut command = place.lastbyte();
+    let ended = run(command.args(asked.split(' ')).arg(CLASSICAL));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let rows = read_rows(&place.path("rows.csv"));
+    assert_eq!(rows.len(), 1);
+    assert_eq!(rows[0].text("outcome"), "completed");
+    // TCP, TLS, the redirect and the document, a round trip each.
+    assert!(rows[0].number("ttfb_ns") >= 80_000_000);
+    assert_eq!(rows[0].text("ttfb_computing_ns"), "");
 }
 
 /// What the visit before has left is found, and only what counts is told. It takes half a minute, in which idle connections end.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use lastbyte_link::{Bytes, visible};
+use lastbyte_link::{Bytes, counted, visible};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -183,18 +183,21 @@ enum LeftOut {
 }
 
 impl LeftOut {
-    const ALL: [(LeftOut, &'static str); 5] = [
-        (LeftOut::OtherPage, "requests of other pages"),
+    /// Each, what one such entry is, and more about it.
+    const ALL: [(LeftOut, &'static str, &'static str); 5] = [
+        (LeftOut::OtherPage, "request", " of other pages"),
         (
             LeftOut::Inline,
-            "URLs that need no network (data:, blob: and their like)",
+            "URL",
+            " without need of a network (data:, blob: and their like)",
         ),
-        (LeftOut::WebSocket, "websockets"),
+        (LeftOut::WebSocket, "websocket", ""),
         (
             LeftOut::Preflight,
-            "CORS preflights, which a browser makes by itself,",
+            "CORS preflight",
+            ", which a browser makes by itself",
         ),
-        (LeftOut::Unanswered, "requests that got no response"),
+        (LeftOut::Unanswered, "request", " that got no response"),
     ];
 }
 
@@ -231,11 +234,10 @@ pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
     entries.sort_by_key(|(began, _)| *began);
     let entries: Vec<&Entry> = entries.into_iter().map(|(_, entry)| entry).collect();
     let mut notes: Vec<String> = (LeftOut::ALL.iter())
-        .filter_map(|(reason, what)| {
+        .filter_map(|(reason, what, which)| {
             let count = left_out.iter().filter(|one| *one == reason).count();
-            (count > 0).then(|| format!("left out: {count} {what}"))
+            (count > 0).then(|| format!("left out: {}{which}", counted(count, what)))
         })
-        .map(|note| note.trim_end_matches(',').to_owned())
         .collect();
     if entries.is_empty() {
         let left_out = match notes.is_empty() {
@@ -256,13 +258,15 @@ pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
     let posts = posts.count();
     if posts > 0 {
         notes.push(format!(
-            "asked for with GET: {posts} requests of other methods"
+            "asked for with GET: {} of other methods",
+            counted(posts, "request")
         ));
     }
     let cached = entries.iter().filter(|entry| entry.is_from_cache()).count();
     if cached > 0 {
         notes.push(format!(
-            "not compressed: {cached} resources that came from a cache when the HAR was recorded"
+            "not compressed: {} from a cache when the HAR was recorded",
+            counted(cached, "resource")
         ));
     }
     Ok(Recorded {
