@@ -579,7 +579,8 @@ fn a_redirected_document_is_not_told_to_compute() {
     let mut log: Value = serde_json::from_str(&har(&[json!({}), json!({})])).unwrap();
     log["log"]["entries"][0] = entry;
     fs::write(place.path("shop.har"), log.to_string()).unwrap();
-    let asked = "compare --engine live --page shop.har --connections 1 --rtt 20ms -o rows.csv --baseline";
+    let asked =
+        "compare --engine live --page shop.har --connections 1 --rtt 20ms -o rows.csv --baseline";
     let mut command = place.lastbyte();
     let ended = run(command.args(asked.split(' ')).arg(CLASSICAL));
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);

@@ -75,6 +75,27 @@ id = "m"
 "#;
 
 #[test]
+fn all_studies_of_the_repository_are_read() {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies"));
+    let mut read = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let study = Study::parse(&text, &path).unwrap_or_else(|error| panic!("{error}"));
+        // Its file is called what it is.
+        assert_eq!(
+            Some(study.name.as_ref()),
+            path.file_stem().and_then(|name| name.to_str())
+        );
+        read += 1;
+    }
+    assert!(read > 20, "{read}");
+}
+
+#[test]
 fn slow_links() {
     let study = study(SLOW_LINKS);
     let arm = |name: &str, tls: &str| Arm {
