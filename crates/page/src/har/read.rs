@@ -18,7 +18,7 @@ pub const MOST_BYTES: u64 = 64 << 20;
 pub struct Recorded {
     /// The page.
     pub page: Page,
-    /// What was left out or taken for something else, each in a line: `2 websockets are left out`.
+    /// What was left out or taken for something else, each in a line: `left out: 2 websockets`.
     pub notes: Vec<String>,
 }
 

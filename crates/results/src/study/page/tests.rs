@@ -168,7 +168,7 @@ fn results_keep_the_page_of_a_har() {
     let experiment = &study.measures[0].experiment;
     assert_eq!(
         experiment.har_notes(),
-        ["\"site.har\": left out: 1 websockets"]
+        ["\"site.har\": left out: 1 websocket"]
     );
     let kept = study.named_files().unwrap();
     let [kept] = kept.as_slice() else {
