@@ -938,7 +938,7 @@ proptest! {
 }
 
 /// A client that has sent data expects more of it to carry its acknowledgements: where its Finished leaves between two
-/// segments of the response to early data, the second one is acknowledged 40 ms later. Where the path is 0.2 ms longer,
+/// segments of the response to early data, the second one is acknowledged 40 ms later. Where the path is 0.15 ms longer,
 /// it leaves before both, and the response is there sooner.
 #[test]
 fn a_finished_amid_a_response_delays_an_acknowledgement() {
