@@ -242,7 +242,7 @@ pub(super) struct Sampling {
     #[arg(long, value_name = "N", default_value = "1", value_parser = seed())]
     seed: u64,
     /// Where computing is in virtual time: beside the network's time and in their sum (as on this machine), none, or
-    /// calibrated (in the clock itself, as on this machine)
+    /// calibrated (in the clock itself, as on this machine); of pages and server=, as on a laptop (usual there) or phone
     #[arg(
         long,
         value_name = "NAME",

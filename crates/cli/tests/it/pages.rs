@@ -11,6 +11,8 @@ use tempfile::TempDir;
 
 use crate::common::{Ended, read_rows, run};
 
+mod computing;
+
 const CLASSICAL: &str = "x25519/ecdsa-p256/server=node";
 const POST_QUANTUM: &str = "X25519MLKEM768/ml-dsa-44+ml-dsa-44+ecdsa-p256/server=node";
 
@@ -201,6 +203,7 @@ fn browsers_that_load_nothing_are_failures_with_their_reason() {
             "browser-never-paints",
             "the page was loaded and never painted",
         ),
+        ("browser-spins", "the page was loaded and never painted"),
         (
             "browser-waits",
             "the page is not done within 20s: 1 of its requests are open, the first is https://server.example/1",
@@ -443,7 +446,7 @@ fn what_is_left_out_of_a_har_is_told() {
 #[test]
 fn options_of_pages_are_for_pages() {
     let place = Place::new(CLASSICAL, "page = \"median-2024\"");
-    let refusals: [(&[&str], &str); 11] = [
+    let refusals: [(&[&str], &str); 13] = [
         (&["--page", "median-2025"], "did you mean \"median-2024\""),
         (&["--page", "median-2024", "--data", "1KiB"], "--data"),
         (&["--page", "median-2024", "--mix", "lte=1"], "population"),
@@ -452,8 +455,23 @@ fn options_of_pages_are_for_pages() {
         (&["--origins", "2"], "--page"),
         (&["--cpu-slowdown", "4"], "--page"),
         (
-            &["--page", "median-2024", "--cpu-slowdown", "4"],
-            "computing takes no time in virtual time",
+            &[
+                "--page",
+                "median-2024",
+                "--cpu-slowdown",
+                "4",
+                "--cpu",
+                "none",
+            ],
+            "computing takes no time, however slow it is",
+        ),
+        (
+            &["--page", "median-2024", "--cpu", "calibrated"],
+            "write laptop, phone or none",
+        ),
+        (
+            &["--cpu", "laptop"],
+            "cpu laptop is of browsers and of servers that people run",
         ),
         (
             &["--page", "median-2024", "--capture", "1"],

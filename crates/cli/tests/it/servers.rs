@@ -242,3 +242,21 @@ fn what_other_servers_can_not_is_refused() {
     }
     assert!(!missing.path("results").exists());
 }
+
+/// A server that people run takes time for what it computes; our own ends take none, and are what they are without it.
+#[test]
+fn servers_of_others_compute_and_ours_does_not() {
+    let node = "x25519/ecdsa-p256/server=node";
+    let of = |cpu: &str| {
+        let place = place(&[OURS, node], &format!("{OBJECT}\n{cpu}"));
+        measured(&place, "results", &[])
+    };
+    let [with, without] = ["", "cpu = \"none\""].map(of);
+    assert_eq!(with[0].rows, without[0].rows);
+    let longer = (with[1].rows.iter().zip(&without[1].rows))
+        .map(|(with, without)| with.times.ttfb.unwrap() - without.times.ttfb.unwrap());
+    for longer in longer {
+        let range = Duration::from_micros(300)..Duration::from_millis(20);
+        assert!(range.contains(&longer), "{longer:?}");
+    }
+}

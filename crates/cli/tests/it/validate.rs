@@ -93,6 +93,7 @@ fn write(path: &Path, loss: &str, rows: impl IntoIterator<Item = [u128; 4]>) {
             endpoint_cpu: Duration::ZERO,
             cpu_costs: None,
             beside: Default::default(),
+            computing: None,
             validity: Validity::Valid,
         },
     };

@@ -43,6 +43,7 @@ pub(super) const RECIPE: Recipe = Recipe {
         "0007-floating-point-on-switch",
         "0008-time-without-call",
         "0009-fault-around",
+        "0010-computing",
     ],
 };
 

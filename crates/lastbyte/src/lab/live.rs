@@ -297,6 +297,7 @@ fn report(block: &mut Block, pace: Pace, lowered: u32, gated: Result<(), String>
     EngineReport {
         cpu_costs: None,
         beside: Beside::default(),
+        computing: None,
         concurrency: pace.concurrency,
         lowered,
         link_lateness_p99: lateness_p99(&mut block.lateness),

@@ -22,6 +22,15 @@ pub(super) fn link_seed(seed: Seed, link: &Link) -> Seed {
     ))
 }
 
+/// How many thousandths of its time computing takes at connection `index`: between 1 / `most` and `most` of it, evenly drawn
+/// by the logarithm.
+pub(super) fn pace(seed: Seed, index: u32, most: f64) -> u32 {
+    let drawn = seed.part(&format!("pace {index}")).0;
+    // The upper 53 bits, which a double holds, from -1 to 1.
+    let even = (drawn >> 11) as f64 / (1_u64 << 52) as f64 - 1.0;
+    (1000.0 * most.powf(even)).round() as u32
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -31,6 +40,16 @@ mod tests {
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn paces_are_around_the_profile() {
+        let paces: Vec<u32> = (0..1000).map(|index| pace(Seed(7), index, 1.4)).collect();
+        assert!(paces.iter().all(|pace| (714..=1400).contains(pace)));
+        let quick = paces.iter().filter(|pace| **pace < 1000).count();
+        assert!((450..550).contains(&quick), "{quick}");
+        assert!(paces.iter().any(|pace| *pace < 750) && paces.iter().any(|pace| *pace > 1350));
+        assert_eq!(pace(Seed(7), 3, 1.0), 1000);
+    }
 
     #[test]
     fn each_link_of_a_grid_has_luck_of_its_own() {

@@ -204,6 +204,39 @@ pub(crate) fn serve_this_thread(command: &mut Command, priority: Option<i32>) {
     unsafe { command.pre_exec(prepare) };
 }
 
+/// Which kind of process takes virtual time for what it computes (`kernel/patches/0010-computing.patch`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Computes {
+    Browser = 1,
+    Server = 2,
+}
+
+/// Of the same patch: which kind the caller is, and all that it starts.
+const ARCH_COMPUTING_KIND: libc::c_int = 0x4c42_0001;
+/// How fast all of them are, in thousandths of what their kind costs.
+const ARCH_COMPUTING_PACE: libc::c_int = 0x4c42_0002;
+
+/// Has the process that a command starts, and all that it starts, take time for what it computes. It is not started where
+/// the kernel gives none.
+pub(crate) fn compute(command: &mut Command, kind: Computes) {
+    let prepare = move || arch_prctl(ARCH_COMPUTING_KIND, kind as libc::c_ulong);
+    // SAFETY: what runs between fork and exec is a system call.
+    unsafe { command.pre_exec(prepare) };
+}
+
+/// How many thousandths of what it costs all computing takes from now on.
+pub(crate) fn set_pace(thousandths: u32) -> io::Result<()> {
+    arch_prctl(ARCH_COMPUTING_PACE, thousandths.into())
+}
+
+fn arch_prctl(option: libc::c_int, value: libc::c_ulong) -> io::Result<()> {
+    // SAFETY: these options take a number, and touch no memory.
+    match unsafe { libc::syscall(libc::SYS_arch_prctl, option, value) } {
+        0.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Has the process that a command starts have these descriptors under the numbers beside them, which are small.
 pub(crate) fn give(command: &mut Command, given: Vec<(OwnedFd, libc::c_int)>) -> io::Result<()> {
     /// Above all numbers that are given, so that none is overwritten before it is copied.

@@ -38,7 +38,7 @@ use crate::kernel::Kernel;
 use crate::results::{Beside, CpuCosts, Environment};
 use crate::study::{
     Arm, ArmChain, Cell, CpuTime, Emulation, EngineName, Experiment, Gso, PageSource, Preset,
-    Study, check_servers,
+    Profile, Study, check_servers,
 };
 
 /// Connections of one block: a boot takes as long as some twenty of them.
@@ -212,7 +212,7 @@ impl VirtualEngine {
             Ok((session, costs))
         };
         let sessions = match job.experiment.cpu {
-            CpuTime::None | CpuTime::Calibrated => Vec::new(),
+            CpuTime::None | CpuTime::Calibrated | CpuTime::Laptop | CpuTime::Phone => Vec::new(),
             CpuTime::Beside => job.arm.arm.possible_sessions(job.cell),
         };
         sessions.into_iter().map(costs).collect()
@@ -220,7 +220,7 @@ impl VirtualEngine {
 
     fn guest_job(&self, job: &Job<'_>) -> Result<GuestJob, BlockError> {
         let costs = match job.experiment.cpu {
-            CpuTime::None | CpuTime::Beside => None,
+            CpuTime::None | CpuTime::Beside | CpuTime::Laptop | CpuTime::Phone => None,
             CpuTime::Calibrated => Some(self.calibrated(job.arm)?),
         };
         Ok(GuestJob {
@@ -292,6 +292,7 @@ impl VirtualEngine {
                 self.memory,
                 Counter::Host,
                 None,
+                None,
             )?;
             self.attend(&AtomicBool::new(false), guest, self.memory)
         };
@@ -312,6 +313,7 @@ impl VirtualEngine {
         place: &Path,
         memory: Bytes,
         counter: Counter,
+        computing: Option<Profile>,
         cpu: Option<usize>,
     ) -> io::Result<Child> {
         let folder = boot::memory_folder(memory).map_err(io::Error::other)?;
@@ -323,6 +325,7 @@ impl VirtualEngine {
             .arg(format!("time-travel-start={}", wall_clock.as_nanos()))
             .arg(format!("lastbyte_seed={seed}"))
             .args(counter.parameter())
+            .args(computing.map(computing_parameter))
             .arg(ALLOCATOR)
             .arg(parameter("init=", &place.join(INIT_LINK)))
             .args(["--", guest::COMMAND])
@@ -439,10 +442,10 @@ impl Engine for VirtualEngine {
             (check_draws(experiment).and_then(|()| check_servers(experiment)))
                 .map_err(|problem| format!("measure {:?}: {problem}", measure.id))?;
             for cell in &experiment.cells {
-                if cell.cpu_slowdown > 1 {
+                if cell.cpu_slowdown > 1 && experiment.cpu == CpuTime::None {
                     return Err(format!(
-                        "measure {:?}: computing takes no time in virtual time, however slow it is: leave cpu_slowdown out, \
-                         or use --engine live",
+                        "measure {:?}: with cpu = \"none\" computing takes no time, however slow it is: leave cpu or \
+                         cpu_slowdown out",
                         measure.id
                     ));
                 }
@@ -536,7 +539,9 @@ impl Engine for VirtualEngine {
                 Some(_) => Counter::Guest,
                 None => Counter::Host,
             };
-            let guest = self.boot(wall_clock, seed, place.path(), memory, counter, cpu)?;
+            let computing = (job.experiment.cpu).profile(job.arm.arm.server, job.cell.cpu_slowdown);
+            let place = place.path();
+            let guest = self.boot(wall_clock, seed, place, memory, counter, computing, cpu)?;
             self.attend(job.interrupt, guest, memory)
         });
         let fate = fate
@@ -610,8 +615,12 @@ fn alone(job: &Job<'_>) -> Study {
     let experiment = Experiment {
         arms: vec![arm],
         cells: vec![cell],
-        // What is told beside is none of the guest's business: its texts must be as long without it.
-        cpu: job.experiment.cpu.in_clock(),
+        // What is told beside is none of the guest's business, and our own ends have no profile: its texts must be as long
+        // without them.
+        cpu: match job.arm.arm.server.is_foreign() {
+            true => job.experiment.cpu.in_clock(),
+            false => job.experiment.cpu.of_ours().in_clock(),
+        },
         ..job.experiment.clone()
     };
     let folder = if names_files(&experiment) {
@@ -655,6 +664,18 @@ impl Counter {
             Counter::Guest => Some("lastbyte_counter"),
         }
     }
+}
+
+/// What tells the kernel how much time computing takes (`kernel/patches/0010-computing.patch`).
+fn computing_parameter(profile: Profile) -> String {
+    let costs = [profile.browser, profile.server].into_iter();
+    let costs = costs.flat_map(|costs| costs.all().map(|cost| cost.as_nanos()));
+    let spread = [profile.run.into(), profile.spread.into()];
+    let numbers: Vec<String> = (spread.into_iter())
+        .chain(costs)
+        .map(|number: u128| number.to_string())
+        .collect();
+    format!("lastbyte_computing={}", numbers.join(","))
 }
 
 /// Whether anything of it is in a file of the user's.

@@ -10,7 +10,7 @@ use crate::results::{
     ArmSummary, CellSummary, Contents, Estimate, Interval, Measured, Metric, MetricSummary,
     Percent, Percentile, Since, Summary,
 };
-use crate::study::{Connections, Until, Work};
+use crate::study::{Connections, Device, Until, Work};
 
 /// What stands before an increase or a change that may be none.
 pub(super) const UNCERTAIN: char = '~';
@@ -183,7 +183,7 @@ pub(super) const NETWORK_ALONE: &str = "These times are the network's alone: com
 /// What the times have in them, if anything was measured.
 pub(super) fn contents(summary: &Summary) -> Option<String> {
     let times = match summary.contents()? {
-        // What other people's programs compute is told by none of our ways.
+        Contents::Profile => return Some(profile(summary)),
         Contents::Network if summary.experiment.has_foreign_servers() => NETWORK_ALONE,
         Contents::Network => {
             "These times are the network's alone: computing took none. What this machine computes is told, too, \
@@ -202,6 +202,22 @@ pub(super) fn contents(summary: &Summary) -> Option<String> {
     };
     let text = [Some(times.to_owned()), page_cpu(summary)].into_iter();
     Some(text.flatten().collect::<Vec<_>>().join(" "))
+}
+
+/// What times have in them where programs that people run compute by profiles.
+fn profile(summary: &Summary) -> String {
+    let samples = summary.cells.iter().flat_map(|cell| &cell.arms);
+    let device = samples.filter_map(|sample| sample.engine.computing).next();
+    let device = device.map_or(Device::Laptop, |profile| profile.device);
+    match summary.experiment.has_pages() {
+        true => format!(
+            "These times have in them what browser and server compute, as on a {device}, the same on every machine; what a \
+             site's own scripts compute is in none of them."
+        ),
+        false => "These times have in them what the server computes, by a profile that is the same on every machine; \
+                  Lastbyte's own client computes in no time."
+            .to_owned(),
+    }
 }
 
 /// What of pages' times was computed, where that was seen.

@@ -68,6 +68,7 @@ pub fn sample(experiment: &Experiment, cell: usize, arm: usize) -> Sample {
         engine: EngineReport {
             cpu_costs: None,
             beside: Beside::default(),
+            computing: None,
             concurrency: 25,
             lowered: 0,
             link_lateness_p99: Duration::from_micros(112),

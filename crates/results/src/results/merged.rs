@@ -169,6 +169,12 @@ impl EngineReport {
                         .to_owned(),
                 )
             }
+            (_, None, _) if reports().any(|report| report.computing != first.computing) => {
+                Validity::Invalid(
+                    "its blocks had different profiles of computing: measure all of it with one version"
+                        .to_owned(),
+                )
+            }
             (_, None, _) => Validity::Valid,
             (1, Some((_, reason)), _) => Validity::Invalid(reason.clone()),
             (all, Some((block, reason)), others) => Validity::Invalid(format!(
@@ -187,6 +193,7 @@ impl EngineReport {
             endpoint_cpu: reports().map(|report| report.endpoint_cpu).sum(),
             cpu_costs: first.cpu_costs,
             beside: first.beside.clone(),
+            computing: first.computing,
             validity,
         })
     }

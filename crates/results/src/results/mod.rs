@@ -19,6 +19,7 @@ mod look;
 mod measurements;
 mod merged;
 mod metric;
+mod modes;
 pub(crate) mod number;
 mod part;
 mod problems;
@@ -53,6 +54,7 @@ pub use look::{Fault, Imprecision, Look, look};
 pub(crate) use measurements::group_by;
 pub use measurements::{Group, Measurements, SampleTimes, baseline, groups};
 pub use merged::{SampleKey, write_rows};
+pub use modes::Mode;
 #[cfg(feature = "fixtures")]
 pub use part::parse_part;
 pub use part::{Part, PartError, PartHeader, PartProblem, read_part, write_part};
@@ -72,6 +74,8 @@ pub use crate::study::{Metric, NoPercentile, Percentile};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+use crate::study::Profile;
 
 /// One arm in one cell: its connections and how the engine fared.
 #[derive(Clone, Debug)]
@@ -115,6 +119,9 @@ pub struct EngineReport {
     /// CPU time beside virtual time, where it is known.
     #[serde(default, skip_serializing_if = "Beside::is_empty")]
     pub beside: Beside,
+    /// What other people's programs took in virtual time, where they took any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub computing: Option<Profile>,
     /// Whether the engine disturbed the sample.
     pub validity: Validity,
 }
@@ -126,6 +133,8 @@ pub enum Contents {
     Network,
     /// The network, and what computing takes on the machine that measured, each for itself and in their sum.
     Shares,
+    /// The network, and in its clock what programs that people run compute by a named profile: the same on every machine.
+    Profile,
     /// The network, and in its clock what computing took on the machine that measured.
     Calibrated,
     /// All that happened, in real time.
@@ -135,6 +144,7 @@ pub enum Contents {
 lastbyte_link::named!(Contents, "contents", {
     Network => "network",
     Shares => "network+computing",
+    Profile => "profile",
     Calibrated => "calibrated",
     RealTime => "real-time",
 });
@@ -146,6 +156,7 @@ impl EngineReport {
         match self.cpu_costs {
             _ if !self.beside.is_empty() => Contents::Shares,
             Some(_) => Contents::Calibrated,
+            None if self.computing.is_some() => Contents::Profile,
             None if is_real => Contents::RealTime,
             None => Contents::Network,
         }

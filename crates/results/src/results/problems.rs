@@ -7,7 +7,7 @@ use lastbyte_link::Link;
 use super::look::{Look, fewest};
 use super::summary::{ArmSummary, CellSummary};
 use super::warning::{Problem, Warning};
-use super::{Percentile, Validity};
+use super::{Contents, Percentile, Validity};
 use crate::study::{Connections, Experiment, Metric};
 
 /// Connections on either side of a percentile that are this far apart make a cliff of it: the
@@ -19,7 +19,17 @@ const STANDARD_ERRORS: f64 = 3.0;
 /// Finds what to mind, the gravest first.
 pub(super) fn find(experiment: &Experiment, cells: &[CellSummary]) -> Vec<Warning> {
     let mut warnings: Vec<Warning> = Vec::new();
-    for find in [invalid, failures, imprecise, cliffs, too_few, gaps, buffers] {
+    for find in [
+        invalid,
+        failures,
+        imprecise,
+        cliffs,
+        too_few,
+        gaps,
+        modes,
+        computes_nothing,
+        buffers,
+    ] {
         for cell in cells {
             for problem in find(experiment, cell) {
                 let index = warnings
@@ -179,6 +189,28 @@ fn gaps(experiment: &Experiment, cell: &CellSummary) -> Vec<Problem> {
             .collect()
     };
     cell.arms.iter().flat_map(gaps_of).collect()
+}
+
+fn modes(_: &Experiment, cell: &CellSummary) -> Vec<Problem> {
+    let of = |arm: &ArmSummary| {
+        let modes = arm.modes.iter().map(|(metric, modes)| Problem::Modes {
+            arm: arm.label.clone(),
+            metric: *metric,
+            modes: modes.clone(),
+        });
+        modes.collect::<Vec<_>>()
+    };
+    cell.arms.iter().flat_map(of).collect()
+}
+
+fn computes_nothing(_: &Experiment, cell: &CellSummary) -> Vec<Problem> {
+    let mut arms = cell.arms.iter();
+    let nothing =
+        cell.cell.page.is_some() && arms.any(|arm| arm.engine.contents() == Contents::Network);
+    nothing
+        .then_some(Problem::ComputesNothing)
+        .into_iter()
+        .collect()
 }
 
 /// The time that everything else is before.

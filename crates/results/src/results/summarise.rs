@@ -14,6 +14,7 @@ use lastbyte_link::{Bytes, Seed};
 use lastbyte_sizes::Message;
 
 use super::expected::linux_buffers_matter;
+use super::modes::modes;
 use super::stats::{self, Level, Percentiles, Series, count};
 use super::summary::{
     Absent, ArmSummary, CellSummary, MetricSummary, Role, ServerFlights, Summary, Typical,
@@ -215,6 +216,7 @@ fn summarise(
             engine: engine.clone(),
             metrics: of_arm,
             deliveries: deliveries(&sample.rows),
+            modes: modes(&sample.rows, cell),
             ttfb_computing: middle(&sample.rows, |page| page.ttfb_computing),
             load_cpu: middle(&sample.rows, |page| page.load_cpu),
             programs_cpu: middle(&sample.rows, |page| page.programs_cpu),

@@ -9,6 +9,7 @@ use lastbyte_sizes::Message;
 
 use super::costs::Beside;
 use super::look::Look;
+use super::modes::Mode;
 use super::since::Since;
 use super::stats::{Estimate, Interval, Level, Percent};
 use super::waited::apart;
@@ -81,6 +82,8 @@ pub struct ArmSummary {
     /// What became of the records that clients asked for, and of how many connections that is said.
     /// Empty if they asked for none.
     pub deliveries: Vec<(DeliveryOutcome, u32)>,
+    /// The times that loads of a page end at, of those of its times that have several.
+    pub modes: Vec<(Metric, Vec<Mode>)>,
     /// How much of a page's time to first byte browser and server computed, in the middle of all loads; none where that was not seen.
     pub ttfb_computing: Option<Duration>,
     /// Processor time that the page's main thread had taken by the load event, in the middle of all loads; none where that was not

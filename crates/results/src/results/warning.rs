@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::look::{BEYOND, Fault, Imprecision};
+use super::modes::Mode;
 use super::number::{milliseconds, percent, percent_digits};
 use super::{Metric, Percent, Percentile};
 use crate::study::{Connections, Precision};
@@ -76,6 +77,17 @@ pub enum Problem {
         /// The connection just above it.
         above: Duration,
     },
+    /// Loads of a page end at one of several times.
+    Modes {
+        /// The arm.
+        arm: String,
+        /// Which time.
+        metric: Metric,
+        /// Each of them, the earliest first.
+        modes: Vec<Mode>,
+    },
+    /// Browser and server computed in no time.
+    ComputesNothing,
     /// Linux's own buffers would bind, by flight arithmetic.
     Buffers,
     /// Results that are compared with were measured otherwise.
@@ -201,6 +213,24 @@ impl fmt::Display for Problem {
                 milliseconds(*below),
                 milliseconds(*above)
             ),
+            Problem::Modes { arm, metric, modes } => {
+                let times = modes
+                    .iter()
+                    .map(|mode| format!("{} in {} loads", milliseconds(mode.middle), mode.loads));
+                write!(
+                    f,
+                    "{arm}: {} is one of {}: {}, by which responses share a flight, and a median says little: look at the \
+                     shares",
+                    name(*metric),
+                    modes.len(),
+                    times.collect::<Vec<_>>().join(", ")
+                )
+            }
+            Problem::ComputesNothing => write!(
+                f,
+                "browser and server computed in no time, so all requests of a page left in one moment: paints and loads come \
+                 up to a round trip early: leave cpu out, or write cpu = \"laptop\""
+            ),
             Problem::Buffers => write!(
                 f,
                 "with Linux's own buffers the last byte would come at another time, by more than 1 % even \
@@ -233,19 +263,7 @@ impl fmt::Display for Problem {
 
 /// What is not precise enough, and how far it is from that.
 fn describe(imprecision: &Imprecision, precision: Precision) -> String {
-    let metric = match imprecision.metric {
-        Metric::Connect => "the connect time",
-        Metric::Handshake => "the handshake time",
-        Metric::Ttfb => "TTFB",
-        Metric::Ttlb => "TTLB",
-        Metric::TlsHandshake => "the TLS handshake time",
-        Metric::DnsRecord => "the time to the DNS record",
-        Metric::Fcp => "the first contentful paint",
-        Metric::Lcp => "the largest contentful paint",
-        Metric::Load => "the load event",
-        Metric::SpeedIndex => "the Speed Index",
-    };
-    let what = format!("{} of {metric}", imprecision.percentile);
+    let what = format!("{} of {}", imprecision.percentile, name(imprecision.metric));
     let asked = precision.percent();
     match imprecision.fault {
         Fault::Wide(reached) => {
@@ -260,5 +278,21 @@ fn describe(imprecision: &Imprecision, precision: Precision) -> String {
             format!("{what} is not known to ±{asked} %, since it leans on connections that failed")
         }
         Fault::Sparse => format!("fewer than {BEYOND} lie beyond {what}"),
+    }
+}
+
+/// A metric in a sentence.
+fn name(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Connect => "the connect time",
+        Metric::Handshake => "the handshake time",
+        Metric::Ttfb => "TTFB",
+        Metric::Ttlb => "TTLB",
+        Metric::TlsHandshake => "the TLS handshake time",
+        Metric::DnsRecord => "the time to the DNS record",
+        Metric::Fcp => "the first contentful paint",
+        Metric::Lcp => "the largest contentful paint",
+        Metric::Load => "the load event",
+        Metric::SpeedIndex => "the Speed Index",
     }
 }

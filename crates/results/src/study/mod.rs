@@ -5,6 +5,7 @@ mod beside;
 mod blocks;
 pub(crate) mod bounded_parquet;
 mod cell;
+mod computing;
 mod connections;
 mod delivery;
 mod distribution;
@@ -30,6 +31,7 @@ pub use arm::{ArmError, ArmProblem};
 pub use beside::{KeptFile, StudyFolder};
 pub use blocks::{BlockId, Size};
 pub use cell::{Work, common, distinctions};
+pub use computing::{Costs, Device, Profile};
 pub use connections::{Connections, ConnectionsError, Precision, PrecisionError, Until};
 pub use delivery::{
     Abridged, COMPRESSED_WITHIN, Compressed, Cosigners, Delivery, DnsCache, Elided, EndEntity,

@@ -177,8 +177,8 @@ fn check_pages(experiment: &Experiment) -> Result<(), String> {
     };
     let refused = [
         (
-            experiment.cpu != CpuTime::None,
-            "what computing takes in a browser can't be put into its clock: leave cpu out",
+            experiment.cpu == CpuTime::Calibrated,
+            "and what a browser computes is not measured on this machine: leave cpu out, or write laptop, phone or none",
         ),
         (
             experiment.emulation == Emulation::Link,

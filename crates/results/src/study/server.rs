@@ -59,13 +59,20 @@ impl Server {
 pub(super) fn check_transfers(experiment: &Experiment) -> Result<(), String> {
     let foreign = || (experiment.arms.iter()).filter(|arm| arm.server.is_foreign());
     let Some(first) = foreign().next() else {
-        return Ok(());
+        return match experiment.cpu {
+            CpuTime::Laptop | CpuTime::Phone => Err(format!(
+                "cpu {} is of browsers and of servers that people run, and here are none: leave cpu out, or give an arm \
+                 server=node",
+                experiment.cpu
+            )),
+            CpuTime::None | CpuTime::Beside | CpuTime::Calibrated => Ok(()),
+        };
     };
     let cells = &experiment.cells;
     let refused = [
         (
             experiment.cpu == CpuTime::Calibrated,
-            "and what it computes can't be put into the clock: leave cpu out",
+            "and what it computes is not measured on this machine: leave cpu out, or write laptop or none",
         ),
         (
             experiment.emulation == Emulation::Link,
@@ -151,11 +158,12 @@ pub(super) fn is_ml_dsa(key: KeyAlgorithm) -> bool {
 }
 
 impl Experiment {
-    /// The same: what computing takes is known beside transfers of our own server alone.
+    /// The same: what computing takes is measured beside transfers of our own server alone, and what programs take that
+    /// people run is in the clock.
     #[must_use]
     pub fn of_servers(self) -> Experiment {
         let cpu = match self.cpu {
-            CpuTime::Beside if self.has_foreign_servers() || self.has_pages() => CpuTime::None,
+            CpuTime::Beside if self.has_foreign_servers() || self.has_pages() => CpuTime::Laptop,
             cpu => cpu,
         };
         Experiment { cpu, ..self }

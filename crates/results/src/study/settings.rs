@@ -130,17 +130,36 @@ pub enum CpuTime {
     Beside,
     /// In the clock: each step of a handshake takes what `lastbyte calibrate` measured on this machine.
     Calibrated,
+    /// In the clock, of programs that people run, as on a laptop ([`CpuTime::profile`]): the same on every machine.
+    Laptop,
+    /// The same, with a browser on a phone.
+    Phone,
 }
 
-named!(CpuTime, "CPU time", { None => "none", Beside => "beside", Calibrated => "calibrated" });
+named!(CpuTime, "CPU time", {
+    None => "none",
+    Beside => "beside",
+    Calibrated => "calibrated",
+    Laptop => "laptop",
+    Phone => "phone",
+});
 
 impl CpuTime {
+    /// The same for Lastbyte's own ends, which have no profile.
+    #[must_use]
+    pub fn of_ours(self) -> CpuTime {
+        match self {
+            CpuTime::Laptop | CpuTime::Phone => CpuTime::None,
+            CpuTime::None | CpuTime::Beside | CpuTime::Calibrated => self,
+        }
+    }
+
     /// Where it is in the virtual clock, whatever is told beside that.
     #[must_use]
     pub fn in_clock(self) -> CpuTime {
         match self {
             CpuTime::None | CpuTime::Beside => CpuTime::None,
-            CpuTime::Calibrated => CpuTime::Calibrated,
+            CpuTime::Calibrated | CpuTime::Laptop | CpuTime::Phone => self,
         }
     }
 }

@@ -539,7 +539,7 @@ fn settings_have_names() {
             assert_eq!(name.parse(), Ok(setting));
         }
     }
-    assert_named(CpuTime::ALL, "none beside calibrated");
+    assert_named(CpuTime::ALL, "none beside calibrated laptop phone");
     assert_named(Emulation::ALL, "netem link");
     assert_named(EngineChoice::ALL, "auto live virtual");
     assert_named(Leads::ALL, "later sooner");

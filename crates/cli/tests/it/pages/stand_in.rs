@@ -5,7 +5,7 @@ use std::env;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn main() {
     let program = env::current_exe().unwrap();
@@ -70,6 +70,11 @@ fn navigate(name: &str, to: &mut File) {
     event(to, "Network.responseReceived", r#""requestId":"L","type":"Document","response":{"status":200}"#);
     match name {
         "browser-never-paints" => {}
+        // Looks at the clock for three seconds, and at nothing else.
+        "browser-spins" => {
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_secs(3) {}
+        }
         "browser-waits" => ask(to, "1", "Image"),
         "browser-asks-for-ever" => (0..10_001).for_each(|id| ask(to, &id.to_string(), "Image")),
         "browser-crashes" => event(to, "Inspector.targetCrashed", ""),

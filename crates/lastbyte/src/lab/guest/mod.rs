@@ -30,7 +30,7 @@ use super::exchange::Exchange;
 use super::inspection::{Asked, Seen};
 use super::live::{Pace, Rig};
 use super::luck::link_seed;
-use super::pages::{ForeignServer, Programs};
+use super::pages::{Computing, ForeignServer, Programs};
 use super::row::row;
 use super::shortcuts::Shortcuts;
 use super::starts;
@@ -257,6 +257,7 @@ fn measure(job: &GuestJob, study: &Study, asked: Asked) -> Result<Vec<u8>, Strin
         chain,
         EngineReport {
             beside: provenance.beside,
+            computing: experiment.cpu.profile(arm.arm.server, cell.cpu_slowdown),
             ..report(&rows, job.costs)
         },
         environment,
@@ -302,6 +303,10 @@ fn over_netem(
                 arm: usual,
                 programs,
                 folder: Path::new(SERVER_MOUNT),
+                computing: Computing::in_guest(
+                    experiment.cpu.profile(usual.arm.server, cell.cpu_slowdown),
+                    link_seed(experiment.seed, &cell.link),
+                ),
             })
         }
         None => None,
@@ -388,6 +393,7 @@ fn report(rows: &[Row], cpu_costs: Option<CpuCosts>) -> EngineReport {
     EngineReport {
         cpu_costs,
         beside: Beside::default(),
+        computing: None,
         concurrency: 1,
         lowered: 0,
         link_lateness_p99: Duration::ZERO,

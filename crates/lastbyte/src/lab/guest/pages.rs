@@ -9,7 +9,7 @@ use super::network::Network;
 use super::{GuestJob, drain, mount_memory};
 use crate::lab::dns::Sides;
 use crate::lab::luck::link_seed;
-use crate::lab::pages::{self, Programs, Seen, Stage};
+use crate::lab::pages::{self, Computing, Programs, Seen, Stage};
 use crate::lab::starts::{self, Starts};
 use crate::lab::surroundings::Sockets;
 use crate::lab::sys::memory::PLACES;
@@ -44,6 +44,9 @@ pub(super) fn run(
     }
     let origins = pages::origins(arm, cell, store)?;
     let mut network = Network::new(cell, Sockets::OfPrograms)?;
+    let seed = link_seed(experiment.seed, &cell.link);
+    let computing = experiment.cpu.profile(arm.arm.server, cell.cpu_slowdown);
+    let computing = Computing::in_guest(computing, seed);
     let mut stage = Stage::set(
         &arm.arm,
         cell,
@@ -51,10 +54,10 @@ pub(super) fn run(
         &origins,
         Path::new(MOUNT),
         experiment.timeout,
+        computing,
         &network,
     )?;
     progress();
-    let seed = link_seed(experiment.seed, &cell.link);
     let drain = drain(&cell.link);
     let packets = pages::expected_packets(cell)?.min(MOST / FRAME);
     let [place, _] = PLACES;
@@ -62,6 +65,7 @@ pub(super) fn run(
     let mut loads = Vec::new();
     for index in job.connections.clone() {
         stage.ready()?;
+        computing.begins(index).map_err(LabError::Configure)?;
         let mut ring = None;
         let mut begins = || -> Result<(), LabError> {
             // What came before must not meet the luck of this one.

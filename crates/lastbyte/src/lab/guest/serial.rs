@@ -150,6 +150,9 @@ pub(super) fn run(
             tap.begins(slot).map_err(LabError::Socket)?;
         }
         network.set(index, &plan.cell, plan.seed)?;
+        if let Some(server) = &load.server {
+            server.computing.begins(index).map_err(LabError::Socket)?;
+        }
         let starts = Starts::ByLuck(plan.seed);
         starts.wait(index).map_err(LabError::Socket)?;
         finished.push(endpoints.connection(slot, &plan)?);

@@ -15,7 +15,7 @@ use crate::lab::cores::{available_cpus, keep_awake, take_core};
 use crate::lab::emulator::{Emulator, EmulatorReport};
 use crate::lab::inspection::Tap;
 use crate::lab::luck::link_seed;
-use crate::lab::pages::{self, Finder, PageError, Seen, Stage};
+use crate::lab::pages::{self, Computing, Finder, PageError, Seen, Stage};
 use crate::lab::runner::Job;
 use crate::lab::shared::Shared;
 use crate::lab::surroundings::{Host, SERVERS, Sockets, Surroundings, client_address, client_slot};
@@ -75,6 +75,7 @@ pub(super) fn measure(job: &Job<'_>, programs: &Finder) -> Result<Option<PageBlo
                 &origins,
                 folder.path(),
                 job.experiment.timeout,
+                Computing::OfMachine,
                 &surroundings,
             )?;
             let mut loads = Vec::new();

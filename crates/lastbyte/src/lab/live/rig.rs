@@ -18,7 +18,7 @@ use crate::lab::endpoint::{self, EndpointReport, Load};
 use crate::lab::exchange::Exchange;
 use crate::lab::inspection::{Asked, Seen, Tap};
 use crate::lab::luck::link_seed;
-use crate::lab::pages::{ForeignServer, PageError, Programs};
+use crate::lab::pages::{Computing, ForeignServer, PageError, Programs};
 use crate::lab::process::Process;
 use crate::lab::row::{row, wire_of};
 use crate::lab::shared::Shared;
@@ -323,6 +323,7 @@ impl<'a> Rig<'a> {
             arm: self.arm,
             programs,
             folder: folder.path(),
+            computing: Computing::OfMachine,
         };
         Ok((server.start(cell, surroundings)?, folder))
     }

@@ -13,9 +13,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::pipe;
 use openssl::x509::X509;
 
-use super::{BrowserPrograms, Origin, PageError};
+use super::{BrowserPrograms, Computing, Origin, PageError};
 use crate::lab::process::{Priority, Process, StartError};
-use crate::lab::sys;
+use crate::lab::sys::{self, Computes};
 
 /// What the browser is called in messages.
 const NAME: &str = "browser";
@@ -55,6 +55,7 @@ impl Browser {
         programs: &BrowserPrograms,
         origins: &[Origin],
         folder: &Path,
+        computing: Computing,
     ) -> Result<Browser, PageError> {
         let home = folder.join("home");
         let profile = folder.join("profile");
@@ -85,6 +86,7 @@ impl Browser {
             .env("LANG", "C.UTF-8")
             .env("TZ", "UTC")
             .env("OPENSSL_ia32cap", NO_RDRAND);
+        computing.of(&mut command, Computes::Browser);
         let given = vec![(browser_reads, READS), (browser_writes, WRITES)];
         sys::give(&mut command, given).map_err(failed)?;
         let process = Process::start(NAME, command, folder, Priority::Usual)

@@ -1,6 +1,7 @@
 //! Servers that people run, in the server's namespace; and page loads, by a browser in the client's.
 
 mod browser;
+mod computing;
 mod http;
 mod meter;
 mod object;
@@ -23,6 +24,7 @@ use lastbyte_tls::KeyLog;
 use openssl::error::ErrorStack;
 
 use self::browser::{Browser, Silence};
+pub(super) use self::computing::Computing;
 use self::meter::Meter;
 pub(super) use self::object::ForeignServer;
 use self::programs::BrowserPrograms;
@@ -268,6 +270,7 @@ pub(super) struct Stage<'a> {
     folder: &'a Path,
     url: String,
     timeout: Duration,
+    computing: Computing,
     slowdown: u32,
     server: Process,
     browser: Option<Browser>,
@@ -286,6 +289,7 @@ impl<'a> Stage<'a> {
         origins: &'a [Origin],
         folder: &'a Path,
         timeout: Duration,
+        computing: Computing,
         sides: &dyn Sides,
     ) -> Result<Stage<'a>, LabError> {
         let page = page(cell)?;
@@ -303,6 +307,7 @@ impl<'a> Stage<'a> {
             group: arm.group,
             origins,
             idle: servers::IDLE,
+            computing,
         };
         let server = serving.start(&site, folder)?;
         sides.enter_client()?;
@@ -314,7 +319,8 @@ impl<'a> Stage<'a> {
             folder,
             url: format!("https:{}", site.document()),
             timeout,
-            slowdown: cell.cpu_slowdown,
+            computing,
+            slowdown: computing.throttling(cell.cpu_slowdown),
             server,
             browser: None,
             protocol: cdp::Browser::new(),
@@ -328,7 +334,8 @@ impl<'a> Stage<'a> {
     pub(super) fn ready(&mut self) -> Result<(), LabError> {
         if self.browser.is_none() || !self.protocol.is_ready() {
             self.browser = None;
-            self.browser = Some(Browser::start(self.programs, self.origins, self.folder)?);
+            let browser = Browser::start(self.programs, self.origins, self.folder, self.computing)?;
+            self.browser = Some(browser);
             self.protocol = cdp::Browser::new();
             self.keys_read = 0;
         }
@@ -352,7 +359,7 @@ impl<'a> Stage<'a> {
             slowdown: self.slowdown,
             timeout: self.timeout,
             quiet: QUIET,
-            patience: PATIENCE,
+            patience: PATIENCE * self.computing.times(),
         };
         if self.cache == Cache::Cold {
             begins()?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use lastbyte_page::{Answer, Asked, Site};
 
 use super::servers::{IDLE, Serving};
-use super::{Origin, Programs};
+use super::{Computing, Origin, Programs};
 use crate::lab::dns::Sides;
 use crate::lab::process::Process;
 use crate::lab::surroundings::SERVER;
@@ -20,6 +20,7 @@ pub(in crate::lab) struct ForeignServer<'a> {
     pub(in crate::lab) programs: &'a Programs,
     /// For its files.
     pub(in crate::lab) folder: &'a Path,
+    pub(in crate::lab) computing: Computing,
 }
 
 impl ForeignServer<'_> {
@@ -48,6 +49,7 @@ impl ForeignServer<'_> {
             origins: &[origin],
             // A client that thinks finds its connection again.
             idle: IDLE.saturating_add(cell.think),
+            computing: self.computing,
         };
         let process = serving.start(&site, self.folder)?;
         sides.enter_client()?;

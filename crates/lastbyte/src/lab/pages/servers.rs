@@ -12,8 +12,9 @@ use openssl::base64::encode_block;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Origin, PageError};
+use super::{Computing, Origin, PageError};
 use crate::lab::process::{Priority, Process};
+use crate::lab::sys::Computes;
 use crate::study::Server;
 
 /// The server that Node.js runs.
@@ -54,6 +55,7 @@ pub(super) struct Serving<'a> {
     pub(super) origins: &'a [Origin],
     /// How long a connection may be idle before it is closed; in whole seconds.
     pub(super) idle: Duration,
+    pub(super) computing: Computing,
 }
 
 impl Serving<'_> {
@@ -65,6 +67,7 @@ impl Serving<'_> {
             group,
             origins,
             idle,
+            computing,
         } = self;
         let root = folder.join("site");
         site.write(&root).map_err(PageError::Site)?;
@@ -114,6 +117,7 @@ impl Serving<'_> {
                     .arg(write("caddy.json", configuration)?);
             }
         }
+        computing.of(&mut command, Computes::Server);
         let name = server.name();
         let mut process = Process::start(name, command, folder, Priority::Usual)
             .map_err(|error| PageError::start(name, error))?;

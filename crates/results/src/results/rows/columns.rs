@@ -37,8 +37,7 @@ const NOT_COMPRESSED: &str = "it was not compressed";
 const NO_FAILED: &str = "no connection failed before";
 const NO_DNS: &str = "nothing comes through DNS";
 const NO_PAGE: &str = "it was not reached, or no page was loaded";
-const NO_TASKS: &str =
-    "no page was loaded, or the engine was virtual, where computing takes no time";
+const NO_TASKS: &str = "no page was loaded, or the engine was virtual, where nobody watches tasks";
 const NO_TCP: &str = "that end had no connection";
 
 /// The columns up to those of links.
@@ -308,7 +307,7 @@ const OTHERS: &[Column] = &[
         "how much of a document's `ttfb_ns` browser and server computed, as nothing that they waited for was on the network",
         |c| c.row.page.ttfb_computing.into(),
     )
-    .absent("no page was loaded, the engine was virtual, where computing takes no time, the document was redirected, or packets were not seen")
+    .absent("no page was loaded, the engine was virtual, the document was redirected, or packets were not seen")
     .restored(|row, value| set(&mut row.page.ttfb_computing, value)),
     whole(
         "fcp_cpu_ns",

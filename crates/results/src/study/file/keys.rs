@@ -240,7 +240,8 @@ pub(super) const SAMPLING: &[Key] = &[
         "`beside`",
         "\"none\"",
         "computing in virtual time: `beside` the network's times, which stay the same everywhere, and in their sum; none; or \
-         in the clock itself. `beside` and `calibrated` are as `lastbyte calibrate` measures them on this machine",
+         in the clock itself. `beside` and `calibrated` are as `lastbyte calibrate` measures them on this machine. `laptop` and \
+         `phone` are of browsers and of servers that people run, the same on every machine, and `laptop` is usual there",
     ),
 ];
 

@@ -37,7 +37,7 @@ fn pages_are_parameters_of_cells() {
     ];
     assert_eq!(told, expected);
     assert_eq!(experiment.cells[0].metrics(), Metric::OF_PAGE);
-    assert_eq!(experiment.cpu, CpuTime::None);
+    assert_eq!(experiment.cpu, CpuTime::Laptop);
     // What is written is read as the same.
     let again = Study::parse(&study.to_toml(), Path::new("s.toml")).unwrap();
     assert_eq!(again.measures, study.measures);

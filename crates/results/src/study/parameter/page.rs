@@ -113,12 +113,12 @@ pub(super) static CPU_SLOWDOWN: Spec = Spec {
     }),
     command_line: Some(CommandLine {
         value_name: "N",
-        help: "How many times longer each task of the page's main thread takes than on this machine, by the browser's own throttling: an experiment, in real time alone (--engine live)",
+        help: "How many times longer computing takes in the browser: in virtual time, than its profile says; in real time (--engine live), each task of the page's main thread, by the browser's own throttling",
         choice: Choice::Usual("1"),
         lists: Lists::Taken,
     }),
     column: Some(Column {
         name: "cpu_slowdown",
-        doc: "how many times longer each task of the page's main thread took than on the machine, by the browser's own throttling",
+        doc: "how many times longer computing took in the browser: in virtual time, than its profile says; in real time, each task of the page's main thread, by the browser's own throttling",
     }),
 };

@@ -30,12 +30,30 @@ fn transfers_of_all_servers_are_compared() {
     ];
     let study = study_of(&arms, measure).unwrap();
     assert!(study.has_foreign_servers());
-    // What they compute beside nobody knows.
-    assert_eq!(study.measures[0].experiment.cpu, CpuTime::None);
+    // What they compute is in the clock.
+    assert_eq!(study.measures[0].experiment.cpu, CpuTime::Laptop);
     let again = Study::parse(&study.to_toml(), Path::new("s.toml")).unwrap();
     assert_eq!(again.measures, study.measures);
     // And nothing but handshakes.
     study_of(&[NGINX], "data = \"0KiB\"").unwrap();
+}
+
+#[test]
+fn profiles_are_of_programs_that_people_run() {
+    let study = study_of(&[NGINX], "data = \"1KiB\"\ncpu = \"phone\"").unwrap();
+    assert_eq!(study.measures[0].experiment.cpu, CpuTime::Phone);
+    let error = study_of(&[OURS], "data = \"1KiB\"\ncpu = \"laptop\"").unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.contains("cpu laptop is of browsers and of servers that people run"),
+        "{error}"
+    );
+    let error = study_of(&[NGINX], "data = \"1KiB\"\ncpu = \"calibrated\"").unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.contains("is not measured on this machine: leave cpu out"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -163,6 +163,9 @@ impl Overview {
         };
         let contents = match self.contents {
             Some(Contents::Network) => " The network alone: computing took no time.",
+            Some(Contents::Profile) => {
+                " With what browsers and servers compute, by a profile that is the same on every machine."
+            }
             Some(Contents::Shares | Contents::Calibrated) => {
                 " Computing on the machine that measured is part of every number."
             }

@@ -1,0 +1,63 @@
+//! How long other people's programs compute.
+
+use std::io;
+use std::process::Command;
+
+use crate::lab::luck::pace;
+use crate::lab::sys::{self, Computes};
+use crate::study::Profile;
+use lastbyte_link::Seed;
+
+/// How long a program's computing takes.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::lab) enum Computing {
+    /// As long as on this machine: in real time, what it takes; in a guest, none.
+    OfMachine,
+    /// In a guest, what a profile says, around which each navigation and connection is as quick as its luck by this seed has it.
+    OfProfile(Profile, Seed),
+}
+
+impl Computing {
+    /// In a guest.
+    pub(in crate::lab) fn in_guest(profile: Option<Profile>, seed: Seed) -> Computing {
+        profile.map_or(Computing::OfMachine, |profile| {
+            Computing::OfProfile(profile, seed)
+        })
+    }
+
+    /// Has what a command starts take its time.
+    pub(super) fn of(self, command: &mut Command, kind: Computes) {
+        match self {
+            Computing::OfMachine => {}
+            Computing::OfProfile(..) => sys::compute(command, kind),
+        }
+    }
+
+    /// Before the navigation, or the connection, of this index.
+    ///
+    /// # Errors
+    ///
+    /// That the kernel has no such time.
+    pub(in crate::lab) fn begins(self, index: u32) -> io::Result<()> {
+        match self {
+            Computing::OfMachine => Ok(()),
+            Computing::OfProfile(profile, seed) => sys::set_pace(pace(seed, index, profile.pace)),
+        }
+    }
+
+    /// How many times longer the browser takes for what it is asked than a machine without a profile.
+    pub(super) fn times(self) -> u32 {
+        match self {
+            Computing::OfMachine => 1,
+            Computing::OfProfile(profile, _) => profile.times,
+        }
+    }
+
+    /// How many times slower the browser is asked to be, by its own throttling: a profile has that in its costs.
+    pub(super) fn throttling(self, slowdown: u32) -> u32 {
+        match self {
+            Computing::OfMachine => slowdown,
+            Computing::OfProfile(..) => 1,
+        }
+    }
+}
