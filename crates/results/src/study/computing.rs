@@ -84,8 +84,8 @@ pub struct Profile {
 
 /// A browser on a laptop. Fitted to first paints and loads of Chromium in real time, in `docs/page-loads.md`.
 const LAPTOP: Costs = Costs {
-    call: micros(9),
-    page: micros(5),
+    call: micros(8),
+    page: micros(7),
     switch: micros(8),
     input: Duration::ZERO,
     clock: CLOCK,
