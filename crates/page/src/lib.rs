@@ -15,5 +15,5 @@ mod site;
 mod tests;
 
 pub use model::{Model, Named, Part};
-pub use page::{Kind, Loading, Page, PageError, Resource};
-pub use site::{Answer, Asked, Site, SiteError};
+pub use page::{Caching, Keeping, Kind, Loading, Observed, Page, PageError, Priority, Resource};
+pub use site::{Answer, Asked, Frames, Framing, Site, SiteError};

@@ -160,6 +160,7 @@ impl Model {
             origin: u8::try_from(origin).unwrap_or(u8::MAX),
             found_in,
             loading,
+            observed: None,
         }
     }
 }

@@ -26,8 +26,74 @@ pub struct Resource {
     pub origin: u8,
     /// The place of the resource in which a browser finds it; none for the first one alone.
     pub found_in: Option<usize>,
-    /// What waits for it.
+    /// How it is named there, and so what waits for it.
     pub loading: Loading,
+    /// What a browser observed of it when it was recorded; none of a model's.
+    pub observed: Option<Observed>,
+}
+
+/// What a recorded load says of a resource besides. It is there of all resources of a page, or of none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// In which line of its document it is named, from 0: what is named in a smaller one stands before it.
+    pub line: u32,
+    /// How urgent the browser found it in the end. None of a browser that does not say.
+    pub priority: Option<Priority>,
+    /// How urgent it found it when it asked, if that is known.
+    pub asked: Option<Priority>,
+    /// Whether CORS was asked for (Fetch, 3.3): from another origin, without credentials, and so over a connection of its own.
+    pub is_cors: bool,
+    /// The bytes of its response, with fields and frames. None where the body's are all that is known.
+    pub response: Option<Bytes>,
+    /// What a browser may keep of it. None where no fields were recorded.
+    pub caching: Option<Caching>,
+}
+
+/// How urgent a browser finds a request, in Chromium's words (`ResourcePriority`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Priority {
+    /// `VeryLow`
+    VeryLow,
+    /// `Low`
+    Low,
+    /// `Medium`
+    Medium,
+    /// `High`
+    High,
+    /// `VeryHigh`
+    VeryHigh,
+}
+
+lastbyte_link::named!(Priority, "priority", {
+    VeryLow => "VeryLow",
+    Low => "Low",
+    Medium => "Medium",
+    High => "High",
+    VeryHigh => "VeryHigh",
+});
+
+/// What a browser may keep of a response, and for how long (RFC 9111). Of `immutable` and `must-revalidate` nothing depends when a link is
+/// followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caching {
+    /// Whether and for how long.
+    pub keeping: Keeping,
+    /// Whether it has an entity tag or a date, by which a server can answer that it has not changed (304).
+    pub has_validator: bool,
+}
+
+/// Whether and for how long a response may be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeping {
+    /// Not at all (`no-store`).
+    Never,
+    /// It is kept.
+    For {
+        /// Taken for so many seconds without asking; 0 is `no-cache`.
+        fresh: u32,
+        /// And for so many more while it is asked for (`stale-while-revalidate`, RFC 5861).
+        stale: u32,
+    },
 }
 
 /// What a resource is for.
@@ -59,7 +125,7 @@ lastbyte_link::named!(Kind, "kind of resource", {
     Redirect => "redirect",
 });
 
-/// What waits for a resource.
+/// How a resource is named, and so what waits for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Loading {
     /// As HTML has it for its kind: a style holds up painting, a script the parser.
@@ -67,7 +133,24 @@ pub enum Loading {
     Usual,
     /// A script that runs after the document was read (`defer`). Of other kinds the same as usual.
     Deferred,
+    /// A script that runs as soon as it is there (`async`). Of other kinds the same as usual.
+    Async,
+    /// A module (`type=module`), or what a module imports: it runs after the document was read. Of other kinds the same as usual.
+    Module,
+    /// Something that a script within the document names, once that runs.
+    Inserted,
+    /// A picture that is asked for once it is known where it stands (`loading=lazy`). Of other kinds the same as usual.
+    Lazy,
 }
+
+lastbyte_link::named!(Loading, "way of loading", {
+    Usual => "usual",
+    Deferred => "defer",
+    Async => "async",
+    Module => "module",
+    Inserted => "inserted",
+    Lazy => "lazy",
+});
 
 /// Why something is no page.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -184,7 +267,7 @@ impl Page {
                 most: Page::MOST_RESOURCES,
             });
         }
-        let bytes = (resources.iter()).fold(0_u64, |sum, one| sum.saturating_add(one.body.0));
+        let bytes = (resources.iter()).fold(0_u64, |sum, one| sum.saturating_add(one.most().0));
         if bytes > Page::MOST_BYTES {
             return Err(PageError::TooLarge {
                 bytes,
@@ -293,6 +376,14 @@ impl Page {
     #[must_use]
     pub fn bytes(&self) -> Bytes {
         Bytes(self.resources.iter().map(|resource| resource.body.0).sum())
+    }
+}
+
+impl Resource {
+    /// The most bytes that its body can have.
+    fn most(&self) -> Bytes {
+        let response = self.observed.and_then(|observed| observed.response);
+        response.map_or(self.body, |response| response.max(self.body))
     }
 }
 

@@ -4,8 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use lastbyte::results::{Dataset, Loaded, Outcome, PAGES, Sample, Validity};
+use lastbyte_page::cdp::{Load, Source};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -539,6 +541,165 @@ fn a_har_is_loaded_by_the_command_line() {
     }
     let page = fs::read_to_string(place.path("page.html")).unwrap();
     assert!(page.contains("A page, request by request"));
+}
+
+/// A recorded page: for each resource its kind, what found it, its priority, its bytes, and what may be kept of it.
+fn recorded() -> String {
+    const DOCUMENT: &str = "https://a.example/0";
+    let resources: [(&str, &str, &str, u64, &str); 16] = [
+        ("document", "", "VeryHigh", 9_000, "no-cache"),
+        ("stylesheet", DOCUMENT, "VeryHigh", 18_091, "max-age=3600"),
+        ("script", DOCUMENT, "High", 30_000, "max-age=3600"),
+        ("script", DOCUMENT, "Low", 6_000, "max-age=3600"),
+        ("image", DOCUMENT, "Medium", 836, "max-age=3600"),
+        ("image", DOCUMENT, "High", 60_000, "max-age=3600"),
+        ("image", DOCUMENT, "Medium", 1_000, "no-store"),
+        ("image", DOCUMENT, "Low", 40_000, "max-age=3600"),
+        ("image", DOCUMENT, "Low", 2_000, "no-cache"),
+        ("script", DOCUMENT, "Medium", 25_000, "max-age=3600"),
+        ("script", DOCUMENT, "Medium", 700, "max-age=0"),
+        ("stylesheet", DOCUMENT, "VeryLow", 3_000, "max-age=3600"),
+        ("fetch", "https://a.example/3", "High", 900, "max-age=3600"),
+        (
+            "font",
+            "https://a.example/1",
+            "VeryHigh",
+            20_000,
+            "max-age=3600",
+        ),
+        (
+            "image",
+            "https://a.example/1",
+            "High",
+            5_000,
+            "max-age=3600",
+        ),
+        ("fetch", "https://a.example/9", "High", 800, "no-store"),
+    ];
+    let entries = resources.iter().enumerate();
+    let entries = entries.map(|(place, (kind, finder, priority, bytes, kept))| {
+        let began = match place {
+            13.. => 300 + place,
+            _ => 100 + place,
+        };
+        json!({
+            "startedDateTime": format!("2026-11-25T01:00:00.{began}Z"),
+            "time": if place == 0 { 200 } else { 150 },
+            "request": { "method": "GET", "url": format!("https://a.example/{place}") },
+            "response": {
+                "status": 200,
+                "headers": [
+                    { "name": "Cache-Control", "value": kept },
+                    { "name": "ETag", "value": "\"x\"" },
+                ],
+                "content": { "size": bytes, "mimeType": "" },
+                "bodySize": -1,
+                "headersSize": -1,
+                "_transferSize": bytes,
+            },
+            "_resourceType": kind,
+            "_priority": priority,
+            "_initiator": { "type": "parser", "url": finder, "lineNumber": place },
+        })
+    });
+    json!({ "log": { "entries": entries.collect::<Vec<_>>() } }).to_string()
+}
+
+/// The number of a recorded resource is that of its URL.
+fn number_of(url: &str) -> usize {
+    let name = url.rsplit('/').next().unwrap_or_default();
+    let number = name.split('.').next().unwrap_or_default();
+    number.parse().unwrap_or(0)
+}
+
+/// What was recorded, and what Chromium reports of the page that is made of it: priorities, the order in which things are found, sizes,
+/// and what is asked for again.
+#[test]
+fn a_hars_page_is_the_page_that_was_recorded() {
+    for server in ["node", "go"] {
+        let place = Place::new(
+            &format!("x25519/ecdsa-p256/server={server}"),
+            "page = \"own.har\"\ncache = [\"cold\", \"warm\"]",
+        );
+        let text = recorded();
+        fs::write(place.path("own.har"), &text).unwrap();
+        let har: Value = serde_json::from_str(&text).unwrap();
+        let entries = har["log"]["entries"].as_array().unwrap();
+        let ended = run(&mut place.run("results"));
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        for file in fs::read_dir(place.path("results").join(PAGES)).unwrap() {
+            let text = fs::read(file.unwrap().path()).unwrap();
+            let loads: Vec<Loaded> = serde_json::from_slice(&text).unwrap();
+            for loaded in loads {
+                let load = loaded.load.unwrap();
+                is_as_recorded(&load, entries);
+            }
+        }
+    }
+}
+
+fn is_as_recorded(load: &Load, entries: &[Value]) {
+    let is_warm = load.requests.iter().any(|one| one.source == Source::Cache);
+    let mut found: Vec<usize> = load
+        .requests
+        .iter()
+        .map(|one| number_of(&one.url))
+        .collect();
+    // Each is found where it was, and what a document names in its order; but for a style that nothing waits for.
+    let of_document: Vec<usize> = (found.iter().copied()).filter(|one| *one < 11).collect();
+    assert_eq!(of_document, (0..11).collect::<Vec<_>>());
+    found.sort_unstable();
+    assert_eq!(found, (0..16).collect::<Vec<_>>());
+    for request in &load.requests {
+        let number = number_of(&request.url);
+        let entry = &entries[number];
+        let named = format!("{number} {} of {request:?}", entry["_resourceType"]);
+        // Pictures of the cache are there before it is known which are on the screen.
+        if !(is_warm && entry["_resourceType"] == "image") {
+            assert_eq!(entry["_priority"], request.priority.as_str(), "{named}");
+        }
+        let finder = entry["_initiator"]["url"].as_str().unwrap();
+        let by = request.found_in.as_deref().map(number_of);
+        assert_eq!(by, (number > 0).then(|| number_of(finder)), "{named}");
+        let kept = entry["response"]["headers"][0]["value"].as_str().unwrap();
+        let is_kept = is_warm && kept == "max-age=3600";
+        assert_eq!(request.source == Source::Cache, is_kept, "{named}");
+        let whole = entry["response"]["_transferSize"].as_u64().unwrap();
+        match (is_warm, kept) {
+            (false, _) => assert_eq!(request.wire.0, whole, "{named}"),
+            // Of the first response on a connection, which is another one now, three bytes are HPACK's.
+            (true, "no-store") => assert!(request.wire.0.abs_diff(whole) <= 3, "{named}"),
+            // It has not changed.
+            (true, "no-cache" | "max-age=0") => assert!(request.wire.0 < 100, "{named}"),
+            (true, _) => assert_eq!(request.wire.0, 0, "{named}"),
+        }
+    }
+}
+
+/// A page of one request comes as a transfer of as many bytes does: its first byte, and so many bytes in as many flights.
+#[test]
+fn a_hars_page_of_one_request_is_a_transfer() {
+    let place = Place::new(CLASSICAL, "page = \"own.har\"");
+    let whole = 30_000;
+    let document = json!({ "/response/bodySize": whole - 400 });
+    let mut value: Value = serde_json::from_str(&har(&[document])).unwrap();
+    value["log"]["entries"][0]["response"]["_transferSize"] = whole.into();
+    fs::write(place.path("own.har"), value.to_string()).unwrap();
+    let ended = run(&mut place.run("results"));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let page = &samples(&place.path("results"))[0].rows[0];
+    let other = Place::new(CLASSICAL, &format!("data = \"{whole}B\""));
+    let ended = run(&mut other.run("results"));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let transfer = &samples(&other.path("results"))[0].rows[0];
+    assert_eq!(page.page.bytes, Some(whole));
+    // HTTP/2 and the browser's hello have other bytes than a request of HTTP/1.1, which takes microseconds at 50 Mbit/s.
+    let near = |one: Duration, other: Duration| one.abs_diff(other) < Duration::from_millis(1);
+    let [first, other] = [page, transfer].map(|row| row.times.ttfb.unwrap());
+    assert!(near(first, other), "{first:?} {other:?}");
+    let end = page.page.load.unwrap();
+    let whole = transfer.times.ttlb.unwrap();
+    assert!(near(end, whole), "{end:?} {whole:?}");
 }
 
 /// Over Lastbyte's own link in real time, where the page's thread computes, and more of it as the browser slows it down.

@@ -102,7 +102,7 @@ pub struct Request {
     /// The body's bytes, uncompressed.
     #[serde(with = "bytes")]
     pub body: Bytes,
-    /// How urgent the browser found it: `VeryHigh` to `VeryLow`.
+    /// How urgent the browser found it in the end: `VeryHigh` to `VeryLow`.
     pub priority: String,
     /// Why there is no response, or not all of it: `net::ERR_CONNECTION_RESET`.
     pub failure: Option<String>,

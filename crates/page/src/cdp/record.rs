@@ -141,6 +141,12 @@ impl Record {
                     }
                 }
             }
+            // A picture that turned out to be on the screen.
+            "Network.resourceChangedPriority" => {
+                if let Some(request) = self.open(params) {
+                    request.priority = text(&params["newPriority"]);
+                }
+            }
             "Network.requestServedFromCache" => {
                 if let Some(request) = self.open(params) {
                     request.source = Source::Cache;

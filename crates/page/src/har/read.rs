@@ -1,14 +1,18 @@
 //! A page from a HAR: sizes, kinds, origins and what finds what; nothing of its content.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use lastbyte_link::{Bytes, counted, visible};
 use serde::Deserialize;
 use thiserror::Error;
 
+use self::observed::{Span, timed};
 use crate::cdp::origin;
-use crate::page::{Kind, Loading, Page, PageError, Resource};
+use crate::page::{Kind, Observed, Page, PageError, Resource};
+
+mod observed;
 
 /// The largest HAR that is read. With the content of its responses, one of a usual page has some MB.
 pub const MOST_BYTES: u64 = 64 << 20;
@@ -107,6 +111,9 @@ struct Entry {
     priority: Option<String>,
     #[serde(rename = "_resourceType")]
     resource_type: Option<String>,
+    /// What [`of_page`](super::of_page) writes of what times and priorities have said.
+    #[serde(rename = "_loading")]
+    loading: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -133,8 +140,11 @@ struct Answered {
     content: Content,
     #[serde(default = "unknown")]
     body_size: f64,
+    #[serde(default = "unknown")]
+    headers_size: f64,
     #[serde(default = "unknown", rename = "_transferSize")]
     transfer_size: f64,
+    headers: Option<Vec<Header>>,
 }
 
 /// As HAR has it.
@@ -153,8 +163,12 @@ struct Content {
 
 /// What Chromium says of what found a request.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Initiator {
+    #[serde(rename = "type")]
+    by: Option<String>,
     url: Option<String>,
+    line_number: Option<f64>,
     stack: Option<Stack>,
 }
 
@@ -167,9 +181,11 @@ struct Stack {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Call {
     #[serde(default)]
     url: String,
+    line_number: Option<f64>,
 }
 
 /// Why an entry is no resource of the page.
@@ -203,8 +219,9 @@ impl LeftOut {
 
 /// Reads the page that a HAR was recorded of: the first one, if there are several.
 ///
-/// A resource is as large as its body was on the wire. What finds it is what Chromium says (`_initiator`), else the `Referer`, else
-/// the document. A script of low priority (`_priority`) is deferred. All is asked for with `GET`.
+/// A response is as large as it was on the wire (`_transferSize`, else `bodySize` and `headersSize`), or where that is unknown, its
+/// body is. What finds it is what Chromium says (`_initiator`), else the `Referer`, else the document. How a document names it follows
+/// from its priority (`_priority`), its line and its times. What may be kept of it is what its fields say. All is asked for with `GET`.
 ///
 /// # Errors
 ///
@@ -232,7 +249,9 @@ pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
     }
     // Files are in any order; the first request is the document's.
     entries.sort_by_key(|(began, _)| *began);
-    let entries: Vec<&Entry> = entries.into_iter().map(|(_, entry)| entry).collect();
+    let (spans, entries): (Vec<Span>, Vec<&Entry>) = (entries.into_iter())
+        .map(|(began, entry)| (entry.span(began), entry))
+        .unzip();
     let mut notes: Vec<String> = (LeftOut::ALL.iter())
         .filter_map(|(reason, what, which)| {
             let count = left_out.iter().filter(|one| *one == reason).count();
@@ -253,7 +272,7 @@ pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
             most: Page::MOST_RESOURCES,
         }));
     }
-    let resources = resources(&entries)?;
+    let resources = resources(&entries, &spans)?;
     let posts = entries.iter().filter(|entry| entry.request.method != "GET");
     let posts = posts.count();
     if posts > 0 {
@@ -324,6 +343,14 @@ fn shown(text: &str) -> String {
 }
 
 impl Entry {
+    fn span(&self, began: Timestamp) -> Span {
+        let took = Duration::try_from_secs_f64(self.time / 1e3).unwrap_or(Duration::MAX);
+        Span {
+            began,
+            ended: began.checked_add(took).unwrap_or(Timestamp::MAX),
+        }
+    }
+
     fn left_out(&self, page: Option<&str>) -> Option<LeftOut> {
         let url = &self.request.url;
         let kind = self.resource_type.as_deref();
@@ -450,7 +477,7 @@ fn resolved(url: &str, location: &str) -> String {
     }
 }
 
-fn resources(entries: &[&Entry]) -> Result<Vec<Resource>, HarError> {
+fn resources(entries: &[&Entry], spans: &[Span]) -> Result<Vec<Resource>, HarError> {
     let leads = leads(entries);
     let mut sent_from = vec![None; entries.len()];
     for (place, target) in leads.iter().enumerate() {
@@ -479,6 +506,11 @@ fn resources(entries: &[&Entry]) -> Result<Vec<Resource>, HarError> {
         }
     }
     let mut resources: Vec<Resource> = Vec::new();
+    // Of each document, where it was named last.
+    let mut lines: HashMap<usize, u32> = HashMap::new();
+    let home = entries
+        .get(document)
+        .map(|entry| origin(&entry.request.url));
     let mut origins: Vec<&str> = Vec::new();
     // Where each URL was last asked for.
     let mut places: HashMap<&str, usize> = HashMap::new();
@@ -518,10 +550,23 @@ fn resources(entries: &[&Entry]) -> Result<Vec<Resource>, HarError> {
             }
         };
         let kind = kind(place);
-        let deferred = matches!(
-            entry.priority.as_deref(),
-            Some("Low" | "VeryLow" | "Lowest")
-        );
+        let finder = found_in.and_then(|above| resources.get(landed(above)));
+        let finder = finder.map_or(Kind::Document, |finder| finder.kind);
+        let is_same_origin = Some(own) == home;
+        let loading = match entry.loading.as_deref() {
+            Some(word) => word.parse().unwrap_or_default(),
+            None => entry.loading(landing, finder, is_same_origin),
+        };
+        // What is named nowhere stands behind what was asked for before it.
+        let line = match (found_in, finder) {
+            (Some(above), Kind::Document) => {
+                let last = lines.entry(above).or_default();
+                *last = entry.line().unwrap_or(*last);
+                *last
+            }
+            _ => 0,
+        };
+        let has_attribute = matches!(landing, Kind::Script | Kind::Style | Kind::Image);
         resources.push(Resource {
             kind,
             body: match kind {
@@ -530,12 +575,27 @@ fn resources(entries: &[&Entry]) -> Result<Vec<Resource>, HarError> {
             },
             origin: u8::try_from(number).unwrap_or(u8::MAX),
             found_in,
-            loading: match deferred && landing == Kind::Script {
-                true => Loading::Deferred,
-                false => Loading::Usual,
-            },
+            loading,
+            observed: Some(Observed {
+                line,
+                priority: entry.priority(),
+                asked: entry.asked(),
+                is_cors: entry.is_cors() && has_attribute && !is_same_origin,
+                response: match kind {
+                    Kind::Redirect => None,
+                    _ => entry.whole_response(),
+                },
+                caching: spans.get(place).and_then(|span| entry.caching(span.began)),
+            }),
         });
         places.insert(url, place);
+    }
+    if entries.iter().all(|entry| entry.loading.is_none()) {
+        let is_parsed = |place: usize| {
+            let entry = entries.get(place);
+            entry.is_some_and(|entry| entry.is_found_by("parser"))
+        };
+        timed(&mut resources, spans, document, &landed, &is_parsed);
     }
     match origins.len() {
         count if count > usize::from(Page::MOST_ORIGINS) => {

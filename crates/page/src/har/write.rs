@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::cdp::{Load, Request, Source};
-use crate::page::{Kind, Loading, Page, Resource};
+use crate::page::{Kind, Page, Priority, Resource};
+use crate::site::cache_fields;
 
 /// A load under the name that a HAR has for it.
 #[derive(Clone, Copy, Debug)]
@@ -51,8 +52,8 @@ pub fn write(loads: &[Titled<'_>]) -> String {
     format!("{har:#}\n")
 }
 
-/// A HAR of which [`read`](super::read) makes this page, and nothing else: no names, no cookies, no content. Its times only say what comes
-/// after what.
+/// A HAR of which [`read`](super::read) makes this page, which was read from one, and nothing else: no names, no cookies, no content. Its
+/// times only say what comes after what; `_loading` is what those of the recorded one have said.
 #[must_use]
 pub fn of_page(page: &Page) -> String {
     let resources = page.resources();
@@ -67,22 +68,36 @@ pub fn of_page(page: &Page) -> String {
             Kind::Redirect => (302, target.map_or_else(String::new, url)),
             _ => (200, String::new()),
         };
+        let observed = resource.observed.unwrap_or_default();
+        let cors = observed.is_cors.then_some(("sec-fetch-mode", "cors"));
+        let asked = observed.asked.map(|asked| ("priority", urgency(asked)));
+        let asked: Vec<Value> = cors.into_iter().chain(asked).map(header).collect();
+        let kept = observed.caching.map(cache_fields);
+        let kept = kept.map(|fields| {
+            let fields = fields.iter();
+            let fields = fields.map(|(name, value)| header((name, value.as_str())));
+            fields.collect::<Vec<Value>>()
+        });
         json!({
             "startedDateTime": date(Duration::from_millis(place as u64)),
             "time": 0,
-            "request": { "method": "GET", "url": url(place), "headers": [] },
+            "request": { "method": "GET", "url": url(place), "headers": asked },
             "response": {
                 "status": status,
                 "redirectURL": leads,
+                "headers": kept,
                 "content": { "size": resource.body.0, "mimeType": media_type(resource.kind) },
                 "bodySize": resource.body.0,
+                "_transferSize": observed.response.map_or(-1.0, |bytes| bytes.0 as f64),
             },
             "timings": { "send": 0, "wait": 0, "receive": 0 },
-            "_initiator": { "type": "parser", "url": resource.found_in.map(url) },
-            "_priority": match resource.loading {
-                Loading::Deferred => "Low",
-                Loading::Usual => "High",
+            "_initiator": {
+                "type": "parser",
+                "url": resource.found_in.map(url),
+                "lineNumber": observed.line,
             },
+            "_priority": observed.priority.map(Priority::name),
+            "_loading": resource.loading.name(),
         })
     };
     let entries: Vec<Value> = resources.iter().enumerate().map(entry).collect();
@@ -94,6 +109,21 @@ pub fn of_page(page: &Page) -> String {
         }
     })
     .to_string()
+}
+
+fn header((name, value): (&str, &str)) -> Value {
+    json!({ "name": name, "value": value })
+}
+
+/// As Chromium writes it (RFC 9218, 4.1).
+fn urgency(priority: Priority) -> &'static str {
+    match priority {
+        Priority::VeryHigh => "u=0",
+        Priority::High => "u=1",
+        Priority::Medium => "u=2",
+        Priority::Low => "u=3",
+        Priority::VeryLow => "u=4",
+    }
 }
 
 fn media_type(kind: Kind) -> &'static str {

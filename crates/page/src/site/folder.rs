@@ -44,6 +44,8 @@ struct Described1 {
     bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     location: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    recorded: bool,
 }
 
 pub(super) fn write(site: &Site, folder: &Path) -> Result<(), SiteError> {
@@ -74,6 +76,7 @@ pub(super) fn write(site: &Site, folder: &Path) -> Result<(), SiteError> {
                 file: None,
                 bytes: None,
                 location: None,
+                recorded: answer.is_recorded,
             };
             match &answer.asked {
                 Asked::Elsewhere(location) => described.location = Some(location.clone()),
@@ -169,6 +172,7 @@ pub(super) fn read(folder: &Path) -> Result<Site, SiteError> {
                     .map(|field| (field.name.clone(), field.value.clone()))
                     .collect(),
                 asked,
+                is_recorded: answer.recorded,
             });
         }
     }

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::page::{Kind, Loading, Page, Resource};
+use lastbyte_link::Bytes;
+
+use crate::page::{Kind, Loading, Observed, Page, Resource};
 
 /// The path of a resource on its origin. Its end says what it is, as servers go by that.
 pub(super) fn path(page: &Page, place: usize) -> String {
@@ -29,13 +31,14 @@ pub(super) struct Written<'a> {
     pub(super) page: &'a Page,
     pub(super) origins: &'a [String],
     pub(super) place: usize,
+    /// How many bytes it should have.
+    pub(super) body: u64,
 }
 
 impl Written<'_> {
     /// How many bytes it should have.
     pub(super) fn size(&self) -> usize {
-        let body = self.resource().map_or(0, |resource| resource.body.0);
-        usize::try_from(body).unwrap_or(usize::MAX)
+        usize::try_from(self.body).unwrap_or(usize::MAX)
     }
 
     fn resource(&self) -> Option<&Resource> {
@@ -43,13 +46,15 @@ impl Written<'_> {
     }
 
     /// What is found in it.
-    fn found(&self) -> impl Iterator<Item = Found> {
+    pub(super) fn found(&self) -> impl Iterator<Item = Found> {
         let all = self.page.resources().iter().enumerate();
         all.filter(|(_, one)| one.found_in == Some(self.place))
             .map(|(place, one)| Found {
                 place,
                 kind: self.page.landing(place),
                 loading: one.loading,
+                observed: one.observed,
+                bytes: one.body,
                 url: self.url(place),
             })
     }
@@ -60,7 +65,8 @@ impl Written<'_> {
         let path = path(self.page, place);
         let all = self.page.resources();
         let mut base = self.place;
-        while kind_of(self.page, base) == Kind::Script {
+        let is_imported = self.imports(place);
+        while !is_imported && kind_of(self.page, base) == Kind::Script {
             match self.page.finder(base) {
                 Some(above) => base = above,
                 None => break,
@@ -75,6 +81,17 @@ impl Written<'_> {
         }
     }
 
+    /// Whether it is a module that imports this one.
+    fn imports(&self, place: usize) -> bool {
+        let all = self.page.resources();
+        let is_module = |place: usize| {
+            let resource = all.get(place);
+            let is_module = resource.is_some_and(|one| one.loading == Loading::Module);
+            is_module && self.page.landing(place) == Kind::Script
+        };
+        kind_of(self.page, self.place) == Kind::Script && is_module(self.place) && is_module(place)
+    }
+
     /// Where a redirect leads.
     pub(super) fn target(&self) -> String {
         self.found()
@@ -83,12 +100,17 @@ impl Written<'_> {
             .unwrap_or_default()
     }
 
+    /// What a document begins with. Nobody shall ask for the icon that is none.
+    pub(super) fn start(&self) -> &'static str {
+        "<!doctype html><html lang=en><meta charset=utf-8><title>page</title><link rel=icon href=data:,>"
+    }
+
     /// HTML: styles and scripts in the head, then pictures and frames with text between them.
     pub(super) fn document(&self) -> Vec<u8> {
-        let mut head =
-            "<!doctype html><html lang=en><meta charset=utf-8><title>page</title>".to_owned();
-        // Nobody shall ask for the icon that is none.
-        head += "<link rel=icon href=data:,>";
+        if self.resource().is_some_and(|one| one.observed.is_some()) {
+            return self.recorded_document();
+        }
+        let mut head = self.start().to_owned();
         let mut body: Vec<String> = Vec::new();
         for found in self.found() {
             let Found { place, url, .. } = &found;
@@ -98,8 +120,8 @@ impl Written<'_> {
                 }
                 Kind::Script => {
                     let defer = match found.loading {
-                        Loading::Usual => "",
                         Loading::Deferred => " defer",
+                        _ => "",
                     };
                     let _ = write!(head, "<script{defer} src={url}></script>");
                 }
@@ -148,7 +170,7 @@ impl Written<'_> {
     }
 
     /// What styles ask for only once something on the page looks so: fonts, and pictures that are backgrounds.
-    fn shown(&self) -> impl Iterator<Item = usize> {
+    pub(super) fn shown(&self) -> impl Iterator<Item = usize> {
         let all = self.page.resources();
         (0..all.len()).filter(|&place| {
             let in_style = match self.page.finder(place) {
@@ -184,7 +206,12 @@ impl Written<'_> {
 
     /// A script that asks for what is found in it as soon as it runs.
     pub(super) fn script(&self) -> Vec<u8> {
-        let found: String = self.found().map(|found| found.javascript()).collect();
+        let found: String = (self.found())
+            .map(|found| match self.imports(found.place) {
+                true => format!("import\"{}\";", found.url),
+                false => found.javascript(),
+            })
+            .collect();
         fill(found.into_bytes(), self.size(), b"/*", b"*/")
     }
 
@@ -196,16 +223,18 @@ impl Written<'_> {
 }
 
 /// Something that is found.
-struct Found {
-    place: usize,
-    kind: Kind,
-    loading: Loading,
-    url: String,
+pub(super) struct Found {
+    pub(super) place: usize,
+    pub(super) kind: Kind,
+    pub(super) loading: Loading,
+    pub(super) observed: Option<Observed>,
+    pub(super) bytes: Bytes,
+    pub(super) url: String,
 }
 
 impl Found {
     /// Styles that have a browser ask for it, where an element has the class.
-    fn css(&self) -> String {
+    pub(super) fn css(&self) -> String {
         let Found { place, url, .. } = self;
         match self.kind {
             Kind::Font => format!(
@@ -217,21 +246,22 @@ impl Found {
     }
 
     /// A statement that asks for it.
-    fn javascript(&self) -> String {
+    pub(super) fn javascript(&self) -> String {
         let Found { place, url, .. } = self;
+        let (asked, options) = (self.as_asked(), self.options());
         match self.kind {
-            Kind::Fetch => format!("fetch(\"{url}\").then(r=>r.text());"),
+            Kind::Fetch => format!("fetch(\"{url}\"{options}).then(r=>r.text());"),
             Kind::Font => format!("new FontFace(\"f{place}\",\"url({url})\").load();"),
             Kind::Image => format!(
-                "{{let e=new Image(240,160);e.src=\"{url}\";(document.body||document.head).append(e)}}"
+                "{{let e=new Image(240,160);{asked}e.src=\"{url}\";(document.body||document.head).append(e)}}"
             ),
             Kind::Script => {
                 format!(
-                    "{{let e=document.createElement(\"script\");e.src=\"{url}\";document.head.append(e)}}"
+                    "{{let e=document.createElement(\"script\");{asked}e.src=\"{url}\";document.head.append(e)}}"
                 )
             }
             Kind::Style => format!(
-                "{{let e=document.createElement(\"link\");e.rel=\"stylesheet\";e.href=\"{url}\";document.head.append(e)}}"
+                "{{let e=document.createElement(\"link\");{asked}e.rel=\"stylesheet\";e.href=\"{url}\";document.head.append(e)}}"
             ),
             Kind::Document => format!(
                 "{{let e=document.createElement(\"iframe\");e.src=\"{url}\";(document.body||document.documentElement).append(e)}}"
@@ -242,7 +272,7 @@ impl Found {
 }
 
 /// Makes `out` exactly so long with blanks between two marks, or with blanks alone where those have no room.
-fn fill(mut out: Vec<u8>, size: usize, open: &[u8], close: &[u8]) -> Vec<u8> {
+pub(super) fn fill(mut out: Vec<u8>, size: usize, open: &[u8], close: &[u8]) -> Vec<u8> {
     let Some(room) = size.checked_sub(out.len()) else {
         return out;
     };
@@ -258,7 +288,7 @@ fn fill(mut out: Vec<u8>, size: usize, open: &[u8], close: &[u8]) -> Vec<u8> {
 }
 
 /// So many letters of words.
-fn words(out: &mut Vec<u8>, letters: usize) {
+pub(super) fn words(out: &mut Vec<u8>, letters: usize) {
     const WORDS: &[u8] = b"the page has text of words that say nothing and take so many bytes ";
     out.extend(WORDS.iter().cycle().take(letters));
 }

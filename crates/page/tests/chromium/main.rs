@@ -277,6 +277,7 @@ fn whatever_finds_something_finds_it_in_the_browser() {
                 0 => Loading::Usual,
                 _ => Loading::Deferred,
             },
+            observed: None,
         });
         all.len() - 1
     };
@@ -328,6 +329,7 @@ fn hand_made(document: &str, more: Vec<(&str, Asked)>) -> Site {
             path: path.to_owned(),
             fields: vec![("content-type".to_owned(), "text/html".to_owned())],
             asked,
+            is_recorded: false,
         });
     Site {
         origins: vec!["o0.page.example".to_owned()],
@@ -352,6 +354,7 @@ fn made_up_pictures_and_fonts_are_pictures_and_fonts() {
         origin: 0,
         found_in: Some(0),
         loading: Loading::Usual,
+        observed: None,
     };
     let mut page = vec![Resource {
         found_in: None,

@@ -299,7 +299,7 @@ impl<'a> Stage<'a> {
             let origin = origins.get(usize::from(place));
             origin.map_or_else(String::new, |origin| origin.name.clone())
         };
-        let site = Site::new(&page, name);
+        let site = Site::framed(&page, servers::framing(arm.server), name);
         sides.enter_server()?;
         let serving = Serving {
             server: arm.server,

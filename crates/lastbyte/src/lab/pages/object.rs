@@ -68,6 +68,7 @@ fn site(name: &str, cell: &Cell) -> Site {
             "application/octet-stream".to_owned(),
         )],
         asked: Asked::Body(vec![0; cell.data.0 as usize]),
+        is_recorded: false,
     };
     Site {
         origins: vec![name.to_owned()],

@@ -20,6 +20,7 @@ type field struct{ Name, Value string }
 type answer struct {
 	Path, File, Location string
 	Fields               []field
+	Recorded             bool
 	body                 []byte
 }
 
@@ -64,6 +65,7 @@ func main() {
 			log.Fatal(err)
 		}
 		answers := map[string]*answer{}
+		var http2 *http.HTTP2Config
 		for _, one := range site.Origins[place].Answers {
 			if one.File != "" {
 				if one.body, err = os.ReadFile(filepath.Join(server.Site, site.Origins[place].Root, one.File)); err != nil {
@@ -71,6 +73,10 @@ func main() {
 				}
 			}
 			answers[one.Path] = &one
+			if one.Recorded {
+				// No field fits the table, so that a response is as long whichever were there before.
+				http2 = &http.HTTP2Config{MaxEncoderHeaderTableSize: 1}
+			}
 		}
 		serves := http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) {
 			one := answers[request.URL.Path]
@@ -80,6 +86,15 @@ func main() {
 			}
 			for _, field := range one.Fields {
 				out.Header().Set(field.Name, field.Value)
+			}
+			if one.Recorded {
+				out.Header()["Date"] = nil
+				tag := out.Header().Get("etag")
+				if tag != "" && request.Header.Get("if-none-match") == tag {
+					out.Header().Del("content-type")
+					out.WriteHeader(http.StatusNotModified)
+					return
+				}
 			}
 			if one.Location != "" {
 				out.Header().Set("location", one.Location)
@@ -96,6 +111,7 @@ func main() {
 		serving := &http.Server{
 			Handler:     serves,
 			IdleTimeout: time.Duration(server.Idle) * time.Millisecond,
+			HTTP2:       http2,
 			TLSConfig: &tls.Config{
 				Certificates:     []tls.Certificate{certificate},
 				CurvePreferences: []tls.CurveID{group},

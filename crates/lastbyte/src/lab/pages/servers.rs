@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use lastbyte_page::{Answer, Asked, Site};
+use lastbyte_page::{Answer, Asked, Frames, Framing, Site};
 use lastbyte_sizes::{Group, der};
 use openssl::base64::encode_block;
 use serde::Serialize;
@@ -217,13 +217,55 @@ fn field<'a>(answer: &'a Answer, name: &str) -> &'a str {
         .map_or("", |(_, value)| value)
 }
 
+/// How a server frames what was recorded. Node.js and Go are had to send nothing else; nginx has its name and the date besides, whose
+/// length differs by a byte or two, and Caddy keeps fields in HPACK's table, whose length depends on what came before.
+pub(super) fn framing(server: Server) -> Framing {
+    /// Of Go's: what does not fit has left when the handler is done.
+    const BUFFER: u64 = 4 << 10;
+    let ours = Frames {
+        added: 0,
+        has_numbers: true,
+        first: 1,
+        most: 16 << 10,
+        whole: u64::MAX,
+    };
+    Framing::Http2(match server {
+        // It says that the table has 4096 bytes, and not as many as the browser offers.
+        Server::Node | Server::Lastbyte => Frames { first: 3, ..ours },
+        Server::Go => Frames {
+            whole: BUFFER,
+            ..ours
+        },
+        Server::Nginx => Frames {
+            added: 31,
+            has_numbers: false,
+            most: 8 << 10,
+            ..ours
+        },
+        Server::Caddy => Frames {
+            added: 31,
+            whole: BUFFER,
+            ..ours
+        },
+    })
+}
+
 fn nginx(described: &Described<'_>, site: &Site, folder: &Path) -> String {
     let folder = folder.display();
     let idle = described.idle_ms / 1000;
     let servers =
         described.origins.iter().enumerate().map(|(place, origin)| {
             let locations = answers(site, place).map(|answer| {
-            let fields = answer.fields.iter().filter(|(name, _)| name != "content-type");
+            let has_tag = answer.fields.iter().any(|(name, _)| name == "etag");
+            // It has a tag and a date of its own.
+            let own = match (answer.is_recorded, has_tag) {
+                (false, _) => "",
+                (true, true) => "server_tokens off; max_ranges 0; add_header last-modified \"\";",
+                (true, false) => {
+                    "server_tokens off; max_ranges 0; add_header last-modified \"\"; etag off;"
+                }
+            };
+            let fields = answer.fields.iter().filter(|(name, _)| name != "content-type" && name != "etag");
             let fields = fields.map(|(name, value)| format!("add_header {name} \"{value}\";"));
             let fields = fields.collect::<Vec<_>>().join(" ");
             let what = match (&answer.asked, answer.path.as_str()) {
@@ -232,7 +274,7 @@ fn nginx(described: &Described<'_>, site: &Site, folder: &Path) -> String {
                 (Asked::Body(_), _) => String::new(),
             };
             format!(
-                "        location = {} {{ types {{ }} default_type \"{}\"; {fields} {what} }}\n",
+                "        location = {} {{ types {{ }} default_type \"{}\"; {own} {fields} {what} }}\n",
                 answer.path,
                 field(answer, "content-type")
             )
@@ -282,10 +324,17 @@ http {{
 fn caddy(described: &Described<'_>, site: &Site, folder: &Path) -> Value {
     let server = |(place, origin): (usize, &Files)| {
         let routes = answers(site, place).map(|answer| {
-            let fields = answer.fields.iter();
+            let has_tag = answer.fields.iter().any(|(name, _)| name == "etag");
+            let fields = answer.fields.iter().filter(|(name, _)| name != "etag");
             let fields: serde_json::Map<_, _> = fields
                 .map(|(name, value)| (name.clone(), json!([value])))
                 .collect();
+            // It has a tag and a date of its own.
+            let without: &[&str] = match (answer.is_recorded, has_tag) {
+                (false, _) => &[],
+                (true, true) => &["Last-Modified", "Accept-Ranges", "Vary"],
+                (true, false) => &["Last-Modified", "Accept-Ranges", "Vary", "Etag"],
+            };
             let body = match &answer.asked {
                 Asked::Elsewhere(location) => json!({
                     "handler": "static_response", "status_code": 302, "headers": { "Location": [location] },
@@ -296,7 +345,7 @@ fn caddy(described: &Described<'_>, site: &Site, folder: &Path) -> Value {
             };
             json!({
                 "match": [{ "path": [answer.path] }],
-                "handle": [{ "handler": "headers", "response": { "set": fields, "deferred": true } }, body],
+                "handle": [{ "handler": "headers", "response": { "set": fields, "delete": without, "deferred": true } }, body],
             })
         });
         let name = format!("o{place}");
