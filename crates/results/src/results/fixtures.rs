@@ -13,7 +13,9 @@ use super::{
     Beside, Dns, EngineReport, Environment, Folder, Lateness, Manifest, Outcome, PageLoad,
     PartHeader, Resumption, Row, Sample, Start, TcpStats, Times, Validity, Wire, write_part,
 };
-use crate::study::{Arm, ArmChain, BlockId, Cell, Connections, EngineName, Experiment, Study};
+use crate::study::{
+    Arm, ArmChain, BlockId, Buffers, Cell, Connections, EngineName, Experiment, Study,
+};
 
 /// An arm without post-quantum algorithms.
 pub const CLASSICAL: &str = "secp256r1/rsa-2048";
@@ -68,6 +70,7 @@ pub fn sample(experiment: &Experiment, cell: usize, arm: usize) -> Sample {
         engine: EngineReport {
             cpu_costs: None,
             beside: Beside::default(),
+            buffers: Buffers::Large,
             concurrency: 25,
             lowered: 0,
             link_lateness_p99: Duration::from_micros(112),

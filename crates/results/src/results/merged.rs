@@ -187,6 +187,7 @@ impl EngineReport {
             endpoint_cpu: reports().map(|report| report.endpoint_cpu).sum(),
             cpu_costs: first.cpu_costs,
             beside: first.beside.clone(),
+            buffers: first.buffers,
             validity,
         })
     }

@@ -44,6 +44,7 @@ pub use costs::{Beside, CpuCosts, CpuCostsError, Flights, Picoseconds, RecordCos
 pub(crate) use cut::{Cut, Sent};
 pub use dataset::{Dataset, Progress, Samples};
 pub use environment::{Environment, Host, command_of};
+pub(crate) use expected::buffers_change_no_packet;
 pub use expected::{expected, expected_duration, overflows};
 pub use folder::{Action, Folder, FolderError, Manifest, Start, file_name};
 pub use gather::{GatherError, Gathered, gather};
@@ -72,6 +73,8 @@ pub use crate::study::{Metric, NoPercentile, Percentile};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+use crate::study::Buffers;
 
 /// One arm in one cell: its connections and how the engine fared.
 #[derive(Clone, Debug)]
@@ -115,6 +118,9 @@ pub struct EngineReport {
     /// CPU time beside virtual time, where it is known.
     #[serde(default, skip_serializing_if = "Beside::is_empty")]
     pub beside: Beside,
+    /// Whose buffers hosts had where that was left to the engine.
+    #[serde(default)]
+    pub buffers: Buffers,
     /// Whether the engine disturbed the sample.
     pub validity: Validity,
 }
