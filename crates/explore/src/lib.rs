@@ -17,8 +17,8 @@ mod web;
 use std::time::Duration;
 
 use lastbyte_flights::{
-    Around, Exchange, MOST_RESPONSE_WRITES, MOST_WRITES, PacketKind, Path, Records, Timeline,
-    around, segments, timeline, trace,
+    Around, Buffers, Exchange, MOST_RESPONSE_WRITES, MOST_WRITES, PacketKind, Path, Records,
+    Timeline, around, segments, timeline, trace,
 };
 use lastbyte_link::{Direction, Link, Rate, Side};
 use lastbyte_sizes::{Message, framing};
@@ -377,6 +377,8 @@ impl Network {
             link: Link::symmetric(rtt, direction),
             mss: whole(self.mss, 60_000).max(100),
             server_initcwnd: whole(self.initcwnd, 1000).max(1) as u32,
+            // As `lastbyte explain` has them where nothing is said.
+            buffers: Buffers::LINUX,
             ..usual
         }
     }

@@ -49,6 +49,9 @@
 //! - The receive window begins at 64 KB with Linux's own buffers. It grows by two segments with each one that
 //!   arrives, up to what the buffer holds, and the buffer with what is read in a round trip
 //!   (`tcp_rcv_space_adjust`), which the receiver estimates from timestamps of milliseconds.
+//! - A receive buffer that the client sets once it is connected is twice that, and no longer grows
+//!   (`SOCK_RCVBUF_LOCK`). The window shrinks to its payload when the first full segment tells how much of its memory
+//!   is that, but what was promised before holds.
 //! - The send buffer holds 37 segments at first (87040 bytes, of which a segment takes 2408). It grows with the
 //!   window when there is room in that (`tcp_sndbuf_expand`), and is filled again when a third of it is free.
 //!
@@ -65,7 +68,8 @@
 //!   round trips on the link: 9000 bytes at 3 Mbit/s and an RTT of 10 ms.
 //! - GSO (`tcp_tso_should_defer` may hold back part of a window), GRO and pacing: each segment
 //!   leaves on its own, as soon as the window allows it.
-//! - The adaption of the 40 ms to the gaps between segments (`icsk_ack.ato`).
+//! - The adaption of the 40 ms to the gaps between segments, and to acknowledgements that had to wait for them
+//!   (`icsk_ack.ato`): with a receive buffer of less than 48 KiB that the client sets, some percent of the last byte.
 
 mod edges;
 mod tcp;

@@ -247,6 +247,8 @@ struct Connection {
     server: End,
     /// Of an IP packet.
     headers: usize,
+    /// What the client sets its receive buffer to once it is connected.
+    client_receive_buffer: Option<usize>,
     /// How long the three-way handshake took: the estimate of the RTT.
     connect: Duration,
     /// What happens next. Of the events of one time, the one that was planned first comes first.
@@ -266,6 +268,7 @@ impl Connection {
             client: End::new(&path.link.forward, path, Side::Client),
             server: End::new(&path.link.backward, path, Side::Server),
             headers: path.headers,
+            client_receive_buffer: path.client_receive_buffer,
             connect: Duration::ZERO,
             agenda: BinaryHeap::new(),
             planned: 0,
@@ -284,6 +287,9 @@ impl Connection {
         self.client.receiving.establish(syn_ack);
         self.client.receiving.synchronise(syn);
         let ack = (self.client.receiving).acknowledge(Segment::default(), syn_ack);
+        if let Some(bytes) = self.client_receive_buffer {
+            self.client.receiving.set_buffer(bytes);
+        }
         let established = self.client.transit(syn_ack, self.headers);
         let nothing = Segment::default();
         self.remember(Side::Client, PacketKind::Open, &nothing, [Time(0), syn]);

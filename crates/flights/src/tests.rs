@@ -465,6 +465,32 @@ fn the_receive_window_binds_a_large_initial_window() {
     }
 }
 
+/// Of 32 KiB of memory, 153 of 256 bytes are payload: 13 segments. Before, what the SYN has promised holds.
+#[test]
+fn a_receive_buffer_that_the_client_sets_binds_once_the_first_window_is_used() {
+    let flights = |client_receive_buffer| {
+        let exchange = Exchange {
+            response: 100 * 1448,
+            ..CLASSICAL
+        };
+        let path = Path {
+            buffers: Buffers::LINUX,
+            client_receive_buffer,
+            ..unlimited(35, 10)
+        };
+        server_flights(&timeline(&exchange, &path))
+    };
+    let (own, set) = (flights(None), flights(Some(16 << 10)));
+    assert_eq!(own.iter().sum::<u32>(), set.iter().sum());
+    assert_eq!(own[..3], set[..3]);
+    assert!(
+        own[3] > 30 && set[3..].iter().all(|segments| *segments <= 14),
+        "{own:?} {set:?}"
+    );
+    // As much as Linux begins with by itself changes nothing here.
+    assert_eq!(flights(Some(64 << 10))[..4], own[..4]);
+}
+
 /// 87040 bytes, which the kernels of distributions begin with, hold 37 segments.
 #[test]
 fn the_send_buffer_binds_when_a_handshake_has_lifted_the_window() {

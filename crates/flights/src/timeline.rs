@@ -105,6 +105,8 @@ pub struct Path {
     pub growth: Growth,
     /// Of both ends.
     pub buffers: Buffers,
+    /// What the client sets its receive buffer to once it is connected, in bytes (`SO_RCVBUF`).
+    pub client_receive_buffer: Option<usize>,
 }
 
 /// When a congestion window grows by what is acknowledged.
@@ -172,6 +174,7 @@ impl Default for Path {
             server_initcwnd: 10,
             growth: Growth::Used,
             buffers: Buffers::LARGE,
+            client_receive_buffer: None,
         }
     }
 }

@@ -391,7 +391,13 @@ fn hosts_that_can_not_be_are_refused_with_the_hint() {
     for (option, value, hint) in [
         ("--mtu", "40", "write bytes from 576 to 9000"),
         ("--timestamps", "yes", "off, on"),
-        ("--buffers", "64B", "linux, large"),
+        ("--buffers", "64B", "auto, linux, large"),
+        ("--receive-buffer", "0", "a size from 4KiB to 208KiB"),
+        (
+            "--receive-buffer",
+            "300KiB",
+            "a size from 4KiB to 208KiB (net.core.rmem_max)",
+        ),
         ("--tso", "half", "off, on"),
         (
             "--writes",

@@ -10,9 +10,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::common::run;
+use lastbyte::explain::buffers_change_nothing;
 use lastbyte::results::rows::{Batch, CsvWriter, Origin};
 use lastbyte::results::{Dataset, Row, Sample, Times, expected};
-use lastbyte::study::{Emulation, EngineName, Experiment};
+use lastbyte::study::{Emulation, EngineName, Experiment, ReceiveBuffer};
 use lastbyte_flights::Compute;
 use lastbyte_link::Seed;
 use tempfile::TempDir;
@@ -70,7 +71,7 @@ const TCP: Choices = &[
     ("preset", &["network", "network", "published-2024"]),
     ("gso", &["off", "on"]),
     ("tso", &["off", "on"]),
-    ("buffers", &["linux", "large"]),
+    ("buffers", &["auto", "linux", "large"]),
     ("congestion", &["cubic", "reno", "bbr"]),
 ];
 const LOAD: Choices = &[
@@ -80,6 +81,19 @@ const LOAD: Choices = &[
     ("think", &["0ms", "50ms", "2s"]),
     ("upload", &["0KiB", "0KiB", "1KiB", "30KiB"]),
     ("data", &["0KiB", "1KiB", "20KiB", "100KiB"]),
+];
+/// One download, without loss and jitter.
+const DOWNLOAD: &[Choices] = &[
+    LINK,
+    &[
+        ("loss", &["0%"]),
+        ("connections", &["3"]),
+        ("mtu", &["576", "1500", "1500", "9000"]),
+        ("timestamps", &["off", "on"]),
+        ("congestion", &["cubic", "reno"]),
+        ("initcwnd", &["4", "10", "20", "32", "48"]),
+        ("data", &["1KiB", "20KiB", "50KiB", "100KiB", "200KiB"]),
+    ],
 ];
 const SAMPLING: Choices = &[
     ("connections", &["3", "7", "12"]),
@@ -181,6 +195,70 @@ fn shards_make_the_whole() {
 }
 
 #[test]
+fn buffers_that_are_left_to_the_engine_are_linux_s() {
+    let questions = draws("whose buffers")
+        .enumerate()
+        .flat_map(|(number, draw)| {
+            // Where large ones may be in their place, and anywhere.
+            let choices = [DOWNLOAD, ANYTHING][number % 2];
+            let question = draw.question(&[draw.pick("arm", ARMS)], choices);
+            ["auto", "linux"].map(|buffers| question.with("buffers", buffers))
+        });
+    for answers in ask(questions).chunks(2) {
+        assert_same(&answers[0][0], &answers[1][0], Duration::ZERO);
+    }
+}
+
+/// What the virtual engine's choice of buffers rests on: see `buffers_change_nothing`.
+#[test]
+fn large_buffers_are_linux_s_where_arithmetic_has_it_so() {
+    let questions: Vec<Question> = draws("large buffers")
+        .flat_map(|draw| {
+            let question = draw.question(&[draw.pick("arm", ARMS)], DOWNLOAD);
+            ["linux", "large"].map(|buffers| question.with("buffers", buffers))
+        })
+        .collect();
+    // In as many looks at the clock as an acknowledgement may wait for, a nanosecond each.
+    const LOOKS: Duration = Duration::from_nanos(10);
+    let exact = ask_with(&["--shortcuts", "avoid"], questions.clone());
+    let quick = ask(questions);
+    let (mut alike, mut all) = (0, 0);
+    for (exact, quick) in exact.chunks(2).zip(quick.chunks(2)) {
+        let (linux, large) = (&exact[0][0], &exact[1][0]);
+        let Experiment { arms, cells, .. } = &linux.experiment;
+        let changes_nothing = buffers_change_nothing(&arms[linux.sample.arm], &cells[0]);
+        if changes_nothing {
+            assert_same_packets(linux, large, LOOKS);
+        }
+        // A read that finds nothing takes a microsecond.
+        assert_same(linux, &quick[0][0], Duration::from_micros(10));
+        alike += u32::from(changes_nothing);
+        all += 1;
+    }
+    println!("{alike} of {all} cells are alike with either buffers");
+    assert!(4 * alike >= all, "{alike} of {all}");
+}
+
+/// Times are near, and all that both ends sent is the same.
+#[track_caller]
+fn assert_same_packets(one: &Answer, other: &Answer, apart: Duration) {
+    assert_same(one, other, apart);
+    let packets = |row: &Row| {
+        let ends = [&row.client_tcp, &row.server_tcp].map(|tcp| *tcp.as_ref().unwrap());
+        ends.map(|tcp| (tcp.segments_out, tcp.segments_in, tcp.retransmits, tcp.cwnd))
+    };
+    for (row, same) in one.sample.rows.iter().zip(&other.sample.rows) {
+        assert_eq!(
+            packets(row),
+            packets(same),
+            "{}\n  {}",
+            one.command,
+            other.command
+        );
+    }
+}
+
+#[test]
 fn a_longer_round_trip_is_never_faster() {
     let rtts = ["4ms", "10ms", "33ms", "70ms", "150ms", "400ms"];
     let questions = draws("rtt").flat_map(|draw| {
@@ -227,30 +305,7 @@ fn emulations_agree_with_arithmetic_and_with_each_other() {
     });
     for answers in ask(questions).chunks(2) {
         let answers = [&answers[0][0], &answers[1][0]];
-        for answer in answers {
-            let Experiment { arms, cells, .. } = &answer.experiment;
-            for row in &answer.sample.rows {
-                let expected = expected(
-                    &row.wire,
-                    &cells[0],
-                    arms[answer.sample.arm].record_size,
-                    Compute::default(),
-                );
-                let expected = Times {
-                    connect: Some(expected.connect),
-                    handshake: Some(expected.handshake),
-                    ttfb: expected.ttfb,
-                    ttlb: Some(expected.ttlb),
-                    // Arithmetic is about clients.
-                    server_handshake: row.times.server_handshake,
-                };
-                assert_times(
-                    (&row.times, &answer.command),
-                    (&expected, "by flight arithmetic"),
-                    |time| time / 1000 + passing_on(answer, row),
-                );
-            }
-        }
+        answers.iter().for_each(|answer| assert_as_expected(answer));
         let [netem, link] = answers;
         for (one, other) in netem.sample.rows.iter().zip(&link.sample.rows) {
             assert_times(
@@ -259,6 +314,53 @@ fn emulations_agree_with_arithmetic_and_with_each_other() {
                 |time| time / 1000 + passing_on(link, other),
             );
         }
+    }
+}
+
+/// Times are those of flight arithmetic.
+#[track_caller]
+fn assert_as_expected(answer: &Answer) {
+    let Experiment { arms, cells, .. } = &answer.experiment;
+    for row in &answer.sample.rows {
+        let expected = expected(
+            &row.wire,
+            &cells[0],
+            arms[answer.sample.arm].record_size,
+            Compute::default(),
+        );
+        let expected = Times {
+            connect: Some(expected.connect),
+            handshake: Some(expected.handshake),
+            ttfb: expected.ttfb,
+            ttlb: Some(expected.ttlb),
+            // Arithmetic is about clients.
+            server_handshake: row.times.server_handshake,
+        };
+        assert_times(
+            (&row.times, &answer.command),
+            (&expected, "by flight arithmetic"),
+            |time| time / 1000 + passing_on(answer, row),
+        );
+    }
+}
+
+#[test]
+fn a_receive_buffer_that_a_client_sets_is_as_arithmetic_has_it() {
+    let questions = draws("receive buffer").map(|draw| {
+        let question = draw.question(&[draw.pick("arm", SMALL_ARMS)], DOWNLOAD);
+        // Where a segment takes longer than two round trips, it is sent twice (tail loss probe).
+        let question = match question.has("mtu", "9000") {
+            true => question.with("rate", "100mbit"),
+            false => question,
+        };
+        let (least, most) = (ReceiveBuffer::LEAST_WALKED.0, ReceiveBuffer::MOST.0);
+        // As many small ones as large ones.
+        let range = [32 << 10, most - least][(draw.number("range") % 2) as usize];
+        let bytes = least + draw.number("bytes") % range;
+        question.with("receive_buffer", &format!("{bytes}B"))
+    });
+    for answers in ask(questions) {
+        assert_as_expected(&answers[0]);
     }
 }
 
@@ -325,7 +427,7 @@ fn without_loss_and_waiting_more_settings_cannot_bind() {
         idle(&[], "client_initcwnd", "40"),
         idle(&[], "initcwnd", "40"),
         idle(&[], "congestion", "reno"),
-        near(idle(&[], "buffers", "linux")),
+        near(idle(&[], "buffers", "large")),
         idle(&[], "timeout", "60s"),
         near(idle(
             &[("data", "0KiB"), ("writes", "whole")],
@@ -591,9 +693,14 @@ fn csv(answers: &[Answer]) -> String {
 
 /// Asks all in one run: of each question, an answer of each arm.
 fn ask(questions: impl IntoIterator<Item = Question>) -> Vec<Vec<Answer>> {
+    ask_with(&[], questions)
+}
+
+/// The same with options of the run.
+fn ask_with(options: &[&str], questions: impl IntoIterator<Item = Question>) -> Vec<Vec<Answer>> {
     let questions: Vec<Question> = questions.into_iter().collect();
     let place = Place::new(&questions);
-    succeed(&mut place.run("results"));
+    succeed(place.run("results").args(options));
     place.answers("results")
 }
 

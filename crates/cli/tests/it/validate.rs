@@ -10,7 +10,7 @@ use lastbyte::results::{
     Dns, EngineReport, Environment, Lateness, Outcome, PageLoad, Row, Sample, Times, Validity,
     Wire, expected, write_rows,
 };
-use lastbyte::study::{Arm, Cell, EngineName, Experiment, RecordSize};
+use lastbyte::study::{Arm, Buffers, Cell, EngineName, Experiment, RecordSize};
 use lastbyte_flights::Compute;
 use lastbyte_link::{Bytes, Direction, Link};
 use lastbyte_tls::Group;
@@ -84,6 +84,7 @@ fn write(path: &Path, loss: &str, rows: impl IntoIterator<Item = [u128; 4]>) {
         rows,
         chain_digest: "ab".to_owned(),
         engine: EngineReport {
+            buffers: Buffers::Linux,
             concurrency: 1,
             lowered: 0,
             link_lateness_p99: Duration::ZERO,

@@ -17,6 +17,8 @@ const INIT_CWND: usize = 10;
 const MSS_DEFAULT: usize = 536;
 /// `TCP_MIN_MSS`
 const LEAST_MSS: usize = 88;
+/// `SOCK_MIN_RCVBUF`
+const LEAST_SIZE: usize = 2048 + 256;
 /// A TCP header with timestamps.
 const TCP_HEADER: usize = 32;
 /// `U16_MAX`: the window of a SYN has no scale.
@@ -122,6 +124,11 @@ impl Receiving {
         self.buffer.establish(self.advertised_mss, now);
     }
 
+    /// `sock_set_rcvbuf`: the application sets the buffer, which then no longer grows.
+    pub(super) fn set_buffer(&mut self, bytes: usize) {
+        self.buffer.set(bytes);
+    }
+
     /// Notes the timestamp of the peer's SYN, which was sent then.
     pub(super) fn synchronise(&mut self, sent: Time) {
         self.echoed = self.timestamps.then(|| timestamp(sent));
@@ -220,7 +227,7 @@ impl Receiving {
     pub(super) fn is_ack_due(&self) -> bool {
         let unacknowledged = self.unacknowledged();
         let is_quick = self.mode == AckMode::Quick && self.quick > 0;
-        unacknowledged > self.peer_mss && self.buffer.next() >= self.buffer.window
+        unacknowledged > self.peer_mss && self.buffer.next(self.peer_mss) >= self.buffer.window
             || unacknowledged > 0 && is_quick
     }
 
@@ -233,7 +240,7 @@ impl Receiving {
         };
         unacknowledged > self.peer_mss
             || unacknowledged > 0 && is_prompt
-            || self.buffer.has_doubled(unacknowledged)
+            || self.buffer.has_doubled(unacknowledged, self.peer_mss)
     }
 
     fn unacknowledged(&self) -> usize {
@@ -261,7 +268,7 @@ impl Receiving {
     /// `tcp_event_ack_sent`: any packet that is sent acknowledges all that was received, and tells the window.
     /// Fills them in.
     pub(super) fn acknowledge(&mut self, mut packet: Segment, now: Time) -> Segment {
-        packet.window = self.buffer.select(self.unacknowledged());
+        packet.window = self.buffer.select(self.unacknowledged(), self.peer_mss);
         // `__tcp_select_window`
         if self.buffer.is_half_full() {
             self.quick = 0;
@@ -319,30 +326,50 @@ impl Buffer {
         self.since = (0, now);
     }
 
+    /// `__sock_set_rcvbuf`: twice as much, for what the kernel needs besides. Clamp and threshold stay, until a segment tells
+    /// how much of its memory is payload.
+    fn set(&mut self, bytes: usize) {
+        self.size = (2 * bytes).max(LEAST_SIZE);
+        // `SOCK_RCVBUF_LOCK`
+        self.most = self.size;
+    }
+
     /// `tcp_space`
     fn free(&self) -> usize {
         self.payload(self.size.saturating_sub(self.unread))
     }
 
+    /// The most that the window can be, without regard to what it is for now.
+    fn full(&self) -> usize {
+        self.clamp.min(self.payload(self.size))
+    }
+
     fn is_half_full(&self) -> bool {
-        self.free() < self.clamp.min(self.payload(self.size)) / 2
+        self.free() < self.full() / 2
     }
 
     /// Whether twice the window that is left, or more, could be advertised.
-    fn has_doubled(&self, received: usize) -> bool {
+    fn has_doubled(&self, received: usize, mss: usize) -> bool {
         let left = self.window.saturating_sub(received);
-        2 * left <= self.clamp && self.next() >= (2 * left).max(1)
+        2 * left <= self.clamp && self.next(mss) >= (2 * left).max(1)
     }
 
     /// `__tcp_select_window`
-    fn next(&self) -> usize {
-        self.free().min(self.threshold).next_multiple_of(self.unit)
+    fn next(&self, mss: usize) -> usize {
+        let mut free = self.free();
+        if self.is_half_full() {
+            free -= free % self.unit;
+            if free < self.payload(self.size) / 16 || free < mss.min(self.full()) {
+                return 0;
+            }
+        }
+        free.min(self.threshold).next_multiple_of(self.unit)
     }
 
     /// `tcp_select_window`, with so much received since the last time. Returns it as it is advertised.
-    fn select(&mut self, received: usize) -> usize {
+    fn select(&mut self, received: usize, mss: usize) -> usize {
         let current = self.window.saturating_sub(received);
-        let next = self.next();
+        let next = self.next(mss);
         self.window = match next < current {
             true => current.next_multiple_of(self.unit),
             false => next,
@@ -355,7 +382,9 @@ impl Buffer {
         let ratio = ((payload << 8) / memory(payload)).max(1);
         if ratio != self.ratio {
             self.ratio = ratio;
-            self.clamp = self.payload(self.size);
+            // `tcp_set_window_clamp`
+            self.clamp = self.payload(self.size).max(LEAST_SIZE / 2);
+            self.threshold = self.threshold.min(self.clamp);
             self.space = self.space.min(self.clamp);
         }
     }

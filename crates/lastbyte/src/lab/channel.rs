@@ -5,6 +5,7 @@ mod tcp;
 
 pub(crate) use tcp::{SCRATCH, TcpChannel};
 
+use lastbyte_link::Bytes;
 use lastbyte_tls::{Connection, Progress};
 use nix::sys::epoll::EpollFlags;
 
@@ -79,6 +80,9 @@ pub(crate) trait Channel {
 
     /// At least so many bytes must come before another record is complete.
     fn record_missing(&self) -> u64;
+
+    /// Has the transport's receive buffer be of so many bytes (`SO_RCVBUF`).
+    fn set_receive_buffer(&mut self, bytes: Bytes) -> Result<(), Failure>;
 
     /// Asks not to be woken for less than this many bytes.
     fn wake_at(&mut self, bytes: u64);

@@ -21,7 +21,7 @@ use super::failure::Failure;
 use super::shortcuts::WakePolicy;
 use crate::results::{CpuCosts, Times};
 use crate::study::exchange::Cut;
-use crate::study::{self, Arm, Cell, Flush, Writes};
+use crate::study::{self, Arm, Cell, Flush, ReceiveBuffer, Writes};
 
 /// What the connections of a block exchange.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +43,8 @@ pub(crate) struct Exchange {
     /// The first part of the ClientHello that leaves in a `write` of its own, in bytes.
     client_hello_split: Option<u16>,
     wakes: WakePolicy,
+    /// What the client sets once it is connected.
+    receive_buffer: ReceiveBuffer,
     /// Whose server answers: our own sends payload alone, and others a head of HTTP before it.
     pub(crate) server: study::Server,
     /// What computing takes in a clock in which it takes no time of its own.
@@ -67,6 +69,7 @@ impl Exchange {
             flush: arm.flush,
             client_hello_split: arm.client_hello_split,
             wakes,
+            receive_buffer: cell.hosts.receive_buffer,
             server: arm.server,
             cpu,
         }

@@ -13,12 +13,15 @@ mod tests;
 
 pub(super) use rig::{Pace, Rig};
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
+
+use lastbyte_link::Bytes;
 
 use self::gate::{gate, lateness_p99, median};
 use self::rig::{Block, Cost};
@@ -34,7 +37,7 @@ use crate::results::{
     Beside, EngineReport, Environment, PartHeader, Row, SampleKey, Validity, expected_duration,
     write_part,
 };
-use crate::study::{Gso, Preset, Study, Work, check_servers};
+use crate::study::{Cell, EngineName, Gso, Preset, Study, Work, check_servers};
 
 /// Connections of one block: enough to fill the concurrency that the engine
 /// chooses, few enough that arms alternate and a machine's drift meets all of them.
@@ -121,6 +124,15 @@ impl Engine for LiveEngine {
                         measure.id
                     ));
                 }
+                if let Some(asked) = cell.hosts.receive_buffer.bytes()
+                    && let Some(most) = most_receive_buffer().filter(|most| *most < asked)
+                {
+                    return Err(format!(
+                        "measure {:?} asks for a receive buffer of {asked}, and this host grants {most} (net.core.rmem_max): \
+                         ask for less, or use --engine virtual",
+                        measure.id
+                    ));
+                }
                 if cell.population.is_some() {
                     return Err(format!(
                         "the live engine measures one network at a time, and no population ({}): that takes the virtual \
@@ -192,7 +204,8 @@ impl Engine for LiveEngine {
         if let Some(programs) = &programs {
             environment.versions.extend(programs.versions.clone());
         }
-        let rig = Rig::new(job.experiment, job.cell, job.arm, job.interrupt)
+        let cell = as_set_up(job);
+        let rig = Rig::new(job.experiment, &cell, job.arm, job.interrupt)
             .telling(job.ended)
             .keeping(asked)
             .answered_by(programs.as_ref());
@@ -228,13 +241,24 @@ impl LiveEngine {
             emulator_cpu: block.emulator.cpu,
             endpoint_cpu: block.cpu,
         };
-        let report = report(&mut measured, Pace::ALONE, 0, gated);
+        let report = report(job, &mut measured, Pace::ALONE, 0, gated);
         let mut environment = self.environment.clone();
         environment.versions.extend(block.versions);
         write(job, draft, report, environment, &measured.rows)?;
         (job.write_loads(&block.loads)).map_err(BlockError::Write)?;
         Ok(Ending::Complete)
     }
+}
+
+/// The cell of a job, with the buffers that its hosts get.
+fn as_set_up<'j>(job: &Job<'j>) -> Cow<'j, Cell> {
+    job.cell.with_buffers(job.cell.buffers(EngineName::Live))
+}
+
+/// How large a receive buffer this host grants, if it says so.
+fn most_receive_buffer() -> Option<Bytes> {
+    let most = fs::read_to_string("/proc/sys/net/core/rmem_max").ok()?;
+    most.trim().parse().ok().map(Bytes)
 }
 
 /// Writes the part of a job.
@@ -284,7 +308,7 @@ fn undisturbed(
             lowered += 1;
             continue;
         }
-        let report = report(&mut block, pace, lowered, gated);
+        let report = report(job, &mut block, pace, lowered, gated);
         return Ok(Some(Undisturbed {
             block,
             pace,
@@ -293,11 +317,18 @@ fn undisturbed(
     }
 }
 
-fn report(block: &mut Block, pace: Pace, lowered: u32, gated: Result<(), String>) -> EngineReport {
+fn report(
+    job: &Job<'_>,
+    block: &mut Block,
+    pace: Pace,
+    lowered: u32,
+    gated: Result<(), String>,
+) -> EngineReport {
     EngineReport {
         cpu_costs: None,
         beside: Beside::default(),
         computing: None,
+        buffers: job.cell.buffers(EngineName::Live),
         concurrency: pace.concurrency,
         lowered,
         link_lateness_p99: lateness_p99(&mut block.lateness),
@@ -314,7 +345,7 @@ fn report(block: &mut Block, pace: Pace, lowered: u32, gated: Result<(), String>
 
 /// The pace of connections that cost so much.
 fn pace(job: &Job<'_>, cost: &Cost) -> Pace {
-    let duration = expected_duration(&cost.wire, job.cell, job.arm.arm.record_size)
+    let duration = expected_duration(&cost.wire, &as_set_up(job), job.arm.arm.record_size)
         .min(job.experiment.timeout);
     // What another's server computes, no pilot tells.
     let asked = match job.arm.arm.server.is_foreign() {

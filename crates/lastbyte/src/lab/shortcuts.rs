@@ -1,11 +1,16 @@
 //! What the virtual engine and its endpoints do for speed alone.
 
+use std::borrow::Cow;
+
 use lastbyte_link::{Bytes, named};
 use serde::{Deserialize, Serialize};
 
 use super::channel::Input;
 use super::cores::{self, Core};
-use crate::study::{Arm, Buffers, Cell, Flush, Writes};
+use crate::explain::buffers_change_nothing;
+use crate::study::{
+    Arm, Buffers, Cell, CpuTime, Emulation, EngineName, Experiment, Flush, ReceiveBuffer, Writes,
+};
 
 /// Whether guests and endpoints in virtual time take the ways round system calls that they have. No row may tell which.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +40,34 @@ pub(crate) enum WakePolicy {
 const SHORT: Bytes = Bytes(208 << 10);
 
 impl Shortcuts {
+    /// The cell of an experiment as a guest sets it up. Where arithmetic has each packet leave and arrive in the same
+    /// nanosecond with large buffers as with Linux's own, hosts have large ones, with which clients can be woken by
+    /// low-water marks. It walks neither through what computing takes in the clock, nor through the emulator in user
+    /// space, whose own time depends on how often a client runs.
+    pub(crate) fn set_up<'c>(
+        self,
+        arm: &Arm,
+        cell: &'c Cell,
+        experiment: &Experiment,
+    ) -> Cow<'c, Cell> {
+        let had = cell.buffers(EngineName::Virtual);
+        let cell = cell.with_buffers(had);
+        let may_be_large = self == Shortcuts::Taken
+            && had == Buffers::Linux
+            && experiment.emulation == Emulation::Netem
+            && experiment.cpu.in_clock() == CpuTime::None;
+        if !may_be_large {
+            return cell;
+        }
+        let mut large = cell.as_ref().clone();
+        large.hosts.buffers = Buffers::Large;
+        let gains = self.wakes(arm, &large) == WakePolicy::Progress;
+        match gains && buffers_change_nothing(arm, &cell) {
+            true => Cow::Owned(large),
+            false => cell,
+        }
+    }
+
     /// When clients are woken. With low-water marks, a connection must be as it is without:
     ///
     /// - A mark above what the receive buffer begins with enlarges that, and the window: buffers must be large
@@ -50,6 +83,7 @@ impl Shortcuts {
         let received = work.data.0.saturating_mul(u64::from(work.requests));
         let is_exact = !arm.server.is_foreign()
             && cell.hosts.buffers == Buffers::Large
+            && cell.hosts.receive_buffer == ReceiveBuffer::Unset
             && cell.hosts.writes == Writes::WHOLE
             && arm.flush == Flush::Whole
             && received <= SHORT.0;

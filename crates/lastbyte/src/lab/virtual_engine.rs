@@ -608,9 +608,11 @@ fn check_draws(experiment: &Experiment) -> Result<(), String> {
 fn alone(job: &Job<'_>) -> Study {
     let mut arm = job.arm.arm.clone();
     arm.name.clone_from(&arm.label);
+    // Whether they were asked for is none of the guest's business either.
+    let cell = job.cell.with_buffers(job.cell.buffers(EngineName::Virtual));
     let cell = Cell {
         link_name: None,
-        ..job.cell.clone()
+        ..cell.into_owned()
     };
     let experiment = Experiment {
         arms: vec![arm],

@@ -24,9 +24,9 @@ use lastbyte_flights::{Compute, Flight, Timeline};
 use lastbyte_link::{Bytes, Direction, Link, Side};
 use lastbyte_sizes::{Message, framing};
 
-use crate::results::expected;
+use crate::results::{buffers_change_no_packet, expected};
 use crate::row::Wire;
-use crate::study::{Arm, Cell, Congestion};
+use crate::study::{Arm, Cell, Congestion, Preset, ReceiveBuffer, Work};
 use wire::Sizes;
 
 /// What arithmetic says of an arm over some networks.
@@ -158,11 +158,42 @@ pub fn check(cell: &Cell) -> Result<(), String> {
         _ if cell.has_jitter() => "jitter is luck (--jitter 0ms)",
         _ if cell.congestion == Congestion::Bbr => "BBR is no slow start",
         _ if cell.has_super_packets() => "super-packets are not walked through",
+        _ if !cell.hosts.receive_buffer.is_walked() => {
+            "acknowledgements that wait ever longer are not walked through (--receive-buffer 48KiB or more)"
+        }
         _ => return Ok(()),
     };
     Err(format!(
         "{what}: leave it out, or measure with `lastbyte compare`"
     ))
+}
+
+/// Whether an arm's connections in a cell are the same to the packet and the nanosecond, whether hosts have Linux's own
+/// buffers or large ones: of one download at most, without loss and jitter, as far as arithmetic goes. Where it does
+/// not, nobody knows.
+pub fn buffers_change_nothing(arm: &Arm, cell: &Cell) -> bool {
+    let Work {
+        upload, requests, ..
+    } = cell.work();
+    let is_walked = cell.preset == Preset::Network
+        && cell.population.is_none()
+        && cell.page.is_none()
+        && requests <= 1
+        && upload == Bytes(0)
+        && cell.hosts.receive_buffer == ReceiveBuffer::Unset
+        && check(cell).is_ok();
+    let (true, Ok(spec), Ok(wire)) = (is_walked, wire::made(arm), wire(arm)) else {
+        return false;
+    };
+    let Signature { bytes, longest } = Sizes::Made(spec).signature();
+    // Each byte less than that is rarer by two orders of magnitude.
+    let shortest = bytes.saturating_sub(4 * (longest - bytes));
+    let certificate = wire.bytes(Message::Certificate) as usize;
+    (shortest..=longest).all(|signature| {
+        let verify = framing::certificate_verify(signature);
+        let wire = self::wire::with(&wire, certificate, verify);
+        buffers_change_no_packet(&wire, cell, arm.record_size)
+    })
 }
 
 /// A handshake alone, with the windows and hosts of a cell. How far flights are apart decides nothing, as long as they

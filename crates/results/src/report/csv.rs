@@ -131,8 +131,8 @@ fn fields(
     fields.extend(both.map(|way| way.loss.mean().fraction().to_string()));
     fields.extend(both.map(|way| way.loss.model().unwrap_or_default()));
     fields.extend(both.map(|way| milliseconds(way.jitter).to_string()));
-    let parameters = Parameter::columns();
-    fields.extend(parameters.map(|(parameter, _)| field(parameter, &cell.cell)));
+    let (parameters, as_measured) = (Parameter::columns(), cell.as_measured());
+    fields.extend(parameters.map(|(parameter, _)| field(parameter, &as_measured)));
     fields.extend([
         arm.label.clone(),
         (arm.role == Role::Baseline).to_string(),

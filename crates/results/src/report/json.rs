@@ -1,5 +1,6 @@
 //! The document of `compare`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -340,6 +341,7 @@ impl<'a> MeasuredDocument<'a> {
         MeasuredDocument {
             cell: CellDocument {
                 both: Some(BothDocument::new(&summary.cell, path, notes)),
+                parameters: Parameters(summary.as_measured()),
                 ..CellDocument::new(&summary.cell)
             },
             arms,
@@ -365,7 +367,7 @@ impl<'a> CellDocument<'a> {
             forward: direction(&cell.link.forward),
             backward: direction(&cell.link.backward),
             drawn: drawn.into_iter().map(Parameter::name).collect(),
-            parameters: Parameters(cell),
+            parameters: Parameters(Cow::Borrowed(cell)),
         }
     }
 }
@@ -403,7 +405,7 @@ impl BothDocument {
 }
 
 /// The parameters of a cell that are no part of its link.
-struct Parameters<'a>(&'a Cell);
+struct Parameters<'a>(Cow<'a, Cell>);
 
 impl Serialize for Parameters<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -413,7 +415,7 @@ impl Serialize for Parameters<'_> {
                 continue;
             }
             let name = column.name;
-            match parameter.value(self.0) {
+            match parameter.value(&self.0) {
                 None => map.serialize_entry(name, &())?,
                 Some(ParameterValue::Text(text)) => map.serialize_entry(name, &text)?,
                 Some(ParameterValue::Count(count)) => map.serialize_entry(name, &count)?,

@@ -10,7 +10,7 @@ use crate::results::{
     ArmSummary, CellSummary, Contents, Estimate, Interval, Measured, Metric, MetricSummary,
     Percent, Percentile, Since, Summary,
 };
-use crate::study::{Connections, Device, Until, Work};
+use crate::study::{Buffers, Connections, Device, Until, Work};
 
 /// What stands before an increase or a change that may be none.
 pub(super) const UNCERTAIN: char = '~';
@@ -273,6 +273,23 @@ pub(super) fn engine(summary: &Summary) -> Option<String> {
     }
     text.push('.');
     Some(text)
+}
+
+/// Whose buffers hosts had, if all had the same.
+pub(super) fn buffers<'s>(summaries: impl IntoIterator<Item = &'s Summary>) -> Option<String> {
+    let cells = summaries.into_iter().flat_map(|summary| &summary.cells);
+    let measured = cells.filter(|cell| !cell.arms.is_empty());
+    let mut had = measured.map(|cell| cell.as_measured().hosts.buffers);
+    let first = had.next()?;
+    had.all(|buffers| buffers == first).then(|| {
+        match first {
+            Buffers::Large => {
+                "Hosts had TCP buffers that are large from the start, so that they never bind."
+            }
+            Buffers::Auto | Buffers::Linux => "Hosts had Linux's own TCP buffers.",
+        }
+        .to_owned()
+    })
 }
 
 /// Thousands with their commas: `14,480`.

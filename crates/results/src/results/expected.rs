@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lastbyte_flights::{
-    Compute, Exchange, Flight, MOST_WRITES, Path, Records, Request, Timeline, timeline,
+    Compute, Exchange, Flight, MOST_WRITES, Path, Records, Request, Timeline, timeline, trace,
 };
 
 use lastbyte_link::Side;
@@ -16,7 +16,7 @@ use crate::study::{Buffers, Cell, RecordSize, Writes};
 /// When what happens on a connection without loss and jitter. `wire` is what an observer
 /// saw of a handshake of the arm, `compute` the time that its steps take in memory.
 pub fn expected(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Compute) -> Timeline {
-    let last = last_attempt(wire, cell, record_size, compute);
+    let last = timeline(&exchange(wire, cell, record_size, compute), &path(cell));
     match &wire.failed {
         None => last,
         Some(failed) => after(failed, last, cell, compute),
@@ -60,7 +60,8 @@ fn after(failed: &FailedAttempt, last: Timeline, cell: &Cell, compute: Compute) 
     }
 }
 
-fn last_attempt(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Compute) -> Timeline {
+/// What crosses the wire of the connection that succeeds.
+fn exchange(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Compute) -> Exchange {
     let payload = cell.data.0 as usize;
     let Cut { first, later } = Cut::new(record_size, cell);
     let records = Records { first, later };
@@ -92,7 +93,7 @@ fn last_attempt(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Comp
         true => client_hello.saturating_sub(hello_record),
         false => 0,
     };
-    let exchange = Exchange {
+    Exchange {
         client_hello,
         early_data,
         hello_retry_request: wire.hello_retry_request_wire_bytes as usize,
@@ -112,8 +113,7 @@ fn last_attempt(wire: &Wire, cell: &Cell, record_size: RecordSize, compute: Comp
         later_request,
         think: cell.think,
         compute,
-    };
-    timeline(&exchange, &path(cell))
+    }
 }
 
 fn path(cell: &Cell) -> Path {
@@ -124,6 +124,7 @@ fn path(cell: &Cell) -> Path {
         client_initcwnd: cell.client_initcwnd,
         server_initcwnd: cell.initcwnd,
         buffers: cell.hosts.buffers.sizes(),
+        client_receive_buffer: (cell.hosts.receive_buffer.bytes()).map(|bytes| bytes.0 as usize),
         ..Path::default()
     }
 }
@@ -199,10 +200,25 @@ pub fn expected_duration(wire: &Wire, cell: &Cell, record_size: RecordSize) -> D
         .max(cell.link.rtt() * 2)
 }
 
-/// Whether Linux's own buffers, in place of those of the cell, would have the last byte come more than 1 %
+/// Whether each packet of a connection leaves and arrives in the same nanosecond, whether hosts have Linux's own buffers or
+/// large ones: without loss and jitter, and of clients that try once.
+pub(crate) fn buffers_change_no_packet(wire: &Wire, cell: &Cell, record_size: RecordSize) -> bool {
+    let exchange = exchange(wire, cell, record_size, Compute::default());
+    let with = |buffers: Buffers| {
+        let path = Path {
+            buffers: buffers.sizes(),
+            ..path(cell)
+        };
+        trace(&exchange, &path)
+    };
+    let (of_linux, large) = (with(Buffers::Linux), with(Buffers::Large));
+    wire.failed.is_none() && of_linux == large && !overflows(&large.0, cell)
+}
+
+/// Whether Linux's own buffers, in place of large ones, would have the last byte come more than 1 %
 /// earlier or later, by arithmetic without loss.
 pub(super) fn linux_buffers_matter(wire: &Wire, cell: &Cell, record_size: RecordSize) -> bool {
-    if cell.hosts.buffers == Buffers::Linux {
+    if cell.hosts.buffers != Buffers::Large {
         return false;
     }
     let mut linux = cell.clone();

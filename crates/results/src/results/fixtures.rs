@@ -13,7 +13,9 @@ use super::{
     Beside, Dns, EngineReport, Environment, Folder, Lateness, Manifest, Outcome, PageLoad,
     PartHeader, Resumption, Row, Sample, Start, TcpStats, Times, Validity, Wire, write_part,
 };
-use crate::study::{Arm, ArmChain, BlockId, Cell, Connections, EngineName, Experiment, Study};
+use crate::study::{
+    Arm, ArmChain, BlockId, Buffers, Cell, Connections, EngineName, Experiment, Study,
+};
 
 /// An arm without post-quantum algorithms.
 pub const CLASSICAL: &str = "secp256r1/rsa-2048";
@@ -69,6 +71,7 @@ pub fn sample(experiment: &Experiment, cell: usize, arm: usize) -> Sample {
             cpu_costs: None,
             beside: Beside::default(),
             computing: None,
+            buffers: Buffers::Large,
             concurrency: 25,
             lowered: 0,
             link_lateness_p99: Duration::from_micros(112),

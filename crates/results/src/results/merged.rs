@@ -194,6 +194,7 @@ impl EngineReport {
             cpu_costs: first.cpu_costs,
             beside: first.beside.clone(),
             computing: first.computing,
+            buffers: first.buffers,
             validity,
         })
     }

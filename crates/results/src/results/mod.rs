@@ -45,6 +45,7 @@ pub use costs::{Beside, CpuCosts, CpuCostsError, Flights, Picoseconds, RecordCos
 pub(crate) use cut::{Cut, Sent};
 pub use dataset::{Dataset, Progress, Samples};
 pub use environment::{Environment, Host, command_of};
+pub(crate) use expected::buffers_change_no_packet;
 pub use expected::{expected, expected_duration, overflows};
 pub use folder::{Action, Folder, FolderError, Manifest, Start, file_name};
 pub use gather::{GatherError, Gathered, gather};
@@ -75,7 +76,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::study::Profile;
+use crate::study::{Buffers, Profile};
 
 /// One arm in one cell: its connections and how the engine fared.
 #[derive(Clone, Debug)]
@@ -122,6 +123,9 @@ pub struct EngineReport {
     /// What other people's programs took in virtual time, where they took any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub computing: Option<Profile>,
+    /// Whose buffers hosts had where that was left to the engine.
+    #[serde(default)]
+    pub buffers: Buffers,
     /// Whether the engine disturbed the sample.
     pub validity: Validity,
 }

@@ -109,7 +109,7 @@ pub struct Batch<'a> {
     origin: Origin<'a>,
     experiment: &'a Experiment,
     arm: &'a Arm,
-    cell: &'a Cell,
+    cell: Cow<'a, Cell>,
     chain_digest: &'a str,
     cpu_costs: Option<CpuCosts>,
     concurrency: u32,
@@ -140,7 +140,7 @@ impl<'a> Batch<'a> {
             origin,
             experiment,
             arm,
-            cell,
+            cell: cell.with_buffers(sample.engine.buffers),
             chain_digest: &sample.chain_digest,
             cpu_costs: sample.engine.cpu_costs,
             concurrency: sample.engine.concurrency,
@@ -157,7 +157,7 @@ impl<'a> Batch<'a> {
                 row,
                 cell: match &draw {
                     Some(draw) => Cow::Owned(self.cell.with(draw)),
-                    None => Cow::Borrowed(self.cell),
+                    None => Cow::Borrowed(&*self.cell),
                 },
                 draw,
             }

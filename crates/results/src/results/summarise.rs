@@ -209,6 +209,7 @@ fn summarise(
             linux_buffers_matter: (sample.rows.iter())
                 .find(|row| row.outcome == Outcome::Completed)
                 .is_some_and(|row| {
+                    let cell = cell.with_buffers(engine.buffers);
                     let cell = cell.of_connection(row.index);
                     linux_buffers_matter(&row.wire, &cell, arm.record_size)
                 }),

@@ -1,5 +1,6 @@
 //! What an experiment found: the numbers of every sample, and what to mind.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -68,7 +69,7 @@ pub struct ArmSummary {
     pub failures: Vec<(String, u32)>,
     /// Message sizes and what was negotiated; `None` if no connection completed.
     pub wire: Option<WireSummary>,
-    /// Whether Linux's own buffers, in place of the cell's, would change the last byte by more than 1 %.
+    /// Whether Linux's own buffers, in place of large ones, would change the last byte by more than 1 %.
     pub(super) linux_buffers_matter: bool,
     /// SHA-256 of the certificates as sent, in hex.
     pub chain_digest: String,
@@ -331,6 +332,14 @@ impl Summary {
 }
 
 impl CellSummary {
+    /// The cell with the buffers that its hosts had.
+    pub fn as_measured(&self) -> Cow<'_, Cell> {
+        match self.arms.first() {
+            Some(arm) => self.cell.with_buffers(arm.engine.buffers),
+            None => Cow::Borrowed(&self.cell),
+        }
+    }
+
     /// The arm that the others are compared with, if it was measured.
     pub fn baseline(&self) -> Option<&ArmSummary> {
         self.arms.iter().find(|arm| arm.role == Role::Baseline)

@@ -601,6 +601,7 @@ mod warning {
 
     #[test]
     fn buffers_that_would_bind() {
+        // Made-up results are of the live engine.
         let told = |initcwnd, buffers| {
             let cell = Cell {
                 link: Link::symmetric(Duration::from_millis(35), Direction::default()),
@@ -619,6 +620,8 @@ mod warning {
         assert!(!told(10, Buffers::Large));
         assert!(told(48, Buffers::Large));
         assert!(!told(48, Buffers::Linux));
+        assert!(!told(10, Buffers::Auto));
+        assert!(told(48, Buffers::Auto));
     }
 
     #[test]

@@ -47,6 +47,7 @@ impl Sample {
         let costs = self.engine.beside.of(arm.session(cell, row.index));
         match (costs, &row.outcome) {
             (Some(costs), Outcome::Completed) => {
+                let cell = cell.with_buffers(self.engine.buffers);
                 let (cell, costs) = (
                     cell.of_connection(row.index),
                     costs.of_connection(row.index),

@@ -3,18 +3,20 @@
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use lastbyte_flights::MOST_RESPONSE_WRITES;
-use lastbyte_link::named;
+use lastbyte_link::{Bytes, named};
 use lastbyte_sizes::framing::MAX_PLAINTEXT;
+use serde::{Deserialize, Serialize};
 
-use super::Preset;
 use super::parameter::spec::{
     Access, Caption, Choice, Column, CommandLine, Lists, Measures, Place, Reading, Scope, Spec,
     Value, read,
 };
+use super::{Cell, EngineName, Preset};
 
 /// How the hosts of a cell are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub struct Hosts {
     pub timestamps: Timestamps,
     /// TCP's buffers.
     pub buffers: Buffers,
+    /// What the client asks for its receive buffer.
+    pub receive_buffer: ReceiveBuffer,
     /// Who cuts super-packets up.
     pub tso: Tso,
     /// How the server writes a response.
@@ -37,7 +41,8 @@ impl Hosts {
         let network = Hosts {
             mtu: Mtu::ETHERNET,
             timestamps: Timestamps::On,
-            buffers: Buffers::Large,
+            buffers: Buffers::Auto,
+            receive_buffer: ReceiveBuffer::Unset,
             tso: Tso::On,
             writes: Writes::WHOLE,
         };
@@ -131,13 +136,36 @@ pub(super) static BUFFERS: Spec = Spec {
     }),
     command_line: Some(CommandLine {
         value_name: "NAME",
-        help: "TCP's buffers: linux (as it has them, which grow) or large (which never bind) [default: large, or the preset's]",
+        help: "TCP's buffers: linux (as it has them, which grow), large (which never bind), or auto: linux, but large for transfers in real time [default: auto, or the preset's]",
         choice: Choice::Presets,
         lists: Lists::Taken,
     }),
     column: Some(Column {
         name: "buffers",
-        doc: "TCP's buffers: `linux` or `large`",
+        doc: "TCP's buffers as they were: `linux` or `large`",
+    }),
+};
+
+pub(super) static RECEIVE_BUFFER: Spec = Spec {
+    name: "receive_buffer",
+    scope: Scope::Cell,
+    measures: Measures::Transfers,
+    title: "client's receive buffer",
+    caption: Caption::Unusual(|cell| format!("receive buffer {}", cell.hosts.receive_buffer)),
+    reading: Reading::Text,
+    place: Place::Cell(Access {
+        get: |cell| Value::Text(cell.hosts.receive_buffer.to_string()),
+        set: |cell, text, _| read(&mut cell.hosts.receive_buffer, text),
+    }),
+    command_line: Some(CommandLine {
+        value_name: "SIZE",
+        help: "What the client sets its receive buffer to once it is connected (SO_RCVBUF, which Linux doubles, and which then no longer grows), 4KiB to 208KiB, or unset",
+        choice: Choice::Usual("unset"),
+        lists: Lists::Taken,
+    }),
+    column: Some(Column {
+        name: "receive_buffer",
+        doc: "what the client set its receive buffer to (SO_RCVBUF) once it was connected, or `unset`",
     }),
 };
 
@@ -239,24 +267,132 @@ pub enum Timestamps {
 named!(Timestamps, "setting of timestamps", { Off => "off", On => "on" });
 
 /// Buffers of TCP's sockets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Buffers {
+    /// As the engine can have them without noise: see [`Cell::buffers`].
+    Auto,
     /// Those of Linux: the receive window begins at 64 KiB, the send buffer with the initial window, and both
     /// grow.
     Linux,
     /// The largest of Linux from the start, so that neither binds.
+    // What parts had that don't say it.
+    #[default]
     Large,
 }
 
-named!(Buffers, "buffers", { Linux => "linux", Large => "large" });
+named!(Buffers, "buffers", { Auto => "auto", Linux => "linux", Large => "large" });
 
 impl Buffers {
-    /// How large they are. Linux's own follow the window, but then a receiver acknowledges, and a sender sends,
-    /// depending on how soon its process runs, which in real time is the machine's noise.
+    /// How large they are; where no engine has a say, as Linux has them.
     pub fn sizes(self) -> lastbyte_flights::Buffers {
         match self {
-            Buffers::Linux => lastbyte_flights::Buffers::LINUX,
+            Buffers::Auto | Buffers::Linux => lastbyte_flights::Buffers::LINUX,
             Buffers::Large => lastbyte_flights::Buffers::LARGE,
+        }
+    }
+
+    /// These, or where they are left to the engine, those that it had.
+    #[must_use]
+    pub fn or(self, had: Buffers) -> Buffers {
+        match self {
+            Buffers::Auto => had,
+            Buffers::Linux | Buffers::Large => self,
+        }
+    }
+}
+
+impl Cell {
+    /// Whose buffers its hosts have on an engine, [`Buffers::Linux`] or [`Buffers::Large`].
+    ///
+    /// Where it doesn't say, they are Linux's own, as servers and clients have them. Only transfers in real time have
+    /// large ones: with Linux's own, a receiver acknowledges, and a sender sends, depending on how soon its process
+    /// runs, which there is the machine's noise. Pages are loaded and served by programs that are as they are, in
+    /// real time, too. So is a client that sets its receive buffer: what the SYN promises of a large one would outlast
+    /// that.
+    pub fn buffers(&self, engine: EngineName) -> Buffers {
+        let is_usual = self.page.is_none() && self.hosts.receive_buffer == ReceiveBuffer::Unset;
+        self.hosts.buffers.or(match engine {
+            EngineName::Live if is_usual => Buffers::Large,
+            EngineName::Live | EngineName::Virtual => Buffers::Linux,
+        })
+    }
+
+    /// The cell with these buffers where it leaves them to the engine.
+    #[must_use]
+    pub fn with_buffers(&self, had: Buffers) -> Cow<'_, Cell> {
+        let buffers = self.hosts.buffers.or(had);
+        if buffers == self.hosts.buffers {
+            return Cow::Borrowed(self);
+        }
+        let mut cell = self.clone();
+        cell.hosts.buffers = buffers;
+        Cow::Owned(cell)
+    }
+}
+
+/// What a client asks for its receive buffer once it is connected (`SO_RCVBUF`, socket(7)).
+///
+/// Linux doubles that for its own bookkeeping, and no longer lets the buffer grow. The window scale was chosen before,
+/// and what the SYN promised of the window holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReceiveBuffer {
+    /// Nothing.
+    #[default]
+    Unset,
+    /// So much, from [`ReceiveBuffer::LEAST`] to [`ReceiveBuffer::MOST`].
+    Set(Bytes),
+}
+
+impl ReceiveBuffer {
+    /// With less, a window closes as soon as a segment waits to be read.
+    pub const LEAST: Bytes = Bytes(4 << 10);
+    /// From here on, flight arithmetic walks through it. With less, single segments wait for an acknowledgement again and
+    /// again, and each time for longer (`icsk_ack.ato`).
+    pub const LEAST_WALKED: Bytes = Bytes(48 << 10);
+    /// `net.core.rmem_max`, as Linux has it: more than that is not granted.
+    pub const MOST: Bytes = Bytes(212_992);
+
+    /// Whether flight arithmetic walks through it.
+    pub fn is_walked(self) -> bool {
+        self.bytes()
+            .is_none_or(|bytes| bytes >= ReceiveBuffer::LEAST_WALKED)
+    }
+
+    /// How much is asked for, if anything is.
+    pub fn bytes(self) -> Option<Bytes> {
+        match self {
+            ReceiveBuffer::Unset => None,
+            ReceiveBuffer::Set(bytes) => Some(bytes),
+        }
+    }
+}
+
+impl fmt::Display for ReceiveBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReceiveBuffer::Unset => f.pad("unset"),
+            ReceiveBuffer::Set(bytes) => bytes.fmt(f),
+        }
+    }
+}
+
+impl FromStr for ReceiveBuffer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ReceiveBuffer, String> {
+        if text == "unset" {
+            return Ok(ReceiveBuffer::Unset);
+        }
+        match text.parse() {
+            Ok(bytes) if (ReceiveBuffer::LEAST..=ReceiveBuffer::MOST).contains(&bytes) => {
+                Ok(ReceiveBuffer::Set(bytes))
+            }
+            _ => Err(format!(
+                "no receive buffer {text:?}: write unset, or a size from {} to {} (net.core.rmem_max), such as 64KiB",
+                ReceiveBuffer::LEAST,
+                ReceiveBuffer::MOST
+            )),
         }
     }
 }

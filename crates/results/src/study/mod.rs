@@ -41,7 +41,7 @@ pub(crate) use delivery::{Certificates, Lengths, OnWire};
 pub use distribution::{DistributionError, load_distribution};
 pub use figure::{Beside, Figure, Plot};
 pub use file::{StudyError, StudyProblem, quoted};
-pub use hosts::{Buffers, Hosts, Mtu, Timestamps, Tso, Writes};
+pub use hosts::{Buffers, Hosts, Mtu, ReceiveBuffer, Timestamps, Tso, Writes};
 pub use lastbyte_link::UnknownName;
 pub use metric::{Metric, NoPercentile, Percentile};
 pub use networks::NamedNetwork;

@@ -21,7 +21,7 @@ pub use self::spec::{Choice, Column, CommandLine, Lists, Reading, Value};
 use super::{Cell, StudyFolder, hosts};
 
 /// All parameters: in this order they are set and reported, and in grids the last changes fastest.
-const ALL: [Parameter; 25] = [
+const ALL: [Parameter; 26] = [
     Parameter::LINK,
     Parameter(&link::RTT),
     Parameter::RATE,
@@ -34,6 +34,7 @@ const ALL: [Parameter; 25] = [
     Parameter(&hosts::MTU),
     Parameter(&hosts::TIMESTAMPS),
     Parameter(&hosts::BUFFERS),
+    Parameter(&hosts::RECEIVE_BUFFER),
     Parameter(&hosts::TSO),
     Parameter(&hosts::WRITES),
     Parameter(&tcp::CONGESTION),
@@ -57,7 +58,7 @@ pub struct Parameter(&'static Spec);
 const DRAWN: &str = "drawn";
 
 /// What other tools call parameters.
-const CALLED_ELSEWHERE: [(&str, Parameter); 11] = [
+const CALLED_ELSEWHERE: [(&str, Parameter); 12] = [
     ("latency", Parameter(&link::RTT)),
     ("delay", Parameter(&link::RTT)),
     ("bandwidth", Parameter(&link::RATE)),
@@ -67,6 +68,7 @@ const CALLED_ELSEWHERE: [(&str, Parameter); 11] = [
     ("cwnd", Parameter(&tcp::INITCWND)),
     ("server_initcwnd", Parameter(&tcp::INITCWND)),
     ("cc", Parameter(&tcp::CONGESTION)),
+    ("rcvbuf", Parameter(&hosts::RECEIVE_BUFFER)),
     ("size", Parameter::DATA),
     ("download", Parameter::DATA),
 ];

@@ -554,7 +554,7 @@ fn settings_have_names() {
     assert_named(EndEntity::ALL, "pqtls-ad pqtls-ad-raw-key pqtls-ad-carrier");
     assert_named(DnsCache::ALL, "cached cold absent broken foreign");
     assert_named(Beside::ALL, "arithmetic rules-of-thumb");
-    let parameters = "link rtt rate loss jitter jitter_distribution queue preset gso mtu timestamps buffers tso \
+    let parameters = "link rtt rate loss jitter jitter_distribution queue preset gso mtu timestamps buffers receive_buffer tso \
                       writes congestion client_initcwnd initcwnd page origins cache cpu_slowdown requests think upload data";
     assert_eq!(Parameter::ALL.map(Parameter::name).join(" "), parameters);
     assert_named(Plot::ALL, "increase percentiles dots cdf table");
@@ -642,7 +642,7 @@ fn a_cell_tells_what_is_unusual() {
     assert_eq!(
         cell.to_string(),
         "RTT 35ms, 1gbit, loss gemodel:1%/10%, jitter 2ms pareto, \
-         preset published-2024, timestamps off, buffers large, tso on, writes whole, initcwnd 10, 0B"
+         preset published-2024, timestamps off, buffers auto, tso on, writes whole, initcwnd 10, 0B"
     );
 }
 

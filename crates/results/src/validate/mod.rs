@@ -440,6 +440,17 @@ fn warnings(sides: [&Results; 2], pairs: &[[&SampleTimes; 2]]) -> Vec<String> {
     if pairs.iter().any(computed) {
         warnings.push("arithmetic leaves out the CPU time that was measured".to_owned());
     }
+    let other_buffers = |[a, b]: &[&SampleTimes; 2]| {
+        let [of_a, of_b] = [a, b].map(|side| side.key.cell.hosts.buffers.or(side.buffers));
+        of_a != of_b
+    };
+    if pairs.iter().any(other_buffers) {
+        warnings.push(
+            "hosts had Linux's own buffers on one side and large ones on the other, as nothing was said: measure both with \
+             buffers = \"large\", or with \"linux\""
+                .to_owned(),
+        );
+    }
     for arm in arms {
         warnings.push(format!(
             "{arm}: A and B sent different chains, whose sizes may differ by some bytes"

@@ -12,7 +12,7 @@ use crate::results::{
     CpuCosts, Dataset, FolderError, Metric, Outcome, Row, Sample, Saved, SavedError, Validity,
     Wire, expected, overflows,
 };
-use crate::study::{Arm, Cell, CpuTime, Delivery, EngineName, Experiment, RecordSize};
+use crate::study::{Arm, Buffers, Cell, CpuTime, Delivery, EngineName, Experiment, RecordSize};
 
 /// What results of flight arithmetic are called, and their engine.
 pub(super) const ARITHMETIC: &str = "arithmetic";
@@ -50,6 +50,8 @@ pub struct SampleTimes {
     pub drawn: Option<Vec<[Option<Duration>; 4]>>,
     /// How the response was cut into records.
     pub record_size: RecordSize,
+    /// Whose buffers hosts had where the cell leaves that to the engine.
+    pub buffers: Buffers,
     /// SHA-256 of the certificates as sent, in hex.
     pub chain_digest: String,
 }
@@ -228,6 +230,7 @@ pub(crate) fn arithmetic_of(
         wire: None,
         drawn: None,
         record_size: arm.record_size,
+        buffers: sample.engine.buffers,
         chain_digest: String::new(),
     };
     times.add_of(arm, row);
@@ -253,6 +256,7 @@ impl SampleTimes {
             wire: None,
             drawn: None,
             record_size: arm.record_size,
+            buffers: sample.engine.buffers,
             chain_digest: sample.chain_digest.clone(),
         };
         for row in &sample.rows {
@@ -342,14 +346,16 @@ impl SampleTimes {
         let fails = wire.failed.is_some()
             && (self.cpu_costs.is_some() || wire.hello_retry_request_wire_bytes > 0);
         // And it has every segment leave and arrive on its own.
-        if self.key.has_chance() || crosses || computes || fails || cell.has_super_packets() {
+        let is_walked = !cell.has_super_packets() && cell.hosts.receive_buffer.is_walked();
+        if self.key.has_chance() || crosses || computes || fails || !is_walked {
             return None;
         }
         let compute = self.cpu_costs.map_or_else(Compute::default, |costs| {
             costs.compute(cell, self.record_size)
         });
-        let timeline = expected(&self.wire?, cell, self.record_size, compute);
-        if overflows(&timeline, cell) {
+        let cell = cell.with_buffers(self.buffers);
+        let timeline = expected(&self.wire?, &cell, self.record_size, compute);
+        if overflows(&timeline, &cell) {
             return None;
         }
         let Timeline {

@@ -6,7 +6,7 @@ use super::*;
 use crate::results::fixtures::{CLASSICAL, HYBRID, cell, experiment, samples};
 use crate::results::rows::Origin;
 use crate::results::{Environment, Outcome, Wire, write_rows};
-use crate::study::{Cell, EngineName, RecordSize};
+use crate::study::{Buffers, Cell, EngineName, RecordSize};
 
 fn percentile(percent: u8) -> Percentile {
     Percentile::new(percent).unwrap()
@@ -47,6 +47,7 @@ fn sample(cell: Cell, handshakes: impl IntoIterator<Item = f64>) -> SampleTimes 
         wire: None,
         drawn: None,
         record_size: RecordSize::default(),
+        buffers: Buffers::Linux,
         chain_digest: "ab".to_owned(),
     }
 }
@@ -92,6 +93,23 @@ fn evidence(difference: f64, low: f64, high: f64) -> Evidence {
         connections: 100,
         tail: 0.001,
     }
+}
+
+/// Where engines have buffers of their own, that is said.
+#[test]
+fn other_buffers_are_warned_of() {
+    let warned = |of_b| {
+        let side = |name, buffers| {
+            let sample = sample(cell("0%", "0B"), [100.0; 3]);
+            results(name, vec![SampleTimes { buffers, ..sample }])
+        };
+        let (a, b) = (side("a", Buffers::Large), side("b", of_b));
+        let validation = validate(&a, &b, margins(&["p50=1%"], &[])).unwrap();
+        let mut warnings = validation.warnings.iter();
+        warnings.any(|warning| warning.contains("buffers"))
+    };
+    assert!(warned(Buffers::Linux));
+    assert!(!warned(Buffers::Large));
 }
 
 #[test]

@@ -215,6 +215,12 @@ impl Channel for TcpChannel {
         self.boundary.missing() as u64
     }
 
+    fn set_receive_buffer(&mut self, bytes: Bytes) -> Result<(), Failure> {
+        let bytes = usize::try_from(bytes.0).unwrap_or(usize::MAX);
+        setsockopt(&self.socket, sockopt::RcvBuf, &bytes).map_err(io::Error::from)?;
+        Ok(())
+    }
+
     fn wake_at(&mut self, bytes: u64) {
         let bytes = bytes.clamp(1, LOW_WATER.0);
         if bytes != self.low_water {

@@ -157,6 +157,9 @@ impl Client {
             // Of a client that tries once more, the first one counts.
             let connected = notes.since_start(turn.clock);
             notes.times.connect = notes.times.connect.or(connected);
+            if let Some(bytes) = exchange.receive_buffer.bytes() {
+                self.channel.set_receive_buffer(bytes)?;
+            }
             let now = turn.clock.now();
             if let Some(source) = &mut source {
                 source.connected(now);

@@ -222,6 +222,10 @@ impl Channel for InMemory {
         &self.scratch
     }
 
+    fn set_receive_buffer(&mut self, _: Bytes) -> Result<(), Failure> {
+        Ok(())
+    }
+
     fn split(&mut self, _: usize) {}
 
     fn set_apart(&mut self, length: usize) {

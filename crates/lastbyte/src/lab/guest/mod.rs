@@ -39,7 +39,7 @@ use super::{LabError, PreparedArm};
 use crate::results::{
     Beside, CpuCosts, EngineReport, Environment, PartHeader, Row, Validity, write_part,
 };
-use crate::study::{BlockId, Cell, Emulation, EngineName, Experiment, Study};
+use crate::study::{BlockId, Buffers, Cell, Emulation, EngineName, Experiment, Study};
 
 /// The first argument that makes `lastbyte` a guest; the job's folder is the second.
 pub(super) const COMMAND: &str = "__guest";
@@ -218,11 +218,12 @@ fn measure(job: &GuestJob, study: &Study, asked: Asked) -> Result<Vec<u8>, Strin
         mount_memory(DNS_MOUNT).map_err(|error| format!("can't mount {DNS_MOUNT}: {error}"))?;
     }
     let costs = job.costs.unwrap_or_default();
+    let set_up = job.shortcuts.set_up(&arm.arm, cell, experiment);
 
     let (rows, seen) = match (&job.programs, &cell.page, experiment.emulation) {
         (Some(programs), Some(_), _) => {
             let mut signs = Signs::of(&(0..1));
-            let loaded = pages::run(job, experiment, cell, arm, programs, &store, &mut || {
+            let loaded = pages::run(job, experiment, &set_up, arm, programs, &store, &mut || {
                 signs.advance();
             });
             let (rows, loads) = loaded.map_err(to_line)?;
@@ -231,8 +232,8 @@ fn measure(job: &GuestJob, study: &Study, asked: Asked) -> Result<Vec<u8>, Strin
                 .map_err(|error| format!("{DISK}{error}"))?;
             Ok((rows, None))
         }
-        (_, _, Emulation::Netem) => over_netem(job, experiment, cell, &arms, costs, asked),
-        (_, _, Emulation::Link) => over_emulator(job, experiment, cell, arm, costs, asked),
+        (_, _, Emulation::Netem) => over_netem(job, experiment, &set_up, &arms, costs, asked),
+        (_, _, Emulation::Link) => over_emulator(job, experiment, &set_up, arm, costs, asked),
     }
     .map_err(to_line)?;
     if let Some(seen) = seen {
@@ -258,6 +259,7 @@ fn measure(job: &GuestJob, study: &Study, asked: Asked) -> Result<Vec<u8>, Strin
         EngineReport {
             beside: provenance.beside,
             computing: experiment.cpu.profile(arm.arm.server, cell.cpu_slowdown),
+            buffers: cell.buffers(EngineName::Virtual),
             ..report(&rows, job.costs)
         },
         environment,
@@ -394,6 +396,7 @@ fn report(rows: &[Row], cpu_costs: Option<CpuCosts>) -> EngineReport {
         cpu_costs,
         beside: Beside::default(),
         computing: None,
+        buffers: Buffers::default(),
         concurrency: 1,
         lowered: 0,
         link_lateness_p99: Duration::ZERO,

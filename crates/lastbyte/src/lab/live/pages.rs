@@ -10,6 +10,7 @@ use lastbyte_capture::{Packet, Records};
 use lastbyte_page::cdp::Tasks;
 use lastbyte_pki::Store;
 
+use super::as_set_up;
 use super::rig::EMULATOR_PRIORITY;
 use crate::lab::cores::{available_cpus, keep_awake, take_core};
 use crate::lab::emulator::{Emulator, EmulatorReport};
@@ -47,7 +48,8 @@ pub(super) fn measure(job: &Job<'_>, programs: &Finder) -> Result<Option<PageBlo
         .prefix("lastbyte-pages-")
         .tempdir_in(env::temp_dir())
         .map_err(PageError::Write)?;
-    let surroundings = Surroundings::new(job.cell, Sockets::OfPrograms)?;
+    let cell = as_set_up(job);
+    let surroundings = Surroundings::new(&cell, Sockets::OfPrograms)?;
     let count = job.connections.len() as u32;
     let shared = Shared::new(count);
     let cpus = available_cpus();

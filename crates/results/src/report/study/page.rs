@@ -500,6 +500,9 @@ fn origin(findings: &Findings) -> Markup {
             @if let Some(contents) = findings.summaries.iter().find_map(text::contents) {
                 p { (contents) }
             }
+            @if let Some(buffers) = text::buffers(&findings.summaries) {
+                p { (buffers) }
+            }
             p { "Processor: " (environment.host.cpu) ", " (environment.host.cpus) " in use." }
             @if !study.text.is_empty() {
                 details {

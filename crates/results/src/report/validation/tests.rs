@@ -9,7 +9,7 @@ use crate::report::Screen;
 use crate::report::tests::errors;
 use crate::results::Validity;
 use crate::results::fixtures::{CLASSICAL, HYBRID, cell};
-use crate::study::RecordSize;
+use crate::study::{Buffers, RecordSize};
 use crate::validate::{Computing, Key, Margins, Nature, Results, SampleTimes, validate};
 
 /// A hundred connections from 100 ms on, this much later in B, of which so many fail.
@@ -38,6 +38,7 @@ fn sample(arm: &str, loss: &str, data: &str, slower: f64, failed: usize) -> Samp
         wire: None,
         drawn: None,
         record_size: RecordSize::default(),
+        buffers: Buffers::Linux,
         chain_digest: String::new(),
     }
 }

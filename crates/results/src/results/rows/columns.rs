@@ -209,7 +209,7 @@ const OTHERS: &[Column] = &[
     text(
         "session",
         "how it was to begin: `no` in full, `ticket` resumed, `0rtt` resumed with early data",
-        |c| c.batch.arm.session(c.batch.cell, c.row.index).name().into(),
+        |c| c.batch.arm.session(&c.batch.cell, c.row.index).name().into(),
     ),
     whole("block", "the block that it was measured in", |c| {
         c.row.block.into()

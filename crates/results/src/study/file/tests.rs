@@ -14,7 +14,7 @@ use crate::study::{
     BlockId, Congestion, CpuTime, Emulation, EngineChoice, Figure, Filter, Gso, Leads, Metric,
     Parameter, Plot, Preset, Size,
 };
-use crate::study::{Buffers, Hosts, Timestamps, Tso, Writes};
+use crate::study::{Buffers, Hosts, ReceiveBuffer, Timestamps, Tso, Writes};
 
 const SLOW_LINKS: &str = r#"name = "slow links"
 connections = 1000
@@ -923,7 +923,7 @@ const ERRORS: &[(&str, &str, &str)] = &[
     (
         "facet = \"loss\"",
         "facet = \"octets\"",
-        r#"28: unknown parameter "octets": use one of link, rtt, rate, loss, jitter, jitter_distribution, queue, preset, gso, mtu, timestamps, buffers, tso, writes, congestion, client_initcwnd, initcwnd, page, origins, cache, cpu_slowdown, requests, think, upload, data"#,
+        r#"28: unknown parameter "octets": use one of link, rtt, rate, loss, jitter, jitter_distribution, queue, preset, gso, mtu, timestamps, buffers, receive_buffer, tso, writes, congestion, client_initcwnd, initcwnd, page, origins, cache, cpu_slowdown, requests, think, upload, data"#,
     ),
     (
         "\"ttlb\"",
@@ -1483,15 +1483,19 @@ fn hosts() -> impl Strategy<Value = Hosts> {
         576..=9000_u16,
         prop::sample::select(&Timestamps::ALL[..]),
         prop::sample::select(&Buffers::ALL[..]),
+        prop::option::of(ReceiveBuffer::LEAST.0..=ReceiveBuffer::MOST.0),
         prop::sample::select(&Tso::ALL[..]),
         prop::collection::vec(1..=1_u16 << 14, 0..=Writes::MOST),
     )
-        .prop_map(|(mtu, timestamps, buffers, tso, sizes)| {
+        .prop_map(|(mtu, timestamps, buffers, receive_buffer, tso, sizes)| {
             let sizes: Vec<String> = sizes.iter().map(|size| format!("{size}B")).collect();
             Hosts {
                 mtu: mtu.to_string().parse().unwrap(),
                 timestamps,
                 buffers,
+                receive_buffer: receive_buffer.map_or(ReceiveBuffer::Unset, |bytes| {
+                    ReceiveBuffer::Set(Bytes(bytes))
+                }),
                 tso,
                 writes: match sizes.is_empty() {
                     true => Writes::WHOLE,

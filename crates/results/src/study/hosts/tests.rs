@@ -1,7 +1,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use lastbyte_page::Named;
+
 use super::*;
-use crate::study::{Cell, Parameter};
+use crate::study::{Cell, PageSource, Parameter};
 
 #[test]
 fn what_is_written_is_read() {
@@ -28,6 +30,12 @@ fn what_can_not_be_is_refused_with_a_hint() {
         ("mtu", &["575", "9001", "40", "0", "-1", "1.5KiB", ""][..]),
         ("timestamps", &["yes", "ON"]),
         ("buffers", &["small", "64KiB"]),
+        (
+            "receive_buffer",
+            &[
+                "0", "0B", "-1", "-64KiB", "4095B", "212993B", "1GiB", "64", "auto", "",
+            ],
+        ),
         ("tso", &["maybe"]),
         (
             "writes",
@@ -54,6 +62,48 @@ fn what_can_not_be_is_refused_with_a_hint() {
         mtu.canonical("575").unwrap_err(),
         "no MTU \"575\": write bytes from 576 to 9000, such as 1500"
     );
+    let receive_buffer: Parameter = "receive_buffer".parse().unwrap();
+    for text in ["0", "-1", "1MiB"] {
+        assert_eq!(
+            receive_buffer.canonical(text).unwrap_err(),
+            format!(
+                "no receive buffer {text:?}: write unset, or a size from 4KiB to 208KiB (net.core.rmem_max), such as 64KiB"
+            )
+        );
+    }
+    for text in ["unset", "4KiB", "208KiB", "5000B"] {
+        assert_eq!(receive_buffer.canonical(text).as_deref(), Ok(text));
+    }
+}
+
+/// Only what is left to an engine is the engine's choice, and only transfers in real time are another one.
+#[test]
+fn buffers_are_as_asked_or_as_the_engine_has_them() {
+    let cell = |buffers, page: Option<PageSource>| {
+        let mut cell = Cell {
+            page,
+            ..Cell::default()
+        };
+        cell.hosts.buffers = buffers;
+        cell
+    };
+    let page = || Some(PageSource::Model(Named::Median2024));
+    for engine in EngineName::ALL {
+        for buffers in [Buffers::Linux, Buffers::Large] {
+            assert_eq!(cell(buffers, None).buffers(engine), buffers);
+            assert_eq!(cell(buffers, page()).buffers(engine), buffers);
+        }
+        assert_eq!(cell(Buffers::Auto, page()).buffers(engine), Buffers::Linux);
+    }
+    let transfer = cell(Buffers::Auto, None);
+    assert_eq!(transfer.buffers(EngineName::Virtual), Buffers::Linux);
+    assert_eq!(transfer.buffers(EngineName::Live), Buffers::Large);
+    let mut set = transfer.clone();
+    set.hosts.receive_buffer = ReceiveBuffer::Set(Bytes(64 << 10));
+    assert_eq!(set.buffers(EngineName::Live), Buffers::Linux);
+    let had = transfer.with_buffers(Buffers::Large);
+    assert_eq!(had.hosts.buffers, Buffers::Large);
+    assert_eq!(had.with_buffers(Buffers::Linux), had);
 }
 
 #[test]

@@ -17,6 +17,7 @@ fn unusual() -> Cell {
         ("mtu", "1280"),
         ("timestamps", "off"),
         ("buffers", "linux"),
+        ("receive_buffer", "64KiB"),
         ("tso", "off"),
         ("writes", "17B+8087B"),
         ("congestion", "reno"),
