@@ -285,15 +285,15 @@ impl VirtualEngine {
                 serde_json::to_vec(&guest::NOTHING)?,
             )?;
             let place = self.place(folder.path())?;
-            let guest = self.boot(
-                Duration::ZERO,
-                0,
-                place.path(),
-                self.memory,
-                Counter::Host,
-                None,
-                None,
-            )?;
+            let boot = Boot {
+                wall_clock: Duration::ZERO,
+                seed: 0,
+                memory: self.memory,
+                counter: Counter::Host,
+                computing: None,
+                cpu: None,
+            };
+            let guest = self.boot(&boot, place.path())?;
             self.attend(&AtomicBool::new(false), guest, self.memory)
         };
         match ended() {
@@ -304,18 +304,17 @@ impl VirtualEngine {
         }
     }
 
-    /// Starts a guest at this time of day. `place` has links to this program and to the job's folder:
-    /// the guest sees paths of one length, wherever they lead.
-    fn boot(
-        &self,
-        wall_clock: Duration,
-        seed: u64,
-        place: &Path,
-        memory: Bytes,
-        counter: Counter,
-        computing: Option<Profile>,
-        cpu: Option<usize>,
-    ) -> io::Result<Child> {
+    /// Starts a guest. `place` has links to this program and to the job's folder: the guest sees paths of one length,
+    /// wherever they lead.
+    fn boot(&self, boot: &Boot, place: &Path) -> io::Result<Child> {
+        let &Boot {
+            wall_clock,
+            seed,
+            memory,
+            counter,
+            computing,
+            cpu,
+        } = boot;
         let folder = boot::memory_folder(memory).map_err(io::Error::other)?;
         boot::command(&self.program, &self.kernel.path, &folder.path, cpu)
             .arg(format!("mem={}", memory.0))
@@ -539,9 +538,15 @@ impl Engine for VirtualEngine {
                 Some(_) => Counter::Guest,
                 None => Counter::Host,
             };
-            let computing = (job.experiment.cpu).profile(job.arm.arm.server, job.cell.cpu_slowdown);
-            let place = place.path();
-            let guest = self.boot(wall_clock, seed, place, memory, counter, computing, cpu)?;
+            let boot = Boot {
+                wall_clock,
+                seed,
+                memory,
+                counter,
+                computing: (job.experiment.cpu).profile(job.arm.arm.server, job.cell.cpu_slowdown),
+                cpu,
+            };
+            let guest = self.boot(&boot, place.path())?;
             self.attend(job.interrupt, guest, memory)
         });
         let fate = fate
@@ -647,6 +652,21 @@ fn listing(job: &Job<'_>, mut study: Study) -> Study {
         cell.population = Some(listed.clone());
     }
     study
+}
+
+/// How a guest is started.
+struct Boot {
+    /// The time of day.
+    wall_clock: Duration,
+    /// Of all its randomness.
+    seed: u64,
+    /// What it may use.
+    memory: Bytes,
+    counter: Counter,
+    /// What other people's programs take, if they take time.
+    computing: Option<Profile>,
+    /// The processor that it stays on.
+    cpu: Option<usize>,
 }
 
 /// Whose counter the programs of a guest read (`rdtsc`).

@@ -9,7 +9,7 @@ use super::network::Network;
 use super::{GuestJob, drain, mount_memory};
 use crate::lab::dns::Sides;
 use crate::lab::luck::link_seed;
-use crate::lab::pages::{self, Computing, Programs, Seen, Stage};
+use crate::lab::pages::{self, Computing, Programs, Seen, Stage, Timing};
 use crate::lab::starts::{self, Starts};
 use crate::lab::surroundings::Sockets;
 use crate::lab::sys::memory::PLACES;
@@ -53,8 +53,10 @@ pub(super) fn run(
         programs,
         &origins,
         Path::new(MOUNT),
-        experiment.timeout,
-        computing,
+        Timing {
+            timeout: experiment.timeout,
+            computing,
+        },
         &network,
     )?;
     progress();

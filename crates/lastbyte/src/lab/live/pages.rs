@@ -16,7 +16,7 @@ use crate::lab::cores::{available_cpus, keep_awake, take_core};
 use crate::lab::emulator::{Emulator, EmulatorReport};
 use crate::lab::inspection::Tap;
 use crate::lab::luck::link_seed;
-use crate::lab::pages::{self, Computing, Finder, PageError, Seen, Stage};
+use crate::lab::pages::{self, Computing, Finder, PageError, Seen, Stage, Timing};
 use crate::lab::runner::Job;
 use crate::lab::shared::Shared;
 use crate::lab::surroundings::{Host, SERVERS, Sockets, Surroundings, client_address, client_slot};
@@ -76,8 +76,10 @@ pub(super) fn measure(job: &Job<'_>, programs: &Finder) -> Result<Option<PageBlo
                 &programs,
                 &origins,
                 folder.path(),
-                job.experiment.timeout,
-                Computing::OfMachine,
+                Timing {
+                    timeout: job.experiment.timeout,
+                    computing: Computing::OfMachine,
+                },
                 &surroundings,
             )?;
             let mut loads = Vec::new();

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::process::Command;
+use std::time::Duration;
 
 use crate::lab::luck::pace;
 use crate::lab::sys::{self, Computes};
@@ -15,6 +16,14 @@ pub(in crate::lab) enum Computing {
     OfMachine,
     /// In a guest, what a profile says, around which each navigation and connection is as quick as its luck by this seed has it.
     OfProfile(Profile, Seed),
+}
+
+/// How long a load may take, and what in it takes time.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::lab) struct Timing {
+    /// When it has failed.
+    pub(in crate::lab) timeout: Duration,
+    pub(in crate::lab) computing: Computing,
 }
 
 impl Computing {

@@ -24,7 +24,7 @@ use lastbyte_tls::KeyLog;
 use openssl::error::ErrorStack;
 
 use self::browser::{Browser, Silence};
-pub(super) use self::computing::Computing;
+pub(super) use self::computing::{Computing, Timing};
 use self::meter::Meter;
 pub(super) use self::object::ForeignServer;
 use self::programs::BrowserPrograms;
@@ -288,10 +288,10 @@ impl<'a> Stage<'a> {
         programs: &'a Programs,
         origins: &'a [Origin],
         folder: &'a Path,
-        timeout: Duration,
-        computing: Computing,
+        timing: Timing,
         sides: &dyn Sides,
     ) -> Result<Stage<'a>, LabError> {
+        let Timing { timeout, computing } = timing;
         let page = page(cell)?;
         let none = || PageError::NoBrowser(PathBuf::new());
         let browser = programs.browser.as_ref().ok_or_else(none)?;
