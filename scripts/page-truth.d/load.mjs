@@ -71,7 +71,7 @@ async function load() {
   };
   await page("Page.enable");
   await page("Network.enable");
-  await sleep(300); // What a new page starts by itself.
+  await sleep(1000); // A new window starts processes of its own, which are no part of the load.
   await page("Page.navigate", { url });
 
   // Over once nothing has been under way for a while.
