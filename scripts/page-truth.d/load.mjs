@@ -86,10 +86,10 @@ async function load() {
   const { result, exceptionDetails } = await page("Runtime.evaluate", {
     awaitPromise: true,
     returnByValue: true,
-    expression: `new Promise((told) => {
+    expression: `new Promise((resolve) => {
       const [navigation] = performance.getEntriesByType("navigation");
       const painted = performance.getEntriesByName("first-contentful-paint")[0].startTime;
-      new PerformanceObserver((list) => told({ ttfb: navigation.responseStart, fcp: painted, lcp: list.getEntries().at(-1).startTime, load: navigation.loadEventStart }))
+      new PerformanceObserver((list) => resolve({ ttfb: navigation.responseStart, fcp: painted, lcp: list.getEntries().at(-1).startTime, load: navigation.loadEventStart }))
         .observe({ type: "largest-contentful-paint", buffered: true });
     })`,
   });
