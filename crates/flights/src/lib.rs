@@ -36,9 +36,10 @@
 //!   sent, or `cwnd < 2 * max_packets_out` (`tcp_cwnd_validate`). So from 20 segments, a flight of
 //!   13 lifts it to 26, and one of 3 leaves it where it is. The response finds the window as the
 //!   handshake left it: it can take a round trip *less* after a larger handshake.
-//! - A sender that was idle for longer than a retransmission timeout, which is 200 ms above the RTT,
-//!   halves its window for each such time, down to the initial one
-//!   (`tcp_slow_start_after_idle_check`).
+//! - A sender that was idle for longer than a retransmission timeout halves its window for each such time, down to
+//!   the initial one (`tcp_slow_start_after_idle_check`). The timeout begins at three round trips, or 200 ms above one,
+//!   whichever is longer, and what it is above a round trip falls by a quarter of what is too much with each
+//!   (`tcp_rtt_estimator`).
 //! - The receiver acknowledges its first 16 segments one by one (`tcp_incr_quickack`), fewer if they are large,
 //!   and as long as its window grows (`tcp_grow_window`), until it sends data within 40 ms of receiving some
 //!   (`inet_csk_inc_pingpong_cnt`). From then on, and after the 16, it acknowledges when more than one full

@@ -2,6 +2,7 @@
 
 mod receiving;
 mod sending;
+mod timeout;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -204,8 +205,13 @@ fn memory(payload: usize) -> usize {
     SKB + SHARED_INFO + SMALL_HEAD + payload
 }
 
-/// `TCP_RTO_MIN`: what the retransmission timeout is above the RTT where that does not vary.
-const MIN_RTO_VARIANCE: Duration = Duration::from_millis(200);
+/// `TCP_RTO_MIN`, in microseconds: what a retransmission timeout is above the round trip, at least.
+const RTO_MIN: i64 = 200_000;
+
+/// As the kernel takes times: whole ones.
+fn microseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX / 16)
+}
 
 /// The walk begins at time 0.
 fn elapsed(now: Time) -> Duration {
@@ -247,8 +253,6 @@ struct Connection {
     server: End,
     /// Of an IP packet.
     headers: usize,
-    /// How long the three-way handshake took: the estimate of the RTT.
-    connect: Duration,
     /// What happens next. Of the events of one time, the one that was planned first comes first.
     agenda: BinaryHeap<Reverse<(Time, usize, Event)>>,
     planned: usize,
@@ -266,7 +270,6 @@ impl Connection {
             client: End::new(&path.link.forward, path, Side::Client),
             server: End::new(&path.link.backward, path, Side::Server),
             headers: path.headers,
-            connect: Duration::ZERO,
             agenda: BinaryHeap::new(),
             planned: 0,
             flights: Vec::new(),
@@ -280,7 +283,7 @@ impl Connection {
         let syn_bytes = LEAST_SYN.max(self.headers + SYN_OPTIONS);
         let syn = self.client.transit(Time(0), syn_bytes);
         let syn_ack = self.server.transit(syn, syn_bytes);
-        self.connect = elapsed(syn_ack);
+        self.client.sending.estimate_from(syn_ack.since(Time(0)));
         self.client.receiving.establish(syn_ack);
         self.client.receiving.synchronise(syn);
         let ack = (self.client.receiving).acknowledge(Segment::default(), syn_ack);
@@ -290,9 +293,12 @@ impl Connection {
         self.remember(Side::Server, PacketKind::Open, &nothing, [syn, syn_ack]);
         let way = [syn_ack, established];
         self.remember(Side::Client, PacketKind::Acknowledgement, &ack, way);
+        self.server.sending.estimate_from(established.since(syn));
         self.server.receiving.establish(established);
         self.server.receiving.note_timestamp(&ack);
-        self.server.sending.acknowledged_to(0, ack.window);
+        self.server
+            .sending
+            .acknowledged_to(0, ack.window, established);
         syn_ack
     }
 
@@ -391,9 +397,8 @@ impl Connection {
     }
 
     fn write(&mut self, sender: Side, bytes: usize, now: Time) {
-        let rto = self.connect + MIN_RTO_VARIANCE;
         let sending = &mut self.end(sender).sending;
-        sending.restart_after_idle(now, rto);
+        sending.restart_after_idle(now);
         sending.write(bytes);
         self.fill(sender, now);
     }
@@ -409,14 +414,14 @@ impl Connection {
 
     /// `tcp_rcv_established`
     fn receive(&mut self, receiver: Side, packet: Segment, now: Time) {
-        let rto = self.connect + MIN_RTO_VARIANCE;
         let end = self.end(receiver);
         end.receiving.note_timestamp(&packet);
         end.receiving.measure_round_trip(&packet, now);
         end.sending
-            .acknowledged_to(packet.acknowledgement, packet.window);
+            .acknowledged_to(packet.acknowledgement, packet.window, now);
         if packet.payload > 0 {
-            end.receiving.receive(&packet, now, rto);
+            let timeout = end.sending.timeout();
+            end.receiving.receive(&packet, now, timeout);
         }
         self.transmit(receiver, now);
         self.check_space(receiver, now);

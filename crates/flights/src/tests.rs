@@ -1059,3 +1059,31 @@ proptest! {
         prop_assert_eq!(found.above, ends.iter().find(|end| **end >= size).copied());
     }
 }
+
+/// Several requests with bodies, as Linux 6.12 answers them in virtual time: the timeout after which a window is idle is
+/// three round trips at first, and gets shorter with each.
+#[test]
+fn a_window_is_idle_after_the_timeout_of_its_path() {
+    for (rtt, last) in [
+        (35, 281.778),
+        (100, 801.8),
+        (150, 1351.5),
+        (180, 1621.5),
+        (200, 1801.5),
+        (300, 2701.5),
+    ] {
+        let exchange = Exchange {
+            client_hello: 1416,
+            server_flight: 12_357,
+            client_finish: 80,
+            first_request: 81 + Records::default().wire_bytes(51_200),
+            upload: 51_200,
+            response: Records::default().wire_bytes(102_400),
+            later_requests: 1,
+            later_request: 81 + Records::default().wire_bytes(51_200),
+            ..CLASSICAL
+        };
+        let timeline = timeline(&exchange, &limited(rtt, "1gbit", 10));
+        assert_near(timeline.ttlb, last, 1e-4);
+    }
+}

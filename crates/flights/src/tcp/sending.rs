@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lastbyte_link::Time;
 
+use super::timeout::Estimate;
 use super::{SHARED_INFO, SKB, TCP_HEADERS, memory};
 use crate::{Growth, Path};
 
@@ -29,8 +30,7 @@ pub(super) struct Sending {
     acknowledged: usize,
     /// Where the window ends that the receiver has advertised.
     window_end: usize,
-    /// Where each segment in flight ends, and how many had been acknowledged when it left.
-    in_flight: VecDeque<(usize, u32)>,
+    in_flight: VecDeque<InFlight>,
     /// Segments that were acknowledged (`delivered`).
     delivered: u32,
     /// The most of them within a round trip.
@@ -42,7 +42,17 @@ pub(super) struct Sending {
     mss: usize,
     /// When data was last sent (`lsndtime`).
     last: Option<Time>,
+    estimate: Estimate,
     buffer: Buffer,
+}
+
+/// A segment that was sent, and not acknowledged yet.
+struct InFlight {
+    /// Where it ends.
+    end: usize,
+    sent: Time,
+    /// How many segments had been acknowledged when it left.
+    delivered: u32,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -88,6 +98,7 @@ impl Sending {
             initcwnd,
             mss: path.mss.max(1),
             last: None,
+            estimate: Estimate::default(),
             buffer: Buffer {
                 size: path.buffers.send,
                 most: path.buffers.send_most.max(path.buffers.send),
@@ -154,7 +165,7 @@ impl Sending {
 
     /// `tcp_slow_start_after_idle_check` and `tcp_cwnd_restart`: half of the window for each
     /// retransmission timeout without data, but not less than the initial one
-    pub(super) fn restart_after_idle(&mut self, now: Time, rto: Duration) {
+    pub(super) fn restart_after_idle(&mut self, now: Time) {
         // Whoever has a say of its own over the window is left alone (`cong_control`).
         if self.growth != Growth::Used {
             return;
@@ -162,6 +173,7 @@ impl Sending {
         let Some(last) = self.last.filter(|_| self.in_flight.is_empty()) else {
             return;
         };
+        let rto = self.timeout();
         let mut idle = now.since(last).saturating_sub(rto);
         let least = self.initcwnd.min(self.cwnd);
         while !idle.is_zero() && self.cwnd > least {
@@ -186,21 +198,40 @@ impl Sending {
         self.last = Some(now);
         let payload = self.mss.min(self.written - self.sent);
         self.sent += payload;
-        self.in_flight.push_back((self.sent, self.delivered));
+        self.in_flight.push_back(InFlight {
+            end: self.sent,
+            sent: now,
+            delivered: self.delivered,
+        });
         payload
     }
 
+    /// The three-way handshake took so long.
+    pub(super) fn estimate_from(&mut self, round_trip: Duration) {
+        self.estimate.sample(round_trip, 0, 0);
+    }
+
+    /// The retransmission timeout.
+    pub(super) fn timeout(&self) -> Duration {
+        self.estimate.timeout()
+    }
+
     /// `tcp_ack`
-    pub(super) fn acknowledged_to(&mut self, end: usize, window: usize) {
+    pub(super) fn acknowledged_to(&mut self, end: usize, window: usize, now: Time) {
         self.window_end = self.window_end.max(end + window);
+        self.acknowledged = self.acknowledged.max(end);
         let before = self.delivered;
-        while let Some((segment, delivered)) = self.in_flight.front().copied()
-            && segment <= end
-        {
-            self.in_flight.pop_front();
+        let mut round_trip = None;
+        while let Some(segment) = self.in_flight.pop_front_if(|segment| segment.end <= end) {
             self.delivered = self.delivered.saturating_add(1);
-            let within = self.delivered.saturating_sub(delivered);
+            let within = self.delivered.saturating_sub(segment.delivered);
             self.most_delivered = self.most_delivered.max(within);
+            // That of the first one (`seq_rtt_us`).
+            round_trip.get_or_insert(now.since(segment.sent));
+        }
+        if let Some(round_trip) = round_trip {
+            self.estimate
+                .sample(round_trip, self.acknowledged, self.sent);
         }
         let acknowledged = self.delivered - before;
         if self.grows() {
@@ -209,7 +240,6 @@ impl Sending {
         if self.growth != Growth::Used && acknowledged > 0 {
             self.cwnd = self.cwnd.max(BBR_LEAST);
         }
-        self.acknowledged = self.acknowledged.max(end);
         if self.flight.is_some_and(|begin| begin < end) {
             self.flight = None;
         }
