@@ -55,15 +55,16 @@
 //!
 //! # What is not
 //!
-//! - Loss, jitter and the queue limit of the link.
+//! - Loss and jitter of the link.
 //! - What a segment takes of the receiver's memory is the network driver's choice. Here it is as much as at the
 //!   sender.
-//! - The end of slow start: `ssthresh` is infinite, and CUBIC's HyStart is left out. Without loss
-//!   it ends slow start when the window covers the path, and no longer matters.
+//! - Windows after slow start: `ssthresh` is infinite. Where CUBIC ends slow start (HyStart), that mostly is when the window
+//!   covers the path, and no longer matters; where it does, [`Timeline::limit`] says so.
 //! - What a client sends before its Finished, such as rustls' change_cipher_spec, which takes a place in its
 //!   window until it is acknowledged.
-//! - Tail loss probes (`tcp_schedule_loss_probe`), which send a segment twice where one takes longer than two
-//!   round trips on the link: 9000 bytes at 3 Mbit/s and an RTT of 10 ms.
+//! - What is sent again without need: SYNs where the handshake takes a second, and tail loss probes
+//!   (`tcp_schedule_loss_probe`) where a segment takes longer than two round trips on the link: 9000 bytes at 3 Mbit/s
+//!   and an RTT of 10 ms; and what a full queue drops. [`Timeline::limit`] says when that begins: all before it holds.
 //! - GSO (`tcp_tso_should_defer` may hold back part of a window), GRO and pacing: each segment
 //!   leaves on its own, as soon as the window allows it.
 //! - The adaption of the 40 ms to the gaps between segments (`icsk_ack.ato`).
@@ -75,8 +76,8 @@ mod timeline;
 pub use edges::{Around, around, largest};
 pub use tcp::{Flight, Packet, PacketKind};
 pub use timeline::{
-    Buffers, Compute, Exchange, Growth, MOST_RESPONSE_WRITES, MOST_WRITES, Path, Records, Request,
-    Timeline, timeline, trace, transfer,
+    Buffers, Compute, Exchange, Growth, Limit, MOST_RESPONSE_WRITES, MOST_WRITES, Path, Reason,
+    Records, Request, Timeline, timeline, trace, transfer,
 };
 
 /// How many segments of at most `mss` bytes hold `bytes`.

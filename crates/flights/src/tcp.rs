@@ -1,5 +1,6 @@
 //! A walk through one TCP connection, segment by segment.
 
+mod hystart;
 mod receiving;
 mod sending;
 mod timeout;
@@ -12,7 +13,7 @@ use lastbyte_link::{Direction, Fate, PacketKey, Pipe, Seed, Side, Time};
 
 use self::receiving::Receiving;
 use self::sending::Sending;
-use crate::Path;
+use crate::{Limit, Path, Reason};
 
 /// What a sender sends before it must wait for an acknowledgement.
 ///
@@ -143,6 +144,21 @@ pub(crate) struct Walk {
     pub(crate) flights: Vec<Flight>,
     /// In the order in which they leave; none unless they were to be remembered.
     pub(crate) packets: Vec<Packet>,
+    /// Up to when the client does what it would.
+    pub(crate) client_limit: Option<Limit>,
+    /// The same of the server.
+    pub(crate) server_limit: Option<Limit>,
+    /// From when on the window may be larger here than CUBIC has it: first at the client, then at the server.
+    pub(crate) endless: [Option<Limit>; 2],
+}
+
+/// What becomes of slow start without loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SlowStart {
+    /// It never ends.
+    Endless,
+    /// It ends where CUBIC would end it, and from then on windows don't grow at all: CUBIC's do, if slower.
+    Ends,
 }
 
 impl Walk {
@@ -163,13 +179,19 @@ impl Walk {
 }
 
 /// Lets the two ends exchange `messages`.
-pub(crate) fn walk(messages: Vec<Message>, path: &Path, memory: Memory) -> Walk {
-    let mut connection = Connection::new(messages, path, memory);
+pub(crate) fn walk(
+    messages: Vec<Message>,
+    path: &Path,
+    memory: Memory,
+    slow_start: SlowStart,
+) -> Walk {
+    let mut connection = Connection::new(messages, path, memory, slow_start);
     let connect = connection.connect();
     connection.begin_messages(connect);
     while !connection.is_done()
         && let Some(Reverse((now, _, event))) = connection.agenda.pop()
     {
+        connection.look_at_timers(now);
         match event {
             Event::Write(sender, bytes) => connection.write(sender, bytes, now),
             Event::Arrival(receiver, packet) => connection.receive(receiver, packet, now),
@@ -182,6 +204,9 @@ pub(crate) fn walk(messages: Vec<Message>, path: &Path, memory: Memory) -> Walk 
         deliveries: connection.deliveries,
         flights: connection.flights,
         packets: connection.packets,
+        client_limit: connection.client.limit,
+        server_limit: connection.server.limit,
+        endless: [connection.client.endless, connection.server.endless],
     }
 }
 
@@ -207,6 +232,9 @@ fn memory(payload: usize) -> usize {
 
 /// `TCP_RTO_MIN`, in microseconds: what a retransmission timeout is above the round trip, at least.
 const RTO_MIN: i64 = 200_000;
+
+/// `TCP_TIMEOUT_INIT`
+const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// As the kernel takes times: whole ones.
 fn microseconds(time: Duration) -> i64 {
@@ -262,13 +290,18 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(messages: Vec<Message>, path: &Path, memory: Memory) -> Connection {
+    fn new(
+        messages: Vec<Message>,
+        path: &Path,
+        memory: Memory,
+        slow_start: SlowStart,
+    ) -> Connection {
         Connection {
             deliveries: vec![Delivery::default(); messages.len()],
             messages,
             finished: 0,
-            client: End::new(&path.link.forward, path, Side::Client),
-            server: End::new(&path.link.backward, path, Side::Server),
+            client: End::new(&path.link.forward, path, Side::Client, slow_start),
+            server: End::new(&path.link.backward, path, Side::Server, slow_start),
             headers: path.headers,
             agenda: BinaryHeap::new(),
             planned: 0,
@@ -283,7 +316,9 @@ impl Connection {
         let syn_bytes = LEAST_SYN.max(self.headers + SYN_OPTIONS);
         let syn = self.client.transit(Time(0), syn_bytes);
         let syn_ack = self.server.transit(syn, syn_bytes);
-        self.client.sending.estimate_from(syn_ack.since(Time(0)));
+        self.client
+            .sending
+            .establish(syn_ack.since(Time(0)), syn_ack);
         self.client.receiving.establish(syn_ack);
         self.client.receiving.synchronise(syn);
         let ack = (self.client.receiving).acknowledge(Segment::default(), syn_ack);
@@ -293,13 +328,45 @@ impl Connection {
         self.remember(Side::Server, PacketKind::Open, &nothing, [syn, syn_ack]);
         let way = [syn_ack, established];
         self.remember(Side::Client, PacketKind::Acknowledgement, &ack, way);
-        self.server.sending.estimate_from(established.since(syn));
+        self.server
+            .sending
+            .establish(established.since(syn), established);
         self.server.receiving.establish(established);
         self.server.receiving.note_timestamp(&ack);
         self.server
             .sending
             .acknowledged_to(0, ack.window, established);
+        let longest = syn_ack.since(Time(0)).max(established.since(syn));
+        if longest >= FIRST_TIMEOUT {
+            self.client.depart(elapsed(syn_ack), Reason::SynAgain);
+            self.server.depart(elapsed(established), Reason::SynAgain);
+        }
         syn_ack
+    }
+
+    /// Whether a timer has expired before `now` that an acknowledgement would have stopped.
+    fn look_at_timers(&mut self, now: Time) {
+        for sender in [Side::Client, Side::Server] {
+            let end = self.end(sender);
+            let expired = end.sending.probe_at().filter(|at| *at < now);
+            if let Some(at) = expired.filter(|_| end.limit.is_none()) {
+                self.depart(sender, at, Reason::LossProbe);
+            }
+        }
+    }
+
+    /// From here on, `sender` does what is not modelled. Its peer will see it behind all that it has sent before.
+    fn depart(&mut self, sender: Side, now: Time, reason: Reason) {
+        let headers = self.headers;
+        let end = self.end(sender);
+        end.depart(elapsed(now), reason);
+        let seen = match end.pipe.clone().send(now, headers, PacketKey(0)) {
+            Fate::Arrives(at) => at,
+            Fate::Lost | Fate::Overflows => now,
+        };
+        // What would come at that moment, comes otherwise or not at all.
+        let before = elapsed(seen).saturating_sub(Duration::from_nanos(1));
+        self.end(sender.other()).depart(before, reason);
     }
 
     /// Plans the writes of the messages whose turn it is. What an end has to write at once is one write, unless
@@ -419,9 +486,13 @@ impl Connection {
         end.receiving.measure_round_trip(&packet, now);
         end.sending
             .acknowledged_to(packet.acknowledgement, packet.window, now);
+        let has_ended = end.sending.ends_slow_start();
         if packet.payload > 0 {
             let timeout = end.sending.timeout();
             end.receiving.receive(&packet, now, timeout);
+        }
+        if has_ended {
+            self.depart(receiver, now, Reason::SlowStartEnd);
         }
         self.transmit(receiver, now);
         self.check_space(receiver, now);
@@ -514,7 +585,7 @@ impl Connection {
             let cwnd = end.sending.cwnd;
             let ends_write = end.sending.is_all_sent();
             end.receiving.data_sent(now);
-            self.count(sender, payload, cwnd);
+            self.count(sender, payload, cwnd, now);
             let packet = Segment {
                 sequence,
                 payload,
@@ -527,6 +598,9 @@ impl Connection {
         let sending = &mut self.end(sender).sending;
         if has_sent || sending.is_full() {
             sending.validate_cwnd();
+        }
+        if has_sent {
+            sending.schedule_probe(now);
         }
     }
 
@@ -541,8 +615,9 @@ impl Connection {
         });
     }
 
-    /// Counts a segment to the flight under way.
-    fn count(&mut self, sender: Side, payload: usize, cwnd: u32) {
+    /// Counts a segment to the flight under way, which may be more than its way holds.
+    fn count(&mut self, sender: Side, payload: usize, cwnd: u32, now: Time) {
+        let End { queue, limit, .. } = *self.end(sender);
         if let Some(flight) = self
             .flights
             .iter_mut()
@@ -551,6 +626,9 @@ impl Connection {
             flight.segments += 1;
             flight.bytes += payload;
             flight.cwnd = cwnd;
+            if flight.segments > queue && limit.is_none() {
+                self.depart(sender, now, Reason::QueueOverflow);
+            }
         }
     }
 
@@ -600,12 +678,18 @@ impl Connection {
 
 struct End {
     pipe: Pipe,
+    /// How many packets that holds.
+    queue: u32,
     sending: Sending,
     receiving: Receiving,
+    /// Up to when it does what it would.
+    limit: Option<Limit>,
+    /// The same of what CUBIC would.
+    endless: Option<Limit>,
 }
 
 impl End {
-    fn new(direction: &Direction, path: &Path, sender: Side) -> End {
+    fn new(direction: &Direction, path: &Path, sender: Side, slow_start: SlowStart) -> End {
         let lossless = Direction {
             delay: direction.delay,
             rate: direction.rate,
@@ -623,8 +707,21 @@ impl End {
         End {
             // Without loss and jitter, luck has no say.
             pipe: Pipe::new(&lossless, Seed(0).luck(0, Side::Server)),
-            sending: Sending::new(path, initcwnd, peer.syn_window()),
+            queue: direction.queue,
+            sending: Sending::new(path, initcwnd, peer.syn_window(), slow_start),
             receiving: Receiving::new(path, syn_mss),
+            limit: None,
+            endless: None,
+        }
+    }
+
+    fn depart(&mut self, until: Duration, reason: Reason) {
+        let known = match reason {
+            Reason::SlowStartEnd => &mut self.endless,
+            _ => &mut self.limit,
+        };
+        if known.is_none_or(|limit| until < limit.until) {
+            *known = Some(Limit { until, reason });
         }
     }
 

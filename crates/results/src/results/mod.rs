@@ -44,7 +44,7 @@ pub use costs::{Beside, CpuCosts, CpuCostsError, Flights, Picoseconds, RecordCos
 pub(crate) use cut::{Cut, Sent};
 pub use dataset::{Dataset, Progress, Samples};
 pub use environment::{Environment, Host, command_of};
-pub use expected::{expected, expected_duration, overflows};
+pub use expected::{expected, expected_duration};
 pub use folder::{Action, Folder, FolderError, Manifest, Start, file_name};
 pub use gather::{GatherError, Gathered, gather};
 pub use lastbyte_sizes::Outcome as DeliveryOutcome;
