@@ -304,7 +304,10 @@ fn asked(
         timeout: experiment.timeout,
         last,
         end: behind_payload(spans, &connection.stream(sender), sender, payload),
-        arithmetic: timeline.ttlb,
+        arithmetic: match timeline.beyond(timeline.ttlb) {
+            None => Ok(timeline.ttlb),
+            Some(reason) => Err(reason),
+        },
     })
 }
 

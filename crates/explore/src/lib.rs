@@ -17,8 +17,8 @@ mod web;
 use std::time::Duration;
 
 use lastbyte_flights::{
-    Around, Buffers, Exchange, MOST_RESPONSE_WRITES, MOST_WRITES, PacketKind, Path, Records,
-    Timeline, around, segments, timeline, trace,
+    Around, Buffers, Exchange, MOST_RESPONSE_WRITES, MOST_WRITES, PacketKind, Path, Reason,
+    Records, Timeline, around, segments, timeline, trace,
 };
 use lastbyte_link::{Direction, Link, Rate, Side};
 use lastbyte_sizes::{Message, framing};
@@ -47,8 +47,9 @@ impl What {
 const LEAST_REPEATED: usize = 100;
 
 /// What an answer about a connection begins with. What there is none of is -1. The ends of messages count from ServerHello on;
-/// before it, the server has sent `retry` bytes, and `before` bytes before its response.
-pub const CONNECTION: [&str; 24] = [
+/// before it, the server has sent `retry` bytes, and `before` bytes before its response. Where arithmetic does not go as far as the
+/// last byte, it goes `until`, for the `reason` that has this place in [`Reason::ALL`].
+pub const CONNECTION: [&str; 26] = [
     "connect",
     "handshake",
     "first",
@@ -71,6 +72,8 @@ pub const CONNECTION: [&str; 24] = [
     "finishedEnds",
     "retry",
     "before",
+    "until",
+    "reason",
     "flights",
     "packets",
 ];
@@ -144,9 +147,16 @@ fn connection(question: &Question) -> Vec<f64> {
         handshake.budget(window, path.mss) as f64,
     ];
     answer.extend(handshake.ends().map(|end| end as f64));
+    let limit = (timeline.limit).filter(|_| timeline.beyond(timeline.ttlb).is_some());
+    let reason = limit.and_then(|limit| {
+        let mut all = Reason::ALL.iter();
+        all.position(|reason| *reason == limit.reason)
+    });
     answer.extend([
         handshake.hello_retry_request as f64,
         before as f64,
+        limit.map_or(-1.0, |limit| ms(limit.until)),
+        reason.map_or(-1.0, |reason| reason as f64),
         timeline.flights.len() as f64,
         packets.len() as f64,
     ]);

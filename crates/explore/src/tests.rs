@@ -69,6 +69,21 @@ fn a_connection_is_told_to_the_packet() {
     assert_eq!(payload, named("sent"));
 }
 
+#[test]
+fn a_connection_says_how_far_it_goes() {
+    let mut question = asked(What::Connection);
+    question.network.payload = 12_000.0;
+    assert_eq!(
+        [told(&question, "until"), told(&question, "reason")],
+        [-1.0; 2]
+    );
+    question.network.rtt = 1.0;
+    question.network.rate = 1.0;
+    assert_eq!(told(&question, "reason"), 1.0);
+    let until = told(&question, "until");
+    assert!(until > told(&question, "connect") && until < told(&question, "last"));
+}
+
 /// What a site's server does besides: each of it costs what the arithmetic of flights says, and is told in its place.
 #[test]
 fn what_a_server_does_besides_has_its_segments() {

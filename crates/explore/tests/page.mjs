@@ -77,6 +77,8 @@ const STATES = [
   "baseline=X25519MLKEM768/ml-dsa-87&against=X25519MLKEM768/ml-dsa-87/delivery=pqtls-ad-raw-key&rtt=80ms&data=5KiB",
   "baseline=secp256r1/rsa-2048&against=SecP256r1MLKEM768/ml-dsa-65&initcwnd=32&rate=2.5mbit&rtt=600ms",
   "against=X25519MLKEM768/ecdsa-p256+ml-dsa-65&rate=250kbit&rtt=1ms",
+  "against=X25519MLKEM768/ml-dsa-44%2Bml-dsa-65&data=10KiB",
+  "against=X25519MLKEM768/ml-dsa-65/intermediates=1&data=10KiB",
 ];
 
 function said(pagePath) {
@@ -287,7 +289,8 @@ async function inChromium(pagePath) {
     check(await page.evaluate(`document.querySelectorAll("[role=status]").length`) === 1, "nothing is spoken");
 
     // An address that is not understood is told of, until something else is chosen.
-    for (const [address, expected] of [["rtt=35ms", ""], ["rtt=fast", "rtt=fast, which this page does not understand: rtt=35ms is shown instead"],
+    for (const [address, expected] of [["rtt=35ms", ""], ["against=X25519MLKEM768/ml-dsa-65/intermediates=1", ""],
+      ["against=X25519MLKEM768/ml-dsa-44:20000B/intermediates=1", ""], ["against=X25519MLKEM768/ml-dsa-44+ml-dsa-65", ""], ["rtt=fast", "rtt=fast, which this page does not understand: rtt=35ms is shown instead"],
       ["against=x25519/rsa-1024", "against=X25519MLKEM768/ml-dsa-65 is shown"], ["x=1&rate=%&data=1", "and 2 other parts"]]) {
       const words = await page.evaluate(`(() => { explored.set("${address}"); const node = document.getElementById("misread"); return node.hidden ? "" : node.textContent; })()`);
       check(expected ? words.includes(expected) : !words, `of ${address} it is said: ${words}`);

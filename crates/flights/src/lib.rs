@@ -36,9 +36,10 @@
 //!   sent, or `cwnd < 2 * max_packets_out` (`tcp_cwnd_validate`). So from 20 segments, a flight of
 //!   13 lifts it to 26, and one of 3 leaves it where it is. The response finds the window as the
 //!   handshake left it: it can take a round trip *less* after a larger handshake.
-//! - A sender that was idle for longer than a retransmission timeout, which is 200 ms above the RTT,
-//!   halves its window for each such time, down to the initial one
-//!   (`tcp_slow_start_after_idle_check`).
+//! - A sender that was idle for longer than a retransmission timeout halves its window for each such time, down to
+//!   the initial one (`tcp_slow_start_after_idle_check`). The timeout begins at three round trips, or 200 ms above one,
+//!   whichever is longer, and what it is above a round trip falls by a quarter of what is too much with each
+//!   (`tcp_rtt_estimator`).
 //! - The receiver acknowledges its first 16 segments one by one (`tcp_incr_quickack`), fewer if they are large,
 //!   and as long as its window grows (`tcp_grow_window`), until it sends data within 40 ms of receiving some
 //!   (`inet_csk_inc_pingpong_cnt`). From then on, and after the 16, it acknowledges when more than one full
@@ -57,15 +58,16 @@
 //!
 //! # What is not
 //!
-//! - Loss, jitter and the queue limit of the link.
+//! - Loss and jitter of the link.
 //! - What a segment takes of the receiver's memory is the network driver's choice. Here it is as much as at the
 //!   sender.
-//! - The end of slow start: `ssthresh` is infinite, and CUBIC's HyStart is left out. Without loss
-//!   it ends slow start when the window covers the path, and no longer matters.
+//! - Windows after slow start: `ssthresh` is infinite. Where CUBIC ends slow start (HyStart), that mostly is when the window
+//!   covers the path, and no longer matters; where it does, [`Timeline::limit`] says so.
 //! - What a client sends before its Finished, such as rustls' change_cipher_spec, which takes a place in its
 //!   window until it is acknowledged.
-//! - Tail loss probes (`tcp_schedule_loss_probe`), which send a segment twice where one takes longer than two
-//!   round trips on the link: 9000 bytes at 3 Mbit/s and an RTT of 10 ms.
+//! - What is sent again without need: SYNs where the handshake takes a second, and tail loss probes
+//!   (`tcp_schedule_loss_probe`) where a segment takes longer than two round trips on the link: 9000 bytes at 3 Mbit/s
+//!   and an RTT of 10 ms; and what a full queue drops. [`Timeline::limit`] says when that begins: all before it holds.
 //! - GSO (`tcp_tso_should_defer` may hold back part of a window), GRO and pacing: each segment
 //!   leaves on its own, as soon as the window allows it.
 //! - The adaption of the 40 ms to the gaps between segments, and to acknowledgements that had to wait for them
@@ -78,8 +80,8 @@ mod timeline;
 pub use edges::{Around, around, largest};
 pub use tcp::{Flight, Packet, PacketKind};
 pub use timeline::{
-    Buffers, Compute, Exchange, Growth, MOST_RESPONSE_WRITES, MOST_WRITES, Path, Records, Request,
-    Timeline, timeline, trace, transfer,
+    Buffers, Compute, Exchange, Growth, Limit, MOST_RESPONSE_WRITES, MOST_WRITES, Path, Reason,
+    Records, Request, Timeline, timeline, trace, transfer,
 };
 
 /// How many segments of at most `mss` bytes hold `bytes`.

@@ -1,7 +1,9 @@
 //! A walk through one TCP connection, segment by segment.
 
+mod hystart;
 mod receiving;
 mod sending;
+mod timeout;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +13,7 @@ use lastbyte_link::{Direction, Fate, PacketKey, Pipe, Seed, Side, Time};
 
 use self::receiving::Receiving;
 use self::sending::Sending;
-use crate::Path;
+use crate::{Limit, Path, Reason};
 
 /// What a sender sends before it must wait for an acknowledgement.
 ///
@@ -142,6 +144,21 @@ pub(crate) struct Walk {
     pub(crate) flights: Vec<Flight>,
     /// In the order in which they leave; none unless they were to be remembered.
     pub(crate) packets: Vec<Packet>,
+    /// Up to when the client does what it would.
+    pub(crate) client_limit: Option<Limit>,
+    /// The same of the server.
+    pub(crate) server_limit: Option<Limit>,
+    /// From when on the window may be larger here than CUBIC has it: first at the client, then at the server.
+    pub(crate) endless: [Option<Limit>; 2],
+}
+
+/// What becomes of slow start without loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SlowStart {
+    /// It never ends.
+    Endless,
+    /// It ends where CUBIC would end it, and from then on windows don't grow at all: CUBIC's do, if slower.
+    Ends,
 }
 
 impl Walk {
@@ -162,13 +179,19 @@ impl Walk {
 }
 
 /// Lets the two ends exchange `messages`.
-pub(crate) fn walk(messages: Vec<Message>, path: &Path, memory: Memory) -> Walk {
-    let mut connection = Connection::new(messages, path, memory);
+pub(crate) fn walk(
+    messages: Vec<Message>,
+    path: &Path,
+    memory: Memory,
+    slow_start: SlowStart,
+) -> Walk {
+    let mut connection = Connection::new(messages, path, memory, slow_start);
     let connect = connection.connect();
     connection.begin_messages(connect);
     while !connection.is_done()
         && let Some(Reverse((now, _, event))) = connection.agenda.pop()
     {
+        connection.look_at_timers(now);
         match event {
             Event::Write(sender, bytes) => connection.write(sender, bytes, now),
             Event::Arrival(receiver, packet) => connection.receive(receiver, packet, now),
@@ -181,6 +204,9 @@ pub(crate) fn walk(messages: Vec<Message>, path: &Path, memory: Memory) -> Walk 
         deliveries: connection.deliveries,
         flights: connection.flights,
         packets: connection.packets,
+        client_limit: connection.client.limit,
+        server_limit: connection.server.limit,
+        endless: [connection.client.endless, connection.server.endless],
     }
 }
 
@@ -204,8 +230,16 @@ fn memory(payload: usize) -> usize {
     SKB + SHARED_INFO + SMALL_HEAD + payload
 }
 
-/// `TCP_RTO_MIN`: what the retransmission timeout is above the RTT where that does not vary.
-const MIN_RTO_VARIANCE: Duration = Duration::from_millis(200);
+/// `TCP_RTO_MIN`, in microseconds: what a retransmission timeout is above the round trip, at least.
+const RTO_MIN: i64 = 200_000;
+
+/// `TCP_TIMEOUT_INIT`
+const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// As the kernel takes times: whole ones.
+fn microseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX / 16)
+}
 
 /// The walk begins at time 0.
 fn elapsed(now: Time) -> Duration {
@@ -249,8 +283,6 @@ struct Connection {
     headers: usize,
     /// What the client sets its receive buffer to once it is connected.
     client_receive_buffer: Option<usize>,
-    /// How long the three-way handshake took: the estimate of the RTT.
-    connect: Duration,
     /// What happens next. Of the events of one time, the one that was planned first comes first.
     agenda: BinaryHeap<Reverse<(Time, usize, Event)>>,
     planned: usize,
@@ -260,16 +292,20 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(messages: Vec<Message>, path: &Path, memory: Memory) -> Connection {
+    fn new(
+        messages: Vec<Message>,
+        path: &Path,
+        memory: Memory,
+        slow_start: SlowStart,
+    ) -> Connection {
         Connection {
             deliveries: vec![Delivery::default(); messages.len()],
             messages,
             finished: 0,
-            client: End::new(&path.link.forward, path, Side::Client),
-            server: End::new(&path.link.backward, path, Side::Server),
+            client: End::new(&path.link.forward, path, Side::Client, slow_start),
+            server: End::new(&path.link.backward, path, Side::Server, slow_start),
             headers: path.headers,
             client_receive_buffer: path.client_receive_buffer,
-            connect: Duration::ZERO,
             agenda: BinaryHeap::new(),
             planned: 0,
             flights: Vec::new(),
@@ -283,7 +319,9 @@ impl Connection {
         let syn_bytes = LEAST_SYN.max(self.headers + SYN_OPTIONS);
         let syn = self.client.transit(Time(0), syn_bytes);
         let syn_ack = self.server.transit(syn, syn_bytes);
-        self.connect = elapsed(syn_ack);
+        self.client
+            .sending
+            .establish(syn_ack.since(Time(0)), syn_ack);
         self.client.receiving.establish(syn_ack);
         self.client.receiving.synchronise(syn);
         let ack = (self.client.receiving).acknowledge(Segment::default(), syn_ack);
@@ -296,10 +334,45 @@ impl Connection {
         self.remember(Side::Server, PacketKind::Open, &nothing, [syn, syn_ack]);
         let way = [syn_ack, established];
         self.remember(Side::Client, PacketKind::Acknowledgement, &ack, way);
+        self.server
+            .sending
+            .establish(established.since(syn), established);
         self.server.receiving.establish(established);
         self.server.receiving.note_timestamp(&ack);
-        self.server.sending.acknowledged_to(0, ack.window);
+        self.server
+            .sending
+            .acknowledged_to(0, ack.window, established);
+        let longest = syn_ack.since(Time(0)).max(established.since(syn));
+        if longest >= FIRST_TIMEOUT {
+            self.client.depart(elapsed(syn_ack), Reason::SynAgain);
+            self.server.depart(elapsed(established), Reason::SynAgain);
+        }
         syn_ack
+    }
+
+    /// Whether a timer has expired before `now` that an acknowledgement would have stopped.
+    fn look_at_timers(&mut self, now: Time) {
+        for sender in [Side::Client, Side::Server] {
+            let end = self.end(sender);
+            let expired = end.sending.probe_at().filter(|at| *at < now);
+            if let Some(at) = expired.filter(|_| end.limit.is_none()) {
+                self.depart(sender, at, Reason::LossProbe);
+            }
+        }
+    }
+
+    /// From here on, `sender` does what is not modelled. Its peer will see it behind all that it has sent before.
+    fn depart(&mut self, sender: Side, now: Time, reason: Reason) {
+        let headers = self.headers;
+        let end = self.end(sender);
+        end.depart(elapsed(now), reason);
+        let seen = match end.pipe.clone().send(now, headers, PacketKey(0)) {
+            Fate::Arrives(at) => at,
+            Fate::Lost | Fate::Overflows => now,
+        };
+        // What would come at that moment, comes otherwise or not at all.
+        let before = elapsed(seen).saturating_sub(Duration::from_nanos(1));
+        self.end(sender.other()).depart(before, reason);
     }
 
     /// Plans the writes of the messages whose turn it is. What an end has to write at once is one write, unless
@@ -397,9 +470,8 @@ impl Connection {
     }
 
     fn write(&mut self, sender: Side, bytes: usize, now: Time) {
-        let rto = self.connect + MIN_RTO_VARIANCE;
         let sending = &mut self.end(sender).sending;
-        sending.restart_after_idle(now, rto);
+        sending.restart_after_idle(now);
         sending.write(bytes);
         self.fill(sender, now);
     }
@@ -415,14 +487,18 @@ impl Connection {
 
     /// `tcp_rcv_established`
     fn receive(&mut self, receiver: Side, packet: Segment, now: Time) {
-        let rto = self.connect + MIN_RTO_VARIANCE;
         let end = self.end(receiver);
         end.receiving.note_timestamp(&packet);
         end.receiving.measure_round_trip(&packet, now);
         end.sending
-            .acknowledged_to(packet.acknowledgement, packet.window);
+            .acknowledged_to(packet.acknowledgement, packet.window, now);
+        let has_ended = end.sending.ends_slow_start();
         if packet.payload > 0 {
-            end.receiving.receive(&packet, now, rto);
+            let timeout = end.sending.timeout();
+            end.receiving.receive(&packet, now, timeout);
+        }
+        if has_ended {
+            self.depart(receiver, now, Reason::SlowStartEnd);
         }
         self.transmit(receiver, now);
         self.check_space(receiver, now);
@@ -515,7 +591,7 @@ impl Connection {
             let cwnd = end.sending.cwnd;
             let ends_write = end.sending.is_all_sent();
             end.receiving.data_sent(now);
-            self.count(sender, payload, cwnd);
+            self.count(sender, payload, cwnd, now);
             let packet = Segment {
                 sequence,
                 payload,
@@ -528,6 +604,9 @@ impl Connection {
         let sending = &mut self.end(sender).sending;
         if has_sent || sending.is_full() {
             sending.validate_cwnd();
+        }
+        if has_sent {
+            sending.schedule_probe(now);
         }
     }
 
@@ -542,8 +621,9 @@ impl Connection {
         });
     }
 
-    /// Counts a segment to the flight under way.
-    fn count(&mut self, sender: Side, payload: usize, cwnd: u32) {
+    /// Counts a segment to the flight under way, which may be more than its way holds.
+    fn count(&mut self, sender: Side, payload: usize, cwnd: u32, now: Time) {
+        let End { queue, limit, .. } = *self.end(sender);
         if let Some(flight) = self
             .flights
             .iter_mut()
@@ -552,6 +632,9 @@ impl Connection {
             flight.segments += 1;
             flight.bytes += payload;
             flight.cwnd = cwnd;
+            if flight.segments > queue && limit.is_none() {
+                self.depart(sender, now, Reason::QueueOverflow);
+            }
         }
     }
 
@@ -601,12 +684,18 @@ impl Connection {
 
 struct End {
     pipe: Pipe,
+    /// How many packets that holds.
+    queue: u32,
     sending: Sending,
     receiving: Receiving,
+    /// Up to when it does what it would.
+    limit: Option<Limit>,
+    /// The same of what CUBIC would.
+    endless: Option<Limit>,
 }
 
 impl End {
-    fn new(direction: &Direction, path: &Path, sender: Side) -> End {
+    fn new(direction: &Direction, path: &Path, sender: Side, slow_start: SlowStart) -> End {
         let lossless = Direction {
             delay: direction.delay,
             rate: direction.rate,
@@ -624,8 +713,21 @@ impl End {
         End {
             // Without loss and jitter, luck has no say.
             pipe: Pipe::new(&lossless, Seed(0).luck(0, Side::Server)),
-            sending: Sending::new(path, initcwnd, peer.syn_window()),
+            queue: direction.queue,
+            sending: Sending::new(path, initcwnd, peer.syn_window(), slow_start),
             receiving: Receiving::new(path, syn_mss),
+            limit: None,
+            endless: None,
+        }
+    }
+
+    fn depart(&mut self, until: Duration, reason: Reason) {
+        let known = match reason {
+            Reason::SlowStartEnd => &mut self.endless,
+            _ => &mut self.limit,
+        };
+        if known.is_none_or(|limit| until < limit.until) {
+            *known = Some(Limit { until, reason });
         }
     }
 

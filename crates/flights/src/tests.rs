@@ -1085,3 +1085,107 @@ proptest! {
         prop_assert_eq!(found.above, ends.iter().find(|end| **end >= size).copied());
     }
 }
+
+/// Several requests with bodies, as Linux 6.12 answers them in virtual time: the timeout after which a window is idle is
+/// three round trips at first, and gets shorter with each.
+#[test]
+fn a_window_is_idle_after_the_timeout_of_its_path() {
+    for (rtt, last) in [
+        (35, 281.778),
+        (100, 801.8),
+        (150, 1351.5),
+        (180, 1621.5),
+        (200, 1801.5),
+        (300, 2701.5),
+    ] {
+        let exchange = Exchange {
+            client_hello: 1416,
+            server_flight: 12_357,
+            client_finish: 80,
+            first_request: 81 + Records::default().wire_bytes(51_200),
+            upload: 51_200,
+            response: Records::default().wire_bytes(102_400),
+            later_requests: 1,
+            later_request: 81 + Records::default().wire_bytes(51_200),
+            ..CLASSICAL
+        };
+        let timeline = timeline(&exchange, &limited(rtt, "1gbit", 10));
+        assert_near(timeline.ttlb, last, 1e-4);
+    }
+}
+
+/// `explain secp256r1/rsa-2048 --rtt 1ms --rate 1mbit --data 5KiB`: a segment of 12 ms is sent twice. What has left before
+/// is as it is, and what comes behind it is not.
+#[test]
+fn a_limit_lies_where_linux_sends_a_segment_again() {
+    let exchange = Exchange {
+        client_hello: 221,
+        server_flight: 2500,
+        client_finish: 80,
+        first_request: 81,
+        response: Records::default().wire_bytes(5120),
+        ..CLASSICAL
+    };
+    let at = |rtt, rate| timeline(&exchange, &limited(rtt, rate, 10));
+    let slow = at(1, "1mbit");
+    let limit = slow.limit.unwrap();
+    assert_eq!(limit.reason, Reason::LossProbe);
+    assert!(limit.until > slow.handshake && limit.until < slow.ttfb.unwrap());
+    assert_eq!(slow.beyond(slow.handshake), None);
+    assert_eq!(slow.modelled(slow.handshake), Some(slow.handshake));
+    assert_eq!(slow.beyond(slow.ttlb), Some(Reason::LossProbe));
+    assert_eq!(slow.modelled(slow.ttlb), None);
+    // A longer round trip leaves time for it.
+    assert_eq!(at(35, "1mbit").limit, None);
+    assert_eq!(at(1, "100mbit").limit, None);
+}
+
+#[test]
+fn a_syn_is_sent_again_after_a_second() {
+    let at = |rtt| at_rtt(rtt, CLASSICAL);
+    assert_eq!(at(999).limit, None);
+    let limit = at(1000).limit.unwrap();
+    assert_eq!((limit.until, limit.reason), (ms(1000), Reason::SynAgain));
+    assert_eq!(at(1000).modelled(at(1000).connect), Some(ms(1000)));
+}
+
+fn at_rtt(rtt: u64, exchange: Exchange) -> Timeline {
+    timeline(&exchange, &unlimited(rtt, 10))
+}
+
+/// Its own flight of eleven segments is lost in part; the handshake before it is not.
+#[test]
+fn a_queue_limits_what_comes_behind_it() {
+    let exchange = Exchange {
+        response: 11 * 1448,
+        ..CLASSICAL
+    };
+    let with = |queue| {
+        let mut path = unlimited(100, 20);
+        path.link.backward.queue = queue;
+        timeline(&exchange, &path)
+    };
+    assert_eq!(with(11).limit, None);
+    let limited = with(10);
+    assert_eq!(limited.beyond(limited.handshake), None);
+    assert_eq!(limited.beyond(limited.ttlb), Some(Reason::QueueOverflow));
+}
+
+/// A client that hears nothing for longer than its timeout acknowledges quickly again (`tcp_event_data_recv`): here it hears the
+/// response 400 ms after the handshake, within three round trips. As Linux 6.12 has it in virtual time; one that acknowledged
+/// each segment would have its last one 240 ms later.
+#[test]
+fn a_client_that_waits_for_its_upload_is_interactive_still() {
+    let request = 81 + Records::default().wire_bytes(18_196);
+    let exchange = Exchange {
+        client_hello: 271,
+        server_flight: 2738,
+        client_finish: 80,
+        first_request: request,
+        upload: 18_196,
+        response: Records::default().wire_bytes(18_360),
+        ..CLASSICAL
+    };
+    let timeline = timeline(&exchange, &limited(200, "1gbit", 1));
+    assert_near(timeline.ttlb, 1400.218, 1e-5);
+}

@@ -1,11 +1,15 @@
 //! When each message of a connection leaves and arrives.
 
+use std::fmt;
 use std::time::Duration;
 
 use lastbyte_link::{Link, Side};
 use lastbyte_sizes::framing;
 
-use crate::tcp::{self, Begins, Flight, Follows, Memory, Message, Packet};
+use crate::tcp::{self, Begins, Flight, Follows, Memory, Message, Packet, SlowStart, Walk};
+
+/// Times that differ by less than this part are the same: half of what measurements may differ from arithmetic by.
+const NEAR: u32 = 2000;
 
 /// The writes of a server's handshake that are told besides its last one, at most: more than any server has.
 pub const MOST_WRITES: usize = 6;
@@ -229,6 +233,70 @@ pub struct Timeline {
     pub ttlb: Duration,
     /// The flights of both ends, in the order in which they begin.
     pub flights: Vec<Flight>,
+    /// How far this goes, if not all the way.
+    pub limit: Option<Limit>,
+}
+
+/// Up to when a connection is what arithmetic makes of it, and why no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// What is not later than that holds.
+    pub until: Duration,
+    /// What happens then.
+    pub reason: Reason,
+}
+
+/// What Linux does on some links that arithmetic does not follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The three-way handshake takes a second or more, so both ends send their SYN again (`TCP_TIMEOUT_INIT`).
+    SynAgain,
+    /// Nothing is acknowledged for two round trips, so a segment is sent again that is still under way
+    /// (`tcp_send_loss_probe`).
+    LossProbe,
+    /// Acknowledgements come one closely behind the other for half of a round trip, or later than they did, and so CUBIC ends slow
+    /// start before the window covers the path (`hystart_update`).
+    SlowStartEnd,
+    /// A flight has more segments than the link's queue holds.
+    QueueOverflow,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Reason; 4] = [
+        Reason::SynAgain,
+        Reason::LossProbe,
+        Reason::SlowStartEnd,
+        Reason::QueueOverflow,
+    ];
+
+    /// What programs call it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::SynAgain => "syn-again",
+            Reason::LossProbe => "loss-probe",
+            Reason::SlowStartEnd => "slow-start-end",
+            Reason::QueueOverflow => "queue-overflow",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Reason::SynAgain => "TCP's handshake takes a second or more, so Linux sends a SYN twice",
+            Reason::LossProbe => {
+                "the link is so slow for its RTT that Linux sends a segment twice, as if it were lost (tail loss probe)"
+            }
+            Reason::SlowStartEnd => {
+                "CUBIC ends slow start before the window covers the path, as acknowledgements come late or close behind each other (HyStart)"
+            }
+            Reason::QueueOverflow => {
+                "a flight has more segments than the link's queue holds, so some may be lost"
+            }
+        })
+    }
 }
 
 impl Timeline {
@@ -239,6 +307,19 @@ impl Timeline {
             .iter()
             .filter(|flight| flight.sender == sender)
             .count()
+    }
+
+    /// Why arithmetic has nothing to say of a time as late as this, if it has not.
+    #[must_use]
+    pub fn beyond(&self, time: Duration) -> Option<Reason> {
+        let limit = self.limit.filter(|limit| time > limit.until);
+        limit.map(|limit| limit.reason)
+    }
+
+    /// A time of this connection, unless it lies beyond the limit.
+    #[must_use]
+    pub fn modelled(&self, time: Duration) -> Option<Duration> {
+        self.beyond(time).is_none().then_some(time)
     }
 
     /// How many flights the server needs until the handshake is done.
@@ -348,9 +429,12 @@ fn walked(exchange: &Exchange, path: &Path, memory: Memory) -> (Timeline, Vec<Pa
         ]);
         last_response = request + 1;
     }
-    let walk = tcp::walk(messages, path, memory);
-    let arrived = |message: usize, bytes| walk.arrived(message, bytes);
-    let handshake = walk.written(finish);
+    let walk = tcp::walk(messages.clone(), path, memory, SlowStart::Endless);
+    let other = walk
+        .endless
+        .iter()
+        .any(Option::is_some)
+        .then(|| tcp::walk(messages, path, Memory::Flights, SlowStart::Ends));
     // No record ends behind the write that it begins in.
     let [first_write, ..] = exchange.writes;
     let first_record = match first_write {
@@ -358,22 +442,52 @@ fn walked(exchange: &Exchange, path: &Path, memory: Memory) -> (Timeline, Vec<Pa
         bytes => exchange.first_record.min(bytes),
     };
     let first_record = first_record.min(exchange.response);
+    // The client reads a response after its own Finished. Without a response, the request comes last.
+    let times = |walk: &Walk| {
+        let handshake = walk.written(finish);
+        let ttfb = (exchange.response > 0).then(|| {
+            let first = walk.arrived(first_response, first_record);
+            first.max(handshake)
+        });
+        let ttlb = match (exchange.response, exchange.upload) {
+            (0, 0) => handshake,
+            (0, _) => match exchange.request {
+                Request::AfterHandshake => walk.arrived(finish, request),
+                Request::EarlyData => walk.arrived(hello, exchange.client_hello),
+            },
+            _ => walk.arrived(last_response, usize::MAX).max(handshake),
+        };
+        (handshake, ttfb, ttlb)
+    };
+    let (handshake, ttfb, ttlb) = times(&walk);
+    // Windows of CUBIC lie between those of both walks.
+    let is_apart = other.is_some_and(|other| {
+        let (_, _, other) = times(&other);
+        ttlb.abs_diff(other) > ttlb / NEAR
+    });
+    let [mut client, mut server] = [walk.client_limit, walk.server_limit];
+    if is_apart {
+        let [of_client, of_server] = walk.endless;
+        (client, server) = (sooner(client, of_client), sooner(server, of_server));
+    }
     let timeline = Timeline {
         connect: walk.connect,
         handshake,
-        // The client reads a response after its own Finished.
-        ttfb: (exchange.response > 0).then(|| arrived(first_response, first_record).max(handshake)),
-        ttlb: match (exchange.response, exchange.upload) {
-            (0, 0) => handshake,
-            (0, _) => match exchange.request {
-                Request::AfterHandshake => arrived(finish, request),
-                Request::EarlyData => arrived(hello, exchange.client_hello),
-            },
-            _ => arrived(last_response, usize::MAX).max(handshake),
+        ttfb,
+        ttlb,
+        limit: match (exchange.response, exchange.upload) {
+            (0, 1..) => sooner(client, server),
+            _ => client,
         },
         flights: walk.flights,
     };
     (timeline, walk.packets)
+}
+
+/// The limit that comes first.
+fn sooner(one: Option<Limit>, other: Option<Limit>) -> Option<Limit> {
+    let limits = one.into_iter().chain(other);
+    limits.min_by_key(|limit| limit.until)
 }
 
 /// The writes of the server's flight; empty if it is one.
@@ -444,12 +558,14 @@ pub fn transfer(request: usize, response: usize, path: &Path) -> Timeline {
         ],
         path,
         Memory::Flights,
+        SlowStart::Endless,
     );
     Timeline {
         connect: walk.connect,
         handshake: walk.connect,
         ttfb: (response > 0).then(|| walk.arrived(1, 1)),
         ttlb: walk.arrived(1, response),
+        limit: walk.client_limit,
         flights: walk.flights,
     }
 }

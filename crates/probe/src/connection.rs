@@ -71,6 +71,13 @@ impl Connection {
         hello.map(|(at, _)| *at)
     }
 
+    /// From the ClientHello to the first byte that answers it: a round trip, and what the server computes.
+    pub(crate) fn answered(&self) -> Option<Duration> {
+        let hello = self.when(|event| matches!(event, Event::Hello(_)))?;
+        let (first, _) = self.arrivals().find(|(at, _)| *at >= hello)?;
+        Some(first.saturating_sub(hello))
+    }
+
     /// When the client's Finished was written.
     #[must_use]
     pub fn finished(&self) -> Option<Duration> {

@@ -70,6 +70,18 @@ impl Rtt {
 /// What a SYN waits before it is sent again.
 const SYN_AGAIN: Duration = Duration::from_secs(1);
 
+/// Whether a SYN was sent again, or what answers it: `connect()` took so long, and the path a round trip of `least`.
+fn is_again(connect: Duration, least: Duration) -> bool {
+    connect >= least.saturating_add(SYN_AGAIN * 9 / 10)
+}
+
+/// Whether a connection began with a SYN that was sent again. A server whose SYN-ACK was lost begins with a window of one
+/// segment (`tcp_init_transfer`), whatever its usual one.
+pub(crate) fn is_late(connection: &Connection, rtt: &Rtt) -> bool {
+    let connect = connection.connected();
+    connect.is_some_and(|connect| is_again(connect, rtt.least))
+}
+
 pub(crate) fn rtt(connections: &[Connection]) -> Option<Rtt> {
     let mut connects: Vec<Duration> = connections
         .iter()
@@ -78,14 +90,17 @@ pub(crate) fn rtt(connections: &[Connection]) -> Option<Rtt> {
         .collect();
     connects.sort_unstable();
     let first = *connects.first()?;
-    // One whose SYN was lost.
-    connects.retain(|connect| *connect < first.saturating_add(SYN_AGAIN * 9 / 10));
-    let median = *connects.get((connects.len() - 1) / 2)?;
     let counted = connections.iter().filter_map(Connection::counters);
     let least = counted
         .filter_map(|counters| counters.min_rtt)
+        .chain(connections.iter().filter_map(Connection::answered))
         .filter(|rtt| *rtt > Duration::ZERO)
         .fold(first, Duration::min);
+    connects.retain(|connect| !is_again(*connect, least));
+    if connects.is_empty() {
+        connects.push(least);
+    }
+    let median = *connects.get((connects.len() - 1) / 2)?;
     Some(Rtt {
         least,
         median,

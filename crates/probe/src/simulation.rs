@@ -190,10 +190,15 @@ impl Run<'_> {
         let connected = loop {
             let there = self.transit(Side::Server, now, SYN);
             let back = there.and_then(|there| self.transit(Side::Client, there, SYN));
-            match back {
-                Some(back) => break back,
-                None => now = now + wait,
+            if let Some(back) = back {
+                break back;
             }
+            if there.is_some() {
+                // Its SYN-ACK leaves again by its own timer, and with the client's next SYN.
+                self.window = 1.0;
+            }
+            self.counters.retransmitted += 1;
+            now = now + wait;
             wait *= 2;
         };
         self.rtt = connected.since(now);

@@ -529,3 +529,55 @@ mod documents {
         }
     }
 }
+
+/// Where a SYN-ACK was lost, Linux begins with a window of one segment, on one connection or on all of them: what that connection
+/// says is nothing of the server's usual window.
+#[test]
+fn a_connection_whose_syn_was_sent_again_says_nothing_of_the_window() {
+    let is_late = |connection: &Connection| {
+        connection.connected().unwrap() > connection.counters().unwrap().min_rtt.unwrap() + ms(900)
+    };
+    let (mut one, mut all) = (0, 0);
+    for seed in 0..400 {
+        let mut server = drawn(seed, 0.0);
+        server.window = server.window.max(2);
+        // Those that lose much lose SYNs, and some of them each SYN.
+        server.link = lossy_on_the_way_back(&server.link, [0.1, 0.4][usize::from(seed % 4 == 0)]);
+        let mut probe = Probe::new(Limits::default());
+        while let Some(ask) = probe.next() {
+            let made = probe.connections().len() as u32;
+            let connection = server.connect(ask, made);
+            if connection.counters().is_none() {
+                break;
+            }
+            probe.add(connection);
+        }
+        let late = probe
+            .connections()
+            .iter()
+            .filter(|connection| is_late(connection));
+        match late.count() {
+            0 => continue,
+            count if count == probe.connections().len() => all += 1,
+            _ => one += 1,
+        }
+        let findings = probe.findings();
+        for (connection, look) in probe.connections().iter().zip(&findings.looks) {
+            if is_late(connection) {
+                assert_eq!(look, &Default::default(), "seed {seed}");
+            }
+        }
+        let path = findings.path.unwrap();
+        assert!(
+            path.rtt.most < path.rtt.least + ms(900),
+            "seed {seed}: {path:?}"
+        );
+    }
+    assert!(one > 100 && all > 1, "{one} and {all}");
+}
+
+fn lossy_on_the_way_back(link: &Link, loss: f64) -> Link {
+    let mut link = link.clone();
+    link.backward.loss = Loss::Random(Probability::from_fraction(loss).unwrap());
+    link
+}

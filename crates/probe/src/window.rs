@@ -7,7 +7,7 @@ use lastbyte_flights::{Compute, Exchange, Growth, Path, timeline};
 use lastbyte_link::{Direction, Link, Side};
 
 use crate::rounds::{Ending, Piece, Round, of, pieces};
-use crate::{Connection, MOST_WINDOW, Rtt};
+use crate::{Connection, MOST_WINDOW, Rtt, path};
 
 /// What is known of the server's initial window, in segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +131,7 @@ type Expected = Vec<u32>;
 /// Which initial windows agree with what came on this connection.
 #[must_use]
 pub fn candidates(connection: &Connection, rtt: &Rtt) -> Look {
-    if rtt.least < LEAST_RTT {
+    if rtt.least < LEAST_RTT || path::is_late(connection, rtt) {
         return Look::default();
     }
     let Some(flights) = Flights::of(connection, rtt) else {

@@ -84,6 +84,8 @@ pub(super) struct Felt {
     pub(super) last_byte: Vec<Option<Duration>>,
     /// The share of users whose handshake waits longer for acknowledgements than with the first chain.
     pub(super) beyond: f64,
+    /// The share of users over whose paths arithmetic does not go as far as the last byte: their times are only near.
+    pub(super) near: f64,
 }
 
 /// What happens on the path of one user.
@@ -92,6 +94,15 @@ struct Times {
     last_byte: Duration,
     /// What of the handshake is the server's waiting for its window: none where the path is still full meanwhile.
     waits: Duration,
+    extent: Extent,
+}
+
+/// How far arithmetic goes.
+#[derive(Clone, Copy, PartialEq)]
+enum Extent {
+    Whole,
+    /// Linux sends something twice, say, which is left out.
+    Part,
 }
 
 impl Users {
@@ -109,6 +120,9 @@ impl Users {
                 let waits = times.get(**path).map(|times| times.waits);
                 waits.as_ref() > first.get(**path)
             };
+            let share = |is: &dyn Fn(&&usize) -> bool| {
+                users.iter().filter(is).count() as f64 / users.len().max(1) as f64
+            };
             let percentiles = |time: &dyn Fn(&Times) -> Option<Duration>| {
                 let of_user = users.iter().map(|path| times.get(*path).and_then(time));
                 let known: Vec<Percentile> = PERCENTILES
@@ -120,7 +134,11 @@ impl Users {
             Felt {
                 first_byte: percentiles(&|times| times.first_byte),
                 last_byte: percentiles(&|times| Some(times.last_byte)),
-                beyond: users.iter().filter(later).count() as f64 / users.len().max(1) as f64,
+                beyond: share(&later),
+                near: share(&|path| {
+                    let times = times.get(**path);
+                    times.is_some_and(|times| times.extent == Extent::Part)
+                }),
             }
         });
         felt.collect()
@@ -190,6 +208,13 @@ impl Users {
             );
             text += &format!("{name:<width$} {beyond:>14}  {first}  {last}\n");
         }
+        let near = felt.iter().map(|felt| felt.near).fold(0.0, f64::max);
+        if near > 0.0 {
+            text += &format!(
+                "{:.1}% have so slow a link, or so long an RTT, that Linux sends segments twice without need, which is left out: their times are near\n",
+                100.0 * near
+            );
+        }
         text + &self.supposed()
     }
 
@@ -240,6 +265,7 @@ impl Users {
             "population": self.name(),
             "drawn": USERS,
             "beyond_an_edge": felt.beyond,
+            "near": felt.near,
             "first_byte_ms": percentiles(&felt.first_byte),
             "last_byte_ms": percentiles(&felt.last_byte),
         })
@@ -263,6 +289,10 @@ fn times(explanation: &Explanation, path: &Cell) -> Times {
     Times {
         first_byte: timeline.ttfb,
         last_byte: timeline.ttlb,
+        extent: match timeline.beyond(timeline.ttlb) {
+            None => Extent::Whole,
+            Some(_) => Extent::Part,
+        },
         waits: timeline.handshake.saturating_sub(unbound.handshake),
     }
 }

@@ -381,14 +381,31 @@ fn from_file(file: &Path, before: &[Chain]) -> Result<Chain, Failure> {
 /// Handshake, first and last byte.
 type Times = [Option<Duration>; 3];
 
-/// Those of a chain in one cell.
+/// Those of a chain in one cell, as far as they are modelled.
 fn times(explanation: &Explanation, cell: usize) -> Times {
-    let timeline = explanation.times.get(cell).map(|(_, timeline)| timeline);
-    [
-        timeline.map(|timeline| timeline.handshake),
-        timeline.and_then(|timeline| timeline.ttfb),
-        timeline.map(|timeline| timeline.ttlb),
-    ]
+    let Some((_, timeline)) = explanation.times.get(cell) else {
+        return Times::default();
+    };
+    let times = [Some(timeline.handshake), timeline.ttfb, Some(timeline.ttlb)];
+    times.map(|time| timeline.modelled(time?))
+}
+
+/// Why there are times that are not modelled, by network.
+fn limits(explained: &[(&Chain, Explanation)]) -> String {
+    let cells = explained.iter().flat_map(|(_, arm)| &arm.times);
+    let mut lines: Vec<String> = Vec::new();
+    for (cell, times) in cells {
+        if let Some(reason) = times.beyond(times.ttlb) {
+            let line = format!(
+                "times that are missing over {} are not by arithmetic: {reason}\n",
+                name(cell)
+            );
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+    }
+    lines.concat()
 }
 
 fn name(cell: &Cell) -> String {
@@ -444,6 +461,7 @@ fn table(answer: &Answer<'_>) -> String {
         }
     }
     text += "by arithmetic, without loss, jitter and computing: every percentile is the same; --measure has networks with their luck\n";
+    text += &limits(explained);
     if let PathRate::Supposed(rate) = rate {
         let least = document.path.rate_at_least_mbit;
         let least = least.map_or_else(String::new, |least| {

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use lastbyte_link::Time;
 
-use super::{SHARED_INFO, SKB, TCP_HEADERS, memory};
+use super::hystart::HyStart;
+use super::timeout::Estimate;
+use super::{SHARED_INFO, SKB, SlowStart, TCP_HEADERS, memory};
 use crate::{Growth, Path};
 
 /// `TCP_INIT_CWND`
@@ -29,8 +31,7 @@ pub(super) struct Sending {
     acknowledged: usize,
     /// Where the window ends that the receiver has advertised.
     window_end: usize,
-    /// Where each segment in flight ends, and how many had been acknowledged when it left.
-    in_flight: VecDeque<(usize, u32)>,
+    in_flight: VecDeque<InFlight>,
     /// Segments that were acknowledged (`delivered`).
     delivered: u32,
     /// The most of them within a round trip.
@@ -42,7 +43,24 @@ pub(super) struct Sending {
     mss: usize,
     /// When data was last sent (`lsndtime`).
     last: Option<Time>,
+    estimate: Estimate,
+    /// When something is sent again if nothing is acknowledged until then.
+    probe: Option<Time>,
+    /// None where slow start has ended, or has no such end.
+    hystart: Option<HyStart>,
+    slow_start: SlowStart,
+    /// Where slow start ends (`snd_ssthresh`).
+    threshold: u32,
     buffer: Buffer,
+}
+
+/// A segment that was sent, and not acknowledged yet.
+struct InFlight {
+    /// Where it ends.
+    end: usize,
+    sent: Time,
+    /// How many segments had been acknowledged when it left.
+    delivered: u32,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -67,7 +85,7 @@ struct Buffer {
 
 impl Sending {
     /// That of an end that begins with so many segments, to a peer with so large a window.
-    pub(super) fn new(path: &Path, initcwnd: u32, window: usize) -> Sending {
+    pub(super) fn new(path: &Path, initcwnd: u32, window: usize, slow_start: SlowStart) -> Sending {
         let initcwnd = initcwnd.max(1);
         // `mss_clamp` has no room for timestamps.
         let mss_clamp = path.mss + path.headers - 40;
@@ -88,6 +106,11 @@ impl Sending {
             initcwnd,
             mss: path.mss.max(1),
             last: None,
+            estimate: Estimate::default(),
+            probe: None,
+            hystart: None,
+            slow_start,
+            threshold: u32::MAX,
             buffer: Buffer {
                 size: path.buffers.send,
                 most: path.buffers.send_most.max(path.buffers.send),
@@ -154,7 +177,7 @@ impl Sending {
 
     /// `tcp_slow_start_after_idle_check` and `tcp_cwnd_restart`: half of the window for each
     /// retransmission timeout without data, but not less than the initial one
-    pub(super) fn restart_after_idle(&mut self, now: Time, rto: Duration) {
+    pub(super) fn restart_after_idle(&mut self, now: Time) {
         // Whoever has a say of its own over the window is left alone (`cong_control`).
         if self.growth != Growth::Used {
             return;
@@ -162,6 +185,7 @@ impl Sending {
         let Some(last) = self.last.filter(|_| self.in_flight.is_empty()) else {
             return;
         };
+        let rto = self.timeout();
         let mut idle = now.since(last).saturating_sub(rto);
         let least = self.initcwnd.min(self.cwnd);
         while !idle.is_zero() && self.cwnd > least {
@@ -186,30 +210,89 @@ impl Sending {
         self.last = Some(now);
         let payload = self.mss.min(self.written - self.sent);
         self.sent += payload;
-        self.in_flight.push_back((self.sent, self.delivered));
+        self.in_flight.push_back(InFlight {
+            end: self.sent,
+            sent: now,
+            delivered: self.delivered,
+        });
         payload
     }
 
+    /// The three-way handshake took so long.
+    pub(super) fn establish(&mut self, round_trip: Duration, now: Time) {
+        self.estimate.sample(round_trip, 0, 0);
+        self.hystart = (self.growth == Growth::Used).then(|| HyStart::new(now));
+    }
+
+    /// Whether CUBIC has just ended slow start.
+    pub(super) fn ends_slow_start(&mut self) -> bool {
+        let ends = self.hystart.as_ref().is_some_and(HyStart::is_over);
+        if ends {
+            self.hystart = None;
+        }
+        ends
+    }
+
+    /// `tcp_schedule_loss_probe`, when something was sent
+    pub(super) fn schedule_probe(&mut self, now: Time) {
+        self.probe = self.in_flight.front().map(|first| {
+            let timeout = first.sent + self.timeout();
+            (now + self.estimate.probe(self.in_flight.len())).min(timeout.max(now))
+        });
+    }
+
+    /// `tcp_set_xmit_timer`, when something was acknowledged
+    fn reschedule_probe(&mut self, now: Time) {
+        let in_flight = self.in_flight.len();
+        let after = self.estimate.probe(in_flight).min(self.timeout());
+        self.probe = (in_flight > 0).then(|| now + after);
+    }
+
+    /// When something is sent again for want of an acknowledgement.
+    pub(super) fn probe_at(&self) -> Option<Time> {
+        self.probe
+    }
+
+    /// The retransmission timeout.
+    pub(super) fn timeout(&self) -> Duration {
+        self.estimate.timeout()
+    }
+
     /// `tcp_ack`
-    pub(super) fn acknowledged_to(&mut self, end: usize, window: usize) {
+    pub(super) fn acknowledged_to(&mut self, end: usize, window: usize, now: Time) {
         self.window_end = self.window_end.max(end + window);
+        self.acknowledged = self.acknowledged.max(end);
         let before = self.delivered;
-        while let Some((segment, delivered)) = self.in_flight.front().copied()
-            && segment <= end
-        {
-            self.in_flight.pop_front();
+        let mut round_trip = None;
+        let mut of_last = Duration::ZERO;
+        while let Some(segment) = self.in_flight.pop_front_if(|segment| segment.end <= end) {
             self.delivered = self.delivered.saturating_add(1);
-            let within = self.delivered.saturating_sub(delivered);
+            let within = self.delivered.saturating_sub(segment.delivered);
             self.most_delivered = self.most_delivered.max(within);
+            // That of the first one (`seq_rtt_us`).
+            of_last = now.since(segment.sent);
+            round_trip.get_or_insert(of_last);
+        }
+        if let Some(round_trip) = round_trip {
+            self.estimate
+                .sample(round_trip, self.acknowledged, self.sent);
+            self.reschedule_probe(now);
+            let place = [self.acknowledged, self.sent];
+            if let Some(hystart) = &mut self.hystart
+                && hystart.ends(of_last, self.cwnd, place, now)
+                && self.slow_start == SlowStart::Ends
+            {
+                self.threshold = self.cwnd;
+            }
         }
         let acknowledged = self.delivered - before;
         if self.grows() {
-            self.cwnd = self.cwnd.saturating_add(acknowledged);
+            let grown = self.cwnd.saturating_add(acknowledged);
+            self.cwnd = grown.min(self.threshold).max(self.cwnd);
         }
         if self.growth != Growth::Used && acknowledged > 0 {
             self.cwnd = self.cwnd.max(BBR_LEAST);
         }
-        self.acknowledged = self.acknowledged.max(end);
         if self.flight.is_some_and(|begin| begin < end) {
             self.flight = None;
         }

@@ -29,7 +29,8 @@ impl Explanation {
         has_response.unwrap_or(0)
     }
 
-    /// The flights in one of the cells, in the order in which they begin; none if there is no such cell.
+    /// The flights in one of the cells, in the order in which they begin, as far as they are modelled; none if there is no
+    /// such cell.
     pub fn steps(&self, cell: usize) -> Vec<Step> {
         let Some((cell, timeline)) = self.times.get(cell) else {
             return Vec::new();
@@ -63,7 +64,9 @@ impl Explanation {
                 what,
             }
         };
-        timeline.flights.iter().map(step).collect()
+        let flights = timeline.flights.iter();
+        let modelled = flights.filter(|flight| timeline.beyond(flight.start).is_none());
+        modelled.map(step).collect()
     }
 }
 

@@ -61,7 +61,7 @@ pub struct Window {
     pub most_flights: usize,
     /// The smallest initial window with which there is a flight less, if any up to 1000 segments saves one.
     pub larger_window: Option<u32>,
-    /// What that saves of the handshake over each link that was asked for, with the link's RTT.
+    /// What that saves of the handshake over each link that was asked for, with the link's RTT, as far as it is modelled.
     pub saved: Vec<(Duration, Duration)>,
 }
 
@@ -240,13 +240,16 @@ impl Window {
         let larger_window = larger_window(arm, wire, &cell);
         let saved = larger_window.into_iter().flat_map(|initcwnd| {
             let over = cells.iter().filter(|over| probe(over) == cell);
-            over.map(move |over| {
+            over.filter_map(move |over| {
                 let larger = Cell {
                     initcwnd,
                     ..over.clone()
                 };
-                let [now, then] = [over, &larger].map(|cell| walk(arm, wire, cell).handshake);
-                (now.saturating_sub(then), over.link.rtt())
+                let [now, then] = [over, &larger].map(|cell| {
+                    let walked = walk(arm, wire, cell);
+                    walked.modelled(walked.handshake)
+                });
+                Some((now?.saturating_sub(then?), over.link.rtt()))
             })
         });
         Window {

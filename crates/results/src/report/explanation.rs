@@ -6,6 +6,7 @@ pub use drawing::svg as explanation_svg;
 
 use std::time::Duration;
 
+use lastbyte_flights::Reason;
 use lastbyte_link::counted;
 use lastbyte_sizes::Message;
 use serde_json::{Value, json};
@@ -13,18 +14,23 @@ use serde_json::{Value, json};
 use super::layout::{Field, Line, Role, Screen, set};
 use crate::explain::{Edge, Explanation, HelloEdge, SERVER_MESSAGES, Window, message_on_wire};
 use crate::results::number::milliseconds;
-use crate::results::overflows;
 use crate::study::{Cell, distinctions};
 
 /// What arithmetic says, for people.
 pub fn explanation(explained: &[Explanation], screen: Screen) -> String {
     let arms = explained.iter().map(|explained| arm(explained, screen));
     let arms: Vec<String> = arms.collect();
-    format!("{}\n{}\n", arms.join("\n"), screen.wrap(NOTE, 0))
+    let mut times = explained.iter().flat_map(|explained| &explained.times);
+    let measured = match times.any(|(_, times)| times.beyond(times.ttlb).is_some()) {
+        true => "`lastbyte compare` measures what is not.",
+        false => "`lastbyte compare` measures the same.",
+    };
+    let note = screen.wrap(&format!("{NOTE} {measured}"), 0);
+    format!("{}\n{note}\n", arms.join("\n"))
 }
 
 const NOTE: &str = "By arithmetic: TCP's slow start over a network that loses nothing, with ends that compute in no \
-     time. Sizes are those of OpenSSL. `lastbyte compare` measures the same.";
+     time. Sizes are those of OpenSSL.";
 
 fn arm(explained: &Explanation, screen: Screen) -> String {
     let name = screen.paint(Role::Heading, &explained.arm.name);
@@ -266,9 +272,6 @@ fn cuts(explained: &Explanation, windows: &[String]) -> Vec<Line> {
     lines
 }
 
-const OVERFLOW: &str =
-    "a flight has more segments than the link's queue holds: some may be lost; measure it";
-
 /// When what happens in each cell.
 fn times(explained: &Explanation) -> Vec<Line> {
     let mut lines = vec![title(
@@ -277,19 +280,19 @@ fn times(explained: &Explanation) -> Vec<Line> {
         &[],
     )];
     for (cell, times) in &explained.times {
-        if overflows(times, cell) {
-            let cells = ["not known", "", ""].map(str::to_owned);
-            lines.push(row(cell.to_string(), cells));
-            lines.push(Line::Text(Role::Warning, format!("    {OVERFLOW}")));
-            continue;
-        }
-        let first = times.ttfb.map_or_else(|| "-".to_owned(), milliseconds);
-        let cells = [
-            milliseconds(times.handshake),
-            first,
-            milliseconds(times.ttlb),
-        ];
+        let time = |time| match times.modelled(time) {
+            Some(time) => milliseconds(time),
+            None => "not by arithmetic".to_owned(),
+        };
+        let first = times.ttfb.map_or_else(|| "-".to_owned(), time);
+        let cells = [time(times.handshake), first, time(times.ttlb)];
         lines.push(row(cell.to_string(), cells));
+        if let Some(reason) = times.beyond(times.ttlb) {
+            lines.push(Line::Text(
+                Role::Warning,
+                format!("    {reason}: measure it"),
+            ));
+        }
     }
     lines
 }
@@ -349,16 +352,19 @@ fn document(explained: &Explanation) -> Value {
     });
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let times = explained.times.iter().map(|(cell, times)| {
-        // A time that a full queue would change is none.
-        let known = !overflows(times, cell);
-        let known = |time: Duration| known.then(|| nanoseconds(time));
+        let modelled = |time| times.modelled(time).map(nanoseconds);
+        let reason = times.beyond(times.ttlb);
         json!({
             "cell": cell.to_string(),
-            "overflows": overflows(times, cell),
+            "overflows": reason == Some(Reason::QueueOverflow),
+            "limit": reason.zip(times.limit).map(|(reason, limit)| json!({
+                "until_ns": nanoseconds(limit.until),
+                "reason": reason.name(),
+            })),
             "connect_ns": nanoseconds(times.connect),
-            "handshake_ns": known(times.handshake),
-            "ttfb_ns": times.ttfb.and_then(known),
-            "ttlb_ns": known(times.ttlb),
+            "handshake_ns": modelled(times.handshake),
+            "ttfb_ns": times.ttfb.and_then(modelled),
+            "ttlb_ns": modelled(times.ttlb),
         })
     });
     json!({

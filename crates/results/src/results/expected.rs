@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use lastbyte_flights::{
-    Compute, Exchange, Flight, MOST_WRITES, Path, Records, Request, Timeline, timeline, trace,
+    Compute, Exchange, Flight, Limit, MOST_WRITES, Path, Records, Request, Timeline, timeline,
+    trace,
 };
 
-use lastbyte_link::Side;
 use lastbyte_sizes::{Message, framing};
 
 use super::{EarlyData, FailedAttempt, Wire};
@@ -56,6 +56,10 @@ fn after(failed: &FailedAttempt, last: Timeline, cell: &Cell, compute: Compute) 
         handshake: last.handshake + begin,
         ttfb: last.ttfb.map(|ttfb| ttfb + begin),
         ttlb: last.ttlb + begin,
+        limit: first.limit.or(last.limit.map(|limit| Limit {
+            until: limit.until + begin,
+            ..limit
+        })),
         flights,
     }
 }
@@ -129,18 +133,6 @@ fn path(cell: &Cell) -> Path {
     }
 }
 
-/// Whether a flight of this connection has more segments than its way holds, so that some are lost: arithmetic
-/// has no queue that could overflow.
-pub fn overflows(timeline: &Timeline, cell: &Cell) -> bool {
-    timeline.flights.iter().any(|flight| {
-        let queue = match flight.sender {
-            Side::Client => cell.link.forward.queue,
-            Side::Server => cell.link.backward.queue,
-        };
-        flight.segments > queue
-    })
-}
-
 /// A response on the wire.
 struct Response {
     bytes: usize,
@@ -212,7 +204,7 @@ pub(crate) fn buffers_change_no_packet(wire: &Wire, cell: &Cell, record_size: Re
         trace(&exchange, &path)
     };
     let (of_linux, large) = (with(Buffers::Linux), with(Buffers::Large));
-    wire.failed.is_none() && of_linux == large && !overflows(&large.0, cell)
+    wire.failed.is_none() && of_linux == large && large.0.limit.is_none()
 }
 
 /// Whether Linux's own buffers, in place of large ones, would have the last byte come more than 1 %
@@ -231,6 +223,8 @@ pub(super) fn linux_buffers_matter(wire: &Wire, cell: &Cell, record_size: Record
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use lastbyte_link::Side;
+
     use super::*;
 
     /// How many segments the server's last flight but one has, and when the last byte is there.

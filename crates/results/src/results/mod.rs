@@ -46,7 +46,7 @@ pub(crate) use cut::{Cut, Sent};
 pub use dataset::{Dataset, Progress, Samples};
 pub use environment::{Environment, Host, command_of};
 pub(crate) use expected::buffers_change_no_packet;
-pub use expected::{expected, expected_duration, overflows};
+pub use expected::{expected, expected_duration};
 pub use folder::{Action, Folder, FolderError, Manifest, Start, file_name};
 pub use gather::{GatherError, Gathered, gather};
 pub use lastbyte_sizes::Outcome as DeliveryOutcome;

@@ -4,8 +4,12 @@
 //! and Fan 1996, the default of numpy and R). A connection that failed is infinitely late, so a
 //! percentile that leans on one is absent.
 //!
-//! Intervals are percentile bootstraps (Efron 1979). Connection 17 meets the same luck in every
-//! arm, so what is resampled is connection indices, for all arms at once: what
+//! The interval of a percentile of one arm lies between two of its connections (David and Nagaraja, "Order Statistics", 7.1):
+//! how many are faster than the true percentile is binomial, so it misses with 5 % at most, however times are distributed. A
+//! bootstrap of p90 misses with up to 14 %, as a hundred connections hardly say how late the next one may be.
+//!
+//! Intervals of increases, and of all else that is made of several series, are percentile bootstraps (Efron 1979). Connection
+//! 17 meets the same luck in every arm, so what is resampled is connection indices, for all arms at once: what
 //! luck does to both arms cancels in their increase.
 //!
 //! Their [`Level`] allows for several looks at a sample that grows.
@@ -39,8 +43,7 @@ pub struct Estimate<T> {
     pub interval: Interval<T>,
 }
 
-/// An interval. An end is absent when so many of the resamples as lie beyond it have no number, because
-/// they lean on connections that failed: at 95 %, 2.5 %. It is also absent where there are so few
+/// An interval. An end is absent where it leans on connections that failed, and where there are so few
 /// connections that the truth may well lie beyond all of them: 36 have an upper end for p90, 368 for p99.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval<T> {
@@ -181,7 +184,11 @@ impl Series {
 
 /// Percentiles of one [`Series`] and of its resamples.
 #[derive(Clone, Debug)]
-pub struct Percentiles(Vec<Replicates>);
+pub struct Percentiles {
+    known: Vec<Replicates>,
+    /// All of the series in order, in nanoseconds; infinite where a connection failed.
+    times: Vec<f64>,
+}
 
 /// One percentile, in nanoseconds; infinite where it leans on a connection that failed.
 #[derive(Clone, Debug)]
@@ -283,7 +290,7 @@ pub(super) fn resample(
     }
     let has_ends = units.len() > 1;
     Resampled {
-        percentiles: (known.0.iter())
+        percentiles: (known.known.iter())
             .map(|replicates| (replicates.percentile, replicates.estimate(level)))
             .collect(),
         mean: estimate(mean_of(&ones), of_mean, level, [has_ends; 2]),
@@ -358,9 +365,9 @@ pub fn percentiles(series: &[Series], percentiles: &[Percentile], seed: Seed) ->
 pub fn measured(series: &Series, percentiles: &[Percentile]) -> Vec<Option<Duration>> {
     let indices: Vec<u32> = series.0.iter().map(|(index, _)| *index).collect();
     let ranking = Ranking::new(series, &indices);
-    let Percentiles(known) = Percentiles::measured(&ranking, percentiles);
+    let percentiles = Percentiles::measured(&ranking, percentiles);
     let value = |known: &Replicates| duration(known.measured.value());
-    known.iter().map(value).collect()
+    percentiles.known.iter().map(value).collect()
 }
 
 impl Percentiles {
@@ -374,21 +381,40 @@ impl Percentiles {
             measured: span,
             resampled: Vec::new(),
         };
-        Percentiles(percentiles.iter().zip(spans).map(replicates).collect())
+        Percentiles {
+            known: percentiles.iter().zip(spans).map(replicates).collect(),
+            times: ranking.order.iter().map(|(time, _)| *time).collect(),
+        }
     }
 
     /// One resample more.
     fn push(&mut self, ranking: &Ranking, counts: &[u32], percentiles: &[Percentile]) {
         let spans = ranking.spans(counts, percentiles);
-        for (replicates, span) in self.0.iter_mut().zip(spans) {
+        for (replicates, span) in self.known.iter_mut().zip(spans) {
             replicates.resampled.push(span.value());
         }
     }
 
     /// `None` when it leans on a connection that failed, or there is no connection.
     pub fn estimate(&self, percentile: Percentile, level: Level) -> Option<Estimate<Duration>> {
-        let nanos = self.get(percentile)?.estimate(level)?;
+        let nanos = Estimate {
+            value: finite(self.get(percentile)?.measured.value())?,
+            interval: self.interval(percentile, level),
+        };
         Some(nanos.map(|nanos| Duration::from_nanos(nanos.round() as u64)))
+    }
+
+    /// Between which connections the true percentile lies.
+    fn interval(&self, percentile: Percentile, level: Level) -> Interval<f64> {
+        let share = f64::from(percentile.per_mille()) / 1000.0;
+        let all = self.times.len();
+        let end = |place: Option<usize>| finite(*self.times.get(place?)?);
+        Interval {
+            low: end(beyond(all, share, level).checked_sub(1)),
+            high: end(all
+                .checked_sub(beyond(all, 1.0 - share, level))
+                .filter(|_| all > 0)),
+        }
     }
 
     /// Whether even the lower end of its interval leans on connections that failed.
@@ -436,10 +462,33 @@ impl Percentiles {
     }
 
     fn get(&self, percentile: Percentile) -> Option<&Replicates> {
-        self.0
-            .iter()
-            .find(|replicates| replicates.percentile == percentile)
+        let mut known = self.known.iter();
+        known.find(|replicates| replicates.percentile == percentile)
     }
+}
+
+/// How many of the fastest of `all` connections the end of an interval may be the last of, if each is faster than the truth
+/// with the probability `share`: so many that fewer are faster with no more probability than the interval may miss on that
+/// side. None if that is not even so of the first.
+fn beyond(all: usize, share: f64, level: Level) -> usize {
+    let Share {
+        numerator,
+        denominator,
+    } = level.low();
+    let missing = numerator as f64 / denominator as f64;
+    let odds = (share / (1.0 - share)).ln();
+    // Of the binomial distribution, whose ends are too small for a number.
+    let mut logarithm = all as f64 * (1.0 - share).ln();
+    let mut fewer = 0.0;
+    for faster in 0..all {
+        fewer += logarithm.exp();
+        // What adding up rounds is no more.
+        if fewer > missing * (1.0 + 1e-9) {
+            return faster;
+        }
+        logarithm += ((all - faster) as f64 / (faster + 1) as f64).ln() + odds;
+    }
+    all
 }
 
 /// A number made of one percentile of several series, in nanoseconds, which must come from the same call

@@ -530,11 +530,14 @@ pub fn computed(
     };
     wire_with(arm, first, verify).map_err(|unknown| unknown.to_string())?;
     let time = |timeline: &Timeline| match metric {
-        Metric::Connect => Some(timeline.connect),
-        Metric::Handshake => Some(timeline.handshake),
-        Metric::Ttfb => timeline.ttfb,
-        Metric::Ttlb => Some(timeline.ttlb),
-        Metric::TlsHandshake => timeline.handshake.checked_sub(timeline.connect),
+        Metric::Connect => timeline.modelled(timeline.connect),
+        Metric::Handshake => timeline.modelled(timeline.handshake),
+        Metric::Ttfb => timeline.modelled(timeline.ttfb?),
+        Metric::Ttlb => timeline.modelled(timeline.ttlb),
+        Metric::TlsHandshake => {
+            let handshake = timeline.modelled(timeline.handshake)?;
+            handshake.checked_sub(timeline.connect)
+        }
         Metric::DnsRecord | Metric::Fcp | Metric::Lcp | Metric::Load | Metric::SpeedIndex => None,
     };
     let stepping = Stepping {

@@ -10,7 +10,7 @@ use lastbyte_link::Bytes;
 use super::Connections;
 use crate::results::{
     CpuCosts, Dataset, FolderError, Metric, Outcome, Row, Sample, Saved, SavedError, Validity,
-    Wire, expected, overflows,
+    Wire, expected,
 };
 use crate::study::{Arm, Buffers, Cell, CpuTime, Delivery, EngineName, Experiment, RecordSize};
 
@@ -180,8 +180,8 @@ impl Results {
         })
     }
 
-    /// What flight arithmetic says of these samples, as far as it goes: those without loss, jitter, super-packets
-    /// and a queue that overflows, of which a connection has completed.
+    /// What flight arithmetic says of these samples, as far as it goes: those without loss, jitter and super-packets,
+    /// of which a connection has completed, up to the first time that is not modelled.
     pub fn arithmetic(&self) -> Results {
         Results {
             name: ARITHMETIC.to_owned(),
@@ -237,6 +237,20 @@ pub(crate) fn arithmetic_of(
     times.arithmetic()?.times.first().copied()
 }
 
+/// The same, if there is arithmetic for each time that the connection has.
+fn all_arithmetic_of(
+    engine: EngineName,
+    experiment: &Experiment,
+    sample: &Sample,
+    row: &Row,
+) -> Option<[Option<Duration>; 4]> {
+    let times = arithmetic_of(engine, experiment, sample, row)?;
+    let mut pairs = times.iter().zip(times_of(row));
+    pairs
+        .all(|(computed, measured)| computed.is_some() || measured.is_none())
+        .then_some(times)
+}
+
 impl SampleTimes {
     /// Those of a sample that was measured.
     fn new(
@@ -267,7 +281,7 @@ impl SampleTimes {
                 .rows
                 .iter()
                 .filter(|row| row.outcome == Outcome::Completed);
-            let of_row = |row| arithmetic_of(engine, experiment, sample, row);
+            let of_row = |row| all_arithmetic_of(engine, experiment, sample, row);
             times.drawn = completed.map(of_row).collect();
         }
         times
@@ -355,9 +369,6 @@ impl SampleTimes {
         });
         let cell = cell.with_buffers(self.buffers);
         let timeline = expected(&self.wire?, &cell, self.record_size, compute);
-        if overflows(&timeline, &cell) {
-            return None;
-        }
         let Timeline {
             connect,
             handshake,
@@ -365,10 +376,12 @@ impl SampleTimes {
             ttlb,
             ..
         } = timeline;
+        let times = [Some(connect), Some(handshake), ttfb, Some(ttlb)];
+        let times = times.map(|time| timeline.modelled(time?));
         Some(SampleTimes {
             nature: Nature::Computed,
             computing: self.computed(),
-            times: vec![[Some(connect), Some(handshake), ttfb, Some(ttlb)]],
+            times: vec![times],
             validity: Validity::Valid,
             ..self.clone()
         })

@@ -45,6 +45,9 @@ pub(super) fn text(explained: &Explanation) -> String {
     for (name, at) in marks {
         lines.push(line(milliseconds(*at), "client    ", &format!("* {name}")));
     }
+    if let Some(reason) = timeline.beyond(timeline.ttlb) {
+        lines.push(format!("{:14}no further by arithmetic: {reason}", ""));
+    }
     lines.join("\n") + "\n"
 }
 
@@ -64,6 +67,7 @@ fn marks(timeline: &Timeline) -> Vec<(&'static str, std::time::Duration)> {
     ];
     marks.extend(timeline.ttfb.map(|time| ("first byte", time)));
     marks.push(("last byte", timeline.ttlb));
+    marks.retain(|(_, time)| timeline.beyond(*time).is_none());
     marks.sort_by_key(|(_, time)| *time);
     marks
 }
@@ -143,6 +147,10 @@ fn ladder(svg: &mut Svg, arm: &Explanation, cell: &Cell, timeline: &Timeline, sc
         svg.text("", SERVER + 14.0, text, &format!("{who} {}", size(&step)));
         svg.text("dim", SERVER + 14.0, text + 14.0, &step.what);
         lowest = text + 31.0;
+    }
+    if let Some(reason) = timeline.beyond(timeline.ttlb) {
+        let text = format!("no further by arithmetic: {}", reason.name());
+        svg.text("dim", SERVER + 14.0, y(timeline.ttlb) + 4.0, &text);
     }
     let mut lowest = 0.0;
     for (name, at) in marks(timeline) {

@@ -9,6 +9,7 @@ mod sizes;
 mod tests;
 
 use base64::prelude::*;
+use lastbyte_flights::Reason;
 use lastbyte_sizes::{KeyAlgorithm, framing};
 use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
@@ -129,6 +130,8 @@ const TRIES: [(&str, &str); 8] = [
 #[derive(Debug, Serialize)]
 struct Data<'a> {
     layout: Vec<(&'static str, &'static [&'static str])>,
+    /// Why arithmetic can go no further, as the module counts them.
+    reasons: Vec<String>,
     sizes: Sizes,
     /// Bytes of the request on the wire.
     request: usize,
@@ -220,6 +223,7 @@ pub fn page(probe: Option<&Probe>) -> Result<String, Unknown> {
     }
     let data = Data {
         layout: lastbyte_explore::layout().to_vec(),
+        reasons: Reason::ALL.iter().map(Reason::to_string).collect(),
         request: REQUEST.len() + framing::RECORD_OVERHEAD,
         mss,
         mtu: (mss != usual).then(|| mss + (1500 - usual)),
@@ -321,7 +325,8 @@ fn body(data: &Data<'_>, probe: Option<&Probe>) -> Markup {
                     code { "lastbyte compare" } " measures them on your machine." }
                 li { b { "Linux's TCP." } " Initial windows, slow start and acknowledgements are those of Linux 6.12, and so are its buffers
                     (64 KiB of receive window at first). What a segment takes of the receiver's memory (tcp_grow_window) is a driver's choice, slow start never ends
-                    (no HyStart, no ssthresh), and packets are neither paced nor merged (GSO, GRO)." }
+                    (no HyStart, no ssthresh), and packets are neither paced nor merged (GSO, GRO). Where Linux would send a packet
+                    twice without need, the page says so." }
                 li { b { "OpenSSL's sizes." } " Another client's hello is larger or smaller, and so is a real CA's certificate. Where an ECDSA
                     signature is now and then a byte longer or shorter, this is the likeliest length." }
                 li { b { "Full handshakes." } " No resumption, no early data, no client certificate" (match asks_again { true => "", false => ", no HelloRetryRequest" }) ", one request." }

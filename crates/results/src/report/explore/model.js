@@ -104,9 +104,11 @@ function explorer(data, engine) {
     const padded = arm.bytes ? `:${arm.bytes}B` : "";
     return `${arm.group}/${arm.chain}${padded}${arm.way}`;
   }
+  // Such words without what goes without saying.
+  const terse = text => text.replace(/\/intermediates=1(?=\/|$)/g, "");
   // The arm of such words; undefined for what the page does not offer.
   function arm(text) {
-    const [name, rest] = cut(text, "/");
+    const [name, rest] = cut(terse(text), "/");
     if (!group(name)) return undefined;
     const [named, ...options] = rest.split("/");
     const key = options.map(option => "/" + option).join("");
@@ -160,7 +162,7 @@ function explorer(data, engine) {
         case "baseline": case "against":
           found = arm(value);
           if (found) state.arms[ARMS.indexOf(key)] = found;
-          if (!found || label(found) !== value) misread.push([`${key}=${value}`, key]);
+          if (!found || label(found) !== terse(value)) misread.push([`${key}=${value}`, key]);
           continue;
       }
       if (found !== undefined) state[key] = found; else misread.push([`${key}=${value}`, key]);
@@ -244,12 +246,12 @@ function explorer(data, engine) {
     if (Math.abs(delay) < NEAR) {
       return {
         what: `Nobody waits longer: with ${named[0]} and with ${named[1]}, the ${what} ${verb} after ${time(views[0].begins)}.`,
-        why: fits(state, views) + last(state, views, named, delay),
+        why: fits(state, views) + last(state, views, named, delay) + limit(state, views),
       };
     }
     return {
       what: `With ${named[slow]} the ${what} ${verb} ${time(Math.abs(delay))} later than with ${named[fast]}: ${times}.`,
-      why: because(state, views, named, slow, fast) + last(state, views, named, delay),
+      why: because(state, views, named, slow, fast) + last(state, views, named, delay) + limit(state, views),
     };
   }
   function because(state, views, named, slow, fast) {
@@ -320,6 +322,15 @@ function explorer(data, engine) {
         `segments, not ${faster.opened}, so that the response needs ${counted(slower.responseFlights, "flight")}, not ${faster.responseFlights}.`;
     }
     return ` For ${response} it is ${time(Math.abs(delay))}.`;
+  }
+  // Where the arithmetic of a connection ends before its last byte, and why; empty where it does not.
+  function limit(state, views) {
+    const named = short(state.arms);
+    const ends = views.map((view, index) => [view.until, data.reasons[view.reason], named[index]]).filter(([, reason]) => reason);
+    const [[until, reason, name] = []] = ends;
+    if (!ends.length) return "";
+    const whose = ends.length < views.length ? ` with ${name}` : "";
+    return ` Later than ${time(until)}, times${whose} are not by arithmetic, only near: ${reason}. Measure it.`;
   }
   // How far a handshake is from the next step.
   function left(state, arm, view) {

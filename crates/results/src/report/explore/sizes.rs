@@ -14,12 +14,15 @@ use crate::study::Arm;
 const MOST_CERTIFICATE: usize = 60_000;
 
 /// Chains of several algorithms: those that are met, and those that are talked of.
-const MIXED: [&str; 6] = [
+const MIXED: [&str; 9] = [
     "ecdsa-p256+ecdsa-p384",
     "ecdsa-p256+rsa-2048",
     "rsa-2048+rsa-4096",
+    "ecdsa-p256+ml-dsa-44",
     "ecdsa-p256+ml-dsa-65",
+    "ml-dsa-44+ml-dsa-65",
     "ml-dsa-44+ml-dsa-87",
+    "ml-dsa-65+ml-dsa-87",
     "ml-dsa-44+slh-dsa-sha2-128s",
 ];
 

@@ -213,8 +213,8 @@ fn times(
     if let Some(end) = inside.end().filter(|end| inside.handshake() != Some(*end)) {
         reached.push(("last byte", end));
     }
-    if let Some(asked) = inside.asked {
-        reached.push(("without loss", asked.arithmetic));
+    if let Some(Ok(arithmetic)) = inside.asked.map(|asked| asked.arithmetic) {
+        reached.push(("without loss", arithmetic));
     }
     reached.sort_by_key(|(_, time)| *time);
     let mut lowest = 0.0;

@@ -85,7 +85,10 @@ pub fn json(inside: &Inside) -> String {
         sample: &inside.name,
         connection: &connection.comment,
         end_ms: inside.end().map(milliseconds),
-        arithmetic_ms: inside.asked.map(|asked| milliseconds(asked.arithmetic)),
+        arithmetic_ms: inside
+            .asked
+            .and_then(|asked| asked.arithmetic.ok())
+            .map(milliseconds),
         least_rtt_ms: milliseconds(connection.least_rtt()),
         client_retransmissions: connection.retransmissions(Side::Client),
         server_retransmissions: connection.retransmissions(Side::Server),

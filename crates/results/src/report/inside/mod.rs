@@ -8,6 +8,7 @@ mod text;
 use std::time::Duration;
 
 use lastbyte_capture::{Connection, Flag, Transmission};
+use lastbyte_flights::Reason;
 use lastbyte_link::Side;
 
 pub(super) use drawing::for_page;
@@ -100,8 +101,8 @@ pub struct Asked {
     /// Behind the byte of its sender's that is the last one of what comes last; none if that was never sent, or if a
     /// handshake is what comes last.
     pub end: Option<u64>,
-    /// When that comes without loss, jitter and computing.
-    pub arithmetic: Duration,
+    /// When that comes without loss, jitter and computing, or why arithmetic does not go so far.
+    pub arithmetic: Result<Duration, Reason>,
 }
 
 /// What ends a connection's time.

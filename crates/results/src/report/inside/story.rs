@@ -192,16 +192,19 @@ impl Inside {
             return self.endless();
         };
         let told = format!("{what} after {}", milliseconds(end));
-        Some(match self.asked {
+        Some(match self.asked.map(|asked| asked.arithmetic) {
             None => format!("{told}."),
-            Some(asked) if end >= asked.arithmetic + SHOWN => format!(
+            Some(Err(reason)) => {
+                format!("{told}. When it would without loss is not by arithmetic: {reason}.")
+            }
+            Some(Ok(arithmetic)) if end >= arithmetic + SHOWN => format!(
                 "{told}: {} later than over a link that loses nothing ({}, by arithmetic).",
-                milliseconds(end - asked.arithmetic),
-                milliseconds(asked.arithmetic)
+                milliseconds(end - arithmetic),
+                milliseconds(arithmetic)
             ),
-            Some(asked) => format!(
+            Some(Ok(arithmetic)) => format!(
                 "{told}, and not later than over a link that loses nothing ({}, by arithmetic).",
-                milliseconds(asked.arithmetic)
+                milliseconds(arithmetic)
             ),
         })
     }
@@ -278,7 +281,8 @@ impl Inside {
             // Arithmetic has no time but the round trips', the client's own and this.
             let is_known = self
                 .asked
-                .is_some_and(|asked| end.abs_diff(asked.arithmetic) <= besides / 20);
+                .and_then(|asked| asked.arithmetic.ok())
+                .is_some_and(|arithmetic| end.abs_diff(arithmetic) <= besides / 20);
             parts.push(match is_known {
                 true => format!(
                     "{} in which the link sends what is before",

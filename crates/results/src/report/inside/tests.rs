@@ -90,7 +90,7 @@ fn inside(changed: impl FnOnce(&mut Vec<Transmission>)) -> Inside {
             timeout: ms(10_000),
             last: Last::Response,
             end: Some(4000),
-            arithmetic: ms(120),
+            arithmetic: Ok(ms(120)),
         }),
         attempt: Attempt::Only,
         extent: Extent::Whole,
@@ -241,9 +241,17 @@ fn a_handshake_whose_finished_nobody_got_is_none() {
         asked.last = Last::Handshake;
         asked.end = None;
         // Nobody waits for what the server learns later, nor for less than is told.
-        asked.arithmetic = ms(80) - Duration::from_nanos(300);
+        asked.arithmetic = Ok(ms(80) - Duration::from_nanos(300));
         inside
     };
+    // It is no number where arithmetic does not go so far.
+    let mut unmodelled = finished(true);
+    asked(&mut unmodelled).arithmetic = Err(lastbyte_flights::Reason::LossProbe);
+    let told = &story(&unmodelled)[1];
+    assert!(
+        told.contains("is not by arithmetic: the link is so slow"),
+        "{told}"
+    );
     let never = finished(false);
     assert_eq!((never.end(), never.slowness()), (None, Some(Duration::MAX)));
     assert_eq!(
@@ -340,10 +348,10 @@ fn what_is_left_of_the_time_has_a_name_only_where_it_is_known() {
     // Whatever the shortest trip that was seen.
     let mut inside = later(130);
     assert!(story(&inside)[0].ends_with("(1 flight), and 130.0 ms besides."));
-    asked(&mut inside).arithmetic = ms(250);
+    asked(&mut inside).arithmetic = Ok(ms(250));
     assert!(story(&inside)[0].ends_with(", and 130.0 ms in which the link sends what is before."));
     asked(&mut inside).think = ms(100);
-    asked(&mut inside).arithmetic = ms(220);
+    asked(&mut inside).arithmetic = Ok(ms(220));
     assert!(
         story(&inside)[0].ends_with(", and 100.0 ms of think time and 30.0 ms besides."),
         "{:?}",

@@ -148,6 +148,10 @@ fn explain_in(summary: &Summary, cell: &Cell) -> Option<(usize, Explained)> {
     let arms = summary.experiment.arms.iter().filter(is_made);
     let arms = arms.filter_map(|arm| explain(arm, std::slice::from_ref(cell)).ok());
     let mut arms: Vec<Explanation> = arms.collect();
+    let mut times = arms.iter().flat_map(|arm| &arm.times);
+    if times.any(|(_, times)| times.beyond(times.ttlb).is_some()) {
+        return None;
+    }
     let flights = |arm: &Explanation| arm.windows.first().map_or(0, |window| window.edges.flights);
     let (first, bytes) = (
         arms.first().map_or(0, flights),

@@ -130,10 +130,11 @@ fn an_interval_is_open_where_resamples_meet_failures() {
 
 #[test]
 fn the_same_seed_gives_the_same_intervals() {
-    let times = series(uniform(1).take(50));
+    let arms = [1, 2].map(|key| series(uniform(key).take(50)));
     let interval = |seed| {
-        let known = percentiles(std::slice::from_ref(&times), &[MEDIAN], seed);
-        known[0].estimate(MEDIAN, Level::USUAL).unwrap().interval
+        let known = percentiles(&arms, &[MEDIAN], seed);
+        let increase = known[1].increase(&known[0], MEDIAN, Level::USUAL);
+        increase.unwrap().interval
     };
     assert_eq!(interval(Seed(1)), interval(Seed(1)));
     assert_ne!(interval(Seed(1)), interval(Seed(2)));
@@ -175,28 +176,82 @@ fn connections_that_one_series_lacks_do_not_shift_the_other() {
     );
 }
 
+/// How times are distributed: from an even number in [0, 1) to milliseconds, never falling.
+const DISTRIBUTIONS: [fn(f64) -> f64; 4] = [
+    |u| 100.0 + 100.0 * u,
+    // A long tail: p99 is four times the median.
+    |u| (4.0 + 1.5 * (u / (1.0 - u)).ln() / 1.7).exp(),
+    |u| -100.0 * (1.0 - u).ln(),
+    // Round trips and timeouts, and nearly nothing between them.
+    |u| match u {
+        ..0.7 => 100.0 + u,
+        ..0.88 => 135.0 + u,
+        _ => 335.0 + u,
+    },
+];
+
 #[test]
-fn ninety_five_of_a_hundred_intervals_hold_the_truth() {
-    const TRIALS: u32 = 400;
-    // Exponential times with a mean of 100 ms: their median is 100 ln 2, their p90 100 ln 10.
-    let truth = [(MEDIAN, 2_f64.ln()), (percentile(90), 10_f64.ln())];
-    let mut covered = [0; 2];
-    for trial in 0..TRIALS {
-        let times = uniform(trial.into())
-            .take(200)
-            .map(|u| -100.0 * (1.0 - u).ln());
-        let known = &percentiles(&[series(times)], &Percentile::USUAL, Seed(trial.into()))[0];
-        for ((percentile, truth), covered) in truth.iter().zip(&mut covered) {
-            let Interval { low, high } =
-                known.estimate(*percentile, Level::USUAL).unwrap().interval;
-            let holds = (low.unwrap()..=high.unwrap()).contains(&millis(100.0 * truth));
-            *covered += u32::from(holds);
+fn intervals_of_a_percentile_hold_the_truth_at_least_as_often_as_they_say() {
+    const TRIALS: u32 = 1000;
+    let percentiles = [50, 75, 90, 99].map(percentile);
+    for (number, time) in (0..).zip(DISTRIBUTIONS) {
+        for connections in [20, 50, 100, 200, 400] {
+            let mut missed = [[0_u32; 2]; 4];
+            for trial in 0..TRIALS {
+                let key = u64::from(trial) + (number << 32) + (connections << 40);
+                let times = series(uniform(key).take(connections as usize).map(time));
+                let indices: Vec<u32> = (0..connections as u32).collect();
+                let ranking = Ranking::new(&times, &indices);
+                let known = Percentiles::measured(&ranking, &percentiles);
+                for (percentile, missed) in percentiles.into_iter().zip(&mut missed) {
+                    let truth = millis(time(f64::from(percentile.per_mille()) / 1000.0));
+                    let Interval { low, high } =
+                        known.estimate(percentile, Level::USUAL).unwrap().interval;
+                    missed[0] += u32::from(low.is_some_and(|low| low > truth));
+                    missed[1] += u32::from(high.is_some_and(|high| high < truth));
+                }
+            }
+            // 2.5 % on each side, and three standard errors.
+            for (percentile, missed) in percentiles.iter().zip(missed) {
+                let most = (0.025 + 0.015) * f64::from(TRIALS);
+                assert!(
+                    missed.iter().all(|missed| f64::from(*missed) <= most),
+                    "{percentile} of {connections}, distribution {number}: {missed:?}"
+                );
+            }
         }
     }
-    for covered in covered {
-        let coverage = f64::from(covered) / f64::from(TRIALS);
-        // The standard error of the coverage is 1.1 %.
-        assert!((0.917..=0.983).contains(&coverage), "{coverage}");
+}
+
+/// What is reported of two arms. They have half of their luck in common.
+#[test]
+fn intervals_of_an_increase_hold_the_truth_as_often_as_they_say() {
+    const TRIALS: u32 = 200;
+    for (number, time) in (0..).zip(DISTRIBUTIONS) {
+        let mut covered = [0; 3];
+        for trial in 0..TRIALS {
+            let key = u64::from(trial) + (number << 32);
+            let luck: Vec<f64> = uniform(key).take(100).collect();
+            let other = uniform(key + (1 << 60)).take(100);
+            let pairs = luck.iter().zip(other).enumerate();
+            let arm = pairs.map(|(index, (luck, other))| match index % 2 {
+                0 => 1.2 * time(*luck),
+                _ => 1.2 * time(other),
+            });
+            let arms = [series(luck.iter().copied().map(time)), series(arm)];
+            let known = percentiles(&arms, &Percentile::USUAL, Seed(trial.into()));
+            for (percentile, covered) in Percentile::USUAL.into_iter().zip(&mut covered) {
+                let increase = known[1].increase(&known[0], percentile, Level::USUAL);
+                let Interval { low, high } = increase.unwrap().interval;
+                let (low, high) = (low.unwrap().0, high.unwrap().0);
+                *covered += u32::from(low <= 20.0 + 1e-9 && high >= 20.0 - 1e-9);
+            }
+        }
+        for covered in covered {
+            let coverage = f64::from(covered) / f64::from(TRIALS);
+            // The standard error of the coverage is 1.5 %.
+            assert!(coverage >= 0.91, "{coverage}, distribution {number}");
+        }
     }
 }
 
