@@ -132,7 +132,16 @@ fn a_queue_that_overflows_is_told() {
     let command = ["explain", ARM, "--initcwnd", "32", "--queue", "10"];
     let ended = run(&mut lastbyte(command));
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stdout.contains("not known"), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("not by arithmetic"),
+        "{}",
+        ended.stdout
+    );
+    assert!(
+        !ended.stdout.contains("measures the same"),
+        "{}",
+        ended.stdout
+    );
     assert!(
         ended
             .stdout
@@ -144,6 +153,10 @@ fn a_queue_that_overflows_is_told() {
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_fits(&document, lastbyte::report::EXPLANATION_SCHEMA);
     assert_eq!(document["arms"][0]["times"][0]["overflows"], true);
+    assert_eq!(
+        document["arms"][0]["times"][0]["limit"]["reason"],
+        "queue-overflow"
+    );
     assert!(document["arms"][0]["times"][0]["ttfb_ns"].is_null());
 }
 

@@ -368,7 +368,7 @@ fn arithmetic_is_right_or_says_why_not() {
             (
                 "rtt",
                 &[
-                    "500us", "1ms", "4ms", "10ms", "35ms", "80ms", "200ms", "600ms", "990ms", "2s",
+                    "0.5ms", "1ms", "4ms", "10ms", "35ms", "80ms", "200ms", "600ms", "990ms", "2s",
                 ],
             ),
             (
