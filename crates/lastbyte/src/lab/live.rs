@@ -241,7 +241,7 @@ impl LiveEngine {
             emulator_cpu: block.emulator.cpu,
             endpoint_cpu: block.cpu,
         };
-        let report = report(job, &mut measured, Pace::ALONE, 0, gated);
+        let report = report(job.cell, &mut measured, Pace::ALONE, 0, gated);
         let mut environment = self.environment.clone();
         environment.versions.extend(block.versions);
         write(job, draft, report, environment, &measured.rows)?;
@@ -308,7 +308,7 @@ fn undisturbed(
             lowered += 1;
             continue;
         }
-        let report = report(job, &mut block, pace, lowered, gated);
+        let report = report(job.cell, &mut block, pace, lowered, gated);
         return Ok(Some(Undisturbed {
             block,
             pace,
@@ -318,7 +318,7 @@ fn undisturbed(
 }
 
 fn report(
-    job: &Job<'_>,
+    cell: &Cell,
     block: &mut Block,
     pace: Pace,
     lowered: u32,
@@ -328,7 +328,7 @@ fn report(
         cpu_costs: None,
         beside: Beside::default(),
         computing: None,
-        buffers: job.cell.buffers(EngineName::Live),
+        buffers: cell.buffers(EngineName::Live),
         concurrency: pace.concurrency,
         lowered,
         link_lateness_p99: lateness_p99(&mut block.lateness),

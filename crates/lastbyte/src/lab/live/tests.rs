@@ -32,7 +32,7 @@ fn a_sample_is_as_disturbed_as_the_worst_of_its_blocks() {
             endpoint_cpu: 2 * MS,
         };
         let gated = gate(&block.rows, &mut block.lateness, &link);
-        report(&mut block, pace, lowered, gated)
+        report(&Cell::default(), &mut block, pace, lowered, gated)
     };
     // Of all 400 packets together, 1 % are not late.
     let reports = [
