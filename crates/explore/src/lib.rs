@@ -388,7 +388,7 @@ impl Network {
             mss: whole(self.mss, 60_000).max(100),
             server_initcwnd: whole(self.initcwnd, 1000).max(1) as u32,
             // As `lastbyte explain` has them where nothing is said.
-            buffers: Buffers::LINUX,
+            buffers: Buffers::LARGE,
             ..usual
         }
     }

@@ -676,10 +676,11 @@ fn is_as_recorded(load: &Load, entries: &[Value]) {
     }
 }
 
-/// A page of one request comes as a transfer of as many bytes does: its first byte, and so many bytes in as many flights.
+/// A page of one request comes as a transfer of as many bytes does, where nobody computes: its first byte, and so many bytes in as
+/// many flights.
 #[test]
 fn a_hars_page_of_one_request_is_a_transfer() {
-    let place = Place::new(CLASSICAL, "page = \"own.har\"");
+    let place = Place::new(CLASSICAL, "page = \"own.har\"\ncpu = \"none\"");
     let whole = 30_000;
     let document = json!({ "/response/bodySize": whole - 400 });
     let mut value: Value = serde_json::from_str(&har(&[document])).unwrap();
@@ -688,7 +689,7 @@ fn a_hars_page_of_one_request_is_a_transfer() {
     let ended = run(&mut place.run("results"));
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let page = &samples(&place.path("results"))[0].rows[0];
-    let other = Place::new(CLASSICAL, &format!("data = \"{whole}B\""));
+    let other = Place::new(CLASSICAL, &format!("data = \"{whole}B\"\ncpu = \"none\""));
     let ended = run(&mut other.run("results"));
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let transfer = &samples(&other.path("results"))[0].rows[0];

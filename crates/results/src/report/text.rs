@@ -214,8 +214,8 @@ fn profile(summary: &Summary) -> String {
             "These times have in them what browser and server compute, as on a {device}, the same on every machine; what a \
              site's own scripts compute is in none of them."
         ),
-        false => "These times have in them what the server computes, by a profile that is the same on every machine; \
-                  Lastbyte's own client computes in no time."
+        false => "These times have in them what servers that people run compute, by a profile that is the same on every \
+                  machine; Lastbyte's own ends compute in no time."
             .to_owned(),
     }
 }

@@ -536,7 +536,7 @@ mod warning {
         assert_eq!(whole("1%"), [""; 0]);
         let [line] = &*whole("0.01%") else { panic!() };
         let told = "SecP256r1MLKEM768/ml-dsa-65: after 1000 connections, p50 of TTLB is known to ±0.03 %, not \
-                    to ±0.01 %: about 6900 would do: set `most` in a study, or ask for less precision";
+                    to ±0.01 %: about 7000 would do: set `most` in a study, or ask for less precision";
         assert_eq!(line, told);
         let [line] = &*whole("0.001%") else { panic!() };
         assert_eq!(

@@ -229,7 +229,7 @@ impl fmt::Display for Problem {
             Problem::ComputesNothing => write!(
                 f,
                 "browser and server computed in no time, so all requests of a page left in one moment: paints and loads come \
-                 up to a round trip early: leave cpu out, or write cpu = \"laptop\""
+                 up to a round trip early: leave `--cpu none` (in a study, cpu = \"none\") out"
             ),
             Problem::Buffers => write!(
                 f,

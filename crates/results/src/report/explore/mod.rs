@@ -323,8 +323,8 @@ fn body(data: &Data<'_>, probe: Option<&Probe>) -> Markup {
                 li { b { "Nothing is lost." } " With loss, jitter or a queue that overflows, each packet more is one more that luck can strike: measure." }
                 li { b { "Nobody computes." } " Signing and verifying ML-DSA take fractions of a millisecond more; "
                     code { "lastbyte compare" } " measures them on your machine." }
-                li { b { "Linux's TCP." } " Initial windows, slow start and acknowledgements are those of Linux 6.12, and so are its buffers
-                    (64 KiB of receive window at first). What a segment takes of the receiver's memory (tcp_grow_window) is a driver's choice, slow start never ends
+                li { b { "Linux's TCP." } " Initial windows, slow start and acknowledgements are those of Linux 6.12, with buffers that are large
+                    from the start. What a segment takes of the receiver's memory (tcp_grow_window) is a driver's choice, slow start never ends
                     (no HyStart, no ssthresh), and packets are neither paced nor merged (GSO, GRO). Where Linux would send a packet
                     twice without need, the page says so." }
                 li { b { "OpenSSL's sizes." } " Another client's hello is larger or smaller, and so is a real CA's certificate. Where an ECDSA
