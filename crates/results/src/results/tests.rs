@@ -541,7 +541,7 @@ mod warning {
         let [line] = &*whole("0.001%") else { panic!() };
         assert_eq!(
             line.split_once("±0.001 %: ").unwrap().1,
-            "about 690000 would do: set `most` in a study, or ask for less precision"
+            "about 700000 would do: set `most` in a study, or ask for less precision"
         );
         assert_eq!(
             imprecise("1%", 99, |_| ()),

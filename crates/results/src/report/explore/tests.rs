@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::*;
 use crate::explain::{explain, explain_shown, wire};
 use crate::reduce::{Reduction, Subject};
-use crate::study::Cell;
+use crate::study::{Buffers, Cell};
 
 /// What the page's scripts are given.
 fn data(page: &str) -> Value {
@@ -134,7 +134,8 @@ proptest! {
             Duration::from_millis(rtt.into()),
             Direction { rate: Rate::from_bits_per_second(1_000_000 * u64::from(rate)), ..Direction::default() },
         );
-        let cell = Cell { link, initcwnd, data: Bytes(payload.into()), ..Cell::default() };
+        let mut cell = Cell { link, initcwnd, data: Bytes(payload.into()), ..Cell::default() };
+        cell.hosts.buffers = Buffers::Large;
         let explained = explain(&arm.parse().unwrap(), &[cell]).unwrap();
         let (_, timeline) = &explained.times[0];
         let ms = |time: Duration| time.as_nanos() as f64 / 1e6;
