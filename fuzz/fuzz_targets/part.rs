@@ -36,6 +36,8 @@ static PART: LazyLock<(Part, Vec<u8>)> = LazyLock::new(|| {
         arm: 0,
     };
     let report = EngineReport {
+        buffers: Default::default(),
+        computing: None,
         cpu_costs: Some(CpuCosts::default()),
         beside: Default::default(),
         concurrency: 1,
