@@ -305,10 +305,7 @@ fn over_netem(
                 arm: usual,
                 programs,
                 folder: Path::new(SERVER_MOUNT),
-                computing: Computing::in_guest(
-                    experiment.cpu.profile(usual.arm.server, cell.cpu_slowdown),
-                    link_seed(experiment.seed, &cell.link),
-                ),
+                computing: Computing::in_guest(experiment, &usual.arm, cell),
             })
         }
         None => None,

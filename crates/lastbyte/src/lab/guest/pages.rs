@@ -45,8 +45,7 @@ pub(super) fn run(
     let origins = pages::origins(arm, cell, store)?;
     let mut network = Network::new(cell, Sockets::OfPrograms)?;
     let seed = link_seed(experiment.seed, &cell.link);
-    let computing = experiment.cpu.profile(arm.arm.server, cell.cpu_slowdown);
-    let computing = Computing::in_guest(computing, seed);
+    let computing = Computing::in_guest(experiment, &arm.arm, cell);
     let mut stage = Stage::set(
         &arm.arm,
         cell,

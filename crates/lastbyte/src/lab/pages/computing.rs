@@ -4,9 +4,9 @@ use std::io;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::lab::luck::pace;
+use crate::lab::luck::{link_seed, pace};
 use crate::lab::sys::{self, Computes};
-use crate::study::Profile;
+use crate::study::{Arm, Cell, Experiment, Profile};
 use lastbyte_link::Seed;
 
 /// How long a program's computing takes.
@@ -27,11 +27,12 @@ pub(in crate::lab) struct Timing {
 }
 
 impl Computing {
-    /// In a guest.
-    pub(in crate::lab) fn in_guest(profile: Option<Profile>, seed: Seed) -> Computing {
-        profile.map_or(Computing::OfMachine, |profile| {
-            Computing::OfProfile(profile, seed)
-        })
+    /// In a guest that measures this arm in this cell.
+    pub(in crate::lab) fn in_guest(experiment: &Experiment, arm: &Arm, cell: &Cell) -> Computing {
+        match experiment.cpu.profile(arm.server, cell.cpu_slowdown) {
+            Some(profile) => Computing::OfProfile(profile, link_seed(experiment.seed, &cell.link)),
+            None => Computing::OfMachine,
+        }
     }
 
     /// Has what a command starts take its time.
