@@ -161,6 +161,7 @@ need_venv() {
 # outside the repository. The tests look for it in the same place.
 need_peers() {
     local requirements=$root/crates/tls/tests/interop/requirements.txt home started=$SECONDS
+    [[ -s $requirements ]] || give_up "$requirements is not there, which names the peers: check the checkout out whole"
     need_packages "as peers, by the interop tests" \
         certutil chromium curl nginx openssl python3-venv
     home=$(cache)/tools/peers

@@ -49,6 +49,13 @@ impl Explain {
         };
         let arms: Vec<Arm> = arms.map_err(Failure::usage)?;
         own::fetch(&arms)?;
+        for arm in arms.iter().filter(|arm| arm.server.is_foreign()) {
+            tell(format_args!(
+                "{}: arithmetic has Lastbyte's own server in place of {}, whose messages and writes are others: \
+                 `lastbyte compare` measures it",
+                arm.name, arm.server
+            ));
+        }
         let explained = arms.iter().map(|arm| of_arm(arm, &cells));
         let explained: Vec<_> = explained.collect::<Result<_, _>>()?;
         if let Some(path) = &self.svg {

@@ -147,9 +147,11 @@ impl Args for Pages {
         let transfers = || transfers().filter(is_of_transfers);
         command.args(of_pages().map(|(parameter, option)| {
             let argument = argument(parameter, option);
+            // clap lets go of what is required where that conflicts with what is there, so each of them says so itself.
+            let argument = argument.conflicts_with_all(transfers().map(|(one, _)| one.name()));
             let (Choice::Usual(usual), false) = (&option.choice, parameter == Parameter::PAGE)
             else {
-                return argument.conflicts_with_all(transfers().map(|(one, _)| one.name()));
+                return argument;
             };
             argument
                 .help(format!("{} [default: {usual}]", option.help))
@@ -242,15 +244,15 @@ pub(super) struct Sampling {
     #[arg(long, value_name = "N", default_value = "1", value_parser = seed())]
     seed: u64,
     /// Where computing is in virtual time: beside the network's time and in their sum (as on this machine), none, or
-    /// calibrated (in the clock itself, as on this machine); of pages and server=, as on a laptop (usual there) or phone
+    /// calibrated (in the clock itself, as on this machine); of pages and server=, as on a laptop, or, of pages, a phone
+    /// [default: beside, and laptop for pages and server=]
     #[arg(
         long,
         value_name = "NAME",
-        default_value = "beside",
         hide_possible_values = true,
         value_parser = one_of(CpuTime::ALL.map(CpuTime::name), CpuTime::from_str)
     )]
-    cpu: CpuTime,
+    cpu: Option<CpuTime>,
     /// What the virtual engine emulates the link with: netem or link (as the live engine does)
     #[arg(
         long,
@@ -357,10 +359,9 @@ impl Network {
             timeout: sampling.timeout,
             seed: Seed(sampling.seed),
             emulation: sampling.emulation,
-            cpu: sampling.cpu,
             ..Experiment::new(arms, cells, connections)
         };
-        Ok(experiment.of_servers())
+        Ok(experiment.with_cpu(sampling.cpu))
     }
 }
 

@@ -623,7 +623,12 @@ impl Connection {
 
     /// Counts a segment to the flight under way, which may be more than its way holds.
     fn count(&mut self, sender: Side, payload: usize, cwnd: u32, now: Time) {
-        let End { queue, limit, .. } = *self.end(sender);
+        let End {
+            queue,
+            unread,
+            limit,
+            ..
+        } = *self.end(sender);
         if let Some(flight) = self
             .flights
             .iter_mut()
@@ -634,6 +639,8 @@ impl Connection {
             flight.cwnd = cwnd;
             if flight.segments > queue && limit.is_none() {
                 self.depart(sender, now, Reason::QueueOverflow);
+            } else if flight.segments > unread && limit.is_none() {
+                self.depart(sender, now, Reason::ReadTogether);
             }
         }
     }
@@ -682,10 +689,28 @@ impl Connection {
     }
 }
 
+/// The fastest that segments may come, each of which is read before the next: in the virtual engine's kernel, receiving and reading one
+/// takes about half of that, whatever the program computes. Programs in real time take longer.
+const READ: Duration = Duration::from_micros(1);
+
+/// Of so many full segments on the way at once, each is read before the next, or all of them together take half of the receive buffer,
+/// and as many have room behind them.
+fn unread(direction: &Direction, path: &Path) -> u32 {
+    let apart = direction
+        .rate
+        .map(|rate| rate.serialisation(path.headers + path.mss));
+    if apart.is_some_and(|apart| apart >= READ) {
+        return u32::MAX;
+    }
+    u32::try_from(path.buffers.receive / 2 / memory(path.mss)).unwrap_or(u32::MAX)
+}
+
 struct End {
     pipe: Pipe,
     /// How many packets that holds.
     queue: u32,
+    /// How many of its segments its peer's buffer holds, where they come too fast for each to be read before the next.
+    unread: u32,
     sending: Sending,
     receiving: Receiving,
     /// Up to when it does what it would.
@@ -714,6 +739,7 @@ impl End {
             // Without loss and jitter, luck has no say.
             pipe: Pipe::new(&lossless, Seed(0).luck(0, Side::Server)),
             queue: direction.queue,
+            unread: unread(direction, path),
             sending: Sending::new(path, initcwnd, peer.syn_window(), slow_start),
             receiving: Receiving::new(path, syn_mss),
             limit: None,

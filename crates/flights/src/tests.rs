@@ -1173,6 +1173,34 @@ fn a_queue_limits_what_comes_behind_it() {
     assert_eq!(limited.beyond(limited.ttlb), Some(Reason::QueueOverflow));
 }
 
+/// Where a segment takes less than a microsecond on the link, arithmetic follows no more of them at once than half of the receive buffer
+/// holds: of 131072 bytes, one of 1448 takes 2408.
+#[test]
+fn segments_that_come_too_fast_to_be_read_apart_limit_what_comes_behind_them() {
+    let limit = |segments: usize, rate: u64, receive: usize| {
+        let exchange = Exchange {
+            response: segments * 1448,
+            ..CLASSICAL
+        };
+        let path = Path {
+            buffers: Buffers {
+                receive,
+                ..Buffers::LARGE
+            },
+            ..path(ms(100), Rate::from_bits_per_second(rate), 100)
+        };
+        let timeline = timeline(&exchange, &path);
+        timeline.limit.map(|limit| limit.reason)
+    };
+    let linux = Buffers::LINUX.receive;
+    // 1500 bytes in a microsecond, and then in less.
+    let (slow, fast) = (12_000_000_000, 12_100_000_000);
+    assert_eq!(limit(27, fast, linux), None);
+    assert_eq!(limit(28, fast, linux), Some(Reason::ReadTogether));
+    assert_eq!(limit(28, slow, linux), None);
+    assert_eq!(limit(28, fast, Buffers::LARGE.receive), None);
+}
+
 /// A client that hears nothing for longer than its timeout acknowledges quickly again (`tcp_event_data_recv`): here it hears the
 /// response 400 ms after the handshake, within three round trips. As Linux 6.12 has it in virtual time; one that acknowledged
 /// each segment would have its last one 240 ms later.

@@ -259,15 +259,19 @@ pub enum Reason {
     SlowStartEnd,
     /// A flight has more segments than the link's queue holds.
     QueueOverflow,
+    /// A flight has more segments than the receive buffer holds, and they come too fast for each to be read before the next: how wide the
+    /// window is then depends on how many are read at once.
+    ReadTogether,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Reason; 4] = [
+    pub const ALL: [Reason; 5] = [
         Reason::SynAgain,
         Reason::LossProbe,
         Reason::SlowStartEnd,
         Reason::QueueOverflow,
+        Reason::ReadTogether,
     ];
 
     /// What programs call it.
@@ -278,6 +282,7 @@ impl Reason {
             Reason::LossProbe => "loss-probe",
             Reason::SlowStartEnd => "slow-start-end",
             Reason::QueueOverflow => "queue-overflow",
+            Reason::ReadTogether => "read-together",
         }
     }
 }
@@ -294,6 +299,9 @@ impl fmt::Display for Reason {
             }
             Reason::QueueOverflow => {
                 "a flight has more segments than the link's queue holds, so some may be lost"
+            }
+            Reason::ReadTogether => {
+                "the link is so fast that segments are read many at once, and the receive buffer's window depends on how many"
             }
         })
     }

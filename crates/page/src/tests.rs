@@ -501,6 +501,32 @@ fn html() -> serde_json::Value {
     serde_json::json!({ "/response/content/mimeType": "text/html" })
 }
 
+/// What Chromium's newest writes of responses whose size it does not know, and what others do.
+#[test]
+fn what_is_unknown_of_a_har_is_not_taken_for_known() {
+    let of = |size: serde_json::Value| {
+        let sizes = serde_json::json!({
+            "/response/content/mimeType": "text/html",
+            "/response/content/size": 700,
+            "/response/_transferSize": size,
+            "/response/bodySize": size,
+            "/response/headersSize": size,
+        });
+        har::read(&har(&[sizes])).unwrap()
+    };
+    let unknown = of((-1).into());
+    assert_eq!(unknown.page.resources()[0].body, Bytes(700));
+    for size in [serde_json::Value::Null, (-7).into()] {
+        assert_eq!(of(size), unknown);
+    }
+    assert_eq!(of(serde_json::json!(900.0)), of(900.into()));
+    let urgent = serde_json::json!({ "/_priority": "Urgent" });
+    assert_eq!(
+        har::read(&har(&[html(), urgent])).unwrap().notes,
+        ["as urgent as their kind and place: 1 request whose _priority is no word of Chromium's"]
+    );
+}
+
 #[test]
 fn what_is_no_har_is_told() {
     let told = |har: &[u8]| har::read(har).unwrap_err().to_string();
@@ -540,6 +566,27 @@ fn what_is_no_har_is_told() {
             serde_json::json!({ "/startedDateTime": "to\u{1b}day" })
         ])),
         "it is no HAR: entry 1, https://a.example/0, has a startedDateTime that is no date with a time and a zone: to\\u{1b}day"
+    );
+    for (size, problem) in [
+        (
+            serde_json::json!("12"),
+            "invalid type: string \"12\", expected f64",
+        ),
+        (
+            serde_json::json!(12.5),
+            "a size of 12.5 bytes: a size is a whole number, or -1 if it is unknown",
+        ),
+    ] {
+        let sized = serde_json::json!({ "/response/_transferSize": size });
+        assert_eq!(
+            told(&har(&[html(), sized])),
+            format!("it is no HAR: entry 2, https://a.example/1: {problem}")
+        );
+    }
+    let deep = format!("{{\"log\":{{\"entries\":[{}", "[".repeat(200_000));
+    assert_eq!(
+        told(deep.as_bytes()),
+        "the HAR ends early, in line 1: save it again"
     );
     let unanswered = serde_json::json!({ "/response/status": 0, "/startedDateTime": "" });
     let inline = serde_json::json!({ "/request/url": "data:,x" });

@@ -412,6 +412,17 @@ fn hars_of_no_page_are_refused() {
             expected,
         );
     }
+    refused(
+        &run(&mut place.compare(&["--page", "https://shop.example/"])),
+        2,
+        "is an address, and nothing is fetched from there: record the page as a HAR",
+    );
+    // Each option of pages says so itself.
+    for option in ["--cache=warm", "--origins=2", "--cpu-slowdown=4"] {
+        let ended = run(&mut place.compare(&[option, "--data", "1KiB"]));
+        refused(&ended, 2, "cannot be used with");
+        refused(&run(&mut place.compare(&[option])), 2, "--page");
+    }
     fs::remove_file(place.path("shop.har")).unwrap();
     refused(
         &run(&mut place.run("results")),

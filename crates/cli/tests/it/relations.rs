@@ -202,6 +202,11 @@ fn buffers_that_are_left_to_the_engine_are_linux_s() {
             // Where large ones may be in their place, and anywhere.
             let choices = [DOWNLOAD, ANYTHING][number % 2];
             let question = draw.question(&[draw.pick("arm", ARMS)], choices);
+            // Segments that are read many at once.
+            let question = match number % 4 {
+                2 => question.with("rate", "unlimited").with("requests", "2"),
+                _ => question,
+            };
             ["auto", "linux"].map(|buffers| question.with("buffers", buffers))
         });
     for answers in ask(questions).chunks(2) {
@@ -383,6 +388,8 @@ fn arithmetic_is_right_or_says_why_not() {
                     "100mbit",
                     "1gbit",
                     "10gbit",
+                    "40gbit",
+                    "unlimited",
                     "50mbit/5mbit",
                     "10mbit/1mbit",
                 ],

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use lastbyte_link::{Bytes, counted, visible};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use thiserror::Error;
 
 use self::observed::{Span, timed};
@@ -78,16 +79,19 @@ pub enum HarError {
 }
 
 #[derive(Deserialize)]
-struct Har {
-    log: Log,
+struct Har<'a> {
+    #[serde(borrow)]
+    log: Log<'a>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Log {
+struct Log<'a> {
     #[serde(default)]
     pages: Vec<Recording>,
-    entries: Vec<Entry>,
+    /// Each is read apart, so that what is wrong in one can be said of it.
+    #[serde(borrow)]
+    entries: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -138,27 +142,48 @@ struct Answered {
     redirect_url: String,
     #[serde(default)]
     content: Content,
-    #[serde(default = "unknown")]
-    body_size: f64,
-    #[serde(default = "unknown")]
-    headers_size: f64,
-    #[serde(default = "unknown", rename = "_transferSize")]
-    transfer_size: f64,
+    #[serde(default)]
+    body_size: Size,
+    #[serde(default)]
+    headers_size: Size,
+    #[serde(default, rename = "_transferSize")]
+    transfer_size: Size,
     headers: Option<Vec<Header>>,
-}
-
-/// As HAR has it.
-fn unknown() -> f64 {
-    -1.0
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Content {
     #[serde(default)]
-    size: f64,
+    size: Size,
     #[serde(default)]
     mime_type: String,
+}
+
+/// Bytes, where they are known: what is less than 0 is HAR's word for what is not, and so is `null`.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Option<f64>")]
+struct Size(Option<u64>);
+
+impl Size {
+    /// Above 0.
+    fn some(self) -> Option<u64> {
+        self.0.filter(|bytes| *bytes > 0)
+    }
+}
+
+impl TryFrom<Option<f64>> for Size {
+    type Error = String;
+
+    fn try_from(stated: Option<f64>) -> Result<Size, String> {
+        match stated {
+            Some(bytes) if bytes.fract() != 0.0 => Err(format!(
+                "a size of {bytes} bytes: a size is a whole number, or -1 if it is unknown"
+            )),
+            Some(bytes) if bytes >= 0.0 => Ok(Size(Some(bytes as u64))),
+            _ => Ok(Size(None)),
+        }
+    }
 }
 
 /// What Chromium says of what found a request.
@@ -238,10 +263,12 @@ pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
             problem: error.to_string(),
         },
     })?;
+    let all = (har.log.entries.iter().enumerate()).map(|(place, text)| parsed(place, text));
+    let all: Vec<Entry> = all.collect::<Result<_, _>>()?;
     let first = har.log.pages.first().map(|page| page.id.clone());
     let mut left_out = Vec::new();
     let mut entries = Vec::new();
-    for (place, entry) in har.log.entries.iter().enumerate() {
+    for (place, entry) in all.iter().enumerate() {
         match entry.left_out(first.as_deref()) {
             Some(reason) => left_out.push(reason),
             None => entries.push((checked(place, entry)?, entry)),
@@ -288,9 +315,45 @@ pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
             counted(cached, "resource")
         ));
     }
+    let strange = entries.iter().filter(|entry| entry.has_strange_priority());
+    let strange = strange.count();
+    if strange > 0 {
+        notes.push(format!(
+            "as urgent as their kind and place: {} whose _priority is no word of Chromium's",
+            counted(strange, "request")
+        ));
+    }
     Ok(Recorded {
         page: Page::new(resources)?,
         notes,
+    })
+}
+
+fn parsed(place: usize, text: &RawValue) -> Result<Entry, HarError> {
+    #[derive(Deserialize)]
+    struct Named {
+        request: Url,
+    }
+    #[derive(Deserialize)]
+    struct Url {
+        url: String,
+    }
+    serde_json::from_str(text.get()).map_err(|error| {
+        let named = serde_json::from_str::<Named>(text.get()).ok();
+        let url = named.map_or(String::new(), |named| {
+            format!(", {}", shown(&named.request.url))
+        });
+        let (line, column) = (error.line(), error.column());
+        let problem = error.to_string();
+        // Counted from where the entry begins, which nobody sees.
+        let problem = problem.strip_suffix(&format!(" at line {line} column {column}"));
+        HarError::Form {
+            problem: format!(
+                "entry {}{url}: {}",
+                place + 1,
+                problem.unwrap_or("it can't be read")
+            ),
+        }
     })
 }
 
@@ -384,8 +447,8 @@ impl Entry {
             content,
             ..
         } = &self.response;
-        let nothing_came = *body_size <= 0.0 && *transfer_size <= 0.0;
-        *status == 304.0 || (*transfer_size == 0.0 && nothing_came && content.size > 0.0)
+        let is_from_cache = *transfer_size == Size(Some(0)) && body_size.some().is_none();
+        *status == 304.0 || (is_from_cache && content.size.some().is_some())
     }
 
     /// The body's bytes on the wire.
@@ -396,12 +459,11 @@ impl Entry {
             content,
             ..
         } = &self.response;
-        let sizes = match self.is_from_cache() {
-            true => [content.size, 0.0, 0.0],
-            false => [*body_size, *transfer_size, content.size],
+        let known = match self.is_from_cache() {
+            true => content.size.0,
+            false => body_size.0.or(transfer_size.0).or(content.size.0),
         };
-        let known = sizes.into_iter().find(|size| *size >= 0.0);
-        Bytes(known.unwrap_or(0.0) as u64)
+        Bytes(known.unwrap_or(0))
     }
 
     fn kind(&self) -> Kind {

@@ -37,14 +37,17 @@ impl Explanation {
         };
         let mut handshake = server_flights(&self.wire, timeline, cell.hosts.mss()).into_iter();
         let mut writes = 0;
+        let mut requests = 0;
         let mut last = None;
         let step = |flight: &Flight| {
             let is_new = last.replace(flight.sender) != Some(flight.sender);
+            let is_handshake = flight.start < timeline.handshake;
             if flight.sender == Side::Client && is_new {
                 writes += 1;
+                requests += u32::from(!is_handshake);
             }
-            let is_handshake = flight.start < timeline.handshake;
             let what = match flight.sender {
+                Side::Client if requests > 1 => format!("request {requests}"),
                 Side::Client if !is_handshake && cell.work().requests == 0 => "Finished".to_owned(),
                 Side::Client if !is_handshake => "Finished, request".to_owned(),
                 Side::Client if writes > 1 => "second ClientHello".to_owned(),

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use lastbyte_flights::{
-    Compute, Exchange, Flight, Limit, MOST_WRITES, Path, Records, Request, Timeline, timeline,
-    trace,
+    Compute, Exchange, Flight, Limit, MOST_WRITES, Path, Reason, Records, Request, Timeline,
+    timeline, trace,
 };
 
 use lastbyte_sizes::{Message, framing};
 
-use super::{EarlyData, FailedAttempt, Wire};
+use super::{EarlyData, FailedAttempt, Row, Wire};
 use crate::study::exchange::{Cut, REQUEST, early_upload};
 use crate::study::{Buffers, Cell, RecordSize, Writes};
 
@@ -218,6 +218,32 @@ pub(super) fn linux_buffers_matter(wire: &Wire, cell: &Cell, record_size: Record
     let last_byte = |cell| expected(wire, cell, record_size, Compute::default()).ttlb;
     let (one, other) = (last_byte(cell), last_byte(&linux));
     one.abs_diff(other) > one / 100
+}
+
+/// Connections that sent packets again over a link that loses and delays none by chance, and why, if arithmetic has that. None
+/// where none did, and of pages, whose connections are several.
+pub(super) fn sent_again(
+    rows: &[Row],
+    cell: &Cell,
+    record_size: RecordSize,
+) -> Option<(u32, Option<Reason>)> {
+    if cell.page.is_some() || cell.has_loss() || cell.has_jitter() {
+        return None;
+    }
+    let sent_again = |row: &&Row| {
+        let ends = [row.client_tcp, row.server_tcp];
+        ends.into_iter().flatten().any(|tcp| tcp.retransmits > 0)
+    };
+    let first = rows.iter().find(sent_again)?;
+    let cell = cell.of_connection(first.index);
+    let expected = expected(&first.wire, &cell, record_size, Compute::default());
+    let count = rows.iter().filter(sent_again).count();
+    // Of the others, nothing is sent again.
+    let is_one = |reason: &Reason| !matches!(reason, Reason::SlowStartEnd | Reason::ReadTogether);
+    Some((
+        u32::try_from(count).unwrap_or(u32::MAX),
+        expected.limit.map(|limit| limit.reason).filter(is_one),
+    ))
 }
 
 #[cfg(test)]

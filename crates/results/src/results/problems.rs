@@ -26,6 +26,7 @@ pub(super) fn find(experiment: &Experiment, cells: &[CellSummary]) -> Vec<Warnin
         cliffs,
         too_few,
         gaps,
+        sent_again,
         modes,
         computes_nothing,
         buffers,
@@ -189,6 +190,19 @@ fn gaps(experiment: &Experiment, cell: &CellSummary) -> Vec<Problem> {
             .collect()
     };
     cell.arms.iter().flat_map(gaps_of).collect()
+}
+
+fn sent_again(_: &Experiment, cell: &CellSummary) -> Vec<Problem> {
+    let of = |arm: &ArmSummary| {
+        let (again, reason) = arm.sent_again?;
+        Some(Problem::SentAgain {
+            arm: arm.label.clone(),
+            again,
+            connections: arm.connections,
+            reason,
+        })
+    };
+    cell.arms.iter().filter_map(of).collect()
 }
 
 fn modes(_: &Experiment, cell: &CellSummary) -> Vec<Problem> {

@@ -13,7 +13,7 @@ use lastbyte_flights::{flights_needed, segments};
 use lastbyte_link::{Bytes, Seed};
 use lastbyte_sizes::Message;
 
-use super::expected::linux_buffers_matter;
+use super::expected::{linux_buffers_matter, sent_again};
 use super::modes::modes;
 use super::stats::{self, Level, Percentiles, Series, count};
 use super::summary::{
@@ -213,6 +213,7 @@ fn summarise(
                     let cell = cell.of_connection(row.index);
                     linux_buffers_matter(&row.wire, &cell, arm.record_size)
                 }),
+            sent_again: sent_again(&sample.rows, cell, arm.record_size),
             chain_digest: sample.chain_digest.clone(),
             engine: engine.clone(),
             metrics: of_arm,

@@ -6,6 +6,7 @@ use std::fmt;
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use lastbyte_flights::Reason;
 use lastbyte_sizes::Message;
 
 use super::costs::Beside;
@@ -71,6 +72,8 @@ pub struct ArmSummary {
     pub wire: Option<WireSummary>,
     /// Whether Linux's own buffers, in place of large ones, would change the last byte by more than 1 %.
     pub(super) linux_buffers_matter: bool,
+    /// Connections that sent packets again over a link that loses and delays none, and why, if arithmetic has that.
+    pub(super) sent_again: Option<(u32, Option<Reason>)>,
     /// SHA-256 of the certificates as sent, in hex.
     pub chain_digest: String,
     /// How the engine fared.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use lastbyte_flights::Reason;
+
 use super::look::{BEYOND, Fault, Imprecision};
 use super::modes::Mode;
 use super::number::{milliseconds, percent, percent_digits};
@@ -76,6 +78,17 @@ pub enum Problem {
         below: Duration,
         /// The connection just above it.
         above: Duration,
+    },
+    /// Packets were sent again over a link that loses none.
+    SentAgain {
+        /// The arm.
+        arm: String,
+        /// Connections in which they were.
+        again: u32,
+        /// Connections measured.
+        connections: u32,
+        /// Why, if arithmetic has that.
+        reason: Option<Reason>,
     },
     /// Loads of a page end at one of several times.
     Modes {
@@ -225,6 +238,23 @@ impl fmt::Display for Problem {
                     modes.len(),
                     times.collect::<Vec<_>>().join(", ")
                 )
+            }
+            Problem::SentAgain {
+                arm,
+                again,
+                connections,
+                reason,
+            } => {
+                write!(
+                    f,
+                    "{arm}: {again} of {connections} connections sent packets again, although the link loses none: "
+                )?;
+                match reason {
+                    Some(reason) => reason.fmt(f),
+                    None => f.write_str(
+                        "its queue was full, or an acknowledgement came later than Linux waits for one",
+                    ),
+                }
             }
             Problem::ComputesNothing => write!(
                 f,

@@ -30,9 +30,9 @@ use self::table::{Field, Source, Table};
 use self::write::key;
 pub use self::write::quoted;
 use super::{
-    Arm, ArmChain, Cell, Connections, EngineChoice, Experiment, Leads, Measure, NoPercentile,
-    Parameter, Percentile, Population, Sessions, Study, StudyFolder, UnknownName, Until,
-    check_servers,
+    Arm, ArmChain, Cell, Connections, CpuTime, EngineChoice, Experiment, Leads, Measure,
+    NoPercentile, Parameter, Percentile, Population, Sessions, Study, StudyFolder, UnknownName,
+    Until, check_servers,
 };
 
 /// Cells of a study, at most.
@@ -70,6 +70,7 @@ impl Study {
         let population = population::population(&top, &folder)?;
         let file = File {
             usual: sampling(&top, Experiment::new(Vec::new(), Vec::new(), 1000))?,
+            cpu: cpu(&top)?,
             arms: arms(&top, &folder.path)?,
             links: links(&top, &folder, Drawn(population.as_ref()))?,
             drawn_link: NamedLink::drawn(),
@@ -167,6 +168,7 @@ fn folder(top: &Table, path: &Path) -> Result<StudyFolder, StudyError> {
 struct File {
     /// An experiment without arms and cells.
     usual: Experiment,
+    cpu: Option<CpuTime>,
     arms: Vec<Arm>,
     links: Vec<NamedLink>,
     /// Where a population draws all that there is to know of links.
@@ -221,7 +223,7 @@ impl File {
             cells: cells.into_iter().map(with_population).collect(),
             ..experiment
         };
-        let experiment = experiment.of_servers();
+        let experiment = experiment.with_cpu(cpu(table)?.or(self.cpu));
         check_servers(&experiment).map_err(|problem| table.error(StudyProblem::Value(problem)))?;
         Ok(Measure { id, experiment })
     }
@@ -407,16 +409,19 @@ fn sampling(table: &Table, usual: Experiment) -> Result<Experiment, StudyError> 
     let timeout = table.read("timeout", Field::duration)?;
     let concurrency = table.read("concurrency", |field| field.whole(1..=u32::MAX))?;
     let emulation = table.read("emulation", Field::parse)?;
-    let cpu = table.read("cpu", Field::parse)?;
     Ok(Experiment {
         connections: connections.unwrap_or(usual.connections),
         seed: seed.map_or(usual.seed, Seed),
         timeout: timeout.unwrap_or(usual.timeout),
         concurrency: concurrency.or(usual.concurrency),
         emulation: emulation.unwrap_or(usual.emulation),
-        cpu: cpu.unwrap_or(usual.cpu),
         ..usual
     })
+}
+
+/// What a table says of it: what is usual depends on what is measured.
+fn cpu(table: &Table) -> Result<Option<CpuTime>, StudyError> {
+    table.read("cpu", Field::parse)
 }
 
 fn connections(field: &Field) -> Result<Connections, StudyError> {

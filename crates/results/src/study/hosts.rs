@@ -159,7 +159,7 @@ pub(super) static RECEIVE_BUFFER: Spec = Spec {
     }),
     command_line: Some(CommandLine {
         value_name: "SIZE",
-        help: "What the client sets its receive buffer to once it is connected (SO_RCVBUF, which Linux doubles, and which then no longer grows), 4KiB to 208KiB, or unset",
+        help: "What the client sets its receive buffer to once it is connected (SO_RCVBUF, which Linux doubles, and which then no longer grows), 4KiB to 208KiB (arithmetic: 48KiB or more), or unset",
         choice: Choice::Usual("unset"),
         lists: Lists::Taken,
     }),

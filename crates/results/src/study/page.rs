@@ -93,13 +93,19 @@ impl PageSource {
         if text.ends_with(Har::ENDING) {
             return Har::read(text, folder).map(PageSource::Har);
         }
+        if text.contains("://") {
+            return Err(format!(
+                "{text:?} is an address, and nothing is fetched from there: record the page as a HAR in your browser's \
+                 developer tools, and name that file (docs/page-loads.md)"
+            ));
+        }
         let names = Named::ALL.map(Named::name);
         let model = text.parse().map(PageSource::Model);
         model.map_err(|_| {
             format!(
-                "there is no page {text:?}: {}, or name a file that ends in {}",
-                nearest(text, names),
-                Har::ENDING
+                "there is no page {text:?}, and no file that ends in {}: {}",
+                Har::ENDING,
+                nearest(text, names)
             )
         })
     }
@@ -177,8 +183,8 @@ fn check_pages(experiment: &Experiment) -> Result<(), String> {
     };
     let refused = [
         (
-            experiment.cpu == CpuTime::Calibrated,
-            "and what a browser computes is not measured on this machine: leave cpu out, or write laptop, phone or none",
+            matches!(experiment.cpu, CpuTime::Beside | CpuTime::Calibrated),
+            "what a browser computes is not measured on this machine: leave cpu out, or write laptop, phone or none",
         ),
         (
             experiment.emulation == Emulation::Link,

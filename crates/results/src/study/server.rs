@@ -4,7 +4,8 @@ use lastbyte_link::{Bytes, named};
 use lastbyte_sizes::{Group, KeyAlgorithm, Resumption};
 
 use super::{
-    Arm, ArmChain, CpuTime, Delivery, Emulation, Experiment, Preset, Sessions, Study, Writes,
+    Arm, ArmChain, Cell, CpuTime, Delivery, Emulation, Experiment, Parameter, Preset, Sessions,
+    Study, Writes,
 };
 
 /// Whose server answers.
@@ -57,6 +58,16 @@ impl Server {
 ///
 /// One line for the first that can't: what, why, and what to write instead.
 pub(super) fn check_transfers(experiment: &Experiment) -> Result<(), String> {
+    let unusual = |cell: &Cell| {
+        let mut of_pages = Parameter::ALL.into_iter().filter(|one| one.is_of_pages());
+        of_pages.find(|parameter| !parameter.is_usual(cell))
+    };
+    if let Some(parameter) = experiment.cells.iter().find_map(unusual) {
+        return Err(format!(
+            "{} is of pages, and here is none: add page = \"median-2024\", or leave it out",
+            parameter.name()
+        ));
+    }
     let foreign = || (experiment.arms.iter()).filter(|arm| arm.server.is_foreign());
     let Some(first) = foreign().next() else {
         return match experiment.cpu {
@@ -71,8 +82,12 @@ pub(super) fn check_transfers(experiment: &Experiment) -> Result<(), String> {
     let cells = &experiment.cells;
     let refused = [
         (
-            experiment.cpu == CpuTime::Calibrated,
+            matches!(experiment.cpu, CpuTime::Beside | CpuTime::Calibrated),
             "and what it computes is not measured on this machine: leave cpu out, or write laptop or none",
+        ),
+        (
+            experiment.cpu == CpuTime::Phone,
+            "and no browser is there whose phone it could be: leave cpu out, or write laptop or none",
         ),
         (
             experiment.emulation == Emulation::Link,
@@ -158,15 +173,18 @@ pub(super) fn is_ml_dsa(key: KeyAlgorithm) -> bool {
 }
 
 impl Experiment {
-    /// The same: what computing takes is measured beside transfers of our own server alone, and what programs take that
-    /// people run is in the clock.
+    /// The same with the CPU time that is asked for, or what is usual: what computing takes is measured beside transfers of our
+    /// own server alone, and what programs take that people run is in the clock.
     #[must_use]
-    pub fn of_servers(self) -> Experiment {
-        let cpu = match self.cpu {
-            CpuTime::Beside if self.has_foreign_servers() || self.has_pages() => CpuTime::Laptop,
-            cpu => cpu,
+    pub fn with_cpu(self, cpu: Option<CpuTime>) -> Experiment {
+        let usual = match self.has_foreign_servers() || self.has_pages() {
+            true => CpuTime::Laptop,
+            false => CpuTime::Beside,
         };
-        Experiment { cpu, ..self }
+        Experiment {
+            cpu: cpu.unwrap_or(usual),
+            ..self
+        }
     }
 
     /// Whether programs that people run answer in it.

@@ -21,6 +21,11 @@ impl Entry {
         }
     }
 
+    /// Whether something is said of that which Chromium does not say.
+    pub(super) fn has_strange_priority(&self) -> bool {
+        self.priority.is_some() && self.priority().is_none()
+    }
+
     /// How urgent it was when it was sent: Chromium's five words are five urgencies (RFC 9218, 4.1), of which 3 is left out.
     pub(super) fn asked(&self) -> Option<Priority> {
         self.priority()?;
@@ -63,16 +68,11 @@ impl Entry {
         if self.is_from_cache() {
             return None;
         }
-        let sum = response.body_size + response.headers_size;
-        match (
-            response.transfer_size,
-            response.body_size,
-            response.headers_size,
-        ) {
-            (whole, ..) if whole > 0.0 => Some(Bytes(whole as u64)),
-            (_, body, head) if body >= 0.0 && head > 0.0 => Some(Bytes(sum as u64)),
-            _ => None,
-        }
+        let sum = || {
+            let [body, head] = [response.body_size.0?, response.headers_size.some()?];
+            Some(body.saturating_add(head))
+        };
+        response.transfer_size.some().or_else(sum).map(Bytes)
     }
 
     /// How it is named where that is a document or something else, and stands on the document's origin or elsewhere.

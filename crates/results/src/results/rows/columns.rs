@@ -15,6 +15,7 @@ use crate::results::{
 };
 use crate::study::{
     Cell, Draw, Emulation, EngineName, Parameter, ParameterColumn, ParameterValue, RecordSize,
+    Server,
 };
 
 /// All columns, in their order.
@@ -142,7 +143,7 @@ const OTHERS: &[Column] = &[
     ),
     text(
         "cpu",
-        "CPU time in a virtual clock: `none` or `calibrated`",
+        "CPU time in a virtual clock: `none`, `calibrated`, `laptop` or `phone`",
         |c| cpu(c.batch),
     )
     .absent("it was measured in real time"),
@@ -954,7 +955,10 @@ fn cpu(batch: &Batch<'_>) -> Value<'static> {
     match (batch.origin.engine, batch.experiment.cpu) {
         (EngineName::Live, _) => Value::Absent,
         // What is told beside times is in none of them.
-        (_, cpu) => cpu.in_clock().name().into(),
+        (_, cpu) => match batch.arm.server {
+            Server::Lastbyte => cpu.of_ours().in_clock().name().into(),
+            _ => cpu.in_clock().name().into(),
+        },
     }
 }
 

@@ -105,7 +105,10 @@ pub(super) static CPU_SLOWDOWN: Spec = Spec {
     scope: Scope::Cell,
     measures: Measures::Pages,
     title: "CPU slowdown",
-    caption: Caption::Unusual(|cell| format!("computing {} times slower", cell.cpu_slowdown)),
+    caption: Caption::Unusual(|cell| match cell.cpu_slowdown {
+        1 => "computing as usual".to_owned(),
+        times => format!("computing {times} times as long"),
+    }),
     reading: Reading::Whole(1..=MOST_SLOWDOWN),
     place: Place::Cell(Access {
         get: |cell| Value::Count(cell.cpu_slowdown),

@@ -40,8 +40,21 @@ fn transfers_of_all_servers_are_compared() {
 
 #[test]
 fn profiles_are_of_programs_that_people_run() {
-    let study = study_of(&[NGINX], "data = \"1KiB\"\ncpu = \"phone\"").unwrap();
-    assert_eq!(study.measures[0].experiment.cpu, CpuTime::Phone);
+    for (measure, cpu) in [
+        ("data = \"1KiB\"", CpuTime::Laptop),
+        ("data = \"1KiB\"\ncpu = \"none\"", CpuTime::None),
+        ("page = \"median-2024\"", CpuTime::Laptop),
+        ("page = \"median-2024\"\ncpu = \"phone\"", CpuTime::Phone),
+    ] {
+        let study = study_of(&[NGINX], measure).unwrap();
+        assert_eq!(study.measures[0].experiment.cpu, cpu, "{measure}");
+    }
+    let error = study_of(&[NGINX], "page = \"median-2024\"\ncpu = \"beside\"").unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.contains("what a browser computes is not measured on this machine: leave cpu out"),
+        "{error}"
+    );
     let error = study_of(&[OURS], "data = \"1KiB\"\ncpu = \"laptop\"").unwrap_err();
     let error = error.to_string();
     assert!(
@@ -100,6 +113,26 @@ fn what_another_server_can_not_is_refused_with_the_reason() {
             NGINX.to_owned(),
             "data = \"1KiB\"\ncpu = \"calibrated\"",
             "leave cpu out",
+        ),
+        (
+            NGINX.to_owned(),
+            "data = \"1KiB\"\ncpu = \"beside\"",
+            "is not measured on this machine: leave cpu out",
+        ),
+        (
+            NGINX.to_owned(),
+            "data = \"1KiB\"\ncpu = \"phone\"",
+            "no browser is there whose phone it could be",
+        ),
+        (
+            NGINX.to_owned(),
+            "data = \"1KiB\"\ncache = \"warm\"",
+            "cache is of pages, and here is none",
+        ),
+        (
+            NGINX.to_owned(),
+            "data = \"1KiB\"\norigins = 6",
+            "origins is of pages, and here is none",
         ),
         (
             NGINX.to_owned(),
