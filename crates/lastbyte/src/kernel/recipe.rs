@@ -44,6 +44,7 @@ pub(super) const RECIPE: Recipe = Recipe {
         "0008-time-without-call",
         "0009-fault-around",
         "0010-computing",
+        "0011-killed-dentries",
     ],
 };
 

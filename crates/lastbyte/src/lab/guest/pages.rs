@@ -29,7 +29,8 @@ const MOST: usize = 128 << 20;
 /// The longest packet, with what the kernel writes before it.
 const FRAME: usize = 2048;
 
-/// Loads the page of a cell as often as the job says. `progress` hears of each navigation that ends.
+/// Loads the page of a cell as often as the job says. `progress` hears of each navigation that ends, and now and then of one
+/// that takes long.
 pub(super) fn run(
     job: &GuestJob,
     experiment: &Experiment,
@@ -86,7 +87,7 @@ pub(super) fn run(
             Starts::ByLuck(seed).wait(index).map_err(LabError::Socket)
         };
         // Tasks take no time here.
-        let load = stage.load(Tasks::Untraced, &mut begins)?;
+        let load = stage.load(Tasks::Untraced, &mut begins, progress)?;
         let (seen, unseen) = match &ring {
             Some(ring) => {
                 ring.stop().map_err(LabError::Configure)?;

@@ -96,7 +96,7 @@ pub(super) fn measure(job: &Job<'_>, programs: &Finder) -> Result<Option<PageBlo
                     began = Some(sys::now());
                     Ok(())
                 };
-                let load = stage.load(Tasks::Traced, &mut begins)?;
+                let load = stage.load(Tasks::Traced, &mut begins, &mut || ())?;
                 let counts = began.map(|began| began..=sys::now());
                 loads.push((load, stage.fresh_keys(), counts));
                 (job.ended)();

@@ -47,6 +47,8 @@ const PAUSE: Duration = servers::IDLE.saturating_add(Duration::from_secs(2));
 const QUIET: Duration = Duration::from_millis(500);
 /// How long the browser may take for an answer of its own.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// After how many reads of what a browser says a load is one that takes long: a usual page has fewer.
+const READS: u32 = 4000;
 /// Where the document's origin is; the others follow.
 const FIRST: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 1);
 
@@ -342,11 +344,12 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Loads the page. `begins` is called just before the visit that counts.
+    /// Loads the page. `begins` is called just before the visit that counts, `goes_on` now and then in one that takes long.
     pub(super) fn load(
         &mut self,
         tasks: Tasks,
         begins: &mut dyn FnMut() -> Result<(), LabError>,
+        goes_on: &mut dyn FnMut(),
     ) -> Result<Navigation, LabError> {
         let visit = Visit {
             url: self.url.clone(),
@@ -375,6 +378,7 @@ impl<'a> Stage<'a> {
         let mut said = None;
         let mut began = None;
         let mut cpu = None;
+        let mut reads = 0_u32;
         protocol.begin(visit, now());
         let outcome = loop {
             match (protocol.is_loading(), &began) {
@@ -396,7 +400,13 @@ impl<'a> Stage<'a> {
             }
             let wake = protocol.wake().unwrap_or_else(|| now() + PATIENCE);
             match browser.read(Time(wake.as_nanos() as u64)) {
-                Ok(bytes) => protocol.receive(bytes, now()),
+                Ok(bytes) => {
+                    protocol.receive(bytes, now());
+                    reads = reads.wrapping_add(1);
+                    if reads.is_multiple_of(READS) {
+                        goes_on();
+                    }
+                }
                 Err(Silence::Late) => {
                     if protocol.is_resting() {
                         begins()?;
