@@ -5,11 +5,11 @@ use std::io::Write;
 use std::path::Path;
 
 use clap::ValueEnum;
-use lastbyte_link::Bytes;
+use lastbyte_link::{Bytes, is_hidden};
 
 use super::draft::Draft;
 use super::{Failure, own, print, print_json};
-use lastbyte::study::{Arm, ArmError, ArmProblem};
+use lastbyte::study::{Arm, ArmChain, ArmError, ArmProblem};
 
 /// The group that a chain is measured with, where the user names none.
 const GROUP: &str = "X25519MLKEM768";
@@ -75,38 +75,71 @@ pub(super) fn arm(text: &str) -> Result<Arm, Failure> {
     Ok(arm)
 }
 
+/// The same with what it is called in front, if that is said: `today=x25519/ecdsa-p256`.
+pub(super) fn named(text: &str) -> Result<Arm, String> {
+    let said = text.split_once('=').filter(|(name, _)| !name.contains('/'));
+    let Some((name, arm)) = said else {
+        return arm_or_chain(text).map_err(|problem| problem.to_string());
+    };
+    const MOST: usize = 100;
+    let problem = match name.chars().find(|c| is_hidden(*c)) {
+        Some(_) => Some("has a character that is not seen: write one that is".to_owned()),
+        None if name.trim() != name || name.is_empty() => {
+            Some("begins or ends with nothing to see: write NAME=ARM".to_owned())
+        }
+        None if name.chars().count() > MOST => Some(format!(
+            "has more than {MOST} characters: write a shorter one"
+        )),
+        None => None,
+    };
+    if let Some(problem) = problem {
+        return Err(format!("the name before {arm:?} {problem}"));
+    }
+    let arm = arm_or_chain(arm).map_err(|problem| problem.to_string())?;
+    Ok(Arm {
+        name: name.to_owned(),
+        ..arm
+    })
+}
+
 /// An arm, or a chain that is measured with the usual group.
 pub(super) fn arm_or_chain(text: &str) -> Result<Arm, ArmError> {
     let of_arm = match text.parse::<Arm>() {
         Ok(arm) => return Ok(arm),
-        Err(problem) if names_a_group(&problem) => return Err(problem),
+        Err(problem) if !matches!(problem.problem, ArmProblem::Group(_)) => return Err(problem),
         Err(problem) => problem,
     };
+    if is_misspelt(text) {
+        return Err(of_arm);
+    }
+    // Without a slash, it is no group and a chain.
     format!("{GROUP}/{text}")
         .parse::<Arm>()
-        .map_err(|of_chain| {
-            // No group has a dot, and no group and no path begins like a URL.
-            let is_host =
-                |text: &str| text.split(':').next() == Some("localhost") || text.contains('.');
-            match text.starts_with("https://") || (is_host(text) && !text.contains('/')) {
-                true => of_chain,
-                false => of_arm,
-            }
-        })
+        .map_err(
+            |of_chain| match text.contains('/') && !text.starts_with("https://") {
+                true => of_arm,
+                false => of_chain,
+            },
+        )
 }
 
-/// Whether an arm begins with a group, in whatever letters: it is no path then.
-fn names_a_group(error: &ArmError) -> bool {
-    match &error.problem {
-        ArmProblem::Group(unknown) => unknown.is_of_other_case(),
-        _ => true,
-    }
+/// Whether what comes behind the first slash is a chain that can be made, so that something which is no group stands before it, and not
+/// a folder.
+fn is_misspelt(text: &str) -> bool {
+    let chain = text
+        .split_once('/')
+        .map(|(_, chain)| format!("{GROUP}/{chain}"));
+    let arm = chain.and_then(|chain| chain.parse::<Arm>().ok());
+    !text.starts_with('.') && arm.is_some_and(|arm| matches!(arm.chain, ArmChain::Made(_)))
 }
 
 fn parsed(text: &str) -> Result<Arm, Failure> {
     let problem = match text.parse::<Arm>() {
         Ok(arm) => return Ok(arm),
-        Err(problem) if names_a_group(&problem) => return Err(Failure::usage(problem)),
+        Err(problem) if is_misspelt(text) => return Err(Failure::usage(problem)),
+        Err(problem) if !matches!(problem.problem, ArmProblem::Group(_)) => {
+            return Err(Failure::usage(problem));
+        }
         Err(problem) => problem,
     };
     let sized = format!("{GROUP}/{KEY}:{text}").parse::<Arm>();

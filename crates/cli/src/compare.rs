@@ -18,7 +18,9 @@ use super::inside::Inside;
 use super::options::{Network, Pages, Sampling};
 use super::progress::Bar;
 use super::saved::SavedName;
-use super::{Failure, detail, loads, own, print, print_document, print_json, screen, show, tell};
+use super::{
+    Failure, asked, detail, loads, own, print, print_document, print_json, screen, show, tell,
+};
 use lastbyte::lab::{self, CAPTURES, Ending, PreparedArm, Run, Shortcuts};
 use lastbyte::report;
 use lastbyte::report::study::Findings;
@@ -37,14 +39,16 @@ const PAGE_AGAINST: &str = "X25519MLKEM768/ml-dsa-65+ml-dsa-65+ecdsa-p256/server
 
 #[derive(Debug, Args)]
 pub(super) struct Compare {
-    /// The arm that others are compared with: GROUP/CHAIN[:BYTESB][/KEY=VALUE...], where CHAIN can be a PEM file,
-    /// with its key or without, or a server: X25519MLKEM768/example.com:443
-    /// [default: secp256r1/rsa-2048]
-    #[arg(long, value_name = "ARM")]
+    /// What is compared, the first with each of the others: [NAME=]GROUP/CHAIN[:BYTESB][/KEY=VALUE...], or a chain alone, which
+    /// can be a PEM file, with its key or without, or a server: example.com:443
+    /// [default: secp256r1/rsa-2048 SecP256r1MLKEM768/ml-dsa-65]
+    #[arg(value_name = "ARM", value_parser = asked::named, conflicts_with_all = ["baseline", "against"])]
+    arms: Vec<Arm>,
+    /// The same as an option: what others are compared with
+    #[arg(long, value_name = "ARM", value_parser = asked::named, hide_short_help = true)]
     baseline: Option<Arm>,
-    /// An arm to compare; may be repeated [default: SecP256r1MLKEM768/ml-dsa-65, and none with --baseline, which is then
-    /// measured alone]
-    #[arg(long, value_name = "ARM")]
+    /// What is compared with it; may be repeated, and with none, --baseline is measured alone
+    #[arg(long, value_name = "ARM", value_parser = asked::named, hide_short_help = true)]
     against: Vec<Arm>,
     #[command(flatten, next_help_heading = "Network")]
     network: Network,
@@ -271,6 +275,29 @@ impl Compare {
     }
 
     fn arms(&self) -> Result<Vec<Arm>, Failure> {
+        let arms = match self.arms.is_empty() {
+            true => self.arms_of_options()?,
+            false => self.arms.clone(),
+        };
+        for (index, arm) in arms.iter().enumerate() {
+            let mut before = arms[..index].iter();
+            let is_same = |other: &&Arm| other.name == arm.name || other.label == arm.label;
+            let problem = match before.find(is_same) {
+                None => continue,
+                Some(other) if other.name == arm.name => {
+                    format!("arm \"{}\" is given twice: name each once", arm.name)
+                }
+                Some(other) => format!(
+                    "arm \"{}\" is the same as arm \"{}\": leave one out",
+                    arm.name, other.name
+                ),
+            };
+            return Err(Failure::Usage(problem));
+        }
+        Ok(arms)
+    }
+
+    fn arms_of_options(&self) -> Result<Vec<Arm>, Failure> {
         let usual = match self.pages.are_asked() {
             true => [PAGE_BASELINE, PAGE_AGAINST],
             false => [DEFAULT_BASELINE, DEFAULT_AGAINST],
@@ -283,14 +310,6 @@ impl Compare {
         match (&self.baseline, self.against.as_slice()) {
             (None, []) => arms.push(usual_against.map_err(Failure::usage)?),
             (_, against) => arms.extend_from_slice(against),
-        }
-        for (index, arm) in arms.iter().enumerate() {
-            if arms[..index].iter().any(|other| other.label == arm.label) {
-                return Err(Failure::Usage(format!(
-                    "arm \"{}\" is given twice: name each once",
-                    arm.label
-                )));
-            }
         }
         Ok(arms)
     }

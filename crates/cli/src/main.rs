@@ -11,6 +11,7 @@ mod draft;
 mod engine;
 mod explain;
 mod explore;
+mod help;
 mod inside;
 mod kernel;
 mod loads;
@@ -39,7 +40,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 
 use lastbyte::lab::{self, DnsError, LabError, PageError, RunError};
 use lastbyte::report::{Colours, Detail, Screen, for_terminal, json_for_terminal};
@@ -58,32 +59,39 @@ Environment:
     name = "lastbyte",
     version,
     max_term_width = 100,
-    after_help = ENVIRONMENT
+    after_long_help = ENVIRONMENT
 )]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
+impl Cli {
+    fn read(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+        let matches = help::command().try_get_matches_from(arguments)?;
+        Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut help::command()))
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Answer one question now: what do these TLS configurations cost on this network?
+    /// What TLS configurations cost on a network, measured now
     Compare(Box<compare::Compare>),
-    /// Tell by arithmetic where each handshake message ends, how far the next flight is and what to cut
+    /// Where each handshake message ends, and how far the next flight is
     Explain(explain::Explain),
-    /// Write a page on which two connections are compared by moving sliders, by arithmetic
+    /// A page on which two connections are compared by moving sliders
     Explore(explore::Explore),
-    /// Find out from outside what a live site costs its users, and how near it is to its next edge
+    /// What a live site costs its users, seen from outside
     Probe(Box<probe::Probe>),
-    /// Tell how many of your users will wait longer for a chain, and what would win it back
+    /// How many of your users will wait longer, and what wins it back
     Plan(plan::Command),
-    /// Compare every way to send less of a chain: bytes, times, CPU, and what clients must hold
+    /// Every way to send less of a chain: bytes, times, CPU
     Reduce(Box<reduce::Command>),
-    /// Tell the first byte by region, with an edge and without, by arithmetic over tables of RTTs
+    /// The first byte by region, with an edge and without
     Rtt(Box<rtt::Rtt>),
-    /// Measure a study, block by block, into a folder
+    /// Measure what a study asks for, into a folder
     Run(run::Run),
-    /// Make one page of a run, with figures
+    /// Make one page of what was measured, with figures
     Report(report::Report),
     /// Draw one connection of a capture, and say why it took so long
     Show(show::Show),
@@ -92,13 +100,13 @@ enum Command {
     /// Make, explain and tabulate certificate chains
     #[command(subcommand)]
     Chain(chain::Command),
-    /// Certificates through DNS (PQTLS-AD): publish, serve, fetch and check them
+    /// Certificates through DNS (PQTLS-AD): publish, serve, fetch, check
     #[command(subcommand)]
     Ad(Box<ad::Command>),
-    /// Merkle Tree Certificates: a CA with its log, landmarks, certificates, their verification
+    /// Merkle Tree Certificates: a CA with its log, issue, prove, verify
     #[command(subcommand)]
     Mtc(mtc::Command),
-    /// Read what Zeek saw of your own users: resumption, bytes and durations
+    /// What Zeek saw of your own users: resumption, bytes, durations
     Zeek(zeek::Zeek),
     /// Tell what each TLS stack can do
     Stacks(stacks::Stacks),
@@ -135,7 +143,7 @@ fn main() -> ExitCode {
     if let Some(code) = lab::inner_command(&arguments) {
         return code;
     }
-    let cli = match Cli::try_parse_from(joined(&arguments)) {
+    let cli = match Cli::read(joined(&arguments)) {
         Ok(cli) => cli,
         Err(error) => return refuse(&error, &arguments),
     };

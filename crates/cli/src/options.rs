@@ -16,7 +16,7 @@ use super::Failure;
 use super::one_of::one_of;
 use lastbyte::study::{
     Arm, Cell, Choice, CommandLine, Connections, CpuTime, Emulation, Experiment, Lists,
-    NamedNetwork, Parameter, Population, Reading, StudyFolder,
+    NamedNetwork, Parameter, Population, Reading, StudyFolder, check_servers,
 };
 
 /// Parameters of cells, each an option, and networks by name. Those that take lists make a grid.
@@ -361,7 +361,9 @@ impl Network {
             emulation: sampling.emulation,
             ..Experiment::new(arms, cells, connections)
         };
-        Ok(experiment.with_cpu(sampling.cpu))
+        let experiment = experiment.with_cpu(sampling.cpu);
+        check_servers(&experiment)?;
+        Ok(experiment)
     }
 }
 

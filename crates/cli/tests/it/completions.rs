@@ -9,9 +9,9 @@ use crate::common::{at, lastbyte, run};
 /// As `lastbyte --help` lists them.
 fn commands() -> Vec<String> {
     let help = run(&mut lastbyte(["--help"])).stdout;
-    let (_, after) = help.split_once("\nCommands:\n").unwrap();
-    let (list, _) = after.split_once("\n\n").unwrap();
-    let names = list.lines().filter(|line| !line.starts_with("   "));
+    let (_, after) = help.split_once("COMMAND>\n\n").unwrap();
+    let (list, _) = after.split_once("\nOptions:\n").unwrap();
+    let names = list.lines().filter(|line| line.starts_with("  "));
     let names = names.filter_map(|line| line.split_whitespace().next());
     names.map(str::to_owned).collect()
 }

@@ -134,12 +134,40 @@ fn options_that_can_not_be() {
             r#"a server's port is a number from 1 to 65535, as in "localhost:443""#,
         ),
         (
-            vec!["explain", "X25519/./chain.pem"],
-            r#"unknown group "X25519": did you mean "x25519"?"#,
+            vec!["explain", "X25519MLKEM786/ml-dsa-44"],
+            r#"unknown group "X25519MLKEM786": did you mean "X25519MLKEM768"?"#,
         ),
         (
-            vec!["plan", "x25519mlkem768/chain.pem"],
-            r#"unknown group "x25519mlkem768": did you mean "X25519MLKEM768"?"#,
+            vec!["plan", "kyber768/ml-dsa-65"],
+            r#"unknown group "kyber768": did you mean "MLKEM768"?"#,
+        ),
+        (
+            vec!["compare", "Dilithium3"],
+            r#"unknown chain "Dilithium3": did you mean "ml-dsa-65"?"#,
+        ),
+        (
+            vec!["explain", "x25519/ecdsa"],
+            r#"unknown chain "ecdsa": did you mean "ecdsa-p256"?"#,
+        ),
+        (
+            vec!["compare", "ml-dsa-44", "--baseline", "ml-dsa-65"],
+            "cannot be used with '--baseline <ARM>'",
+        ),
+        (
+            vec!["compare", "a=ml-dsa-44", "a=ml-dsa-65"],
+            r#"arm "a" is given twice: name each once"#,
+        ),
+        (
+            vec!["compare", "a=ml-dsa-44", "b=ml-dsa-44"],
+            r#"arm "b" is the same as arm "a": leave one out"#,
+        ),
+        (
+            vec!["compare", "=ml-dsa-44"],
+            "begins or ends with nothing to see: write NAME=ARM",
+        ),
+        (
+            vec!["compare", "a\u{202e}=ml-dsa-44"],
+            "has a character that is not seen",
         ),
         (
             vec!["compare", "--mix", "lte"],

@@ -1395,3 +1395,43 @@ data = "1KiB"
     let page = fs::read_to_string(place.path("results/report.html")).unwrap();
     assert!(page.contains("Edges of the first byte: edges"), "{page}");
 }
+
+/// Arms as one says them: one behind the other, a chain alone, in any letters, with names of one's own. What is measured is the same.
+#[test]
+fn arms_are_asked_for_as_one_says_them() {
+    let rest = [
+        "--engine",
+        "virtual",
+        "--cpu",
+        "none",
+        "--connections",
+        "2",
+        "--data",
+        "1KiB",
+        "--format",
+        "csv",
+    ];
+    let ask = |arms: &[&str]| {
+        let ended = run(lastbyte(["compare"]).args(arms).args(rest));
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        ended.stdout
+    };
+    let said = ask(&["x25519mlkem768/ML-DSA-44", "ml-dsa-65"]);
+    let options = ask(&[
+        "--baseline",
+        "X25519MLKEM768/ml-dsa-44",
+        "--against",
+        "X25519MLKEM768/ml-dsa-65",
+    ]);
+    assert_eq!(said, options);
+    let named = ask(&["today=ml-dsa-44", "next year=ml-dsa-65"]);
+    let names = [
+        ("X25519MLKEM768/ml-dsa-44", "today"),
+        ("X25519MLKEM768/ml-dsa-65", "next year"),
+    ];
+    let renamed = names
+        .iter()
+        .fold(options, |text, (arm, name)| text.replace(arm, name));
+    assert_eq!(named.lines().count(), renamed.lines().count());
+    assert!(named.contains("next year"), "{named}");
+}

@@ -20,9 +20,9 @@ const LEAST: usize = 2;
 const WIDER: u32 = 5;
 
 /// The modes of a page's paints and its load, of those that have several: which responses share a flight is decided by who is
-/// ready first, and another flight is a round trip.
+/// ready first, and another flight is a round trip. Where packets are lost or delayed by chance, that is what times differ by.
 pub(super) fn modes(rows: &[Row], cell: &Cell) -> Vec<(Metric, Vec<Mode>)> {
-    if cell.page.is_none() {
+    if cell.page.is_none() || cell.has_loss() || cell.has_jitter() {
         return Vec::new();
     }
     let of = |metric: Metric| {

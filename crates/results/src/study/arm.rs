@@ -7,8 +7,8 @@ use std::str::FromStr;
 use lastbyte_link::{Bytes, Probability, UnitError, is_hidden, nearest};
 use lastbyte_sizes::framing::MAX_PLAINTEXT;
 use lastbyte_sizes::{
-    ChainRole, ChainSpec, Host, KeyAlgorithm, LeafExtension, PaddedCertificate, PemFiles,
-    Resumption, RootDelivery, StackName, UnknownGroup,
+    ChainRole, ChainSpec, Group, Host, KeyAlgorithm, LeafExtension, PaddedCertificate, PemFiles,
+    Resumption, RootDelivery, SlhDsa, StackName, UnknownGroup,
 };
 use thiserror::Error;
 
@@ -296,7 +296,30 @@ impl Setting {
 /// The most tickets that a server sends.
 pub(crate) const MOST_TICKETS: u8 = 10;
 
+/// The same with group and algorithms in the letters that they have: `x25519mlkem768/ML-DSA-44` is `X25519MLKEM768/ml-dsa-44`.
+fn in_usual_letters(text: &str) -> String {
+    let of = |word: &str, names: &[&'static str]| {
+        let name = names.iter().find(|name| name.eq_ignore_ascii_case(word));
+        name.copied().unwrap_or(word).to_owned()
+    };
+    let group = |word: &str| of(word, &Group::ALL.map(Group::name));
+    let algorithm = |word: &str| of(word, &KeyAlgorithm::ALL.map(KeyAlgorithm::name));
+    let chain = |word: &str| {
+        let (keys, size) = word.split_at(word.rfind(':').unwrap_or(word.len()));
+        let keys: Vec<String> = keys.split('+').map(algorithm).collect();
+        keys.join("+") + size
+    };
+    let segments = text.split('/').enumerate();
+    let segments = segments.map(|(place, segment)| match place {
+        0 => group(segment),
+        1 => chain(segment),
+        _ => segment.to_owned(),
+    });
+    segments.collect::<Vec<_>>().join("/")
+}
+
 fn parse(text: &str) -> Result<Arm, ArmProblem> {
+    let text = &in_usual_letters(text);
     let (group, rest) = text.split_once('/').unwrap_or((text, ""));
     let group = group.parse().map_err(ArmProblem::Group)?;
     let (chain, options) = split_options(rest)?;
@@ -634,10 +657,32 @@ fn is_host(chain: &str) -> bool {
     Host::parse(chain).is_some() && !name.is_some_and(is_path)
 }
 
+/// What algorithms were called before they were standards, and how those names begin.
+const EARLIER_NAMES: [(&str, KeyAlgorithm); 6] = [
+    ("dilithium2", KeyAlgorithm::MlDsa44),
+    ("dilithium3", KeyAlgorithm::MlDsa65),
+    ("dilithium5", KeyAlgorithm::MlDsa87),
+    ("dilithium", KeyAlgorithm::MlDsa44),
+    ("falcon", KeyAlgorithm::FnDsa512),
+    ("sphincs", KeyAlgorithm::SlhDsa(SlhDsa::Sha2_128s)),
+];
+
 fn parse_algorithm(text: &str) -> Result<KeyAlgorithm, ArmProblem> {
-    text.parse().map_err(|_| ArmProblem::UnknownChain {
-        chain: text.to_owned(),
-        hint: nearest(text, KeyAlgorithm::ALL.map(KeyAlgorithm::name)),
+    text.parse().map_err(|_| {
+        let lower = text.to_ascii_lowercase();
+        let mut earlier = EARLIER_NAMES.iter();
+        let earlier = earlier.find(|(name, _)| lower.starts_with(name));
+        // The first one that begins so is the usual one: ecdsa-p256 of ecdsa.
+        let mut all = KeyAlgorithm::ALL.into_iter();
+        let begins = || all.find(|key| !lower.is_empty() && key.name().starts_with(&lower));
+        let meant = earlier.map(|(_, key)| *key).or_else(begins);
+        ArmProblem::UnknownChain {
+            chain: text.to_owned(),
+            hint: match meant {
+                Some(key) => format!("did you mean \"{key}\"?"),
+                None => nearest(text, KeyAlgorithm::ALL.map(KeyAlgorithm::name)),
+            },
+        }
     })
 }
 
