@@ -105,7 +105,10 @@ const SHORT: [Short; 7] = [
     Short {
         command: "show",
         options: &[],
-        examples: &["lastbyte show captures/FILE.pcapng --svg connection.svg"],
+        examples: &[
+            "lastbyte show captures",
+            "lastbyte show captures/FILE.pcapng 3 --svg connection.svg",
+        ],
     },
 ];
 

@@ -1,5 +1,6 @@
 //! `lastbyte show`.
 
+use std::fs;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
@@ -14,21 +15,19 @@ use super::draft::write_drawing;
 use super::{Failure, print, print_json, screen};
 use lastbyte::lab::{capture_name, captured_sample, wire};
 use lastbyte::report::inside::{
-    Asked, Attempt, Extent, FINISHED, Inside, Last, Next, Span, json, svg, text,
+    Asked, Attempt, Extent, FINISHED, Inside, Last, Listed, Next, Span, json, list, svg, text,
 };
 use lastbyte::report::study::{Findings, closest};
 use lastbyte::results::{Wire, expected};
 use lastbyte::study::{BlockId, Study};
 
-/// Draws one connection of a capture, packet by packet, and says first why it took so long.
+/// Draws a connection of a capture, packet by packet, and says first why it took so long: the slowest, below a list of all.
 #[derive(Debug, Args)]
 pub(super) struct Show {
-    /// A file that `compare` or `run` has written with --capture
-    #[arg(value_name = "CAPTURE.pcapng")]
-    capture: PathBuf,
-    /// Which connection of it, counted from 0
-    #[arg(value_name = "INDEX", default_value_t = 0)]
-    index: usize,
+    /// Files that `compare` or `run` has written with --capture, or folders of them; behind one file, which connection of it, counted
+    /// from 0 [default: the slowest of all, with a list]
+    #[arg(value_name = "CAPTURE.pcapng", required = true)]
+    captures: Vec<PathBuf>,
     /// How it is told
     #[arg(long, value_name = "NAME", default_value = "text")]
     format: Format,
@@ -45,36 +44,17 @@ enum Format {
 
 impl Show {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let path = &self.capture;
-        let capture = open(path)?;
-        match capture.taken {
-            Taken::Whole => {}
-            Taken::Cut => tell(path, "it is cut short; what is there is shown"),
-            Taken::UpToLimit => tell(
-                path,
-                "it has more than 1 GB of packets; the first ones are shown",
-            ),
-        }
-        if capture.unseen > 0 {
-            let unseen = counted(capture.unseen, "packet");
-            tell(
-                path,
-                &format!("{unseen} of its connections had no room in it"),
-            );
-        }
-        let connections = connections(&capture.packets);
-        let Some(connection) = connections.get(self.index) else {
-            let path = path.display();
-            return Err(Failure::Usage(match connections.len() {
-                0 => format!("\"{path}\" has no connection that begins in it"),
-                1 => format!("\"{path}\" has one connection: leave the index out, or write 0"),
-                all => format!(
-                    "\"{path}\" has {all} connections: the index goes from 0 to {}",
-                    all - 1
-                ),
-            }));
+        let inside = match self.captures.as_slice() {
+            [path, index] if is_index(index) => one(path, index)?,
+            paths => {
+                let found = files(paths)?;
+                let (listed, slowest) = all(&found)?;
+                if let (Format::Text, true) = (self.format, listed.len() > 1) {
+                    print(&(list(&listed, screen()) + "\n"))?;
+                }
+                slowest
+            }
         };
-        let inside = inside(&capture, connection.clone());
         if let Some(path) = &self.svg {
             write_drawing(path, &svg(&inside))?;
         }
@@ -83,6 +63,108 @@ impl Show {
             Format::Json => print_json(&json(&inside)),
         }
     }
+}
+
+/// Whether it is the number of a connection, and no file.
+fn is_index(word: &Path) -> bool {
+    let digits = word.to_str().unwrap_or_default();
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) && !word.exists()
+}
+
+/// The files that are named, and those in folders, in the order of their names.
+fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    for path in named {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let cannot = |error| Failure::Usage(format!("can't read \"{}\": {error}", path.display()));
+        let entries = fs::read_dir(path).map_err(cannot)?;
+        let entries: Vec<_> = entries.collect::<Result<_, _>>().map_err(cannot)?;
+        let is_capture = |path: &PathBuf| path.extension().is_some_and(|end| end == "pcapng");
+        let mut inside: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).collect();
+        inside.retain(is_capture);
+        inside.sort_unstable();
+        if inside.is_empty() {
+            return Err(Failure::Usage(format!(
+                "there is no .pcapng in \"{}\"",
+                path.display()
+            )));
+        }
+        files.extend(inside);
+    }
+    Ok(files)
+}
+
+/// All connections of these files, and the slowest of them; the first one where none has a time.
+fn all(files: &[PathBuf]) -> Result<(Vec<Listed>, Inside), Failure> {
+    let mut listed: Vec<Listed> = Vec::new();
+    let mut slowest: Option<Inside> = None;
+    for path in files {
+        let capture = opened(path)?;
+        for (index, connection) in connections(&capture.packets).into_iter().enumerate() {
+            let found = inside(&capture, connection);
+            let is_slower = slowest
+                .as_ref()
+                .is_none_or(|slowest| found.slowness() > slowest.slowness());
+            listed.push(Listed::new(&path.display().to_string(), index, &found));
+            if is_slower {
+                slowest = Some(found);
+            }
+        }
+    }
+    let slowest = slowest.ok_or_else(|| {
+        let names = files.iter().map(|path| format!("\"{}\"", path.display()));
+        let names: Vec<String> = names.collect();
+        let have = if names.len() == 1 { "has" } else { "have" };
+        Failure::Usage(format!(
+            "{} {have} no connection that begins in it",
+            names.join(", ")
+        ))
+    })?;
+    Ok((listed, slowest))
+}
+
+/// A connection by its number.
+fn one(path: &Path, index: &Path) -> Result<Inside, Failure> {
+    let capture = opened(path)?;
+    let connections = connections(&capture.packets);
+    let number = index.to_str().and_then(|digits| digits.parse().ok());
+    let connection = number.and_then(|number: usize| connections.get(number));
+    let Some(connection) = connection else {
+        let path = path.display();
+        return Err(Failure::Usage(match connections.len() {
+            0 => format!("\"{path}\" has no connection that begins in it"),
+            1 => format!("\"{path}\" has one connection: leave the index out, or write 0"),
+            all => format!(
+                "\"{path}\" has {all} connections: the index goes from 0 to {}",
+                all - 1
+            ),
+        }));
+    };
+    Ok(inside(&capture, connection.clone()))
+}
+
+/// A capture, and on the side what of its packets is not in it.
+fn opened(path: &Path) -> Result<Capture, Failure> {
+    let capture = open(path)?;
+    match capture.taken {
+        Taken::Whole => {}
+        Taken::Cut => tell(path, "it is cut short; what is there is shown"),
+        Taken::UpToLimit => tell(
+            path,
+            "it has more than 1 GB of packets; the first ones are shown",
+        ),
+    }
+    if capture.unseen > 0 {
+        let unseen = counted(capture.unseen, "packet");
+        tell(
+            path,
+            &format!("{unseen} of its connections had no room in it"),
+        );
+    }
+    Ok(capture)
 }
 
 /// Reads a capture.

@@ -114,7 +114,7 @@ fn commands_of_the_page_are_taken_and_tell_the_same() {
             .args(["--against", "nonsense"]));
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(
-            ended.stderr.contains("arm \"nonsense\""),
+            ended.stderr.contains("unknown chain \"nonsense\""),
             "{command}: {ended:?}"
         );
     }

@@ -468,6 +468,24 @@ fn a_page_shows_the_slowest_connection_of_each_arm_and_a_drawing_is_a_file() {
     assert!(ended.stdout.contains("under way"), "{}", ended.stdout);
     let drawing = fs::read_to_string(&drawing).unwrap();
     assert!(drawing.starts_with("<svg ") && drawing.ends_with("</svg>\n"));
+    // Without a number it is the slowest, below a list.
+    let listed = succeed(lastbyte(["show"]).arg(file)).stdout;
+    assert!(listed.starts_with("40 connections in "), "{listed}");
+    let (list, drawn) = listed.split_once("\n\n").unwrap();
+    let lines: Vec<Vec<&str>> = (list.lines())
+        .filter(|line| line.starts_with("  ") && line.contains(" ms"))
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(lines.len(), 10, "{list}");
+    let times = lines.iter().map(|line| line[1].parse::<f64>().unwrap());
+    assert!(times.is_sorted_by(|one, other| one >= other), "{list}");
+    let by_number = succeed(lastbyte(["show"]).arg(file).arg(lines[0][0])).stdout;
+    assert_eq!(drawn, by_number);
+    let folder = succeed(lastbyte(["show"]).arg(results.join("captures"))).stdout;
+    assert!(
+        folder.starts_with("160 connections in several files"),
+        "{folder}"
+    );
     // Without captures, a page has no such section.
     let without = run_study(&place, LOSSY, "without", &[]);
     succeed(lastbyte(["report"]).arg(&without));

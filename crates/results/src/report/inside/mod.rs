@@ -2,6 +2,7 @@
 
 mod drawing;
 mod json;
+mod list;
 mod story;
 mod text;
 
@@ -14,6 +15,7 @@ use lastbyte_link::Side;
 pub(super) use drawing::for_page;
 pub use drawing::svg;
 pub use json::{SCHEMA, json};
+pub use list::{Listed, list};
 pub use story::story;
 pub use text::text;
 
