@@ -418,7 +418,7 @@ fn what_if_begins_with_what_it_comes_to() {
     let folder = TempDir::new().unwrap();
     let told = |change: &dyn Fn(&mut Value), asked: &str| {
         let file = kept(&folder, change);
-        let ended = probe(&["--from", &file, "--what-if", asked, "--rate", "100gbit"]);
+        let ended = probe(&["--from", &file, "--what-if", asked, "--rate", "10gbit"]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let start = format!("{asked}: ");
         let line = ended

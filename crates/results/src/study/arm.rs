@@ -658,11 +658,12 @@ fn is_host(chain: &str) -> bool {
 }
 
 /// What algorithms were called before they were standards, and how those names begin.
-const EARLIER_NAMES: [(&str, KeyAlgorithm); 6] = [
+const EARLIER_NAMES: [(&str, KeyAlgorithm); 7] = [
     ("dilithium2", KeyAlgorithm::MlDsa44),
     ("dilithium3", KeyAlgorithm::MlDsa65),
     ("dilithium5", KeyAlgorithm::MlDsa87),
     ("dilithium", KeyAlgorithm::MlDsa44),
+    ("falcon1024", KeyAlgorithm::FnDsa1024),
     ("falcon", KeyAlgorithm::FnDsa512),
     ("sphincs", KeyAlgorithm::SlhDsa(SlhDsa::Sha2_128s)),
 ];

@@ -125,6 +125,22 @@ fn a_server_stands_where_its_chain_could() {
     }
 }
 
+/// Groups and algorithms in any letters are those of the standards.
+#[test]
+fn an_arm_is_read_in_any_letters() {
+    for (text, usual) in [
+        ("SECP256R1/ML-DSA-65", "secp256r1/ml-dsa-65"),
+        (
+            "x25519mlkem768/Ml-Dsa-44+ECDSA-P256:16KB/scts=2",
+            "X25519MLKEM768/ml-dsa-44+ecdsa-p256:16KB/scts=2",
+        ),
+        ("X25519/./Chain.pem", "x25519/./Chain.pem"),
+    ] {
+        assert_eq!(text.parse::<Arm>(), usual.parse::<Arm>(), "{text}");
+        assert_eq!(text.parse::<Arm>().unwrap().label, usual);
+    }
+}
+
 #[test]
 fn errors_name_the_arm_the_part_and_the_hint() {
     for (text, expected) in [
@@ -147,8 +163,12 @@ fn errors_name_the_arm_the_part_and_the_hint() {
             r#"arm "secp256r1/rsa2048": unknown chain "rsa2048": did you mean "rsa-2048"?"#,
         ),
         (
-            "secp256r1/ML-DSA-65",
-            r#"unknown chain "ML-DSA-65": did you mean "ml-dsa-65"?"#,
+            "secp256r1/ML-DSA-56",
+            r#"unknown chain "ML-DSA-56": did you mean "ml-dsa-65"?"#,
+        ),
+        (
+            "secp256r1/falcon1024",
+            r#"unknown chain "falcon1024": did you mean "fn-dsa-1024"?"#,
         ),
         (
             "secp256r1/rsa-2048+mldsa65",

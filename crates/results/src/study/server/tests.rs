@@ -69,6 +69,23 @@ fn profiles_are_of_programs_that_people_run() {
     );
 }
 
+/// What is of pages alone says nothing of transfers, whoever serves them.
+#[test]
+fn transfers_have_nothing_of_pages() {
+    for arm in [OURS, NGINX] {
+        for (key, name) in [
+            ("cache = \"warm\"", "cache"),
+            ("origins = 6", "origins"),
+            ("cpu_slowdown = 4", "cpu_slowdown"),
+        ] {
+            let error = study_of(&[arm], &format!("data = \"1KiB\"\n{key}")).unwrap_err();
+            let error = error.to_string();
+            let expected = format!("{name} is of pages, and here is none: add page =");
+            assert!(error.contains(&expected), "{error}");
+        }
+    }
+}
+
 #[test]
 fn our_own_server_is_asked_for_everything() {
     let study = study_of(&[OURS], "data = \"1KiB\"\nupload = \"1KiB\"").unwrap();
@@ -123,16 +140,6 @@ fn what_another_server_can_not_is_refused_with_the_reason() {
             NGINX.to_owned(),
             "data = \"1KiB\"\ncpu = \"phone\"",
             "no browser is there whose phone it could be",
-        ),
-        (
-            NGINX.to_owned(),
-            "data = \"1KiB\"\ncache = \"warm\"",
-            "cache is of pages, and here is none",
-        ),
-        (
-            NGINX.to_owned(),
-            "data = \"1KiB\"\norigins = 6",
-            "origins is of pages, and here is none",
         ),
         (
             NGINX.to_owned(),

@@ -20,6 +20,18 @@ struct Extremes<'a> {
     at_most: f64,
 }
 
+impl Extremes<'_> {
+    /// Whether any of it was shown.
+    fn has_difference(&self) -> bool {
+        self.most.1.is_shown || self.least.1.is_shown
+    }
+
+    /// Whether there is one, and nowhere another.
+    fn is_one_difference(&self) -> bool {
+        self.most.1.is_shown && self.most.0.name == self.least.0.name
+    }
+}
+
 /// Which costs more. A number that nothing stands behind is behind all others.
 fn costlier(one: &Known, other: &Known) -> Ordering {
     let shown = one.is_shown.cmp(&other.is_shown);
@@ -130,6 +142,14 @@ fn handshake(all: &[Extremes<'_>]) -> Option<String> {
         let most = all_at_most(all);
         return Some(match all {
             _ if most < 0.05 => "No handshake takes longer".to_owned(),
+            [only] if only.is_one_difference() => {
+                format!("{} delays the handshake by {}", only.arm, time(most))
+            }
+            [only] if !only.has_difference() => format!(
+                "No difference was shown in the handshake: with {}, it may take up to {} longer",
+                only.arm,
+                time(most)
+            ),
             [only] => format!(
                 "{} delays the handshake by {} at most",
                 only.arm,
@@ -203,6 +223,10 @@ fn last_byte(column: Column, all: &[Extremes<'_>]) -> Option<String> {
             (false, true) => format!("the {what} comes up to {sooner}"),
             (false, false) => match all_at_most(all) {
                 most if most < 0.05 => format!("the {what} comes no later"),
+                most if !all.iter().any(Extremes::has_difference) => format!(
+                    "no difference was shown in the {what}, which may come up to {} later",
+                    time(most)
+                ),
                 most => format!("the {what} comes {} later at most", time(most)),
             },
         }
