@@ -1,5 +1,6 @@
 //! `lastbyte show`.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -94,6 +95,8 @@ fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
         }
         files.extend(inside);
     }
+    let mut seen = HashSet::new();
+    files.retain(|path| seen.insert(path.clone()));
     Ok(files)
 }
 

@@ -497,8 +497,13 @@ impl Connection {
             let timeout = end.sending.timeout();
             end.receiving.receive(&packet, now, timeout);
         }
+        let received = end.receiving.received();
         if has_ended {
             self.depart(receiver, now, Reason::SlowStartEnd);
+        }
+        let walked = |bytes: usize| received <= WALKED_BUFFERS * bytes;
+        if receiver == Side::Client && !self.client_receive_buffer.is_none_or(walked) {
+            self.depart(receiver, now, Reason::SmallBuffer);
         }
         self.transmit(receiver, now);
         self.check_space(receiver, now);
@@ -689,20 +694,27 @@ impl Connection {
     }
 }
 
+/// How often what a client sets its receive buffer to may come before its window moves otherwise, by a round trip or a part of one.
+const WALKED_BUFFERS: usize = 5;
+
 /// The fastest that segments may come, each of which is read before the next: in the virtual engine's kernel, receiving and reading one
 /// takes about half of that, whatever the program computes. Programs in real time take longer.
 const READ: Duration = Duration::from_micros(1);
 
 /// Of so many full segments on the way at once, each is read before the next, or all of them together take half of the receive buffer,
 /// and as many have room behind them.
-fn unread(direction: &Direction, path: &Path) -> u32 {
+fn unread(direction: &Direction, path: &Path, sender: Side) -> u32 {
     let apart = direction
         .rate
         .map(|rate| rate.serialisation(path.headers + path.mss));
     if apart.is_some_and(|apart| apart >= READ) {
         return u32::MAX;
     }
-    u32::try_from(path.buffers.receive / 2 / memory(path.mss)).unwrap_or(u32::MAX)
+    let receive = match (sender, path.client_receive_buffer) {
+        (Side::Server, Some(bytes)) => path.buffers.receive.min(2 * bytes),
+        _ => path.buffers.receive,
+    };
+    u32::try_from(receive / 2 / memory(path.mss)).unwrap_or(u32::MAX)
 }
 
 struct End {
@@ -739,7 +751,7 @@ impl End {
             // Without loss and jitter, luck has no say.
             pipe: Pipe::new(&lossless, Seed(0).luck(0, Side::Server)),
             queue: direction.queue,
-            unread: unread(direction, path),
+            unread: unread(direction, path, sender),
             sending: Sending::new(path, initcwnd, peer.syn_window(), slow_start),
             receiving: Receiving::new(path, syn_mss),
             limit: None,

@@ -1201,6 +1201,37 @@ fn segments_that_come_too_fast_to_be_read_apart_limit_what_comes_behind_them() {
     assert_eq!(limit(28, fast, Buffers::LARGE.receive), None);
 }
 
+/// Five times what a client sets its receive buffer to are followed, and a byte more is not; nor are segments that come too fast for that
+/// buffer.
+#[test]
+fn a_small_receive_buffer_is_followed_for_a_while() {
+    let limit = |response: usize, rate: &str, client_receive_buffer: Option<usize>| {
+        let exchange = Exchange {
+            response,
+            ..CLASSICAL
+        };
+        let path = Path {
+            client_receive_buffer,
+            ..limited(100, rate, 10)
+        };
+        timeline(&exchange, &path).limit.map(|limit| limit.reason)
+    };
+    const BYTES: usize = 48 << 10;
+    let before = CLASSICAL.server_flight + CLASSICAL.tickets;
+    let most = 5 * BYTES - before;
+    assert_eq!(limit(most, "1gbit", Some(BYTES)), None);
+    assert_eq!(
+        limit(most + 1, "1gbit", Some(BYTES)),
+        Some(Reason::SmallBuffer)
+    );
+    assert_eq!(limit(most + 1, "1gbit", None), None);
+    assert_eq!(
+        limit(90 * 1448, "40gbit", Some(BYTES)),
+        Some(Reason::ReadTogether)
+    );
+    assert_eq!(limit(90 * 1448, "40gbit", None), None);
+}
+
 /// A client that hears nothing for longer than its timeout acknowledges quickly again (`tcp_event_data_recv`): here it hears the
 /// response 400 ms after the handshake, within three round trips. As Linux 6.12 has it in virtual time; one that acknowledged
 /// each segment would have its last one 240 ms later.

@@ -262,16 +262,19 @@ pub enum Reason {
     /// A flight has more segments than the receive buffer holds, and they come too fast for each to be read before the next: how wide the
     /// window is then depends on how many are read at once.
     ReadTogether,
+    /// A client that has set its receive buffer has received several times as much.
+    SmallBuffer,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Reason; 5] = [
+    pub const ALL: [Reason; 6] = [
         Reason::SynAgain,
         Reason::LossProbe,
         Reason::SlowStartEnd,
         Reason::QueueOverflow,
         Reason::ReadTogether,
+        Reason::SmallBuffer,
     ];
 
     /// What programs call it.
@@ -283,6 +286,7 @@ impl Reason {
             Reason::SlowStartEnd => "slow-start-end",
             Reason::QueueOverflow => "queue-overflow",
             Reason::ReadTogether => "read-together",
+            Reason::SmallBuffer => "small-buffer",
         }
     }
 }
@@ -302,6 +306,9 @@ impl fmt::Display for Reason {
             }
             Reason::ReadTogether => {
                 "the link is so fast that segments are read many at once, and the receive buffer's window depends on how many"
+            }
+            Reason::SmallBuffer => {
+                "the client has received more than five times what it set its receive buffer to, whose window moves otherwise by then"
             }
         })
     }

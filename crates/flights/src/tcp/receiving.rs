@@ -243,6 +243,11 @@ impl Receiving {
             || self.buffer.has_doubled(unacknowledged, self.peer_mss)
     }
 
+    /// All bytes so far.
+    pub(super) fn received(&self) -> usize {
+        self.received
+    }
+
     fn unacknowledged(&self) -> usize {
         self.received - self.acknowledged
     }
