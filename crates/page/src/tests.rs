@@ -520,6 +520,15 @@ fn what_is_unknown_of_a_har_is_not_taken_for_known() {
         assert_eq!(of(size), unknown);
     }
     assert_eq!(of(serde_json::json!(900.0)), of(900.into()));
+    let empty = serde_json::json!({
+        "/response/content/mimeType": "text/html",
+        "/response/content/size": null,
+        "/response/bodySize": null,
+    });
+    assert_eq!(
+        har::read(&har(&[empty])).unwrap().notes,
+        ["taken as empty: 1 response of unknown size"]
+    );
     let urgent = serde_json::json!({ "/_priority": "Urgent" });
     assert_eq!(
         har::read(&har(&[html(), urgent])).unwrap().notes,

@@ -315,6 +315,14 @@ pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
             counted(cached, "resource")
         ));
     }
+    let unknown = entries.iter().filter(|entry| entry.known_body().is_none());
+    let unknown = unknown.count();
+    if unknown > 0 {
+        notes.push(format!(
+            "taken as empty: {} of unknown size",
+            counted(unknown, "response")
+        ));
+    }
     let strange = entries.iter().filter(|entry| entry.has_strange_priority());
     let strange = strange.count();
     if strange > 0 {
@@ -451,19 +459,23 @@ impl Entry {
         *status == 304.0 || (is_from_cache && content.size.some().is_some())
     }
 
-    /// The body's bytes on the wire.
+    /// The body's bytes on the wire: 0 where they are unknown.
     fn body(&self) -> Bytes {
+        Bytes(self.known_body().unwrap_or(0))
+    }
+
+    /// The same, where they are known.
+    fn known_body(&self) -> Option<u64> {
         let Answered {
             body_size,
             transfer_size,
             content,
             ..
         } = &self.response;
-        let known = match self.is_from_cache() {
+        match self.is_from_cache() {
             true => content.size.0,
             false => body_size.0.or(transfer_size.0).or(content.size.0),
-        };
-        Bytes(known.unwrap_or(0))
+        }
     }
 
     fn kind(&self) -> Kind {
