@@ -9,7 +9,7 @@ use lastbyte_link::{Bytes, is_hidden};
 
 use super::draft::Draft;
 use super::{Failure, own, print, print_json};
-use lastbyte::study::{Arm, ArmChain, ArmError, ArmProblem};
+use lastbyte::study::{Arm, ArmChain, ArmError, ArmProblem, Study};
 
 /// The group that a chain is measured with, where the user names none.
 const GROUP: &str = "X25519MLKEM768";
@@ -81,7 +81,7 @@ pub(super) fn named(text: &str) -> Result<Arm, String> {
     let Some((name, arm)) = said else {
         return arm_or_chain(text).map_err(|problem| problem.to_string());
     };
-    const MOST: usize = 100;
+    const MOST: usize = Study::LONGEST_NAME;
     let problem = match name.chars().find(|c| is_hidden(*c)) {
         Some(_) => Some("has a character that is not seen: write one that is".to_owned()),
         None if name.trim() != name || name.is_empty() => {
@@ -106,12 +106,9 @@ pub(super) fn named(text: &str) -> Result<Arm, String> {
 pub(super) fn arm_or_chain(text: &str) -> Result<Arm, ArmError> {
     let of_arm = match text.parse::<Arm>() {
         Ok(arm) => return Ok(arm),
-        Err(problem) if !matches!(problem.problem, ArmProblem::Group(_)) => return Err(problem),
+        Err(problem) if is_meant(&problem) => return Err(problem),
         Err(problem) => problem,
     };
-    if is_misspelt(text) {
-        return Err(of_arm);
-    }
     // Without a slash, it is no group and a chain.
     format!("{GROUP}/{text}")
         .parse::<Arm>()
@@ -123,9 +120,13 @@ pub(super) fn arm_or_chain(text: &str) -> Result<Arm, ArmError> {
         )
 }
 
-/// Whether what comes behind the first slash is a chain that can be made, so that something which is no group stands before it, and not
-/// a folder.
-fn is_misspelt(text: &str) -> bool {
+/// Whether a text that is no arm is meant as one: it begins with a group, or what comes behind its first slash is a chain that can be
+/// made, so that something which is no group stands before that, and not a folder.
+fn is_meant(error: &ArmError) -> bool {
+    let ArmError { arm: text, problem } = error;
+    if !matches!(problem, ArmProblem::Group(_)) {
+        return true;
+    }
     let chain = text
         .split_once('/')
         .map(|(_, chain)| format!("{GROUP}/{chain}"));
@@ -136,10 +137,7 @@ fn is_misspelt(text: &str) -> bool {
 fn parsed(text: &str) -> Result<Arm, Failure> {
     let problem = match text.parse::<Arm>() {
         Ok(arm) => return Ok(arm),
-        Err(problem) if is_misspelt(text) => return Err(Failure::usage(problem)),
-        Err(problem) if !matches!(problem.problem, ArmProblem::Group(_)) => {
-            return Err(Failure::usage(problem));
-        }
+        Err(problem) if is_meant(&problem) => return Err(Failure::usage(problem)),
         Err(problem) => problem,
     };
     let sized = format!("{GROUP}/{KEY}:{text}").parse::<Arm>();

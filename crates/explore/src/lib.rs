@@ -387,7 +387,7 @@ impl Network {
             link: Link::symmetric(rtt, direction),
             mss: whole(self.mss, 60_000).max(100),
             server_initcwnd: whole(self.initcwnd, 1000).max(1) as u32,
-            // As `lastbyte explain` has them where nothing is said.
+            // As the commands of the page ask for them.
             buffers: Buffers::LARGE,
             ..usual
         }

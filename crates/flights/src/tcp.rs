@@ -501,8 +501,8 @@ impl Connection {
         if has_ended {
             self.depart(receiver, now, Reason::SlowStartEnd);
         }
-        let walked = |bytes: usize| received <= WALKED_BUFFERS * bytes;
-        if receiver == Side::Client && !self.client_receive_buffer.is_none_or(walked) {
+        let is_beyond = |bytes: usize| received > WALKED_BUFFERS * bytes;
+        if receiver == Side::Client && self.client_receive_buffer.is_some_and(is_beyond) {
             self.depart(receiver, now, Reason::SmallBuffer);
         }
         self.transmit(receiver, now);

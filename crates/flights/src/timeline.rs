@@ -277,6 +277,15 @@ impl Reason {
         Reason::SmallBuffer,
     ];
 
+    /// Whether packets are sent again for it.
+    #[must_use]
+    pub fn sends_again(self) -> bool {
+        match self {
+            Reason::SynAgain | Reason::LossProbe | Reason::QueueOverflow => true,
+            Reason::SlowStartEnd | Reason::ReadTogether | Reason::SmallBuffer => false,
+        }
+    }
+
     /// What programs call it.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -138,13 +138,6 @@ pub struct UnknownGroup {
 }
 
 impl UnknownGroup {
-    /// Whether it is the name of a group but for small and capital letters, so that nothing else is meant.
-    pub fn is_of_other_case(&self) -> bool {
-        Group::ALL
-            .iter()
-            .any(|group| group.name().eq_ignore_ascii_case(&self.text))
-    }
-
     fn new(text: &str) -> UnknownGroup {
         const ALIKE: f64 = 0.6;
         let plain: String = text.chars().filter(char::is_ascii_alphanumeric).collect();

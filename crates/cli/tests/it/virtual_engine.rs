@@ -1425,13 +1425,6 @@ fn arms_are_asked_for_as_one_says_them() {
     ]);
     assert_eq!(said, options);
     let named = ask(&["today=ml-dsa-44", "next year=ml-dsa-65"]);
-    let names = [
-        ("X25519MLKEM768/ml-dsa-44", "today"),
-        ("X25519MLKEM768/ml-dsa-65", "next year"),
-    ];
-    let renamed = names
-        .iter()
-        .fold(options, |text, (arm, name)| text.replace(arm, name));
-    assert_eq!(named.lines().count(), renamed.lines().count());
+    assert_eq!(named.lines().count(), options.lines().count());
     assert!(named.contains("next year"), "{named}");
 }

@@ -624,10 +624,7 @@ fn alone(job: &Job<'_>) -> Study {
         cells: vec![cell],
         // What is told beside is none of the guest's business, and our own ends have no profile: its texts must be as long
         // without them.
-        cpu: match job.arm.arm.server.is_foreign() {
-            true => job.experiment.cpu.in_clock(),
-            false => job.experiment.cpu.of_ours().in_clock(),
-        },
+        cpu: job.experiment.cpu.in_clock_of(job.arm.arm.server),
         ..job.experiment.clone()
     };
     let folder = if names_files(&experiment) {

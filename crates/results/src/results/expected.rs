@@ -238,16 +238,12 @@ pub(super) fn sent_again(
     let cell = cell.of_connection(first.index);
     let expected = expected(&first.wire, &cell, record_size, Compute::default());
     let count = rows.iter().filter(sent_again).count();
-    // Of the others, nothing is sent again.
-    let is_one = |reason: &Reason| {
-        !matches!(
-            reason,
-            Reason::SlowStartEnd | Reason::ReadTogether | Reason::SmallBuffer
-        )
-    };
     Some((
         u32::try_from(count).unwrap_or(u32::MAX),
-        expected.limit.map(|limit| limit.reason).filter(is_one),
+        expected
+            .limit
+            .map(|limit| limit.reason)
+            .filter(|reason| reason.sends_again()),
     ))
 }
 

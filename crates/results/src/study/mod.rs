@@ -299,6 +299,11 @@ pub struct Experiment {
     pub cpu: CpuTime,
 }
 
+impl Study {
+    /// Characters of a name, of a study, an arm or a measure, at most: file systems take 255 bytes, of which we need some.
+    pub const LONGEST_NAME: usize = 100;
+}
+
 impl Experiment {
     /// Whether pages are loaded in it, and nothing else.
     pub fn has_pages(&self) -> bool {

@@ -3,6 +3,8 @@
 use lastbyte_link::named;
 use serde::{Deserialize, Serialize};
 
+use super::Server;
+
 /// Congestion control of both ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Congestion {
@@ -145,21 +147,21 @@ named!(CpuTime, "CPU time", {
 });
 
 impl CpuTime {
-    /// The same for Lastbyte's own ends, which have no profile.
-    #[must_use]
-    pub fn of_ours(self) -> CpuTime {
-        match self {
-            CpuTime::Laptop | CpuTime::Phone => CpuTime::None,
-            CpuTime::None | CpuTime::Beside | CpuTime::Calibrated => self,
-        }
-    }
-
     /// Where it is in the virtual clock, whatever is told beside that.
     #[must_use]
     pub fn in_clock(self) -> CpuTime {
         match self {
             CpuTime::None | CpuTime::Beside => CpuTime::None,
             CpuTime::Calibrated | CpuTime::Laptop | CpuTime::Phone => self,
+        }
+    }
+
+    /// The same where this server answers: Lastbyte's own ends have no profile.
+    #[must_use]
+    pub fn in_clock_of(self, server: Server) -> CpuTime {
+        match self.in_clock() {
+            CpuTime::Laptop | CpuTime::Phone if !server.is_foreign() => CpuTime::None,
+            cpu => cpu,
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Connections of captures, the slowest first.
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use lastbyte_link::{Side, counted, shell_word};
@@ -74,25 +73,25 @@ pub fn list(connections: &[Listed], screen: Screen) -> String {
     let shown = ordered.iter().take(MOST);
     let width = shown.clone().map(|one| one.time().len()).max().unwrap_or(0);
     for one in shown {
-        let place = match is_one_file {
-            true => format!("{:>5}", one.index),
-            false => format!("  {} {}", one.file, one.index),
+        let time = one.time();
+        text += &match is_one_file {
+            true => format!("{:>5}  {time:>width$}", one.index),
+            false => format!("  {time:>width$}   {} {}", one.file, one.index),
         };
-        let mut said = String::new();
+        let mut packets = Vec::new();
         if one.lost > 0 {
-            said = format!("  {} lost", counted(one.lost, "packet"));
+            packets.push(format!("{} lost", counted(one.lost, "packet")));
         }
         if one.again > 0 {
-            let joint = if said.is_empty() { "  " } else { ", " };
-            let _ = write!(said, "{joint}{} sent again", one.again);
+            packets.push(format!("{} sent again", one.again));
         }
-        let _ = match is_one_file {
-            true => writeln!(text, "{place}  {:>width$}{said}", one.time()),
-            false => writeln!(text, "  {:>width$} {place}{said}", one.time()),
-        };
+        if !packets.is_empty() {
+            text += &format!("  {}", packets.join(", "));
+        }
+        text.push('\n');
     }
     if ordered.len() > MOST {
-        let _ = writeln!(text, "  and {} more", ordered.len() - MOST);
+        text += &format!("  and {} more\n", ordered.len() - MOST);
     }
     text
 }

@@ -15,7 +15,6 @@ use crate::results::{
 };
 use crate::study::{
     Cell, Draw, Emulation, EngineName, Parameter, ParameterColumn, ParameterValue, RecordSize,
-    Server,
 };
 
 /// All columns, in their order.
@@ -955,10 +954,7 @@ fn cpu(batch: &Batch<'_>) -> Value<'static> {
     match (batch.origin.engine, batch.experiment.cpu) {
         (EngineName::Live, _) => Value::Absent,
         // What is told beside times is in none of them.
-        (_, cpu) => match batch.arm.server {
-            Server::Lastbyte => cpu.of_ours().in_clock().name().into(),
-            _ => cpu.in_clock().name().into(),
-        },
+        (_, cpu) => cpu.in_clock_of(batch.arm.server).name().into(),
     }
 }
 

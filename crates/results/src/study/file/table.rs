@@ -11,7 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{StudyError, StudyProblem};
-use crate::study::Parameter;
+use crate::study::{Parameter, Study};
 
 /// The text of a study file.
 #[derive(Clone, Copy)]
@@ -192,8 +192,7 @@ impl<'a> Field<'a> {
 
     /// A text that files, columns and axes are called by.
     pub(super) fn name(&self) -> Result<&'a str, StudyError> {
-        /// File systems take 255 bytes, of which we need some.
-        const MOST: usize = 100;
+        const MOST: usize = Study::LONGEST_NAME;
         const SHOWN: usize = 20;
         let name = self.text()?;
         self.check_name(name)?;
