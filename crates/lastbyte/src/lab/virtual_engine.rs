@@ -38,7 +38,7 @@ use crate::kernel::Kernel;
 use crate::results::{Beside, CpuCosts, Environment};
 use crate::study::{
     Arm, ArmChain, Cell, CpuTime, Emulation, EngineName, Experiment, Gso, PageSource, Preset,
-    Profile, Study, check_servers,
+    Profile, Server, Study, check_servers,
 };
 
 /// Connections of one block: a boot takes as long as some twenty of them.
@@ -534,15 +534,11 @@ impl Engine for VirtualEngine {
             let memory = self.memory_of(&job.arm.arm, job.cell);
             let core = self.shortcuts.core();
             let cpu = core.as_ref().map(|core| core.cpu);
-            let counter = match job.cell.page {
-                Some(_) => Counter::Guest,
-                None => Counter::Host,
-            };
             let boot = Boot {
                 wall_clock,
                 seed,
                 memory,
-                counter,
+                counter: Counter::of(job.arm.arm.server, job.cell.page.as_ref()),
                 computing: (job.experiment.cpu).profile(job.arm.arm.server, job.cell.cpu_slowdown),
                 cpu,
             };
@@ -667,15 +663,26 @@ struct Boot {
 }
 
 /// Whose counter the programs of a guest read (`rdtsc`).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counter {
     /// The processor's. AWS-LC reads it thousands of times as it begins, for randomness, and nothing else here does.
     Host,
     /// One of virtual time, each read of which stops the program: browsers note it, and allocate by what they have noted.
+    /// OpenSSL mixes it into its random numbers, of which Node.js seeds its hash tables, and these decide which pages it
+    /// touches.
     Guest,
 }
 
 impl Counter {
+    /// The one of a guest in which other people's programs run, or our own ends only.
+    fn of(server: Server, page: Option<&PageSource>) -> Counter {
+        if page.is_some() || server.is_foreign() {
+            Counter::Guest
+        } else {
+            Counter::Host
+        }
+    }
+
     /// What tells the kernel of it.
     fn parameter(self) -> Option<&'static str> {
         match self {

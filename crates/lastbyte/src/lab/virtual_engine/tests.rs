@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use lastbyte_page::Named;
+
 use super::*;
 
 fn ended(code: i32, signal: i32) -> ExitStatus {
@@ -8,6 +10,16 @@ fn ended(code: i32, signal: i32) -> ExitStatus {
 
 fn lines(text: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn programs_of_others_never_read_the_processors_counter() {
+    assert_eq!(Counter::of(Server::Lastbyte, None), Counter::Host);
+    for foreign in Server::ALL.iter().filter(|server| server.is_foreign()) {
+        assert_eq!(Counter::of(*foreign, None), Counter::Guest);
+    }
+    let page = PageSource::Model(Named::Median2024);
+    assert_eq!(Counter::of(Server::Lastbyte, Some(&page)), Counter::Guest);
 }
 
 #[test]
