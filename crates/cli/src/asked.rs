@@ -4,17 +4,48 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 
-use clap::ValueEnum;
+use clap::builder::TypedValueParser;
+use clap::{Args, ValueEnum};
 use lastbyte_link::{Bytes, is_hidden};
 
 use super::draft::Draft;
+use super::one_of::one_of;
 use super::{Failure, own, print, print_json};
-use lastbyte::study::{Arm, ArmChain, ArmError, ArmProblem, Study};
+use lastbyte::study::{Arm, ArmChain, ArmError, ArmProblem, ChainProfile, Study};
 
 /// The group that a chain is measured with, where the user names none.
 const GROUP: &str = "X25519MLKEM768";
 /// The key that a chain is signed with of which only the size is known.
 const KEY: &str = "ml-dsa-44";
+
+/// What the chains of arms have where these do not say.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(super) struct Chains {
+    /// What a chain has that does not say: public, two intermediates and two timestamps by ECDSA logs, as most public sites
+    /// have; private, one intermediate and no timestamps, as arms of studies and papers have by themselves
+    /// [default: public, for each arm that is named]
+    #[arg(long, value_name = "NAME", value_parser = profiles(), hide_short_help = true)]
+    chain_profile: Option<ChainProfile>,
+}
+
+fn profiles() -> impl TypedValueParser<Value = ChainProfile> {
+    one_of(ChainProfile::ALL.map(ChainProfile::name), str::parse)
+}
+
+impl Chains {
+    /// An arm that somebody has named.
+    pub(super) fn of(self, arm: &Arm) -> Arm {
+        self.chain_profile.unwrap_or_default().of(arm)
+    }
+
+    /// An arm that nobody has named: as it is, unless a profile was.
+    pub(super) fn of_usual(self, arm: &Arm) -> Arm {
+        match self.chain_profile {
+            Some(profile) => profile.of(arm),
+            None => arm.clone(),
+        }
+    }
+}
 
 /// How an answer is printed.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -69,8 +100,8 @@ pub(super) fn content(path: &Path) -> Result<Content, Failure> {
 }
 
 /// An arm, a chain, a PEM file, a server or a size, as an arm. A server is asked for its chain.
-pub(super) fn arm(text: &str) -> Result<Arm, Failure> {
-    let arm = parsed(text)?;
+pub(super) fn arm(text: &str, chains: Chains) -> Result<Arm, Failure> {
+    let arm = chains.of(&parsed(text)?);
     own::fetch([&arm])?;
     Ok(arm)
 }

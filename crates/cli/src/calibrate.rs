@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 use std::slice;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
+use lastbyte_link::counted;
 use lastbyte_pki::Store;
 use serde::Serialize;
 
-use super::compare::{DEFAULT_AGAINST, DEFAULT_BASELINE};
+use super::compare::{DEFAULT_AGAINST, DEFAULT_BASELINE, interrupt};
 use super::{Failure, own, print, print_json};
 use lastbyte::lab::PreparedArm;
 use lastbyte::lab::calibration::{Calibration, CalibrationError, Effort, Spread};
@@ -42,7 +44,16 @@ impl Calibrate {
         let effort = self.handshakes.map_or(Effort::Enough, Effort::Handshakes);
         let mut calibrations = Vec::new();
         own::fetch(&self.arms)?;
+        let interrupt = interrupt().map_err(Failure::run)?;
+        let all = self.arms.len();
         for arm in self.arms {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(Failure::Interrupted(format!(
+                    "interrupted; {} of {} kept",
+                    calibrations.len(),
+                    counted(all, "calibration") + if all == 1 { " is" } else { " are" }
+                )));
+            }
             let prepared = PreparedArm::new(arm, &store)?.tried()?;
             own::tell(&own::notes(slice::from_ref(&prepared)));
             let calibration = Calibration::measure(&prepared, effort)?;

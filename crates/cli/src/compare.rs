@@ -12,6 +12,7 @@ use clap::{Args, ValueEnum};
 use lastbyte_pki::Store;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use super::budgets::{Limit, judge, known_of};
 use super::draft::{Draft, check_folder, page_path};
 use super::engine::{self, Carrier};
 use super::inside::Inside;
@@ -26,7 +27,8 @@ use lastbyte::report;
 use lastbyte::report::study::Findings;
 use lastbyte::results::rows::{Batch, CsvWriter, Origin};
 use lastbyte::results::{
-    Bound, Environment, Moment, Percentile, Sample, Summary, Threshold, Validity, write_rows,
+    Bound, Environment, Moment, Percentile, Sample, Spending, Summary, Threshold, Validity,
+    write_rows,
 };
 use lastbyte::study::{Arm, EngineChoice, Experiment, check_comparison};
 
@@ -50,6 +52,8 @@ pub(super) struct Compare {
     /// What is compared with it; may be repeated, and with none, --baseline is measured alone
     #[arg(long, value_name = "ARM", value_parser = asked::named, hide_short_help = true)]
     against: Vec<Arm>,
+    #[command(flatten)]
+    chains: asked::Chains,
     #[command(flatten, next_help_heading = "Network")]
     network: Network,
     #[command(flatten, next_help_heading = "Page")]
@@ -90,9 +94,9 @@ pub(super) struct Compare {
     #[arg(long, value_name = "NAME", help_heading = RESULTS)]
     compare_to: Option<SavedName>,
     /// Exit with 99 if a threshold is crossed: `ttlb.p75 > 10%`, `handshake.p90 > 300ms`,
-    /// `ttlb.p75 > 2% since saved`
+    /// `ttlb.p75 > 2% since saved`; or if a chain needs more: `flights > 1`, `left < 500B`, `certificate > 16KB`
     #[arg(long, value_name = "THRESHOLD", value_delimiter = ',', help_heading = RESULTS)]
-    fail_if: Vec<Threshold>,
+    fail_if: Vec<Limit>,
     /// Write what became of the thresholds as JUnit XML
     #[arg(long, value_name = "FILE", help_heading = RESULTS)]
     junit: Option<PathBuf>,
@@ -173,7 +177,11 @@ impl Compare {
         // A threshold can be of a percentile that is not among the usual ones.
         let percentiles: Vec<_> = Percentile::USUAL
             .into_iter()
-            .chain(self.fail_if.iter().map(|threshold| threshold.percentile))
+            .chain(
+                self.thresholds()
+                    .iter()
+                    .map(|threshold| threshold.percentile),
+            )
             .collect();
         let bar = Bar::new();
         let arms = prepare(&experiment.arms, &bar)?;
@@ -212,7 +220,11 @@ impl Compare {
             tell(&chosen.reason);
         }
         match self.format {
-            Format::Table => print(&report::table(&summary, screen(), detail(self.verbose))),
+            Format::Table => print(&format!(
+                "{}{}",
+                report::table(&summary, screen(), detail(self.verbose)),
+                report::assumed(&summary, screen())
+            )),
             Format::Json => print_json(&report::json(&summary, environment)),
             Format::Csv => print_document(&report::csv(&summary)),
             Format::Markdown => print_document(&report::markdown(&summary)),
@@ -237,7 +249,13 @@ impl Compare {
                 true => report::Samples::MustBeValid,
                 false => report::Samples::AsTheyAre,
             };
-            let junit = report::junit(&summary, environment, &self.fail_if, samples);
+            let junit = report::junit(
+                &summary,
+                environment,
+                &self.thresholds(),
+                &self.spending(&summary),
+                samples,
+            );
             draft.write(|out| out.write_all(junit.as_bytes()))?;
         }
         // What crosses a threshold was measured all the same.
@@ -253,7 +271,7 @@ impl Compare {
     }
 
     fn check_thresholds(&self, arms: &[Arm]) -> Result<(), Failure> {
-        for threshold in &self.fail_if {
+        for threshold in self.thresholds() {
             let hint = match threshold.bound {
                 Bound::Increase(_) if arms.len() == 1 => {
                     "is an increase over the baseline: name an arm with --against"
@@ -277,7 +295,7 @@ impl Compare {
     fn arms(&self) -> Result<Vec<Arm>, Failure> {
         let arms = match self.arms.is_empty() {
             true => self.arms_of_options()?,
-            false => self.arms.clone(),
+            false => self.arms.iter().map(|arm| self.chains.of(arm)).collect(),
         };
         for (index, arm) in arms.iter().enumerate() {
             let mut before = arms[..index].iter();
@@ -303,27 +321,31 @@ impl Compare {
             false => [DEFAULT_BASELINE, DEFAULT_AGAINST],
         };
         let [usual_baseline, usual_against] = usual.map(str::parse::<Arm>);
-        let mut arms = vec![match &self.baseline {
-            Some(baseline) => baseline.clone(),
-            None => usual_baseline.map_err(Failure::usage)?,
-        }];
-        match (&self.baseline, self.against.as_slice()) {
-            (None, []) => arms.push(usual_against.map_err(Failure::usage)?),
-            (_, against) => arms.extend_from_slice(against),
-        }
-        Ok(arms)
+        let usual_baseline = usual_baseline.map_err(Failure::usage)?;
+        Ok(match (&self.baseline, self.against.as_slice()) {
+            (None, []) => {
+                let usual = [usual_baseline, usual_against.map_err(Failure::usage)?];
+                usual.iter().map(|arm| self.chains.of_usual(arm)).collect()
+            }
+            (baseline, against) => {
+                let baseline = baseline.as_ref().unwrap_or(&usual_baseline);
+                let arms = [baseline].into_iter().chain(against);
+                arms.map(|arm| self.chains.of(arm)).collect()
+            }
+        })
     }
 
     fn verdict(&self, run: &Run, summary: &Summary) -> Result<(), Failure> {
         if run.ending == Ending::Interrupted {
-            tell("interrupted; the results above are those of the finished blocks");
-            return Err(Failure::Interrupted);
+            return Err(Failure::Interrupted(
+                "interrupted; the results above are those of the finished blocks".to_owned(),
+            ));
         }
-        let crossings: Vec<_> = (self.fail_if.iter())
+        let thresholds = self.thresholds();
+        let crossings: Vec<_> = (thresholds.iter())
             .flat_map(|threshold| threshold.crossings(summary))
             .collect();
-        let doubts = self
-            .fail_if
+        let doubts = thresholds
             .iter()
             .flat_map(|threshold| threshold.doubts(summary));
         for doubt in doubts {
@@ -332,10 +354,35 @@ impl Compare {
         for crossing in &crossings {
             tell(format_args!("threshold crossed: {crossing}"));
         }
+        let budgets = judge(&self.spending(summary));
         if !crossings.is_empty() {
             return Err(Failure::Threshold);
         }
+        budgets?;
         self.check_samples(summary)
+    }
+
+    fn thresholds(&self) -> Vec<Threshold> {
+        let limits = self.fail_if.iter();
+        let thresholds = limits.filter_map(|limit| match limit {
+            Limit::Threshold(threshold) => Some(*threshold),
+            Limit::Budget(_) => None,
+        });
+        thresholds.collect()
+    }
+
+    /// What came of the budgets.
+    fn spending(&self, summary: &Summary) -> Vec<Spending> {
+        let limits = self.fail_if.iter();
+        let budgets = limits.filter_map(|limit| match limit {
+            Limit::Threshold(_) => None,
+            Limit::Budget(budget) => Some(*budget),
+        });
+        let budgets: Vec<_> = budgets.collect();
+        match budgets.is_empty() {
+            true => Vec::new(),
+            false => Spending::all(&budgets, &known_of(&summary.experiment)),
+        }
     }
 
     fn check_samples(&self, summary: &Summary) -> Result<(), Failure> {

@@ -1,11 +1,10 @@
 //! `lastbyte explain`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use lastbyte_link::Loss;
 
+use super::budgets::{Budgets, known};
 use super::compare::{DEFAULT_AGAINST, DEFAULT_BASELINE};
 use super::draft::write_drawing;
 use super::options::Network;
@@ -17,10 +16,12 @@ use lastbyte_pki::PemFiles;
 
 #[derive(Debug, Args)]
 pub(super) struct Explain {
-    /// What to explain: GROUP/CHAIN[:BYTESB][/KEY=VALUE...], as `compare` takes it, or a chain alone: fullchain.pem,
+    /// What to explain: [NAME=]GROUP/CHAIN[:BYTESB][/KEY=VALUE...], as `compare` takes it, or a chain alone: fullchain.pem,
     /// example.com:443 [default: secp256r1/rsa-2048 SecP256r1MLKEM768/ml-dsa-65]
-    #[arg(value_name = "ARM", value_parser = asked::arm_or_chain)]
+    #[arg(value_name = "ARM", value_parser = asked::named)]
     arms: Vec<Arm>,
+    #[command(flatten)]
+    chains: asked::Chains,
     #[command(flatten, next_help_heading = "Network")]
     network: Network,
     /// How it is told
@@ -29,6 +30,8 @@ pub(super) struct Explain {
     /// Draw the flights of each arm, on the first of the networks with a response, into this file besides
     #[arg(long, value_name = "FILE.svg")]
     svg: Option<PathBuf>,
+    #[command(flatten)]
+    budgets: Budgets,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -42,10 +45,14 @@ impl Explain {
         let mut cells = self.network.cells().map_err(Failure::Usage)?;
         leave_luck_out(&mut cells);
         cells.iter().try_for_each(check).map_err(Failure::Usage)?;
-        let usual = || [DEFAULT_BASELINE, DEFAULT_AGAINST].map(asked::arm_or_chain);
+        let chains = self.chains;
+        let usual = || {
+            let usual = [DEFAULT_BASELINE, DEFAULT_AGAINST].map(asked::arm_or_chain);
+            usual.map(|arm| arm.map(|arm| chains.of_usual(&arm)))
+        };
         let arms = match self.arms.is_empty() {
             true => usual().into_iter().collect::<Result<_, _>>(),
-            false => Ok(self.arms),
+            false => Ok(self.arms.iter().map(|arm| chains.of(arm)).collect()),
         };
         let arms: Vec<Arm> = arms.map_err(Failure::usage)?;
         own::fetch(&arms)?;
@@ -64,7 +71,9 @@ impl Explain {
         match self.format {
             Format::Text => print(&report::explanation(&explained, screen())),
             Format::Json => print_json(&report::explanation_json(&explained)),
-        }
+        }?;
+        let known: Vec<_> = explained.iter().flat_map(known).collect();
+        self.budgets.judge("lastbyte explain", &known)
     }
 }
 
@@ -81,9 +90,7 @@ fn leave_luck_out(cells: &mut [Cell]) {
                 "{name} without its loss and jitter, which are luck: `lastbyte compare` has them"
             ));
         }
-        for way in [&mut cell.link.forward, &mut cell.link.backward] {
-            (way.loss, way.jitter) = (Loss::NONE, Duration::ZERO);
-        }
+        cell.link = cell.link.without_luck();
     }
 }
 
@@ -96,7 +103,7 @@ fn of_arm(arm: &Arm, cells: &[Cell]) -> Result<Explanation, Failure> {
 }
 
 /// The sizes of a user's own chain, for which no key is needed.
-fn sizes(files: &PemFiles) -> Result<Shown, Failure> {
+pub(super) fn sizes(files: &PemFiles) -> Result<Shown, Failure> {
     let chain = own::store()?.public(files).map_err(Failure::usage)?;
     chain.order.as_ref().map_err(Failure::usage)?;
     own::tell(&own::lines(files, &chain.notes).collect::<Vec<_>>());

@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use lastbyte_link::visible;
 
 use super::compare::interrupt;
-use super::{Failure, print, tell};
+use super::{Failure, print};
 use lastbyte::kernel::{Builder, Built, Cache, Kept, Kernel, KernelError, Origin, Progress, Size};
 
 #[derive(Debug, Subcommand)]
@@ -157,10 +157,7 @@ impl From<KernelError> for Failure {
             | KernelError::DiskFull(_)
             | KernelError::NoRoom(_) => Failure::Usage(message),
             KernelError::Failed { .. } | KernelError::Busy => Failure::Run(message),
-            KernelError::Interrupted => {
-                tell(message);
-                Failure::Interrupted
-            }
+            KernelError::Interrupted => Failure::Interrupted(message),
             _ => Failure::Machine(message),
         }
     }

@@ -2,6 +2,7 @@
 
 mod ad;
 mod asked;
+mod budgets;
 mod calibrate;
 mod chain;
 mod compare;
@@ -134,8 +135,8 @@ enum Failure {
     Machine(String),
     /// A threshold was crossed; it has been said how.
     Threshold,
-    /// Interrupted; finished blocks are kept.
-    Interrupted,
+    /// Interrupted: what is kept.
+    Interrupted(String),
 }
 
 fn main() -> ExitCode {
@@ -236,16 +237,17 @@ impl Failure {
             Failure::Usage(_) => 2,
             Failure::Machine(_) => 3,
             Failure::Threshold => 99,
-            Failure::Interrupted => 130,
+            Failure::Interrupted(_) => 130,
         }
     }
 
     fn message(&self) -> Option<&str> {
         match self {
-            Failure::Run(message) | Failure::Usage(message) | Failure::Machine(message) => {
-                Some(message)
-            }
-            Failure::Threshold | Failure::Interrupted => None,
+            Failure::Run(message)
+            | Failure::Usage(message)
+            | Failure::Machine(message)
+            | Failure::Interrupted(message) => Some(message),
+            Failure::Threshold => None,
         }
     }
 
@@ -264,7 +266,7 @@ impl Failure {
             Failure::Run(message) => Failure::Run(other(message)),
             Failure::Usage(message) => Failure::Usage(other(message)),
             Failure::Machine(message) => Failure::Machine(other(message)),
-            Failure::Threshold | Failure::Interrupted => self,
+            Failure::Threshold | Failure::Interrupted(_) => self,
         }
     }
 

@@ -21,7 +21,7 @@ lastbyte tells what post-quantum TLS 1.3 costs, from connect() to the last byte.
 ";
 
 /// What other tools call options that are no parameters of cells: curl, wrk, hyperfine, iperf, openssl and ab.
-const CALLED_ELSEWHERE: [(&str, Here); 33] = [
+const CALLED_ELSEWHERE: [(&str, Here); 36] = [
     ("--runs", Here::Option("connections")),
     ("--count", Here::Option("connections")),
     ("--samples", Here::Option("connections")),
@@ -58,8 +58,13 @@ const CALLED_ELSEWHERE: [(&str, Here); 33] = [
     ("-groups", Here::Written("against", ARM)),
     ("--cert", Here::Written("baseline", FILES)),
     ("-cert", Here::Written("baseline", FILES)),
+    // What other commands have, and `plan` says in its own words.
+    ("--link", Here::Written("users", USERS)),
+    ("--mix", Here::Written("users", USERS)),
+    ("--loss", Here::Written("users", USERS)),
 ];
 const ARM: &str = "--against GROUP/CHAIN";
+const USERS: &str = "--users lte=70,fibre=30, or --rtt FILE with columns rtt_ms, rate and loss";
 const FILES: &str = "--baseline GROUP/CHAIN.pem/key=KEY.pem";
 
 /// What stands for it here.

@@ -381,18 +381,8 @@ fn mixed(mix: &[Part]) -> Result<Cell, String> {
             ));
         }
     }
-    let quoted = |text: &str| format!("{text:?}");
-    let column = |name: &str, values: Vec<String>| format!("{name} = [{}]", values.join(", "));
-    let names = mix.iter().map(|part| quoted(part.network.name)).collect();
-    let weights = mix.iter().map(|part| part.weight.to_string()).collect();
-    let mut columns = vec![column("class", names), column("weight", weights)];
-    for (parameter, _) in mix.iter().take(1).flat_map(|part| part.network.values()) {
-        let values = mix.iter().flat_map(|part| part.network.values());
-        let values = values.filter(|(of, _)| *of == parameter);
-        let values = values.map(|(_, value)| quoted(value)).collect();
-        columns.push(column(parameter.name(), values));
-    }
-    let text = format!("joint = {{ {} }}", columns.join(", "));
+    let networks: Vec<_> = mix.iter().map(|part| (part.network, part.weight)).collect();
+    let text = NamedNetwork::population(&networks);
     let population =
         Population::parse(&text, Path::new(MIX)).map_err(|error| format!("--{MIX}: {error}"))?;
     let names = (mix.iter()).map(|part| format!("{}={}", part.network.name, part.weight));

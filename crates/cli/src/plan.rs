@@ -1,25 +1,33 @@
 //! `lastbyte plan`.
 
+mod users;
+
 use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
 use lastbyte_link::{Probability, Seed};
 
 use super::asked::{self, Answer, Format};
+use super::budgets::{self, Budgets};
 use super::compare::{interrupt, prepare, try_sessions};
 use super::draft::Draft;
 use super::engine;
+use super::explain::sizes;
 use super::progress::Bar;
-use super::{Failure, own, screen};
+use super::{Failure, own, print, screen};
+use lastbyte::explain::{Explanation, Shown, Unknown, explain, explain_shown, wire, wire_of_shown};
 use lastbyte::lab::{Ending, Engine, Shortcuts};
-use lastbyte::plan::{self, Amounts, Measured, Plan, Setting, Tale, usual_path, usual_population};
-use lastbyte::report::planned::{self, Planned};
-use lastbyte::results::{Environment, Metric, Percentile};
+use lastbyte::plan::{
+    self, Amounts, Arithmetic, FELT, Measured, Plan, Setting, Tale, usual_path, usual_population,
+};
+use lastbyte::report::planned::{self, Origin, Planned};
+use lastbyte::results::{Environment, Known, Metric, Need, Percentile, Wire};
 use lastbyte::study::{
-    Arm, Cell, CpuTime, EngineChoice, Experiment, Population, Preset, StudyError, quoted,
+    Arm, ArmChain, Cell, CpuTime, EngineChoice, Experiment, Population, Preset, StudyError, quoted,
 };
 
 /// What the web has in 2026: hybrid key exchange with a classical chain.
@@ -37,13 +45,19 @@ pub(super) struct Command {
     /// What there is today: the same
     #[arg(long, value_name = "CHAIN", default_value = TODAY)]
     today: String,
+    #[command(flatten)]
+    chains: asked::Chains,
     /// Users as `lastbyte zeek -o` has them, or any file with [population]
     #[arg(long, value_name = "FILE.toml", help_heading = USERS)]
     profile: Option<PathBuf>,
-    /// RTTs of users: CSV or Parquet with rtt_ms, and with class, weight and others if they are known, as
-    /// `lastbyte rtt --population` writes it
-    #[arg(long, value_name = "FILE", help_heading = USERS)]
+    /// RTTs of users: CSV or Parquet with the column rtt_ms, as `lastbyte rtt --population` writes it. More columns, where they are
+    /// known: class, weight, rate (21mbit/6mbit) or rate_bps, loss (0.5%) or loss_percent, jitter (5ms), data (20KiB) or data_bytes,
+    /// resumes (true, false)
+    #[arg(long, value_name = "FILE", conflicts_with = "users", help_heading = USERS)]
     rtt: Option<PathBuf>,
+    /// Users by network or by RTT, each with its share: fibre=56,cable=14,lte=30 or 30ms=80%,80ms=15%,200ms=5%
+    #[arg(long, value_name = "NAME=SHARE,...", value_parser = users::Mix::from_str, help_heading = USERS)]
+    users: Option<users::Mix>,
     /// Connections of one user
     #[arg(long, value_name = "N", help_heading = USERS)]
     connections_per_user: Option<NonZero<u32>>,
@@ -68,6 +82,8 @@ pub(super) struct Command {
     /// What is left of each RTT with the lever "edge"
     #[arg(long, value_name = "SHARE", default_value_t = Amounts::default().rtt_share, help_heading = LEVERS)]
     try_rtt: Probability,
+    #[command(flatten, next_help_heading = RESULTS)]
+    budgets: Budgets,
     /// How it is told
     #[arg(long, default_value = "text", help_heading = RESULTS)]
     format: Format,
@@ -101,7 +117,10 @@ fn percentiles() -> Vec<Percentile> {
 
 impl Command {
     pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
-        let (today, planned) = (asked::arm(&self.today)?, asked::arm(&self.planned)?);
+        let (today, planned) = (
+            asked::arm(&self.today, self.chains)?,
+            asked::arm(&self.planned, self.chains)?,
+        );
         let supposed = [own::notes_of(&today)?, own::notes_of(&planned)?].concat();
         if today.label == planned.label {
             return Err(Failure::Usage(format!(
@@ -142,45 +161,75 @@ impl Command {
         });
 
         let draft = self.draft()?;
+        let (metric, percentiles, seed) = (self.metric.into(), percentiles(), Seed(self.seed));
+        let sizes = Sizes::of(&plan)?;
+        let on_wire = |arm: &Arm| sizes.wire(arm);
+        let arithmetic = Arithmetic::new(&plan, self.connections, &on_wire);
+        let sources = [self.sources(), supposed].concat();
+        let warnings = self.warnings(&plan);
+        let command = asked::command(arguments);
+        let planned = |tale, origin| Planned {
+            plan: &plan,
+            tale,
+            percentiles: &percentiles,
+            usual: &usual,
+            sources: &sources,
+            warnings: &warnings,
+            explained: sizes
+                .explained
+                .as_ref()
+                .map(|[today, planned]| [today, planned]),
+            origin,
+            command: &command,
+        };
+        let answer = |planned: &Planned<'_>, draft: Option<Draft<'_>>| {
+            let answer = Answer {
+                text: &|| planned::text(planned, screen()),
+                page: &|| planned::page(planned),
+                document: &|| planned::json(planned),
+            };
+            answer.tell(draft.zip(page), self.format)?;
+            self.budgets.judge("lastbyte plan", &[known(planned)])
+        };
+        let calculated = match &arithmetic {
+            Ok(arithmetic) => arithmetic.tale(metric, &percentiles, seed),
+            Err(_) => None,
+        };
+        let engine = match (engine::choose(EngineChoice::Virtual), &calculated) {
+            (Ok(chosen), _) => chosen.engine.set_up(arguments, Shortcuts::default())?,
+            (Err(failure), Some(tale)) if tale.is_of_any() => {
+                let reason = failure.message().unwrap_or("there is no kernel").to_owned();
+                return answer(&planned(tale, Origin::Arithmetic(&reason)), draft);
+            }
+            (Err(failure), _) => return Err(failure),
+        };
+        // What is there at once, before anything is measured.
+        if let (Some(tale), Format::Text) = (&calculated, self.format) {
+            let first = planned(tale, Origin::Arithmetic("what is measured follows"));
+            print(&planned::first(&first, screen()))?;
+        }
         let interrupt = interrupt().map_err(Failure::run)?;
-        let engine = engine::choose(EngineChoice::Virtual)?
-            .engine
-            .set_up(arguments, Shortcuts::default())?;
         let lab = Lab {
             engine: engine.as_ref(),
             interrupt: &interrupt,
             connections: self.connections,
-            seed: Seed(self.seed),
+            seed,
         };
-        let (metric, percentiles) = (self.metric.into(), percentiles());
         let alone = lab.measure(&plan.alone())?;
         let mut tale = Tale::new(&plan, metric, &percentiles, lab.seed, &alone)
-            .filter(|tale| tale.planned.first().is_some_and(|all| all.connections > 0))
+            .filter(Tale::is_of_any)
             .ok_or_else(|| {
                 Failure::Run(format!(
                     "no connection has come to its {metric}: ask for data, shorter RTTs, or another --metric"
                 ))
             })?;
+        if let (Ok(arithmetic), [today, planned, ..]) = (&arithmetic, &*alone) {
+            tale.add_arithmetic(arithmetic, &percentiles, seed, [today, planned]);
+        }
         let together = lab.measure(&plan.together(&tale.order()))?;
         tale.add_together(&percentiles, lab.seed, &alone, &together);
-
         let environment: &Environment = engine.environment();
-        let planned = Planned {
-            plan: &plan,
-            tale: &tale,
-            percentiles: &percentiles,
-            usual: &usual,
-            sources: &[self.sources(), supposed].concat(),
-            warnings: &self.warnings(&plan),
-            environment,
-            command: &asked::command(arguments),
-        };
-        let answer = Answer {
-            text: &|| planned::text(&planned, screen()),
-            page: &|| planned::page(&planned),
-            document: &|| planned::json(&planned),
-        };
-        answer.tell(draft.zip(page), self.format)
+        answer(&planned(&tale, Origin::Measured(environment)), draft)
     }
 
     /// The file that is written, which must not be one that was read.
@@ -204,6 +253,9 @@ impl Command {
         if let Some(rtt) = &self.rtt {
             text += &format!("joint = {}\n", quoted(rtt.display()));
         }
+        if let Some(users) = &self.users {
+            text += &users.population();
+        }
         if let Some(connections) = self.connections_per_user {
             text += &format!("connections_per_user = {connections}\n");
         }
@@ -215,9 +267,11 @@ impl Command {
             let path = path.as_ref()?;
             Some(format!("{what} {}", path.display()))
         };
+        let users = self.users.as_ref();
         let all = [
             told("the profile", &self.profile),
             told("the RTTs in", &self.rtt),
+            users.map(|users| format!("users: {users}")),
         ];
         all.into_iter().flatten().collect()
     }
@@ -230,9 +284,9 @@ impl Command {
                 self.connections
             )
         });
-        let example = (self.profile.is_none() && self.rtt.is_none()).then(|| {
-            "neither a profile nor RTTs were given: this is an example population, and not your users"
-                .to_owned()
+        let is_example = self.profile.is_none() && self.rtt.is_none() && self.users.is_none();
+        let example = is_example.then(|| {
+            "no users were given (--users, --rtt or --profile): these are an example's, and not yours".to_owned()
         });
         let population = plan.today.cell.population.as_deref();
         let tables = population.map_or(&[][..], |population| &population.joint);
@@ -241,6 +295,72 @@ impl Command {
             "the profile and the RTTs both have classes: connections are told by those of the RTTs".to_owned()
         });
         few.into_iter().chain(example).chain(twice).collect()
+    }
+}
+
+/// What is known of the chain that is planned.
+fn known(planned: &Planned<'_>) -> Known {
+    let explained = planned.explained.as_ref();
+    let explained =
+        explained.and_then(|[_, explained]| budgets::known(explained).into_iter().next());
+    let all = planned.tale.planned.first();
+    let waiting = all.and_then(|all| all.slower.iter().find(|slower| slower.step == FELT));
+    let mean = all.and_then(|all| all.mean);
+    let mut needs = explained.map(|known| known.needs).unwrap_or_default();
+    needs.extend(waiting.map(|waiting| (Need::Waiting, waiting.connections.value)));
+    // Milliseconds are what differences are told in.
+    needs.extend(mean.map(|mean| (Need::Mean, mean.value / 1e3)));
+    Known {
+        of: planned.plan.planned.arm.name.clone(),
+        place: String::new(),
+        needs,
+    }
+}
+
+/// What both chains put on the wire, by arithmetic.
+struct Sizes {
+    /// Of a chain in files, by the label of its arm.
+    shown: Vec<(String, Shown)>,
+    explained: Option<[Explanation; 2]>,
+}
+
+impl Sizes {
+    fn of(plan: &Plan) -> Result<Sizes, Failure> {
+        let arms = [&plan.today.arm, &plan.planned.arm];
+        let mut shown = Vec::new();
+        for arm in arms {
+            if let ArmChain::Pem(files) = &arm.chain {
+                shown.push((arm.label.clone(), sizes(files)?));
+            }
+        }
+        let mut sizes = Sizes {
+            shown,
+            explained: None,
+        };
+        let cells = [Cell {
+            population: None,
+            ..plan.planned.cell.clone()
+        }];
+        let explained = arms.map(|arm| match sizes.shown(arm) {
+            Some(shown) => explain_shown(arm, shown, &cells),
+            None => explain(arm, &cells),
+        });
+        if let [Ok(today), Ok(planned)] = explained {
+            sizes.explained = Some([today, planned]);
+        }
+        Ok(sizes)
+    }
+
+    fn shown(&self, arm: &Arm) -> Option<&Shown> {
+        let mut shown = self.shown.iter();
+        shown.find_map(|(label, shown)| (*label == arm.label).then_some(shown))
+    }
+
+    fn wire(&self, arm: &Arm) -> Result<Wire, Unknown> {
+        match self.shown(arm) {
+            Some(shown) => wire_of_shown(arm, shown),
+            None => wire(arm),
+        }
     }
 }
 
@@ -297,7 +417,9 @@ impl Lab<'_> {
         )?
         .whole()?;
         if run.ending == Ending::Interrupted {
-            return Err(Failure::Interrupted);
+            return Err(Failure::Interrupted(
+                "interrupted; nothing that was measured is kept, and what is printed above is arithmetic".to_owned(),
+            ));
         }
         let sample_of = |setting: &Setting| {
             let mut arms = experiment.arms.iter();

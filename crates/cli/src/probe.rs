@@ -18,14 +18,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use lastbyte_link::{counted, parse_duration};
+use lastbyte_link::{counted, parse_duration, visible};
 use lastbyte_probe::Document;
 use openssl::x509::X509;
 
 use self::finding::{Detail, Manners};
 use self::target::Target;
+use super::budgets::Budgets;
 use super::draft::Draft;
 use super::{Failure, print, tell};
+use lastbyte::results::{Known, Need};
 use lastbyte::study::NamedNetwork;
 
 /// Finds out from outside what a live site costs its users and how near it is to its next edge: round-trip time, the
@@ -63,6 +65,8 @@ pub(super) struct Probe {
     textfile: Option<PathBuf>,
     #[command(flatten, next_help_heading = "What if")]
     what_if: what_if::WhatIf,
+    #[command(flatten, next_help_heading = "Results")]
+    budgets: Budgets,
     #[command(flatten, next_help_heading = "Many sites")]
     fleet: fleet::Fleet,
 }
@@ -122,7 +126,8 @@ impl Probe {
         match self.what_if.measured_over() {
             Some(networks) => measure::measure(&answer, networks),
             None => Ok(()),
-        }
+        }?;
+        self.budgets.judge("lastbyte probe", &[known(&document)])
     }
 
     /// Before anything is sent.
@@ -175,6 +180,28 @@ impl Probe {
             target.path
         ));
         finding::probe(target, manners).map_err(Failure::Run)
+    }
+}
+
+/// What is known of the chain that the site has.
+fn known(document: &Document) -> Known {
+    let of_today = edges::of_today(document);
+    let needs = of_today.into_iter().flat_map(|edge| {
+        let bytes = |bytes: usize| Some(bytes as f64);
+        let needs = [
+            (Need::Flights, bytes(edge.flights)),
+            (Need::Left, edge.left.and_then(bytes)),
+            (Need::Certificate, bytes(edge.certificate_bytes)),
+            (Need::Server, bytes(edge.server_flight_wire_bytes)),
+        ];
+        needs
+            .into_iter()
+            .filter_map(|(need, value)| Some((need, value?)))
+    });
+    Known {
+        of: visible(&document.host),
+        place: String::new(),
+        needs: needs.collect(),
     }
 }
 

@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Args;
 use lastbyte::lab::calibration::{Calibration, Effort, Spread};
 use lastbyte::lab::{Ending, FailedBlock, PreparedArm, RunError, Shortcuts};
-use lastbyte::reduce::{Cpu, Reduce, Table};
+use lastbyte::reduce::{By, Cpu, Reduce, Table};
 use lastbyte::report::reduced::{self, Reduced};
 use lastbyte::results::{Percentile, Summary};
 use lastbyte::study::{Arm, Delivery, EngineChoice};
@@ -16,9 +18,10 @@ use lastbyte::study::{Arm, Delivery, EngineChoice};
 use super::asked::{self, Answer, Format};
 use super::compare::{interrupt, prepare};
 use super::draft::Draft;
+use super::one_of::one_of;
 use super::options::{Network, Sampling};
 use super::progress::Bar;
-use super::{Failure, engine, own, screen};
+use super::{Failure, detail, engine, own, screen};
 
 #[derive(Debug, Args)]
 pub(super) struct Command {
@@ -26,6 +29,8 @@ pub(super) struct Command {
     /// a server that is asked for its chain (example.com:443), or the size of a Certificate message (16KB)
     #[arg(value_name = "CHAIN")]
     chain: String,
+    #[command(flatten)]
+    chains: asked::Chains,
     #[command(flatten, next_help_heading = "Network")]
     network: Network,
     #[command(flatten, next_help_heading = "Sampling")]
@@ -33,6 +38,12 @@ pub(super) struct Command {
     /// Handshakes in memory that CPU times are the median of, fewer where they take over 5 s; 0 leaves them out
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(0..=10_000), help_heading = "Results")]
     handshakes: u32,
+    /// What ways are sorted by: the first byte, the last byte, or the lesser gain of both
+    #[arg(long, value_name = "NAME", default_value_t, value_parser = one_of(By::ALL.map(By::name), By::from_str), help_heading = "Results")]
+    by: By,
+    /// Print all times, what computing takes, and what each way asks of clients
+    #[arg(short, long, help_heading = "Results")]
+    verbose: bool,
     /// How it is told
     #[arg(long, default_value = "text", help_heading = "Results")]
     format: Format,
@@ -49,7 +60,7 @@ fn percentiles() -> Vec<Percentile> {
 
 impl Command {
     pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
-        let whole = asked::arm(&self.chain)?;
+        let whole = asked::arm(&self.chain, self.chains)?;
         if whole.delivery != Delivery::Full {
             return Err(Failure::Usage(format!(
                 "{:?} has delivery={}: leave it out, as all of them are tried",
@@ -90,8 +101,8 @@ impl Command {
                 None => prepared.extend(prepare([arm], &bar)?),
             }
         }
-        let cpu = self.cpu(&prepared)?;
         let interrupt = interrupt().map_err(Failure::run)?;
+        let cpu = self.cpu(&prepared, &interrupt)?;
         let engine = engine::choose(EngineChoice::Virtual)?
             .engine
             .set_up(arguments, Shortcuts::default())?;
@@ -118,7 +129,7 @@ impl Command {
         }
         reduce.leave_out(|arm| failed(arm).map(|block| block.reason.clone()));
         if run.ending == Ending::Interrupted {
-            return Err(Failure::Interrupted);
+            return Err(interrupted());
         }
         let summary = Summary::new(&experiment, &run.samples, &percentiles);
         let tables = summary
@@ -129,13 +140,14 @@ impl Command {
         let reduced = Reduced {
             reduce: &reduce,
             tables: &tables.collect::<Vec<_>>(),
+            by: self.by,
             percentiles: &percentiles,
             warnings: &supposed.into_iter().chain(warnings).collect::<Vec<_>>(),
             environment: engine.environment(),
             command: &asked::command(arguments),
         };
         let answer = Answer {
-            text: &|| reduced::text(&reduced, screen()),
+            text: &|| reduced::text(&reduced, screen(), detail(self.verbose)),
             page: &|| reduced::page(&reduced),
             document: &|| reduced::json(&reduced),
         };
@@ -143,11 +155,18 @@ impl Command {
     }
 
     /// CPU time of a handshake of each arm, by its label.
-    fn cpu(&self, arms: &[PreparedArm]) -> Result<HashMap<String, Cpu>, Failure> {
+    fn cpu(
+        &self,
+        arms: &[PreparedArm],
+        interrupt: &AtomicBool,
+    ) -> Result<HashMap<String, Cpu>, Failure> {
         if self.handshakes == 0 {
             return Ok(HashMap::new());
         }
         let measured = arms.iter().map(|arm| {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(interrupted());
+            }
             let measured = Calibration::measure(arm, Effort::UpTo(self.handshakes))?;
             let sum = |steps: &[Spread]| {
                 steps
@@ -171,4 +190,8 @@ impl Command {
         });
         measured.collect()
     }
+}
+
+fn interrupted() -> Failure {
+    Failure::Interrupted("interrupted; nothing that was measured is kept".to_owned())
 }

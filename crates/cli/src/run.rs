@@ -10,7 +10,7 @@ use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use lastbyte_link::{counted, shell_word};
+use lastbyte_link::{counted, nearest, shell_word};
 use lastbyte_pki::Store;
 
 use self::search::Searching;
@@ -50,6 +50,9 @@ pub(super) struct Run {
     /// --gather makes one run of all
     #[arg(long, value_name = "I/N|auto", default_value = "1/1")]
     shard: AskedShard,
+    /// Measure only these measures of the study, by their id; --resume without it goes on with the others
+    #[arg(long, value_name = "MEASURE", value_delimiter = ',', conflicts_with_all = ["gather", "prepare"])]
+    only: Vec<String>,
     /// Make one run of these folders, each of a shard
     #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with_all = ["study", "shard", "resume", "dry_run", "engine"])]
     gather: Vec<PathBuf>,
@@ -105,7 +108,8 @@ impl Run {
             let size = engine.block_size(&study);
             inspection.check(&study, size).map_err(Failure::Usage)?;
         }
-        let blocks = shard.blocks(&study, engine.block_size(&study));
+        let mut blocks = shard.blocks(&study, engine.block_size(&study));
+        self.retain_only(&study, &mut blocks)?;
         if self.dry_run {
             return plan(&study, &store, engine.as_ref(), &blocks);
         }
@@ -138,6 +142,16 @@ impl Run {
         let measured = measured?;
         kept?;
         let all = study.size(engine.block_size(&study)).blocks;
+        if !self.only.is_empty() && measured < all {
+            return print(&format!(
+                "{}: {} of {} are measured: `lastbyte report {}` draws what is there, and `{}` measures the others\n",
+                folder.path().display(),
+                measured,
+                counted(all, "block"),
+                word(folder.path()),
+                self.resume_command(&folder, shard)
+            ));
+        }
         // Without the other shards' looks, nobody knows which cells end early.
         if shard != Shard::WHOLE && measured < all {
             if blocks.is_empty() {
@@ -168,6 +182,26 @@ impl Run {
             .map_err(|error| self.stopped(&folder, shard, error))?;
         self.report(&folder, engine.environment())?;
         search::report(&searched, &folder)
+    }
+
+    /// Leaves only blocks of the measures that were asked for, if some were.
+    fn retain_only(&self, study: &Study, blocks: &mut Vec<BlockId>) -> Result<(), Failure> {
+        let ids = || study.measures.iter().map(|measure| measure.id.as_str());
+        if let Some(unknown) = self.only.iter().find(|only| ids().all(|id| id != *only)) {
+            return Err(Failure::Usage(format!(
+                "--only {unknown:?}: {} has no such measure: {}",
+                self.study().display(),
+                nearest(unknown, ids())
+            )));
+        }
+        if !self.only.is_empty() {
+            let measures = &study.measures;
+            blocks.retain(|block| {
+                let measure = measures.get(block.measure);
+                measure.is_some_and(|measure| self.only.contains(&measure.id))
+            });
+        }
+        Ok(())
     }
 
     /// The study file; whoever gathers has none.
@@ -358,13 +392,10 @@ impl Run {
     ) -> Result<(), Failure> {
         let resume = self.resume_command(folder, shard);
         match (run.ending, run.failed.len()) {
-            (Ending::Interrupted, _) => {
-                tell(format_args!(
-                    "interrupted; {} of {asked} blocks are finished and kept: go on with `{resume}`",
-                    run.measured,
-                ));
-                Err(Failure::Interrupted)
-            }
+            (Ending::Interrupted, _) => Err(Failure::Interrupted(format!(
+                "interrupted; {} of {asked} blocks are finished and kept: go on with `{resume}`",
+                run.measured,
+            ))),
             (Ending::Complete, 0) => Ok(()),
             (Ending::Complete, failed) => Err(Failure::Run(format!(
                 "{failed} of {asked} blocks failed; the others are kept: try these again with `{resume}`"

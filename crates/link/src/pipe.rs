@@ -48,6 +48,20 @@ pub struct Link {
 }
 
 impl Link {
+    /// The same at its best: without loss and jitter, which are luck.
+    #[must_use]
+    pub fn without_luck(&self) -> Link {
+        let best = |direction: &Direction| Direction {
+            loss: Loss::NONE,
+            jitter: Duration::ZERO,
+            ..direction.clone()
+        };
+        Link {
+            forward: best(&self.forward),
+            backward: best(&self.backward),
+        }
+    }
+
     /// The same network both ways: `direction`, with its delay replaced by half of `rtt`.
     #[must_use]
     pub fn symmetric(rtt: Duration, direction: Direction) -> Link {

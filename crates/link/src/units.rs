@@ -458,7 +458,14 @@ impl Quantity {
             .ok_or_else(|| UnitError::UnknownUnit {
                 unit: unit.into(),
                 text: text.into(),
-                hint: nearest(unit, self.units.iter().map(|(name, _)| *name)),
+                hint: match (self.name, unit) {
+                    // Both are written so elsewhere.
+                    ("size", "k" | "K" | "m" | "M" | "g" | "G") => {
+                        let letter = unit.to_ascii_uppercase();
+                        format!("did you mean \"{number}{letter}iB\" (of 1024) or \"{number}{letter}B\" (of 1000)?")
+                    }
+                    _ => nearest(unit, self.units.iter().map(|(name, _)| *name)),
+                },
             })
     }
 

@@ -98,6 +98,11 @@ impl SlhDsa {
 }
 
 impl KeyAlgorithm {
+    /// Whether no quantum computer is known to forge its signatures.
+    pub fn is_post_quantum(self) -> bool {
+        !matches!(self, EcdsaP256 | EcdsaP384 | Rsa2048 | Rsa3072 | Rsa4096)
+    }
+
     /// Every algorithm, classical ones first, smaller ones first.
     pub const ALL: [KeyAlgorithm; 22] = [
         EcdsaP256,

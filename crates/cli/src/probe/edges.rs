@@ -136,16 +136,8 @@ impl PathRate {
 
 /// One of the networks that have names.
 pub(super) fn named(document: &Document, network: &NamedNetwork) -> Cell {
-    let mut link = network.link();
-    without_luck(&mut link);
+    let link = network.link().without_luck();
     of(document, link, Some(network.name.to_owned()))
-}
-
-/// What is luck is measured, not calculated.
-pub(super) fn without_luck(link: &mut Link) {
-    for way in [&mut link.forward, &mut link.backward] {
-        (way.loss, way.jitter) = (lastbyte_link::Loss::NONE, Duration::ZERO);
-    }
 }
 
 fn of(document: &Document, link: Link, link_name: Option<String>) -> Cell {

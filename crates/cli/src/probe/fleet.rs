@@ -166,7 +166,11 @@ impl Fleet {
             )));
         }
         if interrupted.load(Ordering::Relaxed) {
-            return Err(Failure::Interrupted);
+            return Err(Failure::Interrupted(format!(
+                "interrupted; {} of {} are probed, and kept in {results:?}",
+                found.len(),
+                counted(sites.len(), "site")
+            )));
         }
         let without = found.values().filter(|line| line.found.is_none()).count();
         match without {

@@ -13,7 +13,7 @@ use lastbyte::study::{Cell, Parameter, Population, StudyError, quoted};
 use lastbyte_flights::Compute;
 use lastbyte_link::{counted, visible};
 
-use super::edges::{Chain, without_luck};
+use super::edges::Chain;
 
 /// Whose paths are asked for.
 #[derive(Clone, Debug)]
@@ -157,7 +157,7 @@ impl Users {
                 .collect();
             *known.entry(values).or_insert_with(|| {
                 let mut path = measured.with(&draw);
-                without_luck(&mut path.link);
+                path.link = path.link.without_luck();
                 paths.push(path);
                 paths.len() - 1
             })

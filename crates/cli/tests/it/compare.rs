@@ -14,7 +14,7 @@ const PADDED: &str = "SecP256r1MLKEM768/ml-dsa-65:16000B";
 #[test]
 fn the_document_says_what_was_asked_and_what_was_seen() {
     let measured = compare(&format!(
-        "--baseline {CLASSICAL} --against {PADDED} --rtt 20ms --data 0KiB,20KiB --connections 8 --seed 7"
+        "--baseline {CLASSICAL} --against {PADDED} --chain-profile private --rtt 20ms --data 0KiB,20KiB --connections 8 --seed 7"
     ));
     assert_fits(&measured.document, lastbyte::report::SCHEMA);
     assert_eq!(measured.document["engine"], "live");

@@ -4,11 +4,13 @@ use serde_json::Value;
 use crate::common::{assert_fits, lastbyte, run};
 
 const ARM: &str = "SecP256r1MLKEM768/ml-dsa-65";
+/// As an arm of a study has it.
+const PRIVATE: [&str; 2] = ["--chain-profile", "private"];
 
 #[test]
 fn arms_are_explained() {
     let command = ["explain", ARM, "x25519/ecdsa-p256", "--initcwnd", "10,20"];
-    let ended = run(&mut lastbyte(command));
+    let ended = run(lastbyte(command).args(PRIVATE));
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for part in [
         "  ServerHello       1243         1254                1     flight 1     flight 1\n",
@@ -91,7 +93,7 @@ fn without_an_arm_it_is_what_compare_compares() {
 #[test]
 fn programs_can_read_it() {
     let command = ["explain", ARM, "--data", "0KiB", "--format", "json"];
-    let ended = run(&mut lastbyte(command));
+    let ended = run(lastbyte(command).args(PRIVATE));
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_fits(&document, lastbyte::report::EXPLANATION_SCHEMA);
@@ -164,7 +166,9 @@ fn a_queue_that_overflows_is_told() {
 fn flights_are_drawn() {
     let folder = tempfile::TempDir::new().unwrap();
     let file = crate::common::at(&folder, "flights.svg");
-    let ended = run(lastbyte(["explain", ARM, "x25519/ecdsa-p256", "--svg"]).arg(&file));
+    let ended = run(lastbyte(["explain", ARM, "x25519/ecdsa-p256", "--svg"])
+        .arg(&file)
+        .args(PRIVATE));
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for part in [
         "client →    ■ 1 segment",
@@ -209,4 +213,124 @@ fn what_is_no_arithmetic_is_told_in_one_line() {
         assert!(ended.stderr.contains(expected), "{ended:?}");
         assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
     }
+}
+
+fn explained(arguments: &[&str]) -> Value {
+    let ended = run(lastbyte(["explain"])
+        .args(arguments)
+        .args(["--format", "json"]));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_fits(&document, lastbyte::report::EXPLANATION_SCHEMA);
+    document["arms"][0].clone()
+}
+
+/// By hand: a chain of a public site has two intermediates and two timestamps, and 12 segments where the window is 10.
+#[test]
+fn a_chain_that_says_nothing_is_a_public_sites() {
+    let public = explained(&["ml-dsa-44"]);
+    assert_eq!(public["name"], "X25519MLKEM768/ml-dsa-44");
+    assert_eq!(
+        public["arm"],
+        "X25519MLKEM768/ml-dsa-44/intermediates=2/scts=2"
+    );
+    assert_eq!(public["windows"][0]["server_flights"], 2);
+    let same = explained(&[
+        "ml-dsa-44/intermediates=2/scts=2",
+        "--chain-profile",
+        "private",
+    ]);
+    assert_eq!(same["messages"], public["messages"]);
+    // What turns it is there with it, and is what asking for it gives.
+    let supposed = public["supposed"].as_array().unwrap();
+    assert_eq!(supposed.len(), 4);
+    for one in supposed {
+        let asked = explained(&[one["arm"].as_str().unwrap(), "--chain-profile", "private"]);
+        assert_eq!(
+            asked["messages"]["certificate_bytes"], one["certificate_bytes"],
+            "{one}"
+        );
+        assert_eq!(
+            asked["server_flight_wire_bytes"], one["server_flight_wire_bytes"],
+            "{one}"
+        );
+        assert_eq!(
+            asked["windows"][0]["server_flights"], one["flights"][0],
+            "{one}"
+        );
+    }
+    let of = |subject: &str| {
+        let assumptions = public["assumptions"].as_array().unwrap();
+        let assumption = assumptions.iter().find(|one| one["subject"] == subject);
+        assumption.unwrap()["value"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(of("timestamps"), "2, by logs that sign with ecdsa-p256");
+    assert_eq!(of("intermediates"), "2");
+    for subject in ["names", "OCSP", "window", "rate", "tickets", "hello"] {
+        assert!(!of(subject).is_empty());
+    }
+    // The pair that nobody has named is the paper's.
+    let usual = explained(&[]);
+    assert_eq!(usual["arm"], "secp256r1/rsa-2048");
+}
+
+#[test]
+fn logs_that_sign_as_the_chain_does_can_turn_the_answer() {
+    let ended = run(&mut lastbyte(["explain", "ml-dsa-44/intermediates=1"]));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let text = ended
+        .stdout
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    for part in [
+        "initcwnd 10: it fits one flight, and 1859 bytes are left for the chain",
+        "If logs sign with ml-dsa-44 too, or if two intermediates are sent, the server's handshake takes 2 flights and not 1: a \
+         round trip more (by arithmetic).",
+        "Assumed of X25519MLKEM768/ml-dsa-44/intermediates=1: timestamps: 2, by logs that sign with ecdsa-p256 (scts= and \
+         sct_algorithm= in the arm, or --chain-profile);",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn a_budget_ends_with_99() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let file = crate::common::at(&folder, "budget.xml");
+    let mut asked = lastbyte(["explain", "ml-dsa-44", "--initcwnd", "10,20", "--fail-if"]);
+    let ended = run(asked.args(["flights > 1,left<500B", "--junit"]).arg(&file));
+    assert_eq!(ended.code, Some(99), "{ended:?}");
+    assert_eq!(
+        ended.stderr.lines().collect::<Vec<_>>(),
+        ["lastbyte: budget exceeded: flights > 1: X25519MLKEM768/ml-dsa-44 with initcwnd 10 is 2"]
+    );
+    let junit = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        junit.contains("tests=\"4\" failures=\"1\" errors=\"0\""),
+        "{junit}"
+    );
+    // What is printed is what would be without it.
+    assert!(ended.stdout.contains("message, bytes"));
+    let ended = run(&mut lastbyte([
+        "explain",
+        "ml-dsa-44",
+        "--fail-if",
+        "flights > 2",
+    ]));
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let ended = run(&mut lastbyte([
+        "explain",
+        "ml-dsa-44",
+        "--fail-if",
+        "left < 500",
+    ]));
+    assert_eq!(ended.code, Some(2));
+    assert!(
+        ended
+            .stderr
+            .contains("\"500\" has no unit: write one, as in 500B"),
+        "{}",
+        ended.stderr
+    );
 }

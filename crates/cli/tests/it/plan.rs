@@ -98,7 +98,8 @@ fn from_ones_own_logs_and_chain_to_levers() {
         .collect();
     assert_eq!(
         classes,
-        [&Value::Null, &Value::from("far"), &Value::from("near")]
+        // The larger class first.
+        [&Value::Null, &Value::from("near"), &Value::from("far")]
     );
     // What stands in for the chain has its name and its size.
     assert_eq!(document["planned"], "X25519MLKEM768/chain.pem");
@@ -271,6 +272,89 @@ fn what_can_not_be_planned() {
         assert!(
             ended.stderr.contains(problem),
             "{arguments:?} {}",
+            ended.stderr
+        );
+    }
+}
+
+/// Where no kernel is, the answer is arithmetic, and says so; a budget of it holds all the same.
+#[test]
+fn without_a_kernel_a_plan_is_arithmetic() {
+    let folder = TempDir::new().unwrap();
+    let ask = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lastbyte"));
+        command
+            .arg("plan")
+            .args(arguments)
+            .current_dir(folder.path());
+        run(command.env("XDG_CACHE_HOME", folder.path()))
+    };
+    let arguments = [
+        "ml-dsa-44",
+        "--users",
+        "fibre=56%,cable=14%,lte=30%",
+        "-n",
+        "500",
+    ];
+    let ended = ask(&[&arguments[..], &["--format", "json"]].concat());
+    let document = document(&ended);
+    assert!(document["environment"].is_null());
+    assert!(
+        document["arithmetic"].as_str().unwrap().contains("kernel"),
+        "{document}"
+    );
+    // The largest class comes first; who is near does not wait for so long.
+    let classes: Vec<&Value> = (document["because"].as_array().unwrap().iter())
+        .map(|cause| &cause["class"])
+        .collect();
+    assert_eq!(
+        classes,
+        [
+            &Value::Null,
+            &Value::from("fibre"),
+            &Value::from("lte"),
+            &Value::from("cable")
+        ]
+    );
+    let waiting = |class: usize| document["because"][class]["waiting"].as_object().unwrap();
+    assert!(waiting(1).is_empty());
+    assert!(waiting(2)["waits for an acknowledgement"].as_u64().unwrap() > 50);
+    // No stack of every build compresses, which arithmetic does not need.
+    let calculated = document["levers"].as_array().unwrap().iter();
+    assert!(
+        calculated
+            .clone()
+            .any(|lever| lever["name"] == "compression")
+    );
+
+    let ended = ask(&[&arguments[..], &["--fail-if", "waiting > 1%,flights > 2"]].concat());
+    assert_eq!(ended.code, Some(99), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("budget exceeded: waiting > 1%: "),
+        "{}",
+        ended.stderr
+    );
+    assert!(!ended.stderr.contains("flights"), "{}", ended.stderr);
+    assert!(
+        ended
+            .stdout
+            .starts_with("By arithmetic, over links that lose nothing ("),
+        "{}",
+        ended.stdout
+    );
+
+    for (users, expected) in [
+        ("lte=30%,fibre=60%", "the shares are 90 % together"),
+        ("lte=0", "write a number above 0"),
+        ("lte=1,35ms=1", "is an RTT among networks"),
+    ] {
+        let ended = ask(&["ml-dsa-44", "--users", users]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
+        assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+        assert_eq!(
+            ended.stderr.trim_end().lines().count(),
+            1,
+            "{}",
             ended.stderr
         );
     }

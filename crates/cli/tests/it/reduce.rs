@@ -18,6 +18,7 @@ fn reduce(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lastbyte"));
     command.arg("reduce").args(arguments);
     command.args(["--rtt", "35ms", "--handshakes", "1", "--format", "json"]);
+    command.args(["--chain-profile", "private"]);
     command
 }
 

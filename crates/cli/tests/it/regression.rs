@@ -132,6 +132,12 @@ fn the_same_since_is_no_change_at_all() {
     );
     assert!(changes(&told).iter().any(|number| *number != 0.0));
 
+    // That comes first.
+    let asked = question.replace(" --format json", "");
+    let ended = succeed(&mut place.compare(&format!("{asked} --compare-to main")));
+    let first = "Nothing was shown to have changed since main, in ";
+    assert!(ended.stdout.starts_with(first), "{}", ended.stdout);
+
     // Neither was saved.
     let ended = succeed(&mut place.compare(&format!("{question} --compare-to main")));
     assert!(
@@ -172,6 +178,8 @@ fn a_larger_chain_in_the_same_file_fails_the_build() {
     assert_eq!(ended.code, Some(99), "{}", ended.stderr);
     let crossed = format!("lastbyte: threshold crossed: {threshold}: {SITE} at 0B changed by 50.");
     assert!(ended.stderr.starts_with(&crossed), "{}", ended.stderr);
+    let first = format!("Since main, the handshake of {SITE} comes 50");
+    assert!(ended.stdout.starts_with(&first), "{}", ended.stdout);
     let warning = format!("warning: {SITE}: its certificates are not those of main\n");
     assert!(ended.stdout.contains(&warning), "{}", ended.stdout);
     let heading = ended

@@ -705,7 +705,7 @@ impl Question {
     }
 
     fn command(&self) -> String {
-        let mut command = "lastbyte compare --engine virtual".to_owned();
+        let mut command = "lastbyte compare --engine virtual --chain-profile private".to_owned();
         for (arm, option) in self.arms.iter().zip(["baseline", "against"]) {
             command += &format!(" --{option} {arm}");
         }

@@ -553,3 +553,26 @@ fn what_can_not_be_measured_leaves_no_folder() {
     assert!(ended.stderr.contains("s2n-tls can't"), "{}", ended.stderr);
     assert!(!results.exists());
 }
+
+/// One measure alone first, and then the others into the same folder.
+#[test]
+fn a_measure_can_be_measured_alone() {
+    let place = Place::new();
+    let refused = place.run("out", &["--only", "smal"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    let line =
+        "lastbyte: --only \"smal\": study.toml has no such measure: did you mean \"small\"?\n";
+    assert_eq!(refused.stderr, line);
+    let ended = place.run("out", &["--only", "small"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(
+        ended
+            .stdout
+            .contains("out: 4 of 10 blocks are measured: `lastbyte report out`"),
+        "{}",
+        ended.stdout
+    );
+    let ended = place.run("out", &["--resume"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    place.assert_complete("out");
+}

@@ -5,6 +5,7 @@ mod cuts;
 mod drawing;
 mod edges;
 mod seen;
+mod suppose;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -16,7 +17,9 @@ pub use seen::{
     SUPPOSED, USUAL_GROUP, asked_again, group, host_payload, host_writes, initial_window, payload,
     record_size, response_writes, retried, supposed_rate, tickets,
 };
-pub use wire::{Shown, Signature, Unknown, wire, wire_with};
+pub use suppose::{Supposition, handshake_flights, suppositions};
+pub(crate) use wire::without_certificates;
+pub use wire::{Shown, Signature, Unknown, wire, wire_of_shown, wire_with};
 
 use std::time::Duration;
 
@@ -42,6 +45,8 @@ pub struct Explanation {
     pub windows: Vec<Window>,
     /// What would make it smaller.
     pub cuts: Vec<Cut>,
+    /// What could be otherwise around the chain, with the windows and hosts of [`windows`](Explanation::windows).
+    pub supposed: Vec<Supposition>,
     /// When what happens, in each cell.
     pub times: Vec<(Cell, Timeline)>,
 }
@@ -138,6 +143,7 @@ fn explain_sizes(arm: &Arm, chain: Sizes<'_>, cells: &[Cell]) -> Result<Explanat
     Ok(Explanation {
         times: times.collect(),
         cuts: cuts::cuts(arm, chain, &wire, &probes),
+        supposed: suppositions(arm, &probes),
         windows: (probes.into_iter())
             .map(|cell| Window::new(arm, &wire, signature, cell, cells))
             .collect(),

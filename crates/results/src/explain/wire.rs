@@ -42,6 +42,15 @@ pub fn wire(arm: &Arm) -> Result<Wire, Unknown> {
     wire_of(arm, Sizes::Made(made(arm)?))
 }
 
+/// The same where the arm's chain is the user's own, of these sizes.
+///
+/// # Errors
+///
+/// As [`wire`].
+pub fn wire_of_shown(arm: &Arm, shown: &Shown) -> Result<Wire, Unknown> {
+    wire_of(arm, Sizes::Shown(shown))
+}
+
 /// The same of a chain that is known by its sizes.
 pub(super) fn wire_of(arm: &Arm, chain: Sizes<'_>) -> Result<Wire, Unknown> {
     let handshakes = handshakes(arm, chain)?;
@@ -195,6 +204,18 @@ pub(super) fn with(wire: &Wire, certificate: usize, verify: usize) -> Wire {
         let with_both = wire.server_flight_wire_bytes + number(message.wire_bytes(bytes));
         wire.server_flight_wire_bytes = with_both.saturating_sub(number(before));
         wire.messages.set(message, Some(number(bytes)));
+    }
+    wire
+}
+
+/// The handshake without its certificates, near to what a resumed one is: hellos that name a session are some hundred bytes
+/// larger, which no flight turns on.
+pub(crate) fn without_certificates(wire: &Wire) -> Wire {
+    let mut wire = *wire;
+    for message in [Message::Certificate, Message::CertificateVerify] {
+        let bytes = number(message.wire_bytes(wire.bytes(message) as usize));
+        wire.server_flight_wire_bytes = wire.server_flight_wire_bytes.saturating_sub(bytes);
+        wire.messages.set(message, None);
     }
     wire
 }

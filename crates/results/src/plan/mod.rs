@@ -1,6 +1,8 @@
 //! What a chain will cost the users of a site, and what would win it back: which settings to measure, and what
 //! their connections tell of each other. Measuring is others' work.
 
+mod arithmetic;
+mod because;
 mod lever;
 mod tale;
 #[cfg(test)]
@@ -9,8 +11,10 @@ mod usual;
 
 use std::sync::Arc;
 
-pub use self::lever::{Amounts, Lever};
-pub use self::tale::{Gain, Tale};
+pub use self::arithmetic::{Arithmetic, Calculated, OnWire, calculated};
+pub use self::because::{Because, Cause};
+pub use self::lever::{About, Amounts, Lever};
+pub use self::tale::{FELT, Gain, Tale};
 pub use self::usual::{USUAL, Usual, path as usual_path, population as usual_population};
 use crate::results::{Row, Sample};
 use crate::study::{Arm, Cell, Population};

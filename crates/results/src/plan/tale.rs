@@ -2,18 +2,29 @@
 
 use lastbyte_link::Seed;
 
-use super::{Lever, Measured, Plan};
-use crate::results::{ComparedSide, Estimate, Metric, Percentile, Waiting, waiting};
+use super::because::causes;
+use super::{About, Arithmetic, Cause, Lever, Measured, Plan};
+use crate::results::{ComparedSide, Estimate, Metric, Percentile, Step, Waiting, waiting};
+
+/// How much longer a wait is that people notice.
+pub const FELT: Step = Step::Milliseconds(20);
 
 /// What the measured settings tell.
 #[derive(Clone, Debug)]
 pub struct Tale {
     /// The metric that it is told of.
     pub metric: Metric,
-    /// How much longer connections wait as planned than today: all, and each class.
+    /// How much longer connections wait as planned than today: all, and each class, the largest first.
     pub planned: Vec<Waiting>,
-    /// Levers alone, what gains most first.
+    /// Why those wait that wait longer by [`FELT`]: all, and each class, the largest first. None where arithmetic does not know
+    /// the chains.
+    pub causes: Vec<Cause>,
+    /// Levers alone, what gains most first: those about certificates, and then those about paths.
     pub levers: Vec<(&'static Lever, Gain)>,
+    /// Levers that can't be measured here, by arithmetic.
+    pub calculated: Vec<(&'static Lever, Gain)>,
+    /// How much longer connections would wait than today if something about the chain were otherwise, by arithmetic.
+    pub supposed: Vec<(String, Waiting)>,
     /// Levers together, each with one more than the one before.
     pub together: Vec<Gain>,
     /// Connections of each setting.
@@ -52,30 +63,96 @@ impl Tale {
         if alone.len() != 2 + plan.levers.len() {
             return None;
         }
-        let compared = waiting(metric, side(today), side(planned), percentiles, seed);
-        let mut levers = Vec::new();
-        for ((lever, setting), measured) in plan.levers.iter().zip(alone.get(2..)?) {
-            if measured.setting != *setting {
-                return None;
-            }
-            levers.push((
-                *lever,
-                gain(metric, percentiles, seed, today, planned, measured)?,
-            ));
+        let pulled = plan.levers.iter().zip(alone.get(2..)?);
+        let is_its =
+            |((_, setting), measured): &((&Lever, _), &Measured)| measured.setting == *setting;
+        let levers = pulled
+            .clone()
+            .map(|((lever, _), measured)| (*lever, measured));
+        let matches =
+            pulled.map(|((lever, setting), measured)| ((*lever, setting.clone()), measured));
+        if !matches.clone().all(|one| is_its(&one)) {
+            return None;
         }
-        levers.sort_by(|(_, one), (_, other)| gained(other).total_cmp(&gained(one)));
+        Tale::of(
+            metric,
+            percentiles,
+            seed,
+            [today, planned],
+            &levers.collect::<Vec<_>>(),
+        )
+    }
+
+    /// What is told of two settings, and of the second with each of some levers.
+    pub(super) fn of(
+        metric: Metric,
+        percentiles: &[Percentile],
+        seed: Seed,
+        [today, planned]: [&Measured; 2],
+        levers: &[(&'static Lever, &Measured)],
+    ) -> Option<Tale> {
+        let mut compared = waiting(metric, side(today), side(planned), percentiles, seed);
+        // All of them first.
+        if let Some(classes) = compared.get_mut(1..) {
+            classes.sort_by_key(|waiting| std::cmp::Reverse(waiting.connections));
+        }
+        let gains = levers.iter().map(|(lever, measured)| {
+            let gain = gain(metric, percentiles, seed, today, planned, measured)?;
+            Some((*lever, gain))
+        });
+        let gains: Option<Vec<_>> = gains.collect();
         Some(Tale {
             metric,
             connections: compared.first()?.connections + compared.first()?.failed,
             planned: compared,
-            levers,
+            causes: Vec::new(),
+            levers: ranked(gains?),
+            calculated: Vec::new(),
+            supposed: Vec::new(),
             together: Vec::new(),
         })
     }
 
-    /// The levers that gain anything, what gains most first.
+    /// Whether any connection has come to its metric.
+    pub fn is_of_any(&self) -> bool {
+        self.planned.first().is_some_and(|all| all.connections > 0)
+    }
+
+    /// Adds what arithmetic knows of the same connections, of which `alone` is what the tale began with.
+    pub fn add_arithmetic(
+        &mut self,
+        arithmetic: &Arithmetic,
+        percentiles: &[Percentile],
+        seed: Seed,
+        alone: [&Measured; 2],
+    ) {
+        let [today, planned] = [&arithmetic.today, &arithmetic.planned];
+        let flights = [today, planned].map(|one| one.flights.as_slice());
+        self.causes = causes(self.metric, FELT, alone, flights);
+        let [today, planned] = [&today.measured, &planned.measured];
+        let only = arithmetic.levers.iter().filter(|(lever, _)| {
+            let mut measured = self.levers.iter();
+            !measured.any(|(known, _)| known == lever)
+        });
+        let only = only.filter_map(|(lever, measured)| {
+            let gain = gain(self.metric, percentiles, seed, today, planned, measured)?;
+            Some((*lever, gain))
+        });
+        let only = ranked(only.collect());
+        self.calculated = only;
+        let supposed = arithmetic.supposed.iter();
+        let supposed = supposed.filter_map(|(what, measured)| {
+            let waiting = waiting(self.metric, side(today), side(measured), percentiles, seed);
+            Some((what.clone(), waiting.into_iter().next()?))
+        });
+        self.supposed = supposed.collect();
+    }
+
+    /// The levers about certificates that gain anything, what gains most first.
     pub fn order(&self) -> Vec<&'static Lever> {
-        let gaining = self.levers.iter().filter(|(_, gain)| gained(gain) > 0.0);
+        let gaining = self.levers.iter();
+        let gaining = gaining
+            .filter(|(lever, gain)| lever.about == About::Certificates && gained(gain) > 0.0);
         gaining.map(|(lever, _)| *lever).collect()
     }
 
@@ -93,6 +170,16 @@ impl Tale {
             .filter_map(|measured| gain(self.metric, percentiles, seed, today, planned, measured));
         self.together = gains.collect();
     }
+}
+
+/// Those about certificates first, and what gains most.
+fn ranked(mut levers: Vec<(&'static Lever, Gain)>) -> Vec<(&'static Lever, Gain)> {
+    levers.sort_by(|(one, gain), (other, others)| {
+        let is_path = |lever: &Lever| lever.about == About::Paths;
+        let by_gain = gained(others).total_cmp(&gained(gain));
+        is_path(one).cmp(&is_path(other)).then(by_gain)
+    });
+    levers
 }
 
 fn gain(

@@ -1,11 +1,13 @@
 //! Every way to send less than a whole chain, in one table: which arms show it, what its clients must hold, and what
 //! measured samples tell of it. Measuring is others' work.
 
+mod by;
 mod reduction;
 mod table;
 #[cfg(test)]
 mod tests;
 
+pub use self::by::By;
 pub use self::reduction::{Holds, Reduction, Subject};
 pub use self::table::{Clients, Cpu, Ranked, Table};
 

@@ -27,8 +27,8 @@ fn each_way_has_a_whole_chain_on_its_own_stacks() {
 }
 
 #[test]
-fn a_chain_of_any_length_has_its_merkle_tree_certificate() {
-    let reduce = reduce("X25519MLKEM768/ml-dsa-44/intermediates=2");
+fn a_chain_of_any_length_and_timestamps_has_its_merkle_tree_certificate() {
+    let reduce = reduce("X25519MLKEM768/ml-dsa-44/intermediates=2/scts=2/sct_algorithm=ml-dsa-44");
     let label = |name: &str| {
         let mut ways = reduce.ways.iter();
         let way = ways.find(|way| way.reduction.name == name);
@@ -36,7 +36,7 @@ fn a_chain_of_any_length_has_its_merkle_tree_certificate() {
     };
     assert_eq!(
         label("MTC, landmark").as_deref(),
-        Some("X25519MLKEM768/ml-dsa-44/delivery=mtc-landmark/intermediates=1")
+        Some("X25519MLKEM768/ml-dsa-44/delivery=mtc-landmark")
     );
     assert!(label("MTC, standalone").is_some());
 }

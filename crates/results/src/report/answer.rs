@@ -12,17 +12,16 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use lastbyte_link::counted;
 
+use super::assumed::turns_of;
+use crate::plan::FELT;
 use crate::results::number::{difference_digits, milliseconds, percent, share};
 use crate::results::{
-    ArmSummary, CellSummary, Estimate, Metric, Percent, Percentile, Shares, Step, Summary, Validity,
+    ArmSummary, CellSummary, Estimate, Metric, Percent, Percentile, Shares, Summary, Validity,
 };
 use crate::study::{Experiment, Parameter};
 
 /// How far from a whole number of round trips an increase may be and still be called one.
 const ROUND_TRIP_TOLERANCE: f64 = 0.1;
-
-/// How much longer a wait is that people notice.
-pub(super) const FELT: Step = Step::Milliseconds(20);
 
 /// The share of what is computed more that one step may be, where another one takes less.
 const MOST_OF_ALL: f64 = 1.1;
@@ -59,7 +58,67 @@ pub(super) fn answer(summary: &Summary) -> Vec<String> {
             format!("Nothing can be said about {label}: there is no valid {known} to go by.")
         }
     });
-    waits(summary).into_iter().chain(of_arms).collect()
+    changed(summary)
+        .into_iter()
+        .chain(waits(summary))
+        .chain(of_arms)
+        .chain(turns_of(&summary.experiment))
+        .collect()
+}
+
+/// Whether anything has changed since results were saved, where they were: what changed most, and how much else did.
+fn changed(summary: &Summary) -> Option<String> {
+    let since = summary.since.as_ref()?;
+    let mut changes = Vec::new();
+    let mut compared = 0_usize;
+    for cell in &summary.cells {
+        for arm in &cell.arms {
+            for metric in super::text::metrics(cell) {
+                let of_metric = arm.metric(*metric);
+                for percentile in of_metric.changes.keys() {
+                    compared += 1;
+                    let change = of_metric.change(*percentile, summary.critical_change);
+                    let worth = change.filter(|change| change.value.0.abs() >= LEAST);
+                    changes.extend(worth.map(|change| (change, arm, *metric, *percentile, cell)));
+                }
+            }
+        }
+    }
+    let most = changes
+        .iter()
+        .max_by(|(one, ..), (other, ..)| one.value.0.abs().total_cmp(&other.value.0.abs()));
+    let Some((change, arm, metric, percentile, cell)) = most else {
+        return Some(match compared {
+            0 => format!(
+                "Nothing can be compared with {}: no sample of it is here.",
+                since.name
+            ),
+            _ => format!(
+                "Nothing was shown to have changed since {}, in {}.",
+                since.name,
+                counted(compared, "comparison")
+            ),
+        });
+    };
+    let (amount, direction) = match change.value.0 < 0.0 {
+        true => (-change.value.0, "sooner"),
+        false => (change.value.0, "later"),
+    };
+    let others = match changes.len() - 1 {
+        0 => String::new(),
+        others => format!(
+            "; {others} more of {} changed by less",
+            counted(compared, "comparison")
+        ),
+    };
+    Some(format!(
+        "Since {}, the {} of {} comes {} {direction}{} at {percentile}{others}.",
+        since.name,
+        super::text::metric(*metric),
+        arm.label,
+        percent(Percent(amount)),
+        cell.place(),
+    ))
 }
 
 /// How many wait, where populations are measured: one sentence for each arm that is compared, and each time that is

@@ -11,6 +11,7 @@ use lastbyte_link::counted;
 use lastbyte_sizes::Message;
 use serde_json::{Value, json};
 
+use super::assumed;
 use super::layout::{Field, Line, Role, Screen, set};
 use crate::explain::{Edge, Explanation, HelloEdge, SERVER_MESSAGES, Window, message_on_wire};
 use crate::results::number::milliseconds;
@@ -35,17 +36,40 @@ const NOTE: &str = "By arithmetic: TCP's slow start over a network that loses no
 fn arm(explained: &Explanation, screen: Screen) -> String {
     let name = screen.paint(Role::Heading, &explained.arm.name);
     let windows = window_names(explained);
+    let answer = round_trips(explained, &windows, screen) + &turns(explained, screen);
     let mut parts = vec![
-        format!("{name}\n{}", set(&messages(explained, &windows), screen)),
+        format!("{name}\n{answer}"),
+        set(&messages(explained, &windows), screen),
         set(&edges(explained, &windows), screen),
-        round_trips(explained, &windows, screen),
     ];
     if !explained.cuts.is_empty() {
         parts.push(set(&cuts(explained, &windows), screen));
     }
+    if !explained.supposed.is_empty() {
+        parts.push(set(&supposed(explained, &windows), screen));
+    }
     parts.push(set(&times(explained), screen));
     parts.push(drawing::text(explained));
+    parts.push(assumed::text(&explained.arm, &cells(explained), screen));
     parts.join("\n")
+}
+
+/// Where it was asked.
+fn cells(explained: &Explanation) -> Vec<Cell> {
+    let cells = explained.times.iter();
+    cells.map(|(cell, _)| cell.clone()).collect()
+}
+
+/// What would turn the answer.
+fn turns(explained: &Explanation, screen: Screen) -> String {
+    let windows = explained.windows.iter();
+    let (own, cells): (Vec<usize>, Vec<Cell>) = windows
+        .map(|window| (window.edges.flights, window.cell.clone()))
+        .unzip();
+    let sentences = assumed::turned(&own, &explained.supposed, &cells).into_iter();
+    sentences
+        .map(|sentence| screen.wrap(&sentence, 2) + "\n")
+        .collect()
 }
 
 fn row(label: impl Into<String>, cells: impl IntoIterator<Item = String>) -> Line {
@@ -221,8 +245,13 @@ fn round_trips(explained: &Explanation, windows: &[String], screen: Screen) -> S
         let start = (window.larger_window).map(|window| format!("start with a window of {window}"));
         let ways: Vec<String> = cut.into_iter().chain(start).collect();
         let sentence = match (window.edges.flights, window.edges.above) {
-            (2.., _) if ways.is_empty() => "no chain and no window saves a round trip".to_owned(),
-            (2.., _) => format!("{}, to save {}", ways.join(", or "), saved(window)),
+            (flights @ 2.., _) => {
+                let what = match ways.is_empty() {
+                    true => "no chain and no window saves a round trip".to_owned(),
+                    false => format!("{}, to save {}", ways.join(", or "), saved(window)),
+                };
+                format!("the server's handshake takes {flights} flights: {what}")
+            }
             (_, Some(above)) => {
                 let bytes = above.certificate_distance;
                 let verb = if bytes == 1 { "is" } else { "are" };
@@ -268,6 +297,34 @@ fn cuts(explained: &Explanation, windows: &[String]) -> Vec<Line> {
         });
         let bytes = [cut.certificate, cut.server_flight].map(|bytes| format!("-{bytes}"));
         lines.push(row(&cut.what, bytes.into_iter().chain(flights)));
+    }
+    lines
+}
+
+/// What each thing that could be otherwise comes to.
+fn supposed(explained: &Explanation, windows: &[String]) -> Vec<Line> {
+    let columns = ["Certificate", "on the wire"];
+    let mut lines = vec![title("if, and flights then", &columns, windows)];
+    let own = &explained.wire;
+    let own = [
+        own.bytes(Message::Certificate),
+        own.server_flight_wire_bytes,
+    ];
+    for supposition in &explained.supposed {
+        let flights = supposition.flights.iter().zip(&explained.windows);
+        let flights = flights.map(|(then, window)| match window.edges.flights {
+            now if *then != now => format!("{now} → {then}"),
+            now => now.to_string(),
+        });
+        let then = [supposition.certificate, supposition.server_flight];
+        let bytes =
+            then.into_iter()
+                .zip(own)
+                .map(|(then, now)| match then.checked_sub(now as usize) {
+                    Some(more) => format!("+{more}"),
+                    None => format!("-{}", now as usize - then),
+                });
+        lines.push(row(&supposition.what, bytes.chain(flights)));
     }
     lines
 }
@@ -369,6 +426,7 @@ fn document(explained: &Explanation) -> Value {
     });
     json!({
         "arm": explained.arm.label,
+        "name": explained.arm.name,
         "messages": sizes.collect::<serde_json::Map<_, _>>(),
         "client_hello_wire_bytes": wire.client_hello_wire_bytes,
         "hello_retry_request_wire_bytes": wire.hello_retry_request_wire_bytes,
@@ -377,6 +435,8 @@ fn document(explained: &Explanation) -> Value {
         "client_finish_wire_bytes": wire.client_finish_wire_bytes,
         "windows": windows.collect::<Vec<_>>(),
         "cuts": cuts.collect::<Vec<_>>(),
+        "supposed": assumed::supposed_json(&explained.supposed),
+        "assumptions": assumed::json(&explained.arm, &cells(explained)),
         "times": times.collect::<Vec<_>>(),
     })
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::escape::xml;
-use crate::results::{ArmSummary, CellSummary, Environment, Summary, Threshold, Validity, Verdict};
+use crate::results::{
+    ArmSummary, CellSummary, Environment, Spending, Spent, Summary, Threshold, Validity, Verdict,
+};
 
 /// Whether an invalid sample is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,17 +25,31 @@ pub fn junit(
     summary: &Summary,
     environment: &Environment,
     thresholds: &[Threshold],
+    budgets: &[Spending],
     samples: Samples,
 ) -> String {
-    let suites: Vec<Suite> = (summary.cells.iter())
-        .map(|cell| Suite::new(summary, cell, thresholds, samples))
-        .collect();
+    let suites = summary.cells.iter();
+    let suites = suites.map(|cell| Suite::new(summary, cell, thresholds, samples));
+    let suites: Vec<Suite> = suites.chain(Suite::of_budgets(budgets)).collect();
+    written(
+        "lastbyte compare",
+        &suites,
+        &properties(summary, environment),
+    )
+}
+
+/// What became of budgets alone, one test case for each and each chain: of a command that measures no times.
+pub fn budgets_junit(command: &str, budgets: &[Spending]) -> String {
+    let suites: Vec<Suite> = Suite::of_budgets(budgets).into_iter().collect();
+    written(command, &suites, "")
+}
+
+fn written(command: &str, suites: &[Suite], properties: &str) -> String {
     let all = || suites.iter().flat_map(|suite| &suite.cases);
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    out += &format!("<testsuites name=\"lastbyte compare\"{}>\n", counts(all));
-    let properties = properties(summary, environment);
-    for suite in &suites {
-        suite.write(&properties, &mut out);
+    out += &format!("<testsuites name=\"{}\"{}>\n", xml(command), counts(all));
+    for suite in suites {
+        suite.write(properties, &mut out);
     }
     out + "</testsuites>\n"
 }
@@ -82,6 +98,15 @@ impl Suite {
             name: cell.cell.to_string(),
             cases,
         }
+    }
+
+    /// What chains need; nothing where nothing is bounded.
+    fn of_budgets(budgets: &[Spending]) -> Option<Suite> {
+        let cases: Vec<Case> = budgets.iter().map(case_of_budget).collect();
+        (!cases.is_empty()).then(|| Suite {
+            name: "budgets".to_owned(),
+            cases,
+        })
     }
 
     fn write(&self, properties: &str, out: &mut String) {
@@ -138,6 +163,19 @@ fn cases_of(
         });
     }
     cases
+}
+
+fn case_of_budget(spending: &Spending) -> Case {
+    Case {
+        name: spending.budget.to_string(),
+        class: spending.of.clone(),
+        time: Duration::ZERO,
+        outcome: match &spending.spent {
+            Spent::Within(_) => Outcome::Passed,
+            Spent::Beyond(what) => Outcome::Failed(what.clone()),
+            Spent::Unknown => Outcome::Doubtful("can't tell: it is not known here".to_owned()),
+        },
+    }
 }
 
 impl Case {

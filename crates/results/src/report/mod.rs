@@ -1,6 +1,7 @@
 //! Results for people and for programs.
 
 mod answer;
+mod assumed;
 mod brief;
 mod chart;
 mod csv;
@@ -33,9 +34,10 @@ mod waiting;
 pub mod waterfall;
 
 pub use self::csv::csv;
+pub use assumed::assumed;
 pub use explanation::{EXPLANATION_SCHEMA, explanation, explanation_json, explanation_svg};
 pub use json::{SCHEMA, json};
-pub use junit::{Samples, junit};
+pub use junit::{Samples, budgets_junit, junit};
 pub use layout::{Colours, Screen, for_terminal, json_for_terminal};
 pub use markdown::markdown;
 pub use search::{SCHEMA as SEARCH_SCHEMA, json as search_json, table as search_table};

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 pub(crate) mod arbitrary;
+mod budget;
 mod change;
 pub(crate) mod check;
 mod costs;
@@ -40,6 +41,7 @@ pub use crate::row::{
     ChainSignal, Compression, Dns, EarlyData, FailedAttempt, HelloDigest, Lateness, Outcome,
     PageLoad, Resumption, Row, TcpStats, Times, Wire,
 };
+pub use budget::{Budget, BudgetError, Known, Need, Spending, Spent};
 pub use check::{check, check_page_wire, check_wire};
 pub use costs::{Beside, CpuCosts, CpuCostsError, Flights, Picoseconds, RecordCost};
 pub(crate) use cut::{Cut, Sent};

@@ -64,7 +64,7 @@ impl Step {
     ];
 
     /// Whether a difference is above it. Both times are in nanoseconds.
-    fn is_passed(self, difference: f64, rtt: f64) -> bool {
+    pub(crate) fn is_passed(self, difference: f64, rtt: f64) -> bool {
         match self {
             Step::Milliseconds(step) => difference > f64::from(step) * 1e6,
             Step::RoundTrips(trips) => rtt > 0.0 && difference >= (f64::from(trips) - 0.5) * rtt,

@@ -146,15 +146,44 @@ impl Arm {
     ///
     /// Why it can't have these, in one line.
     pub fn with_all(&self, said: &[(&str, &str)]) -> Result<Arm, String> {
-        let is_said = |segment: &&str| {
-            let name = segment.split_once('=').map(|(name, _)| name);
-            said.iter().any(|(key, _)| name == Some(*key))
+        self.saying(&[], said)
+    }
+
+    /// The same arm silent about some keys, and with others said otherwise.
+    ///
+    /// # Errors
+    ///
+    /// Why it can't be so, in one line.
+    pub fn saying(&self, unsaid: &[&str], said: &[(&str, &str)]) -> Result<Arm, String> {
+        let is_kept = |segment: &&str| {
+            let name = key_of(segment).unwrap_or_default();
+            !unsaid.contains(&name) && !said.iter().any(|(key, _)| name == *key)
         };
-        let kept = self.label.split('/').filter(|segment| !is_said(segment));
+        let kept = self.label.split('/').filter(is_kept);
         let said = said.iter().map(|(key, value)| format!("{key}={value}"));
         let segments: Vec<String> = kept.map(str::to_owned).chain(said).collect();
         let arm = segments.join("/").parse();
         arm.map_err(|error: ArmError| error.problem.to_string())
+    }
+
+    /// The same arm with a Merkle Tree Certificate in the place of its chain: `form` is the value of `delivery=`. It comes alone,
+    /// and its proof is what intermediates and timestamps are for.
+    ///
+    /// # Errors
+    ///
+    /// Why it can't have that, in one line.
+    pub fn as_merkle_tree_certificate(&self, form: &str) -> Result<Arm, String> {
+        // rustls can't negotiate it, and sends it to all.
+        let is_unsaid = [self.client_stack, self.server_stack].contains(&StackName::Rustls);
+        let hello = is_unsaid.then_some(("hello", "nothing"));
+        let said: Vec<_> = [("delivery", form)].into_iter().chain(hello).collect();
+        self.saying(&["intermediates", "scts", "sct_algorithm"], &said)
+    }
+
+    /// Whether the arm itself says this key.
+    pub fn says(&self, key: &str) -> bool {
+        let mut segments = self.label.split('/');
+        segments.any(|segment| key_of(segment) == Some(key))
     }
 }
 
@@ -565,6 +594,11 @@ fn split_options(text: &str) -> Result<(String, Vec<(Setting, String)>), ArmProb
         }
     }
     Ok((chain.unwrap_or_default(), options))
+}
+
+/// The key that a segment says.
+fn key_of(segment: &str) -> Option<&str> {
+    segment.split_once('=').map(|(name, _)| name)
 }
 
 fn looks_like_key(name: &str) -> bool {

@@ -100,6 +100,11 @@ trait Kind {
         false
     }
 
+    /// Whether one certificate comes alone, whose proof is in the place of intermediates and timestamps.
+    fn is_alone(&self) -> bool {
+        false
+    }
+
     /// What its handshakes put on the wire of such a chain, by arithmetic: each of them, the last of which succeeds.
     ///
     /// # Errors
@@ -331,6 +336,11 @@ impl Delivery {
     /// Whether clients fail at first, and connect once more.
     pub fn retries(&self) -> bool {
         self.kind().is_some_and(Kind::retries)
+    }
+
+    /// Whether one certificate comes alone, whose proof is in the place of intermediates and timestamps.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.kind().is_some_and(Kind::is_alone)
     }
 
     /// What its handshakes put on the wire of such a chain, by arithmetic: each of them, the last of which succeeds.

@@ -1,10 +1,12 @@
 //! What to measure: arms, cells and the study file that they are written in.
 
 mod arm;
+mod assumption;
 mod beside;
 mod blocks;
 pub(crate) mod bounded_parquet;
 mod cell;
+mod chain_profile;
 mod computing;
 mod connections;
 mod delivery;
@@ -28,9 +30,11 @@ mod tests;
 
 pub(crate) use arm::MOST_TICKETS;
 pub use arm::{ArmError, ArmProblem};
+pub use assumption::{Assumption, assumptions};
 pub use beside::{KeptFile, StudyFolder};
 pub use blocks::{BlockId, Size};
 pub use cell::{Work, common, distinctions};
+pub use chain_profile::{ChainProfile, ProfiledKey};
 pub use computing::{Costs, Device, Profile};
 pub use connections::{Connections, ConnectionsError, Precision, PrecisionError, Until};
 pub use delivery::{

@@ -68,6 +68,26 @@ const CALLED_ELSEWHERE: [(&str, &str); 7] = [
 ];
 
 impl NamedNetwork {
+    /// Users who have one of these networks each, with its weight, as a line of `[population]`.
+    pub fn population(networks: &[(&NamedNetwork, f64)]) -> String {
+        let quoted = |text: &str| format!("{text:?}");
+        let column = |name: &str, values: Vec<String>| format!("{name} = [{}]", values.join(", "));
+        let names = networks.iter().map(|(network, _)| quoted(network.name));
+        let weights = networks.iter().map(|(_, weight)| weight.to_string());
+        let mut columns = vec![
+            column("class", names.collect()),
+            column("weight", weights.collect()),
+        ];
+        let first = networks.iter().take(1);
+        for (parameter, _) in first.flat_map(|(network, _)| network.values()) {
+            let values = networks.iter().flat_map(|(network, _)| network.values());
+            let values = values.filter(|(of, _)| *of == parameter);
+            let values = values.map(|(_, value)| quoted(value)).collect();
+            columns.push(column(parameter.name(), values));
+        }
+        format!("joint = {{ {} }}\n", columns.join(", "))
+    }
+
     /// All that there are, in the order in which they are reported.
     pub const ALL: [NamedNetwork; ALL.len()] = ALL;
 

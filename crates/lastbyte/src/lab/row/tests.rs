@@ -148,7 +148,12 @@ fn whatever_is_compressed() {
         "ml-dsa-87",
     ] {
         for intermediates in 0..=3 {
-            for delivery in ["compressed", "abridged"] {
+            for delivery in [
+                "compressed",
+                "compressed/scts=2",
+                "compressed/scts=3/sct_algorithm=ml-dsa-44",
+                "abridged",
+            ] {
                 let arm = |stack| {
                     let name = format!(
                         "x25519/{key}/intermediates={intermediates}/delivery={delivery}{stack}"

@@ -1,11 +1,12 @@
 //! Fewer certificates on the wire.
 
-use super::{Kind, Lever, with};
+use super::{About, Kind, Lever, with};
 use crate::study::ArmChain;
 
 pub(super) const LEVER: Lever = Lever {
     name: "certificates",
     doc: "no intermediate in the chain, where clients have its issuer for a root",
+    about: About::Certificates,
     kind: Kind::Own {
         pull: |setting, _| match &setting.arm.chain {
             ArmChain::Pem(_) => {

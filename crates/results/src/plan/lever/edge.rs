@@ -2,12 +2,13 @@
 
 use lastbyte_link::Probability;
 
-use super::{Kind, Lever};
+use super::{About, Kind, Lever};
 
 pub(super) const LEVER: Lever = Lever {
     name: "edge",
     doc: "an edge nearer to each user, so that each round trip is shorter; what it takes between edge and origin \
           is not in it (see lastbyte rtt)",
+    about: About::Paths,
     kind: Kind::Own {
         pull: |setting, amounts| {
             let share = amounts.rtt_share;

@@ -20,7 +20,18 @@ pub struct Lever {
     pub name: &'static str,
     /// What it is, with what it is based on.
     pub doc: &'static str,
+    /// What it changes.
+    pub about: About,
     kind: Kind,
+}
+
+/// What a lever changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    /// What certificates cost: how many bytes are sent, how often, and how many at once.
+    Certificates,
+    /// Every connection, whatever its certificates.
+    Paths,
 }
 
 /// How a lever is pulled.
@@ -82,6 +93,7 @@ impl Lever {
         Lever {
             name: way.name,
             doc: way.doc,
+            about: About::Certificates,
             kind: Kind::Reduction(way),
         }
     }
@@ -103,6 +115,27 @@ impl Lever {
                 ..pulled
             }),
         }
+    }
+
+    /// A setting with it pulled, whatever stack that would take: for arithmetic.
+    ///
+    /// # Errors
+    ///
+    /// Why that can't be, in one line.
+    pub(super) fn supposed(&self, setting: &Setting, amounts: &Amounts) -> Result<Setting, String> {
+        match self.kind {
+            Kind::Own { .. } => self.pull(setting, amounts),
+            Kind::Reduction(way) => Ok(Setting {
+                name: self.name.to_owned(),
+                arm: way.apply(&setting.arm)?,
+                ..setting.clone()
+            }),
+        }
+    }
+
+    /// Whether less of the chain is sent with it, so that clients must know of it.
+    pub fn is_reduction(&self) -> bool {
+        matches!(self.kind, Kind::Reduction(_))
     }
 
     /// How far it is pulled, in words.

@@ -1,12 +1,13 @@
 //! More connections that resume.
 
-use super::{Kind, Lever, with};
+use super::{About, Kind, Lever, with};
 use crate::study::Sessions;
 
 pub(super) const LEVER: Lever = Lever {
     name: "resumption",
     doc: "more connections that resume a session, and so need no certificates: a review of arXiv 2604.24869 tells of \
           94 % of TLS 1.3 connections at CDNs, and of 46 % elsewhere (secondary source, 2026)",
+    about: About::Certificates,
     kind: Kind::Own {
         pull: |setting, amounts| {
             let target = amounts.resumes;

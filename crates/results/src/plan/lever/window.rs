@@ -1,12 +1,13 @@
 //! A larger initial window at the server.
 
-use super::{Kind, Lever};
+use super::{About, Kind, Lever};
 use crate::plan::Setting;
 
 pub(super) const LEVER: Lever = Lever {
     name: "window",
     doc: "a larger initial congestion window at the server: RFC 6928 has 10 segments; of CDNs, Akamai had 32, \
           CloudFront 25, Fastly and Cloudflare 10 (CDN Planet, February 2017; nothing newer is published)",
+    about: About::Certificates,
     kind: Kind::Own {
         pull: |setting, amounts| {
             let mut setting = Setting { ..setting.clone() };

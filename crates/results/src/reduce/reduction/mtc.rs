@@ -1,9 +1,7 @@
 //! Merkle Tree Certificates.
 
-use lastbyte_sizes::{ChainSpec, StackName};
-
 use super::{Holds, Reduction, Subject, as_it_is};
-use crate::study::{Arm, ArmChain, Delivery};
+use crate::study::{Arm, Delivery};
 
 pub(super) static LANDMARK: Reduction = Reduction {
     name: "MTC, landmark",
@@ -19,7 +17,7 @@ pub(super) static LANDMARK: Reduction = Reduction {
     stale: "a standalone certificate in the same handshake, at no round trip",
     support: "experiments of Chrome and Cloudflare; Chrome's phase 2 is announced for the first quarter of 2027 (2026)",
     whole: as_it_is,
-    apply: |whole| delivered(whole, "mtc-landmark"),
+    apply: |whole| whole.as_merkle_tree_certificate("mtc-landmark"),
     lacking: Some(|whole| (LANDMARK.apply)(whole)?.with("client", "stale")),
 };
 
@@ -37,26 +35,9 @@ pub(super) static STANDALONE: Reduction = Reduction {
     stale: "none can be",
     support: "as for landmarks",
     whole: as_it_is,
-    apply: |whole| delivered(whole, "mtc-standalone"),
+    apply: |whole| whole.as_merkle_tree_certificate("mtc-standalone"),
     lacking: None,
 };
-
-fn delivered(whole: &Arm, delivery: &str) -> Result<Arm, String> {
-    let mut said = vec![("delivery", delivery)];
-    // rustls can't negotiate it, and sends it to all.
-    if [whole.client_stack, whole.server_stack].contains(&StackName::Rustls) {
-        said.push(("hello", "nothing"));
-    }
-    // However many the chain has, the certificate comes alone.
-    let usual;
-    if let ArmChain::Made(spec) = &whole.chain
-        && spec.intermediates != ChainSpec::new(spec.leaf).intermediates
-    {
-        usual = ChainSpec::new(spec.leaf).intermediates.to_string();
-        said.push(("intermediates", &usual));
-    }
-    whole.with_all(&said)
-}
 
 fn held(arm: &Arm) -> Option<u64> {
     match &arm.delivery {

@@ -64,6 +64,7 @@ fn thresholds_of_all_kinds() {
         &troubled(),
         &environment(),
         &thresholds,
+        &[],
         Samples::MustBeValid,
     );
     check(&text);
@@ -79,6 +80,7 @@ fn nothing_is_lost_of_a_run_that_was_interrupted() {
         &summary,
         &environment(),
         &thresholds(&["ttlb.p50 > 1s"]),
+        &[],
         Samples::AsTheyAre,
     );
     check(&text);
@@ -108,7 +110,13 @@ fn what_can_not_be_told_passes_with_a_note() {
         .changes
         .insert(Percentile::MEDIAN, change);
     let thresholds = thresholds(&["ttlb.p50 > 1% since saved"]);
-    let text = junit(&summary, &environment(), &thresholds, Samples::AsTheyAre);
+    let text = junit(
+        &summary,
+        &environment(),
+        &thresholds,
+        &[],
+        Samples::AsTheyAre,
+    );
     check(&text);
     let document = Document::parse(&text).unwrap();
     let note = document
@@ -154,6 +162,7 @@ fn nothing_from_outside_breaks_the_document() {
             &summary,
             &environment,
             &thresholds(&["ttlb.p50 > 1%"]),
+            &[],
             Samples::MustBeValid,
         );
         check(&written);
@@ -177,6 +186,48 @@ proptest! {
     fn any_text_can_be_told(text in any::<String>()) {
         let (summary, environment) = outside(&text);
         let thresholds = thresholds(&["ttlb.p50 > 1%"]);
-        check(&junit(&summary, &environment, &thresholds, Samples::MustBeValid));
+        check(&junit(&summary, &environment, &thresholds, &[], Samples::MustBeValid));
     }
+}
+
+/// Budgets are a suite of their own, and a command that measures nothing has no other.
+#[test]
+fn budgets_are_test_cases() {
+    use std::collections::BTreeMap;
+
+    use crate::report::budgets_junit;
+    use crate::results::{Known, Need, Spending};
+
+    let known = Known {
+        of: "ml-dsa-44 <\"today\">".to_owned(),
+        place: String::new(),
+        needs: BTreeMap::from([(Need::Flights, 2.0)]),
+    };
+    let budgets = ["flights > 1", "flights > 2", "left < 500B"].map(|text| text.parse().unwrap());
+    let spending = Spending::all(&budgets, &[known]);
+    let text = budgets_junit("lastbyte explain", &spending);
+    let document = roxmltree::Document::parse(&text).unwrap();
+    let cases = document
+        .descendants()
+        .filter(|node| node.has_tag_name("testcase"));
+    let cases: Vec<_> = cases
+        .map(|case| {
+            let inside = case.children().find(|node| node.is_element());
+            let inside = inside.map(|node| node.tag_name().name().to_owned());
+            (
+                case.attribute("name").unwrap(),
+                case.attribute("classname").unwrap(),
+                inside,
+            )
+        })
+        .collect();
+    let of = "ml-dsa-44 <\"today\">";
+    assert_eq!(
+        cases,
+        [
+            ("flights > 1", of, Some("failure".to_owned())),
+            ("flights > 2", of, None),
+            ("left < 500B", of, Some("system-out".to_owned())),
+        ]
+    );
 }

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::Value;
 
+use super::super::assumed;
 use super::super::waiting::{EstimateDocument, WaitingDocument, waiting_document};
-use super::Planned;
+use super::{Origin, Planned};
+use crate::plan::{Amounts, Gain, Lever};
 use crate::results::{Contents, Environment};
 
 /// The JSON Schema of the document.
@@ -22,14 +25,35 @@ struct Document<'a> {
     connections: u32,
     initcwnd: u32,
     waiting: Vec<WaitingDocument<'a>>,
+    because: Vec<CauseDocument<'a>>,
+    supposed: Vec<SupposedDocument<'a>>,
     levers: Vec<GainDocument<'a>>,
+    calculated: Vec<GainDocument<'a>>,
     together: Vec<GainDocument<'a>>,
     unavailable: BTreeMap<&'static str, &'a str>,
     sources: &'a [String],
     taken_for_granted: Vec<UsualDocument>,
     warnings: &'a [String],
     command: &'a str,
-    environment: &'a Environment,
+    assumptions: Value,
+    /// Absent where all is arithmetic.
+    environment: Option<&'a Environment>,
+    /// Why all is arithmetic, if it is.
+    arithmetic: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct CauseDocument<'a> {
+    class: Option<&'a str>,
+    connections: u32,
+    resumed: u32,
+    waiting: BTreeMap<&'static str, u32>,
+}
+
+#[derive(Serialize)]
+struct SupposedDocument<'a> {
+    r#if: &'a str,
+    than_today: WaitingDocument<'a>,
 }
 
 #[derive(Serialize)]
@@ -48,9 +72,20 @@ struct UsualDocument {
     source: &'static str,
 }
 
+fn gains<'a>(levers: &'a [(&'static Lever, Gain)], amounts: &Amounts) -> Vec<GainDocument<'a>> {
+    let documents = levers.iter().map(|(lever, gain)| GainDocument {
+        name: lever.name,
+        amount: Some(lever.words(amounts)),
+        gain_ms: gain.mean().map(EstimateDocument::from),
+        than_today: waiting_document(&gain.than_today),
+    });
+    documents.collect()
+}
+
 /// The whole plan as one JSON document, as [`SCHEMA`] has it. A number that can't be had is null.
 pub fn json(planned: &Planned<'_>) -> String {
     let tale = planned.tale;
+    let gains = |levers| gains(levers, &planned.plan.amounts);
     let document = Document {
         schema: "lastbyte.plan/1",
         answer: planned.answer(),
@@ -61,14 +96,24 @@ pub fn json(planned: &Planned<'_>) -> String {
         connections: tale.connections,
         initcwnd: planned.plan.today.cell.initcwnd,
         waiting: tale.planned.iter().map(waiting_document).collect(),
-        levers: (tale.levers.iter())
-            .map(|(lever, gain)| GainDocument {
-                name: lever.name,
-                amount: Some(lever.words(&planned.plan.amounts)),
-                gain_ms: gain.mean().map(EstimateDocument::from),
-                than_today: waiting_document(&gain.than_today),
+        because: (tale.causes.iter())
+            .map(|cause| CauseDocument {
+                class: cause.class.as_deref(),
+                connections: cause.connections,
+                resumed: cause.resumed,
+                waiting: (cause.waiting.iter())
+                    .map(|(because, count)| (because.name(), *count))
+                    .collect(),
             })
             .collect(),
+        supposed: (tale.supposed.iter())
+            .map(|(what, waiting)| SupposedDocument {
+                r#if: what,
+                than_today: waiting_document(waiting),
+            })
+            .collect(),
+        levers: gains(&tale.levers),
+        calculated: gains(&tale.calculated),
         together: (tale.together.iter())
             .map(|gain| GainDocument {
                 name: &gain.name,
@@ -90,7 +135,18 @@ pub fn json(planned: &Planned<'_>) -> String {
             .collect(),
         warnings: planned.warnings,
         command: planned.command,
-        environment: planned.environment,
+        assumptions: assumed::json(
+            &planned.plan.planned.arm,
+            std::slice::from_ref(&planned.plan.planned.cell),
+        ),
+        environment: match planned.origin {
+            Origin::Measured(environment) => Some(environment),
+            Origin::Arithmetic(_) => None,
+        },
+        arithmetic: match planned.origin {
+            Origin::Measured(_) => None,
+            Origin::Arithmetic(reason) => Some(reason),
+        },
     };
     // Serialising plain structures to memory cannot fail.
     serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"

@@ -8,13 +8,15 @@ mod text;
 
 pub use self::json::{SCHEMA, json};
 pub use self::page::page;
-pub use self::text::text;
+pub use self::text::{first, text};
 
-use crate::plan::{Gain, Plan, Tale, Usual};
+use lastbyte_link::counted;
+
+use crate::explain::Explanation;
+use crate::plan::{About, Because, FELT, Gain, Lever, Plan, Tale, Usual};
 use crate::results::number::{self, difference_digits, interval};
 use crate::results::{Environment, Estimate, Percentile, Slower, Step, Waiting};
 
-use super::answer::FELT;
 use super::text::{UNCERTAIN, metric};
 use super::waiting::{Waits, both};
 
@@ -33,10 +35,21 @@ pub struct Planned<'a> {
     pub sources: &'a [String],
     /// What to mind, in lines.
     pub warnings: &'a [String],
-    /// Where it was measured.
-    pub environment: &'a Environment,
+    /// What arithmetic says of the chain of today and of the planned one, where it knows them.
+    pub explained: Option<[&'a Explanation; 2]>,
+    /// Where it comes from.
+    pub origin: Origin<'a>,
     /// The command that gives the same.
     pub command: &'a str,
+}
+
+/// Where the numbers of a plan come from.
+#[derive(Clone, Copy, Debug)]
+pub enum Origin<'a> {
+    /// They were measured there.
+    Measured(&'a Environment),
+    /// They are arithmetic, which is all that can be had here, or all there is yet: the reason.
+    Arithmetic(&'a str),
 }
 
 impl Planned<'_> {
@@ -68,14 +81,22 @@ impl Planned<'_> {
         };
         let what = metric(self.tale.metric);
         let slower = slower(all, FELT);
-        let mut sentences = vec![format!(
+        let mut sentences = Vec::new();
+        if let Origin::Arithmetic(reason) = self.origin {
+            sentences.push(format!(
+                "By arithmetic, over links that lose nothing ({reason}):"
+            ));
+        }
+        sentences.push(format!(
             "With {} in place of {}, {} of connections wait more than {FELT} longer for their {what}; {} \
              wait at least a round trip longer.",
-            self.plan.planned.arm.label,
-            self.plan.today.arm.label,
+            self.plan.planned.arm.name,
+            self.plan.today.arm.name,
             share(slower.connections),
             share(self::slower(all, Step::RoundTrips(1)).connections),
-        )];
+        ));
+        sentences.extend(self.because());
+        sentences.extend(self.supposed(slower.connections.value));
         sentences.push(match all.mean {
             Some(mean) => {
                 let is_none = mean.interval.holds_zero();
@@ -86,7 +107,7 @@ impl Planned<'_> {
                 let each = format!("each waits {} ms {longer}", estimate(mean));
                 match is_none {
                     true => format!(
-                        "In the mean, no difference was shown: {each}, and this interval holds zero."
+                        "In the mean, no difference was shown: {each}, an interval that holds zero."
                     ),
                     false => format!(
                         "In the mean, {each}; a million connections together wait {} {longer}.",
@@ -94,49 +115,210 @@ impl Planned<'_> {
                     ),
                 }
             }
-            None => "How long they wait together is not known, since connections failed.".to_owned(),
-        });
-        let best = self.tale.levers.first();
-        let gain = best.and_then(|(lever, gain)| Some((lever, gain, gain.mean()?)));
-        sentences.push(match gain {
-            Some((lever, gain, mean)) if mean.interval.low.is_some_and(|low| low > 0.0) => {
-                let gains = format!(
-                    "Of what could win it back, {} ({}) gains most: {} ms for each connection",
-                    lever.name,
-                    lever.words(&self.plan.amounts),
-                    estimate(mean),
-                );
-                let left = self::slower(&gain.than_today, FELT).connections;
-                // A packet that is lost at another time costs another connection.
-                match left.value > slower.connections.value {
-                    false => format!(
-                        "{gains}, which leaves {} that wait more than {FELT} longer than today.",
-                        share(left)
-                    ),
-                    true => format!(
-                        "{gains}. With it, {} wait more than {FELT} longer than today, others than without it: where \
-                         packets are lost, another connection is hit.",
-                        share(left)
-                    ),
-                }
+            None => {
+                "How long they wait together is not known, since connections failed.".to_owned()
             }
-            _ => "None of the levers gains anything that can be told from nothing.".to_owned(),
         });
+        sentences.push(self.remedy(all.mean, slower.connections.value));
         sentences
     }
 
-    /// Levers alone, and then together.
-    fn gains(&self) -> impl Iterator<Item = (String, &Gain)> {
-        let alone = self.tale.levers.iter();
-        let alone = alone.map(|(lever, gain)| {
-            (
-                format!("{}: {}", lever.name, lever.words(&self.plan.amounts)),
-                gain,
+    /// What wins back most of what is lost, among all that is about certificates.
+    fn remedy(&self, lost: Option<Estimate<f64>>, waiting: f64) -> String {
+        /// What gains as much of the most gains as much.
+        const NEARLY: f64 = 0.9;
+        /// How many are named.
+        const MOST: usize = 3;
+        let is_lost = |lost: &Estimate<f64>| lost.interval.low.is_some_and(|low| low > 0.0);
+        let Some(lost) = lost.filter(is_lost) else {
+            return "No time was shown to be lost in the mean, so there is nothing to win back."
+                .to_owned();
+        };
+        let about_certificates =
+            |levers: &'_ [(&'static Lever, Gain)]| -> Vec<(&'static Lever, Estimate<f64>, Slower)> {
+                let levers = levers.iter();
+                let levers = levers.filter(|(lever, _)| lever.about == About::Certificates);
+                let known = levers.filter_map(|(lever, gain)| {
+                    Some((*lever, gain.mean()?, self::slower(&gain.than_today, FELT)))
+                });
+                known
+                    .filter(|(_, mean, _)| mean.interval.low.is_some_and(|low| low > 0.0))
+                    .collect()
+            };
+        let levers = about_certificates(&self.tale.levers);
+        let Some((_, most, _)) = levers.first() else {
+            return "Nothing that is about certificates was shown to win any of it back."
+                .to_owned();
+        };
+        // Those that nobody can tell apart, what a server sets itself first.
+        let mut best: Vec<_> = levers
+            .iter()
+            .filter(|(_, mean, _)| mean.value >= NEARLY * most.value)
+            .collect();
+        best.sort_by_key(|(lever, _, _)| lever.is_reduction());
+        let named = |(lever, mean, _): &&(&Lever, Estimate<f64>, Slower)| {
+            format!(
+                "{} ({}) {} ms",
+                lever.name,
+                lever.words(&self.plan.amounts),
+                estimate(*mean)
             )
-        });
-        let together = self.tale.together.iter();
-        alone.chain(together.map(|gain| (gain.name.clone(), gain)))
+        };
+        let all: Vec<String> = best.iter().take(MOST).map(named).collect();
+        let others = match best.len().saturating_sub(MOST) {
+            0 => String::new(),
+            others => format!(", and {others} others as much"),
+        };
+        let part = match 100.0 * most.value / lost.value {
+            95.0.. => " nearly all of that".to_owned(),
+            part => format!(" {part:.0} % of that"),
+        };
+        let together = match all.len() {
+            1 => format!("{} wins back{part}", all.concat()),
+            _ => format!("each alone wins back{part}: {}{others}", all.join(", ")),
+        };
+        let left = best.iter().map(|(_, _, left)| left.connections);
+        let left = left.max_by(|one, other| one.value.total_cmp(&other.value));
+        let Some(left) = left else {
+            return String::new();
+        };
+        // A packet that is lost at another time costs another connection.
+        let others = match left.value > waiting {
+            false => "",
+            true => ", others than without it: where packets are lost, another connection is hit",
+        };
+        let most = if best.len() > 1 { "at most " } else { "" };
+        format!(
+            "Of what is about certificates, {together}; {most}{} wait more than {FELT} longer than today then{others}.",
+            share(left)
+        )
     }
+
+    /// Why they wait.
+    fn because(&self) -> Option<String> {
+        let all = self.tale.causes.first()?;
+        let fits = self.fits();
+        let counts = all.waiting.iter();
+        let counts =
+            counts.map(|(because, count)| format!("{count} {}", because_of(*because, *count)));
+        let counts: Vec<String> = counts.collect();
+        let waiting = match &*counts {
+            [] => "nobody waits that long".to_owned(),
+            counts => format!("of {} connections, {}", all.connections, counts.join(", ")),
+        };
+        Some(match fits {
+            Some(fits) => format!("{fits}: {waiting}."),
+            None => format!("{}.", capital(&waiting)),
+        })
+    }
+
+    /// How the planned chain fits the window, beside that of today.
+    fn fits(&self) -> Option<String> {
+        let [today, planned] = self.explained?;
+        let (today, planned) = (today.windows.first()?, planned.windows.first()?);
+        let (before, flights) = (today.edges.flights, planned.edges.flights);
+        let window = planned.cell.initcwnd;
+        Some(match (planned.edges.below, planned.edges.above) {
+            (Some(below), _) if flights > before => format!(
+                "The server's handshake takes {flights} flights and not {before}, as the chain is {} too large for a window of {window}",
+                counted(below.certificate_distance, "byte")
+            ),
+            (_, Some(above)) => format!(
+                "The server's handshake takes {} with a window of {window}, as today, and {} are left",
+                counted(flights, "flight"),
+                counted(above.certificate_distance, "byte")
+            ),
+            _ => format!(
+                "The server's handshake takes {} with a window of {window}",
+                counted(flights, "flight")
+            ),
+        })
+    }
+
+    /// What the share would be if something about the chain were otherwise: a sentence of all that turns it.
+    fn supposed(&self, waiting: f64) -> Option<String> {
+        /// A point of the share is worth a word.
+        const WORTH: f64 = 0.01;
+        // What comes to the same is one clause.
+        let mut clauses: Vec<(String, Vec<&str>)> = Vec::new();
+        for (what, supposed) in &self.tale.supposed {
+            let then = slower(supposed, FELT).connections.value;
+            if (then - waiting).abs() < WORTH {
+                continue;
+            }
+            let then = share_alone(then);
+            match clauses.iter_mut().find(|(known, _)| *known == then) {
+                Some((_, causes)) => causes.push(what),
+                None => clauses.push((then, vec![what])),
+            }
+        }
+        let clauses = clauses.into_iter();
+        let clauses =
+            clauses.map(|(then, causes)| format!("if {}, {then}", causes.join(", or if ")));
+        let clauses: Vec<String> = clauses.collect();
+        match clauses.is_empty() {
+            true => None,
+            false => Some(capital(&format!(
+                "{} would wait so long (by arithmetic).",
+                clauses.join("; ")
+            ))),
+        }
+    }
+
+    /// Levers that can't be pulled, with the reason: a line each.
+    fn unavailable(&self) -> impl Iterator<Item = String> {
+        let unavailable = self.plan.unavailable.iter();
+        unavailable.map(|(lever, reason)| {
+            let mut calculated = self.tale.calculated.iter();
+            match calculated.any(|(known, _)| known == lever) {
+                true => format!("{} is not measured here: {reason}", lever.name),
+                false => format!("{} can't be pulled: {reason}", lever.name),
+            }
+        })
+    }
+
+    /// Levers about certificates alone, and then together; those that are arithmetic here; those about paths.
+    fn gains(&self) -> impl Iterator<Item = (String, &Gain)> {
+        let named = |lever: &Lever| format!("{}: {}", lever.name, lever.words(&self.plan.amounts));
+        let about = |about: About| {
+            let levers = self.tale.levers.iter();
+            levers.filter(move |(lever, _)| lever.about == about)
+        };
+        let alone = about(About::Certificates).map(move |(lever, gain)| (named(lever), gain));
+        let together = self.tale.together.iter();
+        let together = together.map(|gain| (gain.name.clone(), gain));
+        let calculated = self.tale.calculated.iter();
+        let calculated = calculated
+            .map(move |(lever, gain)| (format!("{} (by arithmetic)", named(lever)), gain));
+        let paths = about(About::Paths);
+        let paths =
+            paths.map(move |(lever, gain)| (format!("whatever the chain, {}", named(lever)), gain));
+        alone.chain(together).chain(calculated).chain(paths)
+    }
+}
+
+/// `1 waits for an acknowledgement`, `12 lost packets`.
+fn because_of(because: Because, count: u32) -> &'static str {
+    match (because, count) {
+        (Because::Acknowledgement, 1) => "waits for an acknowledgement",
+        (Because::Acknowledgement, _) => "wait for an acknowledgement",
+        (Because::Loss, _) => "lost packets",
+        (Because::Sending, 1) => "has a link that takes so long to carry the bytes",
+        (Because::Sending, _) => "have links that take so long to carry the bytes",
+    }
+}
+
+fn capital(sentence: &str) -> String {
+    let mut sentence = sentence.to_owned();
+    if let Some(first) = sentence.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    sentence
+}
+
+/// `39.0 %`, of what is arithmetic.
+fn share_alone(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
 }
 
 fn slower(waiting: &Waiting, step: Step) -> Slower {

@@ -6,9 +6,10 @@ use super::super::chart::{Axes, Bar, Bars, Chart, Colour, Panel, Point, reached}
 use super::super::document::{Head, document};
 use super::super::text::NETWORK_ALONE;
 use super::super::waiting::tables;
-use super::{FELT, Planned, known, legend, share, slower};
-use crate::plan::Gain;
+use super::{FELT, Origin, Planned, known, legend, share, slower};
+use crate::plan::{Because, Gain};
 use crate::results::{Estimate, Step, Waiting};
+use crate::study::assumptions;
 
 const TITLE: &str = "How many of my users wait longer?";
 
@@ -23,6 +24,7 @@ ul.granted { padding-left: 1.1rem; max-width: 60rem } ul.granted code { font-siz
 /// The answer, the shares that wait, what would win it back, what was taken for granted and the command, as HTML
 /// in light and dark.
 pub fn page(planned: &Planned<'_>) -> String {
+    let cells = std::slice::from_ref(&planned.plan.planned.cell);
     let body = html! {
         header {
             h1 { (TITLE) }
@@ -36,20 +38,23 @@ pub fn page(planned: &Planned<'_>) -> String {
                 code { (planned.plan.planned.arm.label) } " and with "
                 code { (planned.plan.today.arm.label) } ". Brackets are intervals of 95 %."
             }
+            (causes(planned))
             (shares(planned).html())
-            (tables(&planned.waits()))
+            details {
+                summary { "By how much" }
+                (tables(&planned.waits()))
+            }
         }
         section {
             h2 { "What would win it back" }
             p.caption {
-                "Each lever alone, and then together, what gains most first. Measured, not added up."
+                "Each lever about certificates alone, and then together, what gains most first; then what shortens every connection. \
+                 Measured, not added up."
             }
             @let levers = levers(planned);
             (levers)
             @if let Some(legend) = legend(&levers.0) { p.caption { (legend) "." } }
-            @for (lever, reason) in &planned.plan.unavailable {
-                p.caption { (lever.name) " can't be pulled: " (reason) "." }
-            }
+            @for line in planned.unavailable() { p.caption { (line) "." } }
         }
         section {
             h2 { "What this rests on" }
@@ -59,11 +64,16 @@ pub fn page(planned: &Planned<'_>) -> String {
                     li { "taken for granted: " code { (usual.key) " = " (usual.value) } ": " (usual.source) }
                 }
                 @for (lever, _) in &planned.plan.levers { li { (lever.name) ": " (lever.doc) } }
-                li {
-                    (planned.tale.connections) " connections each; " (planned.plan.today.cell) "; engine "
-                    (planned.environment.engine) ", " (planned.environment.kernel)
+                @for assumption in assumptions(&planned.plan.planned.arm, cells) {
+                    li { (assumption.subject) ": " (assumption.value) " (" (assumption.changed_by) ")" }
                 }
-                li { (NETWORK_ALONE) }
+                li {
+                    (planned.tale.connections) " connections each; " (planned.plan.today.cell)
+                    @if let Origin::Measured(environment) = planned.origin {
+                        "; engine " (environment.engine) ", " (environment.kernel)
+                    }
+                }
+                @if let Origin::Measured(_) = planned.origin { li { (NETWORK_ALONE) } }
             }
             pre { (planned.command) }
         }
@@ -75,6 +85,36 @@ pub fn page(planned: &Planned<'_>) -> String {
         url: None,
     };
     document(&head, OWN_STYLE, &body)
+}
+
+/// Who waits in each class, and why.
+fn causes(planned: &Planned<'_>) -> Markup {
+    let causes = &planned.tale.causes;
+    html! {
+        @if !causes.is_empty() {
+            div.scroll {
+                table {
+                    thead {
+                        tr {
+                            th { "connections" } th { "all" } th { "that resume" } th { "wait > " (FELT) " longer" }
+                            @for because in Because::ALL { th { (because) } }
+                        }
+                    }
+                    tbody {
+                        @for cause in causes {
+                            tr {
+                                th { (cause.class.as_deref().unwrap_or("all")) }
+                                td { (cause.connections) } td { (cause.resumed) } td { (cause.all()) }
+                                @for because in Because::ALL {
+                                    td { (cause.waiting.get(&because).copied().unwrap_or(0)) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// The shares that wait longer by each step, of all and of each class.

@@ -3,7 +3,15 @@
 use super::super::layout::{Field, Line, Role, Screen, set};
 use super::super::text::NETWORK_ALONE;
 use super::super::waiting::{Waits, WaitsRow};
-use super::{FELT, Planned, known, legend, share, slower};
+use super::{FELT, Origin, Planned, known, legend, share, slower};
+use crate::plan::Because;
+
+/// The answer alone.
+pub fn first(planned: &Planned<'_>, screen: Screen) -> String {
+    let sentences = planned.answer().into_iter();
+    let sentences = sentences.map(|sentence| screen.wrap(&sentence, 0) + "\n");
+    sentences.collect::<String>() + "\n"
+}
 
 /// The answer, how many wait and how long, what would win it back, and what was taken for granted: text of at
 /// most 100 columns.
@@ -14,6 +22,11 @@ pub fn text(planned: &Planned<'_>, screen: Screen) -> String {
         out.push('\n');
     }
     out.push('\n');
+    let causes = set(&causes(planned), screen);
+    if !causes.is_empty() {
+        out.push_str(&causes);
+        out.push('\n');
+    }
     for Waits {
         title,
         titles,
@@ -40,8 +53,8 @@ pub fn text(planned: &Planned<'_>, screen: Screen) -> String {
     if let Some(legend) = legend(&gains) {
         out.push_str(&format!("  {}\n", screen.paint(Role::Dim, &legend)));
     }
-    for (lever, reason) in &planned.plan.unavailable {
-        let line = format!("  {} can't be pulled: {reason}", lever.name);
+    for line in planned.unavailable() {
+        let line = format!("  {line}");
         out.push_str(&format!(
             "{}\n",
             screen.paint(Role::Dim, &screen.wrap(&line, 4))
@@ -58,6 +71,40 @@ pub fn text(planned: &Planned<'_>, screen: Screen) -> String {
         ));
     }
     out
+}
+
+/// Who waits in each class, and why.
+fn causes(planned: &Planned<'_>) -> Vec<Line> {
+    let causes = &planned.tale.causes;
+    if causes.is_empty() {
+        return Vec::new();
+    }
+    let reasons = Because::ALL.map(|because| Field::new(Role::Dim, because.name()));
+    let titles = [
+        "connections".to_owned(),
+        "that resume".to_owned(),
+        format!("wait > {FELT}"),
+    ];
+    let titles = titles
+        .map(|title| Field::new(Role::Dim, title))
+        .into_iter()
+        .chain(reasons);
+    let mut lines = vec![Line::Fields(
+        Field::new(Role::Heading, "who waits, and why"),
+        titles.collect(),
+    )];
+    for cause in causes {
+        let name = cause.class.as_deref().unwrap_or("all");
+        let counts = [cause.connections, cause.resumed, cause.all()];
+        let reasons = Because::ALL.map(|because| cause.waiting.get(&because).copied().unwrap_or(0));
+        let fields = counts.into_iter().chain(reasons);
+        let fields = fields.map(|count| Field::new(Role::Normal, count.to_string()));
+        lines.push(Line::Fields(
+            Field::new(Role::Normal, format!("  {name}")),
+            fields.collect(),
+        ));
+    }
+    lines
 }
 
 fn gains(planned: &Planned<'_>) -> Vec<Line> {
@@ -98,10 +145,17 @@ fn assumptions(planned: &Planned<'_>, screen: Screen) -> String {
             usual.key, usual.value, usual.source
         ));
     }
+    let arm = &planned.plan.planned.arm;
+    tell(super::super::assumed::line(
+        arm,
+        std::slice::from_ref(&planned.plan.planned.cell),
+    ));
     tell(format!(
         "{} connections each, in pairs, {}; intervals of 95 %",
         planned.tale.connections, planned.plan.today.cell
     ));
-    tell(NETWORK_ALONE.to_owned());
+    if let Origin::Measured(_) = planned.origin {
+        tell(NETWORK_ALONE.to_owned());
+    }
     out
 }

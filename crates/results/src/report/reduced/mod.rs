@@ -1,5 +1,6 @@
 //! Ways to send less than a whole chain, side by side: for a terminal, as JSON and as a page.
 
+mod beside;
 mod json;
 mod page;
 #[cfg(test)]
@@ -14,9 +15,13 @@ use std::time::Duration;
 
 use lastbyte_sizes::{Message, StackName};
 
-use crate::reduce::{Clients, Ranked, Reduce, Table};
+use beside::{Beside, Entry};
+
+use super::assumed::turns;
+use crate::reduce::{By, Clients, Ranked, Reduce, Table};
 use crate::results::number::{millisecond_digits, percent_digits};
 use crate::results::{Environment, Metric, Percent, Percentile};
+use crate::study::Cell;
 
 /// All that is told.
 #[derive(Clone, Debug)]
@@ -25,6 +30,8 @@ pub struct Reduced<'a> {
     pub reduce: &'a Reduce,
     /// What came of it, cell by cell.
     pub tables: &'a [Table<'a>],
+    /// What ways are sorted by.
+    pub by: By,
     /// The percentiles that are told.
     pub percentiles: &'a [Percentile],
     /// What to mind, in lines.
@@ -42,43 +49,96 @@ const COLUMNS: &str = "fits up to: the largest Certificate message of a whole ch
                     of both";
 
 impl Reduced<'_> {
-    /// What it comes to, in a sentence for each cell.
+    /// What it comes to, over all networks: what gains most of what was asked for, with ties as ties; what costs something
+    /// besides; and what would turn it.
     fn answer(&self) -> Vec<String> {
-        self.tables
-            .iter()
-            .filter_map(|table| self.of_cell(table))
-            .collect()
+        let beside = Beside::new(self);
+        let Some(own) = self.reduce.whole.first() else {
+            return Vec::new();
+        };
+        let what = match (self.by, &*beside.metrics) {
+            (_, [Metric::Handshake]) => "the handshake",
+            (By::FirstByte, _) => "the first byte",
+            (By::LastByte, _) => "the last byte",
+            (By::Both, _) => "the first and the last byte",
+        };
+        let mut sentences = vec![self.best(&beside, what, &own.name)];
+        sentences.extend(self.cost(&beside));
+        let cells: Vec<Cell> = self.tables.iter().map(|table| table.cell.clone()).collect();
+        sentences.extend(turns(own, &cells));
+        sentences
     }
 
-    fn of_cell(&self, table: &Table<'_>) -> Option<String> {
-        let is_ready = |ranked: &&Ranked<'_>| ranked.clients == Clients::Ready;
-        let mut ready = table.ranked.iter().filter(is_ready);
-        let asked = &self.reduce.whole.first()?.label;
-        let own = ready.clone().find(|ranked| ranked.arm.label == *asked)?;
-        let best = ready.find(|ranked| ranked.way.is_some())?;
-        let [before, after] = [best.whole, best.summary].map(|arm| median(arm, table.metric));
-        let place = match self.tables.len() {
-            1 => String::new(),
-            _ => format!("{}: ", table.cell),
+    /// What gains most, among all that is about chains.
+    fn best(&self, beside: &Beside, what: &str, own: &str) -> String {
+        /// So many are named.
+        const MOST: usize = 4;
+        let gaining = |entry: &&Entry| entry.gains(self, &beside.metrics);
+        let Some(best) = beside.ways().find(gaining) else {
+            return format!(
+                "Sending less than all of {own} brings {what} sooner in no way, by 1 % or more: the whole chain needs no flight \
+                 that another way saves."
+            );
         };
-        let metric = super::text::metric(table.metric);
-        let (before, after) = (before?, after?);
-        // What nobody can read off the numbers is no gain.
-        let is_sooner = after < before && millisecond_digits(after) != millisecond_digits(before);
-        Some(match is_sooner {
-            true => format!(
-                "{place}{} brings the {metric} soonest: {} ms at the median, where {} takes {} ms whole.",
-                name(best),
-                millisecond_digits(after),
-                own.arm.label,
-                millisecond_digits(before),
+        let ties = beside
+            .ways()
+            .filter(|entry| entry.is_as_good(best, self, &beside.metrics));
+        let names: Vec<&str> = ties.map(|entry| entry.name.as_str()).collect();
+        let named = names
+            .iter()
+            .take(MOST)
+            .copied()
+            .collect::<Vec<_>>()
+            .join(", ");
+        let others = match names.len().saturating_sub(MOST) {
+            0 => String::new(),
+            others => format!(" and {others} others"),
+        };
+        let gains = networks(beside, best);
+        match names.len() {
+            1 => format!(
+                "Of all ways to send less of {own}, {named} brings {what} soonest: {gains}."
             ),
-            false => format!(
-                "{place}nothing brings the {metric} of {} sooner.",
-                own.arm.label
-            ),
-        })
+            _ => format!("{named}{others} tie, and bring {what} of {own} soonest: {gains}."),
+        }
     }
+
+    /// What brings something later.
+    fn cost(&self, beside: &Beside) -> Option<String> {
+        let costing = beside.ways().filter(|entry| entry.costs());
+        let worst = costing.filter_map(|entry| Some((entry, entry.worst(beside)?)));
+        let (entry, (metric, network, change)) = worst.into_iter().next()?;
+        let place = match &*network {
+            "" => String::new(),
+            network => format!(" over {network}"),
+        };
+        Some(format!(
+            "{} costs the {}{place} {change}: a smaller handshake opens the server's window less (marked ! in the table).",
+            entry.name,
+            super::text::metric(metric),
+        ))
+    }
+}
+
+/// What an entry gains over each network: `-35.0 ms (25 %)`.
+fn networks(beside: &Beside, entry: &Entry) -> String {
+    let names: Vec<&str> = beside
+        .metrics
+        .iter()
+        .map(|metric| super::text::metric(*metric))
+        .collect();
+    let each = beside.networks.iter().enumerate().map(|(number, network)| {
+        let changes = entry.change(number);
+        match &**network {
+            "" => format!("{changes} ms"),
+            network => format!("{changes} ms over {network}"),
+        }
+    });
+    format!(
+        "{} {}",
+        names.join(" / "),
+        each.collect::<Vec<_>>().join(", ")
+    )
 }
 
 fn median(arm: &crate::results::ArmSummary, metric: Metric) -> Option<Duration> {

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::super::document::{Head, document};
+use super::beside::Beside;
 use super::{COLUMNS, Reduced, name, sizes, times};
 use crate::reduce::Table;
 
@@ -17,7 +18,20 @@ pub fn page(reduced: &Reduced<'_>) -> String {
             @for sentence in &answer { p.verdict { (sentence) } }
         }
         @for warning in reduced.warnings { p.warning { "warning: " (warning) } }
-        @for table in reduced.tables { (section(reduced, table)) }
+        section {
+            h2 { "All ways beside each other" }
+            p.caption {
+                "Changes are medians in ms against the whole chain on the same stacks; 0 is less than 1 %, and ! is later. \
+                 Sorted by " (reduced.by) "."
+            }
+            (beside(reduced))
+        }
+        @for table in reduced.tables {
+            details {
+                summary { (table.cell) }
+                (section(reduced, table))
+            }
+        }
         section {
             h2 { "What each way takes" }
             div.scroll { (ways(reduced)) }
@@ -38,6 +52,39 @@ pub fn page(reduced: &Reduced<'_>) -> String {
         url: None,
     };
     document(&head, "", &body)
+}
+
+fn beside(reduced: &Reduced<'_>) -> Markup {
+    let beside = Beside::new(reduced);
+    let metrics: Vec<&str> = (beside.metrics.iter())
+        .map(|metric| super::super::text::metric(*metric))
+        .collect();
+    let metrics = metrics.join(" / ");
+    html! {
+        div.scroll {
+            table {
+                thead {
+                    tr {
+                        th {} th { "Certificate, B" } th { "server, B" } th { "flights" }
+                        @for network in &beside.networks { th { (metrics) br; (network) } }
+                    }
+                }
+                tbody {
+                    @for entry in &beside.entries {
+                        tr {
+                            th { (entry.name) }
+                            td { @if let Some(bytes) = entry.certificate { (bytes) } @else { "-" } }
+                            td { @if let Some(bytes) = entry.server { (bytes) } @else { "-" } }
+                            td { @if let Some(flights) = entry.flights { (flights) } @else { "-" } }
+                            @for number in 0..beside.networks.len() {
+                                td { @if entry.subject.is_some() { (entry.change(number)) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 fn section(reduced: &Reduced<'_>, table: &Table<'_>) -> Markup {

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::*;
 use crate::reduce::Cpu;
-use crate::report::Screen;
 use crate::report::tests::environment;
 use crate::report::tests::errors;
+use crate::report::{Detail, Screen};
 use crate::results::{Summary, fixtures};
 use crate::study::{Arm, Experiment};
 
@@ -30,6 +30,7 @@ fn told(tell: impl Fn(&Reduced<'_>) -> String) -> String {
     tell(&Reduced {
         reduce: &reduce,
         tables: &tables.collect::<Vec<_>>(),
+        by: By::default(),
         percentiles: &percentiles,
         warnings: &["few <connections>".to_owned()],
         environment: &environment(),
@@ -39,7 +40,7 @@ fn told(tell: impl Fn(&Reduced<'_>) -> String) -> String {
 
 #[test]
 fn in_a_terminal() {
-    let text = told(|reduced| super::text(reduced, Screen::PLAIN));
+    let text = told(|reduced| super::text(reduced, Screen::PLAIN, Detail::Everything));
     assert!(
         text.lines().all(|line| line.chars().count() <= 100),
         "{text}"

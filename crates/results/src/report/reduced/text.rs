@@ -1,17 +1,30 @@
 //! For a terminal.
 
-use super::super::layout::{Field, Line, Role, Screen, set};
+use super::super::assumed::line;
+use super::super::layout::{Field, Line, Role, Screen, set, width};
+use super::super::table::Detail;
+use super::beside::Beside;
 use super::{COLUMNS, Column, Reduced, name, sizes, times};
 use crate::reduce::Table;
 
-/// The answer, a table for each cell, and what each way takes: text of at most 100 columns.
-pub fn text(reduced: &Reduced<'_>, screen: Screen) -> String {
+/// The answer and one table of all networks: a screen. With all details, a table for each cell and what each way takes, too. Text
+/// of at most 100 columns.
+pub fn text(reduced: &Reduced<'_>, screen: Screen, detail: Detail) -> String {
     let mut out = String::new();
     for sentence in reduced.answer() {
         out.push_str(&screen.wrap(&sentence, 0));
         out.push('\n');
     }
-    for table in reduced.tables {
+    let beside = Beside::new(reduced);
+    for lines in beside_each_other(&beside, screen) {
+        out.push('\n');
+        out.push_str(&set(&lines, screen));
+    }
+    let tables = match detail {
+        Detail::Answer => &[],
+        Detail::Everything => reduced.tables,
+    };
+    for table in tables {
         out.push('\n');
         let title = Line::Text(Role::Heading, screen.wrap(&table.cell.to_string(), 2));
         out.push_str(&set(&[title], screen));
@@ -24,7 +37,22 @@ pub fn text(reduced: &Reduced<'_>, screen: Screen) -> String {
         out.push_str(&screen.paint(Role::Dim, &screen.wrap(&line, 2)));
         out.push('\n');
     };
-    for way in &reduced.reduce.ways {
+    let legend = "Changes are medians in ms against the whole chain on the same stacks; 0 is less than 1 %, and ! is later.";
+    tell(legend.to_owned());
+    if let (Some(arm), Detail::Answer) = (reduced.reduce.whole.first(), detail) {
+        let cells: Vec<_> = reduced
+            .tables
+            .iter()
+            .map(|table| table.cell.clone())
+            .collect();
+        tell(line(arm, &cells));
+        tell("-v has all times, what computing takes, clients that are stale, and who has each way today.".to_owned());
+    }
+    let ways = match detail {
+        Detail::Answer => &[][..],
+        Detail::Everything => &reduced.reduce.ways,
+    };
+    for way in ways {
         let way = way.reduction;
         tell(format!("{}: {}", way.name, way.doc));
         if let Some(holds) = way.holds {
@@ -41,12 +69,66 @@ pub fn text(reduced: &Reduced<'_>, screen: Screen) -> String {
     for (way, reason) in &reduced.reduce.unavailable {
         tell(format!("{} can't be had: {reason}", way.name));
     }
-    tell(COLUMNS.to_owned());
+    if detail == Detail::Everything {
+        tell(COLUMNS.to_owned());
+    }
     for warning in reduced.warnings {
         let line = screen.wrap(&format!("warning: {warning}"), 2);
         out.push_str(&format!("{}\n", screen.paint(Role::Warning, &line)));
     }
     out
+}
+
+/// One table, or several where networks are too many for the screen.
+fn beside_each_other(beside: &Beside, screen: Screen) -> Vec<Vec<Line>> {
+    let metrics: Vec<&str> = (beside.metrics.iter())
+        .map(|metric| super::super::text::metric(*metric))
+        .collect();
+    let lines = |networks: &[usize]| -> Vec<Line> {
+        let titles = networks.iter().map(|number| {
+            let network = beside.networks.get(*number).map_or("", String::as_str);
+            match network {
+                "" => metrics.join(" / "),
+                network => network.to_owned(),
+            }
+        });
+        let titles = ["Certificate", "server, B", "flights"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(titles);
+        let titles = titles.map(|title| Field::new(Role::Dim, title));
+        let heading = format!("{}, ms than whole", metrics.join(" / "));
+        let mut lines = vec![Line::Fields(
+            Field::new(Role::Heading, heading),
+            titles.collect(),
+        )];
+        for entry in &beside.entries {
+            let number =
+                |number: Option<u32>| number.map_or("-".to_owned(), |number| number.to_string());
+            let flights = entry
+                .flights
+                .map_or("-".to_owned(), |flights| flights.to_string());
+            let sizes = [number(entry.certificate), number(entry.server), flights];
+            let changes = networks.iter().map(|number| match entry.subject {
+                None => String::new(),
+                Some(_) => entry.change(*number),
+            });
+            let fields = sizes.into_iter().chain(changes);
+            let fields = fields.map(|text| Field::new(Role::Normal, text));
+            lines.push(Line::Fields(
+                Field::new(Role::Normal, format!("  {}", entry.name)),
+                fields.collect(),
+            ));
+        }
+        lines
+    };
+    let all: Vec<usize> = (0..beside.networks.len()).collect();
+    let fits = |count: &usize| {
+        let mut chunks = all.chunks(*count);
+        chunks.all(|chunk| width(&lines(chunk)) <= screen.columns)
+    };
+    let count = (1..=all.len()).rev().find(fits).unwrap_or(1);
+    all.chunks(count).map(lines).collect()
 }
 
 fn part(table: &Table<'_>, columns: &[Column]) -> Vec<Line> {

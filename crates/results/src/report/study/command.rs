@@ -3,7 +3,9 @@
 use lastbyte_link::{Direction, Distribution, Link, Seed, format_duration, shell_word};
 
 use crate::results::group_by;
-use crate::study::{Arm, Cell, CpuTime, Emulation, EngineName, Experiment, Lists, Parameter};
+use crate::study::{
+    Arm, Cell, ChainProfile, CpuTime, Emulation, EngineName, Experiment, Lists, Parameter,
+};
 
 /// What can be a list on the command line.
 fn lists() -> impl Iterator<Item = Parameter> {
@@ -101,6 +103,10 @@ fn command(
             "--against"
         };
         words.push(format!("{option} {}", shell_word(&arm.label)));
+    }
+    // An arm of a study has what it says, and no more.
+    if arms.iter().any(|arm| ChainProfile::Public.of(arm) != **arm) {
+        words.push(format!("--chain-profile {}", ChainProfile::Private));
     }
     for (parameter, _) in Parameter::options() {
         let goes_without_saying = match parameter.name() {

@@ -497,7 +497,7 @@ fn commands_are_as_few_as_grids_allow() {
             .join("\n")
     };
     let start = format!(
-        "lastbyte compare --baseline {CLASSICAL} --against {HYBRID} --rtt 35ms --rate 1gbit"
+        "lastbyte compare --baseline {CLASSICAL} --against {HYBRID} --chain-profile private --rtt 35ms --rate 1gbit"
     );
     let end = "--connections 100 --engine virtual";
     assert_eq!(

@@ -396,6 +396,11 @@ impl Kind for Mtc {
         self.hello != Hello::Nothing
     }
 
+    fn is_alone(&self) -> bool {
+        // Who names nothing at first gets the chain then.
+        self.hello != Hello::Empty
+    }
+
     fn retries(&self) -> bool {
         self.hello == Hello::Empty
     }

@@ -863,7 +863,7 @@ const ERRORS: &[(&str, &str, &str)] = &[
     (
         "50KiB",
         "50K",
-        r#"21: unknown unit "K" in "50K": did you mean "KB"?"#,
+        r#"21: unknown unit "K" in "50K": did you mean "50KiB" (of 1024) or "50KB" (of 1000)?"#,
     ),
     (
         "secp256r1/rsa-2048:2500B",

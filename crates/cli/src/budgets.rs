@@ -1,0 +1,149 @@
+//! What a chain may need (`--fail-if 'flights > 1'`), for commands that measure no percentiles, and beside thresholds where they
+//! are measured.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args;
+use lastbyte::explain::{Explanation, explain};
+use lastbyte::report::budgets_junit;
+use lastbyte::results::{Budget, BudgetError, Known, Need, Spending, Spent, Threshold};
+use lastbyte::study::Experiment;
+use lastbyte_sizes::Message;
+
+use super::draft::Draft;
+use super::{Failure, tell};
+
+/// Budgets, and what became of them in a file.
+#[derive(Debug, Args)]
+pub(super) struct Budgets {
+    /// Exit with 99 if a chain needs more: `flights > 1`, `left < 500B`, `certificate > 16KB`, `server > 20KB`; of `plan` also
+    /// `waiting > 1%` (of connections, more than 20 ms longer) and `mean > 5ms`
+    #[arg(long, value_name = "BUDGET", value_delimiter = ',')]
+    fail_if: Vec<Budget>,
+    /// Write what became of the budgets as JUnit XML
+    #[arg(long, value_name = "FILE", requires = "fail_if")]
+    junit: Option<PathBuf>,
+}
+
+impl Budgets {
+    /// Holds what is known against them, when all else has been printed: `command` is what it is known by.
+    pub(super) fn judge(&self, command: &str, known: &[Known]) -> Result<(), Failure> {
+        let spending = Spending::all(&self.fail_if, known);
+        if let Some(path) = &self.junit {
+            let junit = budgets_junit(command, &spending);
+            Draft::new(path)?.write(|out| out.write_all(junit.as_bytes()))?;
+        }
+        judge(&spending)
+    }
+}
+
+/// Prints what is beyond a budget.
+///
+/// # Errors
+///
+/// If anything is.
+pub(super) fn judge(spending: &[Spending]) -> Result<(), Failure> {
+    let mut judged = Ok(());
+    for Spending { budget, of, spent } in spending {
+        match spent {
+            Spent::Within(_) => {}
+            Spent::Unknown => tell(format_args!(
+                "can't tell: {budget}: it is not known of {of}"
+            )),
+            Spent::Beyond(what) => {
+                tell(format_args!("budget exceeded: {budget}: {of} {what}"));
+                judged = Err(Failure::Threshold);
+            }
+        }
+    }
+    judged
+}
+
+/// What arithmetic knows of an arm, for each window that was asked for.
+pub(super) fn known(explained: &Explanation) -> Vec<Known> {
+    let windows = explained.windows.iter();
+    let known = windows.map(|window| {
+        let bytes = |bytes: u32| f64::from(bytes);
+        let mut needs = BTreeMap::from([
+            (Need::Flights, window.edges.flights as f64),
+            (
+                Need::Certificate,
+                bytes(explained.wire.bytes(Message::Certificate)),
+            ),
+            (Need::Server, bytes(explained.wire.server_flight_wire_bytes)),
+        ]);
+        if let Some(above) = window.edges.above {
+            needs.insert(Need::Left, above.certificate_distance as f64);
+        }
+        Known {
+            of: explained.arm.name.clone(),
+            place: match explained.windows.len() {
+                1 => String::new(),
+                _ => format!(" with initcwnd {}", window.cell.initcwnd),
+            },
+            needs,
+        }
+    });
+    known.collect()
+}
+
+/// The same of all arms of an experiment, as far as arithmetic knows them.
+pub(super) fn known_of(experiment: &Experiment) -> Vec<Known> {
+    let cells = experiment.cells.iter();
+    let cells: Vec<_> = cells.filter(|cell| cell.page.is_none()).cloned().collect();
+    let known = experiment
+        .arms
+        .iter()
+        .flat_map(|arm| match explain(arm, &cells) {
+            Ok(explained) => known(&explained),
+            Err(_) => vec![Known {
+                of: arm.name.clone(),
+                ..Known::default()
+            }],
+        });
+    known.collect()
+}
+
+/// What makes a comparison fail.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Limit {
+    /// A percentile that was measured.
+    Threshold(Threshold),
+    /// What a chain needs.
+    Budget(Budget),
+}
+
+impl FromStr for Limit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Limit, String> {
+        let is_metric = text
+            .split(['<', '>', '='])
+            .next()
+            .is_some_and(|left| left.contains('.'));
+        match text.parse::<Budget>() {
+            Ok(Budget {
+                need: need @ (Need::Waiting | Need::Mean),
+                ..
+            }) => Err(format!(
+                "{need} is of `lastbyte plan`, which asks whole populations"
+            )),
+            Ok(budget) => Ok(Limit::Budget(budget)),
+            Err(BudgetError { problem, .. }) if !is_metric && is_need(text) => Err(problem),
+            Err(_) => {
+                let threshold = text.parse::<Threshold>();
+                let threshold = threshold.map_err(|error| error.problem.to_string())?;
+                Ok(Limit::Threshold(threshold))
+            }
+        }
+    }
+}
+
+/// Whether it begins as a budget does.
+fn is_need(text: &str) -> bool {
+    let word = text.split(['<', '>', '=', ' ']).next().unwrap_or_default();
+    Need::ALL.iter().any(|need| need.name() == word)
+}

@@ -1,0 +1,219 @@
+//! All ways beside each other over all networks: how much sooner or later each brings what, sorted by what was asked, with ties
+//! as ties.
+
+use std::cmp::Ordering;
+
+use lastbyte_sizes::Message;
+
+use super::{Reduced, median, name};
+use crate::reduce::{Clients, Ranked, Subject};
+use crate::results::Metric;
+use crate::results::number::difference_digits;
+
+/// The part of a whole chain's time that is worth a word: what differs by less is as good.
+const WORTH: f64 = 0.01;
+
+/// One way, or the whole chain.
+pub(super) struct Entry {
+    /// What it is called.
+    pub(super) name: String,
+    /// What it does it to; nothing for a whole chain.
+    pub(super) subject: Option<Subject>,
+    /// Bytes of the Certificate message.
+    pub(super) certificate: Option<u32>,
+    /// Bytes of all that the server sends in the handshake, on the wire.
+    pub(super) server: Option<u32>,
+    /// The server's flights.
+    pub(super) flights: Option<u32>,
+    /// How each network's times change against the whole chain, in the order of networks and of [`Beside::metrics`].
+    pub(super) changes: Vec<Vec<Option<Change>>>,
+}
+
+/// How much later a time is than with the whole chain.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Change {
+    /// In milliseconds; below zero for sooner.
+    ms: f64,
+    /// Of the whole chain's.
+    share: f64,
+}
+
+impl Change {
+    /// What of it is worth a word.
+    fn felt(self) -> f64 {
+        match self.share.abs() < WORTH {
+            true => 0.0,
+            false => self.share,
+        }
+    }
+
+    fn is_later(self) -> bool {
+        self.felt() > 0.0
+    }
+}
+
+/// The whole table.
+pub(super) struct Beside {
+    /// What networks are called.
+    pub(super) networks: Vec<String>,
+    /// The times that are compared.
+    pub(super) metrics: Vec<Metric>,
+    /// The whole chain first, then ways to send less, what was asked for first.
+    pub(super) entries: Vec<Entry>,
+}
+
+impl Beside {
+    pub(super) fn new(reduced: &Reduced<'_>) -> Beside {
+        let tables = reduced.tables;
+        let has = |metric: &Metric| {
+            let mut tables = tables.iter();
+            tables.any(|table| table.cell.metrics().contains(metric))
+        };
+        let both = [Metric::Ttfb, Metric::Ttlb];
+        let metrics: Vec<Metric> = match both.iter().all(has) {
+            true => both.to_vec(),
+            false => vec![Metric::Handshake],
+        };
+        let cells: Vec<_> = tables.iter().map(|table| table.cell.clone()).collect();
+        let networks = crate::study::distinctions(&cells);
+        let first = tables.first().into_iter().flat_map(|table| &table.ranked);
+        let ready = first.filter(|ranked| ranked.clients == Clients::Ready);
+        let asked = reduced.reduce.whole.first();
+        let is_own = |ranked: &&Ranked<'_>| {
+            ranked.way.is_some() || asked.is_some_and(|asked| ranked.arm.label == asked.label)
+        };
+        let mut entries: Vec<Entry> = ready
+            .filter(is_own)
+            .map(|ranked| Entry::new(ranked, reduced, &metrics))
+            .collect();
+        entries.sort_by(|one, other| one.order(other, reduced, &metrics));
+        Beside {
+            networks,
+            metrics,
+            entries,
+        }
+    }
+
+    /// Those about chains, what was asked for first.
+    pub(super) fn ways(&self) -> impl Iterator<Item = &Entry> {
+        let entries = self.entries.iter();
+        entries.filter(|entry| entry.subject == Some(Subject::Chain))
+    }
+}
+
+impl Entry {
+    fn new(ranked: &Ranked<'_>, reduced: &Reduced<'_>, metrics: &[Metric]) -> Entry {
+        let changes = reduced.tables.iter().map(|table| {
+            let mut all = table.ranked.iter();
+            let own = all.find(|other| {
+                other.arm.label == ranked.arm.label && other.clients == ranked.clients
+            });
+            let of = |metric: &Metric| {
+                let own = own?;
+                let before = median(own.whole, *metric)?.as_secs_f64();
+                let after = median(own.summary, *metric)?.as_secs_f64();
+                (before > 0.0).then(|| Change {
+                    ms: 1e3 * (after - before),
+                    share: (after - before) / before,
+                })
+            };
+            metrics.iter().map(of).collect()
+        });
+        let wire = ranked.summary.wire.as_ref();
+        Entry {
+            name: name(ranked),
+            subject: ranked.way.map(|way| way.reduction.subject),
+            certificate: wire.map(|wire| wire.bytes(Message::Certificate).median),
+            server: wire.map(|wire| wire.server_wire_bytes.median),
+            flights: wire.and_then(|wire| Some(wire.server_flights?.flights)),
+            changes: changes.collect(),
+        }
+    }
+
+    /// The whole chain first, then ways by what was asked for, those that nobody can tell apart by their bytes.
+    fn order(&self, other: &Entry, reduced: &Reduced<'_>, metrics: &[Metric]) -> Ordering {
+        let key = |entry: &Entry| match entry.subject {
+            None => 0,
+            Some(Subject::Chain) => 1,
+            Some(Subject::Session) => 2,
+        };
+        let gains = [self, other].map(|entry| entry.score(reduced, metrics));
+        (key(self).cmp(&key(other)))
+            .then(gains[0].total_cmp(&gains[1]))
+            .then(self.server.cmp(&other.server))
+    }
+
+    /// What was asked for, over all networks: the less, the better.
+    fn score(&self, reduced: &Reduced<'_>, metrics: &[Metric]) -> f64 {
+        let asked = reduced.by.metrics();
+        let of_network = |changes: &Vec<Option<Change>>| {
+            let known = metrics.iter().zip(changes);
+            let counted = known.filter(|(metric, _)| {
+                // Without a response, the handshake is all there is.
+                **metric == Metric::Handshake || asked.contains(metric)
+            });
+            let felt = counted.map(|(_, change)| change.map_or(f64::INFINITY, Change::felt));
+            felt.fold(f64::NEG_INFINITY, f64::max)
+        };
+        let sum: f64 = self.changes.iter().map(of_network).sum();
+        // Ties are ties.
+        (sum / WORTH).round()
+    }
+
+    /// Whether it gains as much as another way.
+    pub(super) fn is_as_good(
+        &self,
+        other: &Entry,
+        reduced: &Reduced<'_>,
+        metrics: &[Metric],
+    ) -> bool {
+        let [one, other] = [self, other].map(|entry| entry.score(reduced, metrics));
+        one == other
+    }
+
+    /// Whether it brings what was asked for sooner anywhere, and nothing of that later.
+    pub(super) fn gains(&self, reduced: &Reduced<'_>, metrics: &[Metric]) -> bool {
+        self.score(reduced, metrics) < 0.0
+    }
+
+    /// Whether anything comes later with it, anywhere.
+    pub(super) fn costs(&self) -> bool {
+        let mut changes = self.changes.iter().flatten().flatten();
+        changes.any(|change| change.is_later())
+    }
+
+    /// The most that it costs a time, with the network.
+    pub(super) fn worst(&self, beside: &Beside) -> Option<(Metric, String, Change)> {
+        let networks = beside.networks.iter().zip(&self.changes);
+        let all = networks.flat_map(|(network, changes)| {
+            let changes = beside.metrics.iter().zip(changes);
+            changes.filter_map(move |(metric, change)| Some((*metric, network.clone(), (*change)?)))
+        });
+        let later = all.filter(|(_, _, change)| change.is_later());
+        later.max_by(|(_, _, one), (_, _, other)| one.share.total_cmp(&other.share))
+    }
+
+    /// `-35.0 / 0`, of one network.
+    pub(super) fn change(&self, network: usize) -> String {
+        let Some(changes) = self.changes.get(network) else {
+            return "-".to_owned();
+        };
+        let texts = changes.iter().map(|change| match change {
+            None => "-".to_owned(),
+            Some(change) if change.felt() == 0.0 => "0".to_owned(),
+            Some(change) => {
+                let sign = if change.ms > 0.0 { "+" } else { "" };
+                let mark = if change.is_later() { "!" } else { "" };
+                format!("{sign}{}{mark}", difference_digits(change.ms))
+            }
+        });
+        texts.collect::<Vec<_>>().join(" / ")
+    }
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (ms, percent) = (self.ms.abs(), 100.0 * self.share.abs());
+        write!(f, "{} ms ({percent:.0} %)", difference_digits(ms))
+    }
+}

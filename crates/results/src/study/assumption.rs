@@ -1,0 +1,130 @@
+//! What an answer rests on that a reader may not have thought of: one list, for all answers about a chain. Each comes
+//! with what changes it.
+
+use lastbyte_link::counted;
+use lastbyte_sizes::RootDelivery;
+
+use super::{Arm, ArmChain, Cell, Parameter};
+
+/// Something that an answer rests on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assumption {
+    /// What it is of, in a word or two.
+    pub subject: &'static str,
+    /// What is assumed.
+    pub value: String,
+    /// What changes it.
+    pub changed_by: &'static str,
+}
+
+/// All that an answer about this arm over these cells rests on.
+pub fn assumptions(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
+    let all = of_chain(arm).into_iter().chain(of_network(cells));
+    let others = [
+        Assumption {
+            subject: "tickets",
+            value: match arm.tickets {
+                0 => "none".to_owned(),
+                tickets => counted(usize::from(tickets), "ticket"),
+            },
+            changed_by: "tickets=2 in the arm",
+        },
+        Assumption {
+            subject: "hello",
+            value: format!(
+                "that of {}, with a key share of {}",
+                arm.client_stack,
+                shares(arm)
+            ),
+            changed_by: "key_share= and client_stack= in the arm; `lastbyte probe` has a browser's",
+        },
+    ];
+    all.chain(others).collect()
+}
+
+fn shares(arm: &Arm) -> String {
+    let names: Vec<String> = arm.key_shares.iter().map(ToString::to_string).collect();
+    names.join(" and ")
+}
+
+fn of_chain(arm: &Arm) -> Vec<Assumption> {
+    let spec = match &arm.chain {
+        ArmChain::Made(spec) => spec,
+        ArmChain::Pem(_) => {
+            return vec![Assumption {
+                subject: "chain",
+                value: "as it is in the file or at the server".to_owned(),
+                changed_by: "another file",
+            }];
+        }
+    };
+    let alone = "none: the proof of a Merkle Tree Certificate is in their place";
+    let is_alone = arm.delivery.is_alone();
+    let size = spec.certificate_bytes.map(|bytes| Assumption {
+        subject: "size",
+        value: format!("the Certificate message has {bytes} bytes, whatever is in it"),
+        changed_by: "no :SIZE in the arm",
+    });
+    let timestamps = Assumption {
+        subject: "timestamps",
+        value: match spec.scts {
+            _ if is_alone => alone.to_owned(),
+            0 => "none, where public sites have two or three".to_owned(),
+            scts => format!("{scts}, by logs that sign with {}", spec.sct_algorithm),
+        },
+        changed_by: "scts= and sct_algorithm= in the arm, or --chain-profile",
+    };
+    let root = match spec.root {
+        RootDelivery::Sent => ", and the root",
+        RootDelivery::Omitted => "",
+    };
+    let intermediates = Assumption {
+        subject: "intermediates",
+        value: match spec.intermediates {
+            _ if is_alone => alone.to_owned(),
+            intermediates => format!("{intermediates}{root}"),
+        },
+        changed_by: "intermediates= in the arm, or --chain-profile",
+    };
+    let names = Assumption {
+        subject: "names",
+        value: format!("{} in the end-entity's certificate", spec.names),
+        changed_by: "names= in the arm",
+    };
+    let ocsp = Assumption {
+        subject: "OCSP",
+        value: "no response is stapled".to_owned(),
+        changed_by: "a size in the arm, as in ml-dsa-44:16KB",
+    };
+    let all = [timestamps, intermediates, names, ocsp];
+    size.into_iter().chain(all).collect()
+}
+
+fn of_network(cells: &[Cell]) -> Vec<Assumption> {
+    let all: Vec<&Cell> = cells.iter().collect();
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let of = |parameter: Parameter| {
+        let is_drawn = |cell: &&Cell| {
+            let population = cell.population.as_deref();
+            population.is_some_and(|population| population.draws(parameter))
+        };
+        match cells.iter().any(|cell| is_drawn(&cell)) {
+            true => "as it is drawn for each user".to_owned(),
+            false => parameter.values(&all).join(" and "),
+        }
+    };
+    vec![
+        Assumption {
+            subject: "window",
+            value: format!("{} segments at first", of(Parameter::INITCWND)),
+            changed_by: "--initcwnd",
+        },
+        Assumption {
+            subject: "rate",
+            value: of(Parameter::RATE),
+            changed_by: "--rate, --link",
+        },
+    ]
+}
