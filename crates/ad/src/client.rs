@@ -84,7 +84,7 @@ impl Default for Settings {
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The file of CAs can't be used.
-    #[error("\"{}\": {error}", file.display())]
+    #[error("\"{}\": {}", file.display(), lastbyte_providers::reason(error))]
     Ca {
         /// The file.
         file: PathBuf,
@@ -92,7 +92,7 @@ pub enum ConnectError {
         error: ErrorStack,
     },
     /// OpenSSL can't be set up.
-    #[error("can't set TLS up: {0}")]
+    #[error("can't set TLS up: {}", lastbyte_providers::reason(.0))]
     OpenSsl(#[from] ErrorStack),
     /// The name is not one that DNS has.
     #[error("\"{name}\" is no domain name: {reason}")]

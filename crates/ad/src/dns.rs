@@ -70,7 +70,7 @@ pub enum DnsError {
     #[error("no DNS server is known: name one with --resolver")]
     NoServer,
     /// The system has no random numbers for us.
-    #[error("no random numbers: {0}")]
+    #[error("no random numbers: {}", lastbyte_providers::reason(.0))]
     Random(openssl::error::ErrorStack),
 }
 

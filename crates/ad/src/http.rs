@@ -20,6 +20,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout};
 
+use crate::tls::stream_words;
+
 use watched::{Seen, Watched};
 
 /// The largest head of a response, in bytes.
@@ -154,7 +156,7 @@ impl From<hyper::Error> for HttpError {
             return HttpError::Truncated;
         }
         let cause = error.source().and_then(|cause| cause.downcast_ref());
-        match cause.map(|cause: &io::Error| (cause.kind(), cause.to_string())) {
+        match cause.map(|cause: &io::Error| (cause.kind(), stream_words(cause))) {
             None => HttpError::Head(match error.source() {
                 Some(cause) => format!("{error}: {cause}"),
                 None => error.to_string(),

@@ -69,9 +69,10 @@ pub(crate) async fn accepts(
     number: ExtensionType,
 ) -> Result<bool, ProbeError> {
     let io = |error| ProbeError::Io { server, error };
-    let tls = |reason: String| ProbeError::Tls { server, reason };
+    let failed = |reason: String| ProbeError::Tls { server, reason };
     let late = |_| io(io::ErrorKind::TimedOut.into());
-    let context = context(&wanted.top, number).map_err(|error| tls(error.to_string()))?;
+    let context =
+        context(&wanted.top, number).map_err(|error| failed(lastbyte_providers::reason(&error)))?;
     let trust = Trust {
         anchors: context.cert_store(),
         at: SystemTime::now(),
@@ -80,22 +81,24 @@ pub(crate) async fn accepts(
     let offer = validate(wanted.delivered.clone(), name, &trust);
     let offer = offer.map_err(|fallback| ProbeError::Chain(fallback.reason))?;
     let digest = *offer.digest();
-    let ssl = ssl(&context, name, offer).map_err(|error| tls(error.to_string()))?;
+    let ssl =
+        ssl(&context, name, offer).map_err(|error| failed(lastbyte_providers::reason(&error)))?;
     let stream = timeout(PATIENCE, TcpStream::connect(server)).await;
     let stream = stream.map_err(late)?.map_err(io)?;
-    let mut stream = SslStream::new(ssl, stream).map_err(|error| tls(error.to_string()))?;
+    let mut stream =
+        SslStream::new(ssl, stream).map_err(|error| failed(lastbyte_providers::reason(&error)))?;
     let connected = timeout(PATIENCE, Pin::new(&mut stream).connect()).await;
     let connected = connected.map_err(late)?;
     let verified = stream.ssl().verify_result();
     match (client::answer(stream.ssl()), connected) {
         (Some(Answer::Digest(answer)), Ok(())) => Ok(answer == digest),
         (Some(Answer::Digest(answer)), Err(error)) if answer == digest => {
-            Err(tls(reason(&error, verified)))
+            Err(failed(reason(&error, verified)))
         }
         // It has another chain, which need not lead to the same top.
         (Some(Answer::Digest(_)), Err(_)) | (_, Ok(())) => Ok(false),
         (_, Err(_)) if verified != X509VerifyResult::OK => Ok(false),
-        (_, Err(error)) => Err(tls(error.to_string())),
+        (_, Err(error)) => Err(failed(tls::words(&error))),
     }
 }
 

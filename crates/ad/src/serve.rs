@@ -236,7 +236,7 @@ pub enum ServeError {
     )]
     Group(String),
     /// OpenSSL can't be set up.
-    #[error("can't set TLS up: {0}")]
+    #[error("can't set TLS up: {}", lastbyte_providers::reason(.0))]
     OpenSsl(#[from] ErrorStack),
 }
 

@@ -1,7 +1,9 @@
 //! What all TLS of the programs has in common.
 
+use std::io;
+
 use openssl::error::ErrorStack;
-use openssl::ssl::{SslContext, SslContextBuilder, SslMethod, SslRef, SslVersion};
+use openssl::ssl::{ErrorCode, SslContext, SslContextBuilder, SslMethod, SslRef, SslVersion};
 use openssl::x509::X509VerifyResult;
 use pqtlsad::validate::require_host;
 
@@ -29,15 +31,31 @@ pub(crate) fn require(ssl: &mut SslRef, identity: &str) -> Result<(), ErrorStack
 /// Why a handshake failed: a certificate that is not accepted says more than that.
 pub(crate) fn reason(error: &openssl::ssl::Error, verified: X509VerifyResult) -> String {
     match verified {
-        X509VerifyResult::OK => error.to_string(),
+        X509VerifyResult::OK => words(error),
         problem => format!("the server's certificate is not accepted: {problem}"),
     }
+}
+
+/// What ended a connection, without OpenSSL's codes.
+pub(crate) fn words(error: &openssl::ssl::Error) -> String {
+    match (error.ssl_error(), error.code()) {
+        (Some(stack), _) => lastbyte_providers::reason(stack),
+        (None, ErrorCode::SSL) => lastbyte_providers::reason(&ErrorStack::get()),
+        (None, _) => error.to_string(),
+    }
+}
+
+/// The same of what a stream fails with, be it one of TLS.
+pub(crate) fn stream_words(error: &io::Error) -> String {
+    let inner = error.get_ref();
+    let of_tls = inner.and_then(|inner| inner.downcast_ref::<openssl::ssl::Error>());
+    of_tls.map_or_else(|| error.to_string(), words)
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::io::{self, Read, Write};
+    use std::io::{Read, Write};
 
     use openssl::ssl::{Ssl, SslStream};
 

@@ -18,6 +18,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use lastbyte_ad::client::{Addresses, ConnectError, Connector, Settings};
 use lastbyte_ad::dns::{Client, Server, TlsServer};
 use lastbyte_link::{UnitError, parse_duration, parse_lifetime};
+use lastbyte_pki::openssl_reason;
 use pqtlsad::extension::ExtensionType;
 use pqtlsad::openssl::{EndEntity, is_free};
 use pqtlsad::record::RecordType;
@@ -151,7 +152,8 @@ impl ClientOptions {
                 .dot_ca
                 .as_deref()
                 .unwrap_or("the system's CAs".as_ref());
-            Failure::Usage(format!("can't use \"{}\": {error}", file.display()))
+            let reason = openssl_reason(&error);
+            Failure::Usage(format!("can't use \"{}\": {reason}", file.display()))
         })?;
         Ok(Client::new([Server {
             address: resolver.or_port(853),

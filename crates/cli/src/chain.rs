@@ -10,7 +10,7 @@ use clap::Subcommand;
 use lastbyte_link::visible;
 use lastbyte_pki::{
     Chain, ChainRole, Explanation, Note, PemFiles, PkiError, PublicChain, Sct, SctStatus, explain,
-    sizes, verify_scts,
+    is_merkle_tree, sizes, verify_scts,
 };
 use openssl::x509::X509;
 
@@ -84,10 +84,10 @@ fn load(chain: &ArmChain) -> Result<Chain, Failure> {
 fn write_chain(chain: &Chain, folder: &Path) -> Result<(), Failure> {
     let mut sent = Vec::new();
     for certificate in chain.certificates() {
-        sent.extend(certificate.to_pem().map_err(Failure::run)?);
+        sent.extend(certificate.to_pem()?);
     }
-    let root = chain.root().to_pem().map_err(Failure::run)?;
-    let key = (chain.key().private_key_to_pem_pkcs8()).map_err(Failure::run)?;
+    let root = chain.root().to_pem()?;
+    let key = chain.key().private_key_to_pem_pkcs8()?;
     let failed = |path: &Path, error: std::io::Error| {
         Failure::Usage(format!("can't write \"{}\": {error}", path.display()))
     };
@@ -191,6 +191,9 @@ fn show(files: &PemFiles) -> Result<String, Failure> {
     let name = files.chain.display();
     let mut lines: Vec<String> = own::lines(&files, &chain.notes).collect();
     let trust = match (&chain.order, &chain.trust) {
+        _ if chain.certificates.iter().any(|one| is_merkle_tree(one)) => Some(format!(
+            "{name}: a Merkle Tree Certificate, whose proof stands in place of a signature: check it with lastbyte mtc verify"
+        )),
         (Err(problem), _) | (Ok(()), Some(Err(problem))) => Some(problem.to_string()),
         (Ok(()), None) => Some(format!(
             "{name}: no root here, so whether a client would trust it was not checked"
@@ -253,7 +256,10 @@ fn describe(text: &mut String, explanation: &Explanation, role: &str, last: bool
     let _ = writeln!(
         text,
         "{branch} {}  {} B {role}, key {}, signed with {}",
-        explanation.subject,
+        match explanation.subject.as_str() {
+            "" => "no subject",
+            subject => subject,
+        },
         anatomy.bytes(),
         explanation.key,
         explanation.signature

@@ -46,6 +46,8 @@ use clap::{FromArgMatches, Parser, Subcommand};
 use lastbyte::lab::{self, DnsError, LabError, PageError, RunError};
 use lastbyte::report::{Colours, Detail, Screen, for_terminal, json_for_terminal};
 use lastbyte::results::FolderError;
+use lastbyte_pki::openssl_reason;
+use openssl::error::ErrorStack;
 
 /// What the environment says, below all commands.
 const ENVIRONMENT: &str = "\
@@ -102,6 +104,9 @@ enum Command {
     #[command(subcommand)]
     Chain(chain::Command),
     /// Certificates through DNS (PQTLS-AD): publish, serve, fetch, check
+    ///
+    /// It is an experiment. No browser and no curl can use it today, only `lastbyte ad fetch` and programs that use the crate
+    /// pqtlsad: to all others, `lastbyte ad serve` is a server of plain TLS 1.3.
     #[command(subcommand)]
     Ad(Box<ad::Command>),
     /// Merkle Tree Certificates: a CA with its log, issue, prove, verify
@@ -276,6 +281,12 @@ impl Failure {
 
     fn run(error: impl fmt::Display) -> Self {
         Failure::Run(error.to_string())
+    }
+}
+
+impl From<ErrorStack> for Failure {
+    fn from(error: ErrorStack) -> Self {
+        Failure::Run(format!("OpenSSL: {}", openssl_reason(&error)))
     }
 }
 

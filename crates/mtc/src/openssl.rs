@@ -19,7 +19,7 @@ use crate::verify::TrustedAuthority;
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// OpenSSL can't read or make it.
-    #[error("OpenSSL: {0}")]
+    #[error("OpenSSL: {}", reason(.0))]
     OpenSsl(#[from] ErrorStack),
     /// It is of an algorithm that cosigners don't have.
     #[error("the key is none of {}", names())]
@@ -32,6 +32,12 @@ pub enum KeyError {
         /// What is said.
         said: SignatureAlgorithm,
     },
+}
+
+/// OpenSSL's reason, without its codes. Some of its functions give none.
+fn reason(stack: &ErrorStack) -> &str {
+    let mut reasons = stack.errors().iter().filter_map(|error| error.reason());
+    reasons.next().unwrap_or("it gives no reason")
 }
 
 fn names() -> String {
@@ -159,7 +165,7 @@ impl Cosigner for SigningKey {
         };
         sign().map_err(|error| SignError {
             cosigner: self.id.clone(),
-            reason: error.to_string(),
+            reason: reason(&error).to_owned(),
         })
     }
 }

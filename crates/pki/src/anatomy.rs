@@ -1,9 +1,9 @@
 //! Where the bytes of a certificate go.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use lastbyte_sizes::der::{
-    BIT_STRING, BOOLEAN, GENERALIZED_TIME, INTEGER, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE,
+    BIT_STRING, BOOLEAN, GENERALIZED_TIME, INTEGER, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE, SET,
     UTC_TIME, element, explicit, implicit,
 };
 use lastbyte_sizes::sct;
@@ -230,6 +230,52 @@ pub(crate) fn pieces(der: &[u8]) -> Result<Pieces<'_>, DerError> {
     })
 }
 
+/// A value that a name has.
+pub(crate) struct Value<'a> {
+    tag: u8,
+    contents: &'a [u8],
+    /// Tag and length included.
+    whole: &'a [u8],
+}
+
+/// As RFC 4514, section 2.4 has a value that is no string, but for identifiers below another one, which are read in dots.
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const RELATIVE_OID: u8 = 0x0d;
+        match relative(self.contents).filter(|_| self.tag == RELATIVE_OID) {
+            Some(dotted) => f.write_str(&dotted),
+            None => write!(f, "#{}", hex::encode(self.whole)),
+        }
+    }
+}
+
+/// The values of a distinguished name (RFC 5280, section 4.1.2.4), in their order.
+pub(crate) fn attribute_values(name: &[u8]) -> Result<Vec<Value<'_>>, DerError> {
+    let mut input = Reader {
+        rest: name,
+        offset: 0,
+    };
+    let mut sets = input.enter(SEQUENCE, "Name")?;
+    let mut values = Vec::new();
+    while !sets.rest.is_empty() {
+        let mut set = sets.enter(SET, "RelativeDistinguishedName")?;
+        while !set.rest.is_empty() {
+            let mut attribute = set.enter(SEQUENCE, "AttributeTypeAndValue")?;
+            attribute.oid()?;
+            let whole = attribute.rest;
+            let tag = whole.first().copied().unwrap_or_default();
+            let contents = attribute.enter(tag, "AttributeValue")?.rest;
+            attribute.end()?;
+            values.push(Value {
+                tag,
+                contents,
+                whole,
+            });
+        }
+    }
+    Ok(values)
+}
+
 /// The key in the DER of a `SubjectPublicKeyInfo`.
 pub(crate) fn key_of(info: &[u8]) -> Result<&[u8], DerError> {
     let mut input = Reader {
@@ -384,6 +430,13 @@ fn definite_length(digits: &[u8]) -> Option<usize> {
     })?;
     let shortest = length >= 0x80 && digits.first() != Some(&0);
     shortest.then_some(length)
+}
+
+/// A relative object identifier in dots (X.690, section 8.20).
+fn relative(contents: &[u8]) -> Option<String> {
+    // The first two arcs of an absolute one are one number.
+    let absolute = dotted(&[&[0], contents].concat())?;
+    absolute.strip_prefix("0.0.").map(str::to_owned)
 }
 
 /// An object identifier in dots.

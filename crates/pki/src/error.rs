@@ -68,11 +68,19 @@ pub enum PkiError {
     #[error(transparent)]
     Der(#[from] DerError),
     /// OpenSSL failed at what should not fail.
-    #[error("OpenSSL: {0}")]
+    #[error("OpenSSL: {}", lastbyte_providers::reason(.0))]
     OpenSsl(#[from] ErrorStack),
 }
 
 impl PkiError {
+    /// The same of a user's own file, which it is told with.
+    pub(crate) fn of_file(self, path: &Path) -> PkiError {
+        match self {
+            PkiError::OpenSsl(stack) => PkiError::pem(path, PemProblem::Unusable(stack)),
+            other => other,
+        }
+    }
+
     pub(crate) fn pem(path: &Path, problem: PemProblem) -> PkiError {
         let path = path.to_owned();
         PkiError::Pem { path, problem }
@@ -149,6 +157,15 @@ pub enum PemProblem {
         /// The algorithm of its signature.
         signature: String,
     },
+    /// It has a proof of inclusion in a log instead of a signature.
+    #[error(
+        "holds a Merkle Tree Certificate, which has a proof in place of an issuer's signature, and is in no chain: measure \
+         such ones with delivery=mtc-landmark or delivery=mtc-standalone, and verify this one with \"lastbyte mtc verify\""
+    )]
+    MerkleTree,
+    /// OpenSSL does not do with it what it does with others.
+    #[error("can't be used ({}): look for what it has and others have not with \"openssl x509 -noout -text -in FILE\"", lastbyte_providers::reason(.0))]
+    Unusable(ErrorStack),
     /// The private key needs a passphrase.
     #[error("holds an encrypted key: decrypt it with \"openssl pkey -in FILE -out key.pem\"")]
     EncryptedKey,

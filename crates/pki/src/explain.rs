@@ -6,9 +6,14 @@ use openssl::error::ErrorStack;
 use openssl::nid::Nid;
 use openssl::x509::{X509NameRef, X509Ref};
 
-use crate::anatomy::{Anatomy, Extension, anatomy};
+use crate::anatomy::{Anatomy, Extension, Value, anatomy, attribute_values};
 use crate::error::PkiError;
 use crate::keys::key_algorithm;
+
+/// id-alg-mtcProof (draft-ietf-plants-merkle-tree-certs).
+const MTC_PROOF: &str = "1.3.6.1.5.5.7.6.67";
+/// id-alg-unsigned (RFC 9925).
+const UNSIGNED: &str = "1.3.6.1.5.5.7.6.36";
 
 /// What a certificate is and where its bytes go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,10 +68,16 @@ impl Extension {
 
 /// A distinguished name on one line.
 pub(crate) fn name(name: &X509NameRef) -> Result<String, ErrorStack> {
+    let der = name.to_der()?;
+    let values = attribute_values(&der).unwrap_or_default();
     let mut parts = Vec::new();
-    for entry in name.entries() {
+    for (index, entry) in name.entries().enumerate() {
         let kind = entry.object();
-        let value = entry.data().to_string()?;
+        let value = match entry.data().to_string() {
+            Ok(text) => text,
+            // OpenSSL gives no reason for what is no string.
+            Err(_) => values.get(index).map(Value::to_string).unwrap_or_default(),
+        };
         parts.push(match kind.nid().short_name() {
             Ok(short) if kind.nid() != Nid::UNDEF => format!("{short}={value}"),
             _ => format!("{kind}={value}"),
@@ -75,8 +86,21 @@ pub(crate) fn name(name: &X509NameRef) -> Result<String, ErrorStack> {
     Ok(visible(&parts.join(", ")))
 }
 
+/// Whether a certificate has a proof of inclusion in a log in place of its issuer's signature
+/// (draft-ietf-plants-merkle-tree-certs).
+pub fn is_merkle_tree(certificate: &X509Ref) -> bool {
+    let own = certificate.signature_algorithm().object();
+    // By whatever name this OpenSSL has for it.
+    Asn1Object::from_str(MTC_PROOF).is_ok_and(|proof| proof.to_string() == own.to_string())
+}
+
 fn algorithm_name(oid: &str) -> String {
-    let name = nid(oid).and_then(|nid| nid.long_name().ok());
+    let own = match oid {
+        MTC_PROOF => Some("id-alg-mtcProof"),
+        UNSIGNED => Some("id-alg-unsigned"),
+        _ => None,
+    };
+    let name = own.or_else(|| nid(oid)?.long_name().ok());
     name.unwrap_or(oid).to_owned()
 }
 

@@ -39,8 +39,9 @@ mod verify;
 pub use anatomy::{Anatomy, DerError, DerProblem, Extension, anatomy};
 pub use chain::{Chain, Missing, Note};
 pub use error::{PemProblem, PkiError};
-pub use explain::{Explanation, explain};
+pub use explain::{Explanation, explain, is_merkle_tree};
 pub use keys::key_algorithm;
+pub use lastbyte_providers::reason as openssl_reason;
 pub use lastbyte_sizes::{
     AlgorithmSizes, ChainError, ChainRole, ChainSpec, Host, KeyAlgorithm, PaddedCertificate,
     PemFiles, RootDelivery, SlhDsa, UnknownAlgorithm, sizes,

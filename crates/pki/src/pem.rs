@@ -13,7 +13,7 @@ use openssl::x509::{X509, X509Ref, X509VerifyResult};
 use crate::anatomy::pieces;
 use crate::chain::{Chain, Note};
 use crate::error::{PemProblem, PkiError};
-use crate::explain::name;
+use crate::explain::{is_merkle_tree, name};
 use crate::keys::key_algorithm;
 use crate::path::{issued, path_from, top};
 use crate::stand_in::post_quantum;
@@ -222,6 +222,9 @@ impl Source<'_> {
         server_name: &str,
     ) -> Result<X509, PkiError> {
         let Certificates { sent, anchors, .. } = certificates;
+        if sent.iter().any(|sent| is_merkle_tree(sent)) {
+            return Err(self.at_chain(PemProblem::MerkleTree));
+        }
         for (index, certificate) in sent.iter().enumerate() {
             check_validity(index, certificate).map_err(|problem| self.at_chain(problem))?;
         }

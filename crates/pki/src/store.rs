@@ -21,6 +21,7 @@ use crate::authority::{self, Authority, END_ENTITY_LIFE};
 use crate::cache;
 use crate::chain::{Chain, Missing, Note};
 use crate::error::{PemProblem, PkiError};
+use crate::explain::is_merkle_tree;
 use crate::keys::{Keys, key_algorithm};
 use crate::pem::{Certificates, PublicChain, Source};
 use crate::sct::{Log, SctStatus};
@@ -124,6 +125,11 @@ impl Store {
     ///
     /// [`PkiError::Pem`] names the file, what is wrong with it and the hint.
     pub fn own(&self, files: &PemFiles, role: ChainRole) -> Result<Chain, PkiError> {
+        let chain = self.own_chain(files, role);
+        chain.map_err(|error| error.of_file(&files.chain))
+    }
+
+    fn own_chain(&self, files: &PemFiles, role: ChainRole) -> Result<Chain, PkiError> {
         lastbyte_providers::install()?;
         let place = self.place(files)?;
         let source = Source {
@@ -134,6 +140,9 @@ impl Store {
         let Some(end_entity) = certificates.sent.first() else {
             return Err(source.at_chain(PemProblem::Empty));
         };
+        if certificates.sent.iter().any(|sent| is_merkle_tree(sent)) {
+            return Err(source.at_chain(PemProblem::MerkleTree));
+        }
         match (source.key(end_entity)?, certificates.have_anchors()) {
             (Some(key), true) => source.chain(certificates, key, role),
             (None, _) => self.stand_in(source, &certificates, role, Missing::Key),
@@ -153,7 +162,7 @@ impl Store {
             files,
             place: &place,
         };
-        source.public()
+        source.public().map_err(|error| error.of_file(&files.chain))
     }
 
     /// What is wrong with the key that lies with a user's own chain, if there is one and it does not fit.

@@ -9,11 +9,11 @@ use lastbyte_sizes::{SLH_DSA, TlsSignature};
 use openssl::asn1::{Asn1Object, Asn1Time};
 use openssl::error::ErrorStack;
 use openssl::nid::Nid;
-use openssl::pkey::{PKey, Private, Public};
+use openssl::pkey::{Id, PKey, Private, Public};
 use openssl::x509::{X509, X509Ref};
 use thiserror::Error;
 
-use crate::openssl::ffi;
+use crate::openssl::{ffi, reason};
 use crate::{CertificateList, Digest, ListError, Part};
 
 /// A chain as a server sends it.
@@ -98,6 +98,25 @@ impl PublicChain {
     /// When the first of its certificates expires.
     pub fn valid_until(&self) -> SystemTime {
         self.valid_until
+    }
+
+    /// The algorithm of the end-entity's key by OpenSSL's name, such as `ML-DSA-65`.
+    pub fn key_algorithm(&self) -> &'static str {
+        let name = ffi::key_algorithm(self.end_entity()).long_name();
+        name.unwrap_or("unknown")
+    }
+
+    /// Whether all clients of TLS 1.3 can be expected to verify what the end-entity signs: with RSA, ECDSA or EdDSA.
+    pub fn is_classical(&self) -> bool {
+        const EDDSA: [Id; 2] = [Id::ED25519, Id::ED448];
+        let own = ffi::key_algorithm(self.end_entity());
+        [
+            Nid::RSAENCRYPTION,
+            Nid::RSASSAPSS,
+            Nid::X9_62_ID_ECPUBLICKEY,
+        ]
+        .contains(&own)
+            || EDDSA.iter().any(|id| id.as_raw() == own.as_raw())
     }
 
     /// Whether the end-entity signs with SLH-DSA, which takes long.
@@ -285,7 +304,7 @@ pub enum ChainError {
     #[error("the chain has no {0} to publish")]
     NoSuchPart(Part),
     /// OpenSSL can't read it.
-    #[error("{0}")]
+    #[error("{}", reason(.0))]
     OpenSsl(#[from] ErrorStack),
 }
 

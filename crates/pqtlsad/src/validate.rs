@@ -14,7 +14,7 @@ use openssl::x509::verify::{X509CheckFlags, X509VerifyParamRef};
 use openssl::x509::{X509, X509PurposeId, X509Ref, X509StoreContext, X509VerifyResult};
 
 use crate::fallback::Fallback;
-use crate::openssl::ffi;
+use crate::openssl::{ffi, reason};
 use crate::record::{Delivered, RecordError};
 use crate::server::expiry;
 use crate::{CertificateList, Digest, Part};
@@ -238,7 +238,7 @@ fn verify(
     match verified() {
         Ok(X509VerifyResult::OK) => Ok(()),
         Ok(result) => Err(result.error_string().to_owned()),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(reason(&error).to_owned()),
     }
 }
 

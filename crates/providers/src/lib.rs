@@ -72,7 +72,36 @@ pub fn generate(algorithm: &CStr) -> Result<PKey<Private>, ErrorStack> {
     ffi::generate(algorithm)
 }
 
+/// OpenSSL's reasons on one line, the outermost first, without its codes and the lines of its sources. Some of its
+/// functions fail and give none: that is said, too.
+pub fn reason(stack: &ErrorStack) -> String {
+    let errors = stack.errors().iter().rev();
+    let mut reasons: Vec<&str> = errors.filter_map(|error| error.reason()).collect();
+    reasons.dedup();
+    match reasons.as_slice() {
+        [] => "OpenSSL gives no reason".to_owned(),
+        reasons => reasons.join(": "),
+    }
+}
+
 /// Whether a key is of the algorithm of this name.
 pub fn is_a<T>(key: &PKeyRef<T>, algorithm: &CStr) -> bool {
     ffi::is_a(key, algorithm)
+}
+
+#[cfg(test)]
+mod tests {
+    use openssl::error::ErrorStack;
+    use openssl::x509::X509;
+
+    use super::reason;
+
+    #[test]
+    fn openssl_that_gives_no_reason_is_told_to_give_none() {
+        let _ = ErrorStack::get();
+        assert_eq!(reason(&ErrorStack::get()), "OpenSSL gives no reason");
+        let wrong = X509::from_der(b"none").map_err(|error| reason(&error));
+        let told = wrong.err().unwrap_or_default();
+        assert!(!told.is_empty() && !told.contains(".c:"), "{told}");
+    }
 }

@@ -156,7 +156,7 @@ pub enum ListingError {
     #[error("it holds no certificate of a CA")]
     Empty,
     /// OpenSSL can't read one.
-    #[error("a certificate of the list can't be read: {0}")]
+    #[error("a certificate of the list can't be read: {}", lastbyte_providers::reason(.0))]
     Unreadable(#[from] ErrorStack),
 }
 

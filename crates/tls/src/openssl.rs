@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use lastbyte_pki::Chain;
+use lastbyte_providers::reason;
 use openssl::error::ErrorStack;
 use openssl::ssl::{
     self, ErrorCode, Ssl, SslContext, SslContextBuilder, SslMethod, SslMode, SslRef, SslSession,
@@ -590,22 +591,6 @@ fn setup(what: &str) -> impl FnOnce(ErrorStack) -> TlsError {
 fn protocol(stack: ErrorStack) -> TlsError {
     TlsError::Protocol {
         reason: reason(&stack),
-    }
-}
-
-/// The reasons on one line, the outermost first.
-fn reason(stack: &ErrorStack) -> String {
-    let mut reasons: Vec<&str> = stack
-        .errors()
-        .iter()
-        .rev()
-        .filter_map(|e| e.reason())
-        .collect();
-    reasons.dedup();
-    if reasons.is_empty() {
-        "OpenSSL gives no reason".to_owned()
-    } else {
-        reasons.join(": ")
     }
 }
 

@@ -369,7 +369,7 @@ fn setup(what: &str) -> impl FnOnce(Error) -> TlsError {
 }
 
 fn openssl(what: &str) -> impl FnOnce(ErrorStack) -> TlsError {
-    rejected(what, ErrorStack::to_string)
+    rejected(what, lastbyte_providers::reason)
 }
 
 fn rejected<E>(what: &str, reason: impl FnOnce(&E) -> String) -> impl FnOnce(E) -> TlsError {

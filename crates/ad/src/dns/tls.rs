@@ -8,7 +8,7 @@ use openssl::ssl::{Ssl, SslContext, SslMethod, SslVerifyMode, SslVersion};
 use tokio::net::TcpStream;
 use tokio_openssl::SslStream;
 
-use crate::tls::require;
+use crate::tls::{require, words};
 
 /// The application protocol of DNS over TLS, in the form of RFC 7301.
 const ALPN: &[u8] = b"\x03dot";
@@ -43,12 +43,15 @@ impl TlsServer {
     }
 
     pub(super) async fn connect(&self, stream: TcpStream) -> Result<SslStream<TcpStream>, String> {
-        let ssl = self.ssl().map_err(|error| error.to_string())?;
-        let mut stream = SslStream::new(ssl, stream).map_err(|error| error.to_string())?;
+        let ssl = self
+            .ssl()
+            .map_err(|error| lastbyte_providers::reason(&error))?;
+        let mut stream =
+            SslStream::new(ssl, stream).map_err(|error| lastbyte_providers::reason(&error))?;
         match Pin::new(&mut stream).connect().await {
             Ok(()) => Ok(stream),
             Err(error) => Err(match stream.ssl().verify_result() {
-                openssl::x509::X509VerifyResult::OK => error.to_string(),
+                openssl::x509::X509VerifyResult::OK => words(&error),
                 problem => format!("its certificate is not accepted: {problem}"),
             }),
         }

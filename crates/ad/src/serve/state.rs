@@ -231,7 +231,7 @@ fn write(path: &Path, first: &str, chain: &Chain) -> io::Result<()> {
 }
 
 fn of_openssl(error: ErrorStack) -> io::Error {
-    io::Error::other(error.to_string())
+    io::Error::other(lastbyte_providers::reason(&error))
 }
 
 fn read(path: &Path) -> Result<(Chain, Option<SystemTime>), String> {

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lastbyte_pki::Host;
+use lastbyte_pki::{Host, openssl_reason};
 use openssl::error::ErrorStack;
 use openssl::ssl::{
     HandshakeError, SslConnector, SslConnectorBuilder, SslMethod, SslStream, SslVerifyMode,
@@ -83,18 +83,21 @@ pub(crate) fn addresses(host: &Host, until: Instant) -> Result<Vec<SocketAddr>, 
 }
 
 fn shake_hands(host: &Host, stream: Timed) -> Result<SslStream<Timed>, String> {
-    let mut connector = connector().map_err(|error| format!("can't be asked: {error}"))?;
+    let mut connector =
+        connector().map_err(|error| format!("can't be asked: {}", openssl_reason(&error)))?;
     connector.set_verify(SslVerifyMode::NONE);
     let configuration = connector
         .build()
         .configure()
-        .map_err(|error| format!("can't be asked: {error}"))?
+        .map_err(|error| format!("can't be asked: {}", openssl_reason(&error)))?
         .verify_hostname(false)
         // An address is no name that could be asked for (RFC 6066 section 3).
         .use_server_name_indication(host.name.parse::<IpAddr>().is_err());
     match configuration.connect(&host.name, stream) {
         Ok(stream) => Ok(stream),
-        Err(HandshakeError::SetupFailure(error)) => Err(format!("can't be asked: {error}")),
+        Err(HandshakeError::SetupFailure(error)) => {
+            Err(format!("can't be asked: {}", openssl_reason(&error)))
+        }
         Err(HandshakeError::Failure(failed) | HandshakeError::WouldBlock(failed)) => {
             let error = failed.error();
             Err(match failed.get_ref().began {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use lastbyte_pki::{explain, verify_scts};
+use lastbyte_pki::{explain, openssl_reason, verify_scts};
 use lastbyte_probe::{
     Certainty, Certificate, Document, Limits, PathTold, Probe, ResponseSeen, SCHEMA, Times,
     TlsSeen, VERSION, WindowSeen,
@@ -55,7 +55,9 @@ const PATIENCE: usize = 2;
 pub(super) fn probe(target: &Target, manners: Manners) -> Result<Document, String> {
     let host = &target.host;
     let of_host = |problem: String| format!("{host} {problem}");
-    let here = |error: openssl::error::ErrorStack| format!("{host} can't be asked: {error}");
+    let here = |error: openssl::error::ErrorStack| {
+        format!("{host} can't be asked: {}", openssl_reason(&error))
+    };
     let until = Instant::now() + manners.timeout;
     let addresses = addresses(host, until).map_err(of_host)?;
     let tls = Tls::new(target).map_err(here)?;

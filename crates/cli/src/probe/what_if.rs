@@ -353,7 +353,7 @@ fn from_file(file: &Path, before: &[Chain]) -> Result<Chain, Failure> {
     let chain = own::store()?.public(&files).map_err(Failure::usage)?;
     let mut certificates = Vec::new();
     for certificate in &chain.certificates {
-        certificates.push(certificate.to_der().map_err(Failure::run)?.len());
+        certificates.push(certificate.to_der()?.len());
     }
     let [bytes, longest] = chain.signature_bytes().map_err(Failure::run)?;
     let today = before.first().map(|today| today.shown.clone());

@@ -1,13 +1,56 @@
 use lastbyte_sizes::der::{self, Oid};
 use openssl::asn1::{Asn1Integer, Asn1Object, Asn1Time};
 use openssl::bn::BigNum;
+use openssl::error::ErrorStack;
 use openssl::hash::MessageDigest;
 use openssl::x509::{X509, X509Name};
 use proptest::prelude::*;
 
 use super::Maker;
 use crate::anatomy::{DerProblem, anatomy};
-use crate::{ChainSpec, KeyAlgorithm, explain, sizes};
+use crate::{ChainSpec, KeyAlgorithm, PkiError, explain, sizes};
+
+/// OpenSSL has no text of them, and no reason either.
+#[test]
+fn values_of_names_that_are_no_strings_can_be_read() {
+    let attribute = |tag, value: &[u8]| {
+        let kind = der::object_identifier(&[1, 3, 6, 1, 5, 5, 7, 25, 3]);
+        let attribute = der::sequence(&[&kind, &der::element(tag, value)]);
+        der::element(der::SET, &attribute)
+    };
+    let trust_anchor = attribute(0x0d, &[0x81, 0xfd, 0x59, 1]);
+    for (value, expected) in [
+        (trust_anchor.clone(), "1.3.6.1.5.5.7.25.3=32473.1"),
+        // It ends within a number.
+        (
+            attribute(0x0d, &[0x81, 0xfd]),
+            "1.3.6.1.5.5.7.25.3=#0d0281fd",
+        ),
+        (
+            attribute(der::BIT_STRING, &[0, 7]),
+            "1.3.6.1.5.5.7.25.3=#03020007",
+        ),
+        (
+            [trust_anchor, attribute(der::UTF8_STRING, b"a")].concat(),
+            "1.3.6.1.5.5.7.25.3=32473.1, 1.3.6.1.5.5.7.25.3=a",
+        ),
+    ] {
+        let read = X509Name::from_der(&der::sequence(&[&value])).unwrap();
+        assert_eq!(crate::explain::name(&read).unwrap(), expected);
+    }
+}
+
+/// Some of OpenSSL's functions fail without a reason: what failed is said all the same.
+#[test]
+fn a_file_that_openssl_fails_at_without_a_reason_is_named() {
+    let _ = ErrorStack::get();
+    let error = PkiError::OpenSsl(ErrorStack::get()).of_file("chain.pem".as_ref());
+    assert_eq!(
+        error.to_string(),
+        "\"chain.pem\" can't be used (OpenSSL gives no reason): look for what it has and others have not with \
+         \"openssl x509 -noout -text -in FILE\""
+    );
+}
 
 #[test]
 fn a_made_certificate_is_explained() {

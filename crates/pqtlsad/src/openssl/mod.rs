@@ -43,6 +43,12 @@ pub enum EndEntity {
     Carrier,
 }
 
+/// OpenSSL's reason, without its codes. Some of its functions give none.
+pub(crate) fn reason(stack: &ErrorStack) -> &str {
+    let mut reasons = stack.errors().iter().filter_map(|error| error.reason());
+    reasons.next().unwrap_or("OpenSSL gives no reason")
+}
+
 /// Where connections keep a `T`, one place per `cell`.
 fn index<T>(cell: &OnceLock<Index<Ssl, T>>) -> Result<Index<Ssl, T>, ErrorStack>
 where

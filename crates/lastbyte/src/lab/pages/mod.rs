@@ -137,7 +137,7 @@ pub enum PageError {
     #[error("can't write the files of a server: {0}")]
     Site(#[source] SiteError),
     /// OpenSSL can't write a certificate.
-    #[error("can't write a chain: {0}")]
+    #[error("can't write a chain: {}", lastbyte_pki::openssl_reason(.0))]
     Crypto(#[source] ErrorStack),
     /// A program did not start, or ended.
     #[error("{program} did not start: {reason}")]
