@@ -353,7 +353,11 @@ fn verify(folder: &Path, certificate: &Path, at: UnixTime, stale: bool) -> Resul
         Trusted::Subtree(subtree) => format!("{subtree} is a landmark's"),
         Trusted::Cosigned(cosigners) => {
             let cosigners: Vec<String> = cosigners.iter().map(ToString::to_string).collect();
-            format!("{} vouch for it", cosigners.join(" and "))
+            let verb = match cosigners.len() {
+                1 => "vouches",
+                _ => "vouch",
+            };
+            format!("{} {verb} for it", cosigners.join(" and "))
         }
     };
     let bytes = bytes.len();

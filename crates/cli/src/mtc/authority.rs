@@ -22,7 +22,7 @@ use super::files::{
     write_file, write_private,
 };
 use super::{DAY, now};
-use crate::Failure;
+use crate::{Failure, print};
 
 /// What c2sp.org/mtc-tlog asks of all cosigners.
 const COSIGNER_ALGORITHM: SignatureAlgorithm = SignatureAlgorithm::MlDsa44;
@@ -96,8 +96,15 @@ pub(super) fn make_ca(
         write_private(&path, &key.to_pem().map_err(Failure::run)?)?;
         Ok::<_, Failure>(key)
     };
+    let mut written = vec![
+        format!("{CA_FILE} (the certificate of CA {id})"),
+        format!("{KEY_FILE} (its private key)"),
+    ];
     for mirror in mirrors {
         let path = mirror_public_key(folder, &mirror);
+        written.push(format!(
+            "mirror-{mirror}.pem and mirror-{mirror}-key.pem (the keys of mirror {mirror})"
+        ));
         let key = generate(mirror.clone(), mirror_key(folder, &mirror))?;
         let public = key.public().map_err(Failure::run)?;
         write_file(&path, pem::encode(PUBLIC_KEY, &public).as_bytes())?;
@@ -107,7 +114,12 @@ pub(super) fn make_ca(
     let certificate = key.ca_certificate(validity).map_err(Failure::run)?.to_der();
     // Last, since with it there is a CA.
     let certificate = pem::encode(CERTIFICATE, &certificate);
-    write_file(&folder.join(CA_FILE), certificate.as_bytes())
+    write_file(&folder.join(CA_FILE), certificate.as_bytes())?;
+    print(&format!(
+        "{}: {}; its log begins with lastbyte mtc issue\n",
+        folder.display(),
+        written.join(", ")
+    ))
 }
 
 /// A CA's certificate, and which log it adds to.

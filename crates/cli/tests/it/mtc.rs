@@ -101,6 +101,84 @@ fn a_certificate_comes_from_a_log_and_is_believed_by_who_knows_it() {
 }
 
 #[test]
+fn a_new_ca_says_what_it_has_written_and_one_cosigner_vouches() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let made = succeed(&["ca", "ca", "--mirror", "9"], folder);
+    let expected = "ca: ca.pem (the certificate of CA 32473.1), ca-key.pem (its private key), \
+                    mirror-9.pem and mirror-9-key.pem (the keys of mirror 9); its log begins with lastbyte mtc issue\n";
+    assert_eq!(made, expected);
+    succeed(&["ca", "alone"], folder);
+    succeed(&["issue", "alone", "a.example", "-o", "host"], folder);
+    let verified = succeed(
+        &["verify", "alone", "host/certificate.pem", "--stale"],
+        folder,
+    );
+    let expected = "accepted for a.example: 32473.1 vouches for it (";
+    assert!(verified.starts_with(expected), "{verified}");
+}
+
+#[test]
+fn what_takes_chains_says_what_a_merkle_tree_certificate_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    succeed(&["ca", "ca"], folder);
+    succeed(&["issue", "ca", "a.example", "-o", "host"], folder);
+    succeed(&["landmark", "ca"], folder);
+    let landmark = "host/landmark.pem";
+    succeed(
+        &["prove", "ca", "host/certificate.pem", "-o", landmark],
+        folder,
+    );
+    let show = |file: &str| {
+        let mut command = lastbyte(["chain", "show", file]);
+        let shown = run(command.current_dir(folder));
+        assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+        shown.stdout
+    };
+    for file in [landmark, "host/certificate.pem"] {
+        let shown = show(file);
+        assert!(shown.contains(" B for a.example\n"), "{shown}");
+        let expected = "key ml-dsa-44, signed with id-alg-mtcProof\n";
+        assert!(
+            shown.contains("└─ no subject") && shown.contains(expected),
+            "{shown}"
+        );
+        let told = format!(
+            "{file}: a Merkle Tree Certificate, whose proof stands in place of a signature: check it with lastbyte mtc verify\n"
+        );
+        assert!(shown.ends_with(&told), "{shown}");
+    }
+    let ca = show("ca/ca.pem");
+    let expected = "1.3.6.1.5.5.7.25.3=32473.1  ";
+    assert!(ca.contains(expected), "{ca}");
+    let arm = format!("X25519MLKEM768/./{landmark}");
+    for arguments in [
+        vec![
+            "compare",
+            "--baseline",
+            "X25519MLKEM768/ml-dsa-44",
+            "--against",
+            &arm,
+        ],
+        vec!["chain", "new", landmark, "-o", "new"],
+    ] {
+        let mut command = lastbyte(&arguments);
+        let refused = run(command.current_dir(folder));
+        assert_eq!(refused.code, Some(2), "{arguments:?}: {refused:?}");
+        let told = "holds a Merkle Tree Certificate, which has a proof in place of an issuer's signature, and is in no \
+                    chain: measure such ones with delivery=mtc-landmark or delivery=mtc-standalone, and verify this one \
+                    with \"lastbyte mtc verify\"\n";
+        assert!(refused.stderr.ends_with(told), "{arguments:?}: {refused:?}");
+        assert_eq!(refused.stderr.lines().count(), 1, "{refused:?}");
+        assert!(
+            refused.stderr.contains("landmark.pem\" holds"),
+            "{refused:?}"
+        );
+    }
+}
+
+#[test]
 fn who_verifies_writes_nothing_and_has_no_private_keys() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
