@@ -50,8 +50,13 @@ pub enum Problem {
     #[error("there is no record: {0}: run `lastbyte ad publish`")]
     Missing(String),
     /// The record is not one that clients use.
-    #[error("the record can't be used: {0}")]
+    #[error(
+        "the record can't be used: {0}: publish again, with `lastbyte ad publish` and the chain that the server has"
+    )]
     Invalid(String),
+    /// The record has what this client has no algorithm for.
+    #[error("the record can't be used: {0}")]
+    Unsupported(String),
     /// The server does not leave out what the record holds.
     #[error("record and server are not in step: {reason}: {hint}")]
     OutOfStep {
@@ -102,7 +107,8 @@ pub async fn check(
     problems.extend(match outcome {
         Outcome::Used => None,
         Outcome::NoRecord | Outcome::Late => Some(Problem::Missing(words)),
-        Outcome::Invalid | Outcome::Unsupported => Some(Problem::Invalid(words)),
+        Outcome::Invalid => Some(Problem::Invalid(words)),
+        Outcome::Unsupported => Some(Problem::Unsupported(words)),
         Outcome::Mismatch => Some(Problem::OutOfStep {
             reason: words,
             hint: "publish its chain",

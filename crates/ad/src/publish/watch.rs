@@ -119,6 +119,8 @@ pub enum SourceError {
 pub struct Loaded {
     /// The records.
     pub publication: Publication,
+    /// The server's name.
+    name: String,
     /// What the server is to leave out, of each chain.
     pub(crate) wanted: Vec<Wanted>,
     /// Why so many, where that was not given: for the operator.
@@ -164,10 +166,31 @@ impl Source {
         let publication = Publication::new(&self.name, counted, self.record_type, self.ttl)
             .map_err(SourceError::Publication)?;
         Ok(Loaded {
+            name: self.name.clone(),
             publication,
             wanted,
             explanations,
         })
+    }
+}
+
+impl Loaded {
+    /// Whether this server leaves out what is to be published, for clients that have it from DNS, and proves the keys.
+    ///
+    /// # Errors
+    ///
+    /// If it can't be asked.
+    pub async fn is_accepted(
+        &self,
+        server: SocketAddr,
+        extension: ExtensionType,
+    ) -> Result<bool, ProbeError> {
+        for wanted in &self.wanted {
+            if !accepts(server, &self.name, wanted, extension).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -256,10 +279,8 @@ async fn follow(
     if published.as_ref() == Some(&loaded.publication) {
         return Ok(Step::Done(loaded.publication));
     }
-    for wanted in &loaded.wanted {
-        if !accepts(to.tls, &source.name, wanted, to.extension).await? {
-            return Ok(Step::NotYet);
-        }
+    if !loaded.is_accepted(to.tls, to.extension).await? {
+        return Ok(Step::NotYet);
     }
     loaded.publication.send(to.dns, to.key.as_ref()).await?;
     Ok(Step::Done(loaded.publication))

@@ -62,7 +62,7 @@ pub enum Unfit {
         reason: &'static str,
     },
     /// OpenSSL can't tell.
-    #[error("{0}")]
+    #[error("{}", lastbyte_providers::reason(.0))]
     OpenSsl(#[from] ErrorStack),
 }
 
@@ -134,6 +134,48 @@ pub(super) fn ageing(chain: &PublicChain, now: SystemTime) -> Option<String> {
         1 => format!("the chain for {of} expires in a day"),
         _ => format!("the chain for {of} expires in {left_days} days"),
     })
+}
+
+/// How clients are served that can't verify what a post-quantum key signs.
+pub(super) const CLASSICAL_HINT: &str =
+    "give it an ECDSA chain, too, with another --chain and --key";
+
+/// What is to be said of names that have chains of post-quantum keys alone, a line each.
+pub(super) fn unverifiable(chains: &[&PublicChain]) -> Vec<String> {
+    let mut told: Vec<&str> = Vec::new();
+    let mut lines = Vec::new();
+    for chain in chains {
+        // One of its names is enough: they are of one server.
+        let alone = chain.names().iter().find_map(|name| {
+            let of_name = chains.iter().copied().filter(|chain| chain.is_for(name));
+            Some((name.as_str(), post_quantum_alone(of_name)?))
+        });
+        let Some((name, algorithms)) = alone.filter(|(name, _)| !told.contains(name)) else {
+            continue;
+        };
+        told.push(name);
+        lines.push(format!(
+            "{name} has no chain but of {algorithms}, which many clients can't verify, browsers among them: they get an \
+             alert; {CLASSICAL_HINT}"
+        ));
+    }
+    lines
+}
+
+/// The algorithms of these chains' keys, if there are chains and none has a key that every client of TLS 1.3 can verify.
+pub(super) fn post_quantum_alone<'a>(
+    chains: impl Iterator<Item = &'a PublicChain>,
+) -> Option<String> {
+    let mut names = Vec::new();
+    for chain in chains {
+        if chain.is_classical() {
+            return None;
+        }
+        if !names.contains(&chain.key_algorithm()) {
+            names.push(chain.key_algorithm());
+        }
+    }
+    (!names.is_empty()).then(|| names.join(" and "))
 }
 
 /// What the end-entity's certificate is good for, from its first second to its last.

@@ -5,7 +5,9 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::chains::{ageing, inspect};
+use pqtlsad::server::PublicChain;
+
+use super::chains::{ageing, inspect, unverifiable};
 use super::listen::Listen;
 use super::{Account, ChainFiles, Config, ListenError, ServeError, State, context};
 use crate::secret::exposure;
@@ -59,6 +61,7 @@ pub fn check(
 ) -> Findings {
     let mut findings = Findings::default();
     let mut served: Vec<Served<'_>> = Vec::new();
+    let mut chains = Vec::new();
     for files in &config.chains {
         match inspect(files) {
             Ok(loaded) => {
@@ -84,6 +87,7 @@ pub fn check(
                     names,
                     algorithm,
                 });
+                chains.push(loaded.chain);
             }
             Err(wrong) => {
                 let told = [Some(wrong.first), wrong.second].into_iter().flatten();
@@ -92,6 +96,8 @@ pub fn check(
             }
         }
     }
+    let chains: Vec<&PublicChain> = chains.iter().map(|chain| &**chain).collect();
+    findings.warnings.extend(unverifiable(&chains));
     let problems = &mut findings.problems;
     if let Err(error) = context(config) {
         problems.push(error.to_string());

@@ -15,6 +15,7 @@ use nix::sys::socket::{MsgFlags, recv};
 use openssl::ssl::{ErrorCode, NameType, Ssl};
 use pqtlsad::flight::InitialWindow;
 use pqtlsad::openssl::server;
+use pqtlsad::server::Selection;
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -25,6 +26,7 @@ use super::access::{Entry, Session};
 use super::announce::{ClientAddress, Ends};
 use super::announced::{self, Announced};
 use super::backend::{Backend, timed};
+use super::chains;
 use super::drain::{Noted, Serving, Turn};
 use super::flight::FlightStream;
 use super::forwarded::{To, relay_http};
@@ -33,6 +35,7 @@ use super::relay::{End, passing, relay};
 use super::room::Place;
 use super::source::Source;
 use super::{NO_ROOM, Server};
+use crate::tls::stream_words;
 
 /// What can fail, as the log has it.
 const ACCEPTING: &str = "accepting";
@@ -44,6 +47,9 @@ const RELAYING: &str = "relaying";
 
 /// The type of a record, before a version and the length of what follows (RFC 8446, section 5.1).
 const HANDSHAKE_RECORD: u8 = 22;
+
+/// OpenSSL's words for a client that can verify no signature of the keys that a server has.
+const NO_SIGNATURE: &str = "no suitable signature algorithm";
 
 /// Why a connection is closed at once.
 const FULL: &str = "its address has as many connections as one may have";
@@ -296,11 +302,12 @@ impl Server {
         source: Source,
         asked: &mut Option<String>,
     ) -> Result<Client, String> {
-        let mut ssl = Ssl::new(&self.context).map_err(|error| error.to_string())?;
+        let mut ssl =
+            Ssl::new(&self.context).map_err(|error| lastbyte_providers::reason(&error))?;
         server::stop_at_client_hello(&mut ssl, self.config.unknown_names)
-            .map_err(|error| error.to_string())?;
-        let mut stream =
-            SslStream::new(ssl, FlightStream::new(stream)).map_err(|error| error.to_string())?;
+            .map_err(|error| lastbyte_providers::reason(&error))?;
+        let mut stream = SslStream::new(ssl, FlightStream::new(stream))
+            .map_err(|error| lastbyte_providers::reason(&error))?;
         loop {
             let accepted = Pin::new(&mut stream).accept().await;
             *asked = server::asked(stream.ssl()).map(str::to_owned);
@@ -316,7 +323,7 @@ impl Server {
                     };
                     return Err(problem.to_owned());
                 }
-                Err(error) => return Err(reason(&error)),
+                Err(error) => return Err(self.explained(&error, asked.as_deref())),
             }
             server::pass(stream.ssl());
             let signers = match server::may_sign_slowly(stream.ssl()) {
@@ -331,13 +338,32 @@ impl Server {
             match polled {
                 Poll::Ready(Ok(())) => break,
                 Poll::Ready(Err(error)) if error.code() != ErrorCode::WANT_CLIENT_HELLO_CB => {
-                    return Err(reason(&error));
+                    return Err(self.explained(&error, asked.as_deref()));
                 }
                 _ => {}
             }
         }
         stream.get_mut().handshake_done();
         Ok(stream)
+    }
+
+    /// Why a handshake with a client that asked for `name` failed, and what to do where it is this server's affair.
+    fn explained(&self, error: &openssl::ssl::Error, name: Option<&str>) -> String {
+        let reason = reason(error);
+        let (NO_SIGNATURE, Some(chains)) = (reason.as_str(), &self.chains) else {
+            return reason;
+        };
+        let chains = chains.load();
+        let Selection::Whole(sent) = chains.select(name, None) else {
+            return reason;
+        };
+        match chains::post_quantum_alone(sent.iter().map(|chain| &***chain)) {
+            Some(algorithms) => format!(
+                "{reason}: the client can't verify {algorithms}, and the name has no other chain; {}",
+                chains::CLASSICAL_HINT
+            ),
+            None => reason,
+        }
     }
 }
 
@@ -400,7 +426,7 @@ fn unconnected(backend: &Backend, error: &io::Error) -> Failure {
 }
 
 fn relaying(error: io::Error) -> Failure {
-    Failure::new(RELAYING, error.to_string())
+    Failure::new(RELAYING, stream_words(&error))
 }
 
 /// Goes on with a handshake for as long as it waits for nobody.

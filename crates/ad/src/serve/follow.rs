@@ -52,6 +52,7 @@ impl Server {
         let mut asking: Vec<Reload> = Vec::new();
         let mut reminded = Instant::now();
         self.remind(shared, log).await;
+        warn(shared, log);
         let mut folder = Folder::default();
         folder.keep(self, shared, log).await;
         loop {
@@ -95,6 +96,7 @@ impl Server {
                 shared.update(|chains| chains.rotate(new, until));
                 log.say("the chains are loaded again");
                 self.remind(shared, log).await;
+                warn(shared, log);
             }
             shared.update(|chains| chains.expire(time));
             let is_done = !asked.contains(&Asked::Always);
@@ -144,6 +146,16 @@ impl Server {
         .await;
         exposed.iter().for_each(|line| log.say(line));
     }
+}
+
+/// Says which names many clients can't be served for.
+fn warn(shared: &SharedChains, log: &Log) {
+    let chains = shared.load();
+    let chains: Vec<_> = chains.current().iter().map(|chain| &***chain).collect();
+    let lines = chains::unverifiable(&chains);
+    lines
+        .iter()
+        .for_each(|line| log.say(&format!("warning: {line}")));
 }
 
 /// Does what waits for a file system, which may hang, where nobody else waits for it.

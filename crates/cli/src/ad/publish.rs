@@ -19,7 +19,8 @@ use crate::{Failure, print_document};
 ///
 /// With --watch, the record changes whenever the chain file does, and only after the server is seen
 /// to accept it: the server has to load the new chain first and to keep the old one for the TTL, as
-/// `lastbyte ad serve` does.
+/// `lastbyte ad serve` does. Without --watch, --server is asked once, and nothing is published if it does not accept it:
+/// the exit code is 1 then.
 #[derive(Debug, Args)]
 pub(crate) struct Publish {
     /// The server's name
@@ -48,7 +49,7 @@ pub(crate) struct Publish {
     /// Go on, and publish again whenever a chain changes
     #[arg(long, requires_all = ["update", "server"])]
     watch: bool,
-    /// The TLS server, which has to accept what is published
+    /// The TLS server, which has to accept what is published: asked once, or with --watch each time
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::options::socket_address)]
     server: Option<SocketAddr>,
     #[command(flatten)]
@@ -57,12 +58,6 @@ pub(crate) struct Publish {
 
 impl Publish {
     pub(super) fn run(self) -> Result<(), Failure> {
-        if self.server.is_some() && !self.watch {
-            return Err(Failure::Usage(
-                "--server says who has to accept what --watch publishes: add --watch, or leave it out"
-                    .to_owned(),
-            ));
-        }
         let source = Source {
             // As the server's certificates have it.
             name: self.name.trim_end_matches('.').to_ascii_lowercase(),
@@ -79,6 +74,15 @@ impl Publish {
         let loaded = source.load()?;
         for explanation in &loaded.explanations {
             tell(explanation);
+        }
+        if let Some(server) = self.server.filter(|_| !self.watch) {
+            let accepted = block_on(loaded.is_accepted(server, self.mechanism.extension))?;
+            if !accepted.map_err(Failure::run)? {
+                return Err(Failure::Run(format!(
+                    "nothing is published, as {server} does not accept these certificates: have it load the chain first, \
+                     or wait for it with --watch"
+                )));
+            }
         }
         let publication = loaded.publication;
         let Some(dns) = self.update else {

@@ -11,7 +11,7 @@ use lastbyte_ad::fetch::Fetched;
 use lastbyte_ad::http::Url;
 use lastbyte_tls::names;
 use lastbyte_tls::observer::Message;
-use pqtlsad::client::Outcome;
+use pqtlsad::client::{Fallback, Outcome};
 use serde_json::{Map, Value, json};
 
 /// Times as `curl -w` names them; the record's is ours.
@@ -43,10 +43,22 @@ fn messages(handshake: &Handshake) -> impl Iterator<Item = (Message, Option<usiz
         .map(|message| (message, seen.bytes(message)))
 }
 
-fn outcome(handshake: &Handshake) -> (Outcome, Option<&str>) {
+fn outcome(handshake: &Handshake) -> (Outcome, Option<String>) {
     match &handshake.result {
         Ok(_) => (Outcome::Used, None),
-        Err(fallback) => (fallback.outcome, Some(&fallback.reason)),
+        Err(fallback) => (fallback.outcome, Some(words(fallback))),
+    }
+}
+
+/// Why the record was not used, and what to do where the user can do something.
+fn words(fallback: &Fallback) -> String {
+    let reason = &fallback.reason;
+    match fallback.outcome {
+        // On loopback and in a LAN, TCP takes less than any question.
+        Outcome::Late => format!(
+            "{reason}; the ClientHello waits longer for it with --grace, such as --grace 100ms"
+        ),
+        _ => reason.clone(),
     }
 }
 
@@ -233,4 +245,18 @@ fn transport(transport: Transport) -> &'static str {
 fn pretty(document: Map<String, Value>) -> String {
     let text = format!("{:#}\n", Value::Object(document));
     json_for_terminal(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fallback, Outcome, words};
+
+    #[test]
+    fn who_is_late_is_told_how_to_wait() {
+        let late = Fallback::new(Outcome::Late, "not there when TCP was established");
+        let hint = "; the ClientHello waits longer for it with --grace, such as --grace 100ms";
+        assert_eq!(words(&late), format!("{}{hint}", late.reason));
+        let none = Fallback::new(Outcome::NoRecord, "the name has none");
+        assert_eq!(words(&none), none.reason);
+    }
 }

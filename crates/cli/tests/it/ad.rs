@@ -178,6 +178,15 @@ fn check_says_what_is_out_of_step_and_exits_with_1() {
     assert_eq!(out_of_step.code, Some(1));
     let document: Value = serde_json::from_str(&out_of_step.stdout).unwrap();
     assert_eq!(document["outcome"], "mismatch");
+    // Of a CA that is trusted no more.
+    fs::write(&files.root, new.root().to_pem().unwrap()).unwrap();
+    let unusable = check(&files, &[]);
+    assert_eq!(unusable.code, Some(1));
+    let hint = "publish again, with `lastbyte ad publish` and the chain that the server has\n";
+    assert!(
+        unusable.stderr.contains("the record can't be used: ") && unusable.stderr.ends_with(hint),
+        "{unusable:?}"
+    );
     drop(server);
     let absent = check(&files, &[]);
     assert_eq!(absent.code, Some(1));
@@ -185,6 +194,79 @@ fn check_says_what_is_out_of_step_and_exits_with_1() {
         absent.stderr.contains("can't connect to 127.0.0.9:443"),
         "{absent:?}"
     );
+}
+
+#[test]
+fn what_the_server_does_not_accept_is_not_published_for_a_cron_job_either() {
+    isolate();
+    let _dns = bind(ZONE);
+    let [old, new] = ["ml-dsa-44", "ml-dsa-65"].map(|name| Files::new(&chain(name)));
+    let _server = serve(&[&old], &[]);
+    let asked = ["--from", "root", "--server", SERVER];
+    let refused = publish(&new, &asked);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    let expected = "nothing is published, as 127.0.0.9:443 does not accept these certificates";
+    assert!(refused.stderr.contains(expected), "{refused:?}");
+    let missing = check(&old, &[]);
+    assert!(missing.stderr.contains("there is no record"), "{missing:?}");
+    let absent = publish(&old, &["--from", "root", "--server", "127.0.0.1:1"]);
+    assert_eq!(absent.code, Some(1), "{absent:?}");
+    assert!(absent.stderr.contains("127.0.0.1:1: "), "{absent:?}");
+    let published = publish(&old, &asked);
+    assert_eq!(published.code, Some(0), "{published:?}");
+    assert_eq!(check(&old, &[]).code, Some(0));
+    // Zone lines are for the same server.
+    let lines = |files: &Files| {
+        let mut command = lastbyte(["ad", "publish", NAME, "--chain"]);
+        run(command.arg(&files.chain).args(asked))
+    };
+    assert!(
+        lines(&old)
+            .stdout
+            .starts_with("server.example. 3600 IN TYPE65280")
+    );
+    let none = lines(&new);
+    assert_eq!((none.code, none.stdout.as_str()), (Some(1), ""), "{none:?}");
+}
+
+#[test]
+fn clients_without_ml_dsa_are_told_of_before_and_after_they_fail() {
+    isolate();
+    let [ecdsa, ml_dsa] = ["ecdsa-p256", "ml-dsa-65"].map(|name| Files::new(&chain(name)));
+    let hint = "; give it an ECDSA chain, too, with another --chain and --key";
+    let warning =
+        "warning: server.example has no chain but of ML-DSA-65, which many clients can't verify";
+    let server = serve(&[&ml_dsa], &[]);
+    let warned = server.line_with(warning);
+    assert!(warned.ends_with(hint), "{warned}");
+    // Debian's OpenSSL is older than ML-DSA.
+    let resolve = format!("{NAME}:443:127.0.0.9");
+    let mut curl = Command::new("curl");
+    curl.args(["-sSk", "--resolve", &resolve]);
+    curl.arg(format!("https://{NAME}/"));
+    let refused = run(&mut curl);
+    assert_eq!(refused.code, Some(35), "{refused:?}");
+    let logged = server.line_with("no suitable signature algorithm: ");
+    let reason = "the client can't verify ML-DSA-65, and the name has no other chain";
+    assert!(logged.ends_with(&format!("{reason}{hint}")), "{logged}");
+    server.stop(Signal::SIGTERM);
+
+    let _server = serve(&[&ml_dsa, &ecdsa], &[]);
+    assert_eq!(run(&mut curl).stdout, BODY);
+    let check_config = |chains: &[&Files]| {
+        let mut command = lastbyte(["ad", "serve", "--check-config", "--listen", "127.0.0.1:0"]);
+        command.args(["--backend", "127.0.0.1:1"]);
+        for files in chains {
+            command.arg("--chain").arg(&files.chain);
+            command.arg("--key").arg(&files.key);
+        }
+        run(&mut command)
+    };
+    let warned = check_config(&[&ml_dsa]);
+    assert_eq!(warned.code, Some(0), "{warned:?}");
+    assert!(warned.stderr.contains(warning), "{warned:?}");
+    let both = check_config(&[&ml_dsa, &ecdsa]);
+    assert!(!both.stderr.contains("can't verify"), "{both:?}");
 }
 
 #[test]
@@ -298,11 +380,6 @@ fn wrong_usage_is_told_in_one_line() {
             vec!["publish", NAME, "--chain", key, "--from", "root"],
             2,
             "there is no certificate",
-        ),
-        (
-            vec!["publish", NAME, "--chain", chain, "--server", "127.0.0.1:1"],
-            2,
-            "add --watch, or leave it out",
         ),
         (
             vec!["publish", NAME, "--chain", chain, "--ttl", "500ms"],
