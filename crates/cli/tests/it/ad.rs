@@ -2,6 +2,7 @@
 
 mod front;
 mod peer;
+mod ten_commands;
 
 use std::env;
 use std::fs;
