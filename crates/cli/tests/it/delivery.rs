@@ -22,7 +22,8 @@ fn virtually(options: &str, arms: &[&str]) -> (Vec<Vec<Row>>, Vec<u8>, Value) {
     let folder = TempDir::new().unwrap();
     let file = at(&folder, "rows.csv");
     let mut command = lastbyte();
-    command.args(["compare", "--engine", "virtual", "--format", "json", "-o"]);
+    command.args(["compare", "--engine", "virtual", "--format", "json"]);
+    command.args(["--chain-profile", "private", "-o"]);
     command.arg(&file).args(options.split_whitespace());
     for (place, arm) in arms.iter().enumerate() {
         command.args([
@@ -412,7 +413,14 @@ mod compressed {
             ),
         ] {
             let mut command = lastbyte();
-            command.args(["compare", "--engine", "virtual", "--baseline", baseline]);
+            command.args([
+                "compare",
+                "--engine",
+                "virtual",
+                "--chain-profile",
+                "private",
+            ]);
+            command.args(["--baseline", baseline]);
             let ended = run(command.args(["--against", arm]));
             assert_eq!(ended.code, Some(2), "{arm}: {}", ended.stderr);
             let line = ended.stderr.lines().next().unwrap();
@@ -438,7 +446,14 @@ mod elided {
         let rows = at(&folder, "rows.parquet");
         let mut command = lastbyte();
         command
-            .args(["compare", "--engine", "virtual", "-o"])
+            .args([
+                "compare",
+                "--engine",
+                "virtual",
+                "--chain-profile",
+                "private",
+                "-o",
+            ])
             .arg(&rows);
         command.args(options.split_whitespace());
         let ended = run(command.args(["--baseline", arm]));

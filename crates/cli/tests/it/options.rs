@@ -361,6 +361,7 @@ fn a_group_that_only_one_side_has_is_no_connection() {
 /// The line with which `compare` refuses an arm.
 fn refused(arm: &str, more: &[&str]) -> String {
     let mut arguments = vec!["compare", "--engine", "live", "--baseline", arm];
+    arguments.extend(["--chain-profile", "private"]);
     arguments.extend(more);
     let ended = run(&mut lastbyte(arguments));
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);

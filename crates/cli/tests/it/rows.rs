@@ -16,7 +16,14 @@ fn every_connection_has_one_line() {
     let arms = ["x25519/ecdsa-p256", "secp256r1/rsa-2048"];
     let folder = TempDir::new().unwrap();
     let file = at(&folder, "rows.csv");
-    let mut command = lastbyte(["compare", "--baseline", arms[0], "--against", arms[1]]);
+    let mut command = lastbyte([
+        "compare",
+        "--chain-profile=private",
+        "--baseline",
+        arms[0],
+        "--against",
+        arms[1],
+    ]);
     command.args([
         "--rtt",
         "2ms",
@@ -61,7 +68,12 @@ fn parquet_has_the_same_columns() {
     need_live_engine();
     let folder = TempDir::new().unwrap();
     let file = at(&folder, "rows.parquet");
-    let mut command = lastbyte(["compare", "--baseline", "x25519/ecdsa-p256"]);
+    let mut command = lastbyte([
+        "compare",
+        "--chain-profile=private",
+        "--baseline",
+        "x25519/ecdsa-p256",
+    ]);
     command.args(["--engine", "live", "--rtt", "2ms", "--data", "0KiB"]);
     let ended = run(command.args(["--connections", "30", "-o"]).arg(&file));
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);

@@ -197,6 +197,8 @@ fn the_virtual_engine_measures_what_is_added() {
             // As arithmetic has it.
             "--cpu",
             "none",
+            "--chain-profile",
+            "private",
         ])
         .args([
             "--rtt",

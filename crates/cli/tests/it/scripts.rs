@@ -262,7 +262,7 @@ fn compare(has_kernel: bool, before: &str, options: &str) -> Ended {
 
 #[test]
 fn a_first_comparison_begins_with_arithmetic_and_builds_the_kernel() {
-    const EXPLAIN: &str = "explain SecP256r1MLKEM768/ml-dsa-65";
+    const EXPLAIN: &str = "explain SecP256r1MLKEM768/ml-dsa-65 --chain-profile private";
     for (has_kernel, before, options, expected) in [
         (false, "", "", vec![EXPLAIN, "kernel build", "compare"]),
         (true, "", "", vec![EXPLAIN, "compare"]),

@@ -296,7 +296,7 @@ fn options_that_can_not_be() {
         ),
         (
             vec!["compare", "--data", "200K"],
-            r#"'--data <SIZE>': unknown unit "K" in "200K": did you mean "KB"?"#,
+            r#"'--data <SIZE>': unknown unit "K" in "200K": did you mean "200KiB" (of 1024) or "200KB" (of 1000)?"#,
         ),
         (
             vec!["compare", "--data", "18446744073709551615B"],

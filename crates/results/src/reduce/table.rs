@@ -133,5 +133,6 @@ fn sent(arm: &ArmSummary) -> Option<Sent> {
 }
 
 fn sample<'a>(cell: &'a CellSummary, arm: &Arm) -> Option<&'a ArmSummary> {
-    cell.arms.iter().find(|summary| summary.label == arm.label)
+    // A summary has what the arm is called.
+    cell.arms.iter().find(|summary| summary.label == arm.name)
 }

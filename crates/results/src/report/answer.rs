@@ -16,7 +16,7 @@ use super::assumed::turns_of;
 use crate::plan::FELT;
 use crate::results::number::{difference_digits, milliseconds, percent, share};
 use crate::results::{
-    ArmSummary, CellSummary, Estimate, Metric, Percent, Percentile, Shares, Summary, Validity,
+    ArmSummary, CellSummary, Estimate, Metric, Percent, Percentile, Role, Shares, Summary, Validity,
 };
 use crate::study::{Experiment, Parameter};
 
@@ -54,9 +54,14 @@ pub(super) fn answer(summary: &Summary) -> Vec<String> {
     };
     let of_arms = labels.into_iter().map(|label| match sentence(label) {
         Some(sentence) => format!("{at}, {label} {sentence}."),
-        None => {
-            format!("Nothing can be said about {label}: there is no valid {known} to go by.")
-        }
+        None => match invalid(summary, label) {
+            Some(reason) => {
+                format!("Nothing can be said about {label}: its samples are not valid ({reason}).")
+            }
+            None => {
+                format!("Nothing can be said about {label}: there is no valid {known} to go by.")
+            }
+        },
     });
     changed(summary)
         .into_iter()
@@ -64,6 +69,18 @@ pub(super) fn answer(summary: &Summary) -> Vec<String> {
         .chain(of_arms)
         .chain(turns_of(&summary.experiment))
         .collect()
+}
+
+/// Why the samples of an arm, or of the baseline, are not valid.
+fn invalid<'a>(summary: &'a Summary, label: &str) -> Option<&'a str> {
+    let arms = || summary.cells.iter().flat_map(|cell| &cell.arms);
+    let reason = |arm: &'a ArmSummary| match &arm.validity {
+        Validity::Valid => None,
+        Validity::Invalid(reason) => Some(reason.as_str()),
+    };
+    let own = arms().filter(|arm| arm.label == label);
+    let others = arms().filter(|arm| arm.role == Role::Baseline);
+    own.chain(others).find_map(reason)
 }
 
 /// Whether anything has changed since results were saved, where they were: what changed most, and how much else did.

@@ -81,6 +81,22 @@ pub fn assumed(summary: &Summary, screen: Screen) -> String {
     }
 }
 
+/// The same for machines; an empty list where all are pages.
+pub(super) fn of_experiment(experiment: &Experiment) -> Value {
+    let cells = cells(experiment);
+    match experiment.arms.last() {
+        Some(arm) if !cells.is_empty() => json(arm, &cells),
+        _ => json!([]),
+    }
+}
+
+/// The same in one line of Markdown or HTML; nothing where all are pages.
+pub(super) fn line_of(experiment: &Experiment) -> Option<String> {
+    let cells = cells(experiment);
+    let arm = experiment.arms.last()?;
+    (!cells.is_empty()).then(|| line(arm, &cells))
+}
+
 /// Those without pages.
 fn cells(experiment: &Experiment) -> Vec<Cell> {
     let cells = experiment.cells.iter();

@@ -11,6 +11,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::answer::answer;
+use super::assumed;
 use super::text;
 use super::waiting::{WaitingDocument, waiting_document};
 use crate::results::check::{cipher_suite_name, group_name, signature_name};
@@ -55,6 +56,10 @@ pub fn json(summary: &Summary, environment: &Environment) -> String {
             saved: since.at.map(Moment::rfc3339),
             paired: since.pairing == Pairing::ByConnection,
         }),
+        arms: (summary.experiment.arms.iter())
+            .map(|arm| (arm.name.as_str(), arm.label.as_str()))
+            .collect(),
+        assumptions: assumed::of_experiment(&summary.experiment),
         cells,
     };
     // Serialising plain structures to memory cannot fail.
@@ -88,6 +93,9 @@ struct Document<'a> {
     timeout_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<SinceDocument<'a>>,
+    /// Each arm as it was written, by what it is called.
+    arms: BTreeMap<&'a str, &'a str>,
+    assumptions: serde_json::Value,
     cells: Vec<MeasuredDocument<'a>>,
 }
 

@@ -1,6 +1,7 @@
 //! The summary as Markdown, for an issue or a page.
 
 use super::answer::answer;
+use super::assumed;
 use super::escape;
 use super::messages::{Messages, messages};
 use super::text;
@@ -48,6 +49,9 @@ pub fn markdown(summary: &Summary) -> String {
             "**{}**\n\n{changes}\n",
             escape::markdown(&text::since(summary, since))
         ));
+    }
+    if let Some(line) = assumed::line_of(&summary.experiment) {
+        out.push_str(&format!("{}\n\n", escape::markdown(&line)));
     }
     let contents = text::contents(summary);
     for line in [

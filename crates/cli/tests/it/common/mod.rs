@@ -113,7 +113,12 @@ pub(crate) fn compare_with(options: &[&str]) -> Measured {
     let folder = TempDir::new().unwrap();
     let file = at(&folder, "rows.csv");
     let mut command = lastbyte(["compare", "--format", "json", "-o"]);
-    let ended = run(command.arg(&file).args(options));
+    command.arg(&file).args(options);
+    // An arm has what it says, as in a study.
+    if !options.contains(&"--chain-profile") {
+        command.args(["--chain-profile", "private"]);
+    }
+    let ended = run(&mut command);
     assert_eq!(ended.code, Some(0), "{command:?}: {}", ended.stderr);
     Measured {
         document: serde_json::from_str(&ended.stdout).unwrap(),

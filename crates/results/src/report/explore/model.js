@@ -207,7 +207,8 @@ function explorer(data, engine) {
     const buffers = ["buffers", "large"];
     const hosts = data.site.writes ? [buffers, ["writes", data.site.writes]] : [buffers];
     const network = [...options(state), ...mtu, ...hosts].map(([key, value]) => `--${key} ${value}`).join(" ");
-    return `lastbyte compare --baseline ${baseline} --against ${against} ${network}`;
+    // Arms have what they say here, as in a study.
+    return `lastbyte compare --baseline ${baseline} --against ${against} --chain-profile private ${network}`;
   }
 
   // ---- words

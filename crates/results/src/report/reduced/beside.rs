@@ -35,7 +35,7 @@ pub(super) struct Change {
     /// In milliseconds; below zero for sooner.
     ms: f64,
     /// Of the whole chain's.
-    share: f64,
+    pub(super) share: f64,
 }
 
 impl Change {
@@ -138,26 +138,32 @@ impl Entry {
             Some(Subject::Session) => 2,
         };
         let gains = [self, other].map(|entry| entry.score(reduced, metrics));
+        let [[one, sum], [other_one, other_sum]] = gains;
         (key(self).cmp(&key(other)))
-            .then(gains[0].total_cmp(&gains[1]))
+            .then(one.total_cmp(&other_one))
+            .then(sum.total_cmp(&other_sum))
             .then(self.server.cmp(&other.server))
     }
 
-    /// What was asked for, over all networks: the less, the better.
-    fn score(&self, reduced: &Reduced<'_>, metrics: &[Metric]) -> f64 {
+    /// What was asked for, over all networks, the less the better: the worse of it, and then the sum.
+    fn score(&self, reduced: &Reduced<'_>, metrics: &[Metric]) -> [f64; 2] {
         let asked = reduced.by.metrics();
-        let of_network = |changes: &Vec<Option<Change>>| {
+        let felt = self.changes.iter().map(|changes| {
             let known = metrics.iter().zip(changes);
             let counted = known.filter(|(metric, _)| {
                 // Without a response, the handshake is all there is.
                 **metric == Metric::Handshake || asked.contains(metric)
             });
             let felt = counted.map(|(_, change)| change.map_or(f64::INFINITY, Change::felt));
-            felt.fold(f64::NEG_INFINITY, f64::max)
-        };
-        let sum: f64 = self.changes.iter().map(of_network).sum();
+            felt.collect::<Vec<f64>>()
+        });
+        let felt: Vec<Vec<f64>> = felt.collect();
+        let worse = felt
+            .iter()
+            .map(|felt| felt.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+        let all = felt.iter().flatten();
         // Ties are ties.
-        (sum / WORTH).round()
+        [worse.sum::<f64>(), all.sum()].map(|score| (score / WORTH).round())
     }
 
     /// Whether it gains as much as another way.
@@ -167,13 +173,22 @@ impl Entry {
         reduced: &Reduced<'_>,
         metrics: &[Metric],
     ) -> bool {
-        let [one, other] = [self, other].map(|entry| entry.score(reduced, metrics));
-        one == other
+        self.score(reduced, metrics) == other.score(reduced, metrics)
     }
 
-    /// Whether it brings what was asked for sooner anywhere, and nothing of that later.
+    /// Whether it brings anything that was asked for sooner, and nothing of that later.
     pub(super) fn gains(&self, reduced: &Reduced<'_>, metrics: &[Metric]) -> bool {
-        self.score(reduced, metrics) < 0.0
+        let [worse, sum] = self.score(reduced, metrics);
+        worse <= 0.0 && sum < 0.0
+    }
+
+    /// Whether this metric comes sooner with it, anywhere.
+    pub(super) fn is_sooner(&self, place: usize) -> bool {
+        let changes = self
+            .changes
+            .iter()
+            .filter_map(|changes| *changes.get(place)?);
+        changes.into_iter().any(|change| change.felt() < 0.0)
     }
 
     /// Whether anything comes later with it, anywhere.

@@ -75,10 +75,7 @@ impl Reduced<'_> {
         const MOST: usize = 4;
         let gaining = |entry: &&Entry| entry.gains(self, &beside.metrics);
         let Some(best) = beside.ways().find(gaining) else {
-            return format!(
-                "Sending less than all of {own} brings {what} sooner in no way, by 1 % or more: the whole chain needs no flight \
-                 that another way saves."
-            );
+            return format!("No way to send less of {own} brings {what} sooner, by 1 % or more.");
         };
         let ties = beside
             .ways()
@@ -94,12 +91,21 @@ impl Reduced<'_> {
             0 => String::new(),
             others => format!(" and {others} others"),
         };
+        // Of both bytes, one may be as soon as it was.
+        let is_sooner = [0, 1].map(|place| best.is_sooner(place));
+        let what = match (self.by, is_sooner) {
+            (By::Both, [true, false]) if beside.metrics.len() > 1 => {
+                "the first byte sooner and the last byte no later"
+            }
+            (By::Both, [false, true]) => "the last byte sooner and the first byte no later",
+            _ => &format!("{what} sooner"),
+        };
         let gains = networks(beside, best);
         match names.len() {
             1 => format!(
-                "Of all ways to send less of {own}, {named} brings {what} soonest: {gains}."
+                "Of all ways to send less of {own}, {named} gains most, and brings {what}: {gains}."
             ),
-            _ => format!("{named}{others} tie, and bring {what} of {own} soonest: {gains}."),
+            _ => format!("{named}{others} tie, and bring {what} than all of {own}: {gains}."),
         }
     }
 
@@ -107,7 +113,8 @@ impl Reduced<'_> {
     fn cost(&self, beside: &Beside) -> Option<String> {
         let costing = beside.ways().filter(|entry| entry.costs());
         let worst = costing.filter_map(|entry| Some((entry, entry.worst(beside)?)));
-        let (entry, (metric, network, change)) = worst.into_iter().next()?;
+        let (entry, (metric, network, change)) = worst
+            .max_by(|(_, (_, _, one)), (_, (_, _, other))| one.share.total_cmp(&other.share))?;
         let place = match &*network {
             "" => String::new(),
             network => format!(" over {network}"),
