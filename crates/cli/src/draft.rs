@@ -159,6 +159,20 @@ pub(super) fn page_path(text: &str) -> Result<PathBuf, String> {
     }
 }
 
+/// The same of what a report can be, besides a page.
+///
+/// # Errors
+///
+/// When it has another ending.
+pub(super) fn report_path(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    match ending.is_some_and(|ending| ["md", "json"].contains(&ending)) {
+        true => Ok(path),
+        false => page_path(text),
+    }
+}
+
 /// Makes sure that a folder can be had that files are to be kept in, before anything is measured for it.
 pub(super) fn check_folder(folder: &Path) -> Result<(), Failure> {
     let was_there = folder.exists();

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::draft::{Draft, cannot_write, page_path};
+use super::draft::{Draft, cannot_write, report_path};
 use super::{Failure, loads, print, show, tell};
 use lastbyte::lab::CAPTURES;
-use lastbyte::report::study::{FigureFiles, Findings, SO_FAR, figures, page, share};
+use lastbyte::report::study::{
+    FigureFiles, Findings, SO_FAR, answer_json, answer_markdown, figures, page, share,
+};
 use lastbyte::results::{
     Dataset, FolderError, PAGES, Progress, SILENT, Saved, SavedError, file_name,
 };
@@ -22,8 +24,9 @@ pub(super) struct Report {
     /// A folder of `lastbyte run`, complete or not, or a file of `lastbyte compare --output FILE.parquet`
     #[arg(value_name = "DIR|FILE.parquet")]
     measured: PathBuf,
-    /// Where to write the page [default: report.html in DIR, FILE.html beside FILE.parquet]
-    #[arg(short, long, value_name = "FILE.html", value_parser = page_path)]
+    /// Where to write the page [default: report.html in DIR, FILE.html beside FILE.parquet]; FILE.md and FILE.json
+    /// have its question, its answer and, as Markdown, the table of what each configuration costs
+    #[arg(short, long, value_name = "FILE.html|md|json", value_parser = report_path)]
     output: Option<PathBuf>,
     /// Write each figure into this folder, too: its drawing and a 16:9 slide as SVG, and as PNG if that is built in,
     /// and its numbers as CSV
@@ -80,6 +83,7 @@ impl Report {
                 findings.drawn_by(study).map_err(Failure::Usage)?
             }
         };
+        let findings = findings.titled();
         let path = match &self.output {
             Some(path) => path.clone(),
             None => usual,
@@ -101,7 +105,12 @@ impl Report {
         if let Some(folder) = &self.figures {
             fs::create_dir_all(folder).map_err(|error| cannot_write(folder, error))?;
         }
-        write(&path, page(&findings, self.url.as_deref()).as_bytes())?;
+        let told = match path.extension().and_then(|ending| ending.to_str()) {
+            Some("md") => answer_markdown(&findings),
+            Some("json") => answer_json(&findings),
+            _ => page(&findings, self.url.as_deref()),
+        };
+        write(&path, told.as_bytes())?;
         print(&format!("{}\n", path.display()))?;
         if let Some(folder) = &self.figures {
             for FigureFiles { id, drawings, csv } in figures(&findings).map_err(Failure::Machine)? {

@@ -25,6 +25,7 @@ use lastbyte::lab::{
     RunError, Runner, Shard, Shortcuts, Watcher,
 };
 use lastbyte::report;
+use lastbyte::report::study::{Findings, answer_json, answer_text};
 use lastbyte::results::{
     Dataset, Environment, Folder, FolderError, GatherError, Gathered, Manifest, Start, Validity,
     file_name, gather,
@@ -434,13 +435,20 @@ impl Run {
         let data = Dataset::open(folder.path())?;
         let mut completed = false;
         let mut invalid = None;
-        data.summarise(|index, measure, summary| -> Result<(), Failure> {
-            let document = report::json(&summary, environment);
+        let findings = Findings::read(&data)?;
+        for (index, summary) in findings.summaries.iter().enumerate() {
+            let document = report::json(summary, environment);
             folder.keep_document(&data.study, index, &document)?;
+        }
+        // Programs read names of arms, people their titles.
+        let findings = findings.titled();
+        folder.keep_answer(&answer_json(&findings))?;
+        print(&answer_text(&findings, screen()))?;
+        for (measure, summary) in findings.study.measures.iter().zip(&findings.summaries) {
             print(&format!(
                 "{}\n\n{}\n",
                 measure.id,
-                report::table(&summary, screen(), detail(self.verbose))
+                report::table(summary, screen(), detail(self.verbose))
             ))?;
             for arm in summary.cells.iter().flat_map(|cell| &cell.arms) {
                 completed |= arm.wire.is_some();
@@ -448,8 +456,7 @@ impl Run {
                     invalid.get_or_insert(format!("{}: {}: {reason}", measure.id, arm.label));
                 }
             }
-            Ok(())
-        })?;
+        }
         print(&format!("Results: {}\n", folder.path().display()))?;
         if !completed {
             return Err(Failure::Run("no connection completed".to_owned()));

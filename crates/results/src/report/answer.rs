@@ -13,24 +13,12 @@ use jiff::SignedDuration;
 use lastbyte_link::counted;
 
 use super::assumed::turns_of;
-use crate::plan::FELT;
+use super::thresholds::{FELT, LEAST_PERCENT, MOST_OF_ALL, ROUND_TRIP_TOLERANCE, WORTH_PART};
 use crate::results::number::{difference_digits, milliseconds, percent, share};
 use crate::results::{
     ArmSummary, CellSummary, Estimate, Metric, Percent, Percentile, Role, Shares, Summary, Validity,
 };
 use crate::study::{Experiment, Parameter};
-
-/// How far from a whole number of round trips an increase may be and still be called one.
-const ROUND_TRIP_TOLERANCE: f64 = 0.1;
-
-/// The share of what is computed more that one step may be, where another one takes less.
-const MOST_OF_ALL: f64 = 1.1;
-
-/// The part of a difference that is worth a word; less than that does not show in it.
-const WORTH: f64 = 0.005;
-
-/// The least increase that is reported as anything but zero, in percent.
-const LEAST: f64 = 0.005;
 
 /// One sentence for each arm that is compared, or for an arm alone. It calls nothing a difference
 /// whose interval holds zero, or that does not stand out among all that is asked, and is silent about
@@ -95,7 +83,7 @@ fn changed(summary: &Summary) -> Option<String> {
                 for percentile in of_metric.changes.keys() {
                     compared += 1;
                     let change = of_metric.change(*percentile, summary.critical_change);
-                    let worth = change.filter(|change| change.value.0.abs() >= LEAST);
+                    let worth = change.filter(|change| change.value.0.abs() >= LEAST_PERCENT);
                     changes.extend(worth.map(|change| (change, arm, *metric, *percentile, cell)));
                 }
             }
@@ -349,7 +337,7 @@ impl<'a> Differences<'a> {
                 before,
                 after,
                 told: match shown {
-                    Some(shown) if shown.value.0.abs() >= LEAST => Told::Shown,
+                    Some(shown) if shown.value.0.abs() >= LEAST_PERCENT => Told::Shown,
                     None if increase.interval.is_unknown() => Told::Unknown,
                     _ => Told::NotShown,
                 },
@@ -731,7 +719,7 @@ fn rest(shown: &[&Difference<'_>], parts: &[Parts], reason: Reason) -> Option<St
     }
     let is_worth = |(one, parts): (&&Difference<'_>, &Parts)| {
         let whole = 1e3 * one.before.time.abs_diff(one.after.time).as_secs_f64();
-        parts.of(reason).abs() >= WORTH * whole
+        parts.of(reason).abs() >= WORTH_PART * whole
     };
     let times = parts.iter().map(|parts| parts.of(reason));
     let is_worth = shown.iter().zip(parts).any(is_worth);
@@ -807,7 +795,7 @@ fn computing(shown: &[&Difference<'_>], experiment: &Experiment) -> Option<Strin
     let part = |(before, after, whole): &(SignedDuration, SignedDuration, Duration)| {
         more(before, after).as_secs_f64() / whole.as_secs_f64().max(1e-9)
     };
-    if !shares.iter().any(|shares| part(shares) >= WORTH) {
+    if !shares.iter().any(|shares| part(shares) >= WORTH_PART) {
         return None;
     }
     let time = range(shares.iter().map(|(before, after, _)| more(before, after)));

@@ -28,6 +28,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod text;
+mod thresholds;
 mod ticks;
 pub mod validation;
 mod waiting;

@@ -292,6 +292,15 @@ pub(super) fn buffers<'s>(summaries: impl IntoIterator<Item = &'s Summary>) -> O
     })
 }
 
+/// To a tenth below ten, and to thousands with their commas.
+pub(super) fn digits(number: f64) -> String {
+    if number < 9.95 {
+        let text = format!("{number:.1}");
+        return text.trim_end_matches(".0").to_owned();
+    }
+    grouped(number.round() as usize)
+}
+
 /// Thousands with their commas: `14,480`.
 pub(super) fn grouped(number: usize) -> String {
     let text = number.to_string();

@@ -38,6 +38,7 @@ const STUDY: &str = "study.toml";
 const MANIFEST: &str = "manifest.json";
 const PARTS: &str = "parts";
 const ROWS: &str = "rows.parquet";
+const ANSWER: &str = "answer.json";
 /// Of page loads.
 const REQUESTS: &str = "requests.parquet";
 const DRAFT: &str = ".draft";
@@ -592,6 +593,15 @@ impl Folder {
     ) -> Result<(), FolderError> {
         let name = format!("{}.json", measure_name(study, measure));
         self.write(&name, document.as_bytes())
+    }
+
+    /// Keeps the document of the study's answer.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be written.
+    pub fn keep_answer(&self, document: &str) -> Result<(), FolderError> {
+        self.write(ANSWER, document.as_bytes())
     }
 
     /// Keeps the document of a search.

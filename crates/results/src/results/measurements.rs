@@ -9,7 +9,9 @@ use super::stats::{self, Estimate, Level, Percentiles, Series};
 use super::{Cut, Interval, Metric, Outcome, Percentile, Sample, SampleKey, Sent, Validity, Wire};
 use lastbyte_sizes::Message;
 
-use crate::study::{Cell, Experiment, MessageSize, Parameter, Quantity, Question, Study};
+use crate::study::{
+    Cell, Direction, Experiment, MessageSize, Parameter, Quantity, Question, Study,
+};
 
 /// The times of each connection of a run.
 #[derive(Clone, Debug, Default)]
@@ -99,6 +101,13 @@ impl Measurements {
                 return Ok(vec![size; question.percentiles.len()]);
             }
             Quantity::Increase => vec![own, series(group, baseline()?)?],
+            Quantity::Later { of } | Quantity::Sooner { of } => {
+                let other = match of {
+                    Some(of) => of,
+                    None => baseline()?,
+                };
+                vec![own, series(group, other)?]
+            }
             Quantity::Ratio { of } => vec![own, series(group, of)?, series(group, baseline()?)?],
             Quantity::Slowdown { .. } => {
                 let other = Group {
@@ -111,7 +120,12 @@ impl Measurements {
         };
         let known = stats::percentiles(&all, &question.percentiles, seed(study, group));
         let level = level(study, group);
-        let number = |percentile: &Percentile| number(&known, *percentile, level);
+        let number = |percentile: &Percentile| match (question.quantity.distance(), &*known) {
+            (Some(distance), [own, other]) => {
+                distance_of(distance.direction, own, other, *percentile, level)
+            }
+            _ => number(&known, *percentile, level),
+        };
         Ok(question.percentiles.iter().map(number).collect())
     }
 
@@ -289,6 +303,18 @@ fn level(study: &Study, group: &Group) -> Level {
     experiment(study, group).map_or(Level::USUAL, |experiment| {
         Level::of(&experiment.connections)
     })
+}
+
+/// How much later, or sooner, one is than another, in milliseconds.
+fn distance_of(
+    direction: Direction,
+    own: &Percentiles,
+    other: &Percentiles,
+    percentile: Percentile,
+    level: Level,
+) -> Option<Estimate<f64>> {
+    let later = |[own, other]: [f64; 2]| Some(direction.of((own - other) / 1e6));
+    stats::combine([own, other], percentile, level, later)
 }
 
 /// Of one sample a time in milliseconds, of two an increase in percent, of three a ratio of increases.

@@ -67,6 +67,29 @@ impl<T: Copy> Estimate<T> {
 }
 
 impl Estimate<f64> {
+    /// A number that is known for sure.
+    pub(crate) fn exact(value: f64) -> Self {
+        Estimate {
+            value,
+            interval: Interval {
+                low: Some(value),
+                high: Some(value),
+            },
+        }
+    }
+
+    /// The same, where each end may be off by so much more.
+    #[must_use]
+    pub(crate) fn widened(self, by: f64) -> Self {
+        Estimate {
+            interval: Interval {
+                low: self.interval.low.map(|low| low - by),
+                high: self.interval.high.map(|high| high + by),
+            },
+            ..self
+        }
+    }
+
     /// The number and its interval with the other sign.
     #[must_use]
     pub fn negated(self) -> Self {

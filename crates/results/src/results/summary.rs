@@ -287,21 +287,31 @@ impl MetricSummary {
     pub(super) fn widen_by_calibrations(&mut self, baseline: &MetricSummary) {
         let own = self.clone();
         for (percentile, increase) in &mut self.increases {
-            let (Ok(increase), Some(before), Some(after)) = (
+            let (Ok(increase), Some(before), Some(off)) = (
                 increase,
                 baseline.shares(*percentile),
-                own.shares(*percentile),
+                own.calibrations_apart(baseline, *percentile),
             ) else {
                 continue;
             };
-            let [before_cpu, after_cpu] = [before, after]
-                .map(|shares| shares.cpu.unsigned_abs().as_secs_f64() * Beside::APART);
             let whole = before.network.as_secs_f64() + before.cpu.as_secs_f64();
-            let off = 100.0 * before_cpu.hypot(after_cpu) / whole;
+            let off = 100.0 * off.as_secs_f64() / whole;
             let Interval { low, high } = &mut increase.interval;
             *low = low.map(|Percent(low)| Percent(low - off));
             *high = high.map(|Percent(high)| Percent(high + off));
         }
+    }
+
+    /// How far the calibrations of both sides may be off together, each for itself, where computing is known.
+    pub(crate) fn calibrations_apart(
+        &self,
+        other: &MetricSummary,
+        percentile: Percentile,
+    ) -> Option<Duration> {
+        let sides = [other.shares(percentile)?, self.shares(percentile)?];
+        let [one, other] =
+            sides.map(|shares| shares.cpu.unsigned_abs().as_secs_f64() * Beside::APART);
+        Some(Duration::from_secs_f64(one.hypot(other)))
     }
 
     /// The increase of a percentile, if it is a difference: its interval does not hold zero, and it

@@ -137,6 +137,28 @@ pub enum Problem {
     },
 }
 
+impl Problem {
+    /// The arm that has it, if it is one's.
+    pub(crate) fn arm_mut(&mut self) -> Option<&mut String> {
+        match self {
+            Problem::Invalid { arm, .. }
+            | Problem::Failures { arm, .. }
+            | Problem::Imprecise { arm, .. }
+            | Problem::Gap { arm, .. }
+            | Problem::SentAgain { arm, .. }
+            | Problem::Modes { arm, .. }
+            | Problem::ChainMadeAnew { arm, .. }
+            | Problem::OtherPem { arm, .. }
+            | Problem::OtherCosts { arm, .. } => Some(arm),
+            Problem::TooFew { .. }
+            | Problem::Cliff { .. }
+            | Problem::ComputesNothing
+            | Problem::Buffers
+            | Problem::OtherThen { .. } => None,
+        }
+    }
+}
+
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.cells {
@@ -165,7 +187,7 @@ impl fmt::Display for Problem {
                 write!(
                     f,
                     "{arm}: {failed} of {connections} connections failed ({}): they count as infinitely late; \
-                     `-o FILE.csv` has each of them",
+                     rows.parquet of a run, or `-o FILE.csv` of `lastbyte compare`, has each of them",
                     reasons.join(", ")
                 )
             }

@@ -30,7 +30,7 @@ use self::table::{Field, Source, Table};
 use self::write::key;
 pub use self::write::quoted;
 use super::{
-    Arm, ArmChain, Cell, Connections, CpuTime, EngineChoice, Experiment, Leads, Measure,
+    Arm, ArmChain, Cell, Connections, CpuTime, EngineChoice, Experiment, Leads, Legend, Measure,
     NoPercentile, Parameter, Percentile, Population, Sessions, Study, StudyFolder, UnknownName,
     Until, check_servers,
 };
@@ -88,9 +88,12 @@ impl Study {
         let figures = known.figures(&top)?;
         let published = known.published(&top, &figures)?;
         let claims = known.claims(&top)?;
+        let answer = known.answer(&top)?;
         Ok(Study {
             name: name.unwrap_or(&stem).to_owned(),
             question: told("question")?,
+            answer,
+            legends: legends(&top, &file.arms)?,
             leads: leads.unwrap_or_default(),
             note: told("note")?,
             path: path.to_owned(),
@@ -115,6 +118,8 @@ impl Study {
         Study {
             name: name.to_owned(),
             question: None,
+            answer: None,
+            legends: Vec::new(),
             leads: Leads::default(),
             note: None,
             path: PathBuf::new(),
@@ -341,6 +346,7 @@ fn find<'k, T>(
 fn arms(top: &Table, folder: &Path) -> Result<Vec<Arm>, StudyError> {
     let mut arms: Vec<Arm> = Vec::new();
     for field in top.require("arm", "[arm.NAME]")?.named_tables()? {
+        field.check_length(field.key(), Study::LONGEST_NAME)?;
         let table = field.table(format!("[arm.{}]", key(field.key())), &names(keys::ARM))?;
         let tls = table.require("tls", "tls = \"GROUP/CHAIN\"")?;
         let mut arm: Arm = tls.parse()?;
@@ -355,6 +361,43 @@ fn arms(top: &Table, folder: &Path) -> Result<Vec<Arm>, StudyError> {
         arms.push(arm);
     }
     Ok(arms)
+}
+
+/// What readers call arms. No two are called alike.
+fn legends(top: &Table, arms: &[Arm]) -> Result<Vec<Legend>, StudyError> {
+    let mut legends: Vec<Legend> = Vec::new();
+    for field in top.require("arm", "[arm.NAME]")?.named_tables()? {
+        let table = field.table(format!("[arm.{}]", key(field.key())), &names(keys::ARM))?;
+        let line = |key, most| {
+            table.read(key, |field| {
+                let text = field.line()?;
+                field.check_length(text, most)?;
+                Ok(text.to_owned())
+            })
+        };
+        let title = line("title", Study::LONGEST_TITLE)?;
+        let about = line("about", Study::LONGEST_ABOUT)?;
+        if let Some(title) = &title {
+            let has_title = |other: &&Legend| other.title.as_ref() == Some(title);
+            let named = arms
+                .iter()
+                .find(|arm| arm.name == *title && arm.name != field.key());
+            let other = legends.iter().find(has_title).map(|other| &other.arm);
+            if let Some(other) = other.or(named.map(|arm| &arm.name)) {
+                return Err(table.error(StudyProblem::Value(format!(
+                    "arm {other:?} is called {title:?}, too: give each a title of its own"
+                ))));
+            }
+        }
+        if title.is_some() || about.is_some() {
+            legends.push(Legend {
+                arm: field.key().to_owned(),
+                title,
+                about,
+            });
+        }
+    }
+    Ok(legends)
 }
 
 /// Lets the paths of an arm begin at `folder`.

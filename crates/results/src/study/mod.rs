@@ -14,7 +14,9 @@ mod distribution;
 pub mod exchange;
 mod figure;
 pub mod file;
+mod headline;
 mod hosts;
+mod legend;
 mod metric;
 mod networks;
 mod page;
@@ -45,8 +47,10 @@ pub(crate) use delivery::{Certificates, Lengths, OnWire};
 pub use distribution::{DistributionError, load_distribution};
 pub use figure::{Beside, Figure, Plot};
 pub use file::{StudyError, StudyProblem, quoted};
+pub use headline::{Bearing, Headline, Piece, Place};
 pub use hosts::{Buffers, Hosts, Mtu, ReceiveBuffer, Timestamps, Tso, Writes};
 pub use lastbyte_link::UnknownName;
+pub use legend::Legend;
 pub use metric::{Metric, NoPercentile, Percentile};
 pub use networks::NamedNetwork;
 pub use page::{Cache, Har, PageSource, check_servers};
@@ -59,6 +63,7 @@ pub use population::{
     Shape, Shares, Weighted,
 };
 pub use question::{Bounds, Check, Claim, MessageSize, Published, Quantity, Question};
+pub(crate) use question::{Direction, Distance};
 pub use search::{PublishedEdges, Search};
 pub use server::Server;
 pub use settings::{Congestion, CpuTime, Emulation, EngineChoice, EngineName, Gso, Leads, Preset};
@@ -247,6 +252,8 @@ pub struct Study {
     pub name: String,
     /// What its page asks.
     pub question: Option<String>,
+    /// What it finds, in its author's words; a sentence is made of the results if it is absent.
+    pub answer: Option<Headline>,
     /// What the answer of its page begins with.
     pub leads: Leads,
     /// What readers of its page should know besides.
@@ -255,6 +262,8 @@ pub struct Study {
     pub path: PathBuf,
     /// The file as it was read.
     pub text: String,
+    /// What its page calls arms, and says about them: of those that have any of it.
+    pub legends: Vec<Legend>,
     /// What it measures, in the order of the file.
     pub measures: Vec<Measure>,
     /// The percentiles that are reported.

@@ -34,6 +34,16 @@ pub enum Quantity {
     Time,
     /// The increase over the baseline, in percent.
     Increase,
+    /// How much later it comes than with another arm, in milliseconds.
+    Later {
+        /// The other arm; the baseline, if it is absent.
+        of: Option<String>,
+    },
+    /// How much sooner it comes than with another arm, in milliseconds.
+    Sooner {
+        /// The other arm; the baseline, if it is absent.
+        of: Option<String>,
+    },
     /// The increase over the same arm in another cell, in percent: the one of these measures that is
     /// alike but for what the filter names.
     Slowdown {
@@ -160,6 +170,62 @@ pub struct Bounds {
     pub least: Option<f64>,
     /// The most.
     pub most: Option<f64>,
+}
+
+impl Quantity {
+    /// The quantity as a distance in milliseconds from another arm, and which arm that is, if it is one.
+    pub(crate) fn distance(&self) -> Option<Distance<'_>> {
+        let (of, direction) = match self {
+            Quantity::Later { of } => (of, Direction::Later),
+            Quantity::Sooner { of } => (of, Direction::Sooner),
+            _ => return None,
+        };
+        Some(Distance {
+            of: of.as_deref(),
+            direction,
+        })
+    }
+
+    /// Whether zero of it is no difference.
+    pub(crate) fn is_difference(&self) -> bool {
+        match self {
+            Quantity::Increase
+            | Quantity::Later { .. }
+            | Quantity::Sooner { .. }
+            | Quantity::Slowdown { .. } => true,
+            Quantity::Time
+            | Quantity::Authentication
+            | Quantity::Message(_)
+            | Quantity::Multiple { .. }
+            | Quantity::Ratio { .. } => false,
+        }
+    }
+}
+
+/// How much later, or sooner, a time is than with another arm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Distance<'a> {
+    /// The other arm; the baseline, if it is absent.
+    pub(crate) of: Option<&'a str>,
+    pub(crate) direction: Direction,
+}
+
+/// What counts as more than zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Later,
+    Sooner,
+}
+
+impl Direction {
+    /// From how much later it is.
+    pub(crate) fn of(self, later: f64) -> f64 {
+        match self {
+            Direction::Later => later,
+            // No negative zero.
+            Direction::Sooner => 0.0 - later,
+        }
+    }
 }
 
 impl Study {

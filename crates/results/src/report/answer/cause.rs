@@ -5,13 +5,10 @@ use std::time::Duration;
 use lastbyte_link::Side as End;
 use lastbyte_sizes::Message;
 
-use super::{Difference, ROUND_TRIP_TOLERANCE, Side, Told, side_of};
+use super::{Difference, Side, Told, side_of};
+use crate::report::thresholds::{BYTES_TOLERANCE, BYTES_TOLERANCE_OF_RTT, ROUND_TRIP_TOLERANCE};
 use crate::results::{ArmSummary, CellSummary, Contents, Metric, Percent, Percentile};
 use crate::study::Parameter;
-
-/// How far arithmetic of bytes may be off and still be what a time is for: of that time, and of a round trip.
-const BYTES_TOLERANCE: f64 = 0.15;
-const BYTES_TOLERANCE_OF_RTT: f64 = 0.01;
 
 /// What the network's part of a difference consists of, and where that is not known apart, the whole.
 #[derive(Clone, Debug, PartialEq)]

@@ -18,6 +18,8 @@ use crate::results::number::{self, difference_digits, interval};
 use crate::results::{Environment, Estimate, Percentile, Slower, Step, Waiting};
 
 use super::text::{UNCERTAIN, metric};
+use super::thresholds::FELT;
+use super::thresholds::{AS_MUCH, NAMED, WORTH_SHARE};
 use super::waiting::{Waits, both};
 
 /// All that is told.
@@ -125,10 +127,6 @@ impl Planned<'_> {
 
     /// What wins back most of what is lost, among all that is about certificates.
     fn remedy(&self, lost: Option<Estimate<f64>>, waiting: f64) -> String {
-        /// What gains as much of the most gains as much.
-        const NEARLY: f64 = 0.9;
-        /// How many are named.
-        const MOST: usize = 3;
         let is_lost = |lost: &Estimate<f64>| lost.interval.low.is_some_and(|low| low > 0.0);
         let Some(lost) = lost.filter(is_lost) else {
             return "No time was shown to be lost in the mean, so there is nothing to win back."
@@ -153,7 +151,7 @@ impl Planned<'_> {
         // Those that nobody can tell apart, what a server sets itself first.
         let mut best: Vec<_> = levers
             .iter()
-            .filter(|(_, mean, _)| mean.value >= NEARLY * most.value)
+            .filter(|(_, mean, _)| mean.value >= AS_MUCH * most.value)
             .collect();
         best.sort_by_key(|(lever, _, _)| lever.is_reduction());
         let named = |(lever, mean, _): &&(&Lever, Estimate<f64>, Slower)| {
@@ -164,8 +162,8 @@ impl Planned<'_> {
                 estimate(*mean)
             )
         };
-        let all: Vec<String> = best.iter().take(MOST).map(named).collect();
-        let others = match best.len().saturating_sub(MOST) {
+        let all: Vec<String> = best.iter().take(NAMED).map(named).collect();
+        let others = match best.len().saturating_sub(NAMED) {
             0 => String::new(),
             others => format!(", and {others} others as much"),
         };
@@ -237,13 +235,11 @@ impl Planned<'_> {
 
     /// What the share would be if something about the chain were otherwise: a sentence of all that turns it.
     fn supposed(&self, waiting: f64) -> Option<String> {
-        /// A point of the share is worth a word.
-        const WORTH: f64 = 0.01;
         // What comes to the same is one clause.
         let mut clauses: Vec<(String, Vec<&str>)> = Vec::new();
         for (what, supposed) in &self.tale.supposed {
             let then = slower(supposed, FELT).connections.value;
-            if (then - waiting).abs() < WORTH {
+            if (then - waiting).abs() < WORTH_SHARE {
                 continue;
             }
             let then = share_alone(then);

@@ -5,13 +5,11 @@ use std::cmp::Ordering;
 
 use lastbyte_sizes::Message;
 
+use super::super::thresholds::WORTH_PART_OF_WHOLE;
 use super::{Reduced, median, name};
 use crate::reduce::{Clients, Ranked, Subject};
 use crate::results::Metric;
 use crate::results::number::difference_digits;
-
-/// The part of a whole chain's time that is worth a word: what differs by less is as good.
-const WORTH: f64 = 0.01;
 
 /// One way, or the whole chain.
 pub(super) struct Entry {
@@ -41,7 +39,7 @@ pub(super) struct Change {
 impl Change {
     /// What of it is worth a word.
     fn felt(self) -> f64 {
-        match self.share.abs() < WORTH {
+        match self.share.abs() < WORTH_PART_OF_WHOLE {
             true => 0.0,
             false => self.share,
         }
@@ -163,7 +161,7 @@ impl Entry {
             .map(|felt| felt.iter().copied().fold(f64::NEG_INFINITY, f64::max));
         let all = felt.iter().flatten();
         // Ties are ties.
-        [worse.sum::<f64>(), all.sum()].map(|score| (score / WORTH).round())
+        [worse.sum::<f64>(), all.sum()].map(|score| (score / WORTH_PART_OF_WHOLE).round())
     }
 
     /// Whether it gains as much as another way.

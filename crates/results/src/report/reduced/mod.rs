@@ -18,6 +18,7 @@ use lastbyte_sizes::{Message, StackName};
 use beside::{Beside, Entry};
 
 use super::assumed::turns;
+use super::thresholds::NAMED;
 use crate::reduce::{By, Clients, Ranked, Reduce, Table};
 use crate::results::number::{millisecond_digits, percent_digits};
 use crate::results::{Environment, Metric, Percent, Percentile};
@@ -71,8 +72,6 @@ impl Reduced<'_> {
 
     /// What gains most, among all that is about chains.
     fn best(&self, beside: &Beside, what: &str, own: &str) -> String {
-        /// So many are named.
-        const MOST: usize = 4;
         let gaining = |entry: &&Entry| entry.gains(self, &beside.metrics);
         let Some(best) = beside.ways().find(gaining) else {
             return format!("No way to send less of {own} brings {what} sooner, by 1 % or more.");
@@ -83,11 +82,11 @@ impl Reduced<'_> {
         let names: Vec<&str> = ties.map(|entry| entry.name.as_str()).collect();
         let named = names
             .iter()
-            .take(MOST)
+            .take(NAMED)
             .copied()
             .collect::<Vec<_>>()
             .join(", ");
-        let others = match names.len().saturating_sub(MOST) {
+        let others = match names.len().saturating_sub(NAMED) {
             0 => String::new(),
             others => format!(" and {others} others"),
         };

@@ -2,19 +2,11 @@
 
 use super::plan::{Plan, Series};
 use crate::report::text;
+use crate::report::thresholds::{
+    LONGER, NAMED_SERIES, NOTICED_PERCENT, SURE, TIMES, WORTH_PERCENT,
+};
 use crate::results::Group;
 use crate::study::Percentile;
-
-/// Series that are named.
-const NAMED: usize = 2;
-/// An increase that is one, in percent.
-const NOTICED: f64 = 0.5;
-/// One that is worth a clause beside another.
-const WORTH: f64 = 4.0;
-/// So many times as long is longer.
-const LONGER: f64 = 1.05;
-/// So many times as long as hardly anything is not told as times.
-const TIMES: f64 = 20.0;
 
 /// The largest and the smallest of a series, with where they are.
 struct Range {
@@ -24,48 +16,173 @@ struct Range {
     least: (f64, String),
 }
 
-/// `pq delays the last byte by up to 51 % (fibre, no data); sig is up to 9 % sooner (geo, 50KiB)`
-pub(super) fn increase(plan: &Plan) -> Option<String> {
-    let median = percentile(plan, Percentile::MEDIAN);
-    let of = |groups: &[&Group], one: &Series, x: &str| {
-        let points = plan.points(plan.at(groups, one, x), &one.arm);
-        let point = (*points.get(median)?)?;
-        let [low, high] = point.closed()?;
-        // What may be none is called none.
-        Some(if low <= 0.0 && high >= 0.0 {
-            0.0
-        } else {
-            point.value
-        })
-    };
-    let mut ranges: Vec<Range> = ranges(plan, of);
-    ranges.sort_by(|one, other| other.most.0.total_cmp(&one.most.0));
-    let is_noticed = |range: &Range| range.most.0 >= NOTICED || range.least.0 <= -NOTICED;
-    match ranges.iter().any(is_noticed) {
-        true => words(&ranges, plan),
-        false => slowest(plan).or_else(|| words(&ranges, plan)),
+/// An increase of an arm over its baseline, with where it is. The arm is what delays: a window, or a network, is a place.
+struct Increase {
+    arm: String,
+    place: String,
+    value: f64,
+    ends: [f64; 2],
+}
+
+impl Increase {
+    /// What may be none is called none.
+    fn is_shown(&self) -> bool {
+        let [low, high] = self.ends;
+        (low > 0.0 && self.value >= NOTICED_PERCENT)
+            || (high < 0.0 && self.value <= -NOTICED_PERCENT)
+    }
+
+    /// How large it is at least: the end of its interval that is nearer to nothing.
+    fn at_least(&self) -> f64 {
+        let [low, high] = self.ends;
+        low.max(0.0 - high).max(0.0)
+    }
+
+    /// Whether its number is worth repeating.
+    fn is_sure(&self) -> bool {
+        let [low, high] = self.ends;
+        (high - low) / 2.0 <= (SURE * self.value.abs()).max(NOTICED_PERCENT)
+    }
+
+    /// `51 %`, or `at least 9 %` of what is not known better.
+    fn told(&self) -> String {
+        match self.is_sure() {
+            true => percent(self.value.abs()),
+            false => format!("at least {}", percent(self.at_least())),
+        }
+    }
+
+    /// The same of the largest of several.
+    fn up_to(&self) -> String {
+        match self.is_sure() {
+            true => format!("up to {}", percent(self.value.abs())),
+            false => self.told(),
+        }
     }
 }
 
-/// Where medians are not delayed, what is for certain at the latest percentile: `The median handshake is not delayed; at
-/// p90, pq is, by up to 85 % (loss 5%)`.
+/// All increases at a percentile of the figure that are known.
+fn increases(plan: &Plan, percentile: usize) -> Vec<Increase> {
+    let axis = match plan.axis() {
+        empty if empty.is_empty() => vec![(String::new(), None)],
+        axis => axis,
+    };
+    let mut known = Vec::new();
+    for (panel, groups) in plan.panels() {
+        for series in plan.series() {
+            for (x, _) in &axis {
+                let points = plan.points(plan.at(&groups, &series, x), &series.arm);
+                let point = points.get(percentile).copied().flatten();
+                let Some((value, ends)) =
+                    point.and_then(|point| Some((point.value, point.closed()?)))
+                else {
+                    continue;
+                };
+                let words = [
+                    panel.clone(),
+                    series.others().to_owned(),
+                    plan.place_on_axis(x),
+                ];
+                let words: Vec<String> =
+                    words.into_iter().filter(|word| !word.is_empty()).collect();
+                known.push(Increase {
+                    arm: series.arm.clone(),
+                    place: words.join(", "),
+                    value,
+                    ends,
+                });
+            }
+        }
+    }
+    known
+}
+
+/// The largest for sure of each arm, the largest of all first.
+fn largest<'a>(all: &'a [Increase], is_one: impl Fn(&Increase) -> bool) -> Vec<&'a Increase> {
+    let mut largest: Vec<&Increase> = Vec::new();
+    for one in all.iter().filter(|one| one.is_shown() && is_one(one)) {
+        match largest.iter_mut().find(|known| known.arm == one.arm) {
+            Some(known) if one.at_least() > known.at_least() => *known = one,
+            Some(_) => {}
+            None => largest.push(one),
+        }
+    }
+    largest.sort_by(|one, other| other.at_least().total_cmp(&one.at_least()));
+    largest
+}
+
+/// `pq delays the last byte by up to 51 % (fibre, no data); sig comes up to 9 % sooner (geo, 50KiB)`
+pub(super) fn increase(plan: &Plan) -> Option<String> {
+    let all = increases(plan, percentile(plan, Percentile::MEDIAN));
+    let what = text::metric(plan.figure.metric);
+    let late = largest(&all, |one| one.value > 0.0);
+    let soon = largest(&all, |one| one.value < 0.0).into_iter().next();
+    let Some(first) = late.first() else {
+        return Some(match soon {
+            Some(soon) => format!(
+                "{} brings the {what} {} sooner{}",
+                soon.arm,
+                soon.up_to(),
+                at(&soon.place)
+            ),
+            None => slowest(plan).or_else(|| none(&all, what))?,
+        });
+    };
+    // Wherever it is, it is about as much.
+    let of_first = || all.iter().filter(|one| one.arm == first.arm);
+    let mut words = match of_first().all(|one| one.is_shown() && one.value > 0.8 * first.value)
+        && first.is_sure()
+    {
+        true => format!("{} delays the {what} by {}", first.arm, first.told()),
+        false => format!(
+            "{} delays the {what} by {}{}",
+            first.arm,
+            first.up_to(),
+            at(&first.place)
+        ),
+    };
+    for other in late.iter().take(NAMED_SERIES).skip(1) {
+        words += &format!(", {} by {}", other.arm, other.told());
+    }
+    if let Some(soon) = soon.filter(|soon| soon.at_least() >= WORTH_PERCENT) {
+        let who = match all.iter().all(|one| one.arm == soon.arm) {
+            true => "it",
+            false => &soon.arm,
+        };
+        words += &format!("; {who} comes {} sooner{}", soon.up_to(), at(&soon.place));
+    }
+    Some(words)
+}
+
+/// Where nothing is shown. `None` where nothing is known.
+fn none(all: &[Increase], what: &str) -> Option<String> {
+    let first = all.first()?;
+    let is_narrow = |one: &Increase| one.ends.iter().all(|end| end.abs() < WORTH_PERCENT);
+    Some(
+        match (
+            all.iter().all(|one| one.arm == first.arm),
+            all.iter().all(is_narrow),
+        ) {
+            (true, true) => format!("{} does not delay the {what}", first.arm),
+            (false, true) => format!("Nothing delays the {what}"),
+            (_, false) => format!("No difference was shown in the {what}"),
+        },
+    )
+}
+
+/// Where medians are not delayed, what is for certain at the latest percentile: `No delay of the median handshake was
+/// shown; at p90, pq delays it by up to 85 % (loss 5%)`.
 fn slowest(plan: &Plan) -> Option<String> {
     let (place, percentile) = plan.percentiles.iter().enumerate().next_back()?;
-    let of = |groups: &[&Group], one: &Series, x: &str| {
-        let points = plan.points(plan.at(groups, one, x), &one.arm);
-        let point = (*points.get(place)?)?;
-        let [low, _] = point.closed()?;
-        (low > 0.0).then_some(point.value)
-    };
-    let ranges = ranges(plan, of);
-    let latest = most(&ranges)?;
-    (latest.most.0 >= NOTICED).then(|| {
+    let all = increases(plan, place);
+    let latest = largest(&all, |one| one.value > 0.0).into_iter().next()?;
+    (*percentile > Percentile::MEDIAN).then(|| {
         format!(
-            "The median {} is not delayed; at {percentile}, {} is, by up to {}{}",
+            "No delay of the median {} was shown; at {percentile}, {} delays it by {}{}",
             text::metric(plan.figure.metric),
-            latest.name,
-            percent(latest.most.0),
-            at(&latest.most.1)
+            latest.arm,
+            latest.up_to(),
+            at(&latest.place)
         )
     })
 }
@@ -244,57 +361,7 @@ fn at(place: &str) -> String {
     }
 }
 
-fn words(ranges: &[Range], plan: &Plan) -> Option<String> {
-    let what = text::metric(plan.figure.metric);
-    let first = ranges.first()?;
-    let soonest = least(ranges)?;
-    if first.most.0 < NOTICED && soonest.least.0 > -NOTICED {
-        return Some(match ranges {
-            [only] => format!("{} does not delay the {what}", only.name),
-            _ => format!("Nothing delays the {what}"),
-        });
-    }
-    if first.most.0 < NOTICED {
-        return Some(format!(
-            "{} brings the {what} up to {} sooner{}",
-            soonest.name,
-            percent(-soonest.least.0),
-            at(&soonest.least.1)
-        ));
-    }
-    let mut clauses = vec![match first.least.0 > 0.8 * first.most.0 {
-        true => format!(
-            "{} delays the {what} by {}",
-            first.name,
-            percent(first.most.0)
-        ),
-        false => format!(
-            "{} delays the {what} by up to {}{}",
-            first.name,
-            percent(first.most.0),
-            at(&first.most.1)
-        ),
-    }];
-    let others = ranges.iter().take(NAMED).skip(1);
-    for other in others.filter(|one| one.most.0 >= NOTICED) {
-        clauses.push(format!("{} by {}", other.name, percent(other.most.0)));
-    }
-    let mut words = clauses.join(", ");
-    if soonest.least.0 <= -WORTH {
-        let who = match ranges {
-            [_] => "it",
-            _ => &soonest.name,
-        };
-        words += &format!(
-            "; {who} comes up to {} sooner{}",
-            percent(-soonest.least.0),
-            at(&soonest.least.1)
-        );
-    }
-    Some(words)
-}
-
-fn percent(value: f64) -> String {
+pub(super) fn percent(value: f64) -> String {
     match value {
         9.95.. => format!("{value:.0}\u{a0}%"),
         _ => format!("{value:.1}\u{a0}%"),

@@ -6,11 +6,14 @@ use std::time::Duration;
 use crate::report::inside::Inside;
 use crate::report::waterfall::Loaded;
 use crate::results::{
-    CellSummary, Dataset, Environment, Estimate, FolderError, Group, Measurements, Metric,
-    Percentile, Progress, Sample, SampleKey, Summary, baseline, family, groups,
+    ArmSummary, CellSummary, Dataset, Environment, Estimate, FolderError, Group, Measurements,
+    Metric, MetricSummary, Percent, Percentile, Progress, Sample, SampleKey, Summary, baseline,
+    family, groups,
 };
 use crate::search::Searched;
-use crate::study::{Cell, EngineName, Experiment, Figure, Quantity, Question, Search, Study};
+use crate::study::{
+    Cell, Direction, Distance, EngineName, Experiment, Figure, Quantity, Question, Search, Study,
+};
 use crate::validate::arithmetic;
 
 /// What came of a question, for one group and one percentile.
@@ -104,6 +107,15 @@ impl Findings {
     /// What came of one experiment.
     pub fn of(experiment: Experiment, samples: &[Sample], environment: &Environment) -> Findings {
         let study = Study::single("compare", experiment);
+        Findings::of_study(study, &[samples], environment)
+    }
+
+    /// What came of each measure of a study.
+    pub(super) fn of_study(
+        study: Study,
+        samples: &[&[Sample]],
+        environment: &Environment,
+    ) -> Findings {
         let mut findings = Findings::empty(study, environment.engine, environment.clone());
         let Findings {
             study,
@@ -113,20 +125,51 @@ impl Findings {
             ..
         } = &mut findings;
         let mut seen = Seen { times, arithmetic };
-        for sample in samples {
-            let key = SampleKey {
-                measure: 0,
-                cell: sample.cell,
-                arm: sample.arm,
-            };
-            seen.see(study, environment.engine, key, sample);
+        for (index, (measure, samples)) in study.measures.iter().zip(samples).enumerate() {
+            for sample in *samples {
+                let key = SampleKey {
+                    measure: index,
+                    cell: sample.cell,
+                    arm: sample.arm,
+                };
+                seen.see(study, environment.engine, key, sample);
+            }
+            let summary = Summary::new(&measure.experiment, samples, &study.percentiles);
+            summaries.push(summary);
         }
-        let measures = study.measures.iter();
-        summaries.extend(
-            measures.map(|measure| Summary::new(&measure.experiment, samples, &study.percentiles)),
-        );
         findings.settle();
         findings
+    }
+
+    /// The same, where each arm is called by the title that the study gives it: for whoever reads, not for who looks arms up.
+    #[must_use]
+    pub fn titled(mut self) -> Findings {
+        let titles: BTreeMap<String, String> = (self.study.legends.iter())
+            .filter_map(|legend| Some((legend.arm.clone(), legend.title.clone()?)))
+            .collect();
+        if titles.is_empty() {
+            return self;
+        }
+        let summaries = self.summaries.iter_mut();
+        let of_summaries = summaries.flat_map(|summary| {
+            let arms = summary.experiment.arms.iter_mut().map(|arm| &mut arm.name);
+            let samples = summary.cells.iter_mut().flat_map(|cell| &mut cell.arms);
+            let warnings = summary.warnings.iter_mut();
+            arms.chain(samples.map(|sample| &mut sample.label))
+                .chain(warnings.filter_map(|warning| warning.problem.arm_mut()))
+        });
+        let searched = self.searched.iter_mut();
+        let of_searches = searched.flat_map(|searched| {
+            let arms = searched.search.experiment.arms.iter_mut();
+            arms.map(|arm| &mut arm.name)
+        });
+        let of_study = self.study.arm_names_mut();
+        for name in of_summaries.chain(of_searches).chain(of_study) {
+            if let Some(title) = titles.get(name) {
+                name.clone_from(title);
+            }
+        }
+        self
     }
 
     fn empty(study: Study, engine: EngineName, environment: Environment) -> Findings {
@@ -223,9 +266,9 @@ impl Findings {
             let mut summaries = self.summaries.iter();
             summaries.all(|summary| summary.percentiles.contains(percentile))
         };
-        matches!(question.quantity, Quantity::Time | Quantity::Increase)
-            && group.cells.len() == 1
-            && question.percentiles.iter().all(tells)
+        let is_told = matches!(question.quantity, Quantity::Time | Quantity::Increase)
+            || question.quantity.distance().is_some();
+        is_told && group.cells.len() == 1 && question.percentiles.iter().all(tells)
     }
 
     /// The numbers of a group of cells, one for each percentile of a question. What the summaries hold is
@@ -242,13 +285,12 @@ impl Findings {
         if !self.is_summarised(group, question) {
             return self.times.numbers(&self.study, question, group);
         }
-        let summary = group
-            .cells
-            .first()
-            .and_then(|cell| self.cell_summary(*cell));
-        let mut arms = summary.into_iter().flat_map(|summary| &summary.arms);
-        let arm = arms.find(|arm| arm.label == question.arm);
-        let metric = arm.map(|arm| arm.metric(question.metric));
+        if let Some(distance) = question.quantity.distance() {
+            return self.distances(group, question, distance);
+        }
+        let metric = self
+            .arm_summary(group, &question.arm)
+            .map(|arm| arm.metric(question.metric));
         let number = |percentile: &Percentile| match question.quantity {
             Quantity::Increase => {
                 let increase = metric?.increases.get(percentile)?.ok()?;
@@ -260,6 +302,93 @@ impl Findings {
             }
         };
         Ok(question.percentiles.iter().map(number).collect())
+    }
+
+    /// The arm in the first cell of a group.
+    fn arm_summary(&self, group: &Group, arm: &str) -> Option<&ArmSummary> {
+        let summary = self.cell_summary(*group.cells.first()?)?;
+        summary.arms.iter().find(|known| known.label == arm)
+    }
+
+    /// How much later, or sooner, an arm is in one cell: over the baseline as its increase is, over others resampled
+    /// together.
+    fn distances(
+        &self,
+        group: &Group,
+        question: &Question,
+        distance: Distance<'_>,
+    ) -> Result<Vec<Option<Estimate<f64>>>, String> {
+        let baseline = baseline(&self.study, group)?;
+        let other = distance.of.unwrap_or(baseline);
+        let arms = [&*question.arm, other].map(|arm| self.arm_summary(group, arm));
+        let [Some(own), Some(than)] = arms else {
+            return Err(format!(
+                "{} or {other} was not measured there",
+                question.arm
+            ));
+        };
+        let [now, then] = [own, than].map(|arm| arm.metric(question.metric));
+        let time = |metric: &MetricSummary, percentile: &Percentile| {
+            let time = metric.percentiles.get(percentile)?.ok()?;
+            Some(time.map(|time| time.as_secs_f64() * 1e3))
+        };
+        let is_point = |time: &Estimate<f64>| {
+            time.interval.low == Some(time.value) && time.interval.high == Some(time.value)
+        };
+        let direction = distance.direction;
+        if other == baseline {
+            let number = |percentile: &Percentile| {
+                let increase = now.increases.get(percentile)?.ok()?;
+                let then = time(then, percentile)?.value;
+                let later = increase.map(|Percent(increase)| increase / 100.0 * then);
+                Some(match direction {
+                    Direction::Later => later,
+                    Direction::Sooner => later.negated(),
+                })
+            };
+            return Ok(question.percentiles.iter().map(number).collect());
+        }
+        let resampled = self.times.numbers(&self.study, question, group)?;
+        let number = |(percentile, resampled): (&Percentile, Option<Estimate<f64>>)| {
+            let (one, another) = (time(now, percentile)?, time(then, percentile)?);
+            let estimate = match is_point(&one) && is_point(&another) {
+                true => Estimate::exact(direction.of(one.value - another.value)),
+                false => resampled?,
+            };
+            let off = match own.engine.beside == than.engine.beside {
+                true => None,
+                false => now.calibrations_apart(then, *percentile),
+            };
+            Some(estimate.widened(off.map_or(0.0, |off| off.as_secs_f64() * 1e3)))
+        };
+        Ok((question.percentiles.iter().zip(resampled))
+            .map(number)
+            .collect())
+    }
+
+    /// Whether a number that is more than nothing is a difference for all that is known: of an increase over the baseline,
+    /// and of what is later or sooner than that, by the same criterion as everywhere; of others by its interval.
+    pub(super) fn is_shown(&self, question: &Question, answer: &Answer) -> bool {
+        let Ok(estimate) = &answer.number else {
+            return false;
+        };
+        let baseline = baseline(&self.study, &answer.group).ok();
+        let is_over_baseline = match question.quantity.distance() {
+            Some(distance) => distance.of.is_none_or(|of| baseline == Some(of)),
+            None => question.quantity == Quantity::Increase,
+        };
+        let stands_out = match is_over_baseline && self.is_summarised(&answer.group, question) {
+            false => true,
+            true => self
+                .arm_summary(&answer.group, &question.arm)
+                .is_some_and(|arm| {
+                    let metric = arm.metric(question.metric);
+                    metric
+                        .difference(answer.percentile, self.critical())
+                        .is_some()
+                }),
+        };
+        stands_out && estimate.interval.low.is_some_and(|low| low > 0.0)
     }
 
     /// The same, from samples that may be trusted.
@@ -303,8 +432,13 @@ impl Findings {
             return Ok(());
         }
         let mut arms = vec![&*question.arm];
-        if question.quantity == Quantity::Increase {
-            arms.push(baseline(&self.study, group)?);
+        match question.quantity.distance() {
+            Some(Distance { of: Some(of), .. }) => arms.push(of),
+            Some(_) => arms.push(baseline(&self.study, group)?),
+            None if question.quantity == Quantity::Increase => {
+                arms.push(baseline(&self.study, group)?);
+            }
+            None => {}
         }
         for (cell, arm) in group
             .cells

@@ -126,7 +126,7 @@ pub(super) mod quantity {
 
     pub(in super::super) fn unit(question: &Question) -> Unit {
         match question.quantity {
-            Quantity::Time => Unit::Milliseconds,
+            Quantity::Time | Quantity::Later { .. } | Quantity::Sooner { .. } => Unit::Milliseconds,
             Quantity::Increase | Quantity::Slowdown { .. } => Unit::Percent,
             Quantity::Authentication => Unit::Kilobytes,
             Quantity::Message(_) => Unit::Bytes,
@@ -143,6 +143,24 @@ pub(super) mod quantity {
             Unit::Kilobytes => format!("{number:.1} KB"),
             Unit::Bytes => format!("{number:.0} B"),
             Unit::Times => format!("{number:.2} times"),
+        }
+    }
+
+    /// As a sentence has it, of two or three digits: `35 ms`, `3.1 %`.
+    pub(in super::super) fn sentence_digits(unit: Unit, number: f64) -> String {
+        let sign = if number < 0.0 { "\u{2212}" } else { "" };
+        let number = number.abs();
+        let (digits, unit) = match unit {
+            Unit::Milliseconds => (text::digits(number), "ms"),
+            Unit::Percent => (text::digits(number), "%"),
+            Unit::Kilobytes => (text::digits(number), "KB"),
+            Unit::Bytes => (text::grouped(number.round() as usize), "bytes"),
+            Unit::Times if number < 9.95 => (format!("{number:.1}"), "times"),
+            Unit::Times => (text::digits(number), "times"),
+        };
+        match digits.as_str() {
+            "0" => format!("0\u{a0}{unit}"),
+            digits => format!("{sign}{digits}\u{a0}{unit}"),
         }
     }
 
@@ -164,9 +182,16 @@ pub(super) mod quantity {
     /// `handshake increase of pq`
     pub(in super::super) fn what(question: &Question) -> String {
         let metric = text::metric(question.metric);
+        let other = |of: &Option<String>| of.clone().unwrap_or_else(|| "the baseline".to_owned());
         match &question.quantity {
             Quantity::Time => format!("{metric} of {}", question.arm),
             Quantity::Increase => format!("{metric} increase of {}", question.arm),
+            Quantity::Later { of } => {
+                format!("{metric} of {}, later than {}", question.arm, other(of))
+            }
+            Quantity::Sooner { of } => {
+                format!("{metric} of {}, sooner than {}", question.arm, other(of))
+            }
             Quantity::Slowdown { .. } => {
                 format!("{metric} slowdown of {} by the network", question.arm)
             }
@@ -210,8 +235,11 @@ pub(super) mod quantity {
 
     /// `10 to 20 %`, `at most 5 %`
     pub(in super::super) fn bounds(check: &Check) -> String {
-        let unit = unit(&check.question);
-        let Bounds { least, most } = check.within;
+        bounds_of(unit(&check.question), check.within)
+    }
+
+    /// The same of any bounds.
+    pub(in super::super) fn bounds_of(unit: Unit, Bounds { least, most }: Bounds) -> String {
         match (least, most) {
             (Some(least), Some(most)) => {
                 let (least, most) = (bound(unit, least), bound(unit, most));
@@ -273,7 +301,11 @@ pub(super) mod quantity {
 
     /// `4.65 % [0.96 %, 9.48 %]`, or why there is no number.
     pub(in super::super) fn measured(check: &Check, answer: &Answer) -> String {
-        let unit = unit(&check.question);
+        measured_in(unit(&check.question), answer)
+    }
+
+    /// The same in this unit.
+    pub(in super::super) fn measured_in(unit: Unit, answer: &Answer) -> String {
         match &answer.number {
             Err(reason) => reason.clone(),
             Ok(Estimate { value, interval }) => {

@@ -1,7 +1,6 @@
 //! What each configuration costs on each network: the answer of a page, as a table and as a sentence.
 
 mod draw;
-mod sentence;
 #[cfg(test)]
 mod tests;
 
@@ -11,13 +10,12 @@ use lastbyte_link::Bytes;
 
 use super::findings::Findings;
 use crate::report::answer::{Reason, parts};
+use crate::report::thresholds::{NOTHING_MS, NOTICED_TRIPS, SURE, USUAL_RATE, USUAL_RTT};
 use crate::results::{ArmSummary, CellSummary, Contents, Metric, Percentile, Validity};
 use crate::study::{Cell, Parameter, varying};
 
 /// Rows that people read; more networks than these are put together.
 const ROWS: usize = 12;
-/// A part of a round trip that nobody calls one.
-const NOTICED: f64 = 0.2;
 
 /// Costs of all compared arms over all networks.
 pub(super) struct Overview {
@@ -28,6 +26,8 @@ pub(super) struct Overview {
     pub(super) arms: Vec<String>,
     pub(super) columns: Vec<Column>,
     pub(super) rows: Vec<Row>,
+    /// Each arm on each network apart, of each column, in the order of the networks: what sentences are made of.
+    pub(super) cases: Vec<Vec<Case>>,
     /// What all times consist of, where they are alike.
     contents: Option<Contents>,
 }
@@ -38,6 +38,18 @@ pub(super) struct Column {
     pub(super) metric: Metric,
     /// Of a response as large as that; absent for what needs none, and where connections draw it.
     pub(super) data: Option<Bytes>,
+}
+
+impl Column {
+    /// Whether a cell has this time.
+    fn is_of(self, cell: &Cell) -> bool {
+        match (self.metric, self.data) {
+            (Metric::Handshake, _) => true,
+            (Metric::Load, _) => cell.page.is_some(),
+            (_, Some(size)) => cell.data == size && cell.work().requests > 0,
+            (_, None) => cell.work().requests > 0,
+        }
+    }
 }
 
 /// A network, or several that are told together.
@@ -80,6 +92,30 @@ pub(super) struct Known {
     pub(super) interval: Option<[f64; 2]>,
 }
 
+/// What an arm costs more than its baseline on one network.
+#[derive(Clone, Debug)]
+pub(super) struct Case {
+    pub(super) arm: String,
+    /// What tells the network from all others.
+    pub(super) place: String,
+    /// How far the network is from what most readers have.
+    pub(super) unusual: f64,
+    pub(super) known: Known,
+    /// The same at the other percentiles that are asked for.
+    pub(super) others: Vec<(Percentile, Known)>,
+}
+
+impl Case {
+    /// How much later it may be, in milliseconds.
+    pub(super) fn at_most(&self) -> f64 {
+        let high = (self.known.interval).map_or(self.known.most, |[_, high]| high);
+        match self.known.is_shown {
+            true => high.max(self.known.most),
+            false => high,
+        }
+    }
+}
+
 /// How a cost is felt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Felt {
@@ -91,26 +127,61 @@ pub(super) enum Felt {
 }
 
 impl Known {
+    /// How large it is, in milliseconds, later or sooner.
+    pub(super) fn size(&self) -> f64 {
+        self.least.abs().max(self.most.abs())
+    }
+
+    pub(super) fn is_sooner(&self) -> bool {
+        self.least < 0.0
+    }
+
+    /// How large it is at least, for all that is known: the end of its interval that is nearer to nothing.
+    pub(super) fn at_least(&self) -> f64 {
+        match self.interval {
+            Some([_, high]) if self.is_sooner() => (0.0 - high).max(0.0),
+            Some([low, _]) => low.max(0.0),
+            None => self.size(),
+        }
+    }
+
+    /// Whether its number is worth repeating.
+    pub(super) fn is_sure(&self) -> bool {
+        let off = self.interval.map_or(0.0, |[low, high]| (high - low) / 2.0);
+        off <= (SURE * self.size()).max(NOTHING_MS)
+    }
+
+    /// What is told of it together with others: what is not shown to be anything is nothing there.
+    fn range(&self) -> ([f64; 2], [f64; 2]) {
+        match self.is_shown {
+            true => ([self.least, self.most], self.trips),
+            false => ([0.0; 2], [0.0; 2]),
+        }
+    }
+
     pub(super) fn felt(&self) -> Felt {
         let [low, high] = self.trips;
         match (low, high) {
             _ if !self.is_shown => Felt::Same,
-            (_, high) if high <= -NOTICED => Felt::Sooner,
-            (low, _) if low >= 1.0 - NOTICED => Felt::Later,
-            (_, high) if high >= NOTICED => Felt::Part,
-            (low, _) if low <= -NOTICED => Felt::Sooner,
+            (_, high) if high <= -NOTICED_TRIPS => Felt::Sooner,
+            (low, _) if low >= 1.0 - NOTICED_TRIPS => Felt::Later,
+            (_, high) if high >= NOTICED_TRIPS => Felt::Part,
+            (low, _) if low <= -NOTICED_TRIPS => Felt::Sooner,
             _ => Felt::Same,
         }
     }
 
     fn with(self, other: &Known) -> Known {
+        let has_shown = self.is_shown || other.is_shown;
+        let of = |known: &Known| match has_shown {
+            true => known.range(),
+            false => ([known.least, known.most], known.trips),
+        };
+        let ((one, trips), (another, others)) = (of(&self), of(other));
         Known {
-            least: self.least.min(other.least),
-            most: self.most.max(other.most),
-            trips: [
-                self.trips[0].min(other.trips[0]),
-                self.trips[1].max(other.trips[1]),
-            ],
+            least: one[0].min(another[0]),
+            most: one[1].max(another[1]),
+            trips: [trips[0].min(others[0]), trips[1].max(others[1])],
             counted: self.counted.filter(|count| other.counted == Some(*count)),
             rest: match self.counted == other.counted {
                 true => rests(&self.rest, &other.rest),
@@ -120,7 +191,7 @@ impl Known {
                 .computing
                 .zip(other.computing)
                 .map(|(one, other)| [one[0].min(other[0]), one[1].max(other[1])]),
-            is_shown: self.is_shown || other.is_shown,
+            is_shown: has_shown,
             interval: (self.interval.zip(other.interval))
                 .map(|(one, other)| [one[0].min(other[0]), one[1].max(other[1])]),
         }
@@ -156,6 +227,7 @@ impl Cost {
 struct Measured<'a> {
     cell: &'a Cell,
     summary: &'a CellSummary,
+    percentiles: &'a [Percentile],
     critical: f64,
 }
 
@@ -171,6 +243,7 @@ impl Overview {
                 summary.cells.iter().map(|cell| Measured {
                     cell: &cell.cell,
                     summary: cell,
+                    percentiles: &summary.percentiles,
                     critical: summary.critical,
                 })
             })
@@ -213,23 +286,29 @@ impl Overview {
         Some(Overview {
             percentile,
             baselines: labels(true),
+            rows,
+            cases: cases(&measured, &columns, &arms, percentile),
+            contents,
             arms,
             columns,
-            rows,
-            contents,
         })
     }
 
-    /// The costs of a column with where they are: of each row and arm.
-    pub(super) fn of_column(&self, column: usize) -> impl Iterator<Item = (&Row, &str, &Known)> {
-        self.rows.iter().flat_map(move |row| {
-            let costs = row.costs.get(column).into_iter().flatten();
-            let known = costs.zip(&self.arms).filter_map(|(cost, arm)| match cost {
-                Some(Cost::Known(known)) => Some((arm.as_str(), known)),
-                _ => None,
-            });
-            known.map(move |(arm, known)| (row, arm, known))
-        })
+    /// What is known of a column, of each arm on each network.
+    pub(super) fn cases_of(&self, column: usize) -> Vec<&Case> {
+        self.cases.get(column).into_iter().flatten().collect()
+    }
+
+    /// What the page is about, where the study asks nothing itself.
+    pub(super) fn question(&self) -> String {
+        let baseline = self.baselines.join(" or ");
+        match &*self.arms {
+            [arm] => format!("What does {arm} cost, compared with {baseline}?"),
+            arms => format!(
+                "What do {} configurations cost, compared with {baseline}?",
+                arms.len()
+            ),
+        }
     }
 }
 
@@ -280,34 +359,114 @@ fn of_transfers(measured: &[Measured<'_>]) -> Vec<Column> {
     columns
 }
 
-/// The cells of each row, with its name and what else it is.
-fn rows<'m, 'a>(measured: &'m [Measured<'a>]) -> Vec<(String, String, Vec<&'m Measured<'a>>)> {
+/// Each arm on each network apart, of each column.
+fn cases(
+    measured: &[Measured<'_>],
+    columns: &[Column],
+    arms: &[String],
+    percentile: Percentile,
+) -> Vec<Vec<Case>> {
+    let Told { told, .. } = told(measured);
+    let case = |one: &Measured<'_>, column: &Column, arm: &String| {
+        let known = |percentile| match cost(one, column.metric, arm, percentile) {
+            Some(Cost::Known(known)) => Some(known),
+            Some(Cost::Unknown(_)) | None => None,
+        };
+        let others = (one.percentiles.iter()).filter(|other| **other != percentile);
+        Some(Case {
+            arm: arm.clone(),
+            place: words(&told, one.cell),
+            unusual: unusual(one.cell),
+            known: known(percentile)?,
+            others: others
+                .filter_map(|other| Some((*other, known(*other)?)))
+                .collect(),
+        })
+    };
+    let of_column = |column: &Column| {
+        let measured = measured.iter().filter(|one| column.is_of(one.cell));
+        let of_network = |one| arms.iter().filter_map(move |arm| case(one, column, arm));
+        measured.flat_map(of_network).collect()
+    };
+    columns.iter().map(of_column).collect()
+}
+
+/// How far a network is from what most readers have: not at all, where it has that RTT and rate, loses and delays nothing
+/// by chance, and leaves all else as it usually is.
+fn unusual(cell: &Cell) -> f64 {
+    /// Of what is by chance, and of each setting: more than any everyday RTT and rate.
+    const LUCK: f64 = 10.0;
+    const SETTING: f64 = 5.0;
+    let usual = Cell {
+        data: cell.data,
+        upload: cell.upload,
+        page: cell.page.clone(),
+        population: cell.population.clone(),
+        ..Cell::default()
+    };
+    let away = |of: f64, usual: f64| (of.max(1e-9) / usual).ln().abs();
+    let rtt = away(cell.link.rtt().as_secs_f64(), USUAL_RTT.as_secs_f64());
+    let rate = cell.link.backward.rate;
+    let rate = rate.map_or(0.0, |rate| away(rate.bits_per_second() as f64, USUAL_RATE));
+    let luck = [cell.has_loss(), cell.has_jitter()];
+    let luck = luck.into_iter().filter(|has| *has).count();
+    let is_otherwise = |parameter: &Parameter| {
+        !parameter.is_of_link() && parameter.of(cell) != parameter.of(&usual)
+    };
+    let settings = Parameter::ALL.into_iter().filter(is_otherwise).count();
+    rtt + rate + LUCK * luck as f64 + SETTING * settings as f64
+}
+
+/// What tells networks apart, and what is told besides of each.
+struct Told {
+    told: Vec<Parameter>,
+    note: Vec<Parameter>,
+}
+
+fn told(measured: &[Measured<'_>]) -> Told {
     let cells: Vec<&Cell> = measured.iter().map(|one| one.cell).collect();
     let mut told = varying(&cells);
     let is_load = |parameter: &Parameter| [Parameter::DATA, Parameter::UPLOAD].contains(parameter);
     told.retain(|parameter| !is_load(parameter));
-    // Names tell networks, where all have one.
     let mut note = Vec::new();
-    if cells.iter().all(|cell| cell.link_name.is_some()) && Parameter::LINK.values(&cells).len() > 1
-    {
+    let mut noted = || {
         note = vec![Parameter::RTT, Parameter::RATE];
         if cells.iter().any(|cell| cell.has_loss()) {
             note.push(Parameter::LOSS);
         }
-        told.retain(|parameter| !parameter.is_of_link() || *parameter == Parameter::LINK);
+    };
+    // Names tell networks, where all have one; what a name has several of is told besides.
+    let names = Parameter::LINK.values(&cells).len();
+    if cells.iter().all(|cell| cell.link_name.is_some()) && names > 1 {
+        noted();
+        let is_told_by_name = |parameter: Parameter| {
+            let of = |cell: &&Cell| (Parameter::LINK.of(cell), parameter.of(cell));
+            let mut pairs: Vec<(String, String)> = cells.iter().map(of).collect();
+            pairs.sort_unstable();
+            pairs.dedup();
+            pairs.len() == names
+        };
+        told.retain(|parameter| !parameter.is_of_link() || !is_told_by_name(*parameter));
         if !told.contains(&Parameter::LINK) {
             told.insert(0, Parameter::LINK);
         }
     }
     // The only one is told by what it is.
     if told.is_empty() {
-        note = vec![Parameter::RTT, Parameter::RATE];
-        if cells.iter().any(|cell| cell.has_loss()) {
-            note.push(Parameter::LOSS);
-        }
+        noted();
         if cells.iter().all(|cell| cell.link_name.is_some()) {
             told.push(Parameter::LINK);
         }
+    }
+    Told { told, note }
+}
+
+/// The cells of each row, with its name and what else it is.
+fn rows<'m, 'a>(measured: &'m [Measured<'a>]) -> Vec<(String, String, Vec<&'m Measured<'a>>)> {
+    let Told { mut told, note } = told(measured);
+    // A row is all networks of a name.
+    if told.contains(&Parameter::LINK) {
+        told.retain(|parameter| !parameter.is_of_link() || *parameter == Parameter::LINK);
     }
     loop {
         let mut rows: Vec<(String, String, Vec<&Measured<'_>>)> = Vec::new();
@@ -388,14 +547,8 @@ fn cost_of(
     arm: &str,
     percentile: Percentile,
 ) -> Option<Cost> {
-    let has = |one: &&&Measured<'_>| match (column.metric, column.data) {
-        (Metric::Handshake, _) => true,
-        (Metric::Load, _) => one.cell.page.is_some(),
-        (_, Some(size)) => one.cell.data == size && one.cell.work().requests > 0,
-        (_, None) => one.cell.work().requests > 0,
-    };
-    let costs =
-        (members.iter().filter(has)).filter_map(|one| cost(one, column.metric, arm, percentile));
+    let costs = (members.iter().filter(|one| column.is_of(one.cell)))
+        .filter_map(|one| cost(one, column.metric, arm, percentile));
     costs.reduce(Cost::with)
 }
 

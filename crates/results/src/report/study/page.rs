@@ -4,7 +4,6 @@ use lastbyte_link::{counted, shell_word};
 use maud::{Markup, PreEscaped, html};
 
 use super::command::commands;
-use super::described;
 use super::details::details;
 use super::figure::{Drawn, draw};
 use super::files::numbers;
@@ -14,8 +13,10 @@ use super::inside;
 use super::numbers::{published_table, quantity};
 use super::overview::{Overview, grouped, networks};
 use super::plan::Content;
+use super::statement::{Source, in_text, statements};
 use super::verdict::{Agreement, CheckedClaim, Compared, Verdict, check_claims, compare};
 use super::waterfall;
+use super::{described, whole_names};
 use crate::report::answer::answer;
 use crate::report::chart::Axes;
 use crate::report::document::{Head, document};
@@ -33,7 +34,11 @@ pub fn page(findings: &Findings, url: Option<&str>) -> String {
     let study = &findings.study;
     let overview = Overview::new(findings);
     let title = title(findings, overview.as_ref());
-    let verdict = verdict(findings, overview.as_ref());
+    let statements = statements(&Source {
+        findings,
+        overview: overview.as_ref(),
+    });
+    let about = in_text(&statements);
     let sentences = sentences(findings);
     let figures = described(findings);
     let drawn: Vec<Drawn> = figures
@@ -54,15 +59,14 @@ pub fn page(findings: &Findings, url: Option<&str>) -> String {
         header {
             @if !study.text.is_empty() { p.kicker { bdi { (study.name) } } }
             h1 { (whole_names(&title, study)) }
-            @match &verdict {
-                Some(verdict) => p.verdict { (whole_names(verdict, study)) },
-                None => p.verdict { "Nothing was measured that could be told." },
-            }
+            @for statement in &statements { (statement.html(findings)) }
+            @if statements.is_empty() { p.verdict { (NOTHING) } }
             p.scope { (scope(findings)) }
             @if findings.progress == Progress::SoFar { p.warning { "This run is not complete: " (SO_FAR) "." } }
             @if let Some(note) = &study.note { p.note { bdi { (note) } } }
         }
         @if let Some(overview) = &overview { (overview.html()) }
+        (legends(study))
         (in_words(&sentences, findings.study.measures.len()))
         @if let Some(flights) = flights::section(findings) { (flights) }
         @if let Some(inside) = inside::section(findings) { (inside) }
@@ -81,37 +85,17 @@ pub fn page(findings: &Findings, url: Option<&str>) -> String {
     };
     let head = Head {
         title: &title,
-        about: verdict.as_deref(),
+        about: about.as_deref(),
         url,
     };
     document(&head, "", &body)
 }
 
+/// What is said where there is nothing to say.
+const NOTHING: &str = "Nothing was measured that could be told.";
+
 /// What is said of a run that has not come to its end.
 pub const SO_FAR: &str = "the numbers are of what has been measured so far";
-
-/// A sentence in which names of arms don't break at their hyphens.
-fn whole_names(sentence: &str, study: &Study) -> Markup {
-    let arms = study.arms();
-    let is_name = |word: &str| {
-        let word = word.trim_matches(|c: char| !c.is_alphanumeric());
-        arms.iter().any(|arm| arm.name == word)
-    };
-    html! {
-        @for (index, word) in sentence.split(' ').enumerate() {
-            @if index > 0 { " " }
-            @if word.contains('-') && is_name(word) { span.whole { (word) } } @else { (word) }
-        }
-    }
-}
-
-/// The page's answer in a sentence. `None` where nothing was measured that could be told.
-pub(super) fn verdict(findings: &Findings, overview: Option<&Overview>) -> Option<String> {
-    let edges = findings.searched.iter().find_map(search::answer);
-    let leads = findings.study.leads;
-    let verdict = edges.or_else(|| overview.and_then(|overview| overview.verdict(leads)));
-    verdict.or_else(|| Some(sentences(findings).into_iter().next()?.words))
-}
 
 /// The question that the page answers.
 pub(super) fn title(findings: &Findings, overview: Option<&Overview>) -> String {
@@ -169,6 +153,24 @@ fn sentences(findings: &Findings) -> Vec<Sentence<'_>> {
         answer(summary).into_iter().map(sentence)
     };
     measures.flat_map(of_measure).collect()
+}
+
+/// What each configuration is, where the study says it.
+fn legends(study: &Study) -> Markup {
+    html! {
+        @if study.legends.iter().any(|legend| legend.about.is_some()) {
+            details.words {
+                summary { "The configurations" }
+                @for arm in study.arms() {
+                    p {
+                        b { (arm.name) }
+                        @if let Some(about) = study.about(&arm.name) { ": " bdi { (about) } }
+                        " " code { (arm.label) }
+                    }
+                }
+            }
+        }
+    }
 }
 
 fn in_words(sentences: &[Sentence<'_>], measures: usize) -> Markup {

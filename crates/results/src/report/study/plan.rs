@@ -84,6 +84,13 @@ pub(super) struct Series {
     others: String,
 }
 
+impl Series {
+    /// What tells it from others besides its arm and percentile.
+    pub(super) fn others(&self) -> &str {
+        &self.others
+    }
+}
+
 impl Kind {
     pub(super) fn title(&self, metric: Metric) -> String {
         (self.title)(metric)

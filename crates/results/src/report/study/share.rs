@@ -2,7 +2,8 @@
 
 use super::findings::Findings;
 use super::overview::{ONE_NETWORK, Overview};
-use super::page::{title, verdict};
+use super::page::title;
+use super::statement::{Source, in_text, statements};
 use crate::report::chart::{Painter, file_style, wrapped};
 use crate::report::svg::Svg;
 
@@ -60,7 +61,11 @@ fn picture(findings: &Findings) -> String {
         0.0
     };
     let lines = ((SIZE[1] - y - below - EDGE) / 33.0).floor().max(0.0) as usize;
-    let verdict = verdict(findings, overview.as_ref()).unwrap_or_default();
+    let statements = statements(&Source {
+        findings,
+        overview: overview.as_ref(),
+    });
+    let verdict = in_text(&statements).unwrap_or_default();
     let all = wrapped(&verdict, room / 2.0);
     for (nth, line) in all.iter().take(lines).enumerate() {
         let line = match nth + 1 == lines && all.len() > lines {

@@ -116,7 +116,8 @@ fn check_numbers(findings: &Findings, check: &Check) -> Vec<(Answer, Verdict)> {
         .collect()
 }
 
-fn within(estimate: &Estimate<f64>, bounds: Bounds) -> Verdict {
+/// Whether a number lies within bounds, with its whole interval.
+pub(super) fn within(estimate: &Estimate<f64>, bounds: Bounds) -> Verdict {
     let low = estimate.interval.low.unwrap_or(f64::NEG_INFINITY);
     let high = estimate.interval.high.unwrap_or(f64::INFINITY);
     let least = bounds.least.unwrap_or(f64::NEG_INFINITY);
@@ -166,6 +167,8 @@ fn agreement(published: &Published, value: f64, ours: Estimate<f64>) -> Agreemen
     let most = match published.question.quantity {
         Quantity::Time => published.within / 100.0 * value.abs(),
         Quantity::Increase
+        | Quantity::Later { .. }
+        | Quantity::Sooner { .. }
         | Quantity::Slowdown { .. }
         | Quantity::Authentication
         | Quantity::Message(_)

@@ -1,13 +1,14 @@
-//! What a study says of its results: figures, published numbers and claims.
+//! What a study says of its results: figures, published numbers, claims and its answer.
 
 use super::keys::{self, names};
 use super::table::{Field, Table};
-use super::{StudyError, StudyProblem, find, percentile};
+use super::{StudyError, StudyProblem, find, key, percentile};
+use crate::study::headline::{TextPiece, text_pieces};
 use crate::study::parameter::Alternative;
 use crate::study::question::cells_named;
 use crate::study::{
-    Arm, Bounds, Check, Claim, Figure, Filter, Measure, MessageSize, Parameter, Percentile,
-    Published, Quantity, Question, UnknownName,
+    Arm, Bearing, Bounds, Check, Claim, Figure, Filter, Headline, Measure, MessageSize, Parameter,
+    Percentile, Piece, Place, Published, Quantity, Question, UnknownName,
 };
 
 /// What figures, published numbers and claims refer to.
@@ -136,13 +137,87 @@ impl Known<'_> {
         tables.iter().map(check).collect()
     }
 
+    /// The sentence that the study answers with; each of its places has its number, and each number a place.
+    pub(super) fn answer(&self, top: &Table) -> Result<Option<Headline>, StudyError> {
+        let mut places = self.places(top)?;
+        let Some(field) = top.get("answer") else {
+            return match top.get("number") {
+                Some(field) => Err(field.error(StudyProblem::Value(
+                    "numbers are for the places of an answer, and there is none: write answer = \"WORDS {NAME}\""
+                        .to_owned(),
+                ))),
+                None => Ok(None),
+            };
+        };
+        let text = field.text()?;
+        let wrong =
+            |problem: String| field.error(StudyProblem::Value(format!("\"answer\" has {problem}")));
+        let pieces = text_pieces(text).map_err(|error| wrong(error.to_string()))?;
+        let mut filled: Vec<Piece> = Vec::new();
+        for piece in pieces {
+            filled.push(match piece {
+                // However its author has broken the lines.
+                TextPiece::Words(words) => Piece::Words(words.replace(['\n', '\t'], " ")),
+                TextPiece::Name(name) => {
+                    let place = places.iter().find(|(place, _)| place.name == name);
+                    let (place, _) = place.ok_or_else(|| {
+                        wrong(format!(
+                            "a place {{{name}}} that nothing fills: write [number.{}], or leave it out",
+                            key(name)
+                        ))
+                    })?;
+                    Piece::Place(place.clone())
+                }
+            });
+        }
+        places.retain(|(place, _)| !filled.contains(&Piece::Place(place.clone())));
+        match places.first() {
+            None => Ok(Some(Headline { pieces: filled })),
+            Some((place, table)) => Err(table.error(StudyProblem::Value(format!(
+                "\"answer\" has no place {{{}}} for this number: write it there, or leave the number out",
+                place.name
+            )))),
+        }
+    }
+
+    /// What fills the places of the answer, each with where it stands.
+    fn places<'t>(&self, top: &Table<'t>) -> Result<Vec<(Place, Table<'t>)>, StudyError> {
+        let Some(field) = top.get("number") else {
+            return Ok(Vec::new());
+        };
+        let known = [names(keys::NUMBER), names(keys::QUESTION)].concat();
+        let place = |field: &Field<'t>| {
+            let table = field.table(format!("[number.{}]", key(field.key())), &known)?;
+            let question = self.question(&table)?;
+            let within = table.read("within", Field::parse)?;
+            let place = Place {
+                name: field.key().to_owned(),
+                bearing: match within {
+                    Some(within) => Bearing::Within(within),
+                    None if question.quantity.is_difference() => Bearing::Shown,
+                    None => Bearing::Any,
+                },
+                question,
+            };
+            Ok((place, table))
+        };
+        field.named_tables()?.iter().map(place).collect()
+    }
+
     fn question(&self, table: &Table) -> Result<Question, StudyError> {
         let measures = self.measures_of(table, "measure")?;
         let field = table.require("arm", "arm = \"NAME\"")?;
         let arm = self.arm(&field, &measures)?;
         let quantity = self.quantity(table, &measures)?;
-        if matches!(quantity, Quantity::Increase | Quantity::Ratio { .. }) {
+        let distance = quantity.distance();
+        let is_to_baseline = distance.is_some_and(|distance| distance.of.is_none());
+        if is_to_baseline || matches!(quantity, Quantity::Increase | Quantity::Ratio { .. }) {
             self.check_compared(&field, &arm, &measures)?;
+        }
+        if distance.is_some_and(|distance| distance.of == Some(&*arm)) {
+            return Err(field.error(StudyProblem::Value(format!(
+                "{arm:?} is compared with itself: name another arm with of"
+            ))));
         }
         let pool = table.read("pool", |field| field.list(Field::parse))?;
         Ok(Question {
@@ -159,9 +234,12 @@ impl Known<'_> {
     fn quantity(&self, table: &Table, measures: &[String]) -> Result<Quantity, StudyError> {
         let what = table.require("what", "what = \"increase\"")?;
         let of = || self.arm(&table.require("of", "of = \"ARM\"")?, measures);
+        let may_be_of = || table.read("of", |field| self.arm(field, measures));
         match what.text()? {
             "time" => Ok(Quantity::Time),
             "increase" => Ok(Quantity::Increase),
+            "later" => Ok(Quantity::Later { of: may_be_of()? }),
+            "sooner" => Ok(Quantity::Sooner { of: may_be_of()? }),
             "authentication" => Ok(Quantity::Authentication),
             "slowdown" => {
                 let measures = match table.has("than_measure") {

@@ -107,6 +107,21 @@ pub(super) const TOP: &[Key] = &[
         "what its page asks, and answers",
     ),
     may(
+        "answer",
+        Words("a text with places such as `{later}`"),
+        "a sentence is made of the results",
+        "\"A chain of ML-DSA comes {later} later\"",
+        "what the study finds: its page, its picture and the terminal answer with it, each place filled with its \
+         `[number.NAME]`, or say which number does not bear it out",
+    ),
+    may(
+        "number",
+        TABLES,
+        "`answer` must have it",
+        "{ later = { measure = \"growth\", arm = \"pq\", what = \"later\" } }",
+        "`[number.NAME]` for each place of the answer",
+    ),
+    may(
         "leads",
         Name(|| Leads::ALL.map(Leads::name).to_vec()),
         "`later`",
@@ -270,12 +285,28 @@ pub(super) const UNTIL: &[Key] = &[
 ];
 
 /// `[arm.NAME]`
-pub(super) const ARM: &[Key] = &[must(
-    "tls",
-    Words("an arm: `GROUP/CHAIN[:BYTESB][/KEY=VALUE...]`"),
-    "\"X25519MLKEM768/ml-dsa-44\"",
-    "the TLS configuration, as on the command line: [arms.md](arms.md) has all of it",
-)];
+pub(super) const ARM: &[Key] = &[
+    must(
+        "tls",
+        Words("an arm: `GROUP/CHAIN[:BYTESB][/KEY=VALUE...]`"),
+        "\"X25519MLKEM768/ml-dsa-44\"",
+        "the TLS configuration, as on the command line: [arms.md](arms.md) has all of it",
+    ),
+    may(
+        "title",
+        Words("a text of at most 40 characters, unlike all others'"),
+        "its name",
+        "\"whole chain\"",
+        "what the page and the terminal call it, in tables, legends and sentences; files keep its name",
+    ),
+    may(
+        "about",
+        Words("a text of one line, of at most 200 characters"),
+        "nothing",
+        "\"An intermediate and an end-entity, both of ML-DSA-44\"",
+        "what it is, in the page's list of configurations",
+    ),
+];
 
 /// In a link, before its parameters.
 pub(super) const NETWORK: &[Key] = &[may(
@@ -579,7 +610,7 @@ pub(super) const FIGURE: &[Key] = &[
 const WHERE: Takes =
     Words("a table of parameters with a value or a list each, or a list of such tables");
 
-/// What is asked of results, in `[[published]]` and `[[claim.check]]`.
+/// What is asked of results, in `[[published]]`, `[[claim.check]]` and `[number.NAME]`.
 pub(super) const QUESTION: &[Key] = &[
     must(
         "measure",
@@ -639,7 +670,7 @@ pub(super) const QUESTION: &[Key] = &[
     may(
         "of",
         TEXT,
-        "`ratio` and `multiple` must have it",
+        "the baseline; `ratio` and `multiple` must have it",
         "\"pq\"",
         "the other arm",
     ),
@@ -719,6 +750,16 @@ pub(super) const CHECK: &[Key] = &[must(
     "where the whole interval of every number must lie, in the unit of the quantity",
 )];
 
+/// `[number.NAME]`, besides what is asked.
+pub(super) const NUMBER: &[Key] = &[may(
+    "within",
+    Words("bounds: `0..5`, `..15`, `20..`"),
+    "a difference is more than zero",
+    "\"..10\"",
+    "where the whole interval of every number must lie, in the unit of the quantity; of `..15` the most that it may be \
+     is told, of `20..` the least",
+)];
+
 /// `[[search]]`
 pub(super) const SEARCH: &[Key] = &[
     must("id", TEXT, "\"edges\"", "its name, unlike all others'"),
@@ -785,7 +826,7 @@ pub(super) const SEARCH_PUBLISHED: &[Key] = &[
 ];
 
 /// What is asked of percentiles, besides the sizes of messages.
-pub(super) static QUANTITIES: [Word; 6] = [
+pub(super) static QUANTITIES: [Word; 8] = [
     Word {
         name: "time",
         unit: "ms",
@@ -795,6 +836,16 @@ pub(super) static QUANTITIES: [Word; 6] = [
         name: "increase",
         unit: "%",
         doc: "the increase over the baseline",
+    },
+    Word {
+        name: "later",
+        unit: "ms",
+        doc: "how much later it comes than with the arm `of`, or else with the baseline",
+    },
+    Word {
+        name: "sooner",
+        unit: "ms",
+        doc: "how much sooner it comes than with the arm `of`, or else with the baseline",
     },
     Word {
         name: "slowdown",

@@ -172,6 +172,14 @@ fn questions(page: &mut Page) {
     );
     page.text("`[[claim.check]]` has `measure` to `of` as `[[published]]`, and");
     page.keys(keys::CHECK);
+    page.section(
+        "`[number.NAME]`",
+        "What fills the place `{NAME}` of the answer, with its interval: the number of one cell, or the least and the most of \
+         several. The answer stands where each number bears it out: what is an increase, a slowdown, later or sooner is more \
+         than zero with its whole interval, and all else within its bounds. Where one does not, the answer is not told as one; \
+         what stands in its place says which number that is. `[number.NAME]` has `measure` to `of` as `[[published]]`, and",
+        keys::NUMBER,
+    );
 }
 
 fn searches(page: &mut Page) {

@@ -192,17 +192,28 @@ impl<'a> Field<'a> {
 
     /// A text that files, columns and axes are called by.
     pub(super) fn name(&self) -> Result<&'a str, StudyError> {
-        const MOST: usize = Study::LONGEST_NAME;
+        let name = self.line()?;
+        self.check_length(name, Study::LONGEST_NAME)?;
+        Ok(name)
+    }
+
+    /// A text of one line, whatever its length.
+    pub(super) fn line(&self) -> Result<&'a str, StudyError> {
+        let line = self.text()?;
+        self.check_name(line)?;
+        Ok(line)
+    }
+
+    /// Whether a name is no longer than it may be.
+    pub(super) fn check_length(&self, name: &str, most: usize) -> Result<(), StudyError> {
         const SHOWN: usize = 20;
-        let name = self.text()?;
-        self.check_name(name)?;
         match name.chars().count() {
-            found if found > MOST => Err(self.error(StudyProblem::Long {
+            found if found > most => Err(self.error(StudyProblem::Long {
                 start: name.chars().take(SHOWN).collect(),
                 found,
-                most: MOST,
+                most,
             })),
-            _ => Ok(name),
+            _ => Ok(()),
         }
     }
 

@@ -11,8 +11,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::study::{
-    BlockId, Congestion, CpuTime, Emulation, EngineChoice, Figure, Filter, Gso, Leads, Metric,
-    Parameter, Plot, Preset, Size,
+    Bearing, BlockId, Congestion, CpuTime, Emulation, EngineChoice, Figure, Filter, Gso, Leads,
+    Metric, Parameter, Piece, Plot, Preset, Quantity, Size,
 };
 use crate::study::{Buffers, Hosts, ReceiveBuffer, Timestamps, Tso, Writes};
 
@@ -129,6 +129,8 @@ fn slow_links() {
         Study {
             name: "slow links".into(),
             question: None,
+            answer: None,
+            legends: Vec::new(),
             leads: Leads::Later,
             note: None,
             path: "studies/slow-links.toml".into(),
@@ -1617,6 +1619,8 @@ fn any_study() -> impl Strategy<Value = Study> {
             |(name, measures, percentiles, engine, question, note, leads)| Study {
                 name,
                 question,
+                answer: None,
+                legends: Vec::new(),
                 leads,
                 note,
                 path: PathBuf::new(),
@@ -1788,5 +1792,135 @@ fn a_file_that_is_not_utf_8_is_told_with_its_line() {
     assert!(
         error.ends_with("study.toml:2: this is not UTF-8: save the file as UTF-8"),
         "{error}"
+    );
+}
+
+/// Each place of an answer has its number, and each number its place.
+#[test]
+fn an_answer_has_a_number_for_each_place() {
+    let told = |answer: &str, number: &str| {
+        let text = format!("{answer}\n{SLOW_LINKS}{number}");
+        parse(&text).map_err(|error| error.to_string())
+    };
+    let line = SLOW_LINKS.lines().count() + 2;
+    const LATER: &str = "[number.later]\nmeasure = \"growth\"\narm = \"pq\"\nwhat = \"later\"\n";
+    let study = told("answer = \"It comes {later}\\nlater\"", LATER).unwrap();
+    let [Piece::Words(it), Piece::Place(place), Piece::Words(later)] =
+        &*study.answer.unwrap().pieces
+    else {
+        panic!("other pieces")
+    };
+    assert_eq!(
+        [it.as_str(), &place.name, later],
+        ["It comes ", "later", " later"]
+    );
+    assert_eq!(place.bearing, Bearing::Shown);
+    assert_eq!(place.question.quantity, Quantity::Later { of: None });
+    for (answer, number, at, expected) in [
+        (
+            "answer = \"It comes {later} later\"",
+            "",
+            1,
+            "\"answer\" has a place {later} that nothing fills: write [number.later], or leave it out",
+        ),
+        (
+            "answer = \"It comes {later later\"",
+            LATER,
+            1,
+            "\"answer\" has a \"{\" that no \"}\" closes: write a place such as {later}",
+        ),
+        (
+            "answer = \"It comes later\"",
+            LATER,
+            1,
+            "\"answer\" has no place for a number, so no result can bear it out: write one such as {later}, and \
+             [number.later]",
+        ),
+        (
+            "answer = \"It comes {later} later\"",
+            &format!(
+                "{LATER}[number.sooner]\nmeasure = \"growth\"\narm = \"pq\"\nwhat = \"sooner\"\n"
+            ),
+            line + 4,
+            "\"answer\" has no place {sooner} for this number: write it there, or leave the number out",
+        ),
+        (
+            "",
+            LATER,
+            line,
+            "numbers are for the places of an answer, and there is none: write answer = \"WORDS {NAME}\"",
+        ),
+        (
+            "answer = \"It comes {later} later\"",
+            &LATER.replace("pq", "pg"),
+            line + 2,
+            "unknown arm \"pg\": did you mean \"pq\"?",
+        ),
+        (
+            "answer = \"It comes {later} later\"",
+            &format!("{LATER}where = {{ data = \"7KiB\" }}\n"),
+            line + 4,
+            "no cell of growth is like that: compare it with the measure's lists",
+        ),
+        (
+            "answer = \"It comes {later} later\"",
+            &format!("{LATER}of = \"pq\"\n"),
+            line + 2,
+            "\"pq\" is compared with itself: name another arm with of",
+        ),
+    ] {
+        assert_eq!(
+            told(answer, number).unwrap_err(),
+            format!("studies/slow-links.toml:{at}: {expected}")
+        );
+    }
+}
+
+/// Readers know arms by titles, of which no two are alike.
+#[test]
+fn arms_have_titles() {
+    let told = |arm: &str| {
+        let text = SLOW_LINKS.replacen("[arm.pq]\n", &format!("[arm.pq]\n{arm}\n"), 1);
+        parse(&text).map_err(|error| error.to_string())
+    };
+    let study = told("title = \"16 KB\"\nabout = \"As large as <ML-DSA>\"").unwrap();
+    assert_eq!(
+        [study.title_of("pq"), study.title_of("classical")],
+        ["16 KB", "classical"]
+    );
+    assert_eq!(study.about("pq"), Some("As large as <ML-DSA>"));
+    assert_eq!(study.about("classical"), None);
+    let line = 1 + SLOW_LINKS
+        .lines()
+        .position(|line| line == "[arm.pq]")
+        .unwrap();
+    for (arm, at, expected) in [
+        (
+            "title = \"classical\"".to_owned(),
+            line,
+            "arm \"classical\" is called \"classical\", too: give each a title of its own",
+        ),
+        (
+            format!("title = \"{}\"", "x".repeat(200)),
+            line + 1,
+            "the name \"xxxxxxxxxxxxxxxxxxxx\"... has 200 characters: use at most 40",
+        ),
+        (
+            "about = \"one\\ntwo\"".to_owned(),
+            line + 1,
+            "\"about\" has the control character '\\n': leave it out",
+        ),
+    ] {
+        assert_eq!(
+            told(&arm).unwrap_err(),
+            format!("studies/slow-links.toml:{at}: {expected}")
+        );
+    }
+    let long = SLOW_LINKS.replacen("[arm.pq]", &format!("[arm.{}]", "x".repeat(200)), 1);
+    assert_eq!(
+        parse(&long).unwrap_err().to_string(),
+        format!(
+            "studies/slow-links.toml:{line}: the name \"xxxxxxxxxxxxxxxxxxxx\"... has 200 characters: use at most 100"
+        )
     );
 }

@@ -4,17 +4,14 @@ use maud::{Markup, html};
 
 use super::{Column, Cost, Felt, Known, Overview, Row};
 use crate::report::answer::Reason;
+use crate::report::escape;
 use crate::report::text;
-pub(in super::super) use crate::report::text::grouped;
+pub(in super::super) use crate::report::text::{digits, grouped};
+use crate::report::thresholds::{NOTHING_MS, WORTH_MS, WORTH_PART_OF_COST};
 use crate::results::{Contents, Metric, group_by};
 
 /// A space at which no line ends.
 const SPACE: char = '\u{a0}';
-/// Computing that is worth a word: a part of what is told.
-const WORTH: f64 = 0.1;
-/// Nor is less than that, in milliseconds.
-const LEAST: f64 = 1.0;
-
 /// What the only network is called, if it has no name.
 pub(in super::super) const ONE_NETWORK: &str = "The network";
 
@@ -51,6 +48,33 @@ impl Overview {
             false => self.across(),
             true => self.down(),
         }
+    }
+
+    /// The same as Markdown: a line for each configuration on each network.
+    pub(in super::super) fn markdown(&self) -> String {
+        let titles = ["Network".to_owned(), "Configuration".to_owned()];
+        let titles = titles
+            .into_iter()
+            .chain(self.columns.iter().map(|column| column.title()));
+        let titles: Vec<String> = titles.map(|title| escape::markdown(&title)).collect();
+        let rule = "| --- ".repeat(2) + &"| ---: ".repeat(self.columns.len());
+        let mut out = format!("| {} |\n{rule}|\n", titles.join(" | "));
+        for line in self.lines() {
+            let name = match &*line.row.name {
+                "" => ONE_NETWORK,
+                name => name,
+            };
+            let costs = line.costs.iter().map(|cost| match cost {
+                Some(cost) => cost.told().1.replace(SPACE, " "),
+                None => "–".to_owned(),
+            });
+            let words = [name.to_owned(), line.arm.to_owned()]
+                .into_iter()
+                .chain(costs);
+            let words: Vec<String> = words.map(|word| escape::markdown(&word)).collect();
+            out += &format!("| {} |\n", words.join(" | "));
+        }
+        format!("{out}\n{}\n", escape::markdown(&self.caption()))
     }
 
     fn down(&self) -> Markup {
@@ -193,7 +217,7 @@ impl Column {
         }
     }
 
-    pub(super) fn title(self) -> String {
+    pub(in super::super) fn title(self) -> String {
         match (self.metric, self.data) {
             (Metric::Handshake, _) => "Handshake".to_owned(),
             (_, Some(size)) => format!("Last byte of {}", spaced(&size.to_string())),
@@ -272,7 +296,7 @@ impl Felt {
 impl Known {
     /// `+36 ms`, `+1.2 to +36 ms`, `no difference`.
     pub(super) fn time(&self) -> String {
-        if !self.is_shown && self.least.abs().max(self.most.abs()) >= 0.05 {
+        if !self.is_shown && self.least.abs().max(self.most.abs()) >= NOTHING_MS {
             return "no difference".to_owned();
         }
         match (signed(self.least), signed(self.most)) {
@@ -285,12 +309,12 @@ impl Known {
     pub(super) fn because(&self) -> Option<String> {
         if !self.is_shown {
             let [low, high] = self.interval?;
-            let width = Some(high.max(-low)).filter(|width| *width >= 0.05)?;
+            let width = Some(high.max(-low)).filter(|width| *width >= NOTHING_MS)?;
             return Some(format!("within {}{SPACE}ms", digits(width)));
         }
         let most = self.least.abs().max(self.most.abs());
         let told = |what: &str, [low, high]: [f64; 2]| {
-            let is_worth = low.abs().max(high.abs()) >= (WORTH * most).max(LEAST);
+            let is_worth = low.abs().max(high.abs()) >= (WORTH_PART_OF_COST * most).max(WORTH_MS);
             is_worth.then(|| match (signed(low), signed(high)) {
                 (low, high) if low == high => format!("{high}{SPACE}ms {what}"),
                 (low, high) => format!("{low} to{SPACE}{high}{SPACE}ms {what}"),
@@ -326,13 +350,4 @@ pub(super) fn signed(ms: f64) -> String {
         '+'
     };
     format!("{sign}{digits}")
-}
-
-/// To a tenth below ten, and to thousands with their commas.
-pub(super) fn digits(ms: f64) -> String {
-    if ms < 9.95 {
-        let text = format!("{ms:.1}");
-        return text.trim_end_matches(".0").to_owned();
-    }
-    grouped(ms.round() as usize)
 }

@@ -5,10 +5,10 @@
     clippy::indexing_slicing
 )]
 
-use super::draw::{digits, grouped, signed, spaced};
+use super::draw::{signed, spaced};
 use super::*;
 use crate::report::study::tests::{MEASURED, findings};
-use crate::study::Leads;
+use crate::report::text::{digits, grouped};
 
 fn known(ms: f64, trips: f64) -> Known {
     Known {
@@ -139,7 +139,6 @@ fn rows_are_networks_and_columns_are_times() {
     assert_eq!(rows, [("loss 0%", 1), ("loss 1%", 1)]);
     let html = overview.html().into_string();
     assert_eq!(html.matches("data-of=\"").count(), 4);
-    assert!(overview.verdict(Leads::Later).unwrap().starts_with("new "));
 }
 
 #[test]
@@ -193,73 +192,4 @@ fn a_network_is_called_what_all_of_it_is() {
         rows,
         [("far", "RTT 70ms, no rate limit", 2), ("path", "1gbit", 12)]
     );
-}
-
-#[test]
-fn what_is_sooner_leads_where_that_is_asked() {
-    let mut gain = Overview::new(&findings(MEASURED, &[])).unwrap();
-    for cost in gain
-        .rows
-        .iter_mut()
-        .flat_map(|row| row.costs.iter_mut().flatten())
-    {
-        *cost = Some(Cost::Known(known(-35.0, -1.0)));
-    }
-    let words = gain.verdict(Leads::Sooner).unwrap();
-    assert!(
-        words.contains("brings the handshake up to 35\u{a0}ms forward (loss 0%)"),
-        "{words}"
-    );
-}
-
-/// A sentence names what stands out, and nothing else, whatever else is larger.
-#[test]
-fn no_sentence_claims_what_was_not_shown() {
-    let mut overview = Overview::new(&findings(MEASURED, &[])).unwrap();
-    for other in [known(-55.0, -1.5), known(103.0, 3.0)] {
-        let noise = Known {
-            is_shown: false,
-            interval: Some([-300.0, 470.0]),
-            ..other
-        };
-        for (index, row) in overview.rows.iter_mut().enumerate() {
-            for cost in row.costs.iter_mut().flatten() {
-                *cost = Some(Cost::Known(match index {
-                    0 => known(16.0, 0.4),
-                    _ => noise.clone(),
-                }));
-            }
-        }
-        assert!(overview.rows.len() > 1);
-        let words = overview.verdict(Leads::Later).unwrap();
-        assert!(
-            words.contains("delays the handshake by 16\u{a0}ms"),
-            "{words}"
-        );
-        assert!(words.contains("comes up to 16\u{a0}ms"), "{words}");
-        for claimed in ["sooner", "55", "103", "470"] {
-            assert!(!words.contains(claimed), "{claimed}: {words}");
-        }
-        // Where nothing is shown, it may be as much as the widest interval says.
-        for cost in overview.rows[0].costs.iter_mut().flatten() {
-            *cost = Some(Cost::Known(noise.clone()));
-        }
-        let words = overview.verdict(Leads::Later).unwrap();
-        assert!(words.contains("470\u{a0}ms"), "{words}");
-        assert!(!words.contains("sooner"), "{words}");
-        // What is sooner, if anything, is not that much later.
-        let sooner = Known {
-            interval: Some([-470.0, -9.0]),
-            ..known(-55.0, -1.5)
-        };
-        for cost in (overview.rows.iter_mut()).flat_map(|row| row.costs.iter_mut().flatten()) {
-            *cost = Some(Cost::Known(Known {
-                is_shown: false,
-                ..sooner.clone()
-            }));
-        }
-        let words = overview.verdict(Leads::Later).unwrap();
-        assert!(words.contains("comes no later"), "{words}");
-        assert!(words.contains("No handshake takes longer"), "{words}");
-    }
 }

@@ -90,6 +90,10 @@ fn overall() {
     for key in keys::TOP {
         match key.name {
             "population" => study(&[("link", ""), (key.name, key.example)]),
+            "answer" | "number" => study(&["answer", "number"].map(|name| {
+                let key = keys::TOP.iter().find(|key| key.name == name).unwrap();
+                (name, key.example)
+            })),
             name => study(&[(name, key.example)]),
         }
     }
@@ -204,10 +208,18 @@ fn questions() {
     for key in &known {
         claim(&table(&known, key, ""));
     }
+    let known = [keys::NUMBER, keys::QUESTION].concat();
+    for key in &known {
+        let number = format!("{{ later = {} }}", table(&known, key, ""));
+        study(&[
+            ("answer", "\"It comes {later} later\""),
+            ("number", &number),
+        ]);
+    }
     let words = QUANTITIES.iter().map(|word| word.name);
     for what in words.chain(MessageSize::all().map(MessageSize::name)) {
         claim(&format!(
-            "{{ measure = \"growth\", arm = \"pq\", what = \"{what}\", than = {{ loss = \"0%\" }}, of = \"pq\", \
+            "{{ measure = \"growth\", arm = \"pq\", what = \"{what}\", than = {{ loss = \"0%\" }}, of = \"classical\", \
              within = \"..10\" }}"
         ));
     }
