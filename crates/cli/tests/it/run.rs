@@ -118,6 +118,7 @@ impl Place {
             [
                 "00-tall-one.json",
                 "01-small.json",
+                "answer.json",
                 "manifest.json",
                 "rows.parquet",
                 "study.toml"

@@ -13,10 +13,13 @@ use jiff::SignedDuration;
 use lastbyte_link::counted;
 
 use super::assumed::turns_of;
-use super::thresholds::{FELT, LEAST_PERCENT, MOST_OF_ALL, ROUND_TRIP_TOLERANCE, WORTH_PART};
+use super::thresholds::{
+    FELT, LEAST_PERCENT, MOST_OF_ALL, NOTICED_PERCENT, ROUND_TRIP_TOLERANCE, SURE, WORTH_PART,
+};
 use crate::results::number::{difference_digits, milliseconds, percent, share};
 use crate::results::{
-    ArmSummary, CellSummary, Estimate, Metric, Percent, Percentile, Role, Shares, Summary, Validity,
+    ArmSummary, CellSummary, Estimate, Interval, Metric, Percent, Percentile, Role, Shares, Summary,
+    Validity,
 };
 use crate::study::{Experiment, Parameter};
 
@@ -259,6 +262,7 @@ struct Differences<'a> {
 struct Difference<'a> {
     cell: &'a CellSummary,
     increase: Percent,
+    interval: Interval<Percent>,
     before: Side<'a>,
     after: Side<'a>,
     told: Told,
@@ -292,6 +296,20 @@ fn side_of(sample: &ArmSummary, metric: Metric, percentile: Percentile) -> Optio
         time: metric.percentiles.get(&percentile)?.ok()?.value,
         shares: metric.shares(percentile),
     })
+}
+
+impl Difference<'_> {
+    /// Whether its number is worth repeating: luck has little to do with it.
+    fn is_sure(&self) -> bool {
+        let Interval {
+            low: Some(low),
+            high: Some(high),
+        } = self.interval
+        else {
+            return false;
+        };
+        (high.0 - low.0) / 2.0 <= (SURE * self.increase.0.abs()).max(NOTICED_PERCENT)
+    }
 }
 
 impl Side<'_> {
@@ -334,6 +352,7 @@ impl<'a> Differences<'a> {
             measured.push(Difference {
                 cell,
                 increase: increase.value,
+                interval: increase.interval,
                 before,
                 after,
                 told: match shown {
@@ -558,7 +577,19 @@ fn last_clause(differences: &Differences<'_>, percentile: Percentile, comes: &st
             _ => "they are too few to tell the last byte's times apart, too".into(),
         };
     }
-    let shown = differences.shown();
+    let mut shown = differences.shown();
+    // The least and the most of many are those that luck has moved furthest.
+    let count = shown.len();
+    if shown.iter().any(|one| one.is_sure()) {
+        shown.retain(|one| one.is_sure());
+    }
+    let unsure = match count - shown.len() {
+        0 => String::new(),
+        unsure => format!(
+            ", in {unsure} of {} cases by what is not known well",
+            differences.measured.len()
+        ),
+    };
     let (Some(least), Some(most)) = (shown.first(), shown.last()) else {
         return match comes {
             PAGE => "no difference was shown in its page".into(),
@@ -585,7 +616,7 @@ fn last_clause(differences: &Differences<'_>, percentile: Percentile, comes: &st
             place(most.cell)
         ),
     };
-    comes + &because_of_the_window(&shown, percentile) + &differences.elsewhere()
+    comes + &because_of_the_window(&shown, percentile) + &unsure + &differences.elsewhere()
 }
 
 /// How the larger of two handshakes has moved the response that follows it.

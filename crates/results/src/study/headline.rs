@@ -13,7 +13,7 @@ impl Headline {
     pub(super) fn places_mut(&mut self) -> impl Iterator<Item = &mut Place> {
         self.pieces.iter_mut().filter_map(|piece| match piece {
             Piece::Words(_) => None,
-            Piece::Place(place) => Some(place),
+            Piece::Place(place) => Some(&mut **place),
         })
     }
 }
@@ -24,7 +24,7 @@ pub enum Piece {
     /// Words, as they were written.
     Words(String),
     /// A place that a number fills.
-    Place(Place),
+    Place(Box<Place>),
 }
 
 /// A place of a sentence: what is asked of results to fill it, and what must come of that for the sentence to stand.

@@ -7,7 +7,7 @@ use lastbyte_sizes::Message;
 
 use super::{Difference, Side, Told, side_of};
 use crate::report::thresholds::{BYTES_TOLERANCE, BYTES_TOLERANCE_OF_RTT, ROUND_TRIP_TOLERANCE};
-use crate::results::{ArmSummary, CellSummary, Contents, Metric, Percent, Percentile};
+use crate::results::{ArmSummary, CellSummary, Contents, Interval, Metric, Percent, Percentile};
 use crate::study::Parameter;
 
 /// What the network's part of a difference consists of, and where that is not known apart, the whole.
@@ -49,6 +49,10 @@ pub(in crate::report) fn parts(
         Some(Difference {
             cell,
             increase: Percent(0.0),
+            interval: Interval {
+                low: None,
+                high: None,
+            },
             before: side(cell.baseline()?)?,
             after: side(arm)?,
             told: Told::Shown,

@@ -98,7 +98,7 @@ fn increases(plan: &Plan, percentile: usize) -> Vec<Increase> {
 }
 
 /// The largest for sure of each arm, the largest of all first.
-fn largest<'a>(all: &'a [Increase], is_one: impl Fn(&Increase) -> bool) -> Vec<&'a Increase> {
+fn largest(all: &[Increase], is_one: impl Fn(&Increase) -> bool) -> Vec<&Increase> {
     let mut largest: Vec<&Increase> = Vec::new();
     for one in all.iter().filter(|one| one.is_shown() && is_one(one)) {
         match largest.iter_mut().find(|known| known.arm == one.arm) {

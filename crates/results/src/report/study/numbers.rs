@@ -164,6 +164,16 @@ pub(super) mod quantity {
         }
     }
 
+    /// The same with a decimal, where there are milliseconds or percent.
+    pub(in super::super) fn fine_digits(unit: Unit, number: f64) -> String {
+        let sign = if number <= -0.05 { "\u{2212}" } else { "" };
+        match unit {
+            Unit::Milliseconds => format!("{sign}{:.1}\u{a0}ms", number.abs()),
+            Unit::Percent => format!("{sign}{:.1}\u{a0}%", number.abs()),
+            Unit::Kilobytes | Unit::Bytes | Unit::Times => sentence_digits(unit, number),
+        }
+    }
+
     /// What somebody chose, and so is round: `20 %`.
     pub(in super::super) fn bound(unit: Unit, number: f64) -> String {
         let text = digits(unit, number);

@@ -314,17 +314,26 @@ fn published_numbers_are_marks_in_their_figure() {
 fn texts_of_people_stand_as_they_are_and_do_nothing() {
     let text = format!(
         "name = \"<script>alert(1)</script>\"\nquestion = \"Är <b>ML-DSA</b> langsam? 🐢 \u{5d0}\u{5d1}\"\n\
-         note = \"\u{5d0}evil & </style>\"\n{MEASURED}{DRAWN}"
+         note = \"\u{5d0}evil & </style>\"\nanswer = \"<img src=y> {{it}}\"\n{MEASURED}{DRAWN}\
+         [number.it]\nmeasure = \"growth\"\narm = \"new\"\nwhat = \"time\"\nmetric = \"handshake\"\n"
+    );
+    let text = text.replace(
+        "[arm.new]\n",
+        "[arm.new]\ntitle = \"<u>new & \u{5d0}\"\nabout = \"<i>newer\"\n",
     );
     let text = text.replace("A < B & C", "\u{5e9}\u{5dc}\u{5d5}\u{5dd} 🐢 <img src=x>");
-    let findings = findings(&text, &[]);
+    let findings = findings(&text, &[]).titled();
     let page = page(&findings, Some("https://example.com/a\"><b>/x.html"));
     assert!(
         page.contains("<h1>Är &lt;b&gt;ML-DSA&lt;/b&gt; langsam? 🐢 אב</h1>"),
         "{}",
         &page[..9000]
     );
-    for markup in ["<script>alert", "<b>ML", "<img", "evil & <"] {
+    assert!(page.contains("&lt;img src=y&gt; <b class=\"number\">"));
+    assert!(
+        page.contains("&lt;u&gt;new &amp; \u{5d0}") && page.contains("<bdi>&lt;i&gt;newer</bdi>")
+    );
+    for markup in ["<script>alert", "<b>ML", "<img", "evil & <", "<u>", "<i>"] {
         assert!(!page.contains(markup), "{markup}");
     }
     assert!(page.contains("og:image\" content=\"https://example.com/a&quot;&gt;&lt;b&gt;/x.png\""));
@@ -337,6 +346,60 @@ fn texts_of_people_stand_as_they_are_and_do_nothing() {
             .all(|(_, drawing)| drawing.png.is_some())
     }));
     assert!(share(&findings).unwrap().unwrap().starts_with(b"\x89PNG"));
+}
+
+/// Arms are called by their titles wherever people read of them.
+#[test]
+fn arms_are_called_by_their_titles() {
+    let text =
+        format!("{MEASURED}{DRAWN}").replace("[arm.new]\n", "[arm.new]\ntitle = \"large chain\"\n");
+    let findings = findings(&text, &[]).titled();
+    let page = page(&findings, None);
+    let told = page.split("<section id=\"origin\"").next().unwrap();
+    assert!(
+        told.contains("large chain delays the handshake by"),
+        "{told}"
+    );
+    for named in [">new<", "new delays", "of new", "{new"] {
+        assert!(!told.contains(named), "{named}");
+    }
+    // What is asked of an arm is still asked of it.
+    let verdicts: Vec<_> = check_claims(&findings)
+        .iter()
+        .map(|claim| claim.verdict)
+        .collect();
+    assert_eq!(
+        verdicts,
+        check_claims(&described())
+            .iter()
+            .map(|claim| claim.verdict)
+            .collect::<Vec<_>>()
+    );
+    let text = figures(&findings)
+        .unwrap()
+        .into_iter()
+        .map(|file| file.csv)
+        .collect::<String>();
+    assert!(text.contains("large chain"));
+}
+
+/// An arm delays, not the window that it is measured with.
+#[test]
+fn headings_name_the_arm_as_the_cause() {
+    let text = MEASURED.replace(
+        "id = \"growth\"\n",
+        "id = \"growth\"\ninitcwnd = [10, 32]\n",
+    );
+    let figure = "[[figure]]\nid = \"fig\"\nmeasure = \"growth\"\nplot = \"increase\"\nx = \"data\"\nmetric = \"handshake\"\n";
+    let findings = findings(&format!("{text}{figure}"), &[]);
+    let page = page(&findings, None);
+    let section = page.split("id=\"fig\"").nth(1).unwrap();
+    let heading = section.split("</h2>").next().unwrap();
+    assert!(
+        heading.contains("new delays the handshake by up to"),
+        "{heading}"
+    );
+    assert!(heading.contains("initcwnd 10"), "{heading}");
 }
 
 #[test]

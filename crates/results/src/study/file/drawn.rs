@@ -166,11 +166,11 @@ impl Known<'_> {
                             key(name)
                         ))
                     })?;
-                    Piece::Place(place.clone())
+                    Piece::Place(Box::new(place.clone()))
                 }
             });
         }
-        places.retain(|(place, _)| !filled.contains(&Piece::Place(place.clone())));
+        places.retain(|(place, _)| !filled.contains(&Piece::Place(Box::new(place.clone()))));
         match places.first() {
             None => Ok(Some(Headline { pieces: filled })),
             Some((place, table)) => Err(table.error(StudyProblem::Value(format!(

@@ -53,29 +53,30 @@ fn handshake(cases: &[&Case]) -> Option<String> {
     if leading.len() > NAMED {
         words += &format!(", and {} more by less", leading.len() - NAMED);
     }
-    match (
-        here.is_empty(),
-        elsewhere(away.first().copied(), Some(first)),
-    ) {
-        (false, Some(most)) => {
-            let who = if cases.iter().all(|case| case.arm == most.arm) {
-                String::new()
-            } else {
-                format!("{} ", most.arm)
+    // What is larger elsewhere, and who is late nowhere but there.
+    let larger = elsewhere(away.first().copied(), Some(first)).filter(|_| !here.is_empty());
+    let is_nowhere_else = |case: &&&Case| {
+        let is_told = larger.is_some_and(|larger| larger.arm == case.arm);
+        !is_told && !leading.iter().any(|late| late.arm == case.arm)
+    };
+    let alone = away.iter().filter(is_nowhere_else).copied();
+    for (nth, most) in larger.into_iter().chain(alone).take(NAMED).enumerate() {
+        let elsewhere = if nth == 0 { "elsewhere " } else { "" };
+        let who = match cases.iter().all(|case| case.arm == most.arm) {
+            true => String::new(),
+            false => format!("{} ", most.arm),
+        };
+        words += &format!(", {elsewhere}{who}by {}{}", up_to(&most.known), place(most));
+    }
+    if here.is_empty() {
+        let usual = times.here.iter().filter(|case| case.arm == first.arm);
+        let most = usual.map(|case| case.at_most()).reduce(f64::max);
+        if let (Some(most), Some(usual)) = (most, times.here.first()) {
+            words += &match most < NOTHING_MS {
+                true => format!(", and not{}", place(usual)),
+                false => format!(" and by {} at most{}", milliseconds(most), place(usual)),
             };
-            words += &format!(", elsewhere {who}by {}{}", up_to(&most.known), place(most));
         }
-        (true, _) => {
-            let usual = times.here.iter().filter(|case| case.arm == first.arm);
-            let most = usual.map(|case| case.at_most()).reduce(f64::max);
-            if let (Some(most), Some(usual)) = (most, times.here.first()) {
-                words += &match most < NOTHING_MS {
-                    true => format!(", and not{}", place(usual)),
-                    false => format!(" and by {} at most{}", milliseconds(most), place(usual)),
-                };
-            }
-        }
-        (false, None) => {}
     }
     let is_calm = |case: &&&Case| !leading.iter().chain(&away).any(|late| late.arm == case.arm);
     let calm: Vec<&Case> = cases.iter().filter(is_calm).copied().collect();

@@ -2,7 +2,7 @@
 
 use crate::report::study::overview::{Case, Column, Felt, Known};
 use crate::report::text::digits;
-use crate::report::thresholds::{NAMED, WORTH_MORE};
+use crate::report::thresholds::{NAMED, NOTHING_MS, WORTH_MORE};
 
 /// Cases on the network that most readers have, and elsewhere.
 pub(super) struct Times<'a> {
@@ -75,20 +75,37 @@ pub(super) fn milliseconds(ms: f64) -> String {
     format!("{}\u{a0}ms", digits(ms.max(0.0)))
 }
 
-/// `, at p90 70 ms`: what other percentiles say, where that is something else.
+/// `, at p90 70 ms`: what other percentiles say, or which of them say about the same.
 pub(super) fn further(case: &Case) -> String {
-    let own = (time(&case.known), case.known.is_sooner());
-    let words = case.others.iter().map(|(percentile, known)| {
-        let also = (time(known), known.is_sooner());
-        match known.is_shown {
-            false => format!(", at {percentile} no difference was shown"),
-            true if also == own => String::new(),
-            true if also.1 == own.1 => format!(", at {percentile} {}", also.0),
-            true if also.1 => format!(", at {percentile} {} sooner", also.0),
-            true => format!(", at {percentile} {} later", also.0),
+    let own = &case.known;
+    let is_alike = |known: &Known| {
+        let times = known.size() / own.size().max(NOTHING_MS);
+        let is_near = (1.0 / WORTH_MORE..=WORTH_MORE).contains(&times);
+        known.is_shown && known.is_sooner() == own.is_sooner() && is_near
+    };
+    let (alike, others): (Vec<_>, Vec<_>) =
+        case.others.iter().partition(|(_, known)| is_alike(known));
+    let alike: Vec<String> = alike
+        .iter()
+        .map(|(percentile, _)| percentile.to_string())
+        .collect();
+    let alike = match &*alike {
+        [] => String::new(),
+        alike => format!(", about as much at {}", alike.join(" and ")),
+    };
+    let others = others.into_iter().map(|(percentile, known)| {
+        match (
+            known.is_shown,
+            known.is_sooner() == own.is_sooner(),
+            known.is_sooner(),
+        ) {
+            (false, _, _) => format!(", at {percentile} no difference was shown"),
+            (true, true, _) => format!(", at {percentile} {}", time(known)),
+            (true, false, true) => format!(", at {percentile} {} sooner", time(known)),
+            (true, false, false) => format!(", at {percentile} {} later", time(known)),
         }
     });
-    words.collect()
+    alike + &others.collect::<String>()
 }
 
 /// ` (RTT 35ms)`; nothing of the only network.

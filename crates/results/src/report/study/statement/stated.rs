@@ -7,6 +7,10 @@ use crate::report::study::verdict::{Verdict, within};
 use crate::results::{Interval, Percentile, group_by};
 use crate::study::{Bearing, Bounds, Headline, Piece, Place};
 
+/// A number whose interval is narrower than that, and which is smaller than that, has a decimal: `29.8 ms [29.4, 30.1]`.
+const FINE: f64 = 5.0;
+const FINE_BELOW: f64 = 1000.0;
+
 /// What stands in a quoted sentence where a number would stand.
 const NOTHING: &str = "…";
 
@@ -176,7 +180,14 @@ impl<'a> Filled<'a> {
         };
         let low = least(&|interval| interval.low);
         let high = 0.0 - least(&|interval| Some(0.0 - interval.high?));
-        let digits = |number: f64| quantity::sentence_digits(self.unit, number);
+        // Where whole numbers tell the ends apart, but hardly, a decimal does it better.
+        let [coarse_low, coarse_high] =
+            [low, high].map(|end| quantity::sentence_digits(self.unit, end));
+        let is_fine = coarse_low != coarse_high && high - low < FINE && high < FINE_BELOW;
+        let digits = |number: f64| match is_fine {
+            true => quantity::fine_digits(self.unit, number),
+            false => quantity::sentence_digits(self.unit, number),
+        };
         // What is known of a number with one bound is the end that faces it.
         match self.place.bearing {
             Bearing::Within(Bounds {

@@ -10,13 +10,15 @@ use std::{fs, iter};
 
 use proptest::prelude::*;
 
-use super::{Source, Standing, Statement, costs, gains, statements};
+use super::{Source, Standing, Statement, costs, gains, media, statements};
 use crate::report::answer::answer;
+use crate::report::layout::Screen;
 use crate::report::study::figure::draw;
 use crate::report::study::findings::Findings;
 use crate::report::study::overview::{Known, Overview};
 use crate::report::study::tests::{MEASURED, findings};
 use crate::report::study::{described, finding, page};
+use crate::report::tests::errors;
 use crate::report::text::digits;
 use crate::results::number::percent;
 use crate::results::{Metric, Percent, Sample, fixtures};
@@ -59,6 +61,33 @@ fn a_study_says_its_finding_and_the_run_its_numbers() {
     assert!(
         page.contains("The new chain adds <b class=\"number\">"),
         "{page}"
+    );
+}
+
+/// Terminals, Markdown and JSON say what the page says.
+#[test]
+fn all_media_say_the_same() {
+    let number = format!("what = \"later\"\n{HANDSHAKE}");
+    let findings = answering("The *new* chain adds {it} to it", &number);
+    let words = "The *new* chain adds 35 ms to it";
+    let text = media::text(&findings, Screen::PLAIN);
+    assert!(text.contains(words), "{text}");
+    let markdown = media::markdown(&findings);
+    assert!(
+        markdown.contains(&words.replace('*', "\\*"))
+            && markdown.contains("| Network | Configuration | Handshake |"),
+        "{markdown}"
+    );
+    let json = media::json(&findings);
+    assert_eq!(errors(&json, media::SCHEMA), [""; 0]);
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let statement = &document["statements"][0];
+    assert_eq!(statement["standing"], "borne-out");
+    assert_eq!(statement["text"], words.replace(" ms", "\u{a0}ms"));
+    assert_eq!(statement["numbers"][0]["name"], "it");
+    assert_ne!(
+        errors(&json.replace("borne-out", "true"), media::SCHEMA),
+        [""; 0]
     );
 }
 
