@@ -14,6 +14,7 @@ fn main() {
     for (name, variable) in [
         ("aws-lc-rs", "AWS_LC_RS_VERSION"),
         ("rustls", "RUSTLS_VERSION"),
+        ("rustls-openssl", "RUSTLS_OPENSSL_VERSION"),
         ("s2n-tls", "S2N_TLS_VERSION"),
     ] {
         let version = locked_version(&lock, name).unwrap_or("of an unknown version");

@@ -12,7 +12,7 @@ pub enum StackName {
     OpenSsl,
     /// s2n-tls on AWS-LC.
     S2nTls,
-    /// rustls on AWS-LC.
+    /// rustls on OpenSSL's cryptography.
     Rustls,
 }
 

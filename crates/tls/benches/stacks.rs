@@ -167,8 +167,11 @@ mod direct {
         for key in [KeyAlgorithm::EcdsaP256, KeyAlgorithm::MlDsa65] {
             let chain = chain(key);
             let mut direct: Vec<(StackName, Connect)> = vec![(StackName::OpenSsl, openssl(&chain))];
+            // By itself, rustls-openssl has no ML-DSA.
             #[cfg(feature = "rustls")]
-            direct.push((StackName::Rustls, rustls(&chain)));
+            if key == KeyAlgorithm::EcdsaP256 {
+                direct.push((StackName::Rustls, rustls(&chain)));
+            }
             direct.reverse();
             for (name, direct) in direct {
                 let by_trait = by_trait(name, &chain);
@@ -342,16 +345,14 @@ mod direct {
         use std::sync::Arc;
 
         use ::rustls::client::WebPkiServerVerifier;
-        use ::rustls::crypto::aws_lc_rs;
         use ::rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName};
         use ::rustls::{
             ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig,
             ServerConnection, version,
         };
-        let provider = Arc::new(::rustls::crypto::CryptoProvider {
-            kx_groups: vec![aws_lc_rs::kx_group::X25519MLKEM768],
-            ..aws_lc_rs::default_provider()
-        });
+        use ::rustls_openssl::{ALL_CIPHER_SUITES, custom_provider, kx_group::X25519MLKEM768};
+        let suites = ALL_CIPHER_SUITES.to_vec();
+        let provider = Arc::new(custom_provider(suites, vec![X25519MLKEM768]));
         let mut roots = RootCertStore::empty();
         roots
             .add(CertificateDer::from(chain.root().to_der().unwrap()))

@@ -1,4 +1,4 @@
-//! rustls with AWS-LC behind [`ClientSide`] and [`ServerSide`].
+//! rustls with OpenSSL's cryptography behind [`ClientSide`] and [`ServerSide`].
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -10,8 +10,7 @@ use ::rustls::client::{
     ClientSessionStore, Resumption as ClientResumption, Tls12ClientSessionValue,
     Tls13ClientSessionValue, WebPkiServerVerifier,
 };
-use ::rustls::crypto::aws_lc_rs::{self, ALL_KX_GROUPS, Ticketer};
-use ::rustls::crypto::{CryptoProvider, SupportedKxGroup};
+use ::rustls::crypto::CryptoProvider;
 use ::rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName};
 use ::rustls::server::{NoServerSessionStorage, StoresServerSessions, WebPkiClientVerifier};
 use ::rustls::sign::{CertifiedKey, SingleCertAndKey};
@@ -29,12 +28,13 @@ use crate::stack::{ClientSide, Outgoing, ServerSide};
 use crate::stacks;
 use crate::{
     Alert, CertificateCompression, Connection, Delivery, Group, KeyLog, MAX_EARLY_DATA,
-    MAX_PLAINTEXT, Progress, Resumption, Session, StackName, TlsConfig, TlsError,
+    MAX_PLAINTEXT, Progress, Resumption, Session, StackName, TlsConfig, TlsError, openssl_version,
 };
 
 mod abridged;
 mod compression;
 mod merkle_tree;
+mod provider;
 
 pub(crate) use self::compression::decompress;
 
@@ -62,7 +62,11 @@ pub(crate) struct Implementation;
 
 impl stacks::Implementation for Implementation {
     fn version(&self) -> String {
-        stacks::on_aws_lc("rustls", env!("RUSTLS_VERSION"))
+        let (own, between) = (env!("RUSTLS_VERSION"), env!("RUSTLS_OPENSSL_VERSION"));
+        format!(
+            "rustls {own}, rustls-openssl {between}, {}",
+            openssl_version()
+        )
     }
 
     fn check(&self, ask: &Ask) -> Result<(), TlsError> {
@@ -122,12 +126,6 @@ fn check_compressions(algorithms: &[CertificateCompression]) -> Result<(), TlsEr
     Ok(())
 }
 
-fn find_group(group: Group) -> Option<&'static dyn SupportedKxGroup> {
-    let all = ALL_KX_GROUPS.iter().copied();
-    all.into_iter()
-        .find(|candidate| u16::from(candidate.name()) == group.code_point())
-}
-
 fn provider(groups: &[Group]) -> Result<Arc<CryptoProvider>, TlsError> {
     let found = groups.iter().map(|&group| {
         let hint = || {
@@ -137,12 +135,11 @@ fn provider(groups: &[Group]) -> Result<Arc<CryptoProvider>, TlsError> {
                 "choose another group or stack",
             )
         };
-        find_group(group).ok_or_else(hint)
+        provider::find_group(group).ok_or_else(hint)
     });
-    Ok(Arc::new(CryptoProvider {
-        kx_groups: found.collect::<Result<_, _>>()?,
-        ..aws_lc_rs::default_provider()
-    }))
+    Ok(Arc::new(provider::provider(
+        found.collect::<Result<_, _>>()?,
+    )))
 }
 
 /// What rustls sends key shares for: its first group and, if it supports that one by itself too,
@@ -272,7 +269,7 @@ impl RustlsServer {
             }
             Resumption::Full | Resumption::Ticket => {
                 server.session_storage = Arc::new(NoServerSessionStorage {});
-                server.ticketer = Ticketer::new().map_err(setup("tickets"))?;
+                server.ticketer = provider::ticketer().map_err(setup("tickets"))?;
             }
         }
         Ok(Self { config: server })

@@ -53,7 +53,8 @@ pub(crate) struct Implementation;
 
 impl stacks::Implementation for Implementation {
     fn version(&self) -> String {
-        stacks::on_aws_lc("s2n-tls", env!("S2N_TLS_VERSION"))
+        let (own, cryptography) = (env!("S2N_TLS_VERSION"), env!("AWS_LC_RS_VERSION"));
+        format!("s2n-tls {own}, aws-lc-rs {cryptography}")
     }
 
     fn check(&self, ask: &Ask) -> Result<(), TlsError> {

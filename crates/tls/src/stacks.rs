@@ -54,8 +54,3 @@ pub(crate) fn implementation(stack: StackName) -> Result<&'static dyn Implementa
         cannot(stack, "be used: it is not built in", hint)
     })
 }
-
-#[cfg(any(feature = "rustls", feature = "s2n-tls"))]
-pub(crate) fn on_aws_lc(name: &str, version: &str) -> String {
-    format!("{name} {version}, aws-lc-rs {}", env!("AWS_LC_RS_VERSION"))
-}
