@@ -13,13 +13,12 @@ pub use self::text::{first, text};
 use lastbyte_link::counted;
 
 use crate::explain::Explanation;
-use crate::plan::{About, Because, FELT, Gain, Lever, Plan, Tale, Usual};
+use crate::plan::{About, Because, Gain, Lever, Plan, Tale, Usual};
 use crate::results::number::{self, difference_digits, interval};
 use crate::results::{Environment, Estimate, Percentile, Slower, Step, Waiting};
 
 use super::text::{UNCERTAIN, metric};
-use super::thresholds::FELT;
-use super::thresholds::{AS_MUCH, NAMED, WORTH_SHARE};
+use super::thresholds::{AS_MUCH, FELT, NAMED, WORTH_SHARE};
 use super::waiting::{Waits, both};
 
 /// All that is told.
