@@ -18,8 +18,8 @@ use super::thresholds::{
 };
 use crate::results::number::{difference_digits, milliseconds, percent, share};
 use crate::results::{
-    ArmSummary, CellSummary, Estimate, Interval, Metric, Percent, Percentile, Role, Shares, Summary,
-    Validity,
+    ArmSummary, CellSummary, Estimate, Interval, Metric, Percent, Percentile, Role, Shares,
+    Summary, Validity,
 };
 use crate::study::{Experiment, Parameter};
 

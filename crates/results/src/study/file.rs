@@ -346,7 +346,10 @@ fn find<'k, T>(
 fn arms(top: &Table, folder: &Path) -> Result<Vec<Arm>, StudyError> {
     let mut arms: Vec<Arm> = Vec::new();
     for field in top.require("arm", "[arm.NAME]")?.named_tables()? {
-        field.check_length(field.key(), Study::LONGEST_NAME)?;
+        // One that is called by what it says is as long as that.
+        if field.key().parse::<Arm>().is_err() {
+            field.check_length(field.key(), Study::LONGEST_NAME)?;
+        }
         let table = field.table(format!("[arm.{}]", key(field.key())), &names(keys::ARM))?;
         let tls = table.require("tls", "tls = \"GROUP/CHAIN\"")?;
         let mut arm: Arm = tls.parse()?;

@@ -1916,6 +1916,12 @@ fn arms_have_titles() {
             format!("studies/slow-links.toml:{at}: {expected}")
         );
     }
+    // An arm that is called by what it says is as long as that.
+    let own = "X25519MLKEM768/ml-dsa-44/names=1/leaf_without=policies+aia+crl/stack=rustls/delivery=compressed/compression=zlib+zstd";
+    assert!(own.len() > 100);
+    let named = SLOW_LINKS.replacen("[arm.pq]", &format!("[arm.\"{own}\"]"), 1);
+    let refused = parse(&named).err().map(|error| error.to_string());
+    assert!(!refused.is_some_and(|refused| refused.contains("characters")));
     let long = SLOW_LINKS.replacen("[arm.pq]", &format!("[arm.{}]", "x".repeat(200)), 1);
     assert_eq!(
         parse(&long).unwrap_err().to_string(),
