@@ -665,7 +665,8 @@ struct Boot {
 /// Whose counter the programs of a guest read (`rdtsc`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counter {
-    /// The processor's. AWS-LC reads it thousands of times as it begins, for randomness, and nothing else here does.
+    /// The processor's. AWS-LC, of s2n-tls, reads it thousands of times as it begins, for randomness, and nothing else
+    /// here does.
     Host,
     /// One of virtual time, each read of which stops the program: browsers note it, and allocate by what they have noted.
     /// OpenSSL mixes it into its random numbers, of which Node.js seeds its hash tables, and these decide which pages it

@@ -6,7 +6,8 @@ use ::rustls::pki_types::PrivatePkcs8KeyDer;
 use lastbyte_pki::KeyAlgorithm;
 
 use super::*;
-use crate::fixtures::plain_chain;
+use crate::fixtures::{observe, plain_chain};
+use crate::observer::Message;
 use crate::{Alert, StackName, TlsConfig, TlsError, handshake_in_memory, stack};
 
 #[test]
@@ -84,6 +85,29 @@ fn a_share_of_another_length_is_refused() {
         for wrong in [longer(answer), shorter(answer), vec![]] {
             assert!(found.start().unwrap().complete(&wrong).is_err(), "{group}");
         }
+    }
+}
+
+/// Three suites, thirteen signatures and one group, as rustls 0.23 offers on AWS-LC, too.
+#[test]
+fn a_client_hello_is_as_long_as_ever() {
+    const BESIDES_THE_SHARE: usize = 188;
+    let chain = plain_chain(KeyAlgorithm::EcdsaP256);
+    for group in Group::ALL {
+        let config = TlsConfig {
+            client: StackName::Rustls,
+            server: StackName::Rustls,
+            ..TlsConfig::new(group, &chain)
+        };
+        let Ok(stack) = stack(&config) else {
+            assert_eq!(group, Group::Secp384r1MlKem1024);
+            continue;
+        };
+        assert_eq!(
+            observe(stack.as_ref()).bytes(Message::ClientHello),
+            Some(BESIDES_THE_SHARE + group.client_share_bytes()),
+            "{group}"
+        );
     }
 }
 
