@@ -176,10 +176,18 @@ fn line(answer: &Answer<'_>, arms: &[String], way: &[String]) -> Vec<String> {
     };
     let window = edges::window(answer.document).to_string();
     // What this machine takes to compute is neither the site's nor its users', and takes longest to measure. In brief, the
-    // first byte would not be told.
-    let mut line: Vec<String> = ["lastbyte", "compare", "--verbose", "--cpu", "none"]
-        .map(str::to_owned)
-        .into();
+    // first byte would not be told. Arms have what they say.
+    let mut line: Vec<String> = [
+        "lastbyte",
+        "compare",
+        "--verbose",
+        "--cpu",
+        "none",
+        "--chain-profile",
+        "private",
+    ]
+    .map(str::to_owned)
+    .into();
     for (index, arm) in arms.iter().enumerate() {
         let option = match index {
             0 => "--baseline",
@@ -331,7 +339,7 @@ mod tests {
         let line = line(&answer, &arms, &ways[0]).join(" ");
         assert_eq!(
             line,
-            "lastbyte compare --verbose --cpu none --baseline a --against b --connections 50 --initcwnd 4 --data 1000B \
+            "lastbyte compare --verbose --cpu none --chain-profile private --baseline a --against b --connections 50 --initcwnd 4 --data 1000B \
              --mtu 1452 --rtt 50ms --rate 1gbit"
         );
     }
