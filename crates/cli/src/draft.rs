@@ -169,7 +169,8 @@ pub(super) fn report_path(text: &str) -> Result<PathBuf, String> {
     let ending = path.extension().and_then(|ending| ending.to_str());
     match ending.is_some_and(|ending| ["md", "json"].contains(&ending)) {
         true => Ok(path),
-        false => page_path(text),
+        false => page_path(text)
+            .map_err(|_| "name it .html, for the page, or .md or .json, for its answer".to_owned()),
     }
 }
 

@@ -195,7 +195,7 @@ fn options_that_can_not_be() {
         ),
         (
             vec!["report", ".", "-o", "page.pdf"],
-            "'--output <FILE.html>': it is a page: name it .html",
+            "'--output <FILE.html|md|json>': name it .html, for the page, or .md or .json, for its answer",
         ),
         (
             vec!["report", "nonexist.parquet"],
