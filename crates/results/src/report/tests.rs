@@ -545,7 +545,7 @@ mod answering {
         assert_eq!(
             answer(&summary(&experiment, &samples)),
             [
-                "Nothing can be said about SecP256r1MLKEM768/ml-dsa-65: there is no valid median to go by."
+                "Nothing can be said about SecP256r1MLKEM768/ml-dsa-65: its samples are not valid (too busy)."
             ]
         );
     }

@@ -229,7 +229,7 @@ fn nothing_valid_is_told_of_nothing() {
     }
     let page = page(&findings, None);
     let verdict = page.split("class=\"verdict\">").nth(1).unwrap();
-    assert_snapshot!(verdict.split("</p>").next().unwrap(), @"Nothing can be said about new: there is no valid median to go by.");
+    assert_snapshot!(verdict.split("</p>").next().unwrap(), @"Nothing can be said about new: its samples are not valid (the machine was busy).");
     assert_eq!(page.matches("class=\"unknown\" data-of=").count(), 4);
     assert!(page.contains(">disturbed<"));
 }
