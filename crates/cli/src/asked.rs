@@ -193,6 +193,26 @@ fn parsed(text: &str) -> Result<Arm, Failure> {
     }
 }
 
+/// Makes sure that no arm is there twice, nor a name.
+pub(super) fn check_once(arms: &[Arm]) -> Result<(), Failure> {
+    for (index, arm) in arms.iter().enumerate() {
+        let mut before = arms[..index].iter();
+        let is_same = |other: &&Arm| other.name == arm.name || other.label == arm.label;
+        let problem = match before.find(is_same) {
+            None => continue,
+            Some(other) if other.name == arm.name => {
+                format!("arm \"{}\" is given twice: name each once", arm.name)
+            }
+            Some(other) => format!(
+                "arm \"{}\" is the same as arm \"{}\": leave one out",
+                arm.name, other.name
+            ),
+        };
+        return Err(Failure::Usage(problem));
+    }
+    Ok(())
+}
+
 /// The command as it was given.
 pub(super) fn command(arguments: &[OsString]) -> String {
     let words: Vec<_> = arguments

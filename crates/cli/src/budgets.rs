@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use lastbyte::explain::{Explanation, explain};
+use lastbyte::explain::{Explanation, explain, explain_shown};
 use lastbyte::report::budgets_junit;
 use lastbyte::results::{Budget, BudgetError, Known, Need, Spending, Spent, Threshold};
-use lastbyte::study::Experiment;
+use lastbyte::study::{Arm, ArmChain, Cell, Experiment};
 use lastbyte_sizes::Message;
 
 use super::draft::Draft;
+use super::explain::sizes;
 use super::{Failure, tell};
 
 /// Budgets, and what became of them in a file.
@@ -90,21 +91,28 @@ pub(super) fn known(explained: &Explanation) -> Vec<Known> {
     known.collect()
 }
 
-/// The same of all arms of an experiment, as far as arithmetic knows them.
+/// The same of all arms of an experiment, as far as arithmetic knows them: of a chain in a file, by its sizes.
 pub(super) fn known_of(experiment: &Experiment) -> Vec<Known> {
     let cells = experiment.cells.iter();
     let cells: Vec<_> = cells.filter(|cell| cell.page.is_none()).cloned().collect();
     let known = experiment
         .arms
         .iter()
-        .flat_map(|arm| match explain(arm, &cells) {
-            Ok(explained) => known(&explained),
-            Err(_) => vec![Known {
+        .flat_map(|arm| match explained(arm, &cells) {
+            Some(explained) => known(&explained),
+            None => vec![Known {
                 of: arm.name.clone(),
                 ..Known::default()
             }],
         });
     known.collect()
+}
+
+fn explained(arm: &Arm, cells: &[Cell]) -> Option<Explanation> {
+    match &arm.chain {
+        ArmChain::Made(_) => explain(arm, cells).ok(),
+        ArmChain::Pem(files) => explain_shown(arm, &sizes(files).ok()?, cells).ok(),
+    }
 }
 
 /// What makes a comparison fail.
@@ -135,7 +143,7 @@ impl FromStr for Limit {
             Err(BudgetError { problem, .. }) if !is_metric && is_need(text) => Err(problem),
             Err(_) => {
                 let threshold = text.parse::<Threshold>();
-                let threshold = threshold.map_err(|error| error.problem.to_string())?;
+                let threshold = threshold.map_err(|error| error.to_string())?;
                 Ok(Limit::Threshold(threshold))
             }
         }

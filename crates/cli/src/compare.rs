@@ -297,21 +297,7 @@ impl Compare {
             true => self.arms_of_options()?,
             false => self.arms.iter().map(|arm| self.chains.of(arm)).collect(),
         };
-        for (index, arm) in arms.iter().enumerate() {
-            let mut before = arms[..index].iter();
-            let is_same = |other: &&Arm| other.name == arm.name || other.label == arm.label;
-            let problem = match before.find(is_same) {
-                None => continue,
-                Some(other) if other.name == arm.name => {
-                    format!("arm \"{}\" is given twice: name each once", arm.name)
-                }
-                Some(other) => format!(
-                    "arm \"{}\" is the same as arm \"{}\": leave one out",
-                    arm.name, other.name
-                ),
-            };
-            return Err(Failure::Usage(problem));
-        }
+        asked::check_once(&arms)?;
         Ok(arms)
     }
 

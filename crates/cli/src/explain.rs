@@ -55,6 +55,7 @@ impl Explain {
             false => Ok(self.arms.iter().map(|arm| chains.of(arm)).collect()),
         };
         let arms: Vec<Arm> = arms.map_err(Failure::usage)?;
+        asked::check_once(&arms)?;
         own::fetch(&arms)?;
         for arm in arms.iter().filter(|arm| arm.server.is_foreign()) {
             tell(format_args!(

@@ -194,6 +194,10 @@ fn options_that_can_not_be() {
             "'--report <FILE.html>': it is a page: name it .html",
         ),
         (
+            vec!["explain", "a=ml-dsa-44", "a=ml-dsa-65"],
+            "arm \"a\" is given twice: name each once",
+        ),
+        (
             vec!["report", ".", "-o", "page.pdf"],
             "'--output <FILE.html|md|json>': name it .html, for the page, or .md or .json, for its answer",
         ),
