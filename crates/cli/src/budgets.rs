@@ -14,7 +14,7 @@ use lastbyte::study::{Arm, ArmChain, Cell, Experiment};
 use lastbyte_sizes::Message;
 
 use super::draft::Draft;
-use super::explain::sizes;
+use super::own::sizes;
 use super::{Failure, tell};
 
 /// Budgets, and what became of them in a file.

@@ -9,10 +9,9 @@ use super::compare::{DEFAULT_AGAINST, DEFAULT_BASELINE};
 use super::draft::write_drawing;
 use super::options::Network;
 use super::{Failure, asked, own, print, print_json, screen, tell};
-use lastbyte::explain::{Explanation, Shown, Signature, check, explain, explain_shown};
+use lastbyte::explain::{Explanation, check, explain, explain_shown};
 use lastbyte::report;
 use lastbyte::study::{Arm, ArmChain, Cell};
-use lastbyte_pki::PemFiles;
 
 #[derive(Debug, Args)]
 pub(super) struct Explain {
@@ -98,26 +97,7 @@ fn leave_luck_out(cells: &mut [Cell]) {
 fn of_arm(arm: &Arm, cells: &[Cell]) -> Result<Explanation, Failure> {
     let explained = match &arm.chain {
         ArmChain::Made(_) => explain(arm, cells),
-        ArmChain::Pem(files) => explain_shown(arm, &sizes(files)?, cells),
+        ArmChain::Pem(files) => explain_shown(arm, &own::sizes(files)?, cells),
     };
     explained.map_err(Failure::usage)
-}
-
-/// The sizes of a user's own chain, for which no key is needed.
-pub(super) fn sizes(files: &PemFiles) -> Result<Shown, Failure> {
-    let chain = own::store()?.public(files).map_err(Failure::usage)?;
-    chain.order.as_ref().map_err(Failure::usage)?;
-    own::tell(&own::lines(files, &chain.notes).collect::<Vec<_>>());
-    let mut certificates = Vec::new();
-    for certificate in &chain.certificates {
-        certificates.push(certificate.to_der().map_err(Failure::run)?.len());
-    }
-    let [bytes, longest] = chain.signature_bytes().map_err(Failure::run)?;
-    Ok(Shown {
-        certificates,
-        signature: Signature { bytes, longest },
-        server_name: chain.server_name.as_ref().map_or(0, String::len),
-        provided: chain.provided_signatures().map_err(Failure::run)?.len(),
-        ..Shown::default()
-    })
 }

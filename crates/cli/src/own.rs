@@ -5,6 +5,7 @@ pub(super) mod server;
 use std::env;
 use std::path::PathBuf;
 
+use lastbyte::explain::{Shown, Signature};
 use lastbyte::lab::PreparedArm;
 use lastbyte::study::{Arm, ArmChain};
 use lastbyte_pki::{Note, PemFiles, Store};
@@ -118,4 +119,23 @@ fn once(lines: Vec<String>) -> Vec<String> {
         }
     }
     all
+}
+
+/// The sizes of a user's own chain, for which no key is needed.
+pub(super) fn sizes(files: &PemFiles) -> Result<Shown, Failure> {
+    let chain = store()?.public(files).map_err(Failure::usage)?;
+    chain.order.as_ref().map_err(Failure::usage)?;
+    tell(&lines(files, &chain.notes).collect::<Vec<_>>());
+    let mut certificates = Vec::new();
+    for certificate in &chain.certificates {
+        certificates.push(certificate.to_der().map_err(Failure::run)?.len());
+    }
+    let [bytes, longest] = chain.signature_bytes().map_err(Failure::run)?;
+    Ok(Shown {
+        certificates,
+        signature: Signature { bytes, longest },
+        server_name: chain.server_name.as_ref().map_or(0, String::len),
+        provided: chain.provided_signatures().map_err(Failure::run)?.len(),
+        ..Shown::default()
+    })
 }

@@ -16,7 +16,7 @@ use super::budgets::{self, Budgets};
 use super::compare::{interrupt, prepare, try_sessions};
 use super::draft::Draft;
 use super::engine;
-use super::explain::sizes;
+use super::own::sizes;
 use super::progress::Bar;
 use super::{Failure, own, print, screen};
 use lastbyte::explain::{Explanation, Shown, Unknown, explain, explain_shown, wire, wire_of_shown};
