@@ -201,7 +201,11 @@ impl Planned<'_> {
         let counts: Vec<String> = counts.collect();
         let waiting = match &*counts {
             [] => "nobody waits that long".to_owned(),
-            counts => format!("of {} connections, {}", all.connections, counts.join(", ")),
+            counts => format!(
+                "of {} connections, {} (each more than {FELT} longer)",
+                all.connections,
+                counts.join(", ")
+            ),
         };
         Some(match fits {
             Some(fits) => format!("{fits}: {waiting}."),

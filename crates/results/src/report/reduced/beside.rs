@@ -152,13 +152,14 @@ impl Entry {
                 // Without a response, the handshake is all there is.
                 **metric == Metric::Handshake || asked.contains(metric)
             });
-            let felt = counted.map(|(_, change)| change.map_or(f64::INFINITY, Change::felt));
+            // A transfer of nothing has no first byte: that is neither a gain nor a cost.
+            let felt = counted.filter_map(|(_, change)| change.map(Change::felt));
             felt.collect::<Vec<f64>>()
         });
         let felt: Vec<Vec<f64>> = felt.collect();
         let worse = felt
             .iter()
-            .map(|felt| felt.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+            .map(|felt| felt.iter().copied().reduce(f64::max).unwrap_or(0.0));
         let all = felt.iter().flatten();
         // Ties are ties.
         [worse.sum::<f64>(), all.sum()].map(|score| (score / WORTH_PART_OF_WHOLE).round())
