@@ -9,7 +9,6 @@ use crate::common::run;
 use lastbyte_ad::test_servers::isolate;
 use tempfile::TempDir;
 
-const DOCUMENT: &str = include_str!("../../../../../docs/pqtls-ad.md");
 const HEADING: &str = "## From nginx and BIND to a working front in ten commands\n";
 
 /// What all of it may take on a busy machine, in seconds: each program gives up by itself before.
@@ -76,7 +75,8 @@ fn ten_commands_lead_from_nginx_and_bind_to_a_working_front() {
 /// The blocks of the section, in their order.
 fn blocks() -> Vec<Block> {
     let mut blocks = Vec::new();
-    let mut lines = section().lines();
+    let section = section();
+    let mut lines = section.lines();
     let mut before = "";
     while let Some(line) = lines.next() {
         if let Some(language) = line.strip_prefix("```") {
@@ -93,9 +93,11 @@ fn blocks() -> Vec<Block> {
     blocks
 }
 
-fn section() -> &'static str {
-    let (_, section) = DOCUMENT.split_once(HEADING).unwrap();
-    section.split_once("\n## ").unwrap().0
+fn section() -> String {
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pqtls-ad.md");
+    let document = fs::read_to_string(document).unwrap();
+    let (_, section) = document.split_once(HEADING).unwrap();
+    section.split_once("\n## ").unwrap().0.to_owned()
 }
 
 /// What the text after the commands quotes of their words.

@@ -207,8 +207,10 @@ function explorer(data, engine) {
     const buffers = ["buffers", "large"];
     const hosts = data.site.writes ? [buffers, ["writes", data.site.writes]] : [buffers];
     const network = [...options(state), ...mtu, ...hosts].map(([key, value]) => `--${key} ${value}`).join(" ");
+    // One and the same is compared with nothing.
+    const question = baseline === against ? `explain ${baseline}` : `compare --baseline ${baseline} --against ${against}`;
     // Arms have what they say here, as in a study.
-    return `lastbyte compare --baseline ${baseline} --against ${against} --chain-profile private ${network}`;
+    return `lastbyte ${question} --chain-profile private ${network}`;
   }
 
   // ---- words
