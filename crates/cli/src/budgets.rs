@@ -7,15 +7,14 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use lastbyte::explain::{Explanation, explain, explain_shown};
+use lastbyte::explain::Explanation;
 use lastbyte::report::budgets_junit;
 use lastbyte::results::{Budget, BudgetError, Known, Need, Spending, Spent, Threshold};
-use lastbyte::study::{Arm, ArmChain, Cell, Experiment};
+use lastbyte::study::Experiment;
 use lastbyte_sizes::Message;
 
 use super::draft::Draft;
-use super::own::sizes;
-use super::{Failure, tell};
+use super::{Failure, own, tell};
 
 /// Budgets, and what became of them in a file.
 #[derive(Debug, Args)]
@@ -29,13 +28,29 @@ pub(super) struct Budgets {
     junit: Option<PathBuf>,
 }
 
+/// Budgets whose file can be written.
+pub(super) struct Judge<'a> {
+    budgets: &'a [Budget],
+    junit: Option<Draft<'a>>,
+}
+
 impl Budgets {
+    /// Before anything is found out, so that nothing of it is lost where the file can't be written.
+    pub(super) fn begin(&self) -> Result<Judge<'_>, Failure> {
+        Ok(Judge {
+            budgets: &self.fail_if,
+            junit: self.junit.as_deref().map(Draft::new).transpose()?,
+        })
+    }
+}
+
+impl Judge<'_> {
     /// Holds what is known against them, when all else has been printed: `command` is what it is known by.
-    pub(super) fn judge(&self, command: &str, known: &[Known]) -> Result<(), Failure> {
-        let spending = Spending::all(&self.fail_if, known);
-        if let Some(path) = &self.junit {
+    pub(super) fn judge(self, command: &str, known: &[Known]) -> Result<(), Failure> {
+        let spending = Spending::all(self.budgets, known);
+        if let Some(draft) = self.junit {
             let junit = budgets_junit(command, &spending);
-            Draft::new(path)?.write(|out| out.write_all(junit.as_bytes()))?;
+            draft.write(|out| out.write_all(junit.as_bytes()))?;
         }
         judge(&spending)
     }
@@ -63,56 +78,56 @@ pub(super) fn judge(spending: &[Spending]) -> Result<(), Failure> {
     judged
 }
 
+/// What a chain needs of one window, in the units of budgets: what is not known is not there.
+pub(super) fn needs(
+    flights: usize,
+    left: Option<usize>,
+    certificate: usize,
+    server: usize,
+) -> BTreeMap<Need, f64> {
+    let needs = [
+        (Need::Flights, Some(flights)),
+        (Need::Left, left),
+        (Need::Certificate, Some(certificate)),
+        (Need::Server, Some(server)),
+    ];
+    let known = needs.into_iter();
+    let known = known.filter_map(|(need, value)| Some((need, value? as f64)));
+    known.collect()
+}
+
 /// What arithmetic knows of an arm, for each window that was asked for.
 pub(super) fn known(explained: &Explanation) -> Vec<Known> {
+    let wire = &explained.wire;
     let windows = explained.windows.iter();
-    let known = windows.map(|window| {
-        let bytes = |bytes: u32| f64::from(bytes);
-        let mut needs = BTreeMap::from([
-            (Need::Flights, window.edges.flights as f64),
-            (
-                Need::Certificate,
-                bytes(explained.wire.bytes(Message::Certificate)),
-            ),
-            (Need::Server, bytes(explained.wire.server_flight_wire_bytes)),
-        ]);
-        if let Some(above) = window.edges.above {
-            needs.insert(Need::Left, above.certificate_distance as f64);
-        }
-        Known {
-            of: explained.arm.name.clone(),
-            place: match explained.windows.len() {
-                1 => String::new(),
-                _ => format!(" with initcwnd {}", window.cell.initcwnd),
-            },
-            needs,
-        }
+    let known = windows.map(|window| Known {
+        of: explained.arm.name.clone(),
+        place: match explained.windows.len() {
+            1 => String::new(),
+            _ => format!(" with initcwnd {}", window.cell.initcwnd),
+        },
+        needs: needs(
+            window.edges.flights,
+            window.edges.above.map(|edge| edge.certificate_distance),
+            wire.bytes(Message::Certificate) as usize,
+            wire.server_flight_wire_bytes as usize,
+        ),
     });
     known.collect()
 }
 
 /// The same of all arms of an experiment, as far as arithmetic knows them: of a chain in a file, by its sizes.
 pub(super) fn known_of(experiment: &Experiment) -> Vec<Known> {
-    let cells = experiment.cells.iter();
-    let cells: Vec<_> = cells.filter(|cell| cell.page.is_none()).cloned().collect();
-    let known = experiment
-        .arms
-        .iter()
-        .flat_map(|arm| match explained(arm, &cells) {
-            Some(explained) => known(&explained),
-            None => vec![Known {
-                of: arm.name.clone(),
-                ..Known::default()
-            }],
-        });
+    let cells = experiment.transfers();
+    let arms = experiment.arms.iter();
+    let known = arms.flat_map(|arm| match own::explained(arm, &cells) {
+        Ok((explained, _)) => known(&explained),
+        Err(_) => vec![Known {
+            of: arm.name.clone(),
+            ..Known::default()
+        }],
+    });
     known.collect()
-}
-
-fn explained(arm: &Arm, cells: &[Cell]) -> Option<Explanation> {
-    match &arm.chain {
-        ArmChain::Made(_) => explain(arm, cells).ok(),
-        ArmChain::Pem(files) => explain_shown(arm, &sizes(files).ok()?, cells).ok(),
-    }
 }
 
 /// What makes a comparison fail.
@@ -128,10 +143,6 @@ impl FromStr for Limit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Limit, String> {
-        let is_metric = text
-            .split(['<', '>', '='])
-            .next()
-            .is_some_and(|left| left.contains('.'));
         match text.parse::<Budget>() {
             Ok(Budget {
                 need: need @ (Need::Waiting | Need::Mean),
@@ -140,7 +151,7 @@ impl FromStr for Limit {
                 "{need} is of `lastbyte plan`, which asks whole populations"
             )),
             Ok(budget) => Ok(Limit::Budget(budget)),
-            Err(BudgetError { problem, .. }) if !is_metric && is_need(text) => Err(problem),
+            Err(BudgetError { problem, .. }) if is_need(text) => Err(problem),
             Err(_) => {
                 let threshold = text.parse::<Threshold>();
                 let threshold = threshold.map_err(|error| error.to_string())?;

@@ -215,6 +215,7 @@ impl Compare {
             samples: &run.samples,
             environment,
         };
+        let spending = self.spending(&summary);
         // Before any file: where one can't be written, what was measured is not lost.
         if self.engine == EngineChoice::Auto {
             tell(&chosen.reason);
@@ -253,7 +254,7 @@ impl Compare {
                 &summary,
                 environment,
                 &self.thresholds(),
-                &self.spending(&summary),
+                &spending,
                 samples,
             );
             draft.write(|out| out.write_all(junit.as_bytes()))?;
@@ -266,7 +267,7 @@ impl Compare {
         } else if self.save.is_some() {
             tell("nothing was saved");
         }
-        self.verdict(&run, &summary)?;
+        self.verdict(&run, &summary, &spending)?;
         kept
     }
 
@@ -321,7 +322,7 @@ impl Compare {
         })
     }
 
-    fn verdict(&self, run: &Run, summary: &Summary) -> Result<(), Failure> {
+    fn verdict(&self, run: &Run, summary: &Summary, spending: &[Spending]) -> Result<(), Failure> {
         if run.ending == Ending::Interrupted {
             return Err(Failure::Interrupted(
                 "interrupted; the results above are those of the finished blocks".to_owned(),
@@ -340,7 +341,7 @@ impl Compare {
         for crossing in &crossings {
             tell(format_args!("threshold crossed: {crossing}"));
         }
-        let budgets = judge(&self.spending(summary));
+        let budgets = judge(spending);
         if !crossings.is_empty() {
             return Err(Failure::Threshold);
         }

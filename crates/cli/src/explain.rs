@@ -9,9 +9,9 @@ use super::compare::{DEFAULT_AGAINST, DEFAULT_BASELINE};
 use super::draft::write_drawing;
 use super::options::Network;
 use super::{Failure, asked, own, print, print_json, screen, tell};
-use lastbyte::explain::{Explanation, check, explain, explain_shown};
+use lastbyte::explain::check;
 use lastbyte::report;
-use lastbyte::study::{Arm, ArmChain, Cell};
+use lastbyte::study::{Arm, Cell};
 
 #[derive(Debug, Args)]
 pub(super) struct Explain {
@@ -41,6 +41,7 @@ enum Format {
 
 impl Explain {
     pub(super) fn run(self) -> Result<(), Failure> {
+        let judge = self.budgets.begin()?;
         let mut cells = self.network.cells().map_err(Failure::Usage)?;
         leave_luck_out(&mut cells);
         cells.iter().try_for_each(check).map_err(Failure::Usage)?;
@@ -63,8 +64,12 @@ impl Explain {
                 arm.name, arm.server
             ));
         }
-        let explained = arms.iter().map(|arm| of_arm(arm, &cells));
-        let explained: Vec<_> = explained.collect::<Result<_, _>>()?;
+        let explained = arms.iter().map(|arm| {
+            let (explained, notes) = own::explained(arm, &cells)?;
+            own::tell(&notes);
+            Ok(explained)
+        });
+        let explained: Vec<_> = explained.collect::<Result<_, Failure>>()?;
         if let Some(path) = &self.svg {
             write_drawing(path, &report::explanation_svg(&explained))?;
         }
@@ -73,7 +78,7 @@ impl Explain {
             Format::Json => print_json(&report::explanation_json(&explained)),
         }?;
         let known: Vec<_> = explained.iter().flat_map(known).collect();
-        self.budgets.judge("lastbyte explain", &known)
+        judge.judge("lastbyte explain", &known)
     }
 }
 
@@ -92,12 +97,4 @@ fn leave_luck_out(cells: &mut [Cell]) {
         }
         cell.link = cell.link.without_luck();
     }
-}
-
-fn of_arm(arm: &Arm, cells: &[Cell]) -> Result<Explanation, Failure> {
-    let explained = match &arm.chain {
-        ArmChain::Made(_) => explain(arm, cells),
-        ArmChain::Pem(files) => explain_shown(arm, &own::sizes(files)?, cells),
-    };
-    explained.map_err(Failure::usage)
 }

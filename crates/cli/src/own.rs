@@ -5,9 +5,9 @@ pub(super) mod server;
 use std::env;
 use std::path::PathBuf;
 
-use lastbyte::explain::{Shown, Signature};
+use lastbyte::explain::{Explanation, Shown, Signature, explain, explain_shown};
 use lastbyte::lab::PreparedArm;
-use lastbyte::study::{Arm, ArmChain};
+use lastbyte::study::{Arm, ArmChain, Cell};
 use lastbyte_pki::{Note, PemFiles, Store};
 
 use super::Failure;
@@ -121,21 +121,33 @@ fn once(lines: Vec<String>) -> Vec<String> {
     all
 }
 
-/// The sizes of a user's own chain, for which no key is needed.
-pub(super) fn sizes(files: &PemFiles) -> Result<Shown, Failure> {
+/// What arithmetic says of an arm, also where its chain is the user's own; and what there is to say of that chain.
+pub(super) fn explained(arm: &Arm, cells: &[Cell]) -> Result<(Explanation, Vec<String>), Failure> {
+    let (explained, notes) = match &arm.chain {
+        ArmChain::Made(_) => (explain(arm, cells), Vec::new()),
+        ArmChain::Pem(files) => {
+            let (shown, notes) = sizes(files)?;
+            (explain_shown(arm, &shown, cells), notes)
+        }
+    };
+    Ok((explained.map_err(Failure::usage)?, notes))
+}
+
+/// The sizes of a user's own chain, for which no key is needed, and what there is to say of it.
+pub(super) fn sizes(files: &PemFiles) -> Result<(Shown, Vec<String>), Failure> {
     let chain = store()?.public(files).map_err(Failure::usage)?;
     chain.order.as_ref().map_err(Failure::usage)?;
-    tell(&lines(files, &chain.notes).collect::<Vec<_>>());
     let mut certificates = Vec::new();
     for certificate in &chain.certificates {
         certificates.push(certificate.to_der().map_err(Failure::run)?.len());
     }
     let [bytes, longest] = chain.signature_bytes().map_err(Failure::run)?;
-    Ok(Shown {
+    let shown = Shown {
         certificates,
         signature: Signature { bytes, longest },
         server_name: chain.server_name.as_ref().map_or(0, String::len),
         provided: chain.provided_signatures().map_err(Failure::run)?.len(),
         ..Shown::default()
-    })
+    };
+    Ok((shown, lines(files, &chain.notes).collect()))
 }

@@ -16,7 +16,6 @@ use super::budgets::{self, Budgets};
 use super::compare::{interrupt, prepare, try_sessions};
 use super::draft::Draft;
 use super::engine;
-use super::own::sizes;
 use super::progress::Bar;
 use super::{Failure, own, print, screen};
 use lastbyte::explain::{Explanation, Shown, Unknown, explain, explain_shown, wire, wire_of_shown};
@@ -161,6 +160,7 @@ impl Command {
         });
 
         let draft = self.draft()?;
+        let judge = self.budgets.begin()?;
         let (metric, percentiles, seed) = (self.metric.into(), percentiles(), Seed(self.seed));
         let sizes = Sizes::of(&plan)?;
         let on_wire = |arm: &Arm| sizes.wire(arm);
@@ -182,14 +182,14 @@ impl Command {
             origin,
             command: &command,
         };
-        let answer = |planned: &Planned<'_>, draft: Option<Draft<'_>>| {
+        let answer = |planned: &Planned<'_>| {
             let answer = Answer {
                 text: &|| planned::text(planned, screen()),
                 page: &|| planned::page(planned),
                 document: &|| planned::json(planned),
             };
             answer.tell(draft.zip(page), self.format)?;
-            self.budgets.judge("lastbyte plan", &[known(planned)])
+            judge.judge("lastbyte plan", &[known(planned)])
         };
         let calculated = match &arithmetic {
             Ok(arithmetic) => arithmetic.tale(metric, &percentiles, seed),
@@ -199,7 +199,7 @@ impl Command {
             (Ok(chosen), _) => chosen.engine.set_up(arguments, Shortcuts::default())?,
             (Err(failure), Some(tale)) if tale.is_of_any() => {
                 let reason = failure.message().unwrap_or("there is no kernel").to_owned();
-                return answer(&planned(tale, Origin::Arithmetic(&reason)), draft);
+                return answer(&planned(tale, Origin::Arithmetic(&reason)));
             }
             (Err(failure), _) => return Err(failure),
         };
@@ -229,7 +229,7 @@ impl Command {
         let together = lab.measure(&plan.together(&tale.order()))?;
         tale.add_together(&percentiles, lab.seed, &alone, &together);
         let environment: &Environment = engine.environment();
-        answer(&planned(&tale, Origin::Measured(environment)), draft)
+        answer(&planned(&tale, Origin::Measured(environment)))
     }
 
     /// The file that is written, which must not be one that was read.
@@ -330,7 +330,7 @@ impl Sizes {
         let mut shown = Vec::new();
         for arm in arms {
             if let ArmChain::Pem(files) = &arm.chain {
-                shown.push((arm.label.clone(), sizes(files)?));
+                shown.push((arm.label.clone(), own::sizes(files)?.0));
             }
         }
         let mut sizes = Sizes {

@@ -24,10 +24,10 @@ use openssl::x509::X509;
 
 use self::finding::{Detail, Manners};
 use self::target::Target;
-use super::budgets::Budgets;
+use super::budgets::{self, Budgets};
 use super::draft::Draft;
 use super::{Failure, print, tell};
-use lastbyte::results::{Known, Need};
+use lastbyte::results::Known;
 use lastbyte::study::NamedNetwork;
 
 /// Finds out from outside what a live site costs its users and how near it is to its next edge: round-trip time, the
@@ -91,6 +91,7 @@ impl Probe {
         if let Some(file) = &self.fleet.fleet {
             return self.fleet.run(file, self.ca.as_ref(), self.manners());
         }
+        let judge = self.budgets.begin()?;
         let textfile = self.textfile.clone();
         let mut textfile = textfile.as_deref().map(Draft::new).transpose()?;
         let document = match (&self.from, self.target.take()) {
@@ -127,7 +128,7 @@ impl Probe {
             Some(networks) => measure::measure(&answer, networks),
             None => Ok(()),
         }?;
-        self.budgets.judge("lastbyte probe", &[known(&document)])
+        judge.judge("lastbyte probe", &[known(&document)])
     }
 
     /// Before anything is sent.
@@ -186,22 +187,18 @@ impl Probe {
 /// What is known of the chain that the site has.
 fn known(document: &Document) -> Known {
     let of_today = edges::of_today(document);
-    let needs = of_today.into_iter().flat_map(|edge| {
-        let bytes = |bytes: usize| Some(bytes as f64);
-        let needs = [
-            (Need::Flights, bytes(edge.flights)),
-            (Need::Left, edge.left.and_then(bytes)),
-            (Need::Certificate, bytes(edge.certificate_bytes)),
-            (Need::Server, bytes(edge.server_flight_wire_bytes)),
-        ];
-        needs
-            .into_iter()
-            .filter_map(|(need, value)| Some((need, value?)))
+    let needs = of_today.map(|edge| {
+        budgets::needs(
+            edge.flights,
+            edge.left,
+            edge.certificate_bytes,
+            edge.server_flight_wire_bytes,
+        )
     });
     Known {
         of: visible(&document.host),
         place: String::new(),
-        needs: needs.collect(),
+        needs: needs.unwrap_or_default(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use lastbyte::study::{NamedNetwork, Parameter};
+use lastbyte::study::{NamedNetwork, Parameter, Population};
 use lastbyte_link::{format_duration, parse_duration};
 
 /// Users, as they were given.
@@ -118,21 +118,13 @@ fn check_once(names: impl Iterator<Item = String>) -> Result<(), String> {
 impl Mix {
     /// What stands in `[population]`.
     pub(super) fn population(&self) -> String {
-        let quoted = |text: &str| format!("{text:?}");
-        let column = |name: &str, values: Vec<String>| format!("{name} = [{}]", values.join(", "));
         match &self.kinds {
             Kinds::Rtts(rtts) => {
-                let texts: Vec<String> = rtts
-                    .iter()
-                    .map(|(rtt, _)| quoted(&format_duration(*rtt)))
-                    .collect();
-                let weights = rtts.iter().map(|(_, weight)| weight.to_string());
-                let columns = [
-                    column("class", texts.clone()),
-                    column(Parameter::RTT.name(), texts),
-                    column("weight", weights.collect()),
-                ];
-                format!("joint = {{ {} }}\n", columns.join(", "))
+                let texts = rtts.iter().map(|(rtt, _)| format_duration(*rtt));
+                let texts: Vec<String> = texts.collect();
+                let weights = rtts.iter().map(|(_, weight)| *weight);
+                let classes: Vec<_> = texts.iter().map(String::as_str).zip(weights).collect();
+                Population::table(&classes, &[(Parameter::RTT, texts.clone())])
             }
             Kinds::Networks(networks) => NamedNetwork::population(networks),
         }
@@ -144,8 +136,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use std::path::Path;
-
-    use lastbyte::study::Population;
 
     use super::*;
 

@@ -93,14 +93,15 @@ pub fn calculated(
     on_wire: OnWire<'_>,
 ) -> Result<Calculated, Unknown> {
     let full = on_wire(&setting.arm.beginning(Resumption::Full))?;
+    let resumed = without_certificates(&full);
     let mut known: HashMap<Vec<String>, (Times, usize)> = HashMap::new();
     let rows = (0..connections).map(|index| {
-        let session = setting.arm.session(&setting.cell, index);
+        let draw = setting.cell.draw(index).unwrap_or_default();
+        let session = setting.arm.session_of(&setting.cell, &draw, index);
         let wire = match session {
             Resumption::Full => full,
-            Resumption::Ticket | Resumption::EarlyData => without_certificates(&full),
+            Resumption::Ticket | Resumption::EarlyData => resumed,
         };
-        let draw = setting.cell.draw(index).unwrap_or_default();
         let values = draw.values.iter();
         let mut key: Vec<String> = values
             .map(|(parameter, value)| format!("{}={value}", parameter.name()))

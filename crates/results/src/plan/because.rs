@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use lastbyte_link::named;
+use lastbyte_sizes::Resumption;
 
-use super::Measured;
+use super::{Measured, Setting};
 use crate::results::{Metric, Step};
 use crate::row::Row;
 
@@ -52,12 +53,6 @@ impl Cause {
     pub fn all(&self) -> u32 {
         self.waiting.values().sum()
     }
-
-    /// The reason of most of them.
-    pub fn main(&self) -> Option<Because> {
-        let most = self.waiting.iter().max_by_key(|(_, count)| **count);
-        most.map(|(because, _)| *because)
-    }
 }
 
 /// Why connections wait longer by more than `step`: all of them, and then each class, the largest first. `flights` are
@@ -92,10 +87,8 @@ pub(super) fn causes(
                 Because::Sending
             }
         });
-        let resumes = planned
-            .setting
-            .arm
-            .session(&planned.setting.cell, after.index);
+        let Setting { arm, cell, .. } = &planned.setting;
+        let session = arm.session_of(cell, &draw, after.index);
         let class = draw.class.map(|class| class.to_string());
         let own = class.map(|class| {
             let new = Cause::new(Some(class.clone()));
@@ -103,7 +96,7 @@ pub(super) fn causes(
         });
         for cause in [Some(&mut all), own].into_iter().flatten() {
             cause.connections += 1;
-            cause.resumed += u32::from(resumes != lastbyte_sizes::Resumption::Full);
+            cause.resumed += u32::from(session != Resumption::Full);
             if let Some(because) = because {
                 *cause.waiting.entry(because).or_default() += 1;
             }

@@ -64,23 +64,11 @@ impl Tale {
             return None;
         }
         let pulled = plan.levers.iter().zip(alone.get(2..)?);
-        let is_its =
-            |((_, setting), measured): &((&Lever, _), &Measured)| measured.setting == *setting;
-        let levers = pulled
-            .clone()
-            .map(|((lever, _), measured)| (*lever, measured));
-        let matches =
-            pulled.map(|((lever, setting), measured)| ((*lever, setting.clone()), measured));
-        if !matches.clone().all(|one| is_its(&one)) {
-            return None;
-        }
-        Tale::of(
-            metric,
-            percentiles,
-            seed,
-            [today, planned],
-            &levers.collect::<Vec<_>>(),
-        )
+        let levers = pulled.map(|((lever, setting), measured)| {
+            (measured.setting == *setting).then_some((*lever, measured))
+        });
+        let levers: Vec<_> = levers.collect::<Option<_>>()?;
+        Tale::of(metric, percentiles, seed, [today, planned], &levers)
     }
 
     /// What is told of two settings, and of the second with each of some levers.
@@ -91,7 +79,8 @@ impl Tale {
         [today, planned]: [&Measured; 2],
         levers: &[(&'static Lever, &Measured)],
     ) -> Option<Tale> {
-        let mut compared = waiting(metric, side(today), side(planned), percentiles, seed);
+        let compared = waiting(metric, side(today), side(planned), percentiles, seed);
+        let mut compared: Vec<Waiting> = compared.collect();
         // All of them first.
         if let Some(classes) = compared.get_mut(1..) {
             classes.sort_by_key(|waiting| std::cmp::Reverse(waiting.connections));
@@ -138,12 +127,11 @@ impl Tale {
             let gain = gain(self.metric, percentiles, seed, today, planned, measured)?;
             Some((*lever, gain))
         });
-        let only = ranked(only.collect());
-        self.calculated = only;
+        self.calculated = ranked(only.collect());
         let supposed = arithmetic.supposed.iter();
         let supposed = supposed.filter_map(|(what, measured)| {
-            let waiting = waiting(self.metric, side(today), side(measured), percentiles, seed);
-            Some((what.clone(), waiting.into_iter().next()?))
+            let mut waiting = waiting(self.metric, side(today), side(measured), percentiles, seed);
+            Some((what.clone(), waiting.next()?))
         });
         self.supposed = supposed.collect();
     }
@@ -193,8 +181,8 @@ fn gain(
     let than = |other| waiting(metric, side(other), side(measured), percentiles, seed);
     Some(Gain {
         name: measured.setting.name.clone(),
-        than_today: than(today).into_iter().next()?,
-        than_planned: than(planned).into_iter().next()?,
+        than_today: than(today).next()?,
+        than_planned: than(planned).next()?,
     })
 }
 

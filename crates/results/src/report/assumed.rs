@@ -5,42 +5,46 @@ use serde_json::{Value, json};
 
 use super::layout::{Role, Screen};
 use crate::explain::{Supposition, handshake_flights, suppositions};
-use crate::results::Summary;
+use crate::results::{Summary, group_by};
 use crate::study::{Arm, Assumption, Cell, Experiment, assumptions};
 
-/// What would turn an answer about this arm over these cells, in sentences: none where nothing supposed takes another number of
+/// What would turn an answer about this arm over these cells, in a sentence: none where nothing supposed takes another number of
 /// flights.
-pub(super) fn turns(arm: &Arm, cells: &[Cell]) -> Vec<String> {
-    let Some(own) = handshake_flights(arm, cells) else {
-        return Vec::new();
-    };
-    turned(&own, &suppositions(arm, cells), cells)
+pub(super) fn turns(arm: &Arm, cells: &[Cell]) -> Option<String> {
+    turned(
+        &handshake_flights(arm, cells)?,
+        &suppositions(arm, cells),
+        cells,
+    )
 }
 
 /// The same of what is known: `own` is the arm's flights, for each of the cells.
-pub(super) fn turned(own: &[usize], supposed: &[Supposition], cells: &[Cell]) -> Vec<String> {
-    // What comes to the same is one clause.
-    let mut clauses: Vec<(String, Vec<&str>)> = Vec::new();
-    for supposition in supposed {
-        let Some(change) = change(own, &supposition.flights, cells) else {
-            continue;
-        };
-        match clauses.iter_mut().find(|(known, _)| *known == change) {
-            Some((_, causes)) => causes.push(&supposition.what),
-            None => clauses.push((change, vec![&supposition.what])),
-        }
-    }
-    if clauses.is_empty() {
-        return Vec::new();
-    }
-    let clauses = clauses.into_iter();
-    let clauses =
-        clauses.map(|(change, causes)| format!("if {}, {change}", causes.join(", or if ")));
-    let mut sentence = clauses.collect::<Vec<_>>().join("; ");
+pub(super) fn turned(own: &[usize], supposed: &[Supposition], cells: &[Cell]) -> Option<String> {
+    let changes = supposed.iter().filter_map(|supposition| {
+        let change = change(own, &supposition.flights, cells)?;
+        Some((supposition.what.as_str(), change))
+    });
+    Some(format!("{} (by arithmetic).", conditions(changes)?))
+}
+
+/// `If …, or if …, this; if …, that`: what is supposed with what comes of it, of which the same is one clause.
+pub(super) fn conditions<'a>(supposed: impl Iterator<Item = (&'a str, String)>) -> Option<String> {
+    let clauses = group_by(supposed, |(_, then)| then.clone()).into_iter();
+    let clauses = clauses.map(|(then, supposed)| {
+        let causes: Vec<&str> = supposed.into_iter().map(|(what, _)| what).collect();
+        format!("if {}, {then}", causes.join(", or if "))
+    });
+    let clauses: Vec<String> = clauses.collect();
+    (!clauses.is_empty()).then(|| capital(&clauses.join("; ")))
+}
+
+/// The same as the beginning of a sentence.
+pub(super) fn capital(words: &str) -> String {
+    let mut sentence = words.to_owned();
     if let Some(first) = sentence.get_mut(..1) {
         first.make_ascii_uppercase();
     }
-    vec![format!("{sentence} (by arithmetic).")]
+    sentence
 }
 
 /// `the server's handshake takes 2 flights and not 1`: nothing where no cell has another number of flights. Where cells differ,
@@ -71,42 +75,34 @@ fn change(own: &[usize], supposed: &[usize], cells: &[Cell]) -> Option<String> {
     ))
 }
 
-/// What results of arms rest on, as a paragraph for a terminal: of the last arm, as the others are what it is compared with.
-/// Nothing of pages, whose site says all of it.
+/// What results of arms rest on, as a paragraph for a terminal. Nothing of pages, whose site says all of it.
 pub fn assumed(summary: &Summary, screen: Screen) -> String {
-    let cells = cells(&summary.experiment);
-    match summary.experiment.arms.last() {
-        Some(arm) if !cells.is_empty() => format!("\n{}", text(arm, &cells, screen)),
-        _ => String::new(),
-    }
+    subject(&summary.experiment).map_or_else(String::new, |(arm, cells)| {
+        format!("\n{}", text(arm, &cells, screen))
+    })
 }
 
 /// The same for machines; an empty list where all are pages.
 pub(super) fn of_experiment(experiment: &Experiment) -> Value {
-    let cells = cells(experiment);
-    match experiment.arms.last() {
-        Some(arm) if !cells.is_empty() => json(arm, &cells),
-        _ => json!([]),
-    }
+    subject(experiment).map_or_else(|| json!([]), |(arm, cells)| json(arm, &cells))
 }
 
-/// The same in one line of Markdown or HTML; nothing where all are pages.
+/// The same in one line of Markdown; nothing where all are pages.
 pub(super) fn line_of(experiment: &Experiment) -> Option<String> {
-    let cells = cells(experiment);
-    let arm = experiment.arms.last()?;
-    (!cells.is_empty()).then(|| line(arm, &cells))
+    subject(experiment).map(|(arm, cells)| line(arm, &cells))
 }
 
-/// Those without pages.
-fn cells(experiment: &Experiment) -> Vec<Cell> {
-    let cells = experiment.cells.iter();
-    cells.filter(|cell| cell.page.is_none()).cloned().collect()
+/// Whose assumptions they are: those of the last arm, as the others are what it is compared with.
+fn subject(experiment: &Experiment) -> Option<(&Arm, Vec<Cell>)> {
+    let cells = experiment.transfers();
+    let arm = experiment.arms.last()?;
+    (!cells.is_empty()).then_some((arm, cells))
 }
 
 /// What would turn what is reported of arms that are compared, or of one alone: sentences, which name the arm where there are
 /// several.
 pub(super) fn turns_of(experiment: &Experiment) -> Vec<String> {
-    let cells = cells(experiment);
+    let cells = experiment.transfers();
     let arms = match &*experiment.arms {
         [_, compared @ ..] if !compared.is_empty() => compared,
         all => all,
@@ -115,10 +111,9 @@ pub(super) fn turns_of(experiment: &Experiment) -> Vec<String> {
         1 => sentence,
         _ => format!("{}: {sentence}", arm.name),
     };
-    let turned = arms.iter().flat_map(|arm| {
-        let sentences = turns(arm, &cells).into_iter();
-        sentences.map(move |sentence| named(arm, sentence))
-    });
+    let turned = arms
+        .iter()
+        .filter_map(|arm| Some(named(arm, turns(arm, &cells)?)));
     turned.collect()
 }
 

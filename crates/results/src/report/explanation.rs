@@ -66,10 +66,8 @@ fn turns(explained: &Explanation, screen: Screen) -> String {
     let (own, cells): (Vec<usize>, Vec<Cell>) = windows
         .map(|window| (window.edges.flights, window.cell.clone()))
         .unzip();
-    let sentences = assumed::turned(&own, &explained.supposed, &cells).into_iter();
-    sentences
-        .map(|sentence| screen.wrap(&sentence, 2) + "\n")
-        .collect()
+    let sentence = assumed::turned(&own, &explained.supposed, &cells);
+    sentence.map_or_else(String::new, |sentence| screen.wrap(&sentence, 2) + "\n")
 }
 
 fn row(label: impl Into<String>, cells: impl IntoIterator<Item = String>) -> Line {

@@ -91,15 +91,15 @@ pub struct Side<'a> {
     pub rows: &'a [Row],
 }
 
-/// How much longer the connections of `arm` wait than those of `baseline`: all of them, and those of each class.
-/// Both must draw from one population. Intervals are of 95 %.
-pub fn waiting(
+/// How much longer the connections of `arm` wait than those of `baseline`: all of them, and those of each class, each resampled
+/// when it is asked for. Both must draw from one population. Intervals are of 95 %.
+pub fn waiting<'a>(
     metric: Metric,
     baseline: Side<'_>,
     arm: Side<'_>,
-    percentiles: &[Percentile],
+    percentiles: &'a [Percentile],
     seed: Seed,
-) -> Vec<Waiting> {
+) -> impl Iterator<Item = Waiting> + use<'a> {
     let mut all = Group::default();
     let mut classes: BTreeMap<String, Group> = BTreeMap::new();
     let mut others = arm.rows.iter().peekable();
@@ -128,12 +128,11 @@ pub fn waiting(
             classes.entry(class.to_string()).or_default().add(pair);
         }
     }
-    let mut told = vec![all.waiting(metric, None, percentiles, seed)];
-    told.extend(
-        (classes.into_iter())
-            .map(|(class, group)| group.waiting(metric, Some(class), percentiles, seed)),
-    );
-    told
+    let classes = classes
+        .into_iter()
+        .map(|(class, group)| (Some(class), group));
+    let groups = [(None, all)].into_iter().chain(classes);
+    groups.map(move |(class, group)| group.waiting(metric, class, percentiles, seed))
 }
 
 /// Connections that are told of together.

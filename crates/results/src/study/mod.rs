@@ -318,6 +318,12 @@ impl Study {
 }
 
 impl Experiment {
+    /// Its cells that load no page.
+    pub fn transfers(&self) -> Vec<Cell> {
+        let cells = self.cells.iter();
+        cells.filter(|cell| cell.page.is_none()).cloned().collect()
+    }
+
     /// Whether pages are loaded in it, and nothing else.
     pub fn has_pages(&self) -> bool {
         self.cells.iter().any(|cell| cell.page.is_some())

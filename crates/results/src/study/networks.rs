@@ -2,7 +2,7 @@
 
 use lastbyte_link::{Direction, Distribution, Link, UnknownName};
 
-use super::{Cell, Parameter, StudyFolder};
+use super::{Cell, Parameter, Population, StudyFolder};
 
 /// A kind of network, as someone has published it. All values are written as options take them.
 #[derive(Debug, PartialEq, Eq)]
@@ -70,22 +70,20 @@ const CALLED_ELSEWHERE: [(&str, &str); 7] = [
 impl NamedNetwork {
     /// Users who have one of these networks each, with its weight, as a line of `[population]`.
     pub fn population(networks: &[(&NamedNetwork, f64)]) -> String {
-        let quoted = |text: &str| format!("{text:?}");
-        let column = |name: &str, values: Vec<String>| format!("{name} = [{}]", values.join(", "));
-        let names = networks.iter().map(|(network, _)| quoted(network.name));
-        let weights = networks.iter().map(|(_, weight)| weight.to_string());
-        let mut columns = vec![
-            column("class", names.collect()),
-            column("weight", weights.collect()),
-        ];
+        let names: Vec<_> = (networks.iter())
+            .map(|(network, weight)| (network.name, *weight))
+            .collect();
         let first = networks.iter().take(1);
-        for (parameter, _) in first.flat_map(|(network, _)| network.values()) {
+        let columns = first.flat_map(|(network, _)| network.values());
+        let columns = columns.map(|(parameter, _)| {
             let values = networks.iter().flat_map(|(network, _)| network.values());
             let values = values.filter(|(of, _)| *of == parameter);
-            let values = values.map(|(_, value)| quoted(value)).collect();
-            columns.push(column(parameter.name(), values));
-        }
-        format!("joint = {{ {} }}\n", columns.join(", "))
+            (
+                parameter,
+                values.map(|(_, value)| value.to_owned()).collect(),
+            )
+        });
+        Population::table(&names, &columns.collect::<Vec<_>>())
     }
 
     /// All that there are, in the order in which they are reported.

@@ -336,12 +336,14 @@ impl Cell {
 impl Arm {
     /// How connection `index` in a cell begins.
     pub fn session(&self, cell: &Cell, index: u32) -> Resumption {
+        self.session_of(cell, &cell.draw(index).unwrap_or_default(), index)
+    }
+
+    /// The same where it is known what the connection drew.
+    pub fn session_of(&self, cell: &Cell, draw: &Draw, index: u32) -> Resumption {
         match &cell.population {
             None => self.resumption,
-            Some(population) => {
-                self.sessions
-                    .of(population, &population.draw(index), index, self.resumption)
-            }
+            Some(population) => (self.sessions).of(population, draw, index, self.resumption),
         }
     }
 

@@ -17,6 +17,7 @@ use crate::plan::{About, Because, Gain, Lever, Plan, Tale, Usual};
 use crate::results::number::{self, difference_digits, interval};
 use crate::results::{Environment, Estimate, Percentile, Slower, Step, Waiting};
 
+use super::assumed::{capital, conditions};
 use super::text::{UNCERTAIN, metric};
 use super::thresholds::{AS_MUCH, FELT, NAMED, WORTH_SHARE};
 use super::waiting::{Waits, both};
@@ -126,23 +127,16 @@ impl Planned<'_> {
 
     /// What wins back most of what is lost, among all that is about certificates.
     fn remedy(&self, lost: Option<Estimate<f64>>, waiting: f64) -> String {
-        let is_lost = |lost: &Estimate<f64>| lost.interval.low.is_some_and(|low| low > 0.0);
-        let Some(lost) = lost.filter(is_lost) else {
+        let is_shown = |time: &Estimate<f64>| time.interval.low.is_some_and(|low| low > 0.0);
+        let Some(lost) = lost.filter(is_shown) else {
             return "No time was shown to be lost in the mean, so there is nothing to win back."
                 .to_owned();
         };
-        let about_certificates =
-            |levers: &'_ [(&'static Lever, Gain)]| -> Vec<(&'static Lever, Estimate<f64>, Slower)> {
-                let levers = levers.iter();
-                let levers = levers.filter(|(lever, _)| lever.about == About::Certificates);
-                let known = levers.filter_map(|(lever, gain)| {
-                    Some((*lever, gain.mean()?, self::slower(&gain.than_today, FELT)))
-                });
-                known
-                    .filter(|(_, mean, _)| mean.interval.low.is_some_and(|low| low > 0.0))
-                    .collect()
-            };
-        let levers = about_certificates(&self.tale.levers);
+        let levers = self.about(About::Certificates);
+        let known = levers.filter_map(|(lever, gain)| {
+            Some((*lever, gain.mean()?, self::slower(&gain.than_today, FELT)))
+        });
+        let levers: Vec<_> = known.filter(|(_, mean, _)| is_shown(mean)).collect();
         let Some((_, most, _)) = levers.first() else {
             return "Nothing that is about certificates was shown to win any of it back."
                 .to_owned();
@@ -238,30 +232,12 @@ impl Planned<'_> {
 
     /// What the share would be if something about the chain were otherwise: a sentence of all that turns it.
     fn supposed(&self, waiting: f64) -> Option<String> {
-        // What comes to the same is one clause.
-        let mut clauses: Vec<(String, Vec<&str>)> = Vec::new();
-        for (what, supposed) in &self.tale.supposed {
-            let then = slower(supposed, FELT).connections.value;
-            if (then - waiting).abs() < WORTH_SHARE {
-                continue;
-            }
-            let then = share_alone(then);
-            match clauses.iter_mut().find(|(known, _)| *known == then) {
-                Some((_, causes)) => causes.push(what),
-                None => clauses.push((then, vec![what])),
-            }
-        }
-        let clauses = clauses.into_iter();
-        let clauses =
-            clauses.map(|(then, causes)| format!("if {}, {then}", causes.join(", or if ")));
-        let clauses: Vec<String> = clauses.collect();
-        match clauses.is_empty() {
-            true => None,
-            false => Some(capital(&format!(
-                "{} would wait so long (by arithmetic).",
-                clauses.join("; ")
-            ))),
-        }
+        let supposed = self.tale.supposed.iter();
+        let supposed =
+            supposed.map(|(what, then)| (what.as_str(), slower(then, FELT).connections.value));
+        let turned = supposed.filter(|(_, then)| (then - waiting).abs() >= WORTH_SHARE);
+        let turned = conditions(turned.map(|(what, then)| (what, share_alone(then))))?;
+        Some(format!("{turned} would wait so long (by arithmetic)."))
     }
 
     /// Levers that can't be pulled, with the reason: a line each.
@@ -276,20 +252,24 @@ impl Planned<'_> {
         })
     }
 
+    /// Levers of one kind, what gains most first.
+    fn about(&self, about: About) -> impl Iterator<Item = &(&'static Lever, Gain)> {
+        let levers = self.tale.levers.iter();
+        levers.filter(move |(lever, _)| lever.about == about)
+    }
+
     /// Levers about certificates alone, and then together; those that are arithmetic here; those about paths.
     fn gains(&self) -> impl Iterator<Item = (String, &Gain)> {
         let named = |lever: &Lever| format!("{}: {}", lever.name, lever.words(&self.plan.amounts));
-        let about = |about: About| {
-            let levers = self.tale.levers.iter();
-            levers.filter(move |(lever, _)| lever.about == about)
-        };
-        let alone = about(About::Certificates).map(move |(lever, gain)| (named(lever), gain));
+        let alone = self
+            .about(About::Certificates)
+            .map(move |(lever, gain)| (named(lever), gain));
         let together = self.tale.together.iter();
         let together = together.map(|gain| (gain.name.clone(), gain));
         let calculated = self.tale.calculated.iter();
         let calculated = calculated
             .map(move |(lever, gain)| (format!("{} (by arithmetic)", named(lever)), gain));
-        let paths = about(About::Paths);
+        let paths = self.about(About::Paths);
         let paths =
             paths.map(move |(lever, gain)| (format!("whatever the chain, {}", named(lever)), gain));
         alone.chain(together).chain(calculated).chain(paths)
@@ -305,14 +285,6 @@ fn because_of(because: Because, count: u32) -> &'static str {
         (Because::Sending, 1) => "has a link that takes so long to carry the bytes",
         (Because::Sending, _) => "have links that take so long to carry the bytes",
     }
-}
-
-fn capital(sentence: &str) -> String {
-    let mut sentence = sentence.to_owned();
-    if let Some(first) = sentence.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
-    sentence
 }
 
 /// `39.0 %`, of what is arithmetic.

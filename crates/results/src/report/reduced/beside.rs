@@ -5,11 +5,15 @@ use std::cmp::Ordering;
 
 use lastbyte_sizes::Message;
 
+use super::super::text;
 use super::super::thresholds::WORTH_PART_OF_WHOLE;
 use super::{Reduced, median, name};
 use crate::reduce::{Clients, Ranked, Subject};
 use crate::results::Metric;
 use crate::results::number::difference_digits;
+
+/// What changes are.
+pub(super) const LEGEND: &str = "Changes are medians in ms against the whole chain on the same stacks; 0 is less than 1 %, and ! is later.";
 
 /// One way, or the whole chain.
 pub(super) struct Entry {
@@ -90,6 +94,12 @@ impl Beside {
             metrics,
             entries,
         }
+    }
+
+    /// `first byte / last byte`: what stands beside each other in a change.
+    pub(super) fn times(&self) -> String {
+        let names = self.metrics.iter().map(|metric| text::metric(*metric));
+        names.collect::<Vec<_>>().join(" / ")
     }
 
     /// Those about chains, what was asked for first.
@@ -183,11 +193,9 @@ impl Entry {
 
     /// Whether this metric comes sooner with it, anywhere.
     pub(super) fn is_sooner(&self, place: usize) -> bool {
-        let changes = self
-            .changes
-            .iter()
-            .filter_map(|changes| *changes.get(place)?);
-        changes.into_iter().any(|change| change.felt() < 0.0)
+        let changes = self.changes.iter();
+        let mut known = changes.filter_map(|changes| *changes.get(place)?);
+        known.any(|change| change.felt() < 0.0)
     }
 
     /// Whether anything comes later with it, anywhere.

@@ -128,11 +128,6 @@ impl Reduced<'_> {
 
 /// What an entry gains over each network: `-35.0 ms (25 %)`.
 fn networks(beside: &Beside, entry: &Entry) -> String {
-    let names: Vec<&str> = beside
-        .metrics
-        .iter()
-        .map(|metric| super::text::metric(*metric))
-        .collect();
     let each = beside.networks.iter().enumerate().map(|(number, network)| {
         let changes = entry.change(number);
         match &**network {
@@ -140,11 +135,7 @@ fn networks(beside: &Beside, entry: &Entry) -> String {
             network => format!("{changes} ms over {network}"),
         }
     });
-    format!(
-        "{} {}",
-        names.join(" / "),
-        each.collect::<Vec<_>>().join(", ")
-    )
+    format!("{} {}", beside.times(), each.collect::<Vec<_>>().join(", "))
 }
 
 fn median(arm: &crate::results::ArmSummary, metric: Metric) -> Option<Duration> {

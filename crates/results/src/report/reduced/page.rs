@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::super::document::{Head, document};
-use super::beside::Beside;
+use super::beside::{Beside, LEGEND};
 use super::{COLUMNS, Reduced, name, sizes, times};
 use crate::reduce::Table;
 
@@ -20,10 +20,7 @@ pub fn page(reduced: &Reduced<'_>) -> String {
         @for warning in reduced.warnings { p.warning { "warning: " (warning) } }
         section {
             h2 { "All ways beside each other" }
-            p.caption {
-                "Changes are medians in ms against the whole chain on the same stacks; 0 is less than 1 %, and ! is later. \
-                 Sorted by " (reduced.by) "."
-            }
+            p.caption { (LEGEND) " Sorted by " (reduced.by) "." }
             (beside(reduced))
         }
         @for table in reduced.tables {
@@ -56,17 +53,13 @@ pub fn page(reduced: &Reduced<'_>) -> String {
 
 fn beside(reduced: &Reduced<'_>) -> Markup {
     let beside = Beside::new(reduced);
-    let metrics: Vec<&str> = (beside.metrics.iter())
-        .map(|metric| super::super::text::metric(*metric))
-        .collect();
-    let metrics = metrics.join(" / ");
     html! {
         div.scroll {
             table {
                 thead {
                     tr {
                         th {} th { "Certificate, B" } th { "server, B" } th { "flights" }
-                        @for network in &beside.networks { th { (metrics) br; (network) } }
+                        @for network in &beside.networks { th { (beside.times()) br; (network) } }
                     }
                 }
                 tbody {

@@ -3,7 +3,7 @@
 use super::super::assumed::line;
 use super::super::layout::{Field, Line, Role, Screen, set, width};
 use super::super::table::Detail;
-use super::beside::Beside;
+use super::beside::{Beside, LEGEND};
 use super::{COLUMNS, Column, Reduced, name, sizes, times};
 use crate::reduce::Table;
 
@@ -37,8 +37,7 @@ pub fn text(reduced: &Reduced<'_>, screen: Screen, detail: Detail) -> String {
         out.push_str(&screen.paint(Role::Dim, &screen.wrap(&line, 2)));
         out.push('\n');
     };
-    let legend = "Changes are medians in ms against the whole chain on the same stacks; 0 is less than 1 %, and ! is later.";
-    tell(legend.to_owned());
+    tell(LEGEND.to_owned());
     if let (Some(arm), Detail::Answer) = (reduced.reduce.whole.first(), detail) {
         let cells: Vec<_> = reduced
             .tables
@@ -81,14 +80,12 @@ pub fn text(reduced: &Reduced<'_>, screen: Screen, detail: Detail) -> String {
 
 /// One table, or several where networks are too many for the screen.
 fn beside_each_other(beside: &Beside, screen: Screen) -> Vec<Vec<Line>> {
-    let metrics: Vec<&str> = (beside.metrics.iter())
-        .map(|metric| super::super::text::metric(*metric))
-        .collect();
+    let times = beside.times();
     let lines = |networks: &[usize]| -> Vec<Line> {
         let titles = networks.iter().map(|number| {
             let network = beside.networks.get(*number).map_or("", String::as_str);
             match network {
-                "" => metrics.join(" / "),
+                "" => times.clone(),
                 network => network.to_owned(),
             }
         });
@@ -97,7 +94,7 @@ fn beside_each_other(beside: &Beside, screen: Screen) -> Vec<Vec<Line>> {
             .into_iter()
             .chain(titles);
         let titles = titles.map(|title| Field::new(Role::Dim, title));
-        let heading = format!("{}, ms than whole", metrics.join(" / "));
+        let heading = format!("{times}, ms than whole");
         let mut lines = vec![Line::Fields(
             Field::new(Role::Heading, heading),
             titles.collect(),

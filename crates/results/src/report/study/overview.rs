@@ -2,7 +2,7 @@
 
 mod draw;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 pub(super) use draw::{ONE_NETWORK, breakable, grouped};
 

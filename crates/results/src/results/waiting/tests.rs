@@ -42,13 +42,14 @@ fn told(cell: &Cell, before: &[Option<Duration>], after: &[Option<Duration>]) ->
     let percentiles = [Percentile::MEDIAN];
     let (before, after) = (rows(before), rows(after));
     let side = |rows| Side { cell, rows };
-    let mut told = waiting(
+    let told = waiting(
         Metric::Ttfb,
         side(&before),
         side(&after),
         &percentiles,
         Seed(1),
     );
+    let mut told: Vec<Waiting> = told.collect();
     assert_eq!(told.len(), 1);
     told.remove(0)
 }
@@ -119,6 +120,7 @@ fn a_connection_that_one_side_lacks_is_left_out() {
         rows,
     };
     let told = waiting(Metric::Ttfb, side(&before), side(&after), &[], Seed(1));
+    let told: Vec<Waiting> = told.collect();
     assert_eq!(told[0].connections, 4);
     assert_eq!(told[0].mean.unwrap().value, 10.0);
 }

@@ -8,6 +8,22 @@ use crate::study::Parameter;
 use crate::study::file::quoted;
 
 impl Population {
+    /// The line of `[population]` that is a table: users of each class, with its weight and with what columns have of it.
+    pub fn table(classes: &[(&str, f64)], columns: &[(Parameter, Vec<String>)]) -> String {
+        let column = |name: &str, cells: Vec<String>| format!("{name} = [{}]", cells.join(", "));
+        let names = classes.iter().map(|(class, _)| quoted(class));
+        let weights = classes.iter().map(|(_, weight)| weight.to_string());
+        let columns = columns
+            .iter()
+            .map(|(parameter, cells)| column(parameter.name(), cells.iter().map(quoted).collect()));
+        let all = [
+            column("class", names.collect()),
+            column("weight", weights.collect()),
+        ];
+        let all: Vec<String> = all.into_iter().chain(columns).collect();
+        format!("joint = {{ {} }}\n", all.join(", "))
+    }
+
     /// `[population]` and the tables in it, as [`crate::study::Study::parse`] reads them.
     pub fn to_toml(&self) -> String {
         let mut text = String::from("[population]\n");

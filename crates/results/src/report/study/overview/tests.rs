@@ -10,7 +10,8 @@ use super::*;
 use crate::report::study::tests::{MEASURED, findings};
 use crate::report::text::{digits, grouped};
 
-fn known(ms: f64, trips: f64) -> Known {
+/// A cost of so many milliseconds and round trips.
+pub(in crate::report::study) fn known(ms: f64, trips: f64) -> Known {
     Known {
         least: ms,
         most: ms,

@@ -3,8 +3,8 @@
 //! the one is told that is the largest for sure.
 
 use super::shown::{
-    Times, all_at_most, arms_of, by_arm, elsewhere, further, is_late, is_sooner, largest,
-    milliseconds, name_of, place, time, up_to, what,
+    Times, all_at_most, arms_of, by_arm, elsewhere, followers, further, is_late, is_sooner,
+    largest, milliseconds, name_of, place, time, up_to, what,
 };
 use super::{Source, Statement};
 use crate::report::study::overview::{Case, Column, Overview};
@@ -42,17 +42,7 @@ fn handshake(cases: &[&Case]) -> Option<String> {
         place(first),
         further(first)
     );
-    for other in leading.iter().skip(1).take(NAMED - 1) {
-        let place = if other.place == first.place {
-            String::new()
-        } else {
-            place(other)
-        };
-        words += &format!(", {} by {}{place}", other.arm, time(&other.known));
-    }
-    if leading.len() > NAMED {
-        words += &format!(", and {} more by less", leading.len() - NAMED);
-    }
+    words += &followers(leading, "by ", "more by less");
     // What is larger elsewhere, and who is late nowhere but there.
     let larger = elsewhere(away.first().copied(), Some(first)).filter(|_| !here.is_empty());
     let is_nowhere_else = |case: &&&Case| {

@@ -1,9 +1,10 @@
 //! What comes sooner, of a study that asks what wins time back: on the network that most readers have, and then elsewhere.
 
-use super::shown::{Times, by_arm, elsewhere, further, is_sooner, place, time, up_to, what};
+use super::shown::{
+    Times, by_arm, elsewhere, followers, further, is_sooner, place, time, up_to, what,
+};
 use super::{Source, Statement};
 use crate::report::study::overview::{Case, Column, Overview};
-use crate::report::thresholds::NAMED;
 use crate::study::Leads;
 
 pub(super) fn statement(source: &Source<'_>) -> Option<Statement> {
@@ -36,17 +37,7 @@ fn clause(column: Column, cases: &[&Case]) -> Option<String> {
         place(first),
         further(first)
     );
-    for other in leading.iter().skip(1).take(NAMED - 1) {
-        let place = if other.place == first.place {
-            String::new()
-        } else {
-            place(other)
-        };
-        words += &format!(", {} {}{place}", other.arm, time(&other.known));
-    }
-    if leading.len() > NAMED {
-        words += &format!(", and {} more", leading.len() - NAMED);
-    }
+    words += &followers(leading, "", "more");
     let most = (!here.is_empty()).then(|| elsewhere(away.first().copied(), Some(first)));
     if let Some(most) = most.flatten() {
         words += &format!(

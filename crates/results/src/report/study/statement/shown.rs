@@ -48,6 +48,26 @@ pub(super) fn by_arm<'a>(cases: &[&'a Case], is_one: fn(&Case) -> bool) -> Vec<&
     largest
 }
 
+/// Those that follow the first one: as many as are named, each with what stands between it and its time, and how many more
+/// there are.
+pub(super) fn followers(leading: &[&Case], between: &str, more: &str) -> String {
+    let Some((first, others)) = leading.split_first() else {
+        return String::new();
+    };
+    let mut words = String::new();
+    for other in others.iter().take(NAMED - 1) {
+        let place = match other.place == first.place {
+            true => String::new(),
+            false => place(other),
+        };
+        words += &format!(", {} {between}{}{place}", other.arm, time(&other.known));
+    }
+    if leading.len() > NAMED {
+        words += &format!(", and {} {more}", leading.len() - NAMED);
+    }
+    words
+}
+
 /// What is so much larger elsewhere that it is worth telling.
 pub(super) fn elsewhere<'a>(away: Option<&'a Case>, here: Option<&Case>) -> Option<&'a Case> {
     let least = here.map_or(0.0, |here| WORTH_MORE * here.known.at_least());

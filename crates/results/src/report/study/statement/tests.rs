@@ -15,7 +15,7 @@ use crate::report::answer::answer;
 use crate::report::layout::Screen;
 use crate::report::study::figure::draw;
 use crate::report::study::findings::Findings;
-use crate::report::study::overview::{Known, Overview};
+use crate::report::study::overview::{self, Known, Overview};
 use crate::report::study::tests::{MEASURED, findings};
 use crate::report::study::{described, finding, page};
 use crate::report::tests::errors;
@@ -129,17 +129,11 @@ fn what_is_not_borne_out_is_not_said() {
     }
 }
 
-/// A cost of so many milliseconds and round trips.
+/// A cost of so many milliseconds and round trips, to the nanosecond.
 fn known(ms: f64, trips: f64) -> Known {
     Known {
-        least: ms,
-        most: ms,
-        trips: [trips; 2],
-        counted: None,
-        rest: Vec::new(),
-        computing: None,
-        is_shown: true,
         interval: Some([ms; 2]),
+        ..overview::tests::known(ms, trips)
     }
 }
 
