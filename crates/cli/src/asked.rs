@@ -143,12 +143,19 @@ pub(super) fn arm_or_chain(text: &str) -> Result<Arm, ArmError> {
     // Without a slash, it is no group and a chain.
     format!("{GROUP}/{text}")
         .parse::<Arm>()
-        .map_err(
-            |of_chain| match text.contains('/') && !text.starts_with("https://") {
+        .map_err(|of_chain| {
+            match text.contains('/') && !text.starts_with("https://") && !begins_with_chain(text) {
                 true => of_arm,
                 false => of_chain,
-            },
-        )
+            }
+        })
+}
+
+/// Whether what stands before the first slash is a chain: then the mistake is behind it.
+fn begins_with_chain(text: &str) -> bool {
+    let chain = text.split('/').next().unwrap_or_default();
+    let arm = format!("{GROUP}/{chain}").parse::<Arm>();
+    arm.is_ok_and(|arm| matches!(arm.chain, ArmChain::Made(_)))
 }
 
 /// Whether a text that is no arm is meant as one: it begins with a group, or what comes behind its first slash is a chain that can be
@@ -178,6 +185,7 @@ fn parsed(text: &str) -> Result<Arm, Failure> {
         (Err(problem), _) if text.starts_with("https://") || text.starts_with("localhost") => {
             Err(Failure::usage(problem))
         }
+        (Err(problem), _) if begins_with_chain(text) => Err(Failure::usage(problem)),
         // Of what begins with a group, that tells most.
         _ if text.contains('/') => Err(Failure::usage(problem)),
         (_, Err(problem)) if text.parse::<Bytes>().is_ok() => Err(Failure::usage(problem)),

@@ -28,6 +28,13 @@ pub(super) struct Budgets {
     junit: Option<PathBuf>,
 }
 
+/// What a command knows of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    Chains,
+    Populations,
+}
+
 /// Budgets whose file can be written.
 pub(super) struct Judge<'a> {
     budgets: &'a [Budget],
@@ -35,8 +42,16 @@ pub(super) struct Judge<'a> {
 }
 
 impl Budgets {
-    /// Before anything is found out, so that nothing of it is lost where the file can't be written.
-    pub(super) fn begin(&self) -> Result<Judge<'_>, Failure> {
+    /// Before anything is found out, so that nothing of it is lost where the file can't be written: of chains alone, or of
+    /// populations too.
+    pub(super) fn begin(&self, of: Subject) -> Result<Judge<'_>, Failure> {
+        if of == Subject::Chains {
+            let budgets = self.fail_if.iter();
+            let needs = budgets.map(|budget| of_chain(budget.need));
+            needs
+                .collect::<Result<Vec<()>, _>>()
+                .map_err(Failure::Usage)?;
+        }
         Ok(Judge {
             budgets: &self.fail_if,
             junit: self.junit.as_deref().map(Draft::new).transpose()?,
@@ -53,6 +68,16 @@ impl Judge<'_> {
             draft.write(|out| out.write_all(junit.as_bytes()))?;
         }
         judge(&spending)
+    }
+}
+
+/// Makes sure that a chain alone has such a need.
+fn of_chain(need: Need) -> Result<(), String> {
+    match need {
+        Need::Waiting | Need::Mean => Err(format!(
+            "{need} is of `lastbyte plan`, which asks whole populations"
+        )),
+        Need::Flights | Need::Left | Need::Certificate | Need::Server => Ok(()),
     }
 }
 
@@ -144,13 +169,7 @@ impl FromStr for Limit {
 
     fn from_str(text: &str) -> Result<Limit, String> {
         match text.parse::<Budget>() {
-            Ok(Budget {
-                need: need @ (Need::Waiting | Need::Mean),
-                ..
-            }) => Err(format!(
-                "{need} is of `lastbyte plan`, which asks whole populations"
-            )),
-            Ok(budget) => Ok(Limit::Budget(budget)),
+            Ok(budget) => of_chain(budget.need).map(|()| Limit::Budget(budget)),
             Err(BudgetError { problem, .. }) if is_need(text) => Err(problem),
             Err(_) => {
                 let threshold = text.parse::<Threshold>();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::budgets::{Budgets, known};
+use super::budgets::{self, Budgets, known};
 use super::compare::{DEFAULT_AGAINST, DEFAULT_BASELINE};
 use super::draft::write_drawing;
 use super::options::Network;
@@ -41,7 +41,7 @@ enum Format {
 
 impl Explain {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let judge = self.budgets.begin()?;
+        let judge = self.budgets.begin(budgets::Subject::Chains)?;
         let mut cells = self.network.cells().map_err(Failure::Usage)?;
         leave_luck_out(&mut cells);
         cells.iter().try_for_each(check).map_err(Failure::Usage)?;

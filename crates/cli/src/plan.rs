@@ -160,7 +160,7 @@ impl Command {
         });
 
         let draft = self.draft()?;
-        let judge = self.budgets.begin()?;
+        let judge = self.budgets.begin(budgets::Subject::Populations)?;
         let (metric, percentiles, seed) = (self.metric.into(), percentiles(), Seed(self.seed));
         let sizes = Sizes::of(&plan)?;
         let on_wire = |arm: &Arm| sizes.wire(arm);

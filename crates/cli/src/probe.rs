@@ -88,10 +88,14 @@ impl Probe {
         self.what_if.check()?;
         self.fleet.check()?;
         self.check()?;
+        let judge = self.budgets.begin(budgets::Subject::Chains)?;
         if let Some(file) = &self.fleet.fleet {
-            return self.fleet.run(file, self.ca.as_ref(), self.manners());
+            let (known, failure) = self.fleet.run(file, self.ca.as_ref(), self.manners())?;
+            // Of sites that could not be probed nothing is known, which is worse than any budget.
+            return judge
+                .judge("lastbyte probe", &known)
+                .and(failure.map_or(Ok(()), Err));
         }
-        let judge = self.budgets.begin()?;
         let textfile = self.textfile.clone();
         let mut textfile = textfile.as_deref().map(Draft::new).transpose()?;
         let document = match (&self.from, self.target.take()) {

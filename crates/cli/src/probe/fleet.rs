@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use clap::Args;
+use lastbyte::results::Known;
 use lastbyte_link::{counted, visible};
 use lastbyte_probe::Document;
 use serde::{Deserialize, Serialize};
@@ -97,12 +98,13 @@ impl Fleet {
         }
     }
 
+    /// What is known of the sites, for budgets, and how many could not be probed.
     pub(super) fn run(
         &self,
         file: &Path,
         ca: Option<&PathBuf>,
         manners: Manners,
-    ) -> Result<(), Failure> {
+    ) -> Result<(Vec<Known>, Option<Failure>), Failure> {
         let sites = sites(file, ca)?;
         let Some(results) = &self.results else {
             return Err(Failure::Usage(
@@ -172,14 +174,17 @@ impl Fleet {
                 counted(sites.len(), "site")
             )));
         }
+        let documents = sites
+            .iter()
+            .filter_map(|(asked, _)| found.get(asked)?.found.as_deref());
         let without = found.values().filter(|line| line.found.is_none()).count();
-        match without {
-            0 => Ok(()),
-            without => Err(Failure::Run(format!(
+        let failure = (without > 0).then(|| {
+            Failure::Run(format!(
                 "{} could not be probed; ask again, and only those are",
                 counted(without, "site")
-            ))),
-        }
+            ))
+        });
+        Ok((documents.map(super::known).collect(), failure))
     }
 }
 

@@ -23,6 +23,8 @@ pub struct Tale {
     pub levers: Vec<(&'static Lever, Gain)>,
     /// Levers that can't be measured here, by arithmetic.
     pub calculated: Vec<(&'static Lever, Gain)>,
+    /// How much longer they wait as planned by arithmetic, which is what suppositions are held against.
+    pub planned_by_arithmetic: Option<Waiting>,
     /// How much longer connections would wait than today if something about the chain were otherwise, by arithmetic.
     pub supposed: Vec<(String, Waiting)>,
     /// Levers together, each with one more than the one before.
@@ -97,6 +99,7 @@ impl Tale {
             causes: Vec::new(),
             levers: ranked(gains?),
             calculated: Vec::new(),
+            planned_by_arithmetic: None,
             supposed: Vec::new(),
             together: Vec::new(),
         })
@@ -128,11 +131,15 @@ impl Tale {
             Some((*lever, gain))
         });
         self.calculated = ranked(only.collect());
+        let metric = self.metric;
+        let than_today = |measured| {
+            let mut waiting = waiting(metric, side(today), side(measured), percentiles, seed);
+            waiting.next()
+        };
+        self.planned_by_arithmetic = than_today(planned);
         let supposed = arithmetic.supposed.iter();
-        let supposed = supposed.filter_map(|(what, measured)| {
-            let mut waiting = waiting(self.metric, side(today), side(measured), percentiles, seed);
-            Some((what.clone(), waiting.next()?))
-        });
+        let supposed =
+            supposed.filter_map(|(what, measured)| Some((what.clone(), than_today(measured)?)));
         self.supposed = supposed.collect();
     }
 

@@ -156,8 +156,19 @@ fn differences(saved: &Saved, experiment: &Experiment, environment: &Environment
 
 fn other_chain(saved: &Saved, arm: &Arm, now: &Sample, then: &Sample) -> Option<Problem> {
     let (name, arm_name) = (saved.name.clone(), arm.name.clone());
+    if now.chain_digest == then.chain_digest {
+        return None;
+    }
+    let mut arms = saved.experiment.arms.iter();
+    if let Some(other) = arms.find(|other| other.name == arm.name && other.label != arm.label) {
+        return Some(Problem::OtherThen {
+            name,
+            what: format!("the chain of {arm_name}"),
+            then: other.label.clone(),
+            now: arm.label.clone(),
+        });
+    }
     match &arm.chain {
-        _ if now.chain_digest == then.chain_digest => None,
         ArmChain::Made(_) => Some(Problem::ChainMadeAnew {
             name,
             arm: arm_name,

@@ -108,6 +108,11 @@ impl Lever {
             Kind::Own { pull, .. } => pull(setting, amounts)?,
             Kind::Reduction(way) => reduced(way, setting)?,
         };
+        // The laboratory's DNS servers are asked on each connection, or on none.
+        let asks_dns = pulled.arm.delivery.asks_dns();
+        if asks_dns && pulled.arm.possible_sessions(&pulled.cell) != [Resumption::Full] {
+            return Err("connections resume: give arms resume=no".to_owned());
+        }
         match pulled == *setting {
             true => Err("it is so already".to_owned()),
             false => Ok(Setting {
@@ -169,13 +174,8 @@ fn reduced(way: &Reduction, setting: &Setting) -> Result<Setting, String> {
             whole.server_stack, whole.server_stack
         ));
     }
-    let arm = way.apply(&whole)?;
-    // The laboratory's DNS servers are asked on each connection, or on none.
-    if arm.delivery.asks_dns() && arm.possible_sessions(&setting.cell) != [Resumption::Full] {
-        return Err("connections resume: give arms resume=no".to_owned());
-    }
     Ok(Setting {
-        arm,
+        arm: way.apply(&whole)?,
         ..setting.clone()
     })
 }

@@ -1,4 +1,4 @@
-//! Lines over a number or over names, with the bands of their intervals.
+//! Lines over a number or over names, with their intervals.
 
 use super::axes::{BOTTOM, LEFT, Room, TOP, Texts, along, stand};
 use super::scale::{Growth, Scale};
@@ -12,9 +12,19 @@ pub(in super::super) struct Lines {
     /// What stands along the horizontal axis: its text, and its number if all have one.
     pub(in super::super) x: Vec<(String, Option<f64>)>,
     pub(in super::super) lines: Vec<Line>,
+    pub(in super::super) intervals: Intervals,
     pub(in super::super) marks: Vec<Mark>,
     /// Numbers that the vertical axis reaches besides those of the lines.
     pub(in super::super) reach: Vec<f64>,
+}
+
+/// How intervals are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Intervals {
+    /// Around the line, where it is the only one.
+    Bands,
+    /// At each point, and the points of several lines beside each other: bands that cover each other can't be read.
+    Whiskers,
 }
 
 /// One series.
@@ -109,6 +119,25 @@ impl Lines {
             .collect()
     }
 
+    /// How far to the right of its place a line's points stand, so that those of others can be read beside them.
+    fn beside(&self, line: &Line, step: f64) -> f64 {
+        /// From one to the next, in pixels.
+        const APART: f64 = 5.0;
+        if self.intervals == Intervals::Bands || line.shape == Shape::Slope {
+            return 0.0;
+        }
+        let measured = self.lines.iter().filter(|line| line.shape == Shape::Step);
+        let (mut count, mut place) = (0, 0);
+        for (nth, other) in measured.enumerate() {
+            count = nth + 1;
+            if std::ptr::eq(other, line) {
+                place = nth;
+            }
+        }
+        let apart = APART.min(step / (count + 1) as f64);
+        apart * (place as f64 - (count - 1) as f64 / 2.0)
+    }
+
     /// What stands at the ends of lines, moved apart where they would cover each other.
     fn ends(&self, y: &Scale, bottom: f64) -> Vec<(f64, &Line)> {
         const APART: f64 = 17.0;
@@ -171,10 +200,24 @@ impl Drawing for Lines {
         along(&mut svg, &texts, ticks, self.texts(), bottom);
         room.levels(&mut svg, &self.marks, &y);
         let at = |index: usize, value: f64| Some([*x.get(index)?, y.place(value)]);
+        let nearest = x.iter().zip(x.iter().skip(1)).map(|(one, next)| next - one);
+        let nearest = nearest.fold(step, f64::min);
         for line in &self.lines {
+            let beside = self.beside(line, nearest);
+            let at = |index: usize, value: f64| at(index, value).map(|[x, y]| [x + beside, y]);
             let fill = format!("fill {}", line.ink.colour.class());
             let closed = |point: &Option<Point>| point.as_ref().and_then(Point::closed);
-            for run in runs(line.points.iter().map(closed)) {
+            let intervals = runs(line.points.iter().map(closed));
+            if self.intervals == Intervals::Whiskers {
+                let whisker = format!("line whisker {}", line.ink.colour.class());
+                for (index, [low, high]) in intervals.iter().flatten() {
+                    if let (Some(low), Some(high)) = (at(*index, *low), at(*index, *high)) {
+                        svg.line(&whisker, low, high);
+                    }
+                }
+            }
+            let bands = (intervals.into_iter()).filter(|_| self.intervals == Intervals::Bands);
+            for run in bands {
                 let edge = |end: usize| {
                     let ends = run
                         .iter()

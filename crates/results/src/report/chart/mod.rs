@@ -25,7 +25,7 @@ pub(super) use axes::{Room, text_width, wrapped};
 pub(super) use bars::{Bar, Bars};
 pub(super) use cdf::{Cdf, Curve};
 pub(super) use dots::{Dot, Dots};
-pub(super) use lines::{Line, Lines, Point, Shape, reached};
+pub(super) use lines::{Intervals, Line, Lines, Point, Shape, reached};
 pub(super) use png::Painter;
 pub(super) use steps::{StepLine, Steps};
 

@@ -5,6 +5,9 @@
     clippy::indexing_slicing
 )]
 
+use std::collections::BTreeSet;
+
+use super::lines::Intervals;
 use super::scale::{Growth, Scale};
 use super::*;
 
@@ -59,6 +62,7 @@ fn lines(points: Vec<Option<Point>>, shape: Shape) -> Lines {
             points,
             theirs: vec![Some(30.0), None],
         }],
+        intervals: Intervals::Bands,
         marks: Vec::new(),
         reach: Vec::new(),
     }
@@ -81,6 +85,29 @@ fn a_hole_parts_a_line_and_its_band() {
     assert_eq!(count(&drawn(), "band fill c0"), 2);
     assert_eq!(count(&drawn(), "mark fill c0"), 4);
     assert_eq!(count(&drawn(), "theirs"), 1);
+}
+
+#[test]
+fn several_lines_have_whiskers_beside_each_other() {
+    let points = || {
+        vec![
+            point(30.0, Some((Some(29.0), Some(31.0)))),
+            point(20.0, None),
+        ]
+    };
+    let mut drawing = lines(points(), Shape::Step);
+    drawing.intervals = Intervals::Whiskers;
+    let one = drawing.draw(&room()).body();
+    assert_eq!(
+        [count(&one, "band"), count(&one, "line whisker c0")],
+        [0, 1]
+    );
+    drawing.lines.extend(lines(points(), Shape::Step).lines);
+    let both = drawing.draw(&room()).body();
+    let whiskers = both.lines().filter(|line| line.contains("whisker"));
+    let places = whiskers.filter_map(|line| line.split("d=\"M").nth(1)?.split(' ').next());
+    let places: BTreeSet<&str> = places.collect();
+    assert_eq!(places.len(), 2, "{both}");
 }
 
 #[test]

@@ -98,7 +98,7 @@ impl Planned<'_> {
             share(self::slower(all, Step::RoundTrips(1)).connections),
         ));
         sentences.extend(self.because());
-        sentences.extend(self.supposed(slower.connections.value));
+        sentences.extend(self.supposed());
         sentences.push(match all.mean {
             Some(mean) => {
                 let is_none = mean.interval.holds_zero();
@@ -231,7 +231,9 @@ impl Planned<'_> {
     }
 
     /// What the share would be if something about the chain were otherwise: a sentence of all that turns it.
-    fn supposed(&self, waiting: f64) -> Option<String> {
+    fn supposed(&self) -> Option<String> {
+        let calculated = self.tale.planned_by_arithmetic.as_ref()?;
+        let waiting = slower(calculated, FELT).connections.value;
         let supposed = self.tale.supposed.iter();
         let supposed =
             supposed.map(|(what, then)| (what.as_str(), slower(then, FELT).connections.value));

@@ -13,6 +13,7 @@ pub use self::text::text;
 
 use std::time::Duration;
 
+use lastbyte_link::counted;
 use lastbyte_sizes::{Message, StackName};
 
 use beside::{Beside, Entry};
@@ -85,10 +86,11 @@ impl Reduced<'_> {
             .take(NAMED)
             .copied()
             .collect::<Vec<_>>()
-            .join(", ");
+            // A name may have a comma of its own.
+            .join("; ");
         let others = match names.len().saturating_sub(NAMED) {
             0 => String::new(),
-            others => format!(" and {others} others"),
+            others => format!(" and {}", counted(others, "other")),
         };
         // Of both bytes, one may be as soon as it was.
         let is_sooner = [0, 1].map(|place| best.is_sooner(place));
@@ -110,8 +112,12 @@ impl Reduced<'_> {
 
     /// What brings something later.
     fn cost(&self, beside: &Beside) -> Option<String> {
-        let costing = beside.ways().filter(|entry| entry.costs());
-        let worst = costing.filter_map(|entry| Some((entry, entry.worst(beside)?)));
+        let costing: Vec<&Entry> = beside.ways().filter(|entry| entry.costs()).collect();
+        let others = match costing.len().saturating_sub(1) {
+            0 => String::new(),
+            others => format!(", and {} cost some", counted(others, "other way")),
+        };
+        let worst = (costing.into_iter()).filter_map(|entry| Some((entry, entry.worst(beside)?)));
         let (entry, (metric, network, change)) = worst
             .max_by(|(_, (_, _, one)), (_, (_, _, other))| one.share.total_cmp(&other.share))?;
         let place = match &*network {
@@ -119,7 +125,8 @@ impl Reduced<'_> {
             network => format!(" over {network}"),
         };
         Some(format!(
-            "{} costs the {}{place} {change}: a smaller handshake opens the server's window less (marked ! in the table).",
+            "{} costs the {}{place} {change}{others} (marked ! in the table): a smaller handshake opens the server's window \
+             less.",
             entry.name,
             super::text::metric(metric),
         ))

@@ -8,12 +8,37 @@ use crate::report::thresholds::{
 use crate::results::Group;
 use crate::study::Percentile;
 
-/// The largest and the smallest of a series, with where they are.
+/// The largest and the smallest of a series.
 struct Range {
     name: String,
     arm: String,
-    most: (f64, String),
-    least: (f64, String),
+    most: Extreme,
+    least: Extreme,
+    /// The least and the largest value, certain or not.
+    values: [f64; 2],
+}
+
+/// One of them: what is certain of it decides, so that none is an extreme of noise.
+#[derive(Clone)]
+struct Extreme {
+    value: f64,
+    certain: f64,
+    place: String,
+}
+
+impl Extreme {
+    /// Whether its number is worth repeating, as a difference from `nothing`.
+    fn is_sure(&self, nothing: f64) -> bool {
+        (self.value - self.certain).abs() <= SURE * (self.value - nothing).abs()
+    }
+
+    /// `up to` with its number, or `at least` with what is certain of it.
+    fn up_to(&self, nothing: f64, told: impl Fn(f64) -> String) -> String {
+        match self.is_sure(nothing) {
+            true => format!("up to {}", told(self.value)),
+            false => format!("at least {}", told(self.certain)),
+        }
+    }
 }
 
 /// An increase of an arm over its baseline, with where it is. The arm is what delays: a window, or a network, is a place.
@@ -210,20 +235,23 @@ fn at_percentile(plan: &Plan, wanted: Percentile, whose: &str) -> Option<String>
         let point = (*points.get(place)?)?;
         Some((point.value, point.closed()?))
     };
-    let of = |groups: &[&Group], one: &Series, x: &str| Some(point(groups, one, x)?.0);
+    let of = |groups: &[&Group], one: &Series, x: &str| {
+        let (value, _) = point(groups, one, x)?;
+        Some([value, value])
+    };
     if let [_] = &*series {
         let all = ranges(plan, of);
         let Range {
             name, most, least, ..
         } = all.first()?;
-        return Some(match most.0 > LONGER * least.0 {
+        return Some(match most.value > LONGER * least.value {
             true => capital(format!(
                 "{whose}{name} takes {} to {}{}",
-                milliseconds(least.0),
-                milliseconds(most.0),
-                at(&most.1)
+                milliseconds(least.value),
+                milliseconds(most.value),
+                at(&most.place)
             )),
-            false => capital(format!("{whose}{name} takes {}", milliseconds(most.0))),
+            false => capital(format!("{whose}{name} takes {}", milliseconds(most.value))),
         });
     }
     // Where arms differ, each is compared with the first one in its own surroundings.
@@ -240,55 +268,61 @@ fn at_percentile(plan: &Plan, wanted: Percentile, whose: &str) -> Option<String>
         true => range.arm == first.arm,
         false => range.name == baseline,
     };
-    let compared = |of: &dyn Fn(f64, f64) -> f64, certain: bool| {
+    let compared = |of: &dyn Fn(f64, f64) -> f64| {
         let of = |groups: &[&Group], one: &Series, x: &str| {
-            let ([now, then], [now_within, then_within]) = {
-                let (now, then) = (point(groups, one, x)?, point(groups, &than(one), x)?);
-                ([now.0, then.0], [now.1, then.1])
+            let (now, now_within) = point(groups, one, x)?;
+            let (then, then_within) = point(groups, &than(one), x)?;
+            let value = of(now, then);
+            // The end that is nearer to none; where the intervals touch, nothing is certain but that.
+            let certain = match () {
+                () if now_within[0] > then_within[1] => of(now_within[0], then_within[1]),
+                () if now_within[1] < then_within[0] => of(now_within[1], then_within[0]),
+                () => of(then, then),
             };
-            let apart = now_within[0] > then_within[1] || now_within[1] < then_within[0];
-            let number = of(now, then);
-            (number.is_finite() && (apart || !certain)).then_some(number)
+            (value.is_finite() && certain.is_finite()).then_some([value, certain])
         };
         let mut all = ranges(plan, of);
         all.retain(|range| !is_baseline(range));
         all
     };
-    let times = compared(&|now, then| now / then, true);
-    let slowest = most(&times);
-    let soonest = least(&times);
-    if slowest.is_some_and(|slowest| slowest.most.0 >= TIMES) {
-        let all = compared(&|now, then| now - then, true);
+    let times = compared(&|now, then| now / then);
+    let (slowest, soonest) = (most(&times)?, least(&times)?);
+    if slowest.most.certain >= TIMES {
+        let all = compared(&|now, then| now - then);
         let slowest = most(&all)?;
         return Some(capital(format!(
-            "{whose}{} takes up to {} longer than {baseline}{}",
+            "{whose}{} takes {} longer than {baseline}{}",
             slowest.name,
-            milliseconds(slowest.most.0),
-            at(&slowest.most.1)
+            slowest.most.up_to(0.0, milliseconds),
+            at(&slowest.most.place)
         )));
     }
-    if let Some(slowest) = slowest.filter(|slowest| slowest.most.0 >= LONGER) {
-        let times = match slowest.most.0 {
-            9.95.. => format!("{:.0}", slowest.most.0),
-            1.95.. => format!("{:.1}", slowest.most.0),
-            _ => format!("{:.2}", slowest.most.0),
+    if slowest.most.certain >= LONGER {
+        let times = |times: f64| match times {
+            9.95.. => format!("{times:.0}"),
+            1.95.. => format!("{times:.1}"),
+            _ => format!("{times:.2}"),
         };
         return Some(capital(format!(
-            "{whose}{} takes up to {times} times as long as {baseline}{}",
+            "{whose}{} takes {} times as long as {baseline}{}",
             slowest.name,
-            at(&slowest.most.1)
+            slowest.most.up_to(1.0, times),
+            at(&slowest.most.place)
         )));
     }
-    if let Some(soonest) = soonest.filter(|soonest| soonest.least.0 <= 1.0 / LONGER) {
+    if soonest.least.certain <= 1.0 / LONGER {
+        let down_to = match soonest.least.is_sure(1.0) {
+            true => format!("down to {}", percent(100.0 * soonest.least.value)),
+            false => format!("at most {}", percent(100.0 * soonest.least.certain)),
+        };
         return Some(capital(format!(
-            "{whose}{} takes down to {} of the time of {baseline}{}",
+            "{whose}{} takes {down_to} of the time of {baseline}{}",
             soonest.name,
-            percent(100.0 * soonest.least.0),
-            at(&soonest.least.1)
+            at(&soonest.least.place)
         )));
     }
-    let all = compared(&|now, then| now / then, false);
-    let within = (most(&all)?.most.0 - 1.0).max(1.0 - least(&all)?.least.0);
+    let values = times.iter().flat_map(|range| range.values);
+    let within = values.map(|times| (times - 1.0).abs()).fold(0.0, f64::max);
     // More than that, and nobody knows.
     (within < LONGER - 1.0).then(|| {
         capital(format!(
@@ -300,12 +334,12 @@ fn at_percentile(plan: &Plan, wanted: Percentile, whose: &str) -> Option<String>
 
 fn most(ranges: &[Range]) -> Option<&Range> {
     let ranges = ranges.iter();
-    ranges.max_by(|one, other| one.most.0.total_cmp(&other.most.0))
+    ranges.max_by(|one, other| one.most.certain.total_cmp(&other.most.certain))
 }
 
 fn least(ranges: &[Range]) -> Option<&Range> {
     let ranges = ranges.iter();
-    ranges.min_by(|one, other| one.least.0.total_cmp(&other.least.0))
+    ranges.min_by(|one, other| one.least.certain.total_cmp(&other.least.certain))
 }
 
 /// Where a percentile is among those of the figure; the first, if it is not.
@@ -314,8 +348,8 @@ fn percentile(plan: &Plan, wanted: Percentile) -> usize {
     place.unwrap_or_default()
 }
 
-/// What is least and most of each series that has a number anywhere.
-fn ranges(plan: &Plan, of: impl Fn(&[&Group], &Series, &str) -> Option<f64>) -> Vec<Range> {
+/// What is least and most of each series that has a number anywhere: of what is certain of each, beside its value.
+fn ranges(plan: &Plan, of: impl Fn(&[&Group], &Series, &str) -> Option<[f64; 2]>) -> Vec<Range> {
     let axis = match plan.axis() {
         empty if empty.is_empty() => vec![(String::new(), None)],
         axis => axis,
@@ -326,17 +360,29 @@ fn ranges(plan: &Plan, of: impl Fn(&[&Group], &Series, &str) -> Option<f64>) -> 
         let mut range: Option<Range> = None;
         for (panel, groups) in &panels {
             for (x, _) in &axis {
-                let Some(value) = of(groups, &series, x) else {
+                let Some([value, certain]) = of(groups, &series, x) else {
                     continue;
                 };
                 let words: Vec<String> = [panel.clone(), plan.place_on_axis(x)]
                     .into_iter()
                     .filter(|word| !word.is_empty())
                     .collect();
-                let here = (value, words.join(", "));
+                let place = words.join(", ");
+                let here = Extreme {
+                    value,
+                    certain,
+                    place,
+                };
+                if let Some(Range {
+                    values: [low, high],
+                    ..
+                }) = &mut range
+                {
+                    (*low, *high) = (low.min(value), high.max(value));
+                }
                 match &mut range {
-                    Some(range) if here.0 > range.most.0 => range.most = here,
-                    Some(range) if here.0 < range.least.0 => range.least = here,
+                    Some(range) if certain > range.most.certain => range.most = here,
+                    Some(range) if certain < range.least.certain => range.least = here,
                     Some(_) => {}
                     None => {
                         range = Some(Range {
@@ -344,6 +390,7 @@ fn ranges(plan: &Plan, of: impl Fn(&[&Group], &Series, &str) -> Option<f64>) -> 
                             arm: series.arm.clone(),
                             most: here.clone(),
                             least: here,
+                            values: [value, value],
                         });
                     }
                 }

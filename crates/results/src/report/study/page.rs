@@ -55,6 +55,7 @@ pub fn page(findings: &Findings, url: Option<&str>) -> String {
         .iter()
         .find(has_published)
         .map(|drawn| drawn.figure.id.clone());
+    let folds = drawn.len() > MOST_OPEN;
     let body = html! {
         header {
             @if !study.text.is_empty() { p.kicker { bdi { (study.name) } } }
@@ -65,23 +66,35 @@ pub fn page(findings: &Findings, url: Option<&str>) -> String {
             @if findings.progress == Progress::SoFar { p.warning { "This run is not complete: " (SO_FAR) "." } }
             @if let Some(note) = &study.note { p.note { bdi { (note) } } }
         }
+        @if folds { (contents(&drawn, &claims, &published)) }
         @if let Some(overview) = &overview { (overview.html()) }
         (legends(study))
+        (claims_section(findings, &claims))
+        (scoreboard(findings, &published))
         (in_words(&sentences, findings.study.measures.len()))
         @if let Some(flights) = flights::section(findings) { (flights) }
         @if let Some(inside) = inside::section(findings) { (inside) }
         @if let Some(waterfall) = waterfall::section(findings) { (waterfall) }
         @for searched in &findings.searched { (search::section(searched)) }
         (waiting(findings))
-        @for drawn in &drawn {
-            (section(findings, drawn, &published, Some(&drawn.figure.id) == first_published.as_ref()))
+        @for (place, drawn) in drawn.iter().enumerate() {
+            @let inside = figure(findings, drawn, &published, Some(&drawn.figure.id) == first_published.as_ref());
+            @if folds && place >= OPEN {
+                details.figure {
+                    summary { (heading(findings, drawn)) }
+                    div id=(drawn.figure.id) { (inside) }
+                }
+            } @else {
+                section.figure id=(drawn.figure.id) {
+                    (heading(findings, drawn))
+                    (inside)
+                }
+            }
         }
-        (claims_section(findings, &claims))
-        (scoreboard(findings, &published))
         (warnings(&findings.summaries))
         (details(findings))
         (origin(findings))
-        script { (PreEscaped(include_str!("copy.js"))) }
+        script { (PreEscaped(include_str!("page.js"))) }
     };
     let head = Head {
         title: &title,
@@ -90,6 +103,11 @@ pub fn page(findings: &Findings, url: Option<&str>) -> String {
     };
     document(&head, "", &body)
 }
+
+/// A page with more figures than so many has contents, and
+const MOST_OPEN: usize = 5;
+/// only so many are open there: the others show their headings.
+const OPEN: usize = 2;
 
 /// What is said where there is nothing to say.
 const NOTHING: &str = "Nothing was measured that could be told.";
@@ -212,31 +230,52 @@ fn waiting(findings: &Findings) -> Markup {
     }
 }
 
-fn section(findings: &Findings, drawn: &Drawn, published: &[Compared], is_first: bool) -> Markup {
+/// Where everything is: what agrees with what is published, and each figure.
+fn contents(drawn: &[Drawn], claims: &[CheckedClaim], published: &[Compared]) -> Markup {
+    html! {
+        nav.contents aria-label="Contents" {
+            ul {
+                @if !claims.is_empty() { li { a href="#claims" { (held(claims)) } } }
+                @if !published.is_empty() { li { a href="#published" { (tally(published.iter())) } } }
+                @for drawn in drawn {
+                    li { a href={ "#" (drawn.figure.id) } { (drawn.title) } }
+                }
+                li { a href="#origin" { "How it was measured" } }
+            }
+        }
+    }
+}
+
+/// What stands above a figure.
+fn heading(findings: &Findings, drawn: &Drawn) -> Markup {
+    let finding = drawn.finding.as_ref();
+    html! {
+        @if finding.is_some() { span.kicker { (drawn.title) } }
+        h2 { (whole_names(finding.unwrap_or(&drawn.title), &findings.study)) }
+    }
+}
+
+/// What stands below its heading.
+fn figure(findings: &Findings, drawn: &Drawn, published: &[Compared], is_first: bool) -> Markup {
     let figure = drawn.figure;
     let rows: Vec<_> = (published.iter())
         .filter(|row| row.published.figure.as_ref() == Some(&figure.id))
         .collect();
-    let finding = drawn.finding.as_ref();
     html! {
-        section.figure id=(figure.id) {
-            @if finding.is_some() { p.kicker { (drawn.title) } }
-            h2 { (whole_names(finding.unwrap_or(&drawn.title), &findings.study)) }
-            @match &drawn.content {
-                Content::Chart(chart) => (chart.html()),
-                Content::Table(table) => (table),
-            }
-            p.caption { (caption(findings, drawn)) " " (download(drawn)) }
-            (holes(&drawn.holes))
-            @if !rows.is_empty() {
-                @if is_first { p.caption { (AGREES) } }
-                details {
-                    summary { (tally(rows.iter().copied())) }
-                    (published_table(findings, &rows))
-                }
-            }
-            (command(findings, drawn))
+        @match &drawn.content {
+            Content::Chart(chart) => (chart.html()),
+            Content::Table(table) => (table),
         }
+        p.caption { (caption(findings, drawn)) " " (download(drawn)) }
+        (holes(&drawn.holes))
+        @if !rows.is_empty() {
+            @if is_first { p.caption { (AGREES) } }
+            details {
+                summary { (tally(rows.iter().copied())) }
+                (published_table(findings, &rows))
+            }
+        }
+        (command(findings, drawn))
     }
 }
 
@@ -383,28 +422,40 @@ fn reproduced(commands: &[String]) -> Markup {
     }
 }
 
+/// `6 of 16 published claims hold`
+fn held(claims: &[CheckedClaim]) -> String {
+    let holding = claims
+        .iter()
+        .filter(|claim| claim.verdict == Verdict::Holds);
+    let holding = holding.count();
+    let of = counted(claims.len(), "published claim");
+    let verb = if holding == 1 { "holds" } else { "hold" };
+    format!("{holding} of {of} {verb}")
+}
+
 fn claims_section(findings: &Findings, claims: &[CheckedClaim]) -> Markup {
-    let count = |wanted| {
-        claims
-            .iter()
-            .filter(|claim| claim.verdict == wanted)
-            .count()
+    /// More than so many are folded.
+    const MOST: usize = 3;
+    let table = html! {
+        table.claims {
+            thead { tr { th { "Verdict" } th { "Claim" } th { "The number that decides" } } }
+            tbody { @for checked in claims { (claim(findings, checked)) } }
+        }
     };
     html! {
         @if !claims.is_empty() {
             section id="claims" {
-                h2 {
-                    (count(Verdict::Holds)) " of " (counted(claims.len(), "published claim")) " "
-                    (if count(Verdict::Holds) == 1 { "holds" } else { "hold" })
-                }
+                h2 { (held(claims)) }
                 p.lead {
                     "A claim holds if the whole 95 % interval of each of its numbers is within the bounds, and does "
                     "not if one is outside altogether; else it can’t be told."
                 }
-                table.claims {
-                    thead { tr { th { "Verdict" } th { "Claim" } th { "The number that decides" } } }
-                    tbody { @for checked in claims { (claim(findings, checked)) } }
-                }
+                @if claims.len() > MOST {
+                    details {
+                        summary { "Each claim, and the number that decides it" }
+                        (table)
+                    }
+                } @else { (table) }
             }
         }
     }
@@ -456,14 +507,22 @@ fn claim(findings: &Findings, checked: &CheckedClaim) -> Markup {
 fn scoreboard(findings: &Findings, published: &[Compared]) -> Markup {
     let rows = published.iter();
     let rows: Vec<_> = rows.filter(|row| row.published.figure.is_none()).collect();
+    let stand_alone = rows.len() == published.len();
     html! {
         @if !published.is_empty() {
             section id="published" {
                 h2 { (tally(published.iter())) }
                 p.lead {
-                    @if rows.len() == published.len() { (AGREES) } @else { "Those of a figure stand in it." }
+                    @if stand_alone { (AGREES) } @else { "Those of a figure stand in it." }
                 }
-                (published_table(findings, &rows))
+                @if !rows.is_empty() {
+                    details {
+                        summary {
+                            @if stand_alone { "Each of them" } @else { "Those of no figure: " (tally(rows.iter().copied())) }
+                        }
+                        (published_table(findings, &rows))
+                    }
+                }
             }
         }
     }

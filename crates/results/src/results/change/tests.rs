@@ -235,6 +235,21 @@ fn what_else_has_changed_is_told() {
              that LASTBYTE_CACHE names"
         ))
     );
+    // Another chain, as of another profile, is no chain that was made anew.
+    const LONGER: &str = "/intermediates=2";
+    assert_eq!(
+        told(|now| {
+            now.experiment.arms[1] = Arm {
+                name: HYBRID.to_owned(),
+                ..format!("{HYBRID}{LONGER}").parse().unwrap()
+            };
+            now.samples[1].chain_digest = "other".into();
+        })
+        .last(),
+        Some(&format!(
+            "since main, the chain of {HYBRID} has changed from {HYBRID} to {HYBRID}{LONGER}: {effect}"
+        ))
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod beside;
 
-use crate::report::chart::{Ink, KeyEntry, Line, Lines, Shape, reached};
+use crate::report::chart::{Ink, Intervals, KeyEntry, Line, Lines, Shape, reached};
 use crate::report::study::bars::bars;
 use crate::report::study::finding;
 use crate::report::study::plan::{Baseline, Content, Kind, Plan, Series, short};
@@ -22,13 +22,21 @@ pub(super) static KIND: Kind = Kind {
 
 fn note(plan: &Plan) -> String {
     let baseline = plan.baselines().next().unwrap_or_default();
-    let intervals = match plan.figure.x {
-        Some(_) => "bands",
-        None => "whiskers",
+    let intervals = match plan.figure.x.map(|_| intervals(plan, &plan.series())) {
+        Some(Intervals::Bands) => "bands",
+        Some(Intervals::Whiskers) | None => "whiskers",
     };
     format!(
         "Percent over {baseline}; {intervals} are 95 % intervals, drawn where both ends are known."
     )
+}
+
+/// Bands are for one line.
+fn intervals(plan: &Plan, series: &[Series]) -> Intervals {
+    match (series, plan.percentiles) {
+        ([_], [_]) => Intervals::Bands,
+        _ => Intervals::Whiskers,
+    }
 }
 
 fn draw(plan: &Plan) -> Content {
@@ -53,6 +61,7 @@ fn lines(plan: &Plan, x: Parameter) -> Content {
         y_title: plan.y_title(),
         x: places.clone(),
         lines,
+        intervals: intervals(plan, &series),
         marks: plan.marks(),
         reach: reach.clone().unwrap_or_default(),
     };
