@@ -1,6 +1,7 @@
 //! What the results come to, in plain words.
 
 mod cause;
+mod tail;
 
 pub(super) use cause::{Reason, parts};
 
@@ -43,6 +44,10 @@ pub(super) fn answer(summary: &Summary) -> Vec<String> {
         Percentile::MEDIAN => ("At the median".to_owned(), "median".to_owned()),
         other => (format!("At {other}"), other.to_string()),
     };
+    let tails = labels.iter();
+    let tails: Vec<String> = tails
+        .filter_map(|label| tail::tail(summary, label, percentile))
+        .collect();
     let of_arms = labels.into_iter().map(|label| match sentence(label) {
         Some(sentence) => format!("{at}, {label} {sentence}."),
         None => match invalid(summary, label) {
@@ -58,6 +63,7 @@ pub(super) fn answer(summary: &Summary) -> Vec<String> {
         .into_iter()
         .chain(waits(summary))
         .chain(of_arms)
+        .chain(tails)
         .chain(turns_of(&summary.experiment))
         .collect()
 }

@@ -10,6 +10,11 @@ pub(super) const NOTICED_TRIPS: f64 = 0.2;
 pub(super) const NOTICED_PERCENT: f64 = 0.5;
 /// How much longer a wait is that people notice: a plan counts by it.
 pub(super) use crate::plan::FELT;
+/// The same in milliseconds.
+pub(super) const FELT_MS: f64 = match FELT {
+    crate::results::Step::Milliseconds(felt) => felt as f64,
+    crate::results::Step::RoundTrips(_) => f64::INFINITY,
+};
 /// The least increase that is reported as anything but zero, in percent.
 pub(super) const LEAST_PERCENT: f64 = 0.005;
 /// What is written as nothing, in milliseconds.

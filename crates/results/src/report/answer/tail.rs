@@ -1,0 +1,61 @@
+//! What the slowest connections wait, where that is another finding than the median.
+
+use super::{Difference, Differences, Told, last, place};
+use crate::report::text;
+use crate::report::thresholds::{FELT_MS, WORTH_MORE};
+use crate::results::number::{difference_digits, percent};
+use crate::results::{CellSummary, Metric, Percent, Percentile, Summary};
+
+/// `The slowest wait longer than the median tells: at p90, pq brings the last byte at least 45 ms later (loss 3%)`. `None` where the latest percentile
+/// that was asked for tells nothing else than `representative`.
+pub(super) fn tail(summary: &Summary, label: &str, representative: Percentile) -> Option<String> {
+    let latest = *summary.percentiles.iter().max()?;
+    let (last, cells_to_its_end, _) = last(summary);
+    let handshakes: Vec<&CellSummary> = summary.cells.iter().collect();
+    let asked = [(Metric::Handshake, handshakes), (last, cells_to_its_end)];
+    let worse = asked.into_iter().flat_map(|(metric, cells)| {
+        let at = |percentile| Differences::new(&cells, label, metric, percentile, summary.critical);
+        let known = at(representative).map_or_else(Vec::new, |all| all.measured);
+        let latest = at(latest).map_or_else(Vec::new, |all| all.measured);
+        let worse = latest.into_iter().filter_map(move |one| {
+            let certain = certain_ms(&one)?;
+            let usual = known
+                .iter()
+                .find(|known| std::ptr::eq(known.cell, one.cell));
+            // The whole interval lies beyond what the median tells, by what people notice.
+            let usual = usual.map_or(0.0, |usual| of_before(usual, usual.increase).max(0.0));
+            let is_worse = certain >= FELT_MS + usual && certain >= WORTH_MORE * usual;
+            is_worse.then_some((certain, metric, one))
+        });
+        worse.collect::<Vec<_>>()
+    });
+    let (certain, metric, one) = worse.max_by(|(one, ..), (other, ..)| one.total_cmp(other))?;
+    let amount = match one.is_sure() {
+        true => format!(
+            "{} ms (+{})",
+            difference_digits(of_before(&one, one.increase)),
+            percent(one.increase)
+        ),
+        false => format!("at least {} ms", difference_digits(certain)),
+    };
+    let usual = match representative {
+        Percentile::MEDIAN => "the median".to_owned(),
+        other => other.to_string(),
+    };
+    Some(format!(
+        "The slowest wait longer than {usual} tells: at {latest}, {label} brings the {} {amount} later ({}).",
+        text::metric(metric),
+        place(one.cell),
+    ))
+}
+
+/// An increase in milliseconds.
+fn of_before(one: &Difference<'_>, increase: Percent) -> f64 {
+    1e3 * one.before.time.as_secs_f64() * increase.0 / 100.0
+}
+
+/// How much later it is for certain. `None` of what may be no later.
+fn certain_ms(one: &Difference<'_>) -> Option<f64> {
+    let low = one.interval.low.filter(|_| one.told == Told::Shown)?;
+    (low > Percent(0.0)).then(|| of_before(one, low))
+}
