@@ -28,7 +28,7 @@ pub(super) struct Report {
     /// have its question, its answer and, as Markdown, the table of what each configuration costs
     #[arg(short, long, value_name = "FILE.html|md|json", value_parser = report_path)]
     output: Option<PathBuf>,
-    /// Write each figure into this folder, too: its drawing and a 16:9 slide as SVG, and as PNG if that is built in,
+    /// Write each figure into this folder, too: its drawing and a 16:9 slide as SVG, and as PNG and PDF if those are built in,
     /// and its numbers as CSV
     #[arg(long, value_name = "DIR")]
     figures: Option<PathBuf>,
@@ -113,7 +113,11 @@ impl Report {
         write(&path, told.as_bytes())?;
         print(&format!("{}\n", path.display()))?;
         if let Some(folder) = &self.figures {
-            for FigureFiles { id, drawings, csv } in figures(&findings).map_err(Failure::Machine)? {
+            let (files, note) = figures(&findings).map_err(Failure::Machine)?;
+            if let Some(note) = note {
+                tell(format_args!("warning: {note}; figures are SVG alone"));
+            }
+            for FigureFiles { id, drawings, csv } in files {
                 let name = file_name(&id);
                 write(&folder.join(format!("{name}.csv")), csv.as_bytes())?;
                 for (what, drawing) in drawings {
@@ -121,8 +125,8 @@ impl Report {
                         &folder.join(format!("{name}{what}.svg")),
                         drawing.svg.as_bytes(),
                     )?;
-                    if let Some(png) = drawing.png {
-                        write(&folder.join(format!("{name}{what}.png")), &png)?;
+                    for (ending, bytes) in drawing.others {
+                        write(&folder.join(format!("{name}{what}.{ending}")), &bytes)?;
                     }
                 }
             }

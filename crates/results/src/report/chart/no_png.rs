@@ -12,7 +12,10 @@ impl Painter {
     }
 
     /// Never called.
-    pub(in super::super) fn png(&self, _svg: &str) -> Result<Vec<u8>, String> {
+    pub(in super::super) fn forms(
+        &self,
+        _svg: &str,
+    ) -> Result<Vec<(&'static str, Vec<u8>)>, String> {
         match self.0 {}
     }
 

@@ -1,4 +1,4 @@
-//! Pictures of dots.
+//! Drawings in other forms: pictures of dots, and PDF where that is built in.
 
 use std::sync::Arc;
 
@@ -7,6 +7,8 @@ use resvg::usvg::{Options, Tree, fontdb};
 
 /// Dots for each pixel of the drawing.
 const SCALE: f32 = 2.0;
+
+const NO_SIZE: &str = "the figure has no size";
 
 /// Draws pictures with the fonts of this machine.
 pub(in super::super) struct Painter(Arc<fontdb::Database>);
@@ -28,19 +30,27 @@ impl Painter {
         let is_sans = |name: &&String| name.contains("Sans") && !name.contains("Mono");
         let usual = all.iter().find(is_sans).or(all.first()).cloned();
         let usual = usual.ok_or(
-            "no font to write PNG files with: install one (apt-get install fonts-dejavu-core)",
+            "no font to draw PNG or PDF with: install one (apt-get install fonts-dejavu-core)",
         )?;
         fonts.set_sans_serif_family(usual);
         Ok(Painter(Arc::new(fonts)))
     }
 
-    /// A drawing as PNG, with as many dots as a good screen has.
+    /// A drawing in every form besides SVG that is built in, with how its file's name ends: PNG with as many dots as a good
+    /// screen has, and PDF.
     ///
     /// # Errors
     ///
     /// Why it can't be drawn.
-    pub(in super::super) fn png(&self, svg: &str) -> Result<Vec<u8>, String> {
-        self.scaled(svg, SCALE)
+    pub(in super::super) fn forms(
+        &self,
+        svg: &str,
+    ) -> Result<Vec<(&'static str, Vec<u8>)>, String> {
+        Ok(vec![
+            ("png", self.scaled(svg, SCALE)?),
+            #[cfg(feature = "pdf")]
+            ("pdf", self.pdf(svg)?),
+        ])
     }
 
     /// A drawing as PNG, with a dot for each pixel.
@@ -52,17 +62,43 @@ impl Painter {
         self.scaled(svg, 1.0)
     }
 
-    fn scaled(&self, svg: &str, scale: f32) -> Result<Vec<u8>, String> {
+    /// A page of the drawing's size, with its text as text.
+    #[cfg(feature = "pdf")]
+    fn pdf(&self, svg: &str) -> Result<Vec<u8>, String> {
+        use krilla::Document;
+        use krilla::geom::Size;
+        use krilla::page::PageSettings;
+        use krilla_svg::{SurfaceExt, SvgSettings};
+
+        let tree = self.tree(svg)?;
+        let size = Size::from_wh(tree.size().width(), tree.size().height());
+        let size = size.ok_or(NO_SIZE)?;
+        let mut document = Document::new();
+        let mut page = document.start_page_with(PageSettings::new(size));
+        let mut surface = page.surface();
+        surface
+            .draw_svg(&tree, size, SvgSettings::default())
+            .ok_or("the figure can't be drawn as PDF")?;
+        surface.finish();
+        page.finish();
+        document.finish().map_err(|error| format!("{error:?}"))
+    }
+
+    fn tree(&self, svg: &str) -> Result<Tree, String> {
         let options = Options {
             fontdb: Arc::clone(&self.0),
             font_family: "sans-serif".to_owned(),
             ..Options::default()
         };
-        let tree = Tree::from_str(svg, &options).map_err(|error| error.to_string())?;
+        Tree::from_str(svg, &options).map_err(|error| error.to_string())
+    }
+
+    fn scaled(&self, svg: &str, scale: f32) -> Result<Vec<u8>, String> {
+        let tree = self.tree(svg)?;
         let size = tree.size();
         let [width, height] =
             [size.width(), size.height()].map(|pixels| (pixels * scale).ceil() as u32);
-        let mut dots = Pixmap::new(width, height).ok_or("the figure has no size")?;
+        let mut dots = Pixmap::new(width, height).ok_or(NO_SIZE)?;
         let scale = Transform::from_scale(scale, scale);
         resvg::render(&tree, scale, &mut dots.as_mut());
         dots.encode_png().map_err(|error| error.to_string())
@@ -78,7 +114,7 @@ mod tests {
     #[test]
     fn a_machine_without_fonts_is_told_how_to_get_one() {
         let error = Painter::of(fontdb::Database::new()).err().unwrap();
-        insta::assert_snapshot!(error, @"no font to write PNG files with: install one (apt-get install fonts-dejavu-core)");
+        insta::assert_snapshot!(error, @"no font to draw PNG or PDF with: install one (apt-get install fonts-dejavu-core)");
     }
 
     #[test]
@@ -86,6 +122,6 @@ mod tests {
         let painter = Painter::find().unwrap().unwrap();
         let svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 80 20\" width=\"80\" height=\"20\">\
                    <text x=\"0\" y=\"15\">\u{1f422} \u{5d0} \u{10ffff}</text></svg>";
-        assert!(painter.png(svg).unwrap().starts_with(b"\x89PNG"));
+        assert!(painter.scaled(svg, SCALE).unwrap().starts_with(b"\x89PNG"));
     }
 }

@@ -18,21 +18,25 @@ pub struct FigureFiles {
     pub csv: String,
 }
 
-/// A drawing in both of its forms.
+/// A drawing in all of its forms.
 pub struct Drawing {
     /// As it was drawn.
     pub svg: String,
-    /// The same in dots, with the feature `png`.
-    pub png: Option<Vec<u8>>,
+    /// The same with how a file's name ends, for each form that is built in: `png`, `pdf`.
+    pub others: Vec<(&'static str, Vec<u8>)>,
 }
 
-/// The figures of a study as files. Those that are tables have no drawings.
+/// The figures of a study as files, and why they are drawn as SVG alone where this program could do more. Those that are
+/// tables have no drawings.
 ///
 /// # Errors
 ///
-/// When there is no font to draw with, in one line with the hint.
-pub fn figures(findings: &Findings) -> Result<Vec<FigureFiles>, String> {
-    let painter = Painter::find()?;
+/// What can't be drawn in another form, in one line.
+pub fn figures(findings: &Findings) -> Result<(Vec<FigureFiles>, Option<String>), String> {
+    let (painter, note) = match Painter::find() {
+        Ok(painter) => (painter, None),
+        Err(problem) => (None, Some(problem)),
+    };
     let mut files = Vec::new();
     for searched in &findings.searched {
         let found = searched.found();
@@ -63,7 +67,7 @@ pub fn figures(findings: &Findings) -> Result<Vec<FigureFiles>, String> {
             csv: numbers(&drawn),
         });
     }
-    Ok(files)
+    Ok((files, note))
 }
 
 /// The chart with its title, and a slide that says what it shows.
@@ -77,8 +81,9 @@ fn drawings(
         return Ok(Vec::new());
     }
     let of = |svg: String| {
-        let png = painter.map(|painter| painter.png(&svg)).transpose()?;
-        Ok::<_, String>(Drawing { svg, png })
+        let others = painter.map(|painter| painter.forms(&svg)).transpose()?;
+        let others = others.unwrap_or_default();
+        Ok::<_, String>(Drawing { svg, others })
     };
     Ok(vec![
         ("", of(chart.file())?),

@@ -201,7 +201,7 @@ fn what_is_missing_is_a_hole() {
     let findings = findings(&format!("{MEASURED}{DRAWN}"), &[(0, 4, 1)]);
     let page = page(&findings, None);
     assert!(page.contains("Not measured: new at path, RTT 35ms, 1gbit, loss 1%"));
-    assert!(figures(&findings).unwrap().len() == 4);
+    assert!(figures(&findings).unwrap().0.len() == 4);
 }
 
 #[test]
@@ -254,7 +254,8 @@ fn a_study_without_figures_gets_some() {
 
 #[test]
 fn files_are_drawings_slides_and_numbers() {
-    let files = figures(&described()).unwrap();
+    let (files, note) = figures(&described()).unwrap();
+    assert_eq!(note, None);
     let ids: Vec<_> = files.iter().map(|file| &*file.id).collect();
     assert_eq!(ids, ["fig1", "fig2", "fig3", "tab1"]);
     for file in &files {
@@ -263,17 +264,18 @@ fn files_are_drawings_slides_and_numbers() {
             "tab1" => assert!(kinds.is_empty()),
             _ => assert_eq!(kinds, ["", "-slide"]),
         }
-        for (_, Drawing { svg, png }) in &file.drawings {
+        for (_, Drawing { svg, others }) in &file.drawings {
             assert!(
                 svg.starts_with("<svg") && !svg.contains("var("),
                 "{}",
                 file.id
             );
-            assert!(
-                png.as_deref().unwrap().starts_with(b"\x89PNG"),
-                "{}",
-                file.id
-            );
+            let begins: Vec<(&str, &[u8])> = others
+                .iter()
+                .map(|(ending, bytes)| (*ending, &bytes[..4]))
+                .collect();
+            let expected: [(&str, &[u8]); 2] = [("png", b"\x89PNG"), ("pdf", b"%PDF")];
+            assert_eq!(begins, expected, "{}", file.id);
         }
     }
     let lines: Vec<&str> = files[0].csv.lines().collect();
@@ -301,7 +303,7 @@ fn published_numbers_are_marks_in_their_figure() {
         1,
     );
     let findings = findings(&format!("{MEASURED}{drawn}"), &[]);
-    let files = figures(&findings).unwrap();
+    let (files, _) = figures(&findings).unwrap();
     // Two rows of three percentiles, and one in the key.
     assert_eq!(count(&files[0].drawings[0].1.svg, "theirs"), 6 + 1);
     let published: Vec<&str> = (files[0].csv.lines())
@@ -339,11 +341,11 @@ fn texts_of_people_stand_as_they_are_and_do_nothing() {
     assert!(page.contains("og:image\" content=\"https://example.com/a&quot;&gt;&lt;b&gt;/x.png\""));
     // What would turn the rest of the page around ends with its own text.
     assert!(page.contains("<p class=\"note\"><bdi>"));
-    let files = figures(&findings).unwrap();
+    let (files, _) = figures(&findings).unwrap();
     assert!(files.iter().all(|file| {
         file.drawings
             .iter()
-            .all(|(_, drawing)| drawing.png.is_some())
+            .all(|(_, drawing)| drawing.others.len() == 2)
     }));
     assert!(share(&findings).unwrap().unwrap().starts_with(b"\x89PNG"));
 }
@@ -377,6 +379,7 @@ fn arms_are_called_by_their_titles() {
     );
     let text = figures(&findings)
         .unwrap()
+        .0
         .into_iter()
         .map(|file| file.csv)
         .collect::<String>();
@@ -408,7 +411,7 @@ fn a_figure_may_ask_for_what_does_not_vary() {
         "{MEASURED}[[figure]]\nid = \"odd\"\nmeasure = \"growth\"\nplot = \"increase\"\nx = \"rtt\"\nfacet = \"initcwnd\"\n"
     );
     let findings = findings(&text, &[]);
-    let files = figures(&findings).unwrap();
+    let (files, _) = figures(&findings).unwrap();
     // What it leaves out and what varies tells series apart: nothing is drawn over another.
     let series = ["loss 0%, 0B", "loss 1%, 200KiB"];
     for name in series {
@@ -439,7 +442,7 @@ fn twenty_arms_are_told_apart() {
     let findings = findings(&text, &[]);
     let page = page(&findings, None);
     assert!(page.contains("What do 19 configurations cost"));
-    let files = figures(&findings).unwrap();
+    let (files, _) = figures(&findings).unwrap();
     let mut looks: Vec<&str> = (files[0].drawings[0].1.svg.lines())
         .filter_map(|line| line.strip_prefix("<path class=\"line ")?.split('"').next())
         .filter(|look| !look.starts_with("whisker"))
@@ -533,7 +536,7 @@ within = "0.0989..0.09893"
 "#
     );
     let findings = findings(&text, &[]);
-    let files = figures(&findings).unwrap();
+    let (files, _) = figures(&findings).unwrap();
     // Two panels of four arms at three sizes, which the key has, too.
     let svg = &files[0].drawings[0].1.svg;
     assert_eq!(count(svg, "mark fill"), 24 + 3);
