@@ -12,7 +12,7 @@ use super::findings::Findings;
 use crate::report::answer::{Reason, parts};
 use crate::report::thresholds::{NOTHING_MS, NOTICED_TRIPS, SURE, USUAL_RATE, USUAL_RTT};
 use crate::results::{ArmSummary, CellSummary, Contents, Metric, Percentile, Validity};
-use crate::study::{Cell, Parameter, varying};
+use crate::study::{Cell, Leads, Parameter, varying};
 
 /// Rows that people read; more networks than these are put together.
 const ROWS: usize = 12;
@@ -30,6 +30,8 @@ pub(super) struct Overview {
     pub(super) cases: Vec<Vec<Case>>,
     /// What all times consist of, where they are alike.
     contents: Option<Contents>,
+    /// What stands first where not all is shown.
+    leads: Leads,
 }
 
 /// Which time is told.
@@ -289,6 +291,7 @@ impl Overview {
             rows,
             cases: cases(&measured, &columns, &arms, percentile),
             contents,
+            leads: findings.study.leads,
             arms,
             columns,
         })

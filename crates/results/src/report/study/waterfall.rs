@@ -5,8 +5,12 @@ use maud::{Markup, PreEscaped, html};
 
 use super::findings::Findings;
 use super::overview::breakable;
-use crate::report::waterfall::{TOLD, caption, for_page, story};
+use crate::report::waterfall::{TOLD, caption, for_page};
 use crate::results::number::millisecond_digits;
+
+/// What single loads differ by is luck as well.
+const APART: &str = "One load of each configuration, as near to its median as there is one. How these loads differ is \
+    not how the configurations do: the table above has what many loads show.";
 
 /// The section of the page; none where no loads were kept.
 pub(super) fn section(findings: &Findings) -> Option<Markup> {
@@ -15,7 +19,7 @@ pub(super) fn section(findings: &Findings) -> Option<Markup> {
     Some(html! {
         section.figure id="waterfall" {
             h2 { "A page, request by request" }
-            @for sentence in story(&loads) { p.lead { (breakable(&sentence)) } }
+            @if loads.len() > 1 { p.lead { (APART) } }
             @for (class, drawing) in for_page(&loads) {
                 div class=(class) { (PreEscaped(drawing)) }
             }

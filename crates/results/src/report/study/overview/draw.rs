@@ -9,6 +9,7 @@ use crate::report::text;
 pub(in super::super) use crate::report::text::{digits, grouped};
 use crate::report::thresholds::{NOTHING_MS, WORTH_MS, WORTH_PART_OF_COST};
 use crate::results::{Contents, Metric, group_by};
+use crate::study::Leads;
 
 /// A space at which no line ends.
 const SPACE: char = '\u{a0}';
@@ -30,7 +31,7 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// The most that it costs, in milliseconds.
+    /// The most that it costs, in milliseconds; of what gains, the least that it gains.
     fn most(&self) -> f64 {
         let costs = self.costs.iter().flatten();
         let known = costs.filter_map(|cost| match cost {
@@ -79,11 +80,14 @@ impl Overview {
 
     fn down(&self) -> Markup {
         let lines = self.lines();
-        let costliest = {
+        let first = {
             let mut sorted: Vec<&Line<'_>> = lines.iter().collect();
-            sorted.sort_by(|one, other| other.most().total_cmp(&one.most()));
+            sorted.sort_by(|one, other| match self.leads {
+                Leads::Later => other.most().total_cmp(&one.most()),
+                Leads::Sooner => one.most().total_cmp(&other.most()),
+            });
             sorted.truncate(SHOWN);
-            // Those of a network stand together, the costliest network first.
+            // Those of a network stand together, as the first of them.
             group_by(sorted, |line| std::ptr::from_ref(line.row))
                 .into_iter()
                 .flat_map(|(_, lines)| lines)
@@ -93,7 +97,11 @@ impl Overview {
             @if lines.len() <= DOWN {
                 (self.list(&lines.iter().collect::<Vec<_>>(), &self.caption()))
             } @else {
-                (self.list(&costliest, &format!("The {SHOWN} costliest. {}", self.caption())))
+                @let which = match self.leads {
+                    Leads::Later => "that cost most",
+                    Leads::Sooner => "that gain most wherever they are, and in all that is measured of them",
+                };
+                (self.list(&first, &format!("The {SHOWN} {which}. {}", self.caption())))
                 details {
                     summary { "All " (lines.len()) }
                     (self.list(&lines.iter().collect::<Vec<_>>(), ""))
@@ -180,7 +188,12 @@ impl Overview {
     }
 
     fn caption(&self) -> String {
-        let baselines = self.baselines.join(" or ");
+        /// More are not listed: each measure has its own.
+        const MOST: usize = 3;
+        let baselines = match self.baselines.len() > MOST {
+            true => "what each is compared with".to_owned(),
+            false => self.baselines.join(" or "),
+        };
         let least = match self.rows.iter().any(|row| row.networks > 1) {
             true => " Where a row is several networks, the least and the most of them.",
             false => "",

@@ -193,7 +193,7 @@ impl<'a> Filled<'a> {
             Bearing::Within(Bounds {
                 least: None,
                 most: Some(_),
-            }) => return (digits(high), None),
+            }) => return (digits(upwards(high)), None),
             Bearing::Within(Bounds {
                 least: Some(_),
                 most: None,
@@ -223,10 +223,33 @@ impl<'a> Filled<'a> {
     }
 }
 
+/// At most so much, where less than what is written is no zero.
+fn upwards(most: f64) -> f64 {
+    const LEAST_WRITTEN: f64 = 0.1;
+    match most > 0.0 {
+        true => most.max(LEAST_WRITTEN),
+        false => most,
+    }
+}
+
 /// ` (p90: 40 ms [38, 41])`
 fn further(percentile: Percentile, (told, interval): &(String, Option<String>)) -> String {
     match interval {
         Some(interval) => format!(" ({percentile}: {told} {interval})"),
         None => format!(" ({percentile}: {told})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_is_no_zero_where_something_was_measured() {
+        assert_eq!(upwards(0.02).to_string(), "0.1");
+        assert_eq!(
+            [upwards(0.0), upwards(-1.0), upwards(3.0)],
+            [0.0, -1.0, 3.0]
+        );
     }
 }
