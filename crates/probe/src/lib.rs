@@ -23,6 +23,7 @@
 mod connection;
 mod document;
 mod findings;
+mod head;
 mod path;
 mod plan;
 mod rounds;
@@ -39,6 +40,7 @@ pub use document::{
     Times, TlsSeen, VERSION, WindowSeen,
 };
 pub use findings::{Findings, Probe};
+pub use head::{Head, HeadError, MOST_HEAD, MOST_INTERIM, Response as ResponseHead};
 pub use path::{Loss, PathSeen, RateSeen, Rtt};
 pub use plan::{Ask, Limits};
 pub use rounds::{Ending, Round, rounds};

@@ -4,7 +4,9 @@ use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use lastbyte_probe::{Answer, AnswerWrites, Ask, Connection, Event, answer_writes};
+use lastbyte_probe::{
+    Answer, AnswerWrites, Ask, Connection, Event, Head, HeadError, answer_writes,
+};
 use lastbyte_tls::key_log;
 use lastbyte_tls::observer::{MessageType, Observation, Observer, PlacedMessage, Side};
 use openssl::error::ErrorStack;
@@ -15,10 +17,6 @@ use super::session::{Offer, Tls};
 use super::stream::{Began, Stage, Stream, is_timeout};
 use super::target::Target;
 
-/// A head of a response has no more bytes.
-const MOST_HEAD: usize = 64 << 10;
-/// Nor more fields.
-const MOST_FIELDS: usize = 100;
 /// Silence after which a response counts as over, where it does not say how long it is.
 const QUIET: Duration = Duration::from_millis(1500);
 /// What a message of NewSessionTicket is numbered (RFC 8446, section 4).
@@ -231,7 +229,7 @@ fn exchange(
     }
     let before = stream.get_ref().received;
     io::Write::write_all(stream, target.request().as_bytes())?;
-    let mut head = Vec::new();
+    let mut head = Head::default();
     let mut body_left: Option<usize> = None;
     let mut response: Option<Response> = None;
     let mut buffer = vec![0; 16 << 10];
@@ -258,16 +256,19 @@ fn exchange(
         let new = buffer.get(..read).unwrap_or_default();
         match &mut response {
             None => {
-                head.extend_from_slice(new);
-                // A head ends with a line.
-                if !new.contains(&b'\n') && head.len() <= MOST_HEAD {
-                    continue;
-                }
-                if let Some((parsed, length, body)) = parse(&head)? {
-                    body_left = length.map(|length| length.saturating_sub(body));
-                    response = Some(parsed);
-                } else if head.len() > MOST_HEAD {
-                    return Err(io::ErrorKind::InvalidData.into());
+                let whole = head.add(new);
+                let whole =
+                    whole.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+                if let Some(whole) = whole {
+                    body_left = whole
+                        .body
+                        .map(|length| length.saturating_sub(whole.body_here));
+                    response = Some(Response {
+                        status: whole.status,
+                        location: whole.location,
+                        alt_svc: whole.alt_svc,
+                        ..Response::default()
+                    });
                 }
             }
             Some(_) => body_left = body_left.map(|left| left.saturating_sub(read)),
@@ -289,54 +290,6 @@ fn exchange(
     }
     seen.response = response;
     Ok(())
-}
-
-/// The head of a response, the bytes of its body if it says how many, and how many of those are here; none before the
-/// head is whole.
-fn parse(head: &[u8]) -> io::Result<Option<(Response, Option<usize>, usize)>> {
-    let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
-    let mut parsed = httparse::Response::new(&mut fields);
-    let mut parser = httparse::ParserConfig::default();
-    // What one field says wrong is no matter of the status.
-    parser.ignore_invalid_headers_in_responses(true);
-    let length = match parser.parse_response(&mut parsed, head) {
-        Ok(httparse::Status::Complete(length)) => length,
-        Ok(httparse::Status::Partial) => return Ok(None),
-        Err(_) => return Err(io::ErrorKind::InvalidData.into()),
-    };
-    let lines = head.get(..length).unwrap_or_default();
-    let status = parsed.code.unwrap_or_default();
-    // What comes before the response itself (RFC 9110, section 15.2).
-    if matches!(status, 100 | 102..=199) {
-        return parse(head.get(length..).unwrap_or_default());
-    }
-    let is_empty = matches!(status, 204 | 304);
-    let body = match is_empty {
-        true => Some(0),
-        false => field(lines, "content-length").and_then(|length| length.parse().ok()),
-    };
-    let response = Response {
-        status,
-        location: field(lines, "location"),
-        alt_svc: field(lines, "alt-svc"),
-        ..Response::default()
-    };
-    Ok(Some((response, body, head.len() - length)))
-}
-
-/// What a field of a head says, as it can be shown: the first of this name, whatever bytes it has.
-fn field(head: &[u8], name: &str) -> Option<String> {
-    let mut lines = head.split(|byte| *byte == b'\n').skip(1);
-    let value = lines.find_map(|line| {
-        let colon = line.iter().position(|byte| *byte == b':')?;
-        let (found, value) = line.split_at_checked(colon)?;
-        let value = value.get(1..)?;
-        found
-            .eq_ignore_ascii_case(name.as_bytes())
-            .then(|| value.trim_ascii())
-    })?;
-    let text: String = String::from_utf8_lossy(value).chars().take(300).collect();
-    Some(lastbyte_link::visible(&text))
 }
 
 fn unreachable(address: SocketAddr, error: &io::Error, waited: Duration) -> String {
@@ -381,42 +334,17 @@ fn cut_short(seen: &Seen, stream: &Stream, error: &io::Error) -> String {
         io::ErrorKind::InvalidData if !begun => {
             "what it sends after the handshake is no response of HTTP/1.1".to_owned()
         }
-        io::ErrorKind::InvalidData => "its response is none of HTTP/1.1".to_owned(),
+        io::ErrorKind::InvalidData => {
+            match error.get_ref().and_then(|error| error.downcast_ref()) {
+                Some(error @ (HeadError::TooLong | HeadError::TooManyInterim)) => error.to_string(),
+                Some(HeadError::NotHttp) | None => HeadError::NotHttp.to_string(),
+            }
+        }
         _ if is_timeout(error) && begun => {
             format!("its response stops and does not go on within {waited:.0} s")
         }
         _ if is_timeout(error) => format!("it sends no response within {waited:.0} s"),
         _ if begun => "it hangs up within the response".to_owned(),
         _ => "it hangs up without a response".to_owned(),
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    fn head(text: &str) -> (Response, Option<usize>, usize) {
-        parse(text.as_bytes()).unwrap().unwrap()
-    }
-
-    #[test]
-    fn a_field_that_is_none_costs_no_other() {
-        let (response, body, left) = head(
-            "HTTP/1.1 302 Found\r\nLocation: https://a.example/\u{1b}[31m\r\nContent-Length: 2\r\n\r\nab",
-        );
-        assert_eq!((response.status, body, left), (302, Some(2), 2));
-        assert_eq!(response.location.unwrap(), "https://a.example/\\u{1b}[31m");
-    }
-
-    #[test]
-    fn a_head_is_read_when_it_is_whole() {
-        assert!(parse(b"HTTP/1.1 200 OK\r\nAlt-Svc: h3").unwrap().is_none());
-        let (response, body, _) = head("HTTP/1.1 204 No Content\r\nalt-svc:  h3=\":443\" \r\n\r\n");
-        assert_eq!(
-            (response.alt_svc.unwrap(), body),
-            ("h3=\":443\"".to_owned(), Some(0))
-        );
-        assert!(parse(b"220 mail\r\n\r\n").is_err());
     }
 }

@@ -510,6 +510,48 @@ fn a_response_is_all_of_itself_and_nothing_else() {
     }
 }
 
+/// What comes before a response without end is one site's affair, and a fleet's other sites are probed; budgets hold for those.
+#[test]
+fn interim_responses_without_end_are_one_sites_affair() {
+    let flood = serve(acceptor(&chain(), |_| {}), |stream| {
+        let _ = stream.write_all("HTTP/1.1 103 \r\n\r\n".repeat(3_000).as_bytes());
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    });
+    let good = serve(acceptor(&chain(), |_| {}), large);
+    let folder = TempDir::new().unwrap();
+    let [hosts, results] = ["hosts.txt", "results.jsonl"].map(|name| at(&folder, name));
+    fs::write(&hosts, format!("{flood}\n{good}\n")).unwrap();
+    let ended = probe(&[
+        "--fleet",
+        hosts.to_str().unwrap(),
+        "--results",
+        results.to_str().unwrap(),
+        "--connections",
+        "1",
+        "--fail-if",
+        "certificate > 1B",
+    ]);
+    assert_eq!(ended.code, Some(99), "{ended:?}");
+    let exceeded = format!(
+        "budget exceeded: certificate > 1B: {}",
+        good.split(':').next().unwrap()
+    );
+    assert!(ended.stderr.contains(&exceeded), "{ended:?}");
+    let results = fs::read_to_string(&results).unwrap();
+    assert_eq!(results.lines().count(), 2, "{results}");
+    assert!(
+        results.contains("more than 32 interim responses"),
+        "{results}"
+    );
+    // Needs of whole populations are none of a site.
+    let good = [good.as_str(), "--fail-if", "waiting > 1%"];
+    assert_refused(
+        &good,
+        2,
+        "waiting is of `lastbyte plan`, which asks whole populations",
+    );
+}
+
 #[test]
 fn what_would_change_nothing_is_refused() {
     let folder = TempDir::new().unwrap();

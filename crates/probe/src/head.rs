@@ -1,0 +1,215 @@
+//! The head of a server's response, as it comes: HTTP/1.1 (RFC 9112), with what stands before it.
+
+use httparse::{EMPTY_HEADER, ParserConfig, Status};
+use lastbyte_link::visible;
+use thiserror::Error;
+
+/// A head, or all that comes before it together, has no more bytes.
+pub const MOST_HEAD: usize = 64 << 10;
+/// Nor a head more fields.
+const MOST_FIELDS: usize = 100;
+/// Interim responses (RFC 9110, section 15.2) that are read past: servers send one or two.
+pub const MOST_INTERIM: usize = 32;
+/// Characters of a field that are kept.
+const MOST_VALUE: usize = 300;
+
+/// What has come of a response until its head is whole.
+#[derive(Debug, Default)]
+pub struct Head {
+    /// What no interim response has taken.
+    bytes: Vec<u8>,
+    interim: usize,
+    /// Of all of them.
+    interim_bytes: usize,
+}
+
+/// A whole head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// Its status code.
+    pub status: u16,
+    /// Where it sends to, as it can be shown.
+    pub location: Option<String>,
+    /// What else serves the origin (RFC 7838), as it can be shown.
+    pub alt_svc: Option<String>,
+    /// Bytes of its body, if it says how many.
+    pub body: Option<usize>,
+    /// Bytes of its body that came with the head.
+    pub body_here: usize,
+}
+
+/// Why what came is no response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum HeadError {
+    /// It is not HTTP/1.1.
+    #[error("its response is none of HTTP/1.1")]
+    NotHttp,
+    /// It does not end.
+    #[error("the head of its response is longer than {} KiB, which is the most that is read", MOST_HEAD >> 10)]
+    TooLong,
+    /// There are too many responses before it.
+    #[error(
+        "it sends more than {MOST_INTERIM} interim responses (1xx), which is the most that is read, and no response"
+    )]
+    TooManyInterim,
+}
+
+impl Head {
+    /// Adds what has come. `None` until the head is whole; nothing is parsed before a line has ended.
+    ///
+    /// # Errors
+    ///
+    /// If it is no response.
+    pub fn add(&mut self, new: &[u8]) -> Result<Option<Response>, HeadError> {
+        self.bytes.extend_from_slice(new);
+        if !new.contains(&b'\n') {
+            return self.within_bounds();
+        }
+        loop {
+            let mut fields = [EMPTY_HEADER; MOST_FIELDS];
+            let mut parsed = httparse::Response::new(&mut fields);
+            let mut parser = ParserConfig::default();
+            // What one field says wrong is no matter of the status.
+            parser.ignore_invalid_headers_in_responses(true);
+            let length = match parser.parse_response(&mut parsed, &self.bytes) {
+                Ok(Status::Complete(length)) => length,
+                Ok(Status::Partial) => return self.within_bounds(),
+                Err(_) => return Err(HeadError::NotHttp),
+            };
+            let status = parsed.code.unwrap_or_default();
+            if !matches!(status, 100 | 102..=199) {
+                return Ok(Some(self.response(status, length)));
+            }
+            self.interim += 1;
+            self.interim_bytes += length;
+            if self.interim > MOST_INTERIM {
+                return Err(HeadError::TooManyInterim);
+            }
+            self.bytes.drain(..length);
+        }
+    }
+
+    fn within_bounds(&self) -> Result<Option<Response>, HeadError> {
+        match self.bytes.len() + self.interim_bytes > MOST_HEAD {
+            true => Err(HeadError::TooLong),
+            false => Ok(None),
+        }
+    }
+
+    fn response(&self, status: u16, length: usize) -> Response {
+        let lines = self.bytes.get(..length).unwrap_or_default();
+        let is_empty = matches!(status, 204 | 304);
+        Response {
+            status,
+            location: field(lines, "location"),
+            alt_svc: field(lines, "alt-svc"),
+            body: match is_empty {
+                true => Some(0),
+                false => field(lines, "content-length").and_then(|length| length.parse().ok()),
+            },
+            body_here: self.bytes.len() - length,
+        }
+    }
+}
+
+/// What a field of a head says, as it can be shown: the first of this name, whatever bytes it has.
+fn field(head: &[u8], name: &str) -> Option<String> {
+    let mut lines = head.split(|byte| *byte == b'\n').skip(1);
+    let value = lines.find_map(|line| {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        let (found, value) = line.split_at_checked(colon)?;
+        let value = value.get(1..)?;
+        found
+            .eq_ignore_ascii_case(name.as_bytes())
+            .then(|| value.trim_ascii())
+    })?;
+    let text: String = String::from_utf8_lossy(value)
+        .chars()
+        .take(MOST_VALUE)
+        .collect();
+    Some(visible(&text))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn whole(text: &str) -> Response {
+        Head::default().add(text.as_bytes()).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_field_that_is_none_costs_no_other() {
+        let response = whole(
+            "HTTP/1.1 302 Found\r\nLocation: https://a.example/\u{1b}[31m\r\nContent-Length: 2\r\n\r\nab",
+        );
+        assert_eq!(
+            (response.status, response.body, response.body_here),
+            (302, Some(2), 2)
+        );
+        assert_eq!(response.location.unwrap(), "https://a.example/\\u{1b}[31m");
+    }
+
+    #[test]
+    fn a_head_is_read_when_it_is_whole() {
+        let mut head = Head::default();
+        assert_eq!(head.add(b"HTTP/1.1 200 OK\r\nAlt-Svc: h3"), Ok(None));
+        let response = head.add(b"=\":443\"\r\n\r\n").unwrap().unwrap();
+        assert_eq!(
+            (response.alt_svc.unwrap().as_str(), response.body),
+            ("h3=\":443\"", None)
+        );
+        assert_eq!(whole("HTTP/1.1 204 No Content\r\n\r\n").body, Some(0));
+        assert_eq!(
+            Head::default().add(b"220 mail\r\n\r\n"),
+            Err(HeadError::NotHttp)
+        );
+    }
+
+    /// As many as are read past, one more, and what would once have called itself thousands of times.
+    #[test]
+    fn interim_responses_are_read_past_up_to_a_limit() {
+        let interim = |count: usize| "HTTP/1.1 103 \r\n\r\n".repeat(count);
+        let last = "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n";
+        assert_eq!(whole(&(interim(MOST_INTERIM) + last)).body, Some(7));
+        for count in [MOST_INTERIM + 1, 3_000, 100_000] {
+            let told = Head::default().add((interim(count) + last).as_bytes());
+            assert_eq!(told, Err(HeadError::TooManyInterim));
+        }
+        // Their bytes count, too.
+        let long = format!("HTTP/1.1 103 \r\nLink: {}\r\n\r\n", "a".repeat(8 << 10)).repeat(8);
+        assert_eq!(
+            Head::default().add((long + "HTTP/1.1 200").as_bytes()),
+            Err(HeadError::TooLong)
+        );
+    }
+
+    #[test]
+    fn what_does_not_end_is_given_up() {
+        let endless = vec![b'a'; MOST_HEAD + 1];
+        assert_eq!(Head::default().add(&endless), Err(HeadError::TooLong));
+        let fields = format!("HTTP/1.1 200 OK\r\n{}", "a: b\r\n".repeat(MOST_HEAD / 6));
+        assert!(Head::default().add(fields.as_bytes()).is_err());
+    }
+
+    proptest! {
+        /// However it is cut, the same comes of it.
+        #[test]
+        fn cuts_change_nothing(interim in 0_usize..40, cuts in prop::collection::vec(1_usize..60, 0..40)) {
+            let text = "HTTP/1.1 100 Continue\r\n\r\n".repeat(interim)
+                + "HTTP/1.1 200 OK\r\nLocation: x\r\nContent-Length: 3\r\n\r\n";
+            let at_once = Head::default().add(text.as_bytes());
+            let (mut head, mut left, mut told) = (Head::default(), text.as_bytes(), Ok(None));
+            let mut cuts = cuts.into_iter();
+            while !left.is_empty() && matches!(told, Ok(None)) {
+                let (now, then) = left.split_at(cuts.next().unwrap_or(left.len()).min(left.len()));
+                told = head.add(now);
+                left = then;
+            }
+            prop_assert_eq!(told, at_once);
+        }
+    }
+}

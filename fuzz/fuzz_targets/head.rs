@@ -1,0 +1,31 @@
+//! What servers send before their response's body: whatever it is, and however it is cut.
+#![no_main]
+
+use lastbyte_fuzz::pieces;
+use lastbyte_probe::{Head, MOST_HEAD};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let mut head = Head::default();
+    let mut all = Vec::new();
+    for (tag, piece) in pieces(data) {
+        // Interim responses come in numbers.
+        let times = 1 + usize::from(tag & 0x3f);
+        let piece = piece.repeat(times);
+        all.extend_from_slice(&piece);
+        match head.add(&piece) {
+            Ok(None) => assert!(all.len() <= MOST_HEAD),
+            Ok(Some(response)) => {
+                for text in [response.location, response.alt_svc].into_iter().flatten() {
+                    assert!(!text.chars().any(char::is_control), "{text:?}");
+                }
+                assert!(response.body_here <= all.len());
+                return;
+            }
+            Err(error) => {
+                assert!(!error.to_string().contains('\n'));
+                return;
+            }
+        }
+    }
+});
