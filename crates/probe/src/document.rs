@@ -331,6 +331,28 @@ pub enum DocumentError {
     Content(String),
 }
 
+impl Edge {
+    /// Whether a document can have it: a chain that nobody would send is in none.
+    #[must_use]
+    pub fn is_in_bounds(&self) -> bool {
+        self.numbers().iter().all(Number::is_in_bounds)
+    }
+
+    fn numbers(&self) -> [Number; 5] {
+        let bytes = |what, bytes| Number::bytes(what, bytes, MOST_FLIGHT);
+        [
+            bytes("edges: certificate_bytes", self.certificate_bytes),
+            bytes(
+                "edges: server_flight_wire_bytes",
+                self.server_flight_wire_bytes,
+            ),
+            Number::bytes("edges: flights", self.flights, MOST_SEGMENTS),
+            bytes("edges: left", self.left.unwrap_or_default()),
+            bytes("edges: over", self.over.unwrap_or_default()),
+        ]
+    }
+}
+
 impl Document {
     /// More than any has, in bytes.
     pub const MOST_BYTES: usize = 4 << 20;
@@ -503,23 +525,7 @@ impl Document {
             least: 1.0,
             ..Number::bytes("tls.writes", *bytes, MOST_FLIGHT)
         });
-        let edges = edges.iter().flat_map(|edge| {
-            [
-                Number::bytes(
-                    "edges: certificate_bytes",
-                    edge.certificate_bytes,
-                    MOST_FLIGHT,
-                ),
-                Number::bytes(
-                    "edges: server_flight_wire_bytes",
-                    edge.server_flight_wire_bytes,
-                    MOST_FLIGHT,
-                ),
-                Number::bytes("edges: flights", edge.flights, MOST_SEGMENTS),
-                Number::bytes("edges: left", edge.left.unwrap_or_default(), MOST_FLIGHT),
-                Number::bytes("edges: over", edge.over.unwrap_or_default(), MOST_FLIGHT),
-            ]
-        });
+        let edges = edges.iter().flat_map(Edge::numbers);
         [
             Number::positive("rtt_ms", self.rtt_ms, MOST_RTT),
             Number::positive("rate_mbit", self.rate_mbit, MOST_RATE),

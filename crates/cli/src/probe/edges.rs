@@ -222,6 +222,7 @@ pub(super) fn tell(document: &mut Document) {
     document.edges = chains
         .iter()
         .filter_map(|chain| edge(document, chain, &cell))
+        .filter(Edge::is_in_bounds)
         .collect();
 }
 

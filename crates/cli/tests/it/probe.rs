@@ -552,6 +552,33 @@ fn interim_responses_without_end_are_one_sites_affair() {
     );
 }
 
+/// What nobody would send is left out of what is supposed, and takes nothing else away.
+#[test]
+fn a_chain_of_many_certificates_is_probed() {
+    let chain = chain();
+    let many = acceptor(&chain, |acceptor| {
+        for _ in 0..150 {
+            let issuer = chain.certificates()[1].clone();
+            acceptor.add_extra_chain_cert(issuer).unwrap();
+        }
+    });
+    let document = found(&serve(many, large));
+    let notes = document["notes"].to_string();
+    assert!(
+        notes.contains("of 152 certificates, the first 100"),
+        "{notes}"
+    );
+    let edges = document["edges"].as_array().unwrap();
+    let chains: Vec<&str> = edges
+        .iter()
+        .filter_map(|edge| edge["chain"].as_str())
+        .collect();
+    assert!(
+        chains.contains(&"today") && !chains.contains(&"ml-dsa-87"),
+        "{chains:?}"
+    );
+}
+
 #[test]
 fn what_would_change_nothing_is_refused() {
     let folder = TempDir::new().unwrap();
