@@ -141,7 +141,7 @@ pub(super) fn sizes(files: &PemFiles) -> Result<(Shown, Vec<String>), Failure> {
     for certificate in &chain.certificates {
         certificates.push(certificate.to_der().map_err(Failure::run)?.len());
     }
-    let [bytes, longest] = chain.signature_bytes().map_err(Failure::run)?;
+    let [bytes, longest] = chain.signature_bytes().map_err(Failure::usage)?;
     let shown = Shown {
         certificates,
         signature: Signature { bytes, longest },

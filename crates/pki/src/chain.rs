@@ -44,6 +44,11 @@ pub enum Note {
         /// Which, counted from 1.
         numbers: Vec<usize>,
     },
+    /// Its file holds more than is read.
+    LeftOut {
+        /// What its blocks say they are, or in which lines they begin.
+        what: Vec<String>,
+    },
     /// Something like it is measured.
     StandIn(Missing),
     /// What is measured in its place is valid for longer.
@@ -87,6 +92,11 @@ impl fmt::Display for Note {
                 f,
                 " sends certificate {} besides its chain, which is measured so",
                 list(numbers)
+            ),
+            Note::LeftOut { what } => write!(
+                f,
+                ": not read, and left out as OpenSSL leaves it out: {}",
+                what.join(", ")
             ),
             Note::StandIn(missing) => {
                 write!(

@@ -120,6 +120,16 @@ pub enum PemProblem {
     /// It has no PEM block.
     #[error("is not PEM: no line of it is \"-----BEGIN CERTIFICATE-----\"")]
     NotPem,
+    /// It has 16 bits a letter.
+    #[error(
+        "is UTF-16, which no server reads: convert it with \"iconv -f UTF-16 -t UTF-8 FILE > FILE.pem\""
+    )]
+    Utf16,
+    /// Its lines have no line feed.
+    #[error(
+        "has lines that end in a carriage return alone, which no server reads: convert it with \"tr '\\r' '\\n' < FILE > FILE.pem\""
+    )]
+    CarriageReturns,
     /// It is in the binary form.
     #[error("is DER, not PEM: convert it with \"openssl x509 -inform der -in FILE -out FILE.pem\"")]
     Der,
@@ -135,6 +145,34 @@ pub enum PemProblem {
     /// The file named as the key's holds none.
     #[error("holds no private key")]
     NoKey,
+    /// The file named as the key's, or the one beside the chain, holds a key in a form that TLS has no use for.
+    #[error(
+        "holds only a key under {label:?}, which OpenSSL does not read: write it as \"PRIVATE KEY\" (PKCS #8)"
+    )]
+    UnknownKeyFormat {
+        /// What its block says it is.
+        label: String,
+    },
+    /// No signature scheme of TLS 1.3 is for the end-entity's key.
+    #[error(
+        "has a key {key} in its first certificate, with which no server here can sign in TLS 1.3, so the size of its \
+         CertificateVerify is not known: \"lastbyte chain show FILE\" has the sizes of its certificates"
+    )]
+    CannotSign {
+        /// The algorithm of its key.
+        key: String,
+    },
+    /// OpenSSL does not know a certificate's key.
+    #[error(
+        "has a key {key} in its certificate {number}, which OpenSSL does not know, so that no client here can verify \
+         the chain: \"lastbyte explain\" calculates with its sizes"
+    )]
+    UnreadableKey {
+        /// Which certificate.
+        number: usize,
+        /// The algorithm of its key.
+        key: String,
+    },
     /// A certificate's key is of a kind that is not made, so nothing can stand in for it.
     #[error(
         "has a key {key} in its certificate {number}, and Lastbyte makes none to stand in for it: name its private key \
@@ -229,6 +267,14 @@ pub enum PemProblem {
         "has a certificate that signed none of the others: leave out certificate {number} ({subject})"
     )]
     Stranger {
+        /// Which certificate.
+        number: usize,
+        /// Whom it is for.
+        subject: String,
+    },
+    /// A certificate is there twice.
+    #[error("has the same certificate twice: leave out certificate {number} ({subject})")]
+    Doubled {
         /// Which certificate.
         number: usize,
         /// Whom it is for.

@@ -4,6 +4,7 @@ use lastbyte_sizes::{profile, visible};
 use openssl::asn1::Asn1Object;
 use openssl::error::ErrorStack;
 use openssl::nid::Nid;
+use openssl::pkey::{HasPublic, Id, PKeyRef};
 use openssl::x509::{X509NameRef, X509Ref};
 
 use crate::anatomy::{Anatomy, Extension, Value, anatomy, attribute_values};
@@ -39,17 +40,12 @@ pub fn explain(certificate: &X509Ref) -> Result<Explanation, PkiError> {
     // Keys and names of algorithms are known from then on.
     lastbyte_providers::install()?;
     let anatomy = anatomy(&certificate.to_der()?)?;
-    let made_here = certificate
-        .public_key()
-        .ok()
-        .and_then(|key| key_algorithm(&key));
+    let key = certificate.public_key().ok();
     Ok(Explanation {
         subject: name(certificate.subject_name())?,
         issuer: name(certificate.issuer_name())?,
-        key: match made_here {
-            Some(algorithm) => algorithm.to_string(),
-            None => algorithm_name(&anatomy.key_algorithm),
-        },
+        key: (key.as_deref().and_then(key_name))
+            .unwrap_or_else(|| algorithm_name(&anatomy.key_algorithm)),
         signature: algorithm_name(&anatomy.signature_algorithm),
         anatomy,
     })
@@ -94,14 +90,54 @@ pub fn is_merkle_tree(certificate: &X509Ref) -> bool {
     Asn1Object::from_str(MTC_PROOF).is_ok_and(|proof| proof.to_string() == own.to_string())
 }
 
+/// A key's algorithm with its size, in the manner of a [`KeyAlgorithm`](crate::KeyAlgorithm)'s name.
+fn key_name<T: HasPublic>(key: &PKeyRef<T>) -> Option<String> {
+    match (key_algorithm(key), key.id()) {
+        (Some(algorithm), _) => Some(algorithm.to_string()),
+        (None, Id::RSA) => Some(format!("rsa-{}", key.bits())),
+        (None, Id::EC) => match key.ec_key().ok()?.group().curve_name()? {
+            Nid::SECP521R1 => Some("ecdsa-p521".to_owned()),
+            curve => Some(format!("ecdsa-{}", curve.short_name().ok()?)),
+        },
+        _ => None,
+    }
+}
+
 fn algorithm_name(oid: &str) -> String {
     let own = match oid {
         MTC_PROOF => Some("id-alg-mtcProof"),
         UNSIGNED => Some("id-alg-unsigned"),
-        _ => None,
+        _ => composite(oid),
     };
     let name = own.or_else(|| nid(oid)?.long_name().ok());
     name.unwrap_or(oid).to_owned()
+}
+
+/// The name of a composite algorithm (draft-ietf-lamps-pq-composite-sigs), of which OpenSSL has none.
+fn composite(oid: &str) -> Option<&'static str> {
+    /// From 1.3.6.1.5.5.7.6.37 on.
+    const NAMES: [&str; 18] = [
+        "id-MLDSA44-RSA2048-PSS-SHA256",
+        "id-MLDSA44-RSA2048-PKCS15-SHA256",
+        "id-MLDSA44-Ed25519-SHA512",
+        "id-MLDSA44-ECDSA-P256-SHA256",
+        "id-MLDSA65-RSA3072-PSS-SHA512",
+        "id-MLDSA65-RSA3072-PKCS15-SHA512",
+        "id-MLDSA65-RSA4096-PSS-SHA512",
+        "id-MLDSA65-RSA4096-PKCS15-SHA512",
+        "id-MLDSA65-ECDSA-P256-SHA512",
+        "id-MLDSA65-ECDSA-P384-SHA512",
+        "id-MLDSA65-ECDSA-brainpoolP256r1-SHA512",
+        "id-MLDSA65-Ed25519-SHA512",
+        "id-MLDSA87-ECDSA-P384-SHA512",
+        "id-MLDSA87-ECDSA-brainpoolP384r1-SHA512",
+        "id-MLDSA87-Ed448-SHAKE256",
+        "id-MLDSA87-RSA3072-PSS-SHA512",
+        "id-MLDSA87-RSA4096-PSS-SHA512",
+        "id-MLDSA87-ECDSA-P521-SHA512",
+    ];
+    let last: usize = oid.strip_prefix("1.3.6.1.5.5.7.6.")?.parse().ok()?;
+    NAMES.get(last.checked_sub(37)?).copied()
 }
 
 /// OpenSSL's number of an object identifier that it knows.

@@ -2,6 +2,7 @@
 
 use lastbyte_providers as providers;
 use lastbyte_sizes::KeyAlgorithm::{self, *};
+use openssl::bn::{BigNum, BigNumContext};
 use openssl::ec::{EcGroup, EcKey};
 use openssl::error::ErrorStack;
 use openssl::hash::MessageDigest;
@@ -40,6 +41,68 @@ pub fn key_algorithm<T: HasPublic>(key: &PKeyRef<T>) -> Option<KeyAlgorithm> {
         },
         _ => None,
     }
+}
+
+/// The curves that TLS 1.3 has signatures of and chains are not made with (RFC 8446, RFC 8734).
+const OTHER_CURVES: [Nid; 4] = [
+    Nid::SECP521R1,
+    Nid::BRAINPOOL_P256R1,
+    Nid::BRAINPOOL_P384R1,
+    Nid::BRAINPOOL_P512R1,
+];
+
+/// How long a key's signatures are in TLS 1.3, most often and at most, in bytes. `None` if it has no signature scheme.
+pub(crate) fn tls_signature_bytes<T: HasPublic>(key: &PKeyRef<T>) -> Option<[usize; 2]> {
+    /// What RSASSA-PSS with SHA-256 needs: digest, salt and two bytes.
+    const LEAST_RSA: u32 = 8 * (32 + 32 + 2);
+    if let Some(algorithm) = key_algorithm(key) {
+        return Some([
+            algorithm.signature_bytes(),
+            algorithm.longest_signature_bytes(),
+        ]);
+    }
+    match key.id() {
+        Id::RSA | Id::RSA_PSS if key.bits() >= LEAST_RSA => Some([key.size(); 2]),
+        Id::ED25519 | Id::ED448 => Some([key.size(); 2]),
+        Id::EC => {
+            let key = key.ec_key().ok()?;
+            let curve = key.group().curve_name()?;
+            let mut order = BigNum::new().ok()?;
+            let mut context = BigNumContext::new().ok()?;
+            key.group().order(&mut order, &mut context).ok()?;
+            let known = OTHER_CURVES.contains(&curve);
+            known.then(|| ecdsa_signature_bytes(&order.to_vec()))
+        }
+        _ => None,
+    }
+}
+
+/// How long signatures of ECDSA are in DER, most often and at most, where their two integers are below `order`.
+pub(crate) fn ecdsa_signature_bytes(order: &[u8]) -> [usize; 2] {
+    let top = order.iter().chain([&0; 8]).take(8);
+    let top = top.fold(0.0_f64, |top, byte| top * 256.0 + f64::from(*byte)) / 256_f64.powi(7);
+    // In its longest form, an integer has a byte of zeros before a first bit that is set.
+    let (longest, border): (usize, f64) = match top {
+        128.0.. => (order.len() + 1, 128.0),
+        // Numbers below the border have a byte less: their first one is no more than half full.
+        _ => (order.len(), 0.5),
+    };
+    let is_longest = 1.0 - border / top;
+    let of_longest = [
+        (1.0 - is_longest).powi(2),
+        2.0 * is_longest * (1.0 - is_longest),
+        is_longest.powi(2),
+    ];
+    let likeliest = (0..3).max_by(|one, other| {
+        let share = |count: &usize| of_longest.get(*count).copied().unwrap_or_default();
+        share(one).total_cmp(&share(other))
+    });
+    let signature = |of_longest: usize| {
+        let integers = 2 * (longest - 1) + of_longest;
+        let contents = integers + 2 * 2;
+        contents + if contents < 128 { 2 } else { 3 }
+    };
+    [signature(likeliest.unwrap_or_default()), signature(2)]
 }
 
 /// What an algorithm does with keys.

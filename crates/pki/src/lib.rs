@@ -21,6 +21,7 @@
 
 mod anatomy;
 mod authority;
+mod blocks;
 mod cache;
 mod chain;
 mod error;

@@ -8,13 +8,14 @@ use lastbyte_sizes::{ChainRole, KeyAlgorithm, PemFiles, RootDelivery, TlsSignatu
 use openssl::asn1::Asn1Time;
 use openssl::nid::Nid;
 use openssl::pkey::{PKey, Private};
-use openssl::x509::{X509, X509Ref, X509VerifyResult};
+use openssl::x509::{X509, X509Ref};
 
 use crate::anatomy::pieces;
+use crate::blocks::{Blocks, Key};
 use crate::chain::{Chain, Note};
 use crate::error::{PemProblem, PkiError};
-use crate::explain::{is_merkle_tree, name};
-use crate::keys::key_algorithm;
+use crate::explain::{explain, is_merkle_tree, name};
+use crate::keys::{key_algorithm, tls_signature_bytes};
 use crate::path::{issued, path_from, top};
 use crate::stand_in::post_quantum;
 use crate::verify::{Purpose, is_issued_by, is_self_signed, verify};
@@ -36,6 +37,8 @@ pub struct PublicChain {
     pub order: Result<(), PkiError>,
     /// Whether a client would trust it, if it is known what clients trust.
     pub trust: Option<Result<(), PkiError>>,
+    /// What it is called in errors.
+    pub(crate) file: PathBuf,
 }
 
 impl PublicChain {
@@ -43,19 +46,15 @@ impl PublicChain {
     ///
     /// # Errors
     ///
-    /// When OpenSSL can't read the key.
+    /// [`PemProblem::CannotSign`] where TLS 1.3 has no signatures of such a key.
     pub fn signature_bytes(&self) -> Result<[usize; 2], PkiError> {
         let Some(end_entity) = self.certificates.first() else {
             return Ok([0, 0]);
         };
-        let key = end_entity.public_key()?;
-        Ok(match key_algorithm(&key) {
-            Some(algorithm) => [
-                algorithm.signature_bytes(),
-                algorithm.longest_signature_bytes(),
-            ],
-            None => [key.size(), key.size()],
-        })
+        match tls_signature(end_entity) {
+            Some(bytes) => Ok(bytes),
+            None => Err(PkiError::pem(&self.file, cannot_sign(end_entity)?)),
+        }
     }
 
     /// The signature algorithms that whoever sends or verifies the chain needs and OpenSSL has no TLS for, as
@@ -101,8 +100,11 @@ pub(crate) struct Certificates {
 
 impl Source<'_> {
     pub(crate) fn certificates(&self) -> Result<Certificates, PkiError> {
-        let mut sent = self.read_certificates(self.place, &self.files.chain)?;
+        let (mut sent, left_out) = self.read_certificates(self.place, &self.files.chain)?;
         let mut notes = Vec::new();
+        if !left_out.is_empty() {
+            notes.push(Note::LeftOut { what: left_out });
+        }
         let last = match self.files.host() {
             // Servers send what they like, and clients take what leads up from the first certificate.
             Some(_) => {
@@ -128,7 +130,7 @@ impl Source<'_> {
             sent.pop();
         }
         let anchors = match (&self.files.ca, last) {
-            (Some(ca), _) => Some((ca.clone(), self.read_certificates(ca, ca)?)),
+            (Some(ca), _) => Some((ca.clone(), self.read_certificates(ca, ca)?.0)),
             (None, Some(root)) => Some((self.files.chain.clone(), vec![root])),
             (None, None) => self.root_beside(&sent).inspect(|(path, _)| {
                 notes.push(Note::RootBeside(path.clone()));
@@ -147,20 +149,24 @@ impl Source<'_> {
             return None;
         }
         let path = self.files.chain.with_file_name("root.pem");
-        let roots = self.read_certificates(&path, &path).ok()?;
+        let (roots, _) = self.read_certificates(&path, &path).ok()?;
         let issued = |root: &X509| sent.iter().any(|sent| is_issued_by(sent, root));
         roots.iter().any(issued).then_some((path, roots))
     }
 
-    /// The certificates of a file, of which there is at least one.
-    fn read_certificates(&self, place: &Path, path: &Path) -> Result<Vec<X509>, PkiError> {
+    /// The certificates of a file, of which there is at least one, and what else is in it.
+    fn read_certificates(
+        &self,
+        place: &Path,
+        path: &Path,
+    ) -> Result<(Vec<X509>, Vec<String>), PkiError> {
         let pem =
             read(place).map_err(|error| PkiError::pem(path, PemProblem::Unreadable(error)))?;
-        let labels = labels(&pem);
-        let certificates = X509::stack_from_pem(&pem)
+        let blocks = Blocks::read(&pem).map_err(|problem| PkiError::pem(path, problem))?;
+        let certificates = X509::stack_from_pem(blocks.pem.as_bytes())
             .map_err(|error| PkiError::pem(path, PemProblem::BadCertificate(error)))?;
-        let problem = match labels.first() {
-            _ if !certificates.is_empty() => return Ok(certificates),
+        let problem = match blocks.labels.first() {
+            _ if !certificates.is_empty() => return Ok((certificates, blocks.left_out)),
             _ if pem.is_empty() => PemProblem::Empty,
             Some(label) => PemProblem::NoCertificate {
                 label: label.clone(),
@@ -173,10 +179,12 @@ impl Source<'_> {
 
     /// The end-entity's private key, if it is there.
     pub(crate) fn key(&self, end_entity: &X509Ref) -> Result<Option<PKey<Private>>, PkiError> {
+        if tls_signature(end_entity).is_none() {
+            return Err(self.at_chain(cannot_sign(end_entity)?));
+        }
         let Some((file, key)) = find_key(self.files)? else {
             return Ok(None);
         };
-        // A key type that OpenSSL doesn't know is left to whoever uses it.
         let public = end_entity.public_key();
         match public.is_ok_and(|public| !public.public_eq(&key)) {
             true => {
@@ -234,9 +242,7 @@ impl Source<'_> {
         let (Some((end_entity, issuers)), Some(last)) = (sent.split_first(), top(sent)) else {
             return Err(self.at_chain(PemProblem::Empty));
         };
-        let issued_last =
-            |anchor: &X509| anchor == last || anchor.issued(last) == X509VerifyResult::OK;
-        if !anchors.iter().any(issued_last) {
+        if anchor_of(sent, anchors).is_none() {
             return Err(self.not_trusted(sent, last, anchors_file)?);
         }
         let purpose = Purpose::of(role, server_name);
@@ -250,12 +256,17 @@ impl Source<'_> {
         }
     }
 
-    /// Whether each certificate is issued by the next one, where who asks can have it so: not at a server.
+    /// Whether each certificate has issued one before it, where who asks can have it so: not at a server. Of one CA
+    /// there may be several, from one root each (RFC 8446, section 4.4.2).
     pub(crate) fn check_order(&self, sent: &[X509]) -> Result<(), PkiError> {
-        let mut links = sent.iter().zip(sent.iter().skip(1));
-        let broken = links.position(|(subject, issuer)| !issued(issuer, subject));
+        let mut issuers = sent.iter().enumerate().skip(1);
+        let broken = issuers.find(|(index, issuer)| {
+            let mut before = sent.iter().take(*index);
+            sent.iter().take(*index).any(|other| other == *issuer)
+                || !before.any(|subject| issued(issuer, subject))
+        });
         match broken.filter(|_| self.files.host().is_none()) {
-            Some(index) => Err(self.at_chain(disorder(sent, index)?)),
+            Some((index, _)) => Err(self.at_chain(disorder(sent, index)?)),
             None => Ok(()),
         }
     }
@@ -286,10 +297,7 @@ impl Source<'_> {
         else {
             return Ok(None);
         };
-        let found = anchors
-            .iter()
-            .find(|anchor| *anchor == last || is_issued_by(last, anchor));
-        match found {
+        match anchor_of(&certificates.sent, anchors) {
             Some(root) => Ok(Some(root)),
             None => Err(self.not_trusted(&certificates.sent, last, file)?),
         }
@@ -314,6 +322,7 @@ impl Source<'_> {
             trust,
             certificates: certificates.sent,
             notes: certificates.notes,
+            file: self.files.chain.clone(),
         })
     }
 }
@@ -325,6 +334,16 @@ impl Certificates {
     }
 }
 
+/// The anchor that has issued what is at the top, or is that; else one that has issued another certificate, which may
+/// be of the same CA.
+fn anchor_of<'a>(sent: &[X509], anchors: &'a [X509]) -> Option<&'a X509> {
+    let mut all = top(sent).into_iter().chain(sent);
+    all.find_map(|sent| {
+        let mut anchors = anchors.iter();
+        anchors.find(|anchor| *anchor == sent || is_issued_by(sent, anchor))
+    })
+}
+
 fn message_bytes(certificates: &[X509]) -> Result<usize, PkiError> {
     let lengths = certificates
         .iter()
@@ -334,7 +353,7 @@ fn message_bytes(certificates: &[X509]) -> Result<usize, PkiError> {
     ))
 }
 
-/// What is wrong with certificates of which the one at `index` is not issued by the next one.
+/// What is wrong with certificates of which the one at `index` has issued none before it, or is one of those.
 fn disorder(sent: &[X509], index: usize) -> Result<PemProblem, PkiError> {
     // Of several that are as long, the first.
     let mut longest: Vec<usize> = Vec::new();
@@ -344,29 +363,52 @@ fn disorder(sent: &[X509], index: usize) -> Result<PemProblem, PkiError> {
             longest = path;
         }
     }
-    let stranger = (0..sent.len()).find(|other| !longest.contains(other));
+    let others = (0..sent.len()).filter(|other| !longest.contains(other));
+    let is_issuer = |place: &usize| {
+        let mut subjects = sent.iter().enumerate().filter(|(other, _)| other != place);
+        let issuer = sent.get(*place);
+        issuer.is_some_and(|issuer| subjects.any(|(_, subject)| issued(issuer, subject)))
+    };
+    let stranger = others.clone().find(|other| !is_issuer(other));
     let subject = |index: usize| match sent.get(index) {
         Some(certificate) => name(certificate.subject_name()),
         None => Ok(String::new()),
     };
+    let is_doubled = sent
+        .iter()
+        .take(index)
+        .any(|other| sent.get(index) == Some(other));
     match (longest.as_slice(), stranger) {
+        _ if is_doubled => Ok(PemProblem::Doubled {
+            number: index + 1,
+            subject: subject(index)?,
+        }),
         ([leaf, _, ..], None) => Ok(PemProblem::Disorder {
             leaf: leaf + 1,
             subject: subject(*leaf)?,
-            order: longest.iter().map(|index| index + 1).collect(),
+            order: longest
+                .iter()
+                .copied()
+                .chain(others)
+                .map(|index| index + 1)
+                .collect(),
         }),
         ([_, _, ..], Some(stranger)) => Ok(PemProblem::Stranger {
             number: stranger + 1,
             subject: subject(stranger)?,
         }),
-        _ => Ok(PemProblem::Broken {
-            number: index + 1,
-            subject: subject(index)?,
-            issuer: match sent.get(index) {
-                Some(certificate) => name(certificate.issuer_name())?,
-                None => String::new(),
-            },
-        }),
+        _ => {
+            // The first certificate is nobody's issuer.
+            let before = index.saturating_sub(1);
+            Ok(PemProblem::Broken {
+                number: before + 1,
+                subject: subject(before)?,
+                issuer: match sent.get(before) {
+                    Some(certificate) => name(certificate.issuer_name())?,
+                    None => String::new(),
+                },
+            })
+        }
     }
 }
 
@@ -400,14 +442,17 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// The private key in a file, or `None` if there is none.
 fn read_key(path: &Path) -> Result<Option<PKey<Private>>, PkiError> {
     let pem = read(path).map_err(|error| PkiError::pem(path, PemProblem::Unreadable(error)))?;
-    if !labels(&pem)
-        .iter()
-        .any(|label| label.ends_with("PRIVATE KEY"))
-    {
-        return Ok(None);
+    let blocks = Blocks::read(&pem).map_err(|problem| PkiError::pem(path, problem))?;
+    match blocks.key() {
+        None => return Ok(None),
+        Some(Key::Known) => {}
+        Some(Key::Unknown(label)) => {
+            let label = label.to_owned();
+            return Err(PkiError::pem(path, PemProblem::UnknownKeyFormat { label }));
+        }
     }
     let mut encrypted = false;
-    let key = PKey::private_key_from_pem_callback(&pem, |_| {
+    let key = PKey::private_key_from_pem_callback(blocks.pem.as_bytes(), |_| {
         encrypted = true;
         Ok(0)
     });
@@ -418,17 +463,14 @@ fn read_key(path: &Path) -> Result<Option<PKey<Private>>, PkiError> {
     }
 }
 
-/// What a file's PEM blocks say they are.
-fn labels(pem: &[u8]) -> Vec<String> {
-    String::from_utf8_lossy(pem)
-        .lines()
-        .filter_map(|line| {
-            line.trim_end()
-                .strip_prefix("-----BEGIN ")?
-                .strip_suffix("-----")
-        })
-        .map(str::to_owned)
-        .collect()
+/// How long signatures of a certificate's key are in TLS 1.3, most often and at most, if there are any.
+pub(crate) fn tls_signature(certificate: &X509Ref) -> Option<[usize; 2]> {
+    tls_signature_bytes(&*certificate.public_key().ok()?)
+}
+
+pub(crate) fn cannot_sign(end_entity: &X509Ref) -> Result<PemProblem, PkiError> {
+    let key = explain(end_entity)?.key;
+    Ok(PemProblem::CannotSign { key })
 }
 
 fn check_validity(index: usize, certificate: &X509Ref) -> Result<(), PemProblem> {

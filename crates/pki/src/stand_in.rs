@@ -58,10 +58,17 @@ pub(crate) fn stand_in(
     }
     let mut keys: Vec<PKey<Private>> = Vec::new();
     for (index, certificate) in all.iter().enumerate() {
-        let same = all.iter().position(|other| other == certificate);
+        let Ok(public) = certificate.public_key() else {
+            let key = explain(certificate)?.key;
+            let number = index + 1;
+            return Ok(Err(PemProblem::UnreadableKey { number, key }));
+        };
+        // The certificates that a CA has of several roots are of one key.
+        let is_same = |other: &X509| other.public_key().is_ok_and(|key| key.public_eq(&public));
+        let same = all.iter().take(index).position(is_same);
         keys.push(match same.and_then(|same| keys.get(same)) {
             Some(key) => key.clone(),
-            None => match key_like(&*certificate.public_key()?)? {
+            None => match key_like(&public)? {
                 Some(key) => key,
                 None => return Ok(Err(unknown(index + 1, certificate, What::Key)?)),
             },

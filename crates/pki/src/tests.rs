@@ -2,6 +2,7 @@
 
 mod algorithm;
 mod anatomy;
+mod blocks;
 mod chain;
 mod padding;
 mod pem;

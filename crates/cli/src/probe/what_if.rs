@@ -355,7 +355,7 @@ fn from_file(file: &Path, before: &[Chain]) -> Result<Chain, Failure> {
     for certificate in &chain.certificates {
         certificates.push(certificate.to_der()?.len());
     }
-    let [bytes, longest] = chain.signature_bytes().map_err(Failure::run)?;
+    let [bytes, longest] = chain.signature_bytes().map_err(Failure::usage)?;
     let today = before.first().map(|today| today.shown.clone());
     let today = today.unwrap_or_default();
     Ok(Chain {

@@ -315,7 +315,10 @@ fn certificates_in_another_order_are_put_in_order() {
     let said = refusal(&[&leaf, &foreign, &first, &second]);
     assert!(said.starts_with(stranger), "{said}");
     let said = refusal(&[&leaf, &leaf, &first]);
-    assert_eq!(said, format!("{stranger} (CN=server.example)"));
+    let doubled = "\"DIR/chain.pem\" has the same certificate twice: leave out certificate";
+    assert_eq!(said, format!("{doubled} 2 (CN=server.example)"));
+    let said = refusal(&[&leaf, &first, &first, &second]);
+    assert!(said.starts_with(&format!("{doubled} 3")), "{said}");
     // Whoever is not there can't be put anywhere.
     let said = refusal(&[&leaf, &second]);
     assert!(
