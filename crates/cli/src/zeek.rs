@@ -95,7 +95,7 @@ impl Zeek {
     }
 
     fn survey(&self) -> Result<Survey, Failure> {
-        let sources = sources(&self.logs)
+        let found = sources(&self.logs)
             .map_err(|(path, error)| Failure::Usage(format!("{}: {error}", path.display())))?;
         let options = Options {
             cdn: self.cdn_list()?,
@@ -106,17 +106,18 @@ impl Zeek {
             },
         };
         let failed = |folder: &Path, error| Failure::Run(format!("{}: {error}", folder.display()));
-        let survey = match &self.parquet {
-            None => survey(&sources, options, None).map_err(Failure::run)?,
+        let mut survey = match &self.parquet {
+            None => survey(&found.sources, options, None).map_err(Failure::run)?,
             Some(folder) => {
                 let mut parquet = ParquetFolder::new(folder, options.names)
                     .map_err(|error| cannot_write(folder, error))?;
-                let survey = survey(&sources, options, Some(&mut parquet))
+                let survey = survey(&found.sources, options, Some(&mut parquet))
                     .map_err(|error| failed(folder, error))?;
                 parquet.finish().map_err(|error| failed(folder, error))?;
                 survey
             }
         };
+        survey.told.extend(found.note());
         match survey.ssl.rows + survey.conn.rows + survey.ours.rows {
             0 => Err(Failure::Usage(nothing(&survey))),
             _ => Ok(survey),

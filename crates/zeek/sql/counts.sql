@@ -27,13 +27,13 @@ SELECT class, quic,
        count(*) AS handshakes,
        count(*) FILTER (WHERE handshake = 'resumed') AS resumed
 FROM connections
-WHERE handshake IS NOT NULL
+WHERE handshake IS NOT NULL AND version NOT LIKE 'DTLS%'
 GROUP BY class, quic
 ORDER BY class, quic;
 
 -- bytes_per_connection
 SELECT class, handshake, count(*) AS connections
 FROM connections
-WHERE handshake IS NOT NULL AND usable AND NOT quic
+WHERE handshake IS NOT NULL AND usable AND NOT quic AND version NOT LIKE 'DTLS%'
 GROUP BY class, handshake
 ORDER BY class, handshake;

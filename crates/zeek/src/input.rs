@@ -8,6 +8,7 @@ use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use crate::ahead::ahead;
+use crate::row::Written;
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
@@ -31,6 +32,18 @@ impl Source {
         match self {
             Source::File(path) => path.is_file(),
             Source::Stdin => false,
+        }
+    }
+
+    /// When its rows are written, by its name.
+    pub(crate) fn written(&self) -> Written {
+        match self {
+            Source::File(path) => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                let log = name.split('.').next().unwrap_or_default();
+                Written::of(log.as_bytes())
+            }
+            Source::Stdin => Written::AtTheEnd,
         }
     }
 
@@ -58,27 +71,59 @@ impl Source {
     }
 }
 
-/// The files that are named, and those in folders that are named and end as logs do, in order.
+/// What is found where logs are looked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// What is to be read, in order.
+    pub sources: Vec<Source>,
+    /// What folders have besides, whose names don't end as those of logs.
+    pub passed_over: Vec<PathBuf>,
+}
+
+impl Found {
+    /// What there is to say of what was passed over.
+    pub fn note(&self) -> Option<String> {
+        const SHOWN: usize = 5;
+        let names = self.passed_over.iter().take(SHOWN);
+        let names: Vec<String> = names.map(|path| path.display().to_string()).collect();
+        let more = match self.passed_over.len().saturating_sub(SHOWN) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        (!names.is_empty()).then(|| {
+            format!(
+                "passed over, as names of logs end in {}, with .gz or .zst behind it or without: {}{more}",
+                ENDS.join(", "),
+                names.join(", ")
+            )
+        })
+    }
+}
+
+/// What names of logs end in, compressed or not.
+const ENDS: [&str; 4] = [".log", ".json", ".ndjson", ".jsonl"];
+
+/// The files that are named, and those in folders that are named and end as logs do.
 ///
 /// # Errors
 ///
 /// When there is no such file or folder, or a folder can't be read: with its path.
-pub fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, (PathBuf, io::Error)> {
-    let mut found = Vec::new();
+pub fn sources(paths: &[PathBuf]) -> Result<Found, (PathBuf, io::Error)> {
+    let mut found = Found::default();
     for path in paths {
         if path == Path::new("-") {
-            found.push(Source::Stdin);
+            found.sources.push(Source::Stdin);
         } else if path.is_dir() {
             walk(path, &mut found).map_err(|error| (path.clone(), error))?;
         } else {
             path.metadata().map_err(|error| (path.clone(), error))?;
-            found.push(Source::File(path.clone()));
+            found.sources.push(Source::File(path.clone()));
         }
     }
     Ok(found)
 }
 
-fn walk(folder: &Path, found: &mut Vec<Source>) -> io::Result<()> {
+fn walk(folder: &Path, found: &mut Found) -> io::Result<()> {
     let entries: Result<Vec<_>, _> = folder.read_dir()?.collect();
     let mut entries = entries?;
     entries.sort_by_key(std::fs::DirEntry::file_name);
@@ -88,7 +133,9 @@ fn walk(folder: &Path, found: &mut Vec<Source>) -> io::Result<()> {
         if entry.file_type()?.is_dir() {
             walk(&path, found)?;
         } else if is_log(&path) && path.is_file() {
-            found.push(Source::File(path));
+            found.sources.push(Source::File(path));
+        } else {
+            found.passed_over.push(path);
         }
     }
     Ok(())
@@ -96,9 +143,9 @@ fn walk(folder: &Path, found: &mut Vec<Source>) -> io::Result<()> {
 
 fn is_log(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    [".log", ".log.gz", ".log.zst"]
-        .iter()
-        .any(|end| name.ends_with(end))
+    let packed = [".gz", ".zst"].iter();
+    let name = packed.fold(&*name, |name, end| name.strip_suffix(end).unwrap_or(name));
+    ENDS.iter().any(|end| name.ends_with(end))
 }
 
 /// Whether something is compressed, so that reading it is work.

@@ -284,10 +284,24 @@ impl Connection {
     fn add(&mut self, part: Part) -> Joined {
         let is_new = match part {
             Part::Ssl(part) => put(&mut self.ssl, part),
-            Part::Conn(part) => put(&mut self.conn, part),
+            Part::Conn(part) => put_longest(&mut self.conn, part),
             Part::Ours(part) => put(&mut self.ours, part),
         };
         is_new.map_or(Joined::Repeats, |()| Joined::Kept)
+    }
+}
+
+/// The one that was written last counts: of a connection that lasts, there may be several without their log's name.
+fn put_longest(place: &mut Option<ConnPart>, part: ConnPart) -> Option<()> {
+    let duration = |part: &ConnPart| part.duration.map(|duration| duration.get());
+    match place {
+        Some(before) => {
+            if duration(&part) > duration(before) {
+                *before = part;
+            }
+            None
+        }
+        None => put(place, part),
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 
 use crate::reason::Reason;
-use crate::row::{Conn, Kind, Ours, Row, Ssl, State, Transport, Uid, names_tls};
+use crate::row::{Conn, Kind, Ours, Row, Ssl, State, Transport, Uid, Written, names_tls};
 use crate::time::{self, Micros};
 use crate::version::Version;
 
@@ -18,6 +18,8 @@ struct Line<'a> {
     ts: Option<Time>,
     #[serde(default, rename = "_write_ts")]
     written: Option<Time>,
+    #[serde(default, borrow, rename = "_path")]
+    log: Option<Any<'a>>,
     #[serde(default, borrow)]
     uid: Option<Text<'a>>,
     #[serde(default, borrow, rename = "id.resp_h")]
@@ -64,6 +66,20 @@ impl<'a> Object<'a> {
         serde_json::from_slice(line)
             .map(Object)
             .map_err(|_| Reason::Json)
+    }
+
+    /// Of several in one array.
+    pub(crate) fn parse_all(line: &'a [u8]) -> Result<Vec<Self>, Reason> {
+        let lines: Vec<Line<'a>> = serde_json::from_slice(line).map_err(|_| Reason::Json)?;
+        Ok(lines.into_iter().map(Object).collect())
+    }
+
+    /// When rows of its log are written, if it says of which it is.
+    pub(crate) fn log(&self) -> Option<Written> {
+        match &self.0.log {
+            Some(Any::Text(log)) => Some(Written::of(log.as_bytes())),
+            _ => None,
+        }
     }
 
     /// What it is a row of, by the fields that are there.

@@ -42,7 +42,7 @@ mod version;
 
 pub use cdn::{CdnError, CdnList, Class, DEFAULT as DEFAULT_CDN_LIST};
 pub use columns::{ParquetFolder, SQL};
-pub use input::{Source, sources};
+pub use input::{Found, Source, sources};
 pub use profile::{FEWEST, NoProfile};
 pub use report::{SCHEMA, json, text};
 pub use servers::Names;

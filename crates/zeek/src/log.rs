@@ -7,7 +7,7 @@ use memchr::memchr;
 use crate::json::Object;
 use crate::lines::{Lines, Piece};
 use crate::reason::Reason;
-use crate::row::{Kind, Row};
+use crate::row::{Kind, Row, Written};
 use crate::time::Micros;
 use crate::tsv::Header;
 
@@ -15,6 +15,8 @@ use crate::tsv::Header;
 pub(crate) struct Log {
     lines: Lines<Box<dyn Read>>,
     header: Header,
+    /// By the name of the file, where its lines don't say.
+    written: Written,
     /// What its last row was, or its header says that the next will be.
     kind: Option<Kind>,
     /// Lines so far.
@@ -40,8 +42,9 @@ pub(crate) enum Left {
 }
 
 impl Log {
-    pub(crate) fn new(input: Box<dyn Read>) -> Self {
+    pub(crate) fn new(input: Box<dyn Read>, written: Written) -> Self {
         Log {
+            written,
             lines: Lines::new(input),
             header: Header::default(),
             kind: None,
@@ -68,8 +71,17 @@ impl Log {
                     rest = after.get(1..).unwrap_or_default();
                     self.line += 1;
                     let line = line.strip_suffix(b"\r").unwrap_or(line);
+                    let line = match self.line {
+                        1 if is_utf_16(line) => {
+                            say(Said::Unreadable(1, None, Reason::Utf16));
+                            return Left::Nothing;
+                        }
+                        1 => line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line),
+                        _ => line,
+                    };
                     let mut reader = Reader {
                         header: &mut self.header,
+                        written: self.written,
                         kind: &mut self.kind,
                         times: &mut self.times,
                     };
@@ -102,8 +114,16 @@ impl Log {
     }
 }
 
+/// What Windows' programs begin a file of UTF-8 with.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+fn is_utf_16(line: &[u8]) -> bool {
+    line.starts_with(&[0xff, 0xfe]) || line.starts_with(&[0xfe, 0xff])
+}
+
 struct Reader<'l> {
     header: &'l mut Header,
+    written: Written,
     kind: &'l mut Option<Kind>,
     times: &'l mut Vec<Micros>,
 }
@@ -118,20 +138,53 @@ impl Reader<'_> {
                 Ok(())
             }
             Some(b'{') => {
-                let object = Object::parse(line)?;
-                *self.kind = object.kind().or(*self.kind);
-                let row = object.row()?;
-                self.times.extend(object.written().or(row.written()));
-                say(Said::Row(row));
-                Ok(())
+                // An element of an array, whose brackets may be in lines of their own.
+                let object = line.trim_ascii_end();
+                let object = object.strip_suffix(b"]").unwrap_or(object);
+                let object = object.trim_ascii_end();
+                let object = object.strip_suffix(b",").unwrap_or(object);
+                self.object(&Object::parse(object)?, say)
             }
+            Some(b'[') => match line.trim_ascii_end() {
+                b"[" => Ok(()),
+                array if array.ends_with(b"]") => {
+                    for object in Object::parse_all(array)? {
+                        self.object(&object, say)?;
+                    }
+                    Ok(())
+                }
+                first => self.line(first.get(1..).unwrap_or_default(), say),
+            },
+            Some(b']') if line.trim_ascii_end() == b"]" => Ok(()),
             Some(_) => {
                 let row = self.header.row(line)?;
+                let written = self.header.written().unwrap_or(self.written);
                 self.times.extend(row.written());
                 *self.kind = row.kind();
-                say(Said::Row(row));
+                say(Said::Row(of_those(written, row)));
                 Ok(())
             }
         }
+    }
+
+    fn object(
+        &mut self,
+        object: &Object<'_>,
+        say: &mut impl FnMut(Said<'_>),
+    ) -> Result<(), Reason> {
+        *self.kind = object.kind().or(*self.kind);
+        let row = object.row()?;
+        let written = object.log().unwrap_or(self.written);
+        self.times.extend(object.written().or(row.written()));
+        say(Said::Row(of_those(written, row)));
+        Ok(())
+    }
+}
+
+/// A row of a log that is written at these times.
+fn of_those(written: Written, row: Row<'_>) -> Row<'_> {
+    match (written, row.kind()) {
+        (Written::InBetween, Some(_)) => Row::Interim,
+        _ => row,
     }
 }

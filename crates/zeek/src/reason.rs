@@ -21,6 +21,8 @@ pub(crate) enum Reason {
     TooLong,
     /// The file breaks off in it.
     BrokenOff,
+    /// The file has 16 bits a letter.
+    Utf16,
 }
 
 impl fmt::Display for Reason {
@@ -34,6 +36,7 @@ impl fmt::Display for Reason {
             Reason::Json => out.write_str("neither JSON nor complete"),
             Reason::TooLong => out.write_str("longer than 256 KiB"),
             Reason::BrokenOff => out.write_str("the file breaks off in it"),
+            Reason::Utf16 => out.write_str("the file is UTF-16: write it as UTF-8"),
         }
     }
 }

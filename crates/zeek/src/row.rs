@@ -9,8 +9,31 @@ pub(crate) enum Row<'a> {
     Ssl(Ssl<'a>),
     Conn(Conn),
     Ours(Ours),
+    /// Of a connection that still lasts: it comes again when that is over.
+    Interim,
     /// Of a log that is not read here.
     Other,
+}
+
+/// When a log's rows are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// When what they say is over.
+    AtTheEnd,
+    /// Also while a connection lasts, with the fields of the log of those that are over.
+    InBetween,
+}
+
+impl Written {
+    /// By a log's name: `conn_long` (zeek-long-connections) and `open_conn`, `open_ssl` (zeek-open-connections).
+    pub(crate) fn of(log: &[u8]) -> Written {
+        let log = log.to_ascii_lowercase();
+        let is_long = memchr::memmem::find(&log, b"long").is_some();
+        match is_long || log.starts_with(b"open_") || log.starts_with(b"open-") {
+            true => Written::InBetween,
+            false => Written::AtTheEnd,
+        }
+    }
 }
 
 /// A kind of log that is read here.
@@ -110,7 +133,7 @@ impl Row<'_> {
                 row.time?.checked_add(duration)
             }
             Row::Ours(row) => row.time,
-            Row::Other => None,
+            Row::Interim | Row::Other => None,
         }
     }
 
@@ -119,7 +142,7 @@ impl Row<'_> {
             Row::Ssl(_) => Some(Kind::Ssl),
             Row::Conn(_) => Some(Kind::Conn),
             Row::Ours(_) => Some(Kind::Ours),
-            Row::Other => None,
+            Row::Interim | Row::Other => None,
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::input::Source;
 use crate::join::{ConnPart, History, Joined, OursPart, Part, SslPart, Table, Waits};
 use crate::log::{Left, Log, Said};
 use crate::reason::Reason;
-use crate::row::{Conn, Kind, Ours, Row, Ssl};
+use crate::row::{Conn, Kind, Ours, Row, Ssl, Written};
 use crate::servers::{Names, Servers};
 use crate::tally::{End, Tally};
 use crate::time::Micros;
@@ -40,7 +40,8 @@ pub struct Lines {
     pub rows: u64,
     /// Those that could not be.
     pub unreadable: u64,
-    /// Of the rows, those of a connection that had one already. The first counts.
+    /// Of the rows, those of a connection that had one already. The first counts, and of `conn.log` the one of the
+    /// longest duration.
     pub repeats: u64,
 }
 
@@ -59,6 +60,8 @@ pub struct Survey {
     pub drafts: u64,
     /// Rows of `ssl.log` without a time that can be read.
     pub without_time: u64,
+    /// Rows of connections that still lasted, as `conn_long.log` has them.
+    pub interim: u64,
     /// Files that were read, and of which rows were used.
     pub files: [u64; 2],
     /// The first lines that could not be read, as `file:line: reason`.
@@ -108,6 +111,8 @@ struct File {
     /// `None` until its turn comes.
     log: Option<Log>,
     used: bool,
+    /// Rows of connections that still lasted.
+    interim: u64,
     /// Lines that could not be read before it was known what they were.
     unknown: u64,
     pieces: u64,
@@ -128,6 +133,7 @@ impl<'p> Reading<'p> {
                 unreadable: 0,
                 drafts: 0,
                 without_time: 0,
+                interim: 0,
                 files: [0; 2],
                 examples: Vec::new(),
                 told: Vec::new(),
@@ -151,6 +157,7 @@ impl<'p> Reading<'p> {
                         source: source.clone(),
                         log,
                         used: false,
+                        interim: 0,
                         unknown: 0,
                         pieces: 0,
                     });
@@ -184,7 +191,7 @@ impl<'p> Reading<'p> {
         let log = match &mut file.log {
             Some(log) => log,
             None => match file.source.open() {
-                Ok(input) => file.log.insert(Log::new(input)),
+                Ok(input) => file.log.insert(Log::new(input, file.source.written())),
                 Err(error) => {
                     self.survey.broken.push(format!("{}: {error}", file.name));
                     return Left::Nothing;
@@ -192,7 +199,9 @@ impl<'p> Reading<'p> {
             },
         };
         let (name, used, unknown) = (&file.name, &mut file.used, &mut file.unknown);
+        let interim = &mut file.interim;
         log.read(|said| match said {
+            Said::Row(Row::Interim) => *interim += 1,
             Said::Row(row) => {
                 if let Some(kind) = row.kind() {
                     *used = true;
@@ -219,7 +228,14 @@ impl<'p> Reading<'p> {
         survey.files[0] += 1;
         survey.files[1] += u64::from(file.used);
         survey.unreadable += file.unknown;
-        if !file.used && file.unknown == 0 {
+        survey.interim += file.interim;
+        if file.interim > 0 {
+            survey.told.push(format!(
+                "{}: {} rows of connections that still lasted, as logs of long connections have them: not counted, and \
+                 conn.log has them when they are over",
+                file.name, file.interim
+            ));
+        } else if !file.used && file.unknown == 0 {
             let what = "no row of ssl.log or conn.log by its fields: skipped";
             survey.told.push(format!("{}: {what}", file.name));
         }
@@ -230,7 +246,7 @@ impl<'p> Reading<'p> {
             Row::Ssl(row) => self.ssl(&row),
             Row::Conn(row) => self.conn(&row),
             Row::Ours(row) => self.ours(&row),
-            Row::Other => {}
+            Row::Interim | Row::Other => {}
         }
     }
 
@@ -338,7 +354,20 @@ impl Survey {
     /// What has to be known of the numbers.
     pub fn warnings(&self) -> Vec<String> {
         let few = crate::profile::too_small(self.tally.joint.total());
-        few.into_iter().chain(self.expired_warning()).collect()
+        let interim = (self.interim > 0).then(|| {
+            format!(
+                "{} rows of connections that still lasted are not counted: conn.log has them when they are over",
+                self.interim
+            )
+        });
+        let dtls = (self.tally.dtls > 0).then(|| {
+            format!(
+                "{} rows of DTLS are counted by their version alone: nothing of them is in shares, bytes or the profile",
+                self.tally.dtls
+            )
+        });
+        let all = few.into_iter().chain(self.expired_warning());
+        all.chain(interim).chain(dtls).collect()
     }
 
     fn expired_warning(&self) -> Option<String> {
@@ -358,9 +387,10 @@ impl Survey {
 /// When the first rows of a file were written, and the file if it can't be opened once more.
 fn begin(source: &Source) -> io::Result<(Option<Micros>, Option<Log>)> {
     if !source.is_lasting() {
-        return Ok((None, Some(Log::new(source.open()?))));
+        let log = Log::new(source.open()?, source.written());
+        return Ok((None, Some(log)));
     }
-    let mut log = Log::new(source.peek()?.0);
+    let mut log = Log::new(source.peek()?.0, source.written());
     let mut first = None;
     log.read(|said| {
         if let Said::Row(row) = said {
@@ -377,8 +407,9 @@ pub fn survey_bytes(bytes: &[u8], options: Options) -> Survey {
     let mut file = File {
         name: "memory".to_owned(),
         source: Source::Stdin,
-        log: input.ok().map(|(input, _)| Log::new(input)),
+        log: (input.ok()).map(|(input, _)| Log::new(input, Written::AtTheEnd)),
         used: false,
+        interim: 0,
         unknown: 0,
         pieces: 0,
     };

@@ -22,8 +22,10 @@ pub(crate) enum End {
 /// What carries TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
-    /// TCP, or UDP with DTLS.
+    /// TCP.
     Tls,
+    /// UDP, of which rows are counted by their version and for nothing else: it carries calls and tunnels.
+    Dtls,
     /// QUIC, of which Zeek sees the hellos alone.
     Quic,
 }
@@ -85,6 +87,8 @@ pub struct Tally {
     versions: [OfVersion; Version::ALL.len()],
     /// QUIC.
     pub quic: OfQuic,
+    /// Rows of DTLS.
+    pub dtls: u64,
     /// Rows of `ssl.log` that found one of `conn.log`.
     pub joined: u64,
     /// Those that had to go before they found one.
@@ -120,6 +124,10 @@ impl Tally {
         }
         let verdict = verdict(ssl, connection.conn.as_ref());
         self.row(ssl, connection.conn.as_ref(), verdict);
+        if verdict.carrier == Carrier::Dtls {
+            self.dtls += 1;
+            return;
+        }
         if let Some(handshake) = verdict.handshake {
             self.handshake(connection, ssl, verdict, handshake);
             servers.count(ssl.server, handshake == Handshake::Resumed);
@@ -135,7 +143,7 @@ impl Tally {
                 }
                 self.quic.told_by_history += u64::from(conn.is_none());
             }
-            (Carrier::Tls, handshake) => {
+            (Carrier::Tls | Carrier::Dtls, handshake) => {
                 if let Some(counts) = self.versions.get_mut(ssl.version as usize) {
                     counts.rows += 1;
                     if let Some(handshake) = handshake {
@@ -153,7 +161,7 @@ impl Tally {
         verdict: Verdict,
         handshake: Handshake,
     ) {
-        self.classes[ssl.class as usize][verdict.carrier as usize]
+        self.classes[ssl.class as usize][place(verdict.carrier)]
             .count(handshake == Handshake::Resumed);
         let ours = connection.ours;
         let rtt = ours.and_then(|ours| ours.rtt).map(|rtt| rtt.get());
@@ -197,7 +205,10 @@ impl Tally {
 
     /// Resumed handshakes of a class.
     pub fn of_class(&self, class: Class, carrier: Carrier) -> Share {
-        self.classes[class as usize][carrier as usize]
+        match carrier {
+            Carrier::Dtls => Share::default(),
+            carrier => self.classes[class as usize][place(carrier)],
+        }
     }
 
     /// What usable connections of a class carried. `resumed` says after which kind of handshake.
@@ -211,9 +222,15 @@ impl Tally {
     }
 }
 
+/// Where classes are counted of what they are counted of.
+fn place(carrier: Carrier) -> usize {
+    usize::from(carrier == Carrier::Quic)
+}
+
 /// What a connection was. QUIC is never `established` in `ssl.log`, so there a ServerHello stands for it.
 pub(crate) fn verdict(ssl: &SslPart, conn: Option<&ConnPart>) -> Verdict {
     let carrier = match (ssl.version, conn.map(|conn| conn.transport)) {
+        (version, _) if version.is_dtls() => Carrier::Dtls,
         (Version::Tls13 | Version::Unknown, Some(Transport::Udp)) => Carrier::Quic,
         (_, Some(Transport::Udp | Transport::Tcp)) => Carrier::Tls,
         (Version::Tls13, _) if !ssl.established && ssl.history == History::HellosOnly => {
@@ -222,7 +239,7 @@ pub(crate) fn verdict(ssl: &SslPart, conn: Option<&ConnPart>) -> Verdict {
         _ => Carrier::Tls,
     };
     let counts = match carrier {
-        Carrier::Tls => ssl.established,
+        Carrier::Tls | Carrier::Dtls => ssl.established,
         Carrier::Quic => ssl.history != History::NoServerHello,
     };
     let handshake = match ssl.resumed {

@@ -73,7 +73,7 @@ fn survey_files(files: &[(&str, &[u8])], options: Options) -> (Survey, TempDir) 
         fs::write(folder.path().join(name), content).unwrap();
     }
     let sources = sources(&[folder.path().to_owned()]).unwrap();
-    (survey(&sources, options, None).unwrap(), folder)
+    (survey(&sources.sources, options, None).unwrap(), folder)
 }
 
 fn gzip(text: &str) -> Vec<u8> {
@@ -642,7 +642,12 @@ fn parquet_has_every_connection() {
     let sources = sources(&[path]).unwrap();
     for names in [Names::LeftOut, Names::Kept] {
         let mut parquet = ParquetFolder::new(&out, names).unwrap();
-        survey(&sources, Options { names, ..options() }, Some(&mut parquet)).unwrap();
+        survey(
+            &sources.sources,
+            Options { names, ..options() },
+            Some(&mut parquet),
+        )
+        .unwrap();
         parquet.finish().unwrap();
         let rows = rows(&out.join("connections-0000.parquet"));
         assert_eq!(rows.len(), 100);
@@ -705,4 +710,166 @@ fn the_script_logs_what_is_read() {
         &["1793491200.5 C1 - 4500 0.020500".to_owned()],
     );
     assert_eq!(survey_text(&text).ours.rows, 1);
+}
+
+/// Rows that are written while a connection lasts, and the last one, of as many as that.
+fn lasting() -> [Vec<String>; 3] {
+    let long = |seconds: u64, uid: &str, bytes: u64, state: &str| {
+        conn(0, uid, bytes)
+            .replace(" 1.000000 ", &format!(" {seconds}.000000 "))
+            .replace(" SF ", &format!(" {state} "))
+    };
+    let uids: Vec<String> = (0..40).map(|at| format!("C{at}")).collect();
+    let rows = uids.iter().map(|uid| ssl(0, uid, "TLSv13", "F", "T"));
+    let interim = uids
+        .iter()
+        .flat_map(|uid| [long(600, uid, 30_000, "S1"), long(900, uid, 45_000, "S1")]);
+    let last = uids.iter().map(|uid| long(1200, uid, 60_000, "SF"));
+    [rows.collect(), interim.collect(), last.collect()]
+}
+
+fn median_bytes(document: &Value) -> u64 {
+    document["bytes_per_connection"]["other"]["full"]["p50"]
+        .as_u64()
+        .unwrap()
+}
+
+fn is_about(found: u64, expected: u64) -> bool {
+    found.abs_diff(expected) * 200 <= expected
+}
+
+#[test]
+fn connections_that_still_last_are_not_counted() {
+    let [rows, interim, last] = lasting();
+    let (rows, last) = (log(SSL, &rows), log(CONN, &last));
+    let long = log(CONN, &interim);
+    let named = |path: &str| long.replace("#path\tany", &format!("#path\t{path}"));
+    let nameless = long.replace("#path\tany\n", "");
+    for (name, text) in [
+        ("a.log", named("conn_long")),
+        ("a.log", named("open_conn")),
+        ("conn_long.12:00:00-13:00:00.log", nameless.clone()),
+    ] {
+        let files: [(&str, &[u8]); 3] = [
+            (name, text.as_bytes()),
+            ("conn.log", last.as_bytes()),
+            ("ssl.log", rows.as_bytes()),
+        ];
+        let (survey, _folder) = survey_files(&files, options());
+        let document = document(&survey);
+        assert_eq!(survey.interim, 80, "{name}");
+        assert_eq!(document["conn"]["rows"], 40);
+        assert_eq!(document["conn"]["repeats"], 0);
+        assert!(is_about(median_bytes(&document), 60_000), "{document}");
+        let warnings = document["warnings"].to_string();
+        assert!(
+            warnings.contains("80 rows of connections that still lasted"),
+            "{warnings}"
+        );
+        let problems = document["files"]["problems"].to_string();
+        assert!(problems.contains(name), "{problems}");
+    }
+    // Under whatever name: the longest row is the last one.
+    let document = document(&survey_text(&[rows, nameless, last].concat()));
+    assert_eq!(document["conn"]["repeats"], 80);
+    assert!(is_about(median_bytes(&document), 60_000), "{document}");
+    assert!(is_about(
+        document["duration_us"]["other"]["full"]["p50"]
+            .as_u64()
+            .unwrap(),
+        1_200_000_000
+    ));
+}
+
+#[test]
+fn datagrams_are_in_no_share_and_no_profile() {
+    let rows = [
+        ssl(0, "C1", "TLSv12", "F", "T"),
+        ssl(0, "C2", "DTLSv12", "T", "T"),
+        ssl(0, "C3", "DTLSv10", "T", "T"),
+        ssl(0, "C4", "DTLSv13", "T", "T"),
+    ];
+    let udp = |uid: &str| conn(0, uid, 9_000_000).replace(" tcp ssl ", " udp ssl,dtls ");
+    let conns = [conn(0, "C1", 4000), udp("C2"), udp("C3")];
+    let survey = survey_text(&[log(SSL, &rows), log(CONN, &conns)].concat());
+    let document = document(&survey);
+    assert_eq!(document["tls"]["DTLSv12"]["rows"], 1);
+    assert_eq!(document["classes"]["other"]["tls"]["handshakes"], 1);
+    assert_eq!(document["classes"]["other"]["tls"]["resumed"], 0);
+    let bytes = &document["bytes_per_connection"]["other"];
+    assert_eq!(bytes["resumed"]["connections"], 0);
+    assert_eq!(bytes["full"]["connections"], 1);
+    assert!(
+        document["warnings"].to_string().contains("3 rows of DTLS"),
+        "{document}"
+    );
+}
+
+#[test]
+fn names_and_first_bytes_that_other_programs_write() {
+    let row = |uid: &str| {
+        format!(
+            r#"{{"ts":1793491200.5,"uid":"{uid}","id.resp_h":"198.51.100.1","version":"TLSv13","cipher":"AES","resumed":false,"established":true}}"#
+        )
+    };
+    let rows = [row("C1"), row("C2"), row("C3")];
+    let lines = rows.join("\n");
+    let mark = "\u{feff}";
+    let tsv = log(SSL, &[ssl(0, "C1", "TLSv13", "T", "T")]);
+    // Where columns are not cut at tabs, the first line matters.
+    let commas = tsv.replace("\\x09", "\\x2c").replace('\t', ",");
+    for (text, count) in [
+        (format!("{mark}{lines}"), 3),
+        (format!("{mark}{commas}"), 1),
+        (format!("[{}]", rows.join(",")), 3),
+        (format!("{mark}[\n{}\n]\n", rows.join(",\n")), 3),
+        (format!("[{}]\n", rows.join(",\n")), 3),
+        ("[]".to_owned(), 0),
+    ] {
+        let survey = survey_text(&text);
+        assert_eq!(
+            (survey.ssl.rows, survey.all_unreadable()),
+            (count, 0),
+            "{text}"
+        );
+        for packed in [gzip(&text), zstd(&text)] {
+            assert_eq!(survey_bytes(&packed, options()).ssl.rows, count, "{text}");
+        }
+    }
+    let wide: Vec<u8> = format!("{mark}{lines}")
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let survey = survey_bytes(&wide, options());
+    assert!(
+        survey.examples[0].ends_with("the file is UTF-16: write it as UTF-8"),
+        "{:?}",
+        survey.examples
+    );
+
+    let packed = gzip(&lines);
+    let folder = TempDir::new().unwrap();
+    for name in [
+        "ssl.json.gz",
+        "ssl.ndjson",
+        "ssl.log",
+        "ssl.log.bz2",
+        "a.pcap",
+    ] {
+        fs::write(folder.path().join(name), &packed).unwrap();
+    }
+    let found = sources(&[folder.path().to_owned()]).unwrap();
+    assert_eq!(found.sources.len(), 3);
+    let note = found.note().unwrap();
+    assert!(
+        note.contains(".json") && note.contains("a.pcap") && note.contains("ssl.log.bz2"),
+        "{note}"
+    );
+    assert_eq!(
+        super::survey(&found.sources, options(), None)
+            .unwrap()
+            .ssl
+            .rows,
+        9
+    );
 }

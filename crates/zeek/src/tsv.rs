@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use memchr::memchr_iter;
 
 use crate::reason::Reason;
-use crate::row::{Conn, Kind, Ours, Row, Ssl, State, Transport, Uid, names_tls};
+use crate::row::{Conn, Kind, Ours, Row, Ssl, State, Transport, Uid, Written, names_tls};
 use crate::time;
 use crate::version::Version;
 
@@ -66,6 +66,8 @@ pub(crate) struct Header {
     columns: Vec<u8>,
     present: [bool; FIELDS.len()],
     content: Content,
+    /// By the name of the log, if the header has one.
+    written: Option<Written>,
 }
 
 /// What its rows are.
@@ -90,6 +92,7 @@ impl Default for Header {
             columns: Vec::new(),
             present: [false; FIELDS.len()],
             content: Content::Nothing,
+            written: None,
         }
     }
 }
@@ -111,6 +114,7 @@ impl Header {
         match (words.next(), words.clone().next()) {
             (Some(b"#empty_field"), Some(empty)) => self.empty = empty.to_vec(),
             (Some(b"#unset_field"), Some(unset)) => self.unset = unset.to_vec(),
+            (Some(b"#path"), Some(log)) => self.written = Some(Written::of(log)),
             (Some(b"#fields"), Some(_)) if self.content != Content::Unsplit => self.fields(words),
             _ => {}
         }
@@ -157,6 +161,11 @@ impl Header {
             Content::Rows(kind) | Content::Lacking(kind, _) => Some(kind),
             Content::Nothing | Content::Other | Content::Unsplit => None,
         }
+    }
+
+    /// When its rows are written, if it says of which log they are.
+    pub(crate) fn written(&self) -> Option<Written> {
+        self.written
     }
 
     /// What a line says that begins with anything but `#`.

@@ -75,6 +75,11 @@ impl Version {
         }
     }
 
+    /// Whether it is of datagrams.
+    pub(crate) fn is_dtls(self) -> bool {
+        matches!(self, Version::Dtls10 | Version::Dtls12 | Version::Dtls13)
+    }
+
     fn is_written(self) -> bool {
         !matches!(self, Version::Unknown | Version::None)
     }
