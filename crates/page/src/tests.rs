@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod recorded;
+mod recorders;
 
 use std::collections::BTreeSet;
 
@@ -526,8 +527,12 @@ fn what_is_unknown_of_a_har_is_not_taken_for_known() {
         "/response/bodySize": null,
     });
     assert_eq!(
-        har::read(&har(&[empty])).unwrap().notes,
+        har::read(&har(&[html(), empty.clone()])).unwrap().notes,
         ["taken as empty: 1 response of unknown size"]
+    );
+    assert_eq!(
+        har::read(&har(&[empty.clone(), empty])).unwrap_err(),
+        HarError::NoSizes
     );
     let urgent = serde_json::json!({ "/_priority": "Urgent" });
     assert_eq!(

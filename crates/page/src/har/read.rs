@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use lastbyte_link::{Bytes, counted, visible};
-use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
@@ -65,6 +66,11 @@ pub enum HarError {
         /// What is there.
         value: String,
     },
+    /// Nobody can load responses of which nothing is known.
+    #[error(
+        "the HAR has no sizes of its responses: record it with a browser's developer tools, or with the bodies of responses"
+    )]
+    NoSizes,
     /// What was loaded first is no page.
     #[error(
         "the HAR begins with {url}, which is no document: record it from the beginning of the load"
@@ -87,7 +93,7 @@ struct Har<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Log<'a> {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pages: Vec<Recording>,
     /// Each is read apart, so that what is wrong in one can be said of it.
     #[serde(borrow)]
@@ -96,27 +102,30 @@ struct Log<'a> {
 
 #[derive(Deserialize)]
 struct Recording {
-    id: String,
+    id: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
+    #[serde(default, deserialize_with = "if_known")]
     pageref: Option<String>,
     started_date_time: String,
-    time: f64,
+    /// Not everybody writes it; -1 is HAR's word for what is not known.
+    time: Option<f64>,
     request: Asked,
     response: Answered,
-    #[serde(default)]
-    timings: HashMap<String, Option<f64>>,
-    #[serde(rename = "_initiator")]
+    /// With comments, as HAR allows anywhere.
+    #[serde(default, deserialize_with = "or_default")]
+    timings: HashMap<String, Extra<f64>>,
+    #[serde(default, rename = "_initiator", deserialize_with = "if_known")]
     initiator: Option<Initiator>,
-    #[serde(rename = "_priority")]
+    #[serde(default, rename = "_priority", deserialize_with = "if_known")]
     priority: Option<String>,
-    #[serde(rename = "_resourceType")]
+    #[serde(default, rename = "_resourceType", deserialize_with = "if_known")]
     resource_type: Option<String>,
     /// What [`of_page`](super::of_page) writes of what times and priorities have said.
-    #[serde(rename = "_loading")]
+    #[serde(default, rename = "_loading", deserialize_with = "if_known")]
     loading: Option<String>,
 }
 
@@ -124,23 +133,26 @@ struct Entry {
 struct Asked {
     method: String,
     url: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     headers: Vec<Header>,
 }
 
 #[derive(Deserialize)]
 struct Header {
+    #[serde(default, deserialize_with = "or_default")]
     name: String,
+    #[serde(default, deserialize_with = "or_default")]
     value: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Answered {
+    #[serde(default, deserialize_with = "or_default")]
     status: f64,
-    #[serde(default, rename = "redirectURL")]
+    #[serde(default, rename = "redirectURL", deserialize_with = "or_default")]
     redirect_url: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     content: Content,
     #[serde(default)]
     body_size: Size,
@@ -156,8 +168,42 @@ struct Answered {
 struct Content {
     #[serde(default)]
     size: Size,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     mime_type: String,
+}
+
+/// What HAR 1.2 leaves to whoever writes it: fields with `_` are nobody's standard, and readers are to ignore what they don't know
+/// of them.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Extra<T> {
+    Known(T),
+    Unknown(IgnoredAny),
+}
+
+impl<T> Extra<T> {
+    fn known(self) -> Option<T> {
+        match self {
+            Extra::Known(known) => Some(known),
+            Extra::Unknown(_) => None,
+        }
+    }
+}
+
+/// What has this form; none of another one.
+fn if_known<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    field: D,
+) -> Result<Option<T>, D::Error> {
+    Ok(Extra::deserialize(field)?.known())
+}
+
+/// What is not known is `null` for some.
+fn or_default<'de, T, D>(field: D) -> Result<T, D::Error>
+where
+    T: Default + Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    Ok(Option::deserialize(field)?.unwrap_or_default())
 }
 
 /// Bytes, where they are known: what is less than 0 is HAR's word for what is not, and so is `null`.
@@ -186,10 +232,45 @@ impl TryFrom<Option<f64>> for Size {
     }
 }
 
-/// What Chromium says of what found a request.
+/// What Chromium says of what found a request; others, the URL of that alone.
+#[derive(Deserialize)]
+#[serde(from = "FoundBy")]
+struct Initiator {
+    by: Option<String>,
+    url: Option<String>,
+    line_number: Option<f64>,
+    stack: Option<Stack>,
+}
+
+impl From<FoundBy> for Initiator {
+    fn from(found: FoundBy) -> Initiator {
+        match found {
+            FoundBy::Url(url) => Initiator {
+                by: None,
+                url: Some(url),
+                line_number: None,
+                stack: None,
+            },
+            FoundBy::Call(call) => Initiator {
+                by: call.by,
+                url: call.url,
+                line_number: call.line_number,
+                stack: call.stack,
+            },
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum FoundBy {
+    Url(String),
+    Call(ByCall),
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Initiator {
+struct ByCall {
     #[serde(rename = "type")]
     by: Option<String>,
     url: Option<String>,
@@ -200,7 +281,7 @@ struct Initiator {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Stack {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     call_frames: Vec<Call>,
     parent: Option<Box<Stack>>,
 }
@@ -208,7 +289,7 @@ struct Stack {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Call {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     url: String,
     line_number: Option<f64>,
 }
@@ -220,12 +301,13 @@ enum LeftOut {
     Inline,
     WebSocket,
     Preflight,
+    Tunnel,
     Unanswered,
 }
 
 impl LeftOut {
     /// Each, what one such entry is, and more about it.
-    const ALL: [(LeftOut, &'static str, &'static str); 5] = [
+    const ALL: [(LeftOut, &'static str, &'static str); 6] = [
         (LeftOut::OtherPage, "request", " of other pages"),
         (
             LeftOut::Inline,
@@ -238,6 +320,7 @@ impl LeftOut {
             "CORS preflight",
             ", which a browser makes by itself",
         ),
+        (LeftOut::Tunnel, "CONNECT", " to a proxy that recorded"),
         (LeftOut::Unanswered, "request", " that got no response"),
     ];
 }
@@ -257,6 +340,10 @@ pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
     }
     // Some write a mark of the order of bytes first.
     let har = har.strip_prefix(b"\xef\xbb\xbf").unwrap_or(har);
+    if har.starts_with(&[0xff, 0xfe]) || har.starts_with(&[0xfe, 0xff]) {
+        let problem = "it is UTF-16: save it as UTF-8".to_owned();
+        return Err(HarError::Form { problem });
+    }
     let har: Har = serde_json::from_slice(har).map_err(|error| match error.is_eof() {
         true => HarError::CutOff { line: error.line() },
         false => HarError::Form {
@@ -265,7 +352,7 @@ pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
     })?;
     let all = (har.log.entries.iter().enumerate()).map(|(place, text)| parsed(place, text));
     let all: Vec<Entry> = all.collect::<Result<_, _>>()?;
-    let first = har.log.pages.first().map(|page| page.id.clone());
+    let first = har.log.pages.first().and_then(|page| page.id.clone());
     let mut left_out = Vec::new();
     let mut entries = Vec::new();
     for (place, entry) in all.iter().enumerate() {
@@ -317,6 +404,9 @@ pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
     }
     let unknown = entries.iter().filter(|entry| entry.known_body().is_none());
     let unknown = unknown.count();
+    if unknown == entries.len() {
+        return Err(HarError::NoSizes);
+    }
     if unknown > 0 {
         notes.push(format!(
             "taken as empty: {} of unknown size",
@@ -365,6 +455,9 @@ fn parsed(place: usize, text: &RawValue) -> Result<Entry, HarError> {
     })
 }
 
+/// HAR's word for a time that is not known, or of what did not happen.
+const UNKNOWN: f64 = -1.0;
+
 /// When an entry began, if all of its times can be.
 fn checked(place: usize, entry: &Entry) -> Result<Timestamp, HarError> {
     let wrong = |what, value: String| HarError::Time {
@@ -373,8 +466,8 @@ fn checked(place: usize, entry: &Entry) -> Result<Timestamp, HarError> {
         what,
         value,
     };
-    if entry.time < 0.0 {
-        return Err(wrong("a time", format!("{} ms", entry.time)));
+    if let Some(time) = entry.time.filter(|time| *time < 0.0 && *time != UNKNOWN) {
+        return Err(wrong("a time", format!("{time} ms")));
     }
     let known = [
         ("blocked", "blocked"),
@@ -386,9 +479,8 @@ fn checked(place: usize, entry: &Entry) -> Result<Timestamp, HarError> {
         ("receive", "receive"),
     ];
     for (name, what) in known {
-        // -1 is HAR's word for what did not happen.
-        let time = entry.timings.get(name).copied().flatten().unwrap_or(0.0);
-        if time < 0.0 && time != -1.0 {
+        let time = entry.timing(name).unwrap_or(0.0);
+        if time < 0.0 && time != UNKNOWN {
             return Err(wrong(what, format!("{time} ms")));
         }
     }
@@ -415,10 +507,28 @@ fn shown(text: &str) -> String {
 
 impl Entry {
     fn span(&self, began: Timestamp) -> Span {
-        let took = Duration::try_from_secs_f64(self.time / 1e3).unwrap_or(Duration::MAX);
+        let took = Duration::try_from_secs_f64(self.took() / 1e3).unwrap_or(Duration::MAX);
         Span {
             began,
             ended: began.checked_add(took).unwrap_or(Timestamp::MAX),
+        }
+    }
+
+    /// Milliseconds: where nobody has written that, the sum of its parts, of which `ssl` is in `connect`.
+    fn took(&self) -> f64 {
+        const PARTS: [&str; 6] = ["blocked", "dns", "connect", "send", "wait", "receive"];
+        let sum = || {
+            let parts = PARTS.iter().filter_map(|name| self.timing(name));
+            parts.filter(|time| *time > 0.0).sum()
+        };
+        let stated = self.time.filter(|time| *time != UNKNOWN);
+        stated.unwrap_or_else(sum)
+    }
+
+    fn timing(&self, name: &str) -> Option<f64> {
+        match self.timings.get(name)? {
+            Extra::Known(time) => Some(*time),
+            Extra::Unknown(_) => None,
         }
     }
 
@@ -440,6 +550,8 @@ impl Entry {
             Some(LeftOut::Inline)
         } else if self.request.method == "OPTIONS" || kind == Some("preflight") {
             Some(LeftOut::Preflight)
+        } else if self.request.method == "CONNECT" {
+            Some(LeftOut::Tunnel)
         } else if self.response.status < 100.0 {
             Some(LeftOut::Unanswered)
         } else {
