@@ -1,8 +1,9 @@
 //! Reads pcapng, which anybody may have written.
 
+use std::collections::HashSet;
 use std::io::{self, Read};
 
-use lastbyte_link::Time;
+use lastbyte_link::{TcpPacket, Time};
 use pcap_parser::pcapng::{
     Block, OptionCode, PcapNGOption, parse_block_be, parse_block_le, parse_sectionheaderblock,
 };
@@ -49,6 +50,11 @@ pub enum ReadError {
     /// It is damaged.
     #[error("it is damaged at byte {0}")]
     Damaged(u64),
+    /// Somebody has made one file of several, whose connections have the same addresses and times.
+    #[error(
+        "it is several captures in one, and which packet is of which is not known: show each by itself"
+    )]
+    Merged,
     /// It comes from somewhere else.
     #[error(
         "it has no packets of both sides of a link, with interfaces called {:?} and so on: \
@@ -92,6 +98,7 @@ pub fn read(mut from: impl Read) -> Result<Capture, ReadError> {
     let mut kept = 0_usize;
     let mut is_first = true;
     let mut is_ours = false;
+    let mut is_merged = false;
     loop {
         let block = match next_block(&mut from, is_big_endian, offset)? {
             Next::Block(block) => block,
@@ -110,8 +117,15 @@ pub fn read(mut from: impl Read) -> Result<Capture, ReadError> {
             is_big_endian = section.big_endian();
             interfaces.clear();
             described = 0;
-            if is_first && let Some(comment) = comments(&section.options).next() {
-                capture.comment = comment;
+            let said: Vec<String> = comments(&section.options).collect();
+            // As mergecap says it.
+            is_merged |= said
+                .iter()
+                .any(|said| said.starts_with("File created by merging"));
+            match said.into_iter().next() {
+                Some(comment) if is_first => capture.comment = comment,
+                Some(comment) => is_merged |= comment != capture.comment,
+                None => {}
             }
         } else {
             let parse = match is_big_endian {
@@ -195,9 +209,25 @@ pub fn read(mut from: impl Read) -> Result<Capture, ReadError> {
         offset += block.len() as u64;
     }
     match is_ours {
+        true if is_merged || begins_twice(&capture.packets) => Err(ReadError::Merged),
         true => Ok(capture),
         false => Err(ReadError::Foreign),
     }
+}
+
+/// Whether two first packets of one client's port leave in one moment: no timer of TCP's is so short.
+fn begins_twice(packets: &[(Packet, Vec<String>)]) -> bool {
+    let mut begun = HashSet::new();
+    let sent = packets
+        .iter()
+        .filter(|(packet, _)| packet.point == Point::SentByClient);
+    let mut begins = sent.filter_map(|(packet, _)| {
+        let tcp = TcpPacket::parse(&packet.bytes)?;
+        let client = (tcp.source, tcp.source_port);
+        let server = (tcp.destination, tcp.destination_port);
+        (tcp.flags & TcpPacket::SYN != 0).then_some((packet.at, client, server))
+    });
+    begins.any(|begin| !begun.insert(begin))
 }
 
 fn nanoseconds(time: u64, units: u64) -> u64 {

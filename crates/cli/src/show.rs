@@ -16,7 +16,8 @@ use super::draft::write_drawing;
 use super::{Failure, print, print_json, screen};
 use lastbyte::lab::{capture_name, captured_sample, wire};
 use lastbyte::report::inside::{
-    Asked, Attempt, Extent, FINISHED, Inside, Last, Listed, Next, Span, json, list, svg, text,
+    Asked, Attempt, Extent, FINISHED, Inside, Last, Listed, Messages, Next, Span, json, list, svg,
+    text,
 };
 use lastbyte::report::study::{Findings, closest};
 use lastbyte::results::{Wire, expected};
@@ -245,7 +246,17 @@ pub(super) fn inside(capture: &Capture, connection: Connection) -> Inside {
     let keys = keys.of_client_random(observer.client_random());
     let sample = captured_sample(&capture.comment);
     let first_line = capture.comment.lines().next().unwrap_or_default();
-    let spans = spans(&observer, &keys, &connection);
+    let mut spans = spans(&observer, &keys, &connection);
+    let messages = messages(&spans);
+    // Arithmetic needs the sizes of messages, and the end which of them is the last.
+    let sample = sample.filter(|_| messages == Messages::Read);
+    if messages == Messages::Sealed {
+        for span in &mut spans {
+            if ["request", "response"].contains(&span.what.as_str()) {
+                SEALED.clone_into(&mut span.what);
+            }
+        }
+    }
     Inside {
         name: match connection.comment.is_empty() {
             true => first_line.to_owned(),
@@ -259,7 +270,23 @@ pub(super) fn inside(capture: &Capture, connection: Connection) -> Inside {
             (0, Taken::Cut | Taken::UpToLimit) => Extent::Cut,
         },
         spans,
+        messages,
         connection,
+    }
+}
+
+/// What bytes are called of which nobody knows what they say.
+const SEALED: &str = "TLS records";
+
+/// Whether what follows a ServerHello was read: the first of it is always EncryptedExtensions (RFC 8446, 4.3.1).
+fn messages(spans: &[Span]) -> Messages {
+    let of_server = |what: &str| {
+        let mut spans = spans.iter();
+        spans.any(|span| span.sender == Side::Server && span.what == what)
+    };
+    match of_server("ServerHello") && of_server("response") && !of_server("EncryptedExtensions") {
+        true => Messages::Sealed,
+        false => Messages::Read,
     }
 }
 
@@ -317,7 +344,7 @@ fn spans(observer: &Observer, keys: &KeyLog, connection: &Connection) -> Vec<Spa
                 .any(|message| message.sender == side && message.kind == MessageType::Finished);
             let what = match (side, end, alert) {
                 (_, _, Some((sender, _))) if sender == side && !is_done => "alert",
-                (_, 0, _) => "TLS records",
+                (_, 0, _) => SEALED,
                 (Side::Client, _, _) => "request",
                 (Side::Server, _, _) => "response",
             };

@@ -215,3 +215,44 @@ fn a_big_endian_file_is_read_too() {
     );
     assert_eq!(capture.packets, [(packet, Vec::new())]);
 }
+
+/// A packet that begins a connection.
+fn begins(at: u64) -> (Packet, Option<String>) {
+    let mut bytes = vec![0; 40];
+    bytes[0] = 0x45;
+    bytes[3] = 40;
+    bytes[9] = 6;
+    bytes[12..16].copy_from_slice(&[198, 18, 0, 1]);
+    bytes[16..20].copy_from_slice(&[198, 19, 0, 1]);
+    bytes[20..24].copy_from_slice(&[0x4e, 0x20, 0x01, 0xbb]);
+    bytes[32] = 0x50;
+    bytes[33] = TcpPacket::SYN;
+    let packet = Packet::whole(Time(at), Point::ALL[0], Fate::Carried, bytes);
+    (packet, Some("connection 0".to_owned()))
+}
+
+#[test]
+fn several_captures_in_one_are_refused() {
+    let read = |files: &[(&str, u64)]| {
+        let files = files.iter();
+        let files: Vec<u8> = files
+            .flat_map(|(comment, at)| written(&about(comment, ""), &[begins(*at)]))
+            .collect();
+        super::read(files.as_slice())
+    };
+    assert_eq!(read(&[("one", 5)]).unwrap().packets.len(), 1);
+    // Somebody cut it at a second's end, and put it together.
+    assert_eq!(
+        read(&[("one", 5), ("one", 1_000_000_005)])
+            .unwrap()
+            .packets
+            .len(),
+        2
+    );
+    for files in [[("one", 5), ("two", 7)], [("one", 5), ("one", 5)]] {
+        let refused = read(&files).unwrap_err();
+        assert!(matches!(refused, ReadError::Merged), "{refused}");
+    }
+    let merged = "File created by merging: \nFile1: one.pcapng";
+    assert!(matches!(read(&[(merged, 5)]), Err(ReadError::Merged)));
+}

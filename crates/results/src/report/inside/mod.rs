@@ -28,6 +28,8 @@ pub struct Inside {
     pub name: String,
     /// Which bytes are which message.
     pub spans: Vec<Span>,
+    /// Whether what is encrypted was read.
+    pub messages: Messages,
     /// What is asked of it, and what arithmetic says; none where the file does not tell what was measured.
     pub asked: Option<Asked>,
     /// What became of its handshake.
@@ -59,6 +61,15 @@ pub enum Next {
     Anew,
     /// Nothing.
     Nothing,
+}
+
+/// What is known of encrypted messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Messages {
+    /// Which of them are where.
+    Read,
+    /// Nothing but their bytes, as the file has no secrets of the connection.
+    Sealed,
 }
 
 /// What of the packets is in a capture.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lastbyte_capture::{Fate, Flag, Loss, Transmission, Trigger};
 use lastbyte_link::{Side, counted};
 
-use super::{Attempt, Extent, Inside, Last, Next, side};
+use super::{Attempt, Extent, Inside, Last, Messages, Next, side};
 use crate::results::number::milliseconds;
 
 /// The sentences, the answer first.
@@ -191,6 +191,9 @@ impl Inside {
         let Some(end) = self.end() else {
             return self.endless();
         };
+        if self.messages == Messages::Sealed {
+            return Some(self.sealed(end));
+        }
         let told = format!("{what} after {}", milliseconds(end));
         Some(match self.asked.map(|asked| asked.arithmetic) {
             None => format!("{told}."),
@@ -209,6 +212,16 @@ impl Inside {
         })
     }
 
+    /// What is known of the end where nobody knows which byte is the last of the response.
+    fn sealed(&self, end: Duration) -> String {
+        let bytes = self.connection.stream(Side::Server).len();
+        format!(
+            "The file has no TLS secrets of it, so which bytes are the response's is not known: the last of the {bytes} \
+             bytes that the server sent came {} after connect().",
+            milliseconds(end)
+        )
+    }
+
     /// That it did not end, or that nobody knows; none where its attempt says so already.
     fn endless(&self) -> Option<String> {
         if matches!(self.attempt, Attempt::Failed { .. }) {
@@ -220,6 +233,11 @@ impl Inside {
                 counted(missing, "packet")
             ),
             (Extent::Cut, _) => "Its end is not in the file, which is cut short.".to_owned(),
+            (Extent::Whole, _) if self.messages == Messages::Sealed => {
+                "The file has no TLS secrets of it, so which bytes are the response's is not known, and not all that the \
+                 server sent came."
+                    .to_owned()
+            }
             (Extent::Whole, Some(Last::Handshake)) => match self.handshake() {
                 Some(_) => "The client's Finished never reached the server in time.".to_owned(),
                 None => "Its handshake was never done.".to_owned(),
@@ -262,6 +280,9 @@ impl Inside {
                 .collect::<Vec<_>>()
                 .join(" ");
         };
+        if self.messages == Messages::Sealed {
+            return format!("{nothing}. {}", self.sealed(end));
+        }
         let trips = self.trips();
         let rtt = match self.asked {
             Some(asked) => asked.rtt,

@@ -92,6 +92,7 @@ fn inside(changed: impl FnOnce(&mut Vec<Transmission>)) -> Inside {
             end: Some(4000),
             arithmetic: Ok(ms(120)),
         }),
+        messages: Messages::Read,
         attempt: Attempt::Only,
         extent: Extent::Whole,
     }
@@ -117,6 +118,36 @@ fn where_nothing_is_lost_round_trips_are_counted() {
              1 for the handshake (2800 bytes of the server's) and 1 for the response (1 flight)."
         ]
     );
+}
+
+#[test]
+fn without_secrets_nobody_knows_which_byte_is_the_last() {
+    let sealed = |changed: fn(&mut Vec<Transmission>)| Inside {
+        messages: Messages::Sealed,
+        asked: None,
+        ..inside(changed)
+    };
+    let known = "The file has no TLS secrets of it, so which bytes are the response's is not known";
+    let whole = sealed(|_| ());
+    let last = "the last of the 4000 bytes that the server sent came 120.0 ms after connect().";
+    assert_eq!(
+        story(&whole),
+        [format!("Nothing was lost. {known}: {last}")]
+    );
+    assert_eq!(whole.slowness(), Some(ms(120)));
+    let mended = sealed(|packets| {
+        packets[6] = lost(Side::Server, 100, 2800, 1200);
+        packets.push(Transmission {
+            payload: vec![0; 1200],
+            ..again(300, 2800, Trigger::Timeout(ms(200)))
+        });
+    });
+    let told = story(&mended);
+    assert!(told[1].starts_with(known), "{told:?}");
+    assert!(told[1].contains("320.0 ms"), "{told:?}");
+    let never = sealed(|packets| packets[6] = lost(Side::Server, 100, 2800, 1200));
+    let told = story(&never).join(" ");
+    assert!(!told.contains("last byte"), "{told}");
 }
 
 #[test]
