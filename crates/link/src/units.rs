@@ -432,7 +432,8 @@ impl Quantity {
                 example,
             });
         }
-        Ok((number, unit))
+        // "9.5 ms", as ping and spreadsheets write it.
+        Ok((number, unit.trim_start_matches([' ', '\u{a0}'])))
     }
 
     /// The size of `unit` in base units.
@@ -459,6 +460,9 @@ impl Quantity {
                 unit: unit.into(),
                 text: text.into(),
                 hint: match (self.name, unit) {
+                    (_, decimals) if let Some(decimals) = decimals.strip_prefix(',') => {
+                        format!("decimals take a point, as in \"{number}.{decimals}\"")
+                    }
                     // Both are written so elsewhere.
                     ("size", "k" | "K" | "m" | "M" | "g" | "G") => {
                         let letter = unit.to_ascii_uppercase();

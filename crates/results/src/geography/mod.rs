@@ -20,6 +20,8 @@ use std::time::Duration;
 use lastbyte_link::{format_duration, is_hidden, parse_duration};
 use thiserror::Error;
 
+use crate::study::table_file::number;
+
 /// Something in a file, or what is asked of it, can't be.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}{problem}", place(.file, *.line))]
@@ -64,6 +66,8 @@ enum Unit {
 
 /// Reads an RTT above zero.
 fn rtt(cell: &str, unit: Unit) -> Result<Duration, String> {
+    let written = number(cell)?;
+    let cell = written.as_ref();
     let number = cell.parse::<f64>().ok();
     let rtt = match (number, unit) {
         (Some(number), Unit::Milliseconds) if number.is_nan() => {

@@ -288,7 +288,10 @@ struct Pairs {
 impl Pairs {
     /// `None` if the columns are those of a square.
     fn find(names: &[String]) -> Result<Option<Pairs>, String> {
-        let column = |name: &str| names.iter().position(|known| known == name);
+        let column = |name: &str| {
+            let mut names = names.iter();
+            names.position(|known| known.eq_ignore_ascii_case(name))
+        };
         let (Some(from), Some(to)) = (column("from"), column("to")) else {
             return Ok(None);
         };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lastbyte_link::nearest;
 
 use super::{GeographyError, Unit, name, rtt};
-use crate::study::table_file::rows;
+use crate::study::table_file::{number, rows};
 
 /// Regions of users.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,7 +129,9 @@ impl Users {
 fn columns(names: &[String]) -> Result<Vec<Column>, String> {
     let mut columns = Vec::new();
     for name in names {
-        let known = COLUMNS.iter().find(|(known, _)| known == name);
+        let known = COLUMNS
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name));
         let Some((_, column)) = known else {
             let hint = nearest(name, COLUMNS.map(|(known, _)| known));
             return Err(format!("column {name:?} is none of a region: {hint}"));
@@ -173,13 +175,13 @@ fn region(columns: &[Column], cells: &[String]) -> Result<Region, String> {
 }
 
 fn weight(cell: &str) -> Result<f64, String> {
-    let number = cell.parse::<f64>().ok();
+    let number = number(cell)?.parse::<f64>().ok();
     let number = number.filter(|number| number.is_finite() && *number >= 0.0);
     number.ok_or_else(|| format!("{cell:?} is no number of users: write a number from 0 on"))
 }
 
 fn degrees(cell: &str, what: &str, most: f64) -> Result<f64, String> {
-    let number = cell.parse::<f64>().ok();
+    let number = number(cell)?.parse::<f64>().ok();
     let number = number.filter(|number| number.abs() <= most);
     number.ok_or_else(|| format!("{cell:?} is no {what}: write degrees from -{most} to {most}"))
 }

@@ -1,5 +1,7 @@
 //! Tables in files of the user's: names of columns, and cells as texts.
 
+use std::borrow::Cow;
+
 use parquet::file::reader::FileReader;
 use parquet::record::Field;
 
@@ -33,8 +35,10 @@ pub(super) fn csv(content: &[u8]) -> Result<Columns, String> {
 ///
 /// Where it is none, in one line.
 pub(crate) fn rows(content: &[u8]) -> Result<(Vec<String>, Rows), String> {
-    let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
+    let utf_8 = utf_8(content);
+    let content = utf_8.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&utf_8);
     let mut reader = ::csv::ReaderBuilder::new()
+        .delimiter(delimiter(content))
         .trim(::csv::Trim::All)
         .comment(Some(b'#'))
         .from_reader(content);
@@ -61,6 +65,72 @@ pub(crate) fn rows(content: &[u8]) -> Result<(Vec<String>, Rows), String> {
         rows.push((line(content, record.position()), cells(&record)));
     }
     Ok((names, rows))
+}
+
+/// What spreadsheets write as "Unicode text".
+fn utf_8(content: &[u8]) -> Cow<'_, [u8]> {
+    let decode: fn([u8; 2]) -> u16 = match content {
+        [0xff, 0xfe, ..] => u16::from_le_bytes,
+        [0xfe, 0xff, ..] => u16::from_be_bytes,
+        _ => return Cow::Borrowed(content),
+    };
+    let (letters, _) = content.as_chunks::<2>();
+    let letters: Vec<u16> = letters
+        .iter()
+        .skip(1)
+        .map(|letter| decode(*letter))
+        .collect();
+    Cow::Owned(String::from_utf16_lossy(&letters).into_bytes())
+}
+
+/// What is between cells: in languages whose decimals have a comma, a semicolon. The first line tells.
+fn delimiter(content: &[u8]) -> u8 {
+    let mut lines = content.split(|byte| matches!(byte, b'\n' | b'\r'));
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with(b"#"));
+    let has = |byte: u8| first.is_some_and(|line| line.contains(&byte));
+    match () {
+        () if has(b',') => b',',
+        () if has(b';') => b';',
+        () if has(b'\t') => b'\t',
+        () => b',',
+    }
+}
+
+/// A number as it is written in Rust, from one as spreadsheets write it, with what follows it: `9,5 ms` is `9.5 ms`, `1.234,5` is
+/// `1234.5`. What is no such number stays.
+///
+/// # Errors
+///
+/// Where a comma or a blank before three digits may begin decimals or group thousands.
+pub(crate) fn number(cell: &str) -> Result<Cow<'_, str>, String> {
+    let end = cell.find(|letter: char| {
+        !letter.is_ascii_digit()
+            && !matches!(letter, '.' | ',' | '+' | '-' | '\u{a0}' | '\u{202f}' | '\'')
+    });
+    let (written, rest) = cell.split_at(end.unwrap_or(cell.len()));
+    let groups = |mark: char| written.split(mark).skip(1).all(|group| group.len() == 3);
+    let without = |mark: char| written.replace(mark, "");
+    let commas = written.matches(',').count();
+    let points = written.matches('.').count();
+    let number = match (commas, points) {
+        (0, _) => written.to_owned(),
+        // The last of both begins the decimals.
+        (_, 1..) if written.rfind(',') > written.rfind('.') => without('.').replace(',', "."),
+        (_, 1..) => without(','),
+        (1, 0) if groups(',') && !written.trim_start_matches(['+', '-']).starts_with("0,") => {
+            return Err(format!(
+                "{cell:?} may have decimals or thousands: write decimals with a point, and thousands with nothing between them"
+            ));
+        }
+        (1, 0) => written.replace(',', "."),
+        (_, 0) if groups(',') => without(','),
+        _ => return Ok(Cow::Borrowed(cell)),
+    };
+    let number = number.replace(['\u{a0}', '\u{202f}', '\''], "");
+    Ok(match number == written {
+        true => Cow::Borrowed(cell),
+        false => Cow::Owned(number + rest),
+    })
 }
 
 /// The line of what is read from a position on, which may be before lines that say nothing.

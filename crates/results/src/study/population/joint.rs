@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use super::distribution::{DistributionProblem, index_at, sums};
 use crate::study::Parameter;
 use crate::study::file::quoted;
+use crate::study::table_file::number;
 
 /// A table whose rows are drawn whole.
 #[derive(Clone, Debug)]
@@ -85,6 +86,20 @@ pub enum JointProblem {
 const CLASS: &str = "class";
 const RESUMES: &str = "resumes";
 const WEIGHT: &str = "weight";
+/// What a weight is called in a table of regions.
+const USERS: &str = "users";
+/// What other tools call a column, and what it is called here.
+const OTHER_NAMES: [(&str, &str); 9] = [
+    ("count", "weight"),
+    ("sessions", "weight"),
+    ("visitors", "weight"),
+    ("latency", "rtt_ms"),
+    ("ping", "rtt_ms"),
+    ("bandwidth", "rate_mbps"),
+    ("throughput", "rate_mbps"),
+    ("download", "rate_mbps"),
+    ("size", "data_bytes"),
+];
 
 /// A parameter's column may hold bare numbers, if its name ends in their unit.
 const UNITS: [(&str, &str); 9] = [
@@ -173,7 +188,8 @@ impl Joint {
             }
             Meaning::Weight => {
                 let read = |(row, cell): (usize, &String)| {
-                    let number = cell.parse::<f64>().ok();
+                    let written = number(cell).map_err(|problem| wrong(row, problem))?;
+                    let number = written.parse::<f64>().ok();
                     let number = number.filter(|number| number.is_finite() && *number >= 0.0);
                     number.ok_or_else(|| {
                         wrong(
@@ -201,7 +217,8 @@ impl Joint {
                     let value = match known.get(&cell) {
                         Some(value) => value.clone(),
                         None => {
-                            let text = format!("{cell}{unit}");
+                            let written = number(&cell).map_err(|problem| wrong(row, problem))?;
+                            let text = format!("{written}{unit}");
                             let value: Arc<str> = match cell.as_str() {
                                 "" => Err("there is nothing: fill the cell, or leave the row out"
                                     .to_owned()),
@@ -313,11 +330,13 @@ fn share(marked: &[bool], sums: &[f64]) -> Option<f64> {
     Some(weight / sums.last()?)
 }
 
-fn meaning(name: &str) -> Result<Meaning, JointProblem> {
+fn meaning(written: &str) -> Result<Meaning, JointProblem> {
+    let name = written.to_ascii_lowercase();
+    let name = name.as_str();
     match name {
         CLASS => return Ok(Meaning::Class),
         RESUMES => return Ok(Meaning::Resumes),
-        WEIGHT => return Ok(Meaning::Weight),
+        WEIGHT | USERS => return Ok(Meaning::Weight),
         _ => {}
     }
     let drawable = |name: &str| {
@@ -334,8 +353,14 @@ fn meaning(name: &str) -> Result<Meaning, JointProblem> {
     }
     let names = Parameter::drawable().map(Parameter::name);
     let names = names.chain([CLASS, RESUMES, WEIGHT]);
+    let other = OTHER_NAMES
+        .iter()
+        .find(|(other, _)| name.starts_with(other));
     Err(JointProblem::Column {
-        column: name.to_owned(),
-        hint: lastbyte_link::nearest(name, names),
+        column: written.to_owned(),
+        hint: match other {
+            Some((_, name)) => format!("it may be called {name} here"),
+            None => lastbyte_link::nearest(name, names),
+        },
     })
 }

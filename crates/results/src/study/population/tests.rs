@@ -465,3 +465,23 @@ proptest! {
         prop_assert_eq!(cell.with(&draw).population, None);
     }
 }
+
+#[test]
+fn columns_of_other_names_are_told_what_they_are_called() {
+    let load = |text: &str| Joint::load("users.csv", text.as_bytes());
+    let plain = load("rtt_ms,weight\n20,1000\n40,500\n").unwrap();
+    for text in [
+        "rtt_ms,users\n20,1000\n40,500\n",
+        "RTT_ms;Users\n20,0;1000.0\n40;500,0\n",
+    ] {
+        assert_eq!(
+            format!("{:?}", load(text).unwrap().row(0.7).values),
+            format!("{:?}", plain.row(0.7).values)
+        );
+    }
+    let refused = load("latency,weight\n20,1\n").unwrap_err().to_string();
+    assert!(
+        refused.ends_with("it may be called rtt_ms here"),
+        "{refused}"
+    );
+}

@@ -150,3 +150,65 @@ fn a_schema_is_as_wide_and_as_deep_as_it_can_be() {
         "Parquet error: it tells of more than it holds"
     );
 }
+
+/// As spreadsheets of other languages, editors of Windows and old ones write a table.
+#[test]
+fn a_table_is_the_same_however_it_is_written() {
+    let plain = "rtt_ms,class\n9.5,near\n70,far\n";
+    let expected = csv(plain.as_bytes()).unwrap();
+    let tabs = plain.replace(',', "\t");
+    let marked: Vec<u16> = format!("\u{feff}{tabs}").encode_utf16().collect();
+    for content in [
+        plain.replace(',', ";").into_bytes(),
+        tabs.into_bytes(),
+        plain.replace('\n', "\r").into_bytes(),
+        plain.replace('\n', "\r\n").into_bytes(),
+        format!(
+            "\u{feff}# a comment, with a comma\n\n{}",
+            plain.replace(',', ";")
+        )
+        .into_bytes(),
+        marked
+            .iter()
+            .flat_map(|letter| letter.to_le_bytes())
+            .collect(),
+        marked
+            .iter()
+            .flat_map(|letter| letter.to_be_bytes())
+            .collect(),
+    ] {
+        assert_eq!(
+            csv(&content).unwrap(),
+            expected,
+            "{:?}",
+            String::from_utf8_lossy(&content)
+        );
+    }
+}
+
+#[test]
+fn numbers_are_written_in_many_ways() {
+    for (written, meant) in [
+        ("9.5", "9.5"),
+        ("9,5", "9.5"),
+        ("9,5 ms", "9.5 ms"),
+        ("-0,25", "-0.25"),
+        ("400000.0", "400000.0"),
+        ("1.234,5", "1234.5"),
+        ("1,234.5", "1234.5"),
+        ("1,234,567", "1234567"),
+        ("1\u{a0}234,5", "1234.5"),
+        ("1'234.5ms", "1234.5ms"),
+        ("0,125", "0.125"),
+        ("Paris, France", "Paris, France"),
+        ("1e3", "1e3"),
+        ("", ""),
+    ] {
+        assert_eq!(number(written).unwrap(), meant, "{written}");
+    }
+    let refused = number("1,234").unwrap_err();
+    assert!(
+        refused.contains("may have decimals or thousands"),
+        "{refused}"
+    );
+}
