@@ -188,6 +188,7 @@ impl Compare {
         check_comparison(&experiment.arms).map_err(Failure::Usage)?;
         own::tell(&own::notes(&arms));
         own::tell(&experiment.har_notes());
+        own::tell(experiment.jitter_note().as_slice());
         let engine = chosen.engine.set_up(arguments, self.shortcuts)?;
         if self.inside.captures() {
             check_folder(&self.capture_to)?;

@@ -127,6 +127,9 @@ impl Run {
         let measures = study.measures.iter();
         let notes = measures.flat_map(|measure| measure.experiment.har_notes());
         own::tell(&notes.collect::<Vec<_>>());
+        let mut measures = study.measures.iter();
+        let jitter = measures.find_map(|measure| measure.experiment.jitter_note());
+        own::tell(jitter.as_slice());
         let folder = begun.map_or_else(take_folder, Ok)?;
         let kept = self.inside.begin(&folder.path().join(CAPTURES))?;
         let interrupt = interrupt().map_err(Failure::run)?;

@@ -103,6 +103,26 @@ pub struct Direction {
     pub queue: u32,
 }
 
+impl Direction {
+    /// The share of packets whose delay is drawn below zero, so that they are not delayed at all: the mean delay is longer than
+    /// [`delay`](Direction::delay) then.
+    #[must_use]
+    pub fn share_below_zero(&self) -> f64 {
+        let (delay, jitter) = (self.delay.as_secs_f64(), self.jitter.as_secs_f64());
+        if jitter == 0.0 {
+            return 0.0;
+        }
+        match self.distribution.table() {
+            None => ((jitter - delay) / (2.0 * jitter)).max(0.0),
+            Some(table) => {
+                let early = -delay / jitter * SCALE as f64;
+                let below = table.iter().filter(|draw| f64::from(**draw) < early);
+                below.count() as f64 / table.len().max(1) as f64
+            }
+        }
+    }
+}
+
 impl Default for Direction {
     /// Neither delay, jitter, loss nor rate limit; netem's queue of 1000 packets.
     fn default() -> Direction {

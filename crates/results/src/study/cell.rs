@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use lastbyte_link::{Bytes, Loss};
+use lastbyte_link::{Bytes, Loss, format_duration};
 
 use super::{Cell, Gso, Metric, Parameter, Tso};
 
@@ -90,6 +90,27 @@ impl Cell {
     pub fn has_loss(&self) -> bool {
         let directions = [&self.link.forward, &self.link.backward];
         directions.iter().any(|way| way.loss != Loss::NONE)
+    }
+
+    /// That packets would have to arrive before they are sent, where the jitter is wider than the delay.
+    pub fn jitter_note(&self) -> Option<String> {
+        /// Less is a tail that changes no percentile.
+        const TOLD: f64 = 0.01;
+        let directions = [&self.link.forward, &self.link.backward];
+        let way = directions
+            .into_iter()
+            .max_by(|one, other| one.share_below_zero().total_cmp(&other.share_below_zero()))?;
+        let share = way.share_below_zero();
+        (share >= TOLD).then(|| {
+            format!(
+                "a jitter of {} is wider than the delay of {} one way: {:.0} % of packets are not delayed at all, overtake others, \
+                 and round trips take longer than {} in the mean; lower --jitter, or take --jitter-distribution pareto",
+                format_duration(way.jitter),
+                format_duration(way.delay),
+                100.0 * share,
+                format_duration(self.link.rtt()),
+            )
+        })
     }
 
     /// Whether either direction delays packets at random.

@@ -271,6 +271,11 @@ impl Study {
 }
 
 impl Experiment {
+    /// What there is to say of its cells' jitter: once, of the first where it is wider than the delay.
+    pub fn jitter_note(&self) -> Option<String> {
+        self.cells.iter().find_map(super::Cell::jitter_note)
+    }
+
     /// What of the HARs that it names is not in their pages, each in a line.
     pub fn har_notes(&self) -> Vec<String> {
         let mut told: Vec<String> = Vec::new();

@@ -749,3 +749,31 @@ fn certificates_come_through_dns_as_an_arm_says() {
         })
     );
 }
+
+#[test]
+fn a_jitter_wider_than_the_delay_is_told() {
+    let note = |rtt: u64, jitter: u64, distribution| {
+        let direction = lastbyte_link::Direction {
+            jitter: Duration::from_millis(jitter),
+            distribution,
+            ..lastbyte_link::Direction::default()
+        };
+        let link = lastbyte_link::Link::symmetric(Duration::from_millis(rtt), direction);
+        Cell {
+            link,
+            ..Cell::default()
+        }
+        .jitter_note()
+    };
+    use lastbyte_link::Distribution::{Normal, Pareto, Uniform};
+    assert_eq!(note(35, 0, Normal), None);
+    assert_eq!(note(35, 17, Uniform), None);
+    // A tail of 0.02 %.
+    assert_eq!(note(35, 5, Normal), None);
+    assert_eq!(note(35, 20, Pareto), None);
+    let told = note(35, 50, Normal).unwrap();
+    let begins = "a jitter of 50ms is wider than the delay of 17.5ms one way: 36 % of packets are not delayed at all";
+    assert!(told.starts_with(begins), "{told}");
+    assert!(note(35, 50, Uniform).unwrap().contains(": 32 % of"));
+    assert!(note(35, 50, Pareto).is_some());
+}
