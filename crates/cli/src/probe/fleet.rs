@@ -196,12 +196,15 @@ fn sites(file: &Path, ca: Option<&PathBuf>) -> Result<Vec<(String, Target)>, Fai
     let mut wrong: Vec<String> = Vec::new();
     let mut all_wrong = 0_usize;
     let mut known = std::collections::BTreeSet::new();
+    let mut spelled = std::collections::BTreeSet::new();
     for (number, line) in (1..).zip(text.lines()) {
         let asked = line.split('#').next().unwrap_or_default().trim();
         if asked.is_empty() || !known.insert(asked) {
             continue;
         }
         match asked.parse::<Target>() {
+            // In another spelling, the same site.
+            Ok(target) if !spelled.insert((target.host.to_string(), target.path.clone())) => {}
             Ok(mut target) => {
                 target.ca = ca.cloned();
                 sites.push((asked.to_owned(), target));
@@ -375,7 +378,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(
             file.path(),
-            "# all\nexample.com  # the first\n\nexample.com\n[::1]:8443\n",
+            "# all\nexample.com  # the first\n\nexample.com\nExample.COM.\nhttps://example.com:443/\n[::1]:8443\n",
         )
         .unwrap();
         let sites = sites(file.path(), None).unwrap();

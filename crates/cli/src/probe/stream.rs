@@ -156,11 +156,10 @@ impl Stream {
         if self.received > MOST {
             return Err(ErrorKind::InvalidData.into());
         }
-        self.socket.set_read_timeout(Some(patience))?;
         let before = self.inbox.len();
         self.inbox.resize(before + CHUNK, 0);
         let room = self.inbox.get_mut(before..).unwrap_or_default();
-        let read = self.socket.read(room);
+        let read = read_for(&mut self.socket, room, patience);
         let at = self.now();
         let bytes = *read.as_ref().unwrap_or(&0);
         self.inbox.truncate(before + bytes);
@@ -282,6 +281,24 @@ fn left(until: Instant, now: Instant) -> io::Result<Duration> {
     match left > Duration::ZERO {
         true => Ok(left),
         false => Err(ErrorKind::TimedOut.into()),
+    }
+}
+
+/// Reads what comes within so much time. Who is stopped and continued (SIGCONT) waits on: signal(7) ends a read that has a timeout then.
+fn read_for(socket: &mut TcpStream, room: &mut [u8], patience: Duration) -> io::Result<usize> {
+    let end = Instant::now() + patience;
+    let mut left = patience;
+    loop {
+        socket.set_read_timeout(Some(left))?;
+        match socket.read(room) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {
+                left = end.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(ErrorKind::TimedOut.into());
+                }
+            }
+            read => return read,
+        }
     }
 }
 

@@ -24,6 +24,7 @@ impl FromStr for Target {
         if text.starts_with("http://") {
             return Err(format!("{text:?} is without TLS: begin it with https://"));
         }
+        let text = &in_letters_of_dns(text)?;
         let url = match text.contains("://") {
             true => text.to_owned(),
             // An address of IPv6 has colons of its own.
@@ -56,6 +57,31 @@ impl FromStr for Target {
     }
 }
 
+/// The same with the host as DNS and server_name have it: in ASCII (IDNA), and without the dot that a whole name may end in
+/// (RFC 6066, section 3).
+fn in_letters_of_dns(text: &str) -> Result<String, String> {
+    let begin = text.find("://").map_or(0, |at| at + 3);
+    let (scheme, rest) = text.split_at(begin);
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    if authority.contains([',', ';']) {
+        return Err(format!(
+            "{text:?} is no server: names have no commas and no semicolons; write HOST:PORT, one a line"
+        ));
+    }
+    if authority.starts_with('[') || authority.matches(':').count() > 1 {
+        return Ok(text.to_owned());
+    }
+    let (name, port) = authority.split_at(authority.find(':').unwrap_or(authority.len()));
+    let ascii = match name.is_ascii() {
+        true => name.to_owned(),
+        false => idna::domain_to_ascii(name).map_err(|_| {
+            format!("{text:?} is no server: its name has letters that no name in DNS has")
+        })?,
+    };
+    let name = ascii.strip_suffix('.').unwrap_or(&ascii);
+    Ok(format!("{scheme}{name}{port}{path}"))
+}
+
 impl Target {
     /// What is asked for.
     pub(super) fn request(&self) -> String {
@@ -72,5 +98,56 @@ impl Target {
             self.path,
             env!("CARGO_PKG_VERSION")
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn names_as_people_write_them() {
+        for (written, host, path) in [
+            ("www.example.com", "www.example.com:443", "/"),
+            ("www.example.com.", "www.example.com:443", "/"),
+            ("WWW.Example.COM.:8443", "www.example.com:8443", "/"),
+            (
+                "https://www.example.com./a?b=c,d;e",
+                "www.example.com:443",
+                "/a?b=c,d;e",
+            ),
+            ("b\u{fc}cher.example", "xn--bcher-kva.example:443", "/"),
+            ("B\u{dc}CHER.example.", "xn--bcher-kva.example:443", "/"),
+            (
+                "https://b\u{fc}cher.example:8443/x",
+                "xn--bcher-kva.example:8443",
+                "/x",
+            ),
+            (
+                "\u{4f8b}\u{3048}\u{3002}example",
+                "xn--r8jz45g.example:443",
+                "/",
+            ),
+            ("[::1]:8443", "[::1]:8443", "/"),
+            ("2001:db8::1", "[2001:db8::1]:443", "/"),
+        ] {
+            let target: Target = written.parse().unwrap();
+            assert_eq!(
+                (target.host.to_string().as_str(), target.path.as_str()),
+                (host, path),
+                "{written}"
+            );
+        }
+        for (written, hint) in [
+            ("www.example.com,443", "names have no commas"),
+            ("www.example.com;443", "no semicolons"),
+            ("a\u{2028}b.example", "letters that no name in DNS has"),
+            (".", "is no server"),
+            ("", "is no server"),
+        ] {
+            let refused = written.parse::<Target>().unwrap_err();
+            assert!(refused.contains(hint), "{written}: {refused}");
+        }
     }
 }
