@@ -5,6 +5,8 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::num::NonZeroI64;
 
+use lastbyte_link::counted;
+
 use crate::cdn::{CdnList, Class};
 use crate::columns::ParquetFolder;
 use crate::input::Source;
@@ -231,9 +233,9 @@ impl<'p> Reading<'p> {
         survey.interim += file.interim;
         if file.interim > 0 {
             survey.told.push(format!(
-                "{}: {} rows of connections that still lasted, as logs of long connections have them: not counted, and \
-                 conn.log has them when they are over",
-                file.name, file.interim
+                "{}: {} of connections that still lasted, as logs of long connections have them: not counted",
+                file.name,
+                counted(file.interim, "row")
             ));
         } else if !file.used && file.unknown == 0 {
             let what = "no row of ssl.log or conn.log by its fields: skipped";
@@ -356,14 +358,14 @@ impl Survey {
         let few = crate::profile::too_small(self.tally.joint.total());
         let interim = (self.interim > 0).then(|| {
             format!(
-                "{} rows of connections that still lasted are not counted: conn.log has them when they are over",
-                self.interim
+                "{} of connections that still lasted: not counted, as conn.log has them when they are over",
+                counted(self.interim, "row")
             )
         });
         let dtls = (self.tally.dtls > 0).then(|| {
             format!(
-                "{} rows of DTLS are counted by their version alone: nothing of them is in shares, bytes or the profile",
-                self.tally.dtls
+                "{} of DTLS: counted by version alone, and in no share, no bytes and no profile",
+                counted(self.tally.dtls, "row")
             )
         });
         let all = few.into_iter().chain(self.expired_warning());
