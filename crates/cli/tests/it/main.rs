@@ -7,6 +7,7 @@ mod chain_public;
 mod common;
 mod compare;
 mod completions;
+mod corpus;
 mod delivery;
 mod documents;
 mod exit_codes;
