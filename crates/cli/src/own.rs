@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use lastbyte::explain::{Explanation, Shown, Signature, explain, explain_shown};
 use lastbyte::lab::PreparedArm;
 use lastbyte::study::{Arm, ArmChain, Cell};
-use lastbyte_pki::{Note, PemFiles, Store};
+use lastbyte_pki::{Note, PemFiles, PublicChain, Store};
 
 use super::Failure;
 
@@ -137,17 +137,21 @@ pub(super) fn explained(arm: &Arm, cells: &[Cell]) -> Result<(Explanation, Vec<S
 pub(super) fn sizes(files: &PemFiles) -> Result<(Shown, Vec<String>), Failure> {
     let chain = store()?.public(files).map_err(Failure::usage)?;
     chain.order.as_ref().map_err(Failure::usage)?;
+    Ok((shown(&chain)?, lines(files, &chain.notes).collect()))
+}
+
+/// The sizes of a chain that has been read.
+pub(super) fn shown(chain: &PublicChain) -> Result<Shown, Failure> {
     let mut certificates = Vec::new();
     for certificate in &chain.certificates {
         certificates.push(certificate.to_der().map_err(Failure::run)?.len());
     }
     let [bytes, longest] = chain.signature_bytes().map_err(Failure::usage)?;
-    let shown = Shown {
+    Ok(Shown {
         certificates,
         signature: Signature { bytes, longest },
         server_name: chain.server_name.as_ref().map_or(0, String::len),
         provided: chain.provided_signatures().map_err(Failure::run)?.len(),
         ..Shown::default()
-    };
-    Ok((shown, lines(files, &chain.notes).collect()))
+    })
 }

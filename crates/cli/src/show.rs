@@ -246,17 +246,10 @@ pub(super) fn inside(capture: &Capture, connection: Connection) -> Inside {
     let keys = keys.of_client_random(observer.client_random());
     let sample = captured_sample(&capture.comment);
     let first_line = capture.comment.lines().next().unwrap_or_default();
-    let mut spans = spans(&observer, &keys, &connection);
-    let messages = messages(&spans);
+    let messages = messages(&observer, &keys, &connection);
+    let spans = spans(&observer, &keys, &connection, messages);
     // Arithmetic needs the sizes of messages, and the end which of them is the last.
     let sample = sample.filter(|_| messages == Messages::Read);
-    if messages == Messages::Sealed {
-        for span in &mut spans {
-            if ["request", "response"].contains(&span.what.as_str()) {
-                SEALED.clone_into(&mut span.what);
-            }
-        }
-    }
     Inside {
         name: match connection.comment.is_empty() {
             true => first_line.to_owned(),
@@ -279,12 +272,21 @@ pub(super) fn inside(capture: &Capture, connection: Connection) -> Inside {
 const SEALED: &str = "TLS records";
 
 /// Whether what follows a ServerHello was read: the first of it is always EncryptedExtensions (RFC 8446, 4.3.1).
-fn messages(spans: &[Span]) -> Messages {
-    let of_server = |what: &str| {
-        let mut spans = spans.iter();
-        spans.any(|span| span.sender == Side::Server && span.what == what)
+fn messages(observer: &Observer, keys: &KeyLog, connection: &Connection) -> Messages {
+    let placed = observer.messages(keys);
+    let of_server = || {
+        placed
+            .iter()
+            .filter(|message| message.sender == Side::Server)
     };
-    match of_server("ServerHello") && of_server("response") && !of_server("EncryptedExtensions") {
+    let has = |kind| of_server().any(|message| message.kind == kind);
+    let end = of_server()
+        .next_back()
+        .map_or(0, |message| message.bytes.end);
+    let alert = observer.observe(keys).alert;
+    let ends_so = alert.is_some_and(|(sender, _)| sender == Side::Server);
+    let goes_on = connection.stream(Side::Server).len() > end && !ends_so;
+    match has(MessageType::ServerHello) && !has(MessageType::EncryptedExtensions) && goes_on {
         true => Messages::Sealed,
         false => Messages::Read,
     }
@@ -322,7 +324,12 @@ fn attempt(
     }
 }
 
-fn spans(observer: &Observer, keys: &KeyLog, connection: &Connection) -> Vec<Span> {
+fn spans(
+    observer: &Observer,
+    keys: &KeyLog,
+    connection: &Connection,
+    messages: Messages,
+) -> Vec<Span> {
     let mut spans = Vec::new();
     let placed = observer.messages(keys);
     let alert = observer.observe(keys).alert;
@@ -345,6 +352,7 @@ fn spans(observer: &Observer, keys: &KeyLog, connection: &Connection) -> Vec<Spa
             let what = match (side, end, alert) {
                 (_, _, Some((sender, _))) if sender == side && !is_done => "alert",
                 (_, 0, _) => SEALED,
+                _ if messages == Messages::Sealed => SEALED,
                 (Side::Client, _, _) => "request",
                 (Side::Server, _, _) => "response",
             };

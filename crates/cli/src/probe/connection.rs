@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use lastbyte_probe::{
-    Answer, AnswerWrites, Ask, Connection, Event, Head, HeadError, answer_writes,
+    Answer, AnswerWrites, Ask, Connection, Event, Head, HeadError, ResponseHead, answer_writes,
 };
 use lastbyte_tls::key_log;
 use lastbyte_tls::observer::{MessageType, Observation, Observer, PlacedMessage, Side};
@@ -51,11 +51,9 @@ pub(super) struct Seen {
 }
 
 /// The head of a response, and how much came.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Response {
-    pub(super) status: u16,
-    pub(super) location: Option<String>,
-    pub(super) alt_svc: Option<String>,
+    pub(super) head: ResponseHead,
     pub(super) wire_bytes: usize,
     /// Of that its first record, which can't be read before its last byte is there.
     pub(super) first_record: Option<usize>,
@@ -264,10 +262,10 @@ fn exchange(
                         .body
                         .map(|length| length.saturating_sub(whole.body_here));
                     response = Some(Response {
-                        status: whole.status,
-                        location: whole.location,
-                        alt_svc: whole.alt_svc,
-                        ..Response::default()
+                        head: whole,
+                        wire_bytes: 0,
+                        first_record: None,
+                        is_whole: false,
                     });
                 }
             }

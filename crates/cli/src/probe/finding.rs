@@ -238,8 +238,8 @@ fn document(
         .collect();
     let distrusted = (!problems.is_empty()).then(|| problems.join("; "));
     if let Some(response) = &first.response
-        && let Some(location) = &response.location
-        && (300..400).contains(&response.status)
+        && let Some(location) = &response.head.location
+        && (300..400).contains(&response.head.status)
     {
         notes.push(match &distrusted {
             Some(_) if !location.contains(&target.host.name) => format!(
@@ -334,13 +334,13 @@ fn document(
             server_ms: server_time,
         },
         response: first.response.as_ref().map(|response| ResponseSeen {
-            status: response.status,
+            status: response.head.status,
             wire_bytes: response.wire_bytes,
             first_record_wire_bytes: response.first_record,
             writes: answered.and_then(|writes| writes.response.clone()),
             is_whole: response.is_whole,
-            location: response.location.clone(),
-            alt_svc: response.alt_svc.clone(),
+            location: response.head.location.clone(),
+            alt_svc: response.head.alt_svc.clone(),
         }),
         edges: Vec::new(),
         notes,

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use lastbyte::explain::{self, Explanation, Shown, Signature, USUAL_GROUP};
+use lastbyte::explain::{self, Explanation, Shown, USUAL_GROUP};
 use lastbyte::reduce::{Reduction, Subject};
 use lastbyte::study::{Arm, ArmChain, ArmError, Cell, NamedNetwork, RecordSize};
 use lastbyte_link::{Rate, counted, visible};
@@ -351,11 +351,7 @@ impl Answer<'_> {
 fn from_file(file: &Path, before: &[Chain]) -> Result<Chain, Failure> {
     let files = PemFiles::new(file.to_owned());
     let chain = own::store()?.public(&files).map_err(Failure::usage)?;
-    let mut certificates = Vec::new();
-    for certificate in &chain.certificates {
-        certificates.push(certificate.to_der()?.len());
-    }
-    let [bytes, longest] = chain.signature_bytes().map_err(Failure::usage)?;
+    let own = own::shown(&chain)?;
     let today = before.first().map(|today| today.shown.clone());
     let today = today.unwrap_or_default();
     Ok(Chain {
@@ -364,13 +360,13 @@ fn from_file(file: &Path, before: &[Chain]) -> Result<Chain, Failure> {
         group: None,
         way: String::new(),
         shown: Shown {
-            certificates,
+            certificates: own.certificates,
             // Of a key like the one that the site has, the signature that was seen: ECDSA's differ by a byte or two.
-            signature: match today.signature.longest == longest {
+            signature: match today.signature.longest == own.signature.longest {
                 true => today.signature,
-                false => Signature { bytes, longest },
+                false => own.signature,
             },
-            provided: chain.provided_signatures().map_err(Failure::run)?.len(),
+            provided: own.provided,
             alike: None,
             brotli: None,
             ..today

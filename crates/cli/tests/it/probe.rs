@@ -2,6 +2,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -510,6 +511,13 @@ fn a_response_is_all_of_itself_and_nothing_else() {
     }
 }
 
+/// Asks each site of a file, with one connection.
+fn fleet(hosts: &Path, results: &Path, more: &[&str]) -> Ended {
+    let [hosts, results] = [hosts, results].map(|path| path.to_str().unwrap());
+    let fleet = ["--fleet", hosts, "--results", results, "--connections", "1"];
+    probe(&[&fleet, more].concat())
+}
+
 /// What comes before a response without end is one site's affair, and a fleet's other sites are probed; budgets hold for those.
 #[test]
 fn interim_responses_without_end_are_one_sites_affair() {
@@ -521,16 +529,7 @@ fn interim_responses_without_end_are_one_sites_affair() {
     let folder = TempDir::new().unwrap();
     let [hosts, results] = ["hosts.txt", "results.jsonl"].map(|name| at(&folder, name));
     fs::write(&hosts, format!("{flood}\n{good}\n")).unwrap();
-    let ended = probe(&[
-        "--fleet",
-        hosts.to_str().unwrap(),
-        "--results",
-        results.to_str().unwrap(),
-        "--connections",
-        "1",
-        "--fail-if",
-        "certificate > 1B",
-    ]);
+    let ended = fleet(&hosts, &results, &["--fail-if", "certificate > 1B"]);
     assert_eq!(ended.code, Some(99), "{ended:?}");
     let exceeded = format!(
         "budget exceeded: certificate > 1B: {}",
@@ -1245,16 +1244,7 @@ fn a_fleet_is_probed_once_each_and_goes_on() {
         format!("# sites\n{address}\n127.0.0.1:1\n{address}\n"),
     )
     .unwrap();
-    let fleet = || {
-        probe(&[
-            "--fleet",
-            hosts.to_str().unwrap(),
-            "--results",
-            results.to_str().unwrap(),
-            "--connections",
-            "1",
-        ])
-    };
+    let fleet = || fleet(&hosts, &results, &[]);
     let ended = fleet();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(

@@ -119,23 +119,20 @@ impl Lines {
             .collect()
     }
 
-    /// How far to the right of its place a line's points stand, so that those of others can be read beside them.
-    fn beside(&self, line: &Line, step: f64) -> f64 {
+    /// How far to the right of its place each line's points stand, so that those of several can be read beside each other.
+    fn beside(&self, step: f64) -> Vec<f64> {
         /// From one to the next, in pixels.
         const APART: f64 = 5.0;
-        if self.intervals == Intervals::Bands || line.shape == Shape::Slope {
-            return 0.0;
-        }
-        let measured = self.lines.iter().filter(|line| line.shape == Shape::Step);
-        let (mut count, mut place) = (0, 0);
-        for (nth, other) in measured.enumerate() {
-            count = nth + 1;
-            if std::ptr::eq(other, line) {
-                place = nth;
-            }
-        }
-        let apart = APART.min(step / (count + 1) as f64);
-        apart * (place as f64 - (count - 1) as f64 / 2.0)
+        let is_apart =
+            |line: &Line| self.intervals == Intervals::Whiskers && line.shape == Shape::Step;
+        let count = self.lines.iter().filter(|line| is_apart(line)).count() as f64;
+        let apart = APART.min(step / (count + 1.0));
+        let mut places = (0..).map(|nth| apart * (f64::from(nth) - (count - 1.0) / 2.0));
+        let beside = self.lines.iter().map(|line| match is_apart(line) {
+            true => places.next().unwrap_or_default(),
+            false => 0.0,
+        });
+        beside.collect()
     }
 
     /// What stands at the ends of lines, moved apart where they would cover each other.
@@ -202,8 +199,7 @@ impl Drawing for Lines {
         let at = |index: usize, value: f64| Some([*x.get(index)?, y.place(value)]);
         let nearest = x.iter().zip(x.iter().skip(1)).map(|(one, next)| next - one);
         let nearest = nearest.fold(step, f64::min);
-        for line in &self.lines {
-            let beside = self.beside(line, nearest);
+        for (line, beside) in self.lines.iter().zip(self.beside(nearest)) {
             let at = |index: usize, value: f64| at(index, value).map(|[x, y]| [x + beside, y]);
             let fill = format!("fill {}", line.ink.colour.class());
             let closed = |point: &Option<Point>| point.as_ref().and_then(Point::closed);

@@ -47,14 +47,6 @@ pub fn page(findings: &Findings, url: Option<&str>) -> String {
         .collect();
     let claims = check_claims(findings);
     let published = compare(findings);
-    let has_published = |drawn: &&Drawn| {
-        let mut figures = published.iter().map(|row| row.published.figure.as_ref());
-        figures.any(|figure| figure == Some(&drawn.figure.id))
-    };
-    let first_published = drawn
-        .iter()
-        .find(has_published)
-        .map(|drawn| drawn.figure.id.clone());
     let folds = drawn.len() > MOST_OPEN;
     let body = html! {
         header {
@@ -78,7 +70,7 @@ pub fn page(findings: &Findings, url: Option<&str>) -> String {
         @for searched in &findings.searched { (search::section(searched)) }
         (waiting(findings))
         @for (place, drawn) in drawn.iter().enumerate() {
-            @let inside = figure(findings, drawn, &published, Some(&drawn.figure.id) == first_published.as_ref());
+            @let inside = figure(findings, drawn, &published);
             @if folds && place >= OPEN {
                 details.figure {
                     summary { (heading(findings, drawn)) }
@@ -256,7 +248,7 @@ fn heading(findings: &Findings, drawn: &Drawn) -> Markup {
 }
 
 /// What stands below its heading.
-fn figure(findings: &Findings, drawn: &Drawn, published: &[Compared], is_first: bool) -> Markup {
+fn figure(findings: &Findings, drawn: &Drawn, published: &[Compared]) -> Markup {
     let figure = drawn.figure;
     let rows: Vec<_> = (published.iter())
         .filter(|row| row.published.figure.as_ref() == Some(&figure.id))
@@ -269,7 +261,6 @@ fn figure(findings: &Findings, drawn: &Drawn, published: &[Compared], is_first: 
         p.caption { (caption(findings, drawn)) " " (download(drawn)) }
         (holes(&drawn.holes))
         @if !rows.is_empty() {
-            @if is_first { p.caption { (AGREES) } }
             details {
                 summary { (tally(rows.iter().copied())) }
                 (published_table(findings, &rows))
@@ -279,7 +270,7 @@ fn figure(findings: &Findings, drawn: &Drawn, published: &[Compared], is_first: 
     }
 }
 
-/// Told where the word is used first.
+/// What the word means.
 const AGREES: &str = "A published number agrees if ours is as near as was asked for, or if another run of as many \
     connections could as well have measured it, 19 times in 20.";
 
@@ -512,9 +503,7 @@ fn scoreboard(findings: &Findings, published: &[Compared]) -> Markup {
         @if !published.is_empty() {
             section id="published" {
                 h2 { (tally(published.iter())) }
-                p.lead {
-                    @if stand_alone { (AGREES) } @else { "Those of a figure stand in it." }
-                }
+                p.lead { (AGREES) }
                 @if !rows.is_empty() {
                     details {
                         summary {
