@@ -304,7 +304,8 @@ impl Compare {
     }
 
     fn arms_of_options(&self) -> Result<Vec<Arm>, Failure> {
-        let usual = match self.pages.are_asked() {
+        let is_of_page = self.pages.are_asked();
+        let usual = match is_of_page {
             true => [PAGE_BASELINE, PAGE_AGAINST],
             false => [DEFAULT_BASELINE, DEFAULT_AGAINST],
         };
@@ -313,7 +314,12 @@ impl Compare {
         Ok(match (&self.baseline, self.against.as_slice()) {
             (None, []) => {
                 let usual = [usual_baseline, usual_against.map_err(Failure::usage)?];
-                usual.iter().map(|arm| self.chains.of_usual(arm)).collect()
+                let profiled = |arm: &Arm| match is_of_page {
+                    // A page is of a site that browsers trust; the other pair is a paper's.
+                    true => self.chains.of(arm),
+                    false => self.chains.of_usual(arm),
+                };
+                usual.iter().map(profiled).collect()
             }
             (baseline, against) => {
                 let baseline = baseline.as_ref().unwrap_or(&usual_baseline);

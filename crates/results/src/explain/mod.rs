@@ -270,6 +270,13 @@ impl Window {
     }
 }
 
+/// The smallest initial window with which the server of this arm needs a flight less than with this cell's; none where it needs one
+/// as it is, or where arithmetic does not know what is on the wire.
+pub fn window_that_saves(arm: &Arm, cell: &Cell) -> Option<u32> {
+    let wire = wire(arm).ok()?;
+    larger_window(arm, &wire, &probe(cell))
+}
+
 /// The smallest initial window with which the server needs a flight less.
 fn larger_window(arm: &Arm, wire: &Wire, cell: &Cell) -> Option<u32> {
     const MOST: u32 = 1000;

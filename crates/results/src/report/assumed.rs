@@ -75,28 +75,32 @@ fn change(own: &[usize], supposed: &[usize], cells: &[Cell]) -> Option<String> {
     ))
 }
 
-/// What results of arms rest on, as a paragraph for a terminal. Nothing of pages, whose site says all of it.
+/// What results of arms rest on, as a paragraph for a terminal.
 pub fn assumed(summary: &Summary, screen: Screen) -> String {
     subject(&summary.experiment).map_or_else(String::new, |(arm, cells)| {
         format!("\n{}", text(arm, &cells, screen))
     })
 }
 
-/// The same for machines; an empty list where all are pages.
+/// The same for machines.
 pub(super) fn of_experiment(experiment: &Experiment) -> Value {
     subject(experiment).map_or_else(|| json!([]), |(arm, cells)| json(arm, &cells))
 }
 
-/// The same in one line of Markdown; nothing where all are pages.
+/// The same in one line of Markdown.
 pub(super) fn line_of(experiment: &Experiment) -> Option<String> {
     subject(experiment).map(|(arm, cells)| line(arm, &cells))
 }
 
-/// Whose assumptions they are: those of the last arm, as the others are what it is compared with.
+/// Whose assumptions they are: those of the last arm, as the others are what it is compared with; over transfers, or over pages where
+/// nothing else is there.
 fn subject(experiment: &Experiment) -> Option<(&Arm, Vec<Cell>)> {
-    let cells = experiment.transfers();
-    let arm = experiment.arms.last()?;
-    (!cells.is_empty()).then_some((arm, cells))
+    let transfers = experiment.transfers();
+    let cells = match transfers.is_empty() {
+        true => experiment.cells.clone(),
+        false => transfers,
+    };
+    Some((experiment.arms.last()?, cells))
 }
 
 /// What would turn what is reported of arms that are compared, or of one alone: sentences, which name the arm where there are

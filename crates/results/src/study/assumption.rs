@@ -20,16 +20,31 @@ pub struct Assumption {
 /// All that an answer about this arm over these cells rests on.
 pub fn assumptions(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
     let all = of_chain(arm).into_iter().chain(of_network(cells));
-    let others = [
-        Assumption {
-            subject: "tickets",
-            value: match arm.tickets {
-                0 => "none".to_owned(),
-                tickets => counted(usize::from(tickets), "ticket"),
-            },
-            changed_by: "tickets=2 in the arm",
+    all.chain(of_ends(arm, cells)).collect()
+}
+
+/// What client and server are.
+fn of_ends(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
+    let loads_pages = !cells.is_empty() && cells.iter().all(|cell| cell.page.is_some());
+    let tickets = Assumption {
+        subject: "tickets",
+        value: match arm.tickets {
+            _ if arm.server.is_foreign() => format!("as {} sends them", arm.server.name()),
+            0 => "none".to_owned(),
+            tickets => counted(usize::from(tickets), "ticket"),
         },
-        Assumption {
+        changed_by: match arm.server.is_foreign() {
+            true => "server= in the arm",
+            false => "tickets=2 in the arm",
+        },
+    };
+    let hello = match loads_pages {
+        true => Assumption {
+            subject: "hello",
+            value: "that of the Chromium that is installed".to_owned(),
+            changed_by: "LASTBYTE_CHROMIUM",
+        },
+        false => Assumption {
             subject: "hello",
             value: format!(
                 "that of {}, with a key share of {}",
@@ -38,8 +53,15 @@ pub fn assumptions(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
             ),
             changed_by: "key_share= and client_stack= in the arm; `lastbyte probe` has a browser's",
         },
-    ];
-    all.chain(others).collect()
+    };
+    let computing = loads_pages.then(|| Assumption {
+        subject: "computing",
+        value:
+            "as on a device of a profile, the same for all arms, without what ML-KEM and ML-DSA add"
+                .to_owned(),
+        changed_by: "--cpu, --cpu-slowdown",
+    });
+    [tickets, hello].into_iter().chain(computing).collect()
 }
 
 fn shares(arm: &Arm) -> String {

@@ -10,6 +10,14 @@ pub struct Headline {
 }
 
 impl Headline {
+    /// Its places, in their order.
+    pub fn places(&self) -> impl Iterator<Item = &Place> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Words(_) => None,
+            Piece::Place(place) => Some(&**place),
+        })
+    }
+
     pub(super) fn places_mut(&mut self) -> impl Iterator<Item = &mut Place> {
         self.pieces.iter_mut().filter_map(|piece| match piece {
             Piece::Words(_) => None,

@@ -6,14 +6,14 @@ use std::cmp::Ordering;
 use lastbyte_sizes::Message;
 
 use super::super::text;
-use super::super::thresholds::WORTH_PART_OF_WHOLE;
+use super::super::thresholds::{WORTH_MS, WORTH_PART_OF_WHOLE};
 use super::{Reduced, median, name};
 use crate::reduce::{Clients, Ranked, Subject};
 use crate::results::Metric;
 use crate::results::number::difference_digits;
 
 /// What changes are.
-pub(super) const LEGEND: &str = "Changes are medians in ms against the whole chain on the same stacks; 0 is less than 1 %, and ! is later.";
+pub(super) const LEGEND: &str = "Changes are medians in ms against the whole chain on the same stacks; 0 is less than 1 % or 1 ms, and ! is later.";
 
 /// One way, or the whole chain.
 pub(super) struct Entry {
@@ -43,10 +43,16 @@ pub(super) struct Change {
 impl Change {
     /// What of it is worth a word.
     fn felt(self) -> f64 {
-        match self.share.abs() < WORTH_PART_OF_WHOLE {
+        match self.share.abs() < WORTH_PART_OF_WHOLE || self.ms.abs() < WORTH_MS {
             true => 0.0,
             false => self.share,
         }
+    }
+
+    /// Whether nobody tells it from another, each of its own whole chain.
+    fn is_like(self, other: Change) -> bool {
+        (self.share - other.share).abs() < WORTH_PART_OF_WHOLE
+            || (self.ms - other.ms).abs() < WORTH_MS
     }
 
     fn is_later(self) -> bool {
@@ -104,8 +110,13 @@ impl Beside {
 
     /// Those about chains, what was asked for first.
     pub(super) fn ways(&self) -> impl Iterator<Item = &Entry> {
+        self.about(Subject::Chain)
+    }
+
+    /// Those of this subject, what was asked for first.
+    pub(super) fn about(&self, subject: Subject) -> impl Iterator<Item = &Entry> {
         let entries = self.entries.iter();
-        entries.filter(|entry| entry.subject == Some(Subject::Chain))
+        entries.filter(move |entry| entry.subject == Some(subject))
     }
 }
 
@@ -171,18 +182,25 @@ impl Entry {
             .iter()
             .map(|felt| felt.iter().copied().reduce(f64::max).unwrap_or(0.0));
         let all = felt.iter().flatten();
-        // Ties are ties.
-        [worse.sum::<f64>(), all.sum()].map(|score| (score / WORTH_PART_OF_WHOLE).round())
+        [worse.sum::<f64>(), all.sum()]
     }
 
-    /// Whether it gains as much as another way.
+    /// Whether it gains as much as another way of all that was asked for, over each network.
     pub(super) fn is_as_good(
         &self,
         other: &Entry,
         reduced: &Reduced<'_>,
         metrics: &[Metric],
     ) -> bool {
-        self.score(reduced, metrics) == other.score(reduced, metrics)
+        let asked = reduced.by.metrics();
+        let pairs = self.changes.iter().zip(&other.changes);
+        let mut pairs = pairs.flat_map(|(own, other)| metrics.iter().zip(own).zip(other));
+        pairs.all(|((metric, own), other)| match (own, other) {
+            (Some(own), Some(other)) => {
+                own.is_like(*other) || (*metric != Metric::Handshake && !asked.contains(metric))
+            }
+            (own, other) => own == other,
+        })
     }
 
     /// Whether it brings anything that was asked for sooner, and nothing of that later.

@@ -18,12 +18,12 @@ use lastbyte_sizes::{Message, StackName};
 
 use beside::{Beside, Entry};
 
-use super::assumed::turns;
 use super::thresholds::NAMED;
-use crate::reduce::{By, Clients, Ranked, Reduce, Table};
+use crate::explain::window_that_saves;
+use crate::reduce::{By, Clients, Ranked, Reduce, Subject, Table};
 use crate::results::number::{millisecond_digits, percent_digits};
 use crate::results::{Environment, Metric, Percent, Percentile};
-use crate::study::Cell;
+use crate::study::Arm;
 
 /// All that is told.
 #[derive(Clone, Debug)]
@@ -66,9 +66,34 @@ impl Reduced<'_> {
         };
         let mut sentences = vec![self.best(&beside, what, &own.name)];
         sentences.extend(self.cost(&beside));
-        let cells: Vec<Cell> = self.tables.iter().map(|table| table.cell.clone()).collect();
-        sentences.extend(turns(own, &cells));
+        sentences.extend(self.window(&beside, own));
+        sentences.extend(self.sessions(&beside, what));
         sentences
+    }
+
+    /// What would turn it: with a larger window, the whole chain saves the round trip that ways save.
+    fn window(&self, beside: &Beside, own: &Arm) -> Option<String> {
+        beside
+            .ways()
+            .find(|entry| entry.gains(self, &beside.metrics))?;
+        let cells = self.tables.iter().map(|table| table.cell);
+        let mut windows =
+            cells.filter_map(|cell| Some((cell.initcwnd, window_that_saves(own, cell)?)));
+        let (now, then) = windows.next()?;
+        Some(format!(
+            "With a first window of {then} segments and not {now} (--initcwnd), the whole chain saves a round trip too (by arithmetic)."
+        ))
+    }
+
+    /// What connections of clients that have been there before gain, which need no chain.
+    fn sessions(&self, beside: &Beside, what: &str) -> Option<String> {
+        let mut sessions = beside.about(Subject::Session);
+        let best = sessions.find(|entry| entry.gains(self, &beside.metrics))?;
+        Some(format!(
+            "Of clients that have been there before, no chain is needed: {} brings {what} sooner: {}.",
+            best.name,
+            networks(beside, best),
+        ))
     }
 
     /// What gains most, among all that is about chains.
@@ -106,7 +131,9 @@ impl Reduced<'_> {
             1 => format!(
                 "Of all ways to send less of {own}, {named} gains most, and brings {what}: {gains}."
             ),
-            _ => format!("{named}{others} tie, and bring {what} than all of {own}: {gains}."),
+            _ => format!(
+                "{named}{others} bring {what} than all of {own}, equally to within 1 % or 1 ms: {gains}."
+            ),
         }
     }
 

@@ -12,7 +12,7 @@ use super::findings::Findings;
 use crate::report::answer::{Reason, parts};
 use crate::report::thresholds::{NOTHING_MS, NOTICED_TRIPS, SURE, USUAL_RATE, USUAL_RTT};
 use crate::results::{ArmSummary, CellSummary, Contents, Metric, Percentile, Validity};
-use crate::study::{Cell, Leads, Parameter, varying};
+use crate::study::{Cell, Leads, Parameter, Question, varying};
 
 /// Rows that people read; more networks than these are put together.
 const ROWS: usize = 12;
@@ -32,6 +32,8 @@ pub(super) struct Overview {
     contents: Option<Contents>,
     /// What stands first where not all is shown.
     leads: Leads,
+    /// The same of the networks that the study's own answer is about, where it has one.
+    asked: Option<Box<Overview>>,
 }
 
 /// Which time is told.
@@ -226,7 +228,9 @@ impl Cost {
 }
 
 /// A cell of the study, with what was measured in it.
+#[derive(Clone, Copy)]
 struct Measured<'a> {
+    measure: &'a str,
     cell: &'a Cell,
     summary: &'a CellSummary,
     percentiles: &'a [Percentile],
@@ -241,8 +245,10 @@ impl Overview {
             .iter()
             .find_map(|one| one.representative())?;
         let measured: Vec<Measured<'_>> = (findings.summaries.iter())
-            .flat_map(|summary| {
+            .zip(&findings.study.measures)
+            .flat_map(|(summary, measure)| {
                 summary.cells.iter().map(|cell| Measured {
+                    measure: &measure.id,
                     cell: &cell.cell,
                     summary: cell,
                     percentiles: &summary.percentiles,
@@ -251,6 +257,34 @@ impl Overview {
             })
             .filter(|one| one.summary.arms.len() > 1)
             .collect();
+        let overview = Overview::of(findings, measured.clone(), Metric::Handshake, percentile)?;
+        let asked = findings.study.answer.as_ref().and_then(|answer| {
+            let questions: Vec<&Question> = answer.places().map(|place| &place.question).collect();
+            let is_asked = |one: &Measured<'_>| {
+                let mut questions = questions.iter();
+                questions.any(|question| {
+                    question.measures.iter().any(|id| id == one.measure)
+                        && question.cells.has(one.cell)
+                })
+            };
+            let mut measured = measured;
+            measured.retain(is_asked);
+            let asks_for_first_byte = |question: &&Question| question.metric == Metric::Ttfb;
+            let first = match questions.iter().any(asks_for_first_byte) {
+                true => Metric::Ttfb,
+                false => Metric::Handshake,
+            };
+            Overview::of(findings, measured, first, percentile).map(Box::new)
+        });
+        Some(Overview { asked, ..overview })
+    }
+
+    fn of(
+        findings: &Findings,
+        measured: Vec<Measured<'_>>,
+        first: Metric,
+        percentile: Percentile,
+    ) -> Option<Overview> {
         let labels = |is_baseline: bool| {
             let mut labels: Vec<String> = Vec::new();
             for one in &measured {
@@ -269,9 +303,9 @@ impl Overview {
             return None;
         }
         let mut contents = findings.summaries.iter().filter_map(|one| one.contents());
-        let first = contents.next();
-        let contents = first.filter(|first| contents.all(|other| other == *first));
-        let columns = columns(&measured);
+        let one = contents.next();
+        let contents = one.filter(|one| contents.all(|other| other == *one));
+        let columns = columns(&measured, first);
         let rows = (rows(&measured).into_iter())
             .map(|(name, note, members)| Row {
                 networks: networks(members.iter().map(|one| one.cell)),
@@ -292,6 +326,7 @@ impl Overview {
             cases: cases(&measured, &columns, &arms, percentile),
             contents,
             leads: findings.study.leads,
+            asked: None,
             arms,
             columns,
         })
@@ -315,9 +350,9 @@ impl Overview {
     }
 }
 
-/// The handshake, the last byte of the response that most networks have, and the load of pages.
-fn columns(measured: &[Measured<'_>]) -> Vec<Column> {
-    let mut columns = of_transfers(measured);
+/// The handshake, or the first byte, the last byte of the response that most networks have, and the load of pages.
+fn columns(measured: &[Measured<'_>], first: Metric) -> Vec<Column> {
+    let mut columns = of_transfers(measured, first);
     if measured.iter().any(|one| one.cell.page.is_some()) {
         columns.push(Column {
             metric: Metric::Load,
@@ -327,9 +362,9 @@ fn columns(measured: &[Measured<'_>]) -> Vec<Column> {
     columns
 }
 
-fn of_transfers(measured: &[Measured<'_>]) -> Vec<Column> {
+fn of_transfers(measured: &[Measured<'_>], first: Metric) -> Vec<Column> {
     let mut columns = vec![Column {
-        metric: Metric::Handshake,
+        metric: first,
         data: None,
     }];
     let sizes = measured.iter().filter(|one| one.cell.work().requests > 0);

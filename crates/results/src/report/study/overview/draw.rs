@@ -23,6 +23,7 @@ const DOWN: usize = 40;
 const SHOWN: usize = 12;
 
 /// A configuration on a network.
+#[derive(Clone)]
 struct Line<'a> {
     row: &'a Row,
     arm: &'a str,
@@ -80,34 +81,60 @@ impl Overview {
 
     fn down(&self) -> Markup {
         let lines = self.lines();
-        let first = {
-            let mut sorted: Vec<&Line<'_>> = lines.iter().collect();
-            sorted.sort_by(|one, other| match self.leads {
-                Leads::Later => other.most().total_cmp(&one.most()),
-                Leads::Sooner => one.most().total_cmp(&other.most()),
-            });
-            sorted.truncate(SHOWN);
-            // Those of a network stand together, as the first of them.
-            group_by(sorted, |line| std::ptr::from_ref(line.row))
-                .into_iter()
-                .flat_map(|(_, lines)| lines)
-                .collect::<Vec<_>>()
-        };
+        if lines.len() <= DOWN {
+            return self.list(&lines.iter().collect::<Vec<_>>(), &self.caption());
+        }
         html! {
-            @if lines.len() <= DOWN {
-                (self.list(&lines.iter().collect::<Vec<_>>(), &self.caption()))
-            } @else {
-                @let which = match self.leads {
-                    Leads::Later => "that cost most",
-                    Leads::Sooner => "that gain most wherever they are, and in all that is measured of them",
-                };
-                (self.list(&first, &format!("The {SHOWN} {which}. {}", self.caption())))
-                details {
-                    summary { "All " (lines.len()) }
-                    (self.list(&lines.iter().collect::<Vec<_>>(), ""))
-                }
+            (self.first(&lines))
+            details {
+                summary { "All " (lines.len()) }
+                (self.list(&lines.iter().collect::<Vec<_>>(), ""))
             }
         }
+    }
+
+    /// Of more lines than people read, those that the study's own answer is about; without one, those that stand out.
+    fn first(&self, lines: &[Line<'_>]) -> Markup {
+        let which = match self.leads {
+            Leads::Later => "cost most",
+            Leads::Sooner => "gain most wherever they are, and in all that is measured of them",
+        };
+        // Those of a network stand together, as the first of them.
+        let list = |overview: &Overview, lines: Vec<Line<'_>>, caption: &str| {
+            let by_network = group_by(lines, |line| std::ptr::from_ref(line.row));
+            let lines: Vec<Line<'_>> = by_network
+                .into_iter()
+                .flat_map(|(_, lines)| lines)
+                .collect();
+            overview.list(&lines.iter().collect::<Vec<_>>(), caption)
+        };
+        let asked = self.asked.as_deref();
+        if let Some((asked, own)) = asked
+            .map(|asked| (asked, asked.lines()))
+            .filter(|(_, own)| own.len() <= DOWN)
+        {
+            return list(
+                asked,
+                self.sorted(&own),
+                &format!("What the answer is about. {}", asked.caption()),
+            );
+        }
+        let mut shown = self.sorted(lines);
+        shown.truncate(SHOWN);
+        list(
+            self,
+            shown,
+            &format!("The {SHOWN} that {which}. {}", self.caption()),
+        )
+    }
+
+    fn sorted<'a>(&self, lines: &[Line<'a>]) -> Vec<Line<'a>> {
+        let mut sorted = lines.to_vec();
+        sorted.sort_by(|one, other| match self.leads {
+            Leads::Later => other.most().total_cmp(&one.most()),
+            Leads::Sooner => one.most().total_cmp(&other.most()),
+        });
+        sorted
     }
 
     /// A line for each configuration on each network where it was measured.
@@ -224,6 +251,7 @@ impl Overview {
 impl Column {
     fn short(self) -> &'static str {
         match self.metric {
+            Metric::Ttfb => "First byte",
             Metric::Ttlb => "Last byte",
             Metric::Load => "Load",
             _ => "Handshake",
