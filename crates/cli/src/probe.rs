@@ -4,6 +4,7 @@ mod connection;
 mod edges;
 mod finding;
 mod fleet;
+mod lead;
 mod measure;
 mod session;
 mod stream;
@@ -121,7 +122,7 @@ impl Probe {
             tell(format_args!("{note}"));
         }
         print(&match self.format {
-            Format::Table => told::table(&document) + &answer.table(),
+            Format::Table => answer.lead() + &told::table(&document) + &answer.table(),
             Format::Json => answer.json(),
             Format::Line => told::line(&document),
         })?;

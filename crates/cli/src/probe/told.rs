@@ -330,11 +330,12 @@ fn edges(document: &Document) -> String {
                 let window = edge
                     .larger_window
                     .map_or_else(String::new, |window| format!(", or a window of {window}"));
-                let left =
-                    left.map_or_else(String::new, |left| format!("; {up_to}{left} B are left"));
+                let left = left.map_or_else(String::new, |left| {
+                    format!("; {up_to}{left} B of chain are left")
+                });
                 format!("cut {over} B for a flight less{window}{left}")
             }
-            (None, Some(left)) => format!("{up_to}{left} B are left"),
+            (None, Some(left)) => format!("{up_to}{left} B of chain are left"),
             (None, None) => "none".to_owned(),
         };
         let _ = writeln!(

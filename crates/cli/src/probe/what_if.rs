@@ -15,6 +15,7 @@ use lastbyte_probe::{Document, Edge, Left};
 use lastbyte_sizes::{Group, KeyAlgorithm, Keys, Message};
 
 use super::edges::{self, Chain, PathRate, TODAY};
+use super::lead::{lead, supposed};
 use super::told;
 use super::users::{Felt, Users};
 use super::{Failure, network};
@@ -315,6 +316,17 @@ pub(super) struct Answer<'a> {
 }
 
 impl Answer<'_> {
+    /// What is read first: a sentence of each chain that was asked for; where none was, of those that everybody asks for.
+    pub(super) fn lead(&self) -> String {
+        match self.explained.is_empty() {
+            true => lead(self.document),
+            false => {
+                let conclusions = conclusions(self.document, &self.explained);
+                format!("{conclusions}{}\n", supposed(self.document))
+            }
+        }
+    }
+
     /// For people.
     pub(super) fn table(&self) -> String {
         match self.explained.is_empty() {
@@ -421,8 +433,7 @@ fn table(answer: &Answer<'_>) -> String {
     let names = explained.iter().map(|(chain, _)| visible(&chain.name));
     let width = names.map(|name| name.chars().count()).fold(28, usize::max);
     let mut text = format!(
-        "\n{}\n{:<width$} {:>11} {:>11} {:>7}  {:<20} {:>10} {:>10} {:>10}\n",
-        conclusions(document, explained),
+        "\n{:<width$} {:>11} {:>11} {:>7}  {:<20} {:>10} {:>10} {:>10}\n",
         "chain",
         "Certificate",
         "on the wire",

@@ -4,7 +4,7 @@ use super::{About, Kind, Lever, with};
 use crate::study::ArmChain;
 
 pub(super) const LEVER: Lever = Lever {
-    name: "certificates",
+    name: "no intermediate",
     doc: "no intermediate in the chain, where clients have its issuer for a root",
     about: About::Certificates,
     kind: Kind::Own {
@@ -20,6 +20,6 @@ pub(super) const LEVER: Lever = Lever {
             }
             ArmChain::Made(_) => with(setting, "intermediates", "0"),
         },
-        words: |_| "no intermediate sent".to_owned(),
+        words: |_| "no intermediate, to clients that have it".to_owned(),
     },
 };

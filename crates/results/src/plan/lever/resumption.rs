@@ -30,6 +30,6 @@ pub(super) const LEVER: Lever = Lever {
                 }
             }
         },
-        words: |amounts| format!("{} resume", amounts.resumes),
+        words: |amounts| format!("resumption by {}", amounts.resumes),
     },
 };

@@ -20,6 +20,6 @@ pub(super) const LEVER: Lever = Lever {
             setting.cell.initcwnd = amounts.initcwnd;
             Ok(setting)
         },
-        words: |amounts| format!("initcwnd {}", amounts.initcwnd),
+        words: |amounts| format!("a window of {} segments", amounts.initcwnd),
     },
 };

@@ -19,7 +19,7 @@ use crate::results::{Environment, Estimate, Percentile, Slower, Step, Waiting};
 
 use super::assumed::{capital, conditions};
 use super::text::{UNCERTAIN, metric};
-use super::thresholds::{AS_MUCH, FELT, NAMED, WORTH_SHARE};
+use super::thresholds::{AS_MUCH, FELT, WORTH_SHARE};
 use super::waiting::{Waits, both};
 
 /// All that is told.
@@ -76,27 +76,47 @@ impl Planned<'_> {
         )
     }
 
-    /// What it comes to, in sentences.
-    fn answer(&self) -> Vec<String> {
-        let Some(all) = self.all() else {
-            return vec!["No connection was measured.".to_owned()];
-        };
-        let what = metric(self.tale.metric);
-        let slower = slower(all, FELT);
-        let mut sentences = Vec::new();
-        if let Origin::Arithmetic(reason) = self.origin {
-            sentences.push(format!(
-                "By arithmetic, over links that lose nothing ({reason}):"
-            ));
-        }
-        sentences.push(format!(
-            "With {} in place of {}, {} of connections wait more than {FELT} longer for their {what}; {} \
-             wait at least a round trip longer.",
+    /// Who waits, in a sentence, with how many are asked for a chain at all.
+    fn verdict(&self) -> Option<String> {
+        let all = self.all()?;
+        let resumed = self.tale.causes.first().filter(|cause| cause.resumed > 0);
+        let resumed = resumed.map(|cause| {
+            let share = f64::from(cause.resumed) / f64::from(cause.connections.max(1));
+            format!(
+                " ({:.0} % of them resume, and need no chain)",
+                100.0 * share
+            )
+        });
+        Some(format!(
+            "With {} in place of {}, {} of connections{} wait more than {FELT} longer for their {}; {} wait at least a round \
+             trip longer.",
             self.plan.planned.arm.name,
             self.plan.today.arm.name,
-            share(slower.connections),
-            share(self::slower(all, Step::RoundTrips(1)).connections),
-        ));
+            share(slower(all, FELT).connections),
+            resumed.unwrap_or_default(),
+            metric(self.tale.metric),
+            share(slower(all, Step::RoundTrips(1)).connections),
+        ))
+    }
+
+    /// Where the answer comes from, if nothing was measured.
+    fn by_arithmetic(&self) -> Option<String> {
+        match self.origin {
+            Origin::Measured(_) => None,
+            Origin::Arithmetic(reason) => Some(format!(
+                "By arithmetic, over links that lose nothing ({reason}):"
+            )),
+        }
+    }
+
+    /// What it comes to, in sentences.
+    fn answer(&self) -> Vec<String> {
+        let (Some(all), Some(verdict)) = (self.all(), self.verdict()) else {
+            return vec!["No connection was measured.".to_owned()];
+        };
+        let slower = slower(all, FELT);
+        let mut sentences: Vec<String> = self.by_arithmetic().into_iter().collect();
+        sentences.push(verdict);
         sentences.extend(self.because());
         sentences.extend(self.supposed());
         sentences.push(match all.mean {
@@ -141,47 +161,57 @@ impl Planned<'_> {
             return "Nothing that is about certificates was shown to win any of it back."
                 .to_owned();
         };
-        // Those that nobody can tell apart, what a server sets itself first.
-        let mut best: Vec<_> = levers
+        // Those that nobody can tell apart: what a server sets itself is worth its numbers, what clients must know of its name.
+        let best = levers
             .iter()
-            .filter(|(_, mean, _)| mean.value >= AS_MUCH * most.value)
-            .collect();
-        best.sort_by_key(|(lever, _, _)| lever.is_reduction());
-        let named = |(lever, mean, _): &&(&Lever, Estimate<f64>, Slower)| {
+            .filter(|(_, mean, _)| mean.value >= AS_MUCH * most.value);
+        let (ways, own): (Vec<_>, Vec<_>) = best.partition(|(lever, ..)| lever.is_reduction());
+        let told = |(lever, mean, left): &&(&Lever, Estimate<f64>, Slower)| {
             format!(
-                "{} ({}) {} ms",
-                lever.name,
+                "{} {} ms, after which {} wait more than {FELT} longer than today",
                 lever.words(&self.plan.amounts),
-                estimate(*mean)
+                estimate(*mean),
+                share(left.connections),
             )
         };
-        let all: Vec<String> = best.iter().take(NAMED).map(named).collect();
-        let others = match best.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            others => format!(", and {others} others as much"),
+        // Only ways that clients must know of: the first of them has its numbers.
+        let (numbered, named) = match own.is_empty() {
+            true => ways.split_at(ways.len().min(1)),
+            false => (own.as_slice(), ways.as_slice()),
+        };
+        let name = |(lever, ..): &&(&Lever, Estimate<f64>, Slower)| match numbered.is_empty() {
+            true => lever.words(&self.plan.amounts),
+            false => lever.name.to_owned(),
+        };
+        let numbers: Vec<String> = numbered.iter().map(told).collect();
+        let names: Vec<String> = named.iter().map(name).collect();
+        let names = match &*names {
+            [] => String::new(),
+            names => format!(
+                "; so {}, which clients must know: {}",
+                if names.len() == 1 { "does" } else { "do" },
+                names.join("; ")
+            ),
         };
         let part = match 100.0 * most.value / lost.value {
             95.0.. => " nearly all of that".to_owned(),
             part => format!(" {part:.0} % of that"),
         };
-        let together = match all.len() {
-            1 => format!("{} wins back{part}", all.concat()),
-            _ => format!("each alone wins back{part}: {}{others}", all.join(", ")),
+        let each = match numbers.len() + named.len() {
+            1 => "this alone wins",
+            _ => "each of these alone wins",
         };
-        let left = best.iter().map(|(_, _, left)| left.connections);
-        let left = left.max_by(|one, other| one.value.total_cmp(&other.value));
-        let Some(left) = left else {
-            return String::new();
-        };
+        let left = numbered.iter().map(|(_, _, left)| left.connections.value);
         // A packet that is lost at another time costs another connection.
-        let others = match left.value > waiting {
+        let others = match left.fold(0.0, f64::max) > waiting {
             false => "",
-            true => ", others than without it: where packets are lost, another connection is hit",
+            true => {
+                " Some of those are others than without it: where packets are lost, another connection is hit."
+            }
         };
-        let most = if best.len() > 1 { "at most " } else { "" };
         format!(
-            "Of what is about certificates, {together}; {most}{} wait more than {FELT} longer than today then{others}.",
-            share(left)
+            "Of what is about certificates, {each} back{part}: {}{names}.{others}",
+            numbers.join("; "),
         )
     }
 

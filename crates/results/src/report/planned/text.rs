@@ -6,9 +6,9 @@ use super::super::waiting::{Waits, WaitsRow};
 use super::{FELT, Origin, Planned, known, legend, share, slower};
 use crate::plan::Because;
 
-/// The answer alone.
+/// What arithmetic says at once: who waits, without the rest of the answer.
 pub fn first(planned: &Planned<'_>, screen: Screen) -> String {
-    let sentences = planned.answer().into_iter();
+    let sentences = planned.by_arithmetic().into_iter().chain(planned.verdict());
     let sentences = sentences.map(|sentence| screen.wrap(&sentence, 0) + "\n");
     sentences.collect::<String>() + "\n"
 }

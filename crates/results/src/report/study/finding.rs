@@ -221,7 +221,7 @@ pub(super) fn times(plan: &Plan) -> Option<String> {
 pub(super) fn tail(plan: &Plan) -> Option<String> {
     let slowest = plan.percentiles.iter().find(|one| one.to_string() == "p90");
     match slowest {
-        Some(slowest) => at_percentile(plan, *slowest, "one connection in ten of "),
+        Some(slowest) => at_percentile(plan, *slowest, "the slowest tenth of "),
         None => times(plan),
     }
 }
@@ -311,12 +311,13 @@ fn at_percentile(plan: &Plan, wanted: Percentile, whose: &str) -> Option<String>
         )));
     }
     if soonest.least.certain <= 1.0 / LONGER {
-        let down_to = match soonest.least.is_sure(1.0) {
-            true => format!("down to {}", percent(100.0 * soonest.least.value)),
-            false => format!("at most {}", percent(100.0 * soonest.least.certain)),
+        let less = |part: f64| percent(100.0 * (1.0 - part));
+        let up_to = match soonest.least.is_sure(1.0) {
+            true => format!("up to {}", less(soonest.least.value)),
+            false => format!("at least {}", less(soonest.least.certain)),
         };
         return Some(capital(format!(
-            "{whose}{} takes {down_to} of the time of {baseline}{}",
+            "{whose}{} takes {up_to} less time than {baseline}{}",
             soonest.name,
             at(&soonest.least.place)
         )));

@@ -66,6 +66,8 @@ pub(super) struct Row {
     pub(super) networks: usize,
     /// Of each column, of each arm.
     pub(super) costs: Vec<Vec<Option<Cost>>>,
+    /// What each arm is compared with here.
+    pub(super) than: Vec<String>,
 }
 
 /// What an arm costs more than its baseline.
@@ -315,6 +317,10 @@ impl Overview {
                         arms.iter().map(of_arm).collect()
                     })
                     .collect(),
+                than: arms
+                    .iter()
+                    .map(|arm| compared_with(&members, arm))
+                    .collect(),
                 name,
                 note,
             })
@@ -539,6 +545,21 @@ fn rows<'m, 'a>(measured: &'m [Measured<'a>]) -> Vec<(String, String, Vec<&'m Me
             .unwrap_or_default();
         told.remove(place);
     }
+}
+
+/// What an arm is compared with in these cells.
+fn compared_with(members: &[&Measured<'_>], arm: &str) -> String {
+    let measured = members.iter().filter(|one| {
+        let mut arms = one.summary.arms.iter();
+        arms.any(|sample| sample.label == arm)
+    });
+    let mut baselines: Vec<&str> = Vec::new();
+    for baseline in measured.filter_map(|one| one.summary.baseline()) {
+        if baseline.label != arm && !baselines.contains(&&*baseline.label) {
+            baselines.push(&baseline.label);
+        }
+    }
+    baselines.join(" or ")
 }
 
 /// What all of these have alike.

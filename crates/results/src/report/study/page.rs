@@ -23,7 +23,7 @@ use crate::report::document::{Head, document};
 use crate::report::search;
 use crate::report::text;
 use crate::report::waiting::{Which, tables, waits};
-use crate::results::{Progress, Summary, family, file_name};
+use crate::results::{Progress, Summary, family, file_name, group_by};
 use crate::study::{Arm, Cell, EngineName, Measure, Study};
 
 /// What was found, as HTML in light and dark that asks no network for anything: a question with its answer, what each
@@ -413,15 +413,26 @@ fn reproduced(commands: &[String]) -> Markup {
     }
 }
 
-/// `6 of 16 published claims hold`
+/// `6 of 16 published claims hold, 6 do not, 4 can’t be told`
 fn held(claims: &[CheckedClaim]) -> String {
-    let holding = claims
-        .iter()
-        .filter(|claim| claim.verdict == Verdict::Holds);
-    let holding = holding.count();
+    let count = |wanted: Verdict| {
+        let claims = claims.iter();
+        claims.filter(|claim| claim.verdict == wanted).count()
+    };
+    let holding = count(Verdict::Holds);
     let of = counted(claims.len(), "published claim");
     let verb = if holding == 1 { "holds" } else { "hold" };
-    format!("{holding} of {of} {verb}")
+    let mut words = format!("{holding} of {of} {verb}");
+    let failing = count(Verdict::Fails);
+    if failing > 0 {
+        let verb = if failing == 1 { "does" } else { "do" };
+        words += &format!(", {failing} {verb} not");
+    }
+    let rest = claims.len() - holding - failing;
+    if rest > 0 {
+        words += &format!(", {rest} can’t be told");
+    }
+    words
 }
 
 fn claims_section(findings: &Findings, claims: &[CheckedClaim]) -> Markup {
@@ -504,6 +515,7 @@ fn scoreboard(findings: &Findings, published: &[Compared]) -> Markup {
             section id="published" {
                 h2 { (tally(published.iter())) }
                 p.lead { (AGREES) }
+                (causes(published))
                 @if !rows.is_empty() {
                     details {
                         summary {
@@ -511,6 +523,26 @@ fn scoreboard(findings: &Findings, published: &[Compared]) -> Markup {
                         }
                         (published_table(findings, &rows))
                     }
+                }
+            }
+        }
+    }
+}
+
+/// Why numbers differ, each reason once: what the study states of them.
+fn causes(published: &[Compared]) -> Markup {
+    let differing = published.iter().flat_map(|row| {
+        let numbers = row.numbers.iter();
+        let differing = numbers.filter(|number| number.agreement == Agreement::Differs);
+        differing.map(|_| row.published.cause.as_deref())
+    });
+    let causes = group_by(differing, |cause| *cause);
+    html! {
+        @if causes.iter().any(|(cause, _)| cause.is_some()) {
+            p { "Why the others differ:" }
+            ul {
+                @for (cause, numbers) in causes {
+                    li { (numbers.len()) ": " (cause.unwrap_or("not known.")) }
                 }
             }
         }

@@ -27,6 +27,8 @@ const SHOWN: usize = 12;
 struct Line<'a> {
     row: &'a Row,
     arm: &'a str,
+    /// What it is compared with.
+    than: &'a str,
     /// Of each column.
     costs: Vec<Option<&'a Cost>>,
 }
@@ -99,13 +101,7 @@ impl Overview {
             Leads::Later => "cost most",
             Leads::Sooner => "gain most wherever they are, and in all that is measured of them",
         };
-        // Those of a network stand together, as the first of them.
         let list = |overview: &Overview, lines: Vec<Line<'_>>, caption: &str| {
-            let by_network = group_by(lines, |line| std::ptr::from_ref(line.row));
-            let lines: Vec<Line<'_>> = by_network
-                .into_iter()
-                .flat_map(|(_, lines)| lines)
-                .collect();
             overview.list(&lines.iter().collect::<Vec<_>>(), caption)
         };
         let asked = self.asked.as_deref();
@@ -145,15 +141,24 @@ impl Overview {
                 let costs = row.costs.iter().map(|costs| costs.get(index)?.as_ref());
                 let costs: Vec<Option<&Cost>> = costs.collect();
                 if costs.iter().any(Option::is_some) {
-                    lines.push(Line { row, arm, costs });
+                    let than = row.than.get(index).map_or("", String::as_str);
+                    lines.push(Line {
+                        row,
+                        arm,
+                        than,
+                        costs,
+                    });
                 }
             }
         }
         lines
     }
 
+    /// Those of a network that are compared with the same stand together, as the first of them.
     fn list(&self, lines: &[&Line<'_>], caption: &str) -> Markup {
-        let mut before: Option<&Row> = None;
+        let groups = group_by(lines.iter().copied(), |line| {
+            (std::ptr::from_ref(line.row), line.than)
+        });
         html! {
             table.answers.list style="--arms:1" {
                 caption { (caption) }
@@ -164,14 +169,21 @@ impl Overview {
                     }
                 }
                 tbody {
-                    @for line in lines {
-                        @if !before.replace(line.row).is_some_and(|before| std::ptr::eq(before, line.row)) {
-                            tr.network { th scope="rowgroup" colspan=(1 + self.columns.len()) { (row_head(line.row)) } }
+                    @for (_, lines) in groups {
+                        @if let Some(first) = lines.first() {
+                            tr.network {
+                                th scope="rowgroup" colspan=(1 + self.columns.len()) {
+                                    (row_head(first.row))
+                                    @if self.baselines.len() > 1 { small { "than " (first.than) } }
+                                }
+                            }
                         }
-                        tr {
-                            th scope="row" { (breakable(line.arm)) }
-                            @for (column, cost) in self.columns.iter().zip(&line.costs) {
-                                (cell(column.short(), *cost))
+                        @for line in lines {
+                            tr {
+                                th scope="row" { (breakable(line.arm)) }
+                                @for (column, cost) in self.columns.iter().zip(&line.costs) {
+                                    (cell(column.short(), *cost))
+                                }
                             }
                         }
                     }

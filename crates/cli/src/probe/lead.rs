@@ -1,0 +1,80 @@
+//! The first sentence of a probe: what post-quantum chains would cost this server's users, and what that supposes.
+
+use std::cmp::Ordering;
+
+use lastbyte_link::{counted, visible};
+use lastbyte_probe::{Document, Edge};
+
+use super::edges;
+
+/// What other chains change in the number of flights, in a sentence, and then what was supposed; nothing where arithmetic does not
+/// know today's chain.
+pub(super) fn lead(document: &Document) -> String {
+    let Some((today, others)) = document.edges.split_first() else {
+        return String::new();
+    };
+    let alike = others.chunk_by(|one, other| one.flights == other.flights);
+    let clauses = alike.filter_map(|edges| {
+        let first = edges.first()?;
+        let names: Vec<String> = edges
+            .iter()
+            .map(|edge| visible(&edge.chain).to_string())
+            .collect();
+        let more = counted(first.flights.abs_diff(today.flights), "round trip");
+        let cost = match first.flights.cmp(&today.flights) {
+            Ordering::Equal => "no round trip more".to_owned(),
+            Ordering::Greater => format!("{more} more{}", saved(first)),
+            Ordering::Less => format!("{more} less"),
+        };
+        Some(format!("{cost} with {}", names.join(" or ")))
+    });
+    let clauses: Vec<String> = clauses.collect();
+    if clauses.is_empty() {
+        return String::new();
+    }
+    format!(
+        "{}: a handshake takes {} in place of its keys (by arithmetic).\n{}\n",
+        visible(&document.host),
+        clauses.join(", "),
+        supposed(document)
+    )
+}
+
+/// What such sentences suppose, and what changes that, in a line.
+pub(super) fn supposed(document: &Document) -> String {
+    let window = edges::window(document);
+    let seen = match document.initial_window {
+        Some(_) => "",
+        None => ", which was not seen for certain",
+    };
+    let group = document.group.as_deref().map_or_else(String::new, |group| {
+        format!(
+            "; a key exchange with {}, as today (/group=)",
+            visible(group)
+        )
+    });
+    let timestamps = match document
+        .chain
+        .iter()
+        .any(|certificate| certificate.scts > 0)
+    {
+        true => "; timestamps of today's logs",
+        false => "",
+    };
+    format!(
+        "Supposed: a window of {window} segments{seen}{group}{timestamps}. --what-if asks for others.\n"
+    )
+}
+
+/// What would save a round trip: ` (unless …)`.
+fn saved(edge: &Edge) -> String {
+    let cut = edge
+        .over
+        .map(|over| format!("{over} B less of it are sent"));
+    let window = (edge.larger_window).map(|window| format!("the window is {window}"));
+    let ways: Vec<String> = cut.into_iter().chain(window).collect();
+    match &*ways {
+        [] => String::new(),
+        ways => format!(" (unless {})", ways.join(" or ")),
+    }
+}
