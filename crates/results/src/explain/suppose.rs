@@ -78,6 +78,12 @@ fn surroundings(arm: &Arm, spec: &ChainSpec) -> Vec<Other> {
             arm.with("sct_algorithm", spec.ca.name()),
         ));
     }
+    if spec.scts > 0 && spec.sct_algorithm.is_post_quantum() && !is_sized {
+        others.push((
+            "logs sign with ecdsa-p256, as today".to_owned(),
+            arm.with("sct_algorithm", "ecdsa-p256"),
+        ));
+    }
     // What a chain of a public site has besides: two sites of three send two, one of four one.
     let intermediates = match spec.intermediates {
         1 => Some(("two intermediates are sent", "2")),

@@ -10,9 +10,7 @@ use crate::results::{CellSummary, Metric, Percent, Percentile, Summary};
 /// that was asked for tells nothing else than `representative`.
 pub(super) fn tail(summary: &Summary, label: &str, representative: Percentile) -> Option<String> {
     let latest = *summary.percentiles.iter().max()?;
-    let (last, cells_to_its_end, _) = last(summary);
-    let handshakes: Vec<&CellSummary> = summary.cells.iter().collect();
-    let asked = [(Metric::Handshake, handshakes), (last, cells_to_its_end)];
+    let asked = asked(summary);
     let worse = asked.into_iter().flat_map(|(metric, cells)| {
         let at = |percentile| Differences::new(&cells, label, metric, percentile, summary.critical);
         let known = at(representative).map_or_else(Vec::new, |all| all.measured);
@@ -29,7 +27,10 @@ pub(super) fn tail(summary: &Summary, label: &str, representative: Percentile) -
         });
         worse.collect::<Vec<_>>()
     });
-    let (certain, metric, one) = worse.max_by(|(one, ..), (other, ..)| one.total_cmp(other))?;
+    let Some((certain, metric, one)) = worse.max_by(|(one, ..), (other, ..)| one.total_cmp(other))
+    else {
+        return hidden(summary, label, representative, latest);
+    };
     let amount = match one.is_sure() {
         true => format!(
             "{} ms (+{})",
@@ -47,6 +48,38 @@ pub(super) fn tail(summary: &Summary, label: &str, representative: Percentile) -
         text::metric(metric),
         place(one.cell),
     ))
+}
+
+/// Handshakes, and what connections come to at last, each with the cells that have it.
+fn asked(summary: &Summary) -> [(Metric, Vec<&CellSummary>); 2] {
+    let (last, cells_to_its_end, _) = last(summary);
+    [
+        (Metric::Handshake, summary.cells.iter().collect()),
+        (last, cells_to_its_end),
+    ]
+}
+
+/// `At p90, no difference was shown for the last byte`: what the median shows everywhere, and luck hides from the slowest.
+fn hidden(
+    summary: &Summary,
+    label: &str,
+    representative: Percentile,
+    latest: Percentile,
+) -> Option<String> {
+    let [_, (metric, cells)] = asked(summary);
+    let told = |percentile| {
+        let all = Differences::new(&cells, label, metric, percentile, summary.critical)?;
+        Some(all.measured.iter().map(|one| one.told).collect::<Vec<_>>())
+    };
+    let (usual, latest_told) = (told(representative)?, told(latest)?);
+    let is_hidden = usual.iter().all(|told| *told == Told::Shown)
+        && latest_told.iter().all(|told| *told == Told::NotShown);
+    is_hidden.then(|| {
+        format!(
+            "At {latest}, no difference was shown in the {}: where packets are lost, luck decides more there than {label} does.",
+            text::metric(metric)
+        )
+    })
 }
 
 /// An increase in milliseconds.
