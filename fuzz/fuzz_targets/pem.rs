@@ -10,7 +10,8 @@ use lastbyte_pki::{ChainRole, ChainSpec, KeyAlgorithm, PemFiles, Store, explain}
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 
-/// The end-entity, its issuer, the root and the key.
+/// The end-entity, its issuer, the root and the key; then certificates under their other labels, with what trust OpenSSL puts behind them,
+/// and the key in its older form.
 static BLOCKS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     let spec = ChainSpec::new(KeyAlgorithm::EcdsaP256);
@@ -20,6 +21,15 @@ static BLOCKS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         .map(|certificate| certificate.to_pem().unwrap())
         .collect();
     blocks.push(chain.key().private_key_to_pem_pkcs8().unwrap());
+    let labelled = |block: &[u8], label: &str| {
+        let text = String::from_utf8(block.to_vec()).unwrap();
+        text.replace("CERTIFICATE", label).into_bytes()
+    };
+    let end_entity = blocks[0].clone();
+    blocks.push(labelled(&end_entity, "X509 CERTIFICATE"));
+    blocks.push(labelled(&end_entity, "TRUSTED CERTIFICATE"));
+    blocks.push(labelled(&end_entity, "CERTIFICATE REQUEST"));
+    blocks.push(chain.key().ec_key().unwrap().private_key_to_pem().unwrap());
     blocks
 });
 

@@ -15,10 +15,15 @@ const HEADERS: [&[u8]; 3] = [
     b"#fields\tts\tuid\tproto\tservice\tduration\torig_bytes\tresp_bytes\tconn_state\tmissed_bytes\n",
     b"#fields\tts\tuid\tclient_handshake_bytes\tserver_handshake_bytes\ttcp_rtt\n",
 ];
-const ROWS: [&[u8]; 4] = [
+const ROWS: [&[u8]; 8] = [
     b"1793491200.5\tC1\t104.16.0.1\tTLSv13\tA\ta.example\tT\tT\tCsiI\n",
     b"1793491200.5\tC1\ttcp\tssl\t0.5\t600\t4000\tSF\t0\n",
     b"1793491200.5\tC1\t58\t4500\t0.02\n",
+    // Of DTLS, an interim row of a long connection, its last one, and one over UDP.
+    b"1793491201.5\tC4\t104.16.0.1\tDTLSv12\tA\ta.example\tT\tT\tCsiI\n",
+    b"1793491200.5\tC1\ttcp\tssl\t0.25\t300\t2000\tOTH\t0\n",
+    b"1793491200.5\tC4\tudp\tssl\t0.5\t600\t4000\tSF\t0\n",
+    b"{\"ts\":1793491200.5,\"uid\":\"C5\",\"version\":\"DTLSv13\",\"resumed\":false,\"established\":true}\n",
     b"{\"ts\":1793491200.5,\"uid\":\"C2\",\"version\":\"TLSv13\",\"resumed\":true,\"established\":true}\n",
 ];
 

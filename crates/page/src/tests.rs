@@ -584,7 +584,7 @@ fn what_is_no_har_is_told() {
     for (size, problem) in [
         (
             serde_json::json!("12"),
-            "invalid type: string \"12\", expected f64",
+            "invalid type: string \"12\", expected a number",
         ),
         (
             serde_json::json!(12.5),

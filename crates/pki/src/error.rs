@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use crate::anatomy::DerError;
 use crate::cache;
+use crate::container::Container;
 
 /// Why there is no chain.
 #[derive(Debug, Error)]
@@ -131,10 +132,10 @@ pub enum PemProblem {
     )]
     CarriageReturns,
     /// It is in the binary form.
-    #[error("is DER, not PEM: convert it with \"openssl x509 -inform der -in FILE -out FILE.pem\"")]
-    Der,
+    #[error("{}", .0.remedy())]
+    Binary(Container),
     /// It has PEM blocks of other kinds only.
-    #[error("holds no certificate, only {label:?}")]
+    #[error("holds no certificate, only {label:?}{}", of_label(label))]
     NoCertificate {
         /// What the first block says it is.
         label: String,
@@ -344,4 +345,17 @@ fn reason(stack: &ErrorStack) -> &str {
     first
         .and_then(|error| error.reason())
         .unwrap_or("unknown reason")
+}
+
+/// What to do about a PEM block that holds no certificate as it is.
+fn of_label(label: &str) -> &'static str {
+    match label {
+        "PKCS7" | "CMS" | "PKCS #7 SIGNED DATA" => {
+            ": convert it with \"openssl pkcs7 -print_certs -in FILE -out FILE.pem\""
+        }
+        "CERTIFICATE REQUEST" | "NEW CERTIFICATE REQUEST" => {
+            ": name the file that the CA has sent for it"
+        }
+        _ => "",
+    }
 }

@@ -24,6 +24,7 @@ mod authority;
 mod blocks;
 mod cache;
 mod chain;
+mod container;
 mod error;
 mod explain;
 mod keys;
@@ -39,6 +40,7 @@ mod verify;
 
 pub use anatomy::{Anatomy, DerError, DerProblem, Extension, anatomy};
 pub use chain::{Chain, Missing, Note};
+pub use container::Container;
 pub use error::{PemProblem, PkiError};
 pub use explain::{Explanation, explain, is_merkle_tree};
 pub use keys::key_algorithm;

@@ -3,7 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use lastbyte_sizes::der::SEQUENCE;
 use lastbyte_sizes::{ChainRole, KeyAlgorithm, PemFiles, RootDelivery, TlsSignature, framing};
 use openssl::asn1::Asn1Time;
 use openssl::nid::Nid;
@@ -13,6 +12,7 @@ use openssl::x509::{X509, X509Ref};
 use crate::anatomy::pieces;
 use crate::blocks::{Blocks, Key};
 use crate::chain::{Chain, Note};
+use crate::container::Container;
 use crate::error::{PemProblem, PkiError};
 use crate::explain::{explain, is_merkle_tree, name};
 use crate::keys::{key_algorithm, tls_signature_bytes};
@@ -171,8 +171,7 @@ impl Source<'_> {
             Some(label) => PemProblem::NoCertificate {
                 label: label.clone(),
             },
-            None if pem.first() == Some(&SEQUENCE) => PemProblem::Der,
-            None => PemProblem::NotPem,
+            None => Container::of(&pem).map_or(PemProblem::NotPem, PemProblem::Binary),
         };
         Err(PkiError::pem(path, problem))
     }

@@ -76,6 +76,11 @@ impl Log {
                             say(Said::Unreadable(1, None, Reason::Utf16));
                             return Left::Nothing;
                         }
+                        // A whole file, as far as line feeds tell.
+                        1 if memchr(b'\r', line).is_some() => {
+                            say(Said::Unreadable(1, None, Reason::CarriageReturns));
+                            return Left::Nothing;
+                        }
                         1 => line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line),
                         _ => line,
                     };
@@ -87,6 +92,9 @@ impl Log {
                     };
                     if let Err(reason) = reader.line(line, &mut say) {
                         say(Said::Unreadable(self.line, self.kind, reason));
+                        if reason == Reason::JsonOverLines {
+                            return Left::Nothing;
+                        }
                     }
                 }
                 Left::More
@@ -121,6 +129,12 @@ fn is_utf_16(line: &[u8]) -> bool {
     line.starts_with(&[0xff, 0xfe]) || line.starts_with(&[0xfe, 0xff])
 }
 
+/// Whether an object begins, or goes on, in a line of its own.
+fn is_json_over_lines(line: &[u8]) -> bool {
+    matches!(line.trim_ascii(), b"{" | [b'"', ..])
+        || (line.first() != Some(&b'{') && line.trim_ascii_start().starts_with(b"{"))
+}
+
 struct Reader<'l> {
     header: &'l mut Header,
     written: Written,
@@ -137,6 +151,7 @@ impl Reader<'_> {
                 *self.kind = self.header.kind().or(*self.kind);
                 Ok(())
             }
+            Some(b'{' | b' ' | b'\t') if is_json_over_lines(line) => Err(Reason::JsonOverLines),
             Some(b'{') => {
                 // An element of an array, whose brackets may be in lines of their own.
                 let object = line.trim_ascii_end();

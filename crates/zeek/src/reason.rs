@@ -23,6 +23,10 @@ pub(crate) enum Reason {
     BrokenOff,
     /// The file has 16 bits a letter.
     Utf16,
+    /// It is JSON of which a row takes several lines.
+    JsonOverLines,
+    /// The file's lines end in a carriage return alone.
+    CarriageReturns,
 }
 
 impl fmt::Display for Reason {
@@ -36,6 +40,12 @@ impl fmt::Display for Reason {
             Reason::Json => out.write_str("neither JSON nor complete"),
             Reason::TooLong => out.write_str("longer than 256 KiB"),
             Reason::BrokenOff => out.write_str("the file breaks off in it"),
+            Reason::JsonOverLines => {
+                out.write_str("JSON of which a row takes several lines: write each on one, as jq -c \".[]\" does")
+            }
+            Reason::CarriageReturns => out.write_str(
+                "its lines end in a carriage return alone: write line feeds, as tr '\\r' '\\n' does",
+            ),
             Reason::Utf16 => out.write_str("the file is UTF-16: write it as UTF-8"),
         }
     }

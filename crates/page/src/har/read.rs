@@ -427,6 +427,21 @@ pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
     })
 }
 
+/// What was expected in the words of JSON, not of Rust.
+fn in_words(problem: &str) -> String {
+    let Some((what, expected)) = problem.rsplit_once(", expected ") else {
+        return problem.to_owned();
+    };
+    let expected = match expected {
+        "f64" => "a number",
+        "u64" | "i64" | "u32" | "i32" | "u16" | "usize" => "a whole number",
+        "a sequence" => "an array",
+        object if object.starts_with("struct ") => "an object",
+        other => other,
+    };
+    format!("{what}, expected {expected}")
+}
+
 fn parsed(place: usize, text: &RawValue) -> Result<Entry, HarError> {
     #[derive(Deserialize)]
     struct Named {
@@ -449,7 +464,7 @@ fn parsed(place: usize, text: &RawValue) -> Result<Entry, HarError> {
             problem: format!(
                 "entry {}{url}: {}",
                 place + 1,
-                problem.unwrap_or("it can't be read")
+                in_words(problem.unwrap_or("it can't be read"))
             ),
         }
     })

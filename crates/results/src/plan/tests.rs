@@ -65,7 +65,7 @@ fn each_lever_changes_one_thing() {
     let ways = of_chains
         .map(|way| way.name)
         .filter(|name| !unavailable(name));
-    let own = ["window", "certificates", "resumption", "edge"];
+    let own = ["window", "no intermediate", "resumption", "edge"];
     assert_eq!(named, own.into_iter().chain(ways).collect::<Vec<_>>());
     assert!(named.contains(&"MTC, landmark"), "{named:?}");
     for (lever, setting) in &plan.levers {
@@ -92,7 +92,7 @@ fn each_lever_changes_one_thing() {
     };
     assert_eq!(of("window").cell.initcwnd, 32);
     assert_eq!(
-        of("certificates").arm.label,
+        of("no intermediate").arm.label,
         "X25519MLKEM768/ml-dsa-44/intermediates=0"
     );
     // Whoever resumes does so still, and as many more as are missing.
@@ -178,7 +178,7 @@ fn what_measured_settings_tell() {
         [
             ("window", 30.0),
             ("resumption", 15.0),
-            ("certificates", 0.0)
+            ("no intermediate", 0.0)
         ]
     );
     // What shortens every connection is told apart, however much it gains.

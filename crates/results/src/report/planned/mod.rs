@@ -292,7 +292,13 @@ impl Planned<'_> {
 
     /// Levers about certificates alone, and then together; those that are arithmetic here; those about paths.
     fn gains(&self) -> impl Iterator<Item = (String, &Gain)> {
-        let named = |lever: &Lever| format!("{}: {}", lever.name, lever.words(&self.plan.amounts));
+        let named = |lever: &Lever| {
+            let words = lever.words(&self.plan.amounts);
+            match lever.is_reduction() {
+                true => format!("{}: {words}", lever.name),
+                false => words,
+            }
+        };
         let alone = self
             .about(About::Certificates)
             .map(move |(lever, gain)| (named(lever), gain));

@@ -257,3 +257,34 @@ impl std::fmt::Display for Change {
         write!(f, "{} ms ({percent:.0} %)", difference_digits(ms))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(ms: f64, percent: f64) -> Change {
+        Change {
+            ms,
+            share: percent / 100.0,
+        }
+    }
+
+    /// What differs by less than 1 % of the whole chain's time, or by less than 1 ms, is a tie.
+    #[test]
+    fn ties() {
+        let best = change(-35.8, -33.2);
+        assert!(best.is_like(change(-34.9, -32.4)));
+        assert!(!best.is_like(change(-34.5, -32.1)));
+        // Over a short round trip, more than 1 % is less than anybody feels.
+        assert!(change(-2.0, -40.0).is_like(change(-1.2, -24.0)));
+        assert!(!change(-2.0, -40.0).is_like(change(-0.9, -18.0)));
+    }
+
+    #[test]
+    fn what_is_felt() {
+        assert_eq!(change(-0.88, -5.0).felt(), 0.0);
+        assert_eq!(change(3.0, 0.9).felt(), 0.0);
+        assert_eq!(change(-1.1, -1.1).felt(), -0.011);
+        assert!(change(1.1, 1.1).is_later() && !change(0.9, 9.0).is_later());
+    }
+}
