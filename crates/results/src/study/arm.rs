@@ -678,11 +678,13 @@ fn parse_size(text: &str) -> Result<usize, ArmProblem> {
     Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
 }
 
+/// How names of files with certificates end; those that are no PEM are refused by what they are.
+const FILES: [&str; 9] = [
+    ".pem", ".crt", ".cer", ".der", ".p12", ".pfx", ".p7b", ".p7c", ".jks",
+];
+
 fn is_path(chain: &str) -> bool {
-    chain.contains('/')
-        || [".pem", ".crt", ".cer"]
-            .iter()
-            .any(|end| chain.ends_with(end))
+    chain.contains('/') || FILES.iter().any(|end| chain.ends_with(end))
 }
 
 /// Whether it is a server's name and port, and no file's name and size.

@@ -168,7 +168,7 @@ impl Planned<'_> {
         let (ways, own): (Vec<_>, Vec<_>) = best.partition(|(lever, ..)| lever.is_reduction());
         let told = |(lever, mean, left): &&(&Lever, Estimate<f64>, Slower)| {
             format!(
-                "{} {} ms, after which {} wait more than {FELT} longer than today",
+                "{}, {} ms ({} still wait more than {FELT} longer than today)",
                 lever.words(&self.plan.amounts),
                 estimate(*mean),
                 share(left.connections),
