@@ -49,6 +49,13 @@ pub enum Note {
         /// What its blocks say they are, or in which lines they begin.
         what: Vec<String>,
     },
+    /// The kept one could not be used, and a new one was made, with new keys.
+    Replaced {
+        /// Why.
+        why: Unusable,
+        /// Where the kept one is now.
+        aside: PathBuf,
+    },
     /// Something like it is measured.
     StandIn(Missing),
     /// What is measured in its place is valid for longer.
@@ -56,6 +63,24 @@ pub enum Note {
         /// The certificates that are not valid, counted from 1.
         numbers: Vec<usize>,
     },
+}
+
+/// Why a chain that was kept can't be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unusable {
+    /// Its files are not what was written.
+    Damaged,
+    /// It is not valid now and for another day.
+    OutOfTime,
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Unusable::Damaged => "damaged",
+            Unusable::OutOfTime => "not valid for another day by this machine's clock",
+        })
+    }
 }
 
 /// What a chain lacks.
@@ -97,6 +122,10 @@ impl fmt::Display for Note {
                 f,
                 ": not read, and left out as OpenSSL leaves it out: {}",
                 what.join(", ")
+            ),
+            Note::Replaced { why, aside } => write!(
+                f,
+                ": the chain that was kept is {why}, and a new one was made, with new keys; the old one is in {aside:?}"
             ),
             Note::StandIn(missing) => {
                 write!(

@@ -39,7 +39,7 @@ mod validity;
 mod verify;
 
 pub use anatomy::{Anatomy, DerError, DerProblem, Extension, anatomy};
-pub use chain::{Chain, Missing, Note};
+pub use chain::{Chain, Missing, Note, Unusable};
 pub use container::Container;
 pub use error::{PemProblem, PkiError};
 pub use explain::{Explanation, explain, is_merkle_tree};

@@ -19,7 +19,7 @@ use openssl::x509::{X509, X509Ref};
 
 use crate::authority::{self, Authority, END_ENTITY_LIFE};
 use crate::cache;
-use crate::chain::{Chain, Missing, Note};
+use crate::chain::{Chain, Missing, Note, Unusable};
 use crate::error::{PemProblem, PkiError};
 use crate::explain::is_merkle_tree;
 use crate::keys::{Keys, key_algorithm};
@@ -456,8 +456,13 @@ impl Locked<'_> {
             root: authority.root,
             key,
         };
-        files.install(&self.store.chain_folder(spec))?;
-        Ok(files.into_chain(spec, &logs)?)
+        let folder = self.store.chain_folder(spec);
+        let replaced = Files::unusable(&folder, now).map(|why| Note::Replaced {
+            why,
+            aside: aside(&folder),
+        });
+        files.install(&folder)?;
+        Ok(files.into_chain(spec, &logs)?.with_notes(replaced))
     }
 
     fn authority(
@@ -520,6 +525,17 @@ impl Files {
             root: X509::from_pem(&read("root.pem")?)?,
             // With a passphrase, so that OpenSSL never asks for one.
             key: PKey::private_key_from_pem_passphrase(&read("key.pem")?, b"")?,
+        })
+    }
+
+    /// Why what a folder holds, if it is there, can't be used.
+    fn unusable(folder: &Path, now: SystemTime) -> Option<Unusable> {
+        if !folder.exists() {
+            return None;
+        }
+        Some(match Files::read(folder) {
+            Ok(files) if !files.are_valid(now, now + SPARE) => Unusable::OutOfTime,
+            _ => Unusable::Damaged,
         })
     }
 
@@ -589,7 +605,12 @@ impl Files {
     }
 }
 
-/// Puts a folder of these files in place whole, so that nobody reads half of it.
+/// Where a folder goes that is replaced: nobody reads it there, but who wants to know what became of it.
+fn aside(folder: &Path) -> PathBuf {
+    folder.with_added_extension("old")
+}
+
+/// Puts a folder of these files in place whole, so that nobody reads half of it. One that is there is moved aside.
 fn install_folder(folder: &Path, files: &[(&str, Vec<u8>)]) -> Result<(), PkiError> {
     let new = folder.with_added_extension("new");
     let replace = || {
@@ -602,6 +623,11 @@ fn install_folder(folder: &Path, files: &[(&str, Vec<u8>)]) -> Result<(), PkiErr
                 .mode(0o600)
                 .open(new.join(name))?
                 .write_all(contents)?;
+        }
+        if folder.exists() {
+            let aside = aside(folder);
+            remove_if_there(&aside)?;
+            fs::rename(folder, aside)?;
         }
         lastbyte_files::keep_folder(&new, folder)
     };
