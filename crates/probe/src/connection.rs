@@ -71,6 +71,16 @@ impl Connection {
         hello.map(|(at, _)| *at)
     }
 
+    /// How many arrivals were before the last ClientHello was written: of a HelloRetryRequest.
+    pub(crate) fn arrivals_before_hello(&self) -> usize {
+        let is_hello = |(_, event): &(_, Event)| matches!(event, Event::Hello(_));
+        let before = self.events.iter().rposition(is_hello).unwrap_or(0);
+        let before = self.events.iter().take(before);
+        before
+            .filter(|(_, event)| matches!(event, Event::Arrived(_)))
+            .count()
+    }
+
     /// From the ClientHello to the first byte that answers it: a round trip, and what the server computes.
     pub(crate) fn answered(&self) -> Option<Duration> {
         let hello = self.when(|event| matches!(event, Event::Hello(_)))?;

@@ -73,6 +73,9 @@ pub(crate) fn next(
     if window.is_some_and(|window| window.certainty == Certainty::Exact) {
         return None;
     }
+    if window.is_some_and(|window| has_two_ways(window, looks, connections)) {
+        return asks(None, pause(rtt));
+    }
     if let Some(segment) = window.and_then(|window| narrowing(window, connections)) {
         // Where tickets are on their way with it, a response tells more once they are acknowledged.
         let pause = match connections
@@ -129,6 +132,27 @@ fn has_tickets(connection: &Connection, rtt: Duration) -> bool {
     let first_byte = connection.first_byte().unwrap_or(Duration::MAX);
     let mut between = connection.arrivals();
     between.any(|(at, _)| (answer..first_byte).contains(&at))
+}
+
+/// Whether what a HelloRetryRequest has made of the window is another one by each way of growing, and a response could tell them
+/// apart that was not asked for yet: in segments as large as the path has them, of which the handshake has too few to open a window
+/// of slow start, while it opens BBR's.
+fn has_two_ways(window: &Window, looks: &[Look], connections: &[Connection]) -> bool {
+    let differs = looks.iter().any(|look| {
+        matches!(look.handshake, Said::Closed(_)) && look.handshake != look.handshake_of_bbr
+    });
+    let (Some(first), Some(most)) = (connections.first(), window.most) else {
+        return false;
+    };
+    let count = |bytes: usize| bytes / first.segment.max(1);
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let flight = flight_bytes(first);
+    let came = first.arrivals().map(|(_, arrival)| arrival.bytes);
+    let response = came.fold(0, usize::saturating_add).saturating_sub(flight);
+    let is_asked = connections.iter().skip(1).any(|connection| {
+        connection.segment == first.segment && connection.requested() > connection.finished()
+    });
+    differs && !is_asked && 2 * count(flight) < most && count(response) > most.saturating_add(4)
 }
 
 /// The segment that halves a range at least, if one is left to try.

@@ -12,6 +12,8 @@ use crate::{Arrival, Ask, Connection, Counters, Event};
 #[derive(Clone, Debug)]
 pub(crate) struct Server {
     pub(crate) window: u32,
+    /// Bytes of a HelloRetryRequest; none is sent if there are none.
+    pub(crate) retry: usize,
     /// Bytes, as they are written.
     pub(crate) flight: usize,
     /// Bytes, as they are written.
@@ -125,7 +127,12 @@ struct Run<'a> {
 
 impl Server {
     pub(crate) fn total(&self) -> usize {
-        self.flight + self.tickets + self.response.iter().sum::<usize>()
+        self.handshake() + self.tickets + self.response.iter().sum::<usize>()
+    }
+
+    /// All that the client has to have before its Finished.
+    fn handshake(&self) -> usize {
+        self.retry + self.flight
     }
 
     /// One connection.
@@ -162,7 +169,7 @@ impl Server {
             recent: 0,
             pause: ask.pause,
             lost: Default::default(),
-            most: self.flight + self.tickets + ask.most,
+            most: self.handshake() + self.tickets + ask.most,
             received: BTreeMap::new(),
             read: 0,
             unacknowledged: 0,
@@ -218,6 +225,14 @@ impl Run<'_> {
     fn step(&mut self, now: Time, happens: Happens) {
         match happens {
             Happens::ClientData(1500) => {
+                let writes = match self.server.retry {
+                    0 => self.server.flight,
+                    retry => retry,
+                };
+                self.plan(now, Happens::Write(vec![writes]));
+            }
+            // The second ClientHello.
+            Happens::ClientData(1600) => {
                 self.plan(now, Happens::Write(vec![self.server.flight]));
             }
             Happens::ClientData(200) => {
@@ -490,7 +505,12 @@ impl Run<'_> {
             };
             self.log(now, Event::Arrived(arrival));
         }
-        let flight = self.server.flight;
+        let retry = self.server.retry;
+        if before < retry && self.read >= retry {
+            self.log(now, Event::Hello(1600));
+            self.client_sends(now, 1600);
+        }
+        let flight = self.server.handshake();
         if before < flight && self.read >= flight {
             self.log(now, Event::Finished(200));
             self.client_sends(now, 200);

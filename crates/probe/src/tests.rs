@@ -38,6 +38,7 @@ fn probe(server: &Server) -> (Findings, usize) {
 fn server(window: u32) -> Server {
     Server {
         window,
+        retry: 0,
         flight: 3000,
         tickets: 510,
         response: vec![16_406; 8],
@@ -83,6 +84,7 @@ fn drawn(seed: u64, loss: f64) -> Server {
     let rate = between(seed, 3, 1e6, 1e9);
     Server {
         window: 1 + (draw(seed, 1) * 64.0) as u32,
+        retry: 0,
         flight: between(seed, 4, 1e3, 30e3) as usize + 400,
         tickets: [0, 510][usize::from(draw(seed, 7) > 0.5)],
         response: match draw(seed, 8) > 0.5 {
@@ -257,6 +259,59 @@ fn servers_of_chance_with_bbr_are_not_told_wrong() {
     assert!(score.wrong.is_empty(), "{score:?}");
     // Where nothing paced is seen, what slow start does not explain is uncertain.
     assert!(score.exact as u64 * 100 >= cases * 75, "{score:?}");
+}
+
+/// BBR's window has grown by the HelloRetryRequest when the server's flight begins, and a window of one segment, which that
+/// fills, has by slow start, too.
+#[test]
+fn a_window_behind_a_hello_retry_request_is_the_one_before_it() {
+    for control in [Control::Reno, Control::Bbr] {
+        let mut exact = 0;
+        for window in [1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32] {
+            for flight in [900, 3000, 10_000] {
+                let server = Server {
+                    control,
+                    retry: 99,
+                    flight,
+                    ..server(window)
+                };
+                let (findings, _) = probe(&server);
+                let found = findings.window.unwrap();
+                let holds = found.least <= window && found.most.is_none_or(|most| window <= most);
+                assert!(
+                    holds || found.certainty == Certainty::Uncertain,
+                    "{control:?} {window}, {flight}: {found:?}: {:?}",
+                    findings.looks
+                );
+                exact += usize::from(found.certainty == Certainty::Exact);
+            }
+        }
+        println!("{control:?}: {exact}");
+        // Where the response is over before a window of either way of growing is full, two windows are left.
+        assert!(exact >= 20, "{control:?}: {exact} of 36");
+    }
+}
+
+#[test]
+fn servers_of_chance_that_ask_for_another_group_are_not_told_wrong() {
+    let cases = cases() / 4;
+    for (control, loss, least) in [
+        (Control::Reno, 0.0, 65),
+        // Most of these answer with less than tells slow start and BBR apart, and have both windows in a range.
+        (Control::Bbr, 0.0, 20),
+        (Control::Reno, 0.01, 30),
+    ] {
+        let score = score_of(cases, |seed| Server {
+            retry: 99,
+            control,
+            paced: control == Control::Reno && drawn(seed, loss).paced,
+            ..drawn(seed, loss)
+        });
+        println!("{control:?} {loss}: {score:?}");
+        assert!(score.wrong.is_empty(), "{control:?} {loss}: {score:?}");
+        let enough = score.exact as u64 * 100 >= cases * least;
+        assert!(enough, "{control:?} {loss}: {score:?}");
+    }
 }
 
 proptest! {

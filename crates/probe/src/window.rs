@@ -49,8 +49,11 @@ pub enum Pacing {
 /// What one connection says of the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// Of the server's first flight, which begins with the window itself.
+    /// Of the server's first flight, which begins with the window itself, or with what an acknowledged HelloRetryRequest has
+    /// made of it by slow start.
     pub handshake: Said,
+    /// The same where BBR has made it of it, whose window also grows while it is not full.
+    pub handshake_of_bbr: Said,
     /// Of the response, which begins with what slow start has made of it.
     pub response: Said,
     /// The same where BBR has made it of it, whose window also grows while it is not full.
@@ -137,7 +140,10 @@ pub fn candidates(connection: &Connection, rtt: &Rtt) -> Look {
     let Some(flights) = Flights::of(connection, rtt) else {
         return Look::default();
     };
-    let handshake = flights.said(&flights.handshake, |window| flights.begins_with(window));
+    let handshake = |growth| {
+        let begins = |window| flights.begins_with(window, growth);
+        flights.said(&flights.handshake, begins)
+    };
     let response = |goes_on: &dyn Fn(u32, &Seen) -> bool| {
         let seen = flights.response.as_ref();
         let said = seen.map(|seen| flights.said(seen, |window| goes_on(window, seen)));
@@ -146,7 +152,8 @@ pub fn candidates(connection: &Connection, rtt: &Rtt) -> Look {
     Look {
         paced: flights.seen().filter(|seen| seen.is_paced(rtt)).count(),
         lost: flights.lost,
-        handshake,
+        handshake: handshake(Growth::Used),
+        handshake_of_bbr: handshake(Growth::Always),
         response: response(&|window, seen| flights.goes_on_with(window, seen)),
         response_of_bbr: response(&|window, seen| flights.goes_on_with_bbr(window, seen)),
     }
@@ -156,6 +163,8 @@ pub fn candidates(connection: &Connection, rtt: &Rtt) -> Look {
 struct Flights<'a> {
     connection: &'a Connection,
     rtt: Duration,
+    /// Segments of a HelloRetryRequest, which was acknowledged before the server's flight.
+    retry: u32,
     handshake: Seen,
     response: Option<Seen>,
     /// Segments that came before the response and after the handshake.
@@ -171,7 +180,7 @@ struct Flights<'a> {
 
 impl<'a> Flights<'a> {
     fn of(connection: &'a Connection, rtt: &Rtt) -> Option<Flights<'a>> {
-        let hello = connection.hello()?;
+        connection.hello()?;
         let counted = |pieces: &[Piece]| {
             let segments = pieces.iter().map(|piece| piece.segments);
             segments.fold(0, u32::saturating_add)
@@ -180,10 +189,8 @@ impl<'a> Flights<'a> {
         let of = |pieces: &[Piece]| Seen {
             rounds: of(pieces, rtt.least, spread),
         };
-        let all: Vec<Piece> = pieces(connection)
-            .into_iter()
-            .skip_while(|piece| piece.at < hello)
-            .collect();
+        let pieces = pieces(connection);
+        let (retry, all) = pieces.split_at_checked(connection.arrivals_before_hello())?;
         let finished = connection.finished();
         // What answers the client's Finished can't be there before.
         let answer = finished.map_or(Duration::MAX, |at| {
@@ -229,14 +236,16 @@ impl<'a> Flights<'a> {
             .map_or(Duration::ZERO, |(requested, finished)| {
                 requested.saturating_sub(finished)
             });
-        let has_lost = before
+        let has_lost = retry
             .iter()
+            .chain(before)
             .chain(tickets)
             .any(|piece| piece.is_disordered);
         let handshake = of(before);
         Some(Flights {
             connection,
             rtt: rtt.least,
+            retry: counted(retry),
             // What is lost changes the window for good. While tickets are on their way, their acknowledgement opens the window in the midst of the flight.
             response: (!response.is_empty()
                 && !has_lost
@@ -254,13 +263,12 @@ impl<'a> Flights<'a> {
         })
     }
 
-    /// Whether the first round of a response came so fast that BBR did not send it with such an initial window: it leaves with
-    /// 2.885 times what a round trip holds at most (`bbr_high_gain`), but for the first ten segments of a connection
-    /// (`tcp_update_skb_after_send`) and what leaves together, a millisecond's (`sk_pacing_shift`).
-    fn is_faster_than_bbr(&self, window: u32, first: &Round) -> bool {
+    /// Whether the first round of a flight, behind so many segments, came so fast that BBR did not send it with such an initial
+    /// window: it leaves with 2.885 times what a round trip holds at most (`bbr_high_gain`), but for the first ten segments of a
+    /// connection (`tcp_update_skb_after_send`) and what leaves together, a millisecond's (`sk_pacing_shift`).
+    fn is_faster_than_bbr(&self, window: u32, before: u32, first: &Round) -> bool {
         const AT_ONCE: u32 = 10;
-        let before = self.handshake.segments().saturating_add(self.tickets);
-        let within = f64::from(window.max(self.handshake.segments()));
+        let within = f64::from(window.max(before));
         let trip = self.rtt.as_secs_f64();
         let rate = f64::from(Growth::BBR_GAIN) / 1e3 * within / trip;
         let together = (rate / 1e3).ceil().max(2.0);
@@ -315,9 +323,20 @@ impl<'a> Flights<'a> {
         }
     }
 
-    fn begins_with(&self, window: u32) -> bool {
-        let [handshake, _] = self.expected(window, 0, Duration::ZERO, Growth::Used);
-        self.handshake.agrees_with(&handshake, 0)
+    fn begins_with(&self, window: u32, growth: Growth) -> bool {
+        let [handshake, _] = self.expected(window, 0, Duration::ZERO, growth);
+        let first = self.handshake.rounds.first();
+        // Without a HelloRetryRequest both ways of growing begin alike, and the flight has nothing to tell them apart by.
+        let is_too_fast = growth != Growth::Used
+            && self.retry > 0
+            && first.is_some_and(|first| self.is_faster_than_bbr(window, self.retry, first));
+        !is_too_fast && self.handshake.agrees_with(&handshake, 0)
+    }
+
+    /// Segments that came before the response.
+    fn before_response(&self) -> u32 {
+        let handshake = self.retry.saturating_add(self.handshake.segments());
+        handshake.saturating_add(self.tickets)
     }
 
     fn goes_on_with(&self, window: u32, seen: &Seen) -> bool {
@@ -364,7 +383,7 @@ impl<'a> Flights<'a> {
         let (Some(least), Some(most)) = (least, most) else {
             return true;
         };
-        if self.is_faster_than_bbr(window, first) {
+        if self.is_faster_than_bbr(window, self.before_response(), first) {
             return false;
         }
         // Where the gain has a say, that depends on how many were acknowledged at once.
@@ -418,6 +437,8 @@ impl<'a> Flights<'a> {
         let hello = self.connection.written(true).clamp(1, 8 * segment);
         let exchange = Exchange {
             client_hello: hello,
+            hello_retry_request: segments(self.retry.min(MOST_WINDOW)),
+            second_client_hello: if self.retry > 0 { hello } else { 0 },
             server_flight: segments(seen.min(8 * MOST_WINDOW)),
             client_finish: self.connection.written(false).clamp(1, segment),
             response: segments(
@@ -442,11 +463,15 @@ impl<'a> Flights<'a> {
         let timeline = timeline(&exchange, &path);
         let mut flights: [Expected; 2] = Default::default();
         let [handshake, response] = &mut flights;
-        for flight in &timeline.flights {
-            match (flight.sender, flight.start < timeline.handshake) {
-                (Side::Client, _) => {}
-                (Side::Server, true) => handshake.push(flight.segments),
-                (Side::Server, false) => response.push(flight.segments),
+        let of_server = timeline.flights.iter();
+        let of_server = of_server.filter(|flight| flight.sender == Side::Server);
+        let mut retried = self.retry;
+        for flight in of_server {
+            match flight.start < timeline.handshake {
+                // The HelloRetryRequest is acknowledged as a whole, and no part of what was seen.
+                true if retried > 0 => retried = retried.saturating_sub(flight.segments),
+                true => handshake.push(flight.segments),
+                false => response.push(flight.segments),
             }
         }
         flights
@@ -529,19 +554,30 @@ pub(crate) fn window(looks: &[Look]) -> Option<Window> {
         true => Pacing::Paced,
         false => Pacing::AtOnce,
     };
-    let usual = verdict(looks, |look| &look.response)?;
-    let of_bbr = verdict(looks, |look| &look.response_of_bbr)
-        .filter(|of_bbr| of_bbr.certainty != Certainty::Uncertain);
-    let is_disputed = usual.certainty == Certainty::Uncertain;
+    let usual = verdict(looks, |look| [&look.handshake, &look.response])?;
+    let of_bbr = verdict(looks, |look| {
+        [&look.handshake_of_bbr, &look.response_of_bbr]
+    })
+    .filter(|of_bbr| of_bbr.certainty != Certainty::Uncertain);
     // What is lost changes what a window has become, so that responses disagree is no sign of BBR.
     let is_lossy = looks.iter().any(|look| look.lost > 0);
     let Verdict {
         least,
         most,
         certainty,
+        ..
     } = match of_bbr {
         // Who paces its flights, and grows as BBR alone does, is that.
-        Some(of_bbr) if is_disputed && !is_lossy && pacing == Pacing::Paced => of_bbr,
+        Some(of_bbr)
+            if !is_lossy
+                && pacing == Pacing::Paced
+                && of_bbr.is_undisputed
+                && !usual.is_undisputed =>
+        {
+            of_bbr
+        }
+        // And who grows as slow start alone does is not.
+        Some(of_bbr) if !is_lossy && usual.is_undisputed && !of_bbr.is_undisputed => usual,
         Some(of_bbr) => usual.or(of_bbr),
         None => usual,
     };
@@ -559,6 +595,8 @@ struct Verdict {
     least: u32,
     most: Option<u32>,
     certainty: Certainty,
+    /// Whether no flight objects: neither those that begin with the window, nor responses.
+    is_undisputed: bool,
 }
 
 impl Verdict {
@@ -570,6 +608,7 @@ impl Verdict {
         Verdict {
             least,
             most,
+            is_undisputed: self.is_undisputed && other.is_undisputed,
             certainty: match (self.certainty, most) {
                 (Certainty::Uncertain, _) => Certainty::Uncertain,
                 (certainty, _) if is_same => certainty,
@@ -580,12 +619,10 @@ impl Verdict {
     }
 }
 
-fn verdict(looks: &[Look], response: impl Fn(&Look) -> &Said) -> Option<Verdict> {
-    let begun: Vec<&Said> = looks.iter().map(|look| &look.handshake).collect();
-    let all: Vec<&Said> = looks
-        .iter()
-        .flat_map(|look| [&look.handshake, response(look)])
-        .collect();
+fn verdict(looks: &[Look], flights: impl Fn(&Look) -> [&Said; 2]) -> Option<Verdict> {
+    let of_looks = || looks.iter().map(&flights);
+    let begun: Vec<&Said> = of_looks().map(|[handshake, _]| handshake).collect();
+    let all: Vec<&Said> = of_looks().flatten().collect();
     if all.iter().all(|said| said.candidates().is_none()) {
         return None;
     }
@@ -608,6 +645,7 @@ fn verdict(looks: &[Look], response: impl Fn(&Look) -> &Said) -> Option<Verdict>
             least,
             most,
             certainty: Certainty::Uncertain,
+            is_undisputed: false,
         });
     }
     let (least, most) = range(agreed.first().copied(), agreed.last().copied());
@@ -621,6 +659,7 @@ fn verdict(looks: &[Look], response: impl Fn(&Look) -> &Said) -> Option<Verdict>
         least,
         most,
         certainty,
+        is_undisputed: !of_all.is_empty(),
     })
 }
 
