@@ -6,11 +6,17 @@ use std::env;
 use std::path::PathBuf;
 use std::sync::Once;
 
-use lastbyte::explain::{Explanation, Shown, Signature, explain, explain_shown};
+use lastbyte::explain::{
+    Explanation, Shown, Signature, Supposition, explain, explain_shown, supposed,
+};
 use lastbyte::kernel::foreign;
 use lastbyte::lab::PreparedArm;
 use lastbyte::study::{Arm, ArmChain, Cell};
-use lastbyte_pki::{Chain, ChainSpec, Note, PemFiles, PublicChain, Store};
+use lastbyte_link::counted;
+use lastbyte_pki::{
+    Chain, ChainSpec, KeyAlgorithm, Note, PemFiles, PublicChain, Store,
+    explain as explain_certificate, verify_scts,
+};
 
 use super::Failure;
 
@@ -160,7 +166,109 @@ pub(super) fn explained(arm: &Arm, cells: &[Cell]) -> Result<(Explanation, Vec<S
             (explain_shown(arm, &shown, cells), notes)
         }
     };
-    Ok((explained.map_err(Failure::usage)?, notes))
+    let mut explained = explained.map_err(Failure::usage)?;
+    if let ArmChain::Pem(files) = &arm.chain {
+        explained.supposed = with_other_keys(arm, &shape(files)?, cells);
+    }
+    Ok((explained, notes))
+}
+
+/// What a chain of a file has, as an arm says it.
+pub(super) struct Shape {
+    intermediates: usize,
+    timestamps: usize,
+    /// Whether no certificate of it has a post-quantum key.
+    is_classical: bool,
+}
+
+impl Shape {
+    /// `intermediates=1/scts=2`
+    pub(super) fn keys(&self) -> String {
+        format!(
+            "intermediates={}/scts={}",
+            self.intermediates, self.timestamps
+        )
+    }
+
+    /// `1 intermediate and no timestamp`
+    pub(super) fn words(&self) -> String {
+        format!(
+            "{} and {}",
+            counted(self.intermediates, "intermediate"),
+            counted(self.timestamps, "timestamp")
+        )
+    }
+}
+
+/// The same of a user's own chain.
+pub(super) fn shape(files: &PemFiles) -> Result<Shape, Failure> {
+    let chain = store()?.public(files).map_err(Failure::usage)?;
+    let timestamps = match &*chain.certificates {
+        [end_entity, issuer, ..] => {
+            verify_scts(end_entity, issuer, &[]).map_or(0, |timestamps| timestamps.len())
+        }
+        _ => 0,
+    };
+    let is_classical = chain.certificates.iter().all(|certificate| {
+        let key = explain_certificate(certificate).map(|explained| explained.key);
+        let key = key.ok().and_then(|key| key.parse::<KeyAlgorithm>().ok());
+        key.is_some_and(|key| !key.is_post_quantum())
+    });
+    Ok(Shape {
+        intermediates: chain.certificates.len().saturating_sub(1),
+        timestamps,
+        is_classical,
+    })
+}
+
+/// What to say where a user's own chain is compared with made ones that have other certificates around their keys: a line for each,
+/// with the arm that differs in keys alone.
+pub(super) fn of_other_shape(arms: &[Arm]) -> Result<Vec<String>, Failure> {
+    let own = arms.iter().find_map(|arm| match &arm.chain {
+        ArmChain::Pem(files) => Some(files),
+        ArmChain::Made(_) => None,
+    });
+    let Some(files) = own else {
+        return Ok(Vec::new());
+    };
+    let shape = shape(files)?;
+    let others = arms.iter().filter_map(|arm| match &arm.chain {
+        ArmChain::Made(spec) if spec.certificate_bytes.is_none() && !arm.delivery.is_alone() => {
+            Some((arm, spec))
+        }
+        ArmChain::Made(_) | ArmChain::Pem(_) => None,
+    });
+    let lines = others.filter_map(|(arm, spec)| {
+        let has = Shape {
+            intermediates: usize::from(spec.intermediates),
+            timestamps: usize::from(spec.scts),
+            is_classical: false,
+        };
+        (has.keys() != shape.keys()).then(|| {
+            format!(
+                "{} has {}, and {} {}: write /{} behind the former to compare keys alone",
+                arm.name,
+                has.words(),
+                files.chain.display(),
+                shape.words(),
+                shape.keys()
+            )
+        })
+    });
+    Ok(lines.collect())
+}
+
+/// What keys of ML-DSA in a chain of this shape come to; nothing of one that has post-quantum keys already.
+fn with_other_keys(arm: &Arm, shape: &Shape, cells: &[Cell]) -> Vec<Supposition> {
+    let keys = ["ml-dsa-44", "ml-dsa-65"]
+        .into_iter()
+        .filter(|_| shape.is_classical);
+    let supposed = keys.filter_map(|key| {
+        let other = format!("{}/{key}/{}", arm.group, shape.keys());
+        let what = format!("its keys are {key}");
+        supposed(what, &other.parse().ok()?, cells)
+    });
+    supposed.collect()
 }
 
 /// The sizes of a user's own chain, for which no key is needed, and what there is to say of it.

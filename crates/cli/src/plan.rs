@@ -120,7 +120,8 @@ impl Command {
             asked::arm(&self.today, self.chains)?,
             asked::arm(&self.planned, self.chains)?,
         );
-        let supposed = [own::notes_of(&today)?, own::notes_of(&planned)?].concat();
+        let shapes = own::of_other_shape(&[today.clone(), planned.clone()])?;
+        let supposed = [own::notes_of(&today)?, own::notes_of(&planned)?, shapes].concat();
         if today.label == planned.label {
             return Err(Failure::Usage(format!(
                 "what is planned is what there is today, {}: name another with --today",

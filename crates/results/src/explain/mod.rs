@@ -17,7 +17,7 @@ pub use seen::{
     SUPPOSED, USUAL_GROUP, asked_again, group, host_payload, host_writes, initial_window, payload,
     record_size, response_writes, retried, supposed_rate, tickets,
 };
-pub use suppose::{Supposition, handshake_flights, suppositions};
+pub use suppose::{Supposition, handshake_flights, supposed, suppositions};
 pub(crate) use wire::without_certificates;
 pub use wire::{Shown, Signature, Unknown, wire, wire_of_shown, wire_with};
 

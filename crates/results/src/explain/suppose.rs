@@ -37,20 +37,27 @@ pub fn suppositions(arm: &Arm, cells: &[Cell]) -> Vec<Supposition> {
     }
     let others = surroundings(arm, spec).into_iter();
     let supposed = others.filter_map(|(what, other)| {
-        let other = other.ok()?;
-        let on_wire = wire::wire(&other).ok()?;
         Some(Supposition {
-            what,
-            certificate: on_wire.bytes(Message::Certificate) as usize,
-            server_flight: on_wire.server_flight_wire_bytes as usize,
-            flights: flights_in(&other, &on_wire, cells),
             arm: Arm {
                 name: arm.name.clone(),
-                ..other
+                ..other.clone().ok()?
             },
+            ..supposed(what, &other.ok()?, cells)?
         })
     });
     supposed.collect()
+}
+
+/// What another arm in the place of one comes to; none where arithmetic does not know what it puts on the wire.
+pub fn supposed(what: String, other: &Arm, cells: &[Cell]) -> Option<Supposition> {
+    let on_wire = wire::wire(other).ok()?;
+    Some(Supposition {
+        what,
+        certificate: on_wire.bytes(Message::Certificate) as usize,
+        server_flight: on_wire.server_flight_wire_bytes as usize,
+        flights: flights_in(other, &on_wire, cells),
+        arm: other.clone(),
+    })
 }
 
 /// The server's flights of an arm, for each of the cells; none where arithmetic does not know what it puts on the wire.

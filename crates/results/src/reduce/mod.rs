@@ -8,7 +8,7 @@ mod table;
 mod tests;
 
 pub use self::by::By;
-pub use self::reduction::{Holds, Reduction, Subject};
+pub use self::reduction::{Had, Holds, Reduction, Subject};
 pub use self::table::{Clients, Cpu, Ranked, Table};
 
 use crate::study::Arm;

@@ -27,6 +27,8 @@ pub struct Reduction {
     pub holds: Option<Holds>,
     /// What happens to clients that lack it.
     pub stale: &'static str,
+    /// Whether browsers have it.
+    pub had: Had,
     /// Who has it today, with the date of that.
     pub support: &'static str,
     /// The arm that sends the whole chain with which it is compared.
@@ -35,6 +37,15 @@ pub struct Reduction {
     apply: Change,
     /// The same where clients lack what they should have.
     lacking: Option<Change>,
+}
+
+/// Whether a way can be taken today.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Had {
+    /// Browsers take it.
+    Today,
+    /// Experiments and drafts have it.
+    Experiments,
 }
 
 /// What a way to send less changes.

@@ -15,7 +15,8 @@ use lastbyte_link::counted;
 
 use super::assumed::turns_of;
 use super::thresholds::{
-    FELT, LEAST_PERCENT, MOST_OF_ALL, NOTICED_PERCENT, ROUND_TRIP_TOLERANCE, SURE, WORTH_PART,
+    FELT, LEAST_PERCENT, MOST_OF_ALL, NOTICED_PERCENT, ROUND_TRIP_TOLERANCE, SURE, WORTH_MS,
+    WORTH_PART, WORTH_PART_OF_COST,
 };
 use crate::results::number::{difference_digits, milliseconds, percent, share};
 use crate::results::{
@@ -244,7 +245,7 @@ fn alone(summary: &Summary, label: &str, percentile: Percentile) -> Option<Strin
     Some(sentence)
 }
 
-/// `adds one round trip (35.1 ms, +50 %) to the handshake; at 200KiB the last byte comes 1.9 % later`
+/// `adds one round trip (35.1 ms, +50 %) to the handshake, and as much to the first byte; at 200KiB the last byte comes 1.9 % later`
 fn compared(summary: &Summary, label: &str, percentile: Percentile) -> Option<String> {
     let cells: Vec<_> = summary.cells.iter().collect();
     let differences =
@@ -252,9 +253,58 @@ fn compared(summary: &Summary, label: &str, percentile: Percentile) -> Option<St
     let handshake = differences(&cells, Metric::Handshake)?;
     let (metric, cells_to_its_end, comes) = last(summary);
     let last = differences(&cells_to_its_end, metric);
-    let clauses = std::iter::once(handshake_clause(&handshake, &summary.experiment))
+    let first = differences(&cells_to_its_end, Metric::Ttfb).filter(|_| metric == Metric::Ttlb);
+    let first = first.map_or(FirstByte::Absent, |first| FirstByte::new(&handshake, first));
+    let clauses = std::iter::once(handshake_clause(&handshake, &first, &summary.experiment))
+        .chain(first.clause(percentile))
         .chain(last.map(|differences| last_clause(&differences, percentile, comes)));
     Some(clauses.collect::<Vec<_>>().join("; "))
+}
+
+/// How the first byte differs, beside the handshake before it.
+enum FirstByte<'a> {
+    /// Nothing is asked for.
+    Absent,
+    /// By as much as the handshake, wherever it was measured.
+    AsMuch,
+    /// By something else.
+    Otherwise(Differences<'a>),
+}
+
+impl<'a> FirstByte<'a> {
+    fn new(handshake: &Differences<'_>, first: Differences<'a>) -> FirstByte<'a> {
+        let ms = |one: &Difference<'_>| {
+            1e3 * (one.after.time.as_secs_f64() - one.before.time.as_secs_f64())
+        };
+        let is_as_much = |one: &Difference<'_>| {
+            let mut all = handshake.measured.iter();
+            let own = all.find(|own| std::ptr::eq(own.cell, one.cell));
+            own.is_some_and(|own| {
+                let off = (ms(own) - ms(one)).abs();
+                own.told == one.told && off <= WORTH_MS.max(WORTH_PART_OF_COST * ms(own).abs())
+            })
+        };
+        match first.measured.iter().all(is_as_much) {
+            true => FirstByte::AsMuch,
+            false => FirstByte::Otherwise(first),
+        }
+    }
+
+    /// What is added behind the handshake's own clause.
+    fn as_much(&self, preposition: &str) -> String {
+        match self {
+            FirstByte::AsMuch => format!(", and as much {preposition} the first byte"),
+            FirstByte::Absent | FirstByte::Otherwise(_) => String::new(),
+        }
+    }
+
+    /// A clause of its own.
+    fn clause(&self, percentile: Percentile) -> Option<String> {
+        match self {
+            FirstByte::Otherwise(first) => Some(last_clause(first, percentile, FIRST)),
+            FirstByte::Absent | FirstByte::AsMuch => None,
+        }
+    }
 }
 
 /// Increases of one metric over the cells.
@@ -413,7 +463,11 @@ fn trend(shown: &[&Difference<'_>]) -> Trend {
     }
 }
 
-fn handshake_clause(differences: &Differences<'_>, experiment: &Experiment) -> String {
+fn handshake_clause(
+    differences: &Differences<'_>,
+    first: &FirstByte<'_>,
+    experiment: &Experiment,
+) -> String {
     if differences.are_unknown() {
         return "was measured with too few connections to tell its handshake from the baseline's"
             .into();
@@ -425,8 +479,14 @@ fn handshake_clause(differences: &Differences<'_>, experiment: &Experiment) -> S
     let Extent { size, because } = extent(&shown, experiment);
     let clause = match trend(&shown) {
         Trend::None => return "shows no difference in the handshake".into(),
-        Trend::Up => format!("adds {size} to the handshake{because}"),
-        Trend::Down => format!("takes {size} off the handshake{because}"),
+        Trend::Up => format!(
+            "adds {size} to the handshake{}{because}",
+            first.as_much("to")
+        ),
+        Trend::Down => format!(
+            "takes {size} off the handshake{}{because}",
+            first.as_much("off")
+        ),
         Trend::Both => format!("changes the handshake by {}", percents(&shown)),
     };
     clause + &differences.elsewhere()
@@ -562,6 +622,30 @@ fn turned(turns: &[Turn<'_, '_>], experiment: &Experiment) -> String {
 
 /// How the end of a page is said.
 const PAGE: &str = "the page is loaded";
+/// The same of a first byte.
+const FIRST: &str = "the first byte comes";
+
+/// ` (from 0.7 % earlier to 10.9 % later can't be excluded)`: what intervals hold that show nothing, where that is worth a word.
+fn not_excluded(measured: &[Difference<'_>]) -> String {
+    let lows = measured.iter().map(|one| Some(one.interval.low?.0));
+    let highs = measured.iter().map(|one| Some(one.interval.high?.0));
+    let (Some(lows), Some(highs)) = (
+        lows.collect::<Option<Vec<f64>>>(),
+        highs.collect::<Option<Vec<f64>>>(),
+    ) else {
+        return String::new();
+    };
+    let low = lows.into_iter().fold(0.0, f64::min);
+    let high = highs.into_iter().fold(0.0, f64::max);
+    let earlier = format!("{} earlier", percent(Percent(-low)));
+    let later = format!("{} later", percent(Percent(high)));
+    match (-low >= NOTICED_PERCENT, high >= NOTICED_PERCENT) {
+        (false, false) => String::new(),
+        (false, true) => format!(" (up to {later} can't be excluded)"),
+        (true, false) => format!(" (up to {earlier} can't be excluded)"),
+        (true, true) => format!(" (from {earlier} to {later} can't be excluded)"),
+    }
+}
 
 /// What comes last, of which cells, and how that is said.
 fn last(summary: &Summary) -> (Metric, Vec<&CellSummary>, &'static str) {
@@ -580,6 +664,7 @@ fn last_clause(differences: &Differences<'_>, percentile: Percentile, comes: &st
     if differences.are_unknown() {
         return match comes {
             PAGE => "they are too few to tell when the page is loaded, too".into(),
+            FIRST => "they are too few to tell the first byte's times apart, too".into(),
             _ => "they are too few to tell the last byte's times apart, too".into(),
         };
     }
@@ -592,15 +677,20 @@ fn last_clause(differences: &Differences<'_>, percentile: Percentile, comes: &st
     let unsure = match count - shown.len() {
         0 => String::new(),
         unsure => format!(
-            ", in {unsure} of {} cases by what is not known well",
+            ", in {unsure} of {} cases by an amount that luck hides",
             differences.measured.len()
         ),
     };
     let (Some(least), Some(most)) = (shown.first(), shown.last()) else {
-        return match comes {
-            PAGE => "no difference was shown in its page".into(),
-            _ => "no difference was shown in the last byte".into(),
+        let what = match comes {
+            PAGE => "its page",
+            FIRST => "the first byte",
+            _ => "the last byte",
         };
+        return format!(
+            "no difference was shown in {what}{}",
+            not_excluded(&differences.measured)
+        );
     };
     let size = |difference: &Difference<'_>| percent(Percent(difference.increase.0.abs()));
     let comes = match (&*shown, trend(&shown)) {
@@ -719,6 +809,7 @@ fn extent(shown: &[&Difference<'_>], experiment: &Experiment) -> Extent {
         .into_iter()
         .chain(computing(shown, experiment))
         .collect();
+    let round_trips = round_trips.or_else(|| Some((each_round_trips(shown)?, String::new())));
     let (size, causes) = match (round_trips, &*others) {
         (Some((round_trips, because)), []) => {
             (format!("{round_trips} ({time}, {percents})"), because)
@@ -912,6 +1003,21 @@ fn percents(shown: &[&Difference<'_>]) -> String {
     } else {
         format!("{least} to {most}")
     }
+}
+
+/// `one round trip on each`: of networks with round trips of their own, by the flights that each took.
+fn each_round_trips(shown: &[&Difference<'_>]) -> Option<String> {
+    let mut all = shown.iter().map(|difference| {
+        let before = flights(difference.before.sample)?;
+        let after = flights(difference.after.sample)?;
+        after.round_trips().checked_sub(before.round_trips())
+    });
+    let first = all.next()?.filter(|more| *more > 0)?;
+    let is_alike = shown.len() > 1 && all.all(|more| more == Some(first));
+    is_alike.then(|| match first {
+        1 => "one round trip on each network".to_owned(),
+        more => format!("{more} round trips on each network"),
+    })
 }
 
 /// The round trips that all differences amount to, in words, and why.

@@ -4,18 +4,43 @@ use lastbyte_link::counted;
 use serde_json::{Value, json};
 
 use super::layout::{Role, Screen};
-use crate::explain::{Supposition, handshake_flights, suppositions};
+use crate::explain::{Supposition, handshake_flights, suppositions, window_that_saves};
 use crate::results::{Summary, group_by};
 use crate::study::{Arm, Assumption, Cell, Experiment, assumptions};
 
 /// What would turn an answer about this arm over these cells, in a sentence: none where nothing supposed takes another number of
 /// flights.
 pub(super) fn turns(arm: &Arm, cells: &[Cell]) -> Option<String> {
-    turned(
-        &handshake_flights(arm, cells)?,
-        &suppositions(arm, cells),
-        cells,
-    )
+    let own = handshake_flights(arm, cells)?;
+    let changes = windows(arm, &own, cells).into_iter().chain(
+        suppositions(arm, cells)
+            .into_iter()
+            .filter_map(|supposition| {
+                let change = change(&own, &supposition.flights, cells)?;
+                Some((supposition.what, change))
+            }),
+    );
+    let changes: Vec<(String, String)> = changes.collect();
+    let changes = changes
+        .iter()
+        .map(|(what, then)| (what.as_str(), then.clone()));
+    Some(format!("{} (by arithmetic).", conditions(changes)?))
+}
+
+/// What a larger first window saves, where all cells have the same.
+fn windows(arm: &Arm, own: &[usize], cells: &[Cell]) -> Option<(String, String)> {
+    let cell = cells.first()?;
+    let is_alike = cells.iter().all(|other| other.initcwnd == cell.initcwnd);
+    let window = window_that_saves(arm, cell).filter(|_| is_alike)?;
+    let larger: Vec<Cell> = cells
+        .iter()
+        .map(|cell| Cell {
+            initcwnd: window,
+            ..cell.clone()
+        })
+        .collect();
+    let then = change(own, &handshake_flights(arm, &larger)?, cells)?;
+    Some((format!("the first window is {window} segments"), then))
 }
 
 /// The same of what is known: `own` is the arm's flights, for each of the cells.

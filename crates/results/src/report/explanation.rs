@@ -15,7 +15,7 @@ use super::assumed;
 use super::layout::{Field, Line, Role, Screen, set};
 use crate::explain::{Edge, Explanation, HelloEdge, SERVER_MESSAGES, Window, message_on_wire};
 use crate::results::number::milliseconds;
-use crate::study::{Cell, distinctions};
+use crate::study::{ArmChain, Cell, distinctions};
 
 /// What arithmetic says, for people.
 pub fn explanation(explained: &[Explanation], screen: Screen) -> String {
@@ -66,8 +66,36 @@ fn turns(explained: &Explanation, screen: Screen) -> String {
     let (own, cells): (Vec<usize>, Vec<Cell>) = windows
         .map(|window| (window.edges.flights, window.cell.clone()))
         .unzip();
-    let sentence = assumed::turned(&own, &explained.supposed, &cells);
+    let sentence = match explained.arm.chain {
+        ArmChain::Pem(_) => other_keys(explained),
+        ArmChain::Made(_) => assumed::turned(&own, &explained.supposed, &cells),
+    };
     sentence.map_or_else(String::new, |sentence| screen.wrap(&sentence, 2) + "\n")
+}
+
+/// What other keys in a file's chain would change: also where that is nothing, as that is what its owner asks.
+fn other_keys(explained: &Explanation) -> Option<String> {
+    let told = explained.supposed.iter().map(|supposition| {
+        let flights = supposition.flights.iter().zip(&explained.windows);
+        let flights = flights.map(|(then, window)| {
+            let more = match then.checked_sub(window.edges.flights) {
+                Some(0) => "no round trip more".to_owned(),
+                Some(more) => format!("{} more", counted(more, "round trip")),
+                None => format!(
+                    "{} less",
+                    counted(window.edges.flights - then, "round trip")
+                ),
+            };
+            match explained.windows.len() {
+                1 => more,
+                _ => format!("{more} with initcwnd {}", window.cell.initcwnd),
+            }
+        });
+        let flights: Vec<String> = flights.collect();
+        format!("if {}, {}", supposition.what, flights.join(" and "))
+    });
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| format!("{} (by arithmetic).", assumed::capital(&told.join("; "))))
 }
 
 fn row(label: impl Into<String>, cells: impl IntoIterator<Item = String>) -> Line {

@@ -339,7 +339,7 @@ impl Delivery {
     }
 
     /// Whether one certificate comes alone, whose proof is in the place of intermediates and timestamps.
-    pub(crate) fn is_alone(&self) -> bool {
+    pub fn is_alone(&self) -> bool {
         self.kind().is_some_and(Kind::is_alone)
     }
 

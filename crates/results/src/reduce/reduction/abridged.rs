@@ -1,6 +1,6 @@
 //! Certificates that both ends know.
 
-use super::{Holds, Reduction, Subject, on_rustls};
+use super::{Had, Holds, Reduction, Subject, on_rustls};
 use crate::study::ArmChain;
 
 pub(super) static REDUCTION: Reduction = Reduction {
@@ -15,6 +15,7 @@ pub(super) static REDUCTION: Reduction = Reduction {
         bytes: |_| None,
     }),
     stale: "none can be: a client says which list it has",
+    had: Had::Experiments,
     support: "nobody; the draft expired in 2025 and has no number of its own",
     whole: on_rustls,
     apply: |whole| match &whole.chain {

@@ -1,6 +1,6 @@
 //! Certificates that are compressed.
 
-use super::{Reduction, Subject, on_rustls};
+use super::{Had, Reduction, Subject, on_rustls};
 use crate::study::ArmChain;
 
 pub(super) static REDUCTION: Reduction = Reduction {
@@ -10,6 +10,7 @@ pub(super) static REDUCTION: Reduction = Reduction {
     subject: Subject::Chain,
     holds: None,
     stale: "none can be: a client says what it takes",
+    had: Had::Today,
     support: "Chrome and Safari take it, Firefox since 2025; servers: rustls, BoringSSL, OpenSSL 3.2 where it is built in (2026)",
     whole: on_rustls,
     apply: |whole| match &whole.chain {

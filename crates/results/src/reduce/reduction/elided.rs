@@ -1,6 +1,6 @@
 //! Intermediates that clients have.
 
-use super::{Holds, Reduction, Subject, as_it_is};
+use super::{Had, Holds, Reduction, Subject, as_it_is};
 use crate::study::{Arm, ArmChain};
 
 const HOLDS: Holds = Holds {
@@ -16,6 +16,7 @@ pub(super) static FLAG: Reduction = Reduction {
     subject: Subject::Chain,
     holds: Some(HOLDS),
     stale: "the handshake fails, and a second connection gets the whole chain",
+    had: Had::Experiments,
     support: "nobody; the draft expired in 2023",
     whole: as_it_is,
     apply: |whole| whole.with("delivery", "elide"),
@@ -29,6 +30,7 @@ pub(super) static ANCHORS: Reduction = Reduction {
     subject: Subject::Chain,
     holds: Some(HOLDS),
     stale: "the whole chain in the same handshake, at no round trip",
+    had: Had::Experiments,
     support: "Chrome says in its ClientHello that it knows the extension, and names nothing (152, 2026)",
     whole: as_it_is,
     apply: |whole| {

@@ -1,6 +1,6 @@
 //! Merkle Tree Certificates.
 
-use super::{Holds, Reduction, Subject, as_it_is};
+use super::{Had, Holds, Reduction, Subject, as_it_is};
 use crate::study::{Arm, Delivery};
 
 pub(super) static LANDMARK: Reduction = Reduction {
@@ -15,6 +15,7 @@ pub(super) static LANDMARK: Reduction = Reduction {
         bytes: held,
     }),
     stale: "a standalone certificate in the same handshake, at no round trip",
+    had: Had::Experiments,
     support: "experiments of Chrome and Cloudflare; Chrome's phase 2 is announced for the first quarter of 2027 (2026)",
     whole: as_it_is,
     apply: |whole| whole.as_merkle_tree_certificate("mtc-landmark"),
@@ -33,6 +34,7 @@ pub(super) static STANDALONE: Reduction = Reduction {
         bytes: |_| Some(0),
     }),
     stale: "none can be",
+    had: Had::Experiments,
     support: "as for landmarks",
     whole: as_it_is,
     apply: |whole| whole.as_merkle_tree_certificate("mtc-standalone"),

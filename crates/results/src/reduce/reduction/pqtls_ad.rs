@@ -1,6 +1,6 @@
 //! Certificates that come through DNS.
 
-use super::{Holds, Reduction, Subject, as_it_is, unless_sized};
+use super::{Had, Holds, Reduction, Subject, as_it_is, unless_sized};
 use crate::study::Arm;
 
 const HOLDS: Holds = Holds {
@@ -18,6 +18,7 @@ pub(super) static REDUCTION: Reduction = Reduction {
     subject: Subject::Chain,
     holds: Some(HOLDS),
     stale: STALE,
+    had: Had::Experiments,
     support: SUPPORT,
     whole: as_it_is,
     apply: |whole| {
@@ -35,6 +36,7 @@ pub(super) static RAW_KEY: Reduction = Reduction {
     subject: Subject::Chain,
     holds: Some(HOLDS),
     stale: STALE,
+    had: Had::Experiments,
     support: SUPPORT,
     whole: unless_sized,
     apply: |whole| whole.with("delivery", "pqtls-ad-raw-key"),

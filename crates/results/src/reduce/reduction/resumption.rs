@@ -1,6 +1,6 @@
 //! Sessions that are resumed.
 
-use super::{Holds, Reduction, Subject, as_it_is};
+use super::{Had, Holds, Reduction, Subject, as_it_is};
 
 const HOLDS: Holds = Holds {
     what: "a session ticket of this server",
@@ -17,6 +17,7 @@ pub(super) static REDUCTION: Reduction = Reduction {
     subject: Subject::Session,
     holds: Some(HOLDS),
     stale: STALE,
+    had: Had::Today,
     support: "all browsers and servers (2026)",
     whole: as_it_is,
     apply: |whole| whole.with("resume", "ticket"),
@@ -30,6 +31,7 @@ pub(super) static EARLY_DATA: Reduction = Reduction {
     subject: Subject::Session,
     holds: Some(HOLDS),
     stale: STALE,
+    had: Had::Today,
     support: "Chrome, Firefox and Safari; servers that allow it (2026)",
     whole: as_it_is,
     apply: |whole| whole.with("resume", "0rtt"),

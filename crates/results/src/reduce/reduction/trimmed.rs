@@ -1,6 +1,6 @@
 //! An end-entity's certificate that says less.
 
-use super::{Reduction, Subject, unless_sized};
+use super::{Had, Reduction, Subject, unless_sized};
 
 pub(super) static REDUCTION: Reduction = Reduction {
     name: "trimmed leaf",
@@ -10,6 +10,7 @@ pub(super) static REDUCTION: Reduction = Reduction {
     subject: Subject::Chain,
     holds: None,
     stale: "none can be",
+    had: Had::Today,
     support: "any client; CAs decide (2026)",
     whole: unless_sized,
     apply: |whole| {

@@ -72,12 +72,17 @@ fn hidden(
         Some(all.measured.iter().map(|one| one.told).collect::<Vec<_>>())
     };
     let (usual, latest_told) = (told(representative)?, told(latest)?);
-    let is_hidden = usual.iter().all(|told| *told == Told::Shown)
+    let is_hidden = cells
+        .iter()
+        .any(|cell| cell.cell.has_loss() || cell.cell.has_jitter())
+        && usual.contains(&Told::Shown)
         && latest_told.iter().all(|told| *told == Told::NotShown);
     is_hidden.then(|| {
         format!(
-            "At {latest}, no difference was shown in the {}: where packets are lost, luck decides more there than {label} does.",
-            text::metric(metric)
+            "At {latest}, no difference was shown in the {}: where packets are lost or late, luck decides more there than {label} \
+             does, in {} connections of each.",
+            text::metric(metric),
+            cells.first().and_then(|cell| cell.baseline()).map_or(0, |arm| arm.connections),
         )
     })
 }

@@ -220,14 +220,14 @@ impl Planned<'_> {
         let all = self.tale.causes.first()?;
         let fits = self.fits();
         let counts = all.waiting.iter();
-        let counts =
-            counts.map(|(because, count)| format!("{count} {}", because_of(*because, *count)));
+        let counts = counts.map(|(because, count)| format!("{count} {}", because_of(*because)));
         let counts: Vec<String> = counts.collect();
         let waiting = match &*counts {
-            [] => "nobody waits that long".to_owned(),
+            [] => format!("nobody waits more than {FELT} longer"),
             counts => format!(
-                "of {} connections, {} (each more than {FELT} longer)",
+                "of {} connections, {} wait more than {FELT} longer: {}",
                 all.connections,
+                all.all(),
                 counts.join(", ")
             ),
         };
@@ -314,14 +314,12 @@ impl Planned<'_> {
     }
 }
 
-/// `1 waits for an acknowledgement`, `12 lost packets`.
-fn because_of(because: Because, count: u32) -> &'static str {
-    match (because, count) {
-        (Because::Acknowledgement, 1) => "waits for an acknowledgement",
-        (Because::Acknowledgement, _) => "wait for an acknowledgement",
-        (Because::Loss, _) => "lost packets",
-        (Because::Sending, 1) => "has a link that takes so long to carry the bytes",
-        (Because::Sending, _) => "have links that take so long to carry the bytes",
+/// `12 for an acknowledgement`, `1 for packets that were lost`.
+fn because_of(because: Because) -> &'static str {
+    match because {
+        Because::Acknowledgement => "for an acknowledgement",
+        Because::Loss => "for packets that were lost",
+        Because::Sending => "for a link that takes so long to carry the bytes",
     }
 }
 

@@ -79,7 +79,8 @@ fn causes(planned: &Planned<'_>) -> Vec<Line> {
     if causes.is_empty() {
         return Vec::new();
     }
-    let reasons = Because::ALL.map(|because| Field::new(Role::Dim, because.name()));
+    let reasons =
+        Because::ALL.map(|because| Field::new(Role::Dim, format!("of those: {}", because.name())));
     let titles = [
         "connections".to_owned(),
         "that resume".to_owned(),

@@ -8,7 +8,7 @@ use lastbyte_sizes::Message;
 use super::super::text;
 use super::super::thresholds::{WORTH_MS, WORTH_PART_OF_WHOLE};
 use super::{Reduced, median, name};
-use crate::reduce::{Clients, Ranked, Subject};
+use crate::reduce::{Clients, Had, Ranked, Subject};
 use crate::results::Metric;
 use crate::results::number::difference_digits;
 
@@ -21,6 +21,8 @@ pub(super) struct Entry {
     pub(super) name: String,
     /// What it does it to; nothing for a whole chain.
     pub(super) subject: Option<Subject>,
+    /// Whether browsers have it; a whole chain, they do.
+    pub(super) had: Had,
     /// Bytes of the Certificate message.
     pub(super) certificate: Option<u32>,
     /// Bytes of all that the server sends in the handshake, on the wire.
@@ -142,6 +144,7 @@ impl Entry {
         Entry {
             name: name(ranked),
             subject: ranked.way.map(|way| way.reduction.subject),
+            had: ranked.way.map_or(Had::Today, |way| way.reduction.had),
             certificate: wire.map(|wire| wire.bytes(Message::Certificate).median),
             server: wire.map(|wire| wire.server_wire_bytes.median),
             flights: wire.and_then(|wire| Some(wire.server_flights?.flights)),

@@ -18,9 +18,8 @@ use lastbyte_sizes::{Message, StackName};
 
 use beside::{Beside, Entry};
 
-use super::thresholds::NAMED;
 use crate::explain::window_that_saves;
-use crate::reduce::{By, Clients, Ranked, Reduce, Subject, Table};
+use crate::reduce::{By, Clients, Had, Ranked, Reduce, Subject, Table};
 use crate::results::number::{millisecond_digits, percent_digits};
 use crate::results::{Environment, Metric, Percent, Percentile};
 use crate::study::Arm;
@@ -64,9 +63,12 @@ impl Reduced<'_> {
             (By::LastByte, _) => "the last byte",
             (By::Both, _) => "the first and the last byte",
         };
-        let mut sentences = vec![self.best(&beside, what, &own.name)];
+        let mut best = self.best(&beside, what, &own.name).into_iter();
+        let first = best.next();
+        // What a server sets itself stands before what experiments have.
+        let window = self.window(&beside, own);
+        let mut sentences: Vec<String> = first.into_iter().chain(window).chain(best).collect();
         sentences.extend(self.cost(&beside));
-        sentences.extend(self.window(&beside, own));
         sentences.extend(self.sessions(&beside, what));
         sentences
     }
@@ -96,27 +98,48 @@ impl Reduced<'_> {
         ))
     }
 
-    /// What gains most, among all that is about chains.
-    fn best(&self, beside: &Beside, what: &str, own: &str) -> String {
-        let gaining = |entry: &&Entry| entry.gains(self, &beside.metrics);
-        let Some(best) = beside.ways().find(gaining) else {
-            return format!("No way to send less of {own} brings {what} sooner, by 1 % or more.");
+    /// What gains most of what browsers have, and of what experiments have, among all that is about chains.
+    fn best(&self, beside: &Beside, what: &str, own: &str) -> Vec<String> {
+        let of = |had: Had| {
+            let gaining = beside.ways().filter(|entry| entry.had == had);
+            let mut gaining = gaining.filter(|entry| entry.gains(self, &beside.metrics));
+            gaining.next()
         };
-        let ties = beside
-            .ways()
-            .filter(|entry| entry.is_as_good(best, self, &beside.metrics));
+        let (today, experiment) = (of(Had::Today), of(Had::Experiments));
+        let none = match (today, experiment) {
+            (Some(_), _) => None,
+            (None, Some(_)) => Some(format!(
+                "No way to send less of {own} that browsers have today brings {what} sooner, by 1 % and 1 ms or more."
+            )),
+            (None, None) => Some(format!(
+                "No way to send less of {own} brings {what} sooner, by 1 % and 1 ms or more."
+            )),
+        };
+        let of_today = today.map(|best| {
+            let how = self.gain(beside, best, what);
+            format!("Of ways to send less of {own} that browsers have today, {how}.")
+        });
+        // What is no better than what is there need not be waited for.
+        let experiment = experiment.filter(|best| {
+            !today.is_some_and(|today| today.is_as_good(best, self, &beside.metrics))
+        });
+        let of_experiments = experiment.map(|best| {
+            let how = self.gain(beside, best, what);
+            format!("Of those that experiments have, {how}.")
+        });
+        none.into_iter()
+            .chain(of_today)
+            .chain(of_experiments)
+            .collect()
+    }
+
+    /// `MTC, landmark gains most, and brings …: …`, or which ways bring it equally.
+    fn gain(&self, beside: &Beside, best: &Entry, what: &str) -> String {
+        let alike = beside.ways().filter(|entry| entry.had == best.had);
+        let ties = alike.filter(|entry| entry.is_as_good(best, self, &beside.metrics));
         let names: Vec<&str> = ties.map(|entry| entry.name.as_str()).collect();
-        let named = names
-            .iter()
-            .take(NAMED)
-            .copied()
-            .collect::<Vec<_>>()
-            // A name may have a comma of its own.
-            .join("; ");
-        let others = match names.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            others => format!(" and {}", counted(others, "other")),
-        };
+        // A name may have a comma of its own.
+        let named = names.join("; ");
         // Of both bytes, one may be as soon as it was.
         let is_sooner = [0, 1].map(|place| best.is_sooner(place));
         let what = match (self.by, is_sooner) {
@@ -128,12 +151,8 @@ impl Reduced<'_> {
         };
         let gains = networks(beside, best);
         match names.len() {
-            1 => format!(
-                "Of all ways to send less of {own}, {named} gains most, and brings {what}: {gains}."
-            ),
-            _ => format!(
-                "{named}{others} bring {what} than all of {own}, equally to within 1 % or 1 ms: {gains}."
-            ),
+            1 => format!("{named} gains most, and brings {what}: {gains}"),
+            _ => format!("{named} bring {what}, equally to within 1 % or 1 ms: {gains}"),
         }
     }
 
