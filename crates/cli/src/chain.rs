@@ -72,7 +72,9 @@ fn chain(text: &str) -> Result<ArmChain, String> {
 fn load(chain: &ArmChain) -> Result<Chain, Failure> {
     let store = own::store()?;
     let loaded = match chain {
-        ArmChain::Made(spec) => store.chain(spec),
+        ArmChain::Made(spec) => store
+            .chain(spec)
+            .inspect(|chain| own::tell_made(spec, chain)),
         ArmChain::Pem(files) => {
             own::fetch_chain(files)?;
             store.own(files, ChainRole::Server)

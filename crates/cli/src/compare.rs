@@ -405,7 +405,9 @@ pub(super) fn prepare_in<'a>(
 ) -> Result<Vec<PreparedArm>, Failure> {
     let prepare = |arm: &Arm| {
         bar.say(format!("chain of {}", arm.label));
-        Ok(PreparedArm::new(arm.clone(), store)?.tried()?)
+        let prepared = PreparedArm::new(arm.clone(), store)?.tried()?;
+        own::tell_replaced(arm, &prepared);
+        Ok(prepared)
     };
     arms.into_iter().map(prepare).collect()
 }

@@ -12,7 +12,7 @@ use lastbyte_pki::Store;
 use super::one_of::one_of;
 use super::progress::Bar;
 use super::{Failure, own};
-use lastbyte::kernel::{self, Kernel};
+use lastbyte::kernel::{self, Kernel, KernelError};
 use lastbyte::lab::{
     self, Engine, Inspection, LiveEngine, PreparedArm, Run, Runner, Shortcuts, VirtualEngine,
     Watcher,
@@ -79,7 +79,11 @@ pub(super) fn choose(choice: EngineChoice) -> Result<Chosen, Failure> {
                     "the live engine, as no kernel is built for the virtual one: run {}",
                     kernel::GET
                 )),
-                (Ok(_), Err(error)) => live(format!("the live engine: {error}")),
+                (Ok(_), Err(error @ KernelError::NoCache(_))) => {
+                    live(format!("the live engine: {error}"))
+                }
+                // A kernel is there: in real time, numbers would be others without a word.
+                (Ok(_), Err(error)) => return Err(error.into()),
             })
         }
     }

@@ -13,13 +13,15 @@ use lastbyte_link::visible;
 
 use super::compare::interrupt;
 use super::{Failure, print};
-use lastbyte::kernel::{Builder, Built, Cache, Kept, Kernel, KernelError, Origin, Progress, Size};
+use lastbyte::kernel::{
+    Builder, Built, Cache, Kept, Kernel, KernelError, Origin, Progress, Size, Witness,
+};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Build it, unless it is there
     Build(Build),
-    /// Take one that was built elsewhere, which needs no compiler
+    /// Take one that was built elsewhere, which needs no compiler: a program that runs with your rights
     Fetch(fetch::Fetch),
     /// Write the one that is there to a file, which `kernel fetch` takes
     Pack(fetch::Pack),
@@ -61,14 +63,14 @@ impl Build {
         let built = builder.build();
         watch.finish();
         let text = match built? {
-            Built::New(Kernel { path, info }) => format!(
+            Built::New(Kernel { path, info, .. }) => format!(
                 "Linux {} is built, in {} min {} s: {}\n",
                 info.version,
                 info.build_seconds / 60,
                 info.build_seconds % 60,
                 path.display()
             ),
-            Built::AlreadyThere(Kernel { path, info }) => format!(
+            Built::AlreadyThere(Kernel { path, info, .. }) => format!(
                 "Linux {} is built already: {}\n",
                 info.version,
                 path.display()
@@ -109,12 +111,20 @@ fn status(cache: &Cache) -> Result<(), Failure> {
     print(&text)?;
     match kept.iter().any(|kept| matches!(kept, Kept::Fitting(_))) {
         true => Ok(()),
-        false => Err(KernelError::NotBuilt(cache.folder().to_owned()).into()),
+        false => {
+            // What is there may be damaged.
+            cache.find()?;
+            Err(KernelError::NotBuilt(cache.folder().to_owned()).into())
+        }
     }
 }
 
 fn describe(text: &mut String, kernel: &Kernel, fit: &str, cache: &Cache) -> std::fmt::Result {
-    let Kernel { path, info } = kernel;
+    let Kernel {
+        path,
+        info,
+        witness,
+    } = kernel;
     let installed = match cache.is_installed(path) {
         true => ", installed",
         false => "",
@@ -129,7 +139,16 @@ fn describe(text: &mut String, kernel: &Kernel, fit: &str, cache: &Cache) -> std
     writeln!(text, "Linux {}, {fit}", info.version)?;
     writeln!(text, "  program   {} ({size}{installed})", path.display())?;
     writeln!(text, "  sha256    {}", info.sha256)?;
-    writeln!(text, "  source    {} ({origin})", info.source.name)?;
+    let witness = match witness {
+        Witness::Built => "built here",
+        Witness::Released => "of a release of Lastbyte, whose digest this program has",
+        Witness::Installed => "installed, as this program is",
+        Witness::Itself => {
+            "built elsewhere: what follows is what it says of itself, and nobody else does"
+        }
+    };
+    writeln!(text, "  known as  {witness}")?;
+    writeln!(text, "  source    {} ({origin})", kernel.source())?;
     writeln!(text, "            sha256 {}", info.source.sha256)?;
     writeln!(text, "  config    sha256 {}", info.config_sha256)?;
     writeln!(text, "  patches   {}", patches.join(", "))?;

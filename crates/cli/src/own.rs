@@ -4,17 +4,29 @@ pub(super) mod server;
 
 use std::env;
 use std::path::PathBuf;
+use std::sync::Once;
 
 use lastbyte::explain::{Explanation, Shown, Signature, explain, explain_shown};
+use lastbyte::kernel::foreign;
 use lastbyte::lab::PreparedArm;
 use lastbyte::study::{Arm, ArmChain, Cell};
-use lastbyte_pki::{Note, PemFiles, PublicChain, Store};
+use lastbyte_pki::{Chain, ChainSpec, Note, PemFiles, PublicChain, Store};
 
 use super::Failure;
 
 /// Where chains are kept.
 pub(super) fn store() -> Result<Store, Failure> {
-    Ok(Store::open(Store::default_dir().map_err(Failure::usage)?))
+    /// Once is enough.
+    static TOLD: Once = Once::new();
+    let folder = Store::default_dir().map_err(Failure::usage)?;
+    if let Some(problem) = foreign(&folder) {
+        TOLD.call_once(|| {
+            super::tell(format!(
+                "chains are taken from a cache that others can change: {problem}"
+            ));
+        });
+    }
+    Ok(Store::open(folder))
 }
 
 /// Asks each server that an arm names for its chain, once, and keeps that for whatever follows.
@@ -86,6 +98,24 @@ pub(super) fn notes(arms: &[PreparedArm]) -> Vec<String> {
         }
     }
     once(all)
+}
+
+/// Tells of chains of our own that were kept, and could not be used: what is measured has other keys than before.
+pub(super) fn tell_replaced(arm: &Arm, prepared: &PreparedArm) {
+    let server = (Some(&arm.chain), Some(&prepared.chain));
+    let client = (arm.client_chain.as_ref(), prepared.client_chain.as_ref());
+    for (asked, chain) in [server, client] {
+        if let (Some(ArmChain::Made(spec)), Some(chain)) = (asked, chain) {
+            tell_made(spec, chain);
+        }
+    }
+}
+
+/// The same of one.
+pub(super) fn tell_made(spec: &ChainSpec, chain: &Chain) {
+    for note in chain.notes() {
+        super::tell(format!("{spec}{note}"));
+    }
 }
 
 /// What there is to say of the server's chain of an arm that is not prepared yet.

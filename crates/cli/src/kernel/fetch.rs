@@ -1,7 +1,7 @@
 //! `lastbyte kernel fetch` and `lastbyte kernel pack`.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -20,20 +20,21 @@ use super::super::compare::interrupt;
 use super::super::draft::Draft;
 use super::super::{Failure, print};
 
-/// What a file's digest is called, beside it.
+/// What a file's digest is called, beside it: for `sha256sum --check`.
 const SUFFIX: &str = ".sha256";
 
-/// The largest file with a digest, in bytes.
-const DIGEST_FILE: usize = 4096;
-
 /// Takes a kernel that was built elsewhere: a file that `lastbyte kernel pack` wrote, if it has the digest
-/// that is expected, fits this version of Lastbyte and this processor, and starts.
+/// that is expected, and fits this version of Lastbyte and this processor.
+///
+/// A kernel is a program: whoever measures with it runs it with their own rights, less the network. Lastbyte knows the digests
+/// of its releases' kernels. That of any other has to come from somebody whom you trust, by another way than the file: a
+/// FILE.sha256 beside it comes from whoever made the file.
 #[derive(Debug, Args)]
 pub(in super::super) struct Fetch {
     /// The file, or https://HOST[:PORT]/PATH
     #[arg(value_name = "FILE|URL")]
     from: Place,
-    /// The file's SHA-256, from somebody whom you trust [default: as FILE.sha256 or URL.sha256 says]
+    /// The file's SHA-256, from somebody whom you trust; needed for all but the kernels of releases
     #[arg(long, value_name = "HEX")]
     sha256: Option<Digest>,
     /// What a download may take, from asking for an address to the last byte
@@ -75,46 +76,38 @@ impl Fetch {
             Place::Url(url) => &Remote::new(url, self.timeout)?,
         };
         let name = source.name();
-        source.check()?;
-        let expected = match self.sha256 {
-            Some(digest) => digest,
-            None => expected(source)?,
-        };
-        let bytes = source.read("", Packed::LARGEST)?;
+        let bytes = source.read(Packed::LARGEST)?;
         let found = Digest::of(&bytes);
         let refuse = |problem| Failure::Usage(format!("{name:?} {problem}"));
-        if found != expected {
-            return Err(refuse(format!(
-                "is incomplete or another file: its SHA-256 is {found} instead of {expected}"
-            )));
+        match self.sha256 {
+            Some(expected) if found != expected => {
+                return Err(refuse(format!(
+                    "is incomplete or another file: its SHA-256 is {found} instead of {expected}"
+                )));
+            }
+            None if !kernel::is_released(&found) => {
+                return Err(refuse(
+                    "is not a whole kernel of a release, and nobody vouches for it: give the SHA-256 that somebody whom you \
+                     trust has told you, with --sha256"
+                        .to_owned(),
+                ));
+            }
+            Some(_) | None => {}
         }
         let packed = Packed::read(&bytes).map_err(refuse)?;
-        // Until here, Ctrl-C leaves nothing behind.
-        let interrupt = interrupt().map_err(Failure::run)?;
-        print(&match packed.take(Path::new(&name), cache, &interrupt)? {
-            Taken::New(Kernel { path, info }) => {
+        // Until here, Ctrl-C leaves nothing behind; what follows takes a moment.
+        interrupt().map_err(Failure::run)?;
+        print(&match packed.take(Path::new(&name), cache)? {
+            Taken::New(Kernel { path, info, .. }) => {
                 format!("Linux {} is there now: {}\n", info.version, path.display())
             }
-            Taken::AlreadyThere(Kernel { path, info }) => format!(
+            Taken::AlreadyThere(Kernel { path, info, .. }) => format!(
                 "Linux {} was there already: {}\n",
                 info.version,
                 path.display()
             ),
         })
     }
-}
-
-/// The digest that is told beside a file.
-fn expected(source: &dyn Source) -> Result<Digest, Failure> {
-    let beside = format!("{}{SUFFIX}", source.name());
-    let content = source.read(SUFFIX, DIGEST_FILE).map_err(|failure| {
-        let problem = failure.message().unwrap_or_default();
-        Failure::Usage(format!(
-            "no digest to expect: name it with --sha256 ({problem})"
-        ))
-    })?;
-    Digest::in_file(&content)
-        .map_err(|problem| Failure::Usage(format!("{beside:?} tells no digest: {problem}")))
 }
 
 impl Pack {
@@ -136,17 +129,12 @@ impl Pack {
     }
 }
 
-/// Where files come from that begin alike.
+/// Where a file comes from.
 trait Source {
     fn name(&self) -> String;
 
-    /// Whether there is anything to ask for: what is not there has nothing beside it.
-    fn check(&self) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    /// The file whose name ends in this besides, unless it has more bytes.
-    fn read(&self, suffix: &str, most: usize) -> Result<Vec<u8>, Failure>;
+    /// The file, unless it has more bytes.
+    fn read(&self, most: usize) -> Result<Vec<u8>, Failure>;
 }
 
 impl Source for PathBuf {
@@ -154,16 +142,10 @@ impl Source for PathBuf {
         self.display().to_string()
     }
 
-    fn check(&self) -> Result<(), Failure> {
-        let there = fs::metadata(self).map(|_| ());
-        there.map_err(|error| Failure::Usage(format!("{self:?} can't be read: {error}")))
-    }
-
-    fn read(&self, suffix: &str, most: usize) -> Result<Vec<u8>, Failure> {
-        let path = beside(self, suffix);
-        let refuse = |problem: String| Failure::Usage(format!("{path:?} {problem}"));
+    fn read(&self, most: usize) -> Result<Vec<u8>, Failure> {
+        let refuse = |problem: String| Failure::Usage(format!("{self:?} {problem}"));
         let read = || {
-            let file = File::open(&path)?;
+            let file = File::open(self)?;
             // Nobody waits for a pipe.
             if !file.metadata()?.is_file() {
                 return Err(io::Error::other("it is no file"));
@@ -213,16 +195,12 @@ impl Source for Remote<'_> {
         self.url.to_string()
     }
 
-    fn read(&self, suffix: &str, most: usize) -> Result<Vec<u8>, Failure> {
-        let url = Url {
-            path: format!("{}{suffix}", self.url.path),
-            ..self.url.clone()
-        };
+    fn read(&self, most: usize) -> Result<Vec<u8>, Failure> {
         let limits = Limits {
             time: self.timeout,
             bytes: most,
         };
-        Ok(block_on(download(&self.connector, &url, limits))??)
+        Ok(block_on(download(&self.connector, self.url, limits))??)
     }
 }
 

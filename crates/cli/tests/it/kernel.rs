@@ -228,7 +228,7 @@ fn from_nothing_to_nothing() {
     }
     let [key] = bench.kept().try_into().unwrap();
     let folder = bench.kernels().join(&key);
-    assert_eq!(names(&folder), ["kernel.json", "linux"]);
+    assert_eq!(names(&folder), ["built-here", "kernel.json", "linux"]);
     assert!(
         built
             .stdout
@@ -281,9 +281,20 @@ fn a_damaged_kernel_is_built_anew() {
     let source = bench.source();
     succeeds(&run(&mut bench.build(&source)));
     let [key] = bench.kept().try_into().unwrap();
-    fs::write(bench.kernels().join(key).join("linux"), "half").unwrap();
+    let folder = bench.kernels().join(key);
+    fs::write(folder.join("linux"), "half").unwrap();
     let status = bench.status();
-    fails(&status, 3, &["no kernel is built"]);
+    let told = format!("the kernel in {folder:?} is damaged: `lastbyte kernel remove` removes it");
+    fails(&status, 3, &[&told]);
+    // In real time, numbers would be others.
+    for engine in ["auto", "virtual"] {
+        let mut compare = crate::common::lastbyte(["compare", "--rtt", "10ms", "--engine", engine]);
+        fails(
+            &run(compare.env("LASTBYTE_CACHE", bench.path("cache"))),
+            3,
+            &[&told],
+        );
+    }
     assert!(
         status.stdout.contains(": damaged, a build makes it anew"),
         "{status:?}"

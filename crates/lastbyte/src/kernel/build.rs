@@ -289,6 +289,7 @@ impl<'a> Builder<'a> {
             build_seconds: started.elapsed().as_secs(),
         };
         cache::write_info(&result, &info)?;
+        cache::note_built(&result)?;
         Ok(result)
     }
 }

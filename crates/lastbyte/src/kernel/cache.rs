@@ -8,12 +8,16 @@ use std::path::{Path, PathBuf};
 
 use lastbyte_pki::Store;
 
-use super::digest::sha256_of_file;
+use super::digest::{Digest, sha256_of_file};
+use super::owner::foreign;
 use super::recipe::{RECIPE, Recipe};
-use super::{Kernel, KernelError, KernelInfo, Size};
+use super::released::is_released;
+use super::{Kernel, KernelError, KernelInfo, Size, Witness};
 
 const PROGRAM: &str = "linux";
 const INFO: &str = "kernel.json";
+/// Beside a kernel that was built here, the digest of its description: none that comes from elsewhere has this file.
+const BUILT_HERE: &str = "built-here";
 const LOCK: &str = "lock";
 const WORK: &str = "work-";
 /// Where packages put kernels, seen from the folder of the program: `/usr/bin/lastbyte` has them in
@@ -48,11 +52,18 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// [`KernelError::NoCache`] if none of them is known.
+    /// [`KernelError::NoCache`] if none of them is known, [`KernelError::Foreign`] if kernels are there and others can put theirs.
     pub fn of_user() -> Result<Cache, KernelError> {
+        let caches = Store::default_dir()?;
+        let cache = Cache::new(&caches, RECIPE)?;
+        if cache.folder.exists()
+            && let Some(problem) = foreign(&caches).or_else(|| foreign(&cache.folder))
+        {
+            return Err(KernelError::Foreign(problem));
+        }
         Ok(Cache {
             installed: installed(),
-            ..Cache::new(&Store::default_dir()?, RECIPE)?
+            ..cache
         })
     }
 
@@ -71,9 +82,37 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// [`KernelError::Cache`] if the folder can't be read.
+    /// [`KernelError::Damaged`] if there is none but one that can't be used, [`KernelError::Cache`] if the folder can't be
+    /// read.
     pub fn find(&self) -> Result<Option<Kernel>, KernelError> {
-        self.find_where(|_| true)
+        if let Some(kernel) = self.find_where(|_| true)? {
+            return Ok(Some(kernel));
+        }
+        let recipe = self.recipe.digest();
+        let fits = |folder: &PathBuf| {
+            let read = self.read(folder);
+            !is_work(folder) && read.is_none_or(|kernel| kernel.info.recipe_sha256 == recipe)
+        };
+        match self
+            .folders()?
+            .into_iter()
+            .chain(self.installed_folders()?)
+            .find(fits)
+        {
+            Some(folder) => Err(self.damaged(folder)),
+            None => Ok(None),
+        }
+    }
+
+    /// What is said of a folder whose kernel can't be used.
+    fn damaged(&self, folder: PathBuf) -> KernelError {
+        let mend = match self.is_installed(&folder) {
+            true => "install its package anew",
+            false => {
+                "`lastbyte kernel remove` removes it, and `lastbyte kernel build` makes it anew"
+            }
+        };
+        KernelError::Damaged { folder, mend }
     }
 
     /// The newest one of those whose origin is `wanted`.
@@ -84,7 +123,7 @@ impl Cache {
         let recipe = self.recipe.digest();
         let mut kernels: Vec<_> = (self.folders()?.iter().chain(&self.installed_folders()?))
             .filter(|folder| !is_work(folder))
-            .filter_map(|folder| read(folder))
+            .filter_map(|folder| self.read(folder))
             .filter(|kernel| kernel.info.recipe_sha256 == recipe && wanted(&kernel.info))
             .collect();
         kernels.sort_by(|a, b| b.info.built.cmp(&a.info.built));
@@ -98,7 +137,7 @@ impl Cache {
     /// [`KernelError::Cache`] if the folder can't be read.
     pub fn kept(&self) -> Result<Vec<Kept>, KernelError> {
         let recipe = self.recipe.digest();
-        let classify = |folder: PathBuf| match read(&folder) {
+        let classify = |folder: PathBuf| match self.read(&folder) {
             _ if is_work(&folder) => Kept::Unfinished(folder),
             Some(kernel) if !is_intact(&kernel) => Kept::Damaged(folder),
             Some(kernel) if kernel.info.recipe_sha256 == recipe => Kept::Fitting(kernel),
@@ -194,7 +233,25 @@ impl Cache {
         let place = self.folder.join(key);
         lastbyte_files::keep_folder(folder, &place).map_err(KernelError::cache(&place))?;
         let damaged = || io::Error::new(io::ErrorKind::InvalidData, "it can't be read back");
-        read(&place).ok_or_else(|| KernelError::cache(&place)(damaged()))
+        self.read(&place)
+            .ok_or_else(|| KernelError::cache(&place)(damaged()))
+    }
+
+    fn read(&self, folder: &Path) -> Option<Kernel> {
+        let info = fs::read(folder.join(INFO)).ok()?;
+        let digest = Digest::of(&info);
+        let built = fs::read_to_string(folder.join(BUILT_HERE));
+        let witness = match built.ok().and_then(|built| built.trim_end().parse().ok()) {
+            _ if self.is_installed(folder) => Witness::Installed,
+            Some(built) if digest == built => Witness::Built,
+            _ if is_released(&digest) => Witness::Released,
+            _ => Witness::Itself,
+        };
+        Some(Kernel {
+            path: program(folder),
+            info: serde_json::from_slice(&info).ok()?,
+            witness,
+        })
     }
 
     /// The folders of kernels and of builds.
@@ -250,17 +307,19 @@ pub(super) fn write_info(folder: &Path, info: &KernelInfo) -> Result<(), KernelE
     write().map_err(KernelError::cache(&path))
 }
 
+/// Notes that what is in a folder was built here, once it is described.
+pub(super) fn note_built(folder: &Path) -> Result<(), KernelError> {
+    let path = folder.join(BUILT_HERE);
+    let note = || {
+        let digest = Digest::of(&fs::read(folder.join(INFO))?);
+        fs::write(&path, format!("{digest}\n"))
+    };
+    note().map_err(KernelError::cache(&path))
+}
+
 /// Where a folder has the program.
 pub(super) fn program(folder: &Path) -> PathBuf {
     folder.join(PROGRAM)
-}
-
-fn read(folder: &Path) -> Option<Kernel> {
-    let info = fs::read(folder.join(INFO)).ok()?;
-    Some(Kernel {
-        path: program(folder),
-        info: serde_json::from_slice(&info).ok()?,
-    })
 }
 
 fn is_intact(kernel: &Kernel) -> bool {

@@ -19,6 +19,19 @@ pub enum KernelError {
     /// No kernel was built for this version of Lastbyte.
     #[error("no kernel is built for the virtual engine in {0:?}: run {get}", get = GET)]
     NotBuilt(PathBuf),
+    /// Somebody else can put programs there that would be run.
+    #[error(
+        "kernels are programs, and {0}: make it yours alone (chown, chmod go-w), or set LASTBYTE_CACHE"
+    )]
+    Foreign(String),
+    /// A kernel is there, and its files are missing or not as they were built.
+    #[error("the kernel in {folder:?} is damaged: {mend}")]
+    Damaged {
+        /// Its folder.
+        folder: PathBuf,
+        /// What to do.
+        mend: &'static str,
+    },
     /// User-Mode Linux with time travel is for x86-64 only.
     #[error("the virtual engine needs an x86-64 processor, and this one is {0}")]
     Processor(&'static str),

@@ -10,6 +10,7 @@
 //!              work-fetch/          a kernel that was made elsewhere, until it has proved itself
 //!              KEY/linux            a kernel: an ordinary program
 //!              KEY/kernel.json      where it comes from: a [`KernelInfo`]
+//!              KEY/built-here       the digest of that, where it was built here
 //! ```
 //!
 //! `KEY` is a digest of the source and of the recipe: the configuration, the patches and how
@@ -21,10 +22,12 @@ mod build;
 mod cache;
 pub(crate) mod digest;
 mod error;
+mod owner;
 mod packed;
 mod process;
 mod progress;
 mod recipe;
+mod released;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -32,10 +35,12 @@ mod tools;
 
 pub use build::{Builder, Built};
 pub use cache::{Cache, Kept};
-pub use digest::sha256_of_file;
+pub use digest::{Digest, sha256_of_file};
 pub use error::{GET, KernelError};
-pub use packed::{Digest, Packed, Taken};
+pub use owner::foreign;
+pub use packed::{Packed, Taken};
 pub use progress::Progress;
+pub use released::is_released;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -49,6 +54,34 @@ pub struct Kernel {
     pub path: PathBuf,
     /// Where it comes from.
     pub info: KernelInfo,
+    /// Who says so.
+    pub witness: Witness,
+}
+
+/// Who says where a kernel comes from. A digest in `kernel.json` tells that program and description belong together, not
+/// that anything of it is true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Witness {
+    /// This cache: the kernel was built for it.
+    Built,
+    /// This program, which knows the kernels of releases.
+    Released,
+    /// Whoever has installed this program, and the kernel beside it.
+    Installed,
+    /// Nobody but the kernel's own description.
+    Itself,
+}
+
+impl Kernel {
+    /// What it was made of, as a claim where nobody else says so.
+    #[must_use]
+    pub fn source(&self) -> String {
+        let name = &self.info.source.name;
+        match self.witness {
+            Witness::Built | Witness::Released | Witness::Installed => name.clone(),
+            Witness::Itself => format!("says that it is of {name}"),
+        }
+    }
 }
 
 /// Where a kernel comes from. Digests are SHA-256 in hexadecimal.
@@ -119,7 +152,8 @@ pub fn recipe() -> String {
 ///
 /// # Errors
 ///
-/// [`KernelError::NoCache`] or [`KernelError::Cache`] if it can't be known.
+/// [`KernelError::NoCache`] or [`KernelError::Cache`] if it can't be known, [`KernelError::Damaged`] if there is one that
+/// can't be used.
 pub fn find() -> Result<Option<Kernel>, KernelError> {
     Cache::of_user()?.find()
 }

@@ -2,13 +2,10 @@
 //! tar archive that gzip compresses. The same kernel makes the same bytes, wherever it is packed.
 
 use std::env::consts::ARCH;
-use std::fmt;
-use std::fs::{self, OpenOptions, Permissions};
+use std::fs::{self, Permissions};
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::str::FromStr;
-use std::sync::atomic::AtomicBool;
 
 use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
@@ -16,8 +13,7 @@ use lastbyte_link::is_hidden;
 use tar::{Archive, Entry, EntryType, Header};
 
 use super::cache::{self, Cache, remove_if_there};
-use super::digest::sha256;
-use super::process::Runner;
+use super::digest::{Digest, sha256};
 use super::{Kernel, KernelError, KernelInfo};
 
 /// What the archive holds, in this order.
@@ -26,10 +22,6 @@ const PARTS: [&str; 2] = ["kernel.json", "linux"];
 const LARGEST: [u64; 2] = [64 << 10, 64 << 20];
 /// Longer than any text of a [`KernelInfo`].
 const LONGEST: usize = 300;
-
-/// A SHA-256, which hexadecimal digits tell.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Digest(String);
 
 /// A kernel that was built elsewhere, read from a file and whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,42 +37,6 @@ pub enum Taken {
     New(Kernel),
     /// It was there already.
     AlreadyThere(Kernel),
-}
-
-impl Digest {
-    /// Of these bytes.
-    pub fn of(bytes: &[u8]) -> Digest {
-        Digest(sha256(bytes))
-    }
-
-    /// As a file tells it that `sha256sum` wrote: the first word of its first line.
-    ///
-    /// # Errors
-    ///
-    /// If that is none.
-    pub fn in_file(content: &[u8]) -> Result<Digest, &'static str> {
-        let words = content.split(u8::is_ascii_whitespace);
-        let word = words.map(str::from_utf8).next();
-        word.and_then(Result::ok).unwrap_or_default().parse()
-    }
-}
-
-impl FromStr for Digest {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Digest, Self::Err> {
-        let is_digest = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        match is_digest {
-            true => Ok(Digest(text.to_ascii_lowercase())),
-            false => Err("a SHA-256 has 64 hexadecimal digits"),
-        }
-    }
-}
-
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
 }
 
 impl Packed {
@@ -155,45 +111,29 @@ impl Packed {
         Ok(packed)
     }
 
-    /// Keeps it, once it has the recipe that is wanted and starts. `name` is what the user called it.
+    /// Keeps it, if it has the recipe that is wanted. Nothing of it is run. `name` is what the user called it.
     ///
     /// # Errors
     ///
     /// [`KernelError::WrongSource`] if it does not fit, [`KernelError::Busy`] while a kernel is built,
-    /// [`KernelError::NoRoom`], [`KernelError::Cache`] or [`KernelError::Failed`].
-    pub fn take(
-        &self,
-        name: &Path,
-        cache: &Cache,
-        interrupt: &AtomicBool,
-    ) -> Result<Taken, KernelError> {
+    /// [`KernelError::NoRoom`] or [`KernelError::Cache`].
+    pub fn take(&self, name: &Path, cache: &Cache) -> Result<Taken, KernelError> {
         self.check_processor()
             .and_then(|()| self.check_recipe(cache))
+            .and_then(|()| self.check_version())
             .map_err(|problem| wrong(name, problem))?;
         let same = |info: &KernelInfo| info.sha256 == self.info.sha256;
         if let Some(kernel) = cache.find_where(same)? {
             return Ok(Taken::AlreadyThere(kernel));
         }
-        let lock = cache.try_lock()?.ok_or(KernelError::Busy)?;
-        let (folder, log) = (cache.arrivals(), cache.log());
-        let had_log = log.exists();
+        let _lock = cache.try_lock()?.ok_or(KernelError::Busy)?;
+        let folder = cache.arrivals();
         let taken = self.put(&folder).and_then(|()| {
-            let mut options = OpenOptions::new();
-            let opened = options.create(true).append(true).open(&log);
-            opened.map_err(KernelError::cache(&log))?;
-            let runner = Runner::new(log.clone(), &lock, interrupt);
-            if let Some(problem) = self.start(&folder, &runner)? {
-                return Err(wrong(name, problem));
-            }
             let key = cache.recipe().key(&self.info.source.sha256);
             cache.install(&key, &folder)
         });
         // Half a kernel is of no use to anybody.
         let removed = remove_if_there(&folder);
-        if !had_log && !matches!(taken, Err(KernelError::Failed { .. })) {
-            // Nothing refers to it.
-            remove_if_there(&log)?;
-        }
         let kernel = taken.map_err(|error| match error {
             KernelError::DiskFull(_) => KernelError::NoRoom(cache.folder().to_owned()),
             error => error,
@@ -212,19 +152,6 @@ impl Packed {
         };
         put().map_err(KernelError::cache(&program))?;
         cache::write_info(folder, &self.info)
-    }
-
-    /// Has it tell its version, without booting it. Returns what is wrong with that, if anything.
-    fn start(&self, folder: &Path, runner: &Runner<'_>) -> Result<Option<String>, KernelError> {
-        const STEP: &str = "starting the kernel";
-        let lines = runner.lines(runner.tool(cache::program(folder)).arg("--version"));
-        let lines = lines.map_err(|error| KernelError::from_tool(STEP, runner.log(), error))?;
-        let version = lines.into_iter().next().unwrap_or_default();
-        let wanted = &self.info.version;
-        let problem = || {
-            format!("is damaged: its program tells the version {version:?} instead of {wanted:?}")
-        };
-        Ok((version != *wanted).then(problem))
     }
 
     /// It is the program that its description is of.
@@ -284,6 +211,19 @@ impl Packed {
             true => Ok(()),
             false => Err(format!(
                 "is a kernel for another processor: for {processor}, and this one is {ARCH}"
+            )),
+        }
+    }
+
+    /// It is of the version that its description tells, as it will say of itself when it boots (`linux_banner`).
+    fn check_version(&self) -> Result<(), String> {
+        let banner = format!("Linux version {} (", self.info.version);
+        let mut places = self.program.windows(banner.len());
+        match places.any(|place| place == banner.as_bytes()) {
+            true => Ok(()),
+            false => Err(format!(
+                "is damaged: its program is not Linux {:?}",
+                self.info.version
             )),
         }
     }

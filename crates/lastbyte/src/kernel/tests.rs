@@ -198,7 +198,11 @@ fn what_a_cache_keeps() {
     fs::write(&new.path, "half").unwrap();
     assert_eq!(cache.find().unwrap().as_ref(), Some(&old));
     fs::write(old.path.with_file_name("kernel.json"), "{").unwrap();
-    assert_eq!(cache.find().unwrap(), None);
+    let told = cache.find().unwrap_err().to_string();
+    assert!(
+        told.contains(" is damaged: `lastbyte kernel remove` removes it"),
+        "{told}"
+    );
     let damaged = |kept: &Kept| matches!(kept, Kept::Damaged(_));
     let kept = cache.kept().unwrap();
     assert_eq!(kept.iter().filter(|kept| damaged(kept)).count(), 2);

@@ -1,12 +1,15 @@
 //! The step between `lastbyte` and a guest kernel that it starts, and what this machine must allow
 //! for it.
 //!
-//! The step exists because a process can only ask for two things itself: to die with its parent, and
-//! to have its memory at the same addresses each time. Containers refuse the second. What is at which
-//! address shows in no row, so a guest goes on without.
+//! The step exists because a process can only ask for three things itself: to die with its parent, to
+//! have its memory at the same addresses each time, and to have fewer rights. Containers may refuse the last two.
+//! Neither shows in a row, so a guest goes on without.
+//!
+//! A kernel may have been built by anybody: it can gain no rights, and sees no network. It keeps its user, root too: the
+//! guest reads chains' keys, the study and programs in folders of this user's alone, and writes its part there.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -15,12 +18,13 @@ use std::process::Command;
 
 use nix::errno::Errno;
 use nix::libc;
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::personality::{self, Persona};
 use nix::sys::prctl;
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::statvfs::fstatvfs;
-use nix::unistd::getppid;
+use nix::unistd::{getgid, getppid, getuid};
 
 use lastbyte_link::Bytes;
 
@@ -55,6 +59,9 @@ pub(super) fn main(
     arguments: &[OsString],
 ) -> io::Error {
     let ready = || -> io::Result<()> {
+        prctl::set_no_new_privs()?;
+        // A new user namespace forgets whose death was to be told.
+        leave_network();
         prctl::set_pdeathsig(Signal::SIGKILL)?;
         // It may be gone already.
         if parent != getppid().to_string() {
@@ -69,6 +76,22 @@ pub(super) fn main(
     match ready() {
         Ok(()) => Command::new(kernel).args(arguments).exec(),
         Err(error) => error,
+    }
+}
+
+/// Leaves this process without a network, where that is allowed: guests have their own inside.
+fn leave_network() {
+    if getuid().is_root() {
+        // In a user namespace, root could not read what other users own.
+        let _ = unshare(CloneFlags::CLONE_NEWNET);
+        return;
+    }
+    let (user, group) = (getuid(), getgid());
+    if unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET).is_ok() {
+        // It stays who it was. Who can't say so is nobody, and reads what all may read.
+        let _ = fs::write("/proc/self/setgroups", "deny");
+        let _ = fs::write("/proc/self/uid_map", format!("{user} {user} 1"));
+        let _ = fs::write("/proc/self/gid_map", format!("{group} {group} 1"));
     }
 }
 

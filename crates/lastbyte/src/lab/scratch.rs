@@ -4,9 +4,9 @@
 //! which the kernel gives up however that ends, and in whatever container: process ids come again, and mean nothing
 //! elsewhere.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -44,6 +44,8 @@ impl Scratch {
             let mut builder = tempfile::Builder::new();
             let folder = builder
                 .prefix(PREFIX)
+                // Studies and keys are in some.
+                .permissions(Permissions::from_mode(0o700))
                 .rand_bytes(RANDOM)
                 .tempdir_in(parent)?;
             let lock = open(folder.path())?;

@@ -35,7 +35,7 @@ use super::shortcuts::Shortcuts;
 use super::trial::try_handshake;
 use super::{Ending, Grants, LabError, PageError, PreparedArm, SHARED_MEMORY, boot, pages};
 use crate::kernel::Kernel;
-use crate::results::{Beside, CpuCosts, Environment};
+use crate::results::{Beside, CpuCosts, Environment, KERNEL_SOURCE};
 use crate::study::{
     Arm, ArmChain, Cell, CpuTime, Emulation, EngineName, Experiment, Gso, PageSource, Preset,
     Profile, Server, Study, check_servers,
@@ -106,12 +106,10 @@ impl VirtualEngine {
         environment.engine = EngineName::Virtual;
         environment.kernel = format!("Linux {}", kernel.info.version);
         for (name, version) in [
-            ("kernel source", &kernel.info.source.name),
-            ("kernel sha256", &kernel.info.sha256),
+            (KERNEL_SOURCE, kernel.source()),
+            ("kernel sha256", kernel.info.sha256.clone()),
         ] {
-            environment
-                .versions
-                .insert(name.to_owned(), version.clone());
+            environment.versions.insert(name.to_owned(), version);
         }
         Self {
             kernel,

@@ -10,7 +10,7 @@ use super::saved::Saved;
 use super::since::{Pairing, Since};
 use super::stats::{self, Level, Series};
 use super::warning::{Problem, Warning};
-use super::{Absent, Environment, MetricSummary, Percentile, Sample, Summary};
+use super::{Absent, Environment, KERNEL_SOURCE, MetricSummary, Percentile, Sample, Summary};
 use crate::study::{Arm, ArmChain, CpuTime, EngineName, Experiment};
 
 impl Summary {
@@ -130,6 +130,7 @@ fn differences(saved: &Saved, experiment: &Experiment, environment: &Environment
             circumstances.push(("the processor".to_owned(), environment.host.cpu.clone()));
         }
         let versions = environment.versions.iter();
+        let versions = versions.filter(|(name, _)| *name != KERNEL_SOURCE);
         circumstances.extend(
             versions.map(|(name, version)| (format!("the version of {name}"), version.clone())),
         );

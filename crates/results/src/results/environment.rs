@@ -42,6 +42,10 @@ pub fn command_of(arguments: &[OsString]) -> Vec<String> {
         .collect()
 }
 
+/// What [`Environment::versions`] calls the source of a guest's kernel. It may be what the kernel says of itself, where another
+/// machine knows it: results are compared by the digest beside it.
+pub const KERNEL_SOURCE: &str = "kernel source";
+
 /// The machine that measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {

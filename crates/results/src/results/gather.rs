@@ -10,7 +10,7 @@ use super::folder::{
     Action, FolderError, Manifest, Start, part_name, part_names, part_of, rows_path,
 };
 use super::part::read_header;
-use super::{Dataset, Environment, Folder, PartError, command_of, read_part};
+use super::{Dataset, Environment, Folder, KERNEL_SOURCE, PartError, command_of, read_part};
 use crate::study::{BlockId, Study};
 
 /// What was gathered.
@@ -261,7 +261,7 @@ fn foreign(first: &Environment, other: &Environment) -> Option<String> {
             .cloned()
             .map_or_else(|| "none".to_owned(), |version| format!("{version:?}"))
     };
-    for name in names {
+    for name in names.filter(|name| *name != KERNEL_SOURCE) {
         let (here, there) = (version(first, name), version(other, name));
         if here != there {
             return Some(format!(
