@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::escape::csv_field;
 use super::json::{milliseconds, percent};
 use crate::results::{
     ArmSummary, CellSummary, Estimate, Measured, Metric, MetricSummary, Pairing, Percent,
@@ -107,7 +108,7 @@ fn change_fields(
     percentiles: &[Percentile],
 ) -> Vec<String> {
     let paired = since.pairing == Pairing::ByConnection;
-    let mut fields = vec![since.name.clone(), paired.to_string()];
+    let mut fields = vec![csv_field(&since.name), paired.to_string()];
     for percentile in percentiles {
         let change = arm.metric(metric).changes.get(percentile);
         fields.extend(estimate(change, |change| percent(change).to_string()));
@@ -134,7 +135,7 @@ fn fields(
     let (parameters, as_measured) = (Parameter::columns(), cell.as_measured());
     fields.extend(parameters.map(|(parameter, _)| field(parameter, &as_measured)));
     fields.extend([
-        arm.label.clone(),
+        csv_field(&arm.label),
         (arm.role == Role::Baseline).to_string(),
         arm.engine.contents().to_string(),
         (arm.validity == Validity::Valid).to_string(),

@@ -23,6 +23,14 @@ pub(super) fn xml(text: &str) -> String {
     out
 }
 
+/// A text as a field of CSV that spreadsheets show: what begins as this does, they would compute. The crate `csv` does the rest.
+pub(super) fn csv_field(text: &str) -> String {
+    match text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        true => format!("'{text}"),
+        false => text.to_owned(),
+    }
+}
+
 /// A text as Markdown that reads as just that, wherever it stands in a paragraph or in a field of a table: CommonMark
 /// 0.31.2 (2.4), and what GitHub has besides.
 pub(super) fn markdown(text: &str) -> String {
@@ -76,6 +84,21 @@ mod tests {
     use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
     use super::*;
+
+    #[test]
+    fn spreadsheets_compute_no_name() {
+        for (name, field) in [
+            ("=cmd|' /C calc'!A1", "'=cmd|' /C calc'!A1"),
+            ("+1", "'+1"),
+            ("-1", "'-1"),
+            ("@a", "'@a"),
+            ("\t=1", "'\t=1"),
+            ("a=1", "a=1"),
+            ("", ""),
+        ] {
+            assert_eq!(csv_field(name), field);
+        }
+    }
 
     /// The texts of the paragraphs and fields that somebody else reads; nothing where there is anything besides texts.
     fn read(text: &str) -> Option<Vec<String>> {

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::{cell_names, headline, missed, place, rows, verdict};
 use crate::report::chart::{Axes, Chart, Ink, KeyEntry, Panel, StepLine, Steps};
+use crate::report::escape::csv_field;
 use crate::report::text::{self, grouped};
 use crate::search::{Edges, Found, Searched, implied};
 use crate::study::{Cell, Parameter, PublishedEdges, Search};
@@ -84,7 +85,8 @@ pub(in super::super) fn numbers(searched: &Searched, found: &[Found]) -> String 
         let cell = names.get(found.cell).map_or("", String::as_str);
         for (bytes, time) in &found.line {
             let time = time.map_or_else(String::new, |time| (time.as_secs_f64() * 1e3).to_string());
-            let _ = csv.write_record([cell, arm, &bytes.to_string(), &time]);
+            let [cell, arm] = [cell, arm].map(csv_field);
+            let _ = csv.write_record([&cell, &arm, &bytes.to_string(), &time]);
         }
     }
     String::from_utf8(csv.into_inner().unwrap_or_default()).unwrap_or_default()

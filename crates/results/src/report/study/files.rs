@@ -5,6 +5,7 @@ use super::figure::{Drawn, draw};
 use super::findings::Findings;
 use super::plan::{Content, Number};
 use crate::report::chart::{Chart, Painter};
+use crate::report::escape::csv_field;
 use crate::report::search;
 use crate::study::Parameter;
 
@@ -135,7 +136,8 @@ pub(super) fn numbers(drawn: &Drawn) -> String {
         let (low, high) = ours.and_then(|ours| ours.interval).unwrap_or_default();
         let numbers = [ours.map(|ours| ours.value), low, high, *theirs].map(told);
         let [value, low, high, theirs] = &numbers;
-        write([panel, x, series, percentile, value, low, high, theirs]);
+        let [panel, series] = [panel, series].map(|name| csv_field(name));
+        write([&panel, x, &series, percentile, value, low, high, theirs]);
     }
     String::from_utf8(csv.into_inner().unwrap_or_default()).unwrap_or_default()
 }
