@@ -66,6 +66,7 @@ pub use self::pem::PemError;
 pub use self::process::{hold_signals, operate};
 pub use self::state::State;
 pub use self::user::{Account, AccountError, is_root, shield};
+pub use hyper::header::HeaderName;
 pub use pqtlsad::openssl::server::UnknownNames;
 
 /// The groups that a server agrees to, the preferred ones first: hybrid ones before those that a
@@ -93,6 +94,8 @@ pub struct Config {
     pub backend: String,
     /// What the backend learns of clients besides what they send.
     pub clients: ClientAddress,
+    /// Fields of requests that do not go on, where [`ClientAddress::Forwarded`] has requests read.
+    pub dropped: Vec<HeaderName>,
     /// Load balancers in front, which say by the PROXY protocol whose each connection is. Nobody else is believed.
     pub balancers: Vec<Network>,
     /// How long resolvers may keep the records that name a chain.
@@ -128,6 +131,7 @@ impl Config {
             chains,
             backend: backend.to_owned(),
             clients: ClientAddress::default(),
+            dropped: Vec::new(),
             balancers: Vec::new(),
             ttl: TTL,
             extension: ExtensionType::DEFAULT,
@@ -147,15 +151,19 @@ impl Config {
 /// What connections may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// At a time. Where there is no room for others, the oldest connection that says nothing makes room, else the oldest
-    /// handshake; where there is none, they wait to be accepted.
+    /// At a time. Where there is no room for others, a connection makes room that waits for its client, of the address that has
+    /// most of them: the oldest that says nothing, else the session that has rested for longest, else the oldest handshake. Where
+    /// there is none, they wait to be accepted.
     pub connections: usize,
-    /// Of one address, or of one network of IPv6 (64 bits), at a time.
-    pub of_one: usize,
+    /// Of one address, or of one network of IPv6 (64 bits), at a time. Without a number, half of all, and an eighth once half
+    /// of all are taken.
+    pub of_one: Option<usize>,
     /// Handshakes under way, of clients that have sent a record. The oldest one makes room for others.
     pub handshakes: usize,
     /// A handshake, or the connection to the backend.
     pub handshake: Duration,
+    /// The head of a request, where those are read, from its first byte; a body has as long, and a second for each 500 bytes.
+    pub request: Duration,
     /// Without a byte in either direction.
     pub idle: Duration,
     /// What connections get to end by themselves when the server stops.
@@ -166,9 +174,10 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             connections: 10_000,
-            of_one: 5_000,
+            of_one: None,
             handshakes: 2_000,
             handshake: Duration::from_secs(10),
+            request: Duration::from_secs(30),
             idle: Duration::from_secs(300),
             drain: Duration::from_secs(10),
         }
@@ -179,9 +188,15 @@ impl Limits {
     /// As much of it as there are files for.
     fn room(&self) -> Most {
         let connections = self.connections.min(room::files_for()).max(1);
+        let share = |part| {
+            self.of_one
+                .unwrap_or(connections.div_ceil(part))
+                .min(connections)
+        };
         Most {
             connections,
-            of_one: self.of_one.min(connections),
+            of_one: share(2),
+            of_one_in_a_crowd: share(8),
             handshakes: self.handshakes.min(connections),
         }
     }
@@ -235,6 +250,12 @@ pub enum ServeError {
         "--groups: there is no group \"{0}\" here: `lastbyte ad serve --help` has those that are usual"
     )]
     Group(String),
+    /// There are files for too few connections.
+    #[error(
+        "files for {0} connections at a time, and fewer than {fewest} serve nobody: raise the limit (ulimit -n, LimitNOFILE=)",
+        fewest = room::FEWEST
+    )]
+    Files(usize),
     /// OpenSSL can't be set up.
     #[error("can't set TLS up: {}", lastbyte_providers::reason(.0))]
     OpenSsl(#[from] ErrorStack),
@@ -327,6 +348,10 @@ impl Server {
     }
 
     fn with(config: Config, mut context: SslContextBuilder) -> Result<Server, ServeError> {
+        let places = room::files_for();
+        if places < room::FEWEST {
+            return Err(ServeError::Files(places));
+        }
         let ticket_keys = Arc::new(TicketKeys::new()?);
         tickets::install(&mut context, Arc::clone(&ticket_keys))?;
         let access = config.access_log.clone().map(|to| {
@@ -361,6 +386,18 @@ impl Server {
             backend: Backend::new(&config.backend),
             protocols: protocols.collect(),
             config,
+        })
+    }
+
+    /// What is to be said if there are files for fewer connections than were asked for.
+    #[must_use]
+    pub fn fewer_places(&self) -> Option<String> {
+        let (asked, places) = (self.config.limits.connections, room::files_for());
+        (places < asked).then(|| {
+            format!(
+                "it takes {places} connections at a time in place of {asked}, as it may have no more files: raise the limit \
+                 (ulimit -n, LimitNOFILE=)"
+            )
         })
     }
 

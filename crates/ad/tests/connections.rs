@@ -75,7 +75,7 @@ fn silent_clients_of_one_address_keep_nobody_else_out() {
         let running = Running::start(&files, backend, |config| {
             config.limits = Limits {
                 connections: 20,
-                of_one: 10,
+                of_one: Some(10),
                 ..config.limits
             };
         })
@@ -94,6 +94,35 @@ fn silent_clients_of_one_address_keep_nobody_else_out() {
     });
 }
 
+/// Two addresses have their handshakes done, and say nothing then.
+#[test]
+fn sessions_without_a_request_keep_nobody_out() {
+    let files = Files::new(&with_root("ecdsa-p256"));
+    on_one_thread(async {
+        let running = Running::start(&files, echo().await, |config| {
+            config.limits = Limits {
+                connections: 20,
+                of_one: Some(10),
+                ..config.limits
+            };
+        })
+        .await;
+        let mut used = running.connect("127.0.0.3").await.unwrap();
+        assert_eq!(ping(&mut used).await, "ping");
+        let mut silent = Vec::new();
+        for _ in 0..10 {
+            for address in ["127.0.0.1", "127.0.0.2"] {
+                silent.push(running.connect(address).await.unwrap());
+            }
+        }
+        for address in ["127.0.0.4", "127.0.0.3", "127.0.0.1"] {
+            let mut other = running.connect(address).await.unwrap();
+            assert_eq!(ping(&mut other).await, "ping", "{address}");
+        }
+        assert_eq!(ping(&mut used).await, "ping", "who has asked stays");
+    });
+}
+
 #[test]
 fn silent_clients_are_held_and_are_no_handshakes() {
     const HANDSHAKES: usize = 3;
@@ -102,7 +131,7 @@ fn silent_clients_are_held_and_are_no_handshakes() {
         let running = Running::start(&files, echo().await, |config| {
             config.limits = Limits {
                 connections: 100,
-                of_one: 50,
+                of_one: Some(50),
                 handshakes: HANDSHAKES,
                 ..config.limits
             };

@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -155,7 +156,9 @@ impl AccessLogTo {
 }
 
 fn append(path: &PathBuf) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).open(path)
+    // Addresses and names of clients are not for all to read.
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o640).open(path)
 }
 
 impl Writer {

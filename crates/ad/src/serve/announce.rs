@@ -43,7 +43,7 @@ enum Addresses {
 }
 
 impl Ends {
-    /// Both addresses and ports, if they are of one family.
+    /// Both addresses and ports in one family: a load balancer may tell an IPv4 address as one of IPv6 beside one that is.
     fn addresses(self) -> Option<(Addresses, u16, u16)> {
         let server = self.server?;
         let ips = (self.client.ip().to_canonical(), server.ip().to_canonical());
@@ -54,7 +54,13 @@ impl Ends {
             (IpAddr::V6(client), IpAddr::V6(server)) => {
                 Addresses::V6(client.octets(), server.octets())
             }
-            _ => return None,
+            (client, server) => {
+                let [client, server] = [client, server].map(|ip| match ip {
+                    IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+                    IpAddr::V6(ip) => ip.octets(),
+                });
+                Addresses::V6(client, server)
+            }
         };
         Some((addresses, self.client.port(), server.port()))
     }
@@ -161,6 +167,12 @@ mod tests {
                 "[::ffff:192.0.2.7]:1234",
                 "[::ffff:192.0.2.1]:443",
                 "PROXY TCP4 192.0.2.7 192.0.2.1 1234 443\r\n",
+            ),
+            // As a load balancer may tell it of its own end.
+            (
+                "[::ffff:192.0.2.7]:1234",
+                "[::1]:443",
+                "PROXY TCP6 ::ffff:192.0.2.7 ::1 1234 443\r\n",
             ),
             ("192.0.2.7:1234", "gone", "PROXY UNKNOWN\r\n"),
         ] {

@@ -32,7 +32,7 @@ use super::flight::FlightStream;
 use super::forwarded::{To, relay_http};
 use super::log::Log;
 use super::relay::{End, passing, relay};
-use super::room::Place;
+use super::room::{MADE_ROOM, Place, Spot};
 use super::source::Source;
 use super::{NO_ROOM, Server};
 use crate::tls::stream_words;
@@ -44,6 +44,7 @@ const HANDSHAKE: &str = "the handshake";
 const CONNECTING: &str = "connecting to the backend";
 const ANSWERING: &str = "the backend's answer";
 const RELAYING: &str = "relaying";
+const WAITING: &str = "waiting for the client's request";
 
 /// The type of a record, before a version and the length of what follows (RFC 8446, section 5.1).
 const HANDSHAKE_RECORD: u8 = 22;
@@ -151,7 +152,7 @@ impl Server {
     async fn serve(
         &self,
         mut stream: TcpStream,
-        mut place: Place,
+        place: Place,
         entry: &mut Entry,
         log: &Log,
     ) -> Result<End, Failure> {
@@ -176,8 +177,8 @@ impl Server {
             }
         }
         // What only this takes is given back after it.
-        let handshake = Box::pin(self.handshake(stream, entry, &mut place));
-        let mut client = match handshake.await {
+        let handshake = Box::pin(self.handshake(stream, entry, &place));
+        let client = match handshake.await {
             Ok(client) => client,
             Err(reason) => {
                 self.served
@@ -187,6 +188,24 @@ impl Server {
             }
         };
         place.is_established();
+        tokio::select! {
+            // First, as it has to be told what was carried.
+            biased;
+            relayed = self.relayed(client, place.spot(), ends, entry, log) => relayed,
+            () = place.has_to_go() => Err(Failure::new(WAITING, MADE_ROOM.to_owned())),
+        }
+    }
+
+    /// What follows a handshake. Its place makes room for others until the client says something.
+    async fn relayed(
+        &self,
+        mut client: Client,
+        spot: Arc<Spot>,
+        ends: Ends,
+        entry: &mut Entry,
+        log: &Log,
+    ) -> Result<End, Failure> {
+        let limits = &self.config.limits;
         let session = session(&client, entry.start().elapsed());
         self.served.count(&session);
         let backend = self.backend(session.protocol.as_deref());
@@ -204,8 +223,11 @@ impl Server {
             let to = To {
                 backend,
                 client: ends.client.ip(),
+                dropped: &self.config.dropped,
                 connecting: limits.handshake,
                 idle: limits.idle,
+                request: limits.request,
+                spot,
                 connected: &|connected| match connected {
                     Ok(()) => log.succeeded(CONNECTING),
                     Err(error) => {
@@ -244,6 +266,7 @@ impl Server {
         let mut noted = Noted {
             stream: &mut client,
             turn: &turn,
+            heard: &|| spot.speaks(),
         };
         let relayed = tokio::select! {
             relayed = relay(&mut noted, &mut backend, limits.idle, &entry.carried) => relayed,
@@ -286,7 +309,7 @@ impl Server {
         &self,
         stream: TcpStream,
         entry: &mut Entry,
-        place: &mut Place,
+        place: &Place,
     ) -> Result<Client, String> {
         let source = entry.client.ip().into();
         let until = Instant::now() + self.config.limits.handshake;
@@ -369,13 +392,13 @@ impl Server {
 
 /// A step of a handshake, if it is done in time, and need not make room.
 async fn bounded<T>(
-    place: &mut Place,
+    place: &Place,
     until: Instant,
     step: impl Future<Output = Result<T, String>>,
 ) -> Result<T, String> {
     tokio::select! {
         done = timeout_at(until, step) => done.unwrap_or_else(|_| Err("not done in time".to_owned())),
-        () = place.has_to_go() => Err("it had to make room for others".to_owned()),
+        () = place.has_to_go() => Err(MADE_ROOM.to_owned()),
     }
 }
 

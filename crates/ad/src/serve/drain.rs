@@ -85,6 +85,8 @@ pub(super) enum Serving {
 pub(super) struct Noted<'a, S> {
     pub(super) stream: &'a mut S,
     pub(super) turn: &'a Turn,
+    /// Called whenever the client has said something.
+    pub(super) heard: &'a (dyn Fn() + Sync),
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Noted<'_, S> {
@@ -97,6 +99,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Noted<'_, S> {
         ready!(Pin::new(&mut *self.stream).poll_read(context, buffer))?;
         if buffer.filled().len() > before {
             self.turn.note(Awaited::Answer, true);
+            (self.heard)();
         }
         Poll::Ready(Ok(()))
     }
@@ -147,6 +150,7 @@ mod tests {
         let mut noted = Noted {
             stream: &mut server,
             turn: &turn,
+            heard: &|| {},
         };
         let rests = |stopping| tokio::time::timeout(Duration::from_secs(60), turn.rests(stopping));
         assert!(rests(stopping.clone()).await.is_err(), "it does not stop");
@@ -174,6 +178,7 @@ mod tests {
         let mut noted = Noted {
             stream: &mut server,
             turn: &turn,
+            heard: &|| {},
         };
         stop.send(Serving::Stopping).unwrap();
         let rests = || tokio::time::timeout(Duration::from_secs(60), turn.rests(stopping.clone()));

@@ -1,6 +1,7 @@
 //! A relay that reads HTTP/1.1, to tell the backend in each request whose it is.
 
 mod head;
+mod pace;
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1::SendRequest;
+use hyper::header::HeaderName;
 use hyper::http::Extensions;
 use hyper::service::service_fn;
 use hyper::upgrade::{OnUpgrade, Upgraded};
@@ -25,8 +27,10 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use self::head::{hop_by_hop, is_websocket, prepare};
+use self::pace::{Pace, UnderWay};
 use super::backend::{Backend, timed};
 use super::relay::{Carried, End, passing, relay};
+use super::room::{MADE_ROOM, Spot};
 use crate::end::is_end;
 
 /// The largest head of a message, in bytes.
@@ -36,8 +40,14 @@ const MAX_HEAD: usize = 64 << 10;
 pub(super) struct To<'a> {
     pub(super) backend: &'a Backend,
     pub(super) client: IpAddr,
+    /// Fields of requests that don't go on, besides what claims to know the client.
+    pub(super) dropped: &'a [HeaderName],
     pub(super) connecting: Duration,
     pub(super) idle: Duration,
+    /// From the first byte of a request's head to its end, and for a body besides what it brings.
+    pub(super) request: Duration,
+    /// The place that makes room for others, except within a request.
+    pub(super) spot: Arc<Spot>,
     /// Whom to tell that the backend could be connected to, or why not.
     pub(super) connected: &'a (dyn Fn(Result<(), &io::Error>) + Sync),
     /// Whom to tell why a backend that was connected to has not answered a request, or not to the end.
@@ -49,7 +59,7 @@ pub(super) struct To<'a> {
 ///
 /// # Errors
 ///
-/// What neither side's going away explains.
+/// What neither side's going away explains, and a client that is too slow.
 pub(super) async fn relay_http<C>(
     client: C,
     to: To<'_>,
@@ -59,8 +69,10 @@ pub(super) async fn relay_http<C>(
 where
     C: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let pace = Pace::new(Arc::clone(&to.spot), to.request);
     let between = Between {
         to,
+        pace: Arc::clone(&pace),
         upstream: tokio::sync::Mutex::default(),
         upgrade: Mutex::default(),
         moved: Arc::default(),
@@ -70,10 +82,17 @@ where
     let io = Io {
         stream: client,
         moved: Arc::clone(moved),
+        pace: Some(Arc::clone(&pace)),
     };
     let service = service_fn(|request| async {
-        let response = between.forward(request).await;
-        Ok::<_, Infallible>(response.unwrap_or_else(answer))
+        let (body, response) = between.pace.begins();
+        let relayed = between.forward(request, body).await;
+        let head = relayed.unwrap_or_else(answer);
+        Ok::<_, Infallible>(head.map(|body| Answer {
+            body,
+            faults: Arc::clone(&between.faults),
+            _under_way: response,
+        }))
     });
     let served = hyper::server::conn::http1::Builder::new()
         .preserve_header_case(true)
@@ -95,6 +114,8 @@ where
     let ended = tokio::select! {
         ended = until_end => ended,
         () = moved.rests(to.idle) => Ok(End::Idle),
+        () = to.spot.has_to_go() => Err(io::Error::other(MADE_ROOM)),
+        why = pace.is_too_slow() => Err(io::Error::other(why)),
     };
     let note = |moved: &AtomicU64, carried: &AtomicU64| {
         carried.fetch_add(moved.load(Ordering::Relaxed), Ordering::Relaxed)
@@ -141,6 +162,7 @@ fn no_http(why: &dyn Display) -> io::Error {
 /// What is between a client and the backend.
 struct Between<'a> {
     to: To<'a>,
+    pace: Arc<Pace>,
     upstream: tokio::sync::Mutex<Upstream>,
     upgrade: Mutex<Option<Upgrade>>,
     moved: Arc<Moved>,
@@ -188,12 +210,14 @@ impl Between<'_> {
     async fn forward(
         &self,
         mut request: Request<Incoming>,
-    ) -> Result<Response<MaybeBody>, StatusCode> {
+        under_way: UnderWay,
+    ) -> Result<Response<Option<Incoming>>, StatusCode> {
         let client = hyper::upgrade::on(&mut request);
-        prepare(&mut request, self.to.client)?;
+        prepare(&mut request, self.to.client, self.to.dropped)?;
         let asked = is_websocket(request.headers());
         let request = request.map(|body| Sent {
             body,
+            under_way,
             faults: Arc::clone(&self.faults),
         });
         let mut upstream = self.upstream.lock().await;
@@ -206,14 +230,12 @@ impl Between<'_> {
             let backend = hyper::upgrade::on(&mut response);
             let mut upgrade = self.upgrade.lock().unwrap_or_else(PoisonError::into_inner);
             *upgrade = Some((client, backend));
+            self.pace.upgrades();
         } else {
             hop_by_hop(response.headers_mut());
         }
         *response.version_mut() = Version::HTTP_11;
-        Ok(response.map(|body| MaybeBody::Relayed {
-            body,
-            faults: Arc::clone(&self.faults),
-        }))
+        Ok(response.map(Some))
     }
 }
 
@@ -254,6 +276,7 @@ impl Upstream {
         let io = Io::<TcpStream> {
             stream: connected.ok()?,
             moved: moved.of_backend(),
+            pace: None,
         };
         let shaken = hyper::client::conn::http1::Builder::new()
             .preserve_header_case(true)
@@ -287,8 +310,8 @@ fn words(error: &hyper::Error) -> String {
 }
 
 /// A response of this program's own.
-fn answer(status: StatusCode) -> Response<MaybeBody> {
-    let mut response = Response::new(MaybeBody::None);
+fn answer(status: StatusCode) -> Response<Option<Incoming>> {
+    let mut response = Response::new(None);
     *response.status_mut() = status;
     *response.extensions_mut() = Extensions::new();
     response
@@ -297,6 +320,7 @@ fn answer(status: StatusCode) -> Response<MaybeBody> {
 /// A client's body without its trailers, whose fields nobody looks at as at those of the head.
 struct Sent {
     body: Incoming,
+    under_way: UnderWay,
     faults: Arc<Faults>,
 }
 
@@ -309,7 +333,14 @@ impl Body for Sent {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.get_mut();
-        let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
+        let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) else {
+            this.under_way.waits();
+            return Poll::Pending;
+        };
+        let data = frame
+            .as_ref()
+            .and_then(|frame| frame.as_ref().ok()?.data_ref());
+        this.under_way.has(data.map_or(0, Bytes::len));
         if let Some(Err(error)) = &frame {
             this.faults.note(|| match is_malformed(error) {
                 true => Fault::Malformed,
@@ -341,12 +372,13 @@ fn is_malformed(error: &hyper::Error) -> bool {
 }
 
 /// The backend's body, or none.
-enum MaybeBody {
-    Relayed { body: Incoming, faults: Arc<Faults> },
-    None,
+struct Answer {
+    body: Option<Incoming>,
+    faults: Arc<Faults>,
+    _under_way: UnderWay,
 }
 
-impl Body for MaybeBody {
+impl Body for Answer {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -354,29 +386,25 @@ impl Body for MaybeBody {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match self.get_mut() {
-            MaybeBody::Relayed { body, faults } => {
-                let frame = ready!(Pin::new(body).poll_frame(context));
-                if let Some(Err(error)) = &frame {
-                    faults.note(|| Fault::Unanswered(words(error)));
-                }
-                Poll::Ready(frame)
-            }
-            MaybeBody::None => Poll::Ready(None),
+        let this = self.get_mut();
+        let Some(body) = &mut this.body else {
+            return Poll::Ready(None);
+        };
+        let frame = ready!(Pin::new(body).poll_frame(context));
+        if let Some(Err(error)) = &frame {
+            this.faults.note(|| Fault::Unanswered(words(error)));
         }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        match self {
-            MaybeBody::Relayed { body, .. } => body.is_end_stream(),
-            MaybeBody::None => true,
-        }
+        self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self {
-            MaybeBody::Relayed { body, .. } => body.size_hint(),
-            MaybeBody::None => SizeHint::with_exact(0),
+        match &self.body {
+            Some(body) => body.size_hint(),
+            None => SizeHint::with_exact(0),
         }
     }
 }
@@ -429,6 +457,8 @@ impl Moved {
 struct Io<S> {
     stream: S,
     moved: Arc<Moved>,
+    /// The client's.
+    pace: Option<Arc<Pace>>,
 }
 
 impl<S: AsyncRead + Unpin> hyper::rt::Read for Io<S> {
@@ -448,6 +478,11 @@ impl<S: AsyncRead + Unpin> hyper::rt::Read for Io<S> {
                 Err(error) => return Poll::Ready(Err(error)),
             }
             this.moved.note(&this.moved.read, read.filled().len());
+            if let Some(pace) = &this.pace
+                && !read.filled().is_empty()
+            {
+                pace.reads();
+            }
             to.put_slice(read.filled());
             Poll::Ready(Ok(()))
         })
@@ -466,7 +501,11 @@ impl<S: AsyncWrite + Unpin> hyper::rt::Write for Io<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        let flushed = ready!(Pin::new(&mut self.stream).poll_flush(context));
+        if let Some(pace) = &self.pace {
+            pace.is_flushed();
+        }
+        Poll::Ready(flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

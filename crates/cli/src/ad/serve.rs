@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use lastbyte_ad::serve::{
-    AccessLogTo, Account, ChainFiles, ClientAddress, Config, GROUPS, Limits, Listen, ListenError,
-    LogFormat, Network, ServeError, Served, Server, State, UnknownNames, check, hold_signals,
-    is_root, operate, out_of_reach, shield,
+    AccessLogTo, Account, ChainFiles, ClientAddress, Config, GROUPS, HeaderName, Limits, Listen,
+    ListenError, LogFormat, Network, ServeError, Served, Server, State, UnknownNames, check,
+    hold_signals, is_root, operate, out_of_reach, shield,
 };
 use lastbyte_link::counted;
 
@@ -55,6 +55,10 @@ pub(crate) struct Serve {
     /// what the client says of it
     #[arg(long, conflicts_with = "proxy_protocol")]
     forwarded_for: bool,
+    /// With --forwarded-for, a field of requests that does not go on, with its forms in _ and . for -. The fields that are left out
+    /// anyway are those that are known to be believed by some, and not all: name what your application believes
+    #[arg(long, value_name = "NAME", requires = "forwarded_for", value_parser = field)]
+    drop_field: Vec<HeaderName>,
     /// Refuse clients that ask for a name that no chain is for, or for none
     #[arg(long)]
     strict_names: bool,
@@ -69,10 +73,12 @@ pub(crate) struct Serve {
     /// Key-exchange groups, the preferred ones first
     #[arg(long, value_name = "GROUP:...", default_value = GROUPS)]
     groups: String,
-    /// Connections at a time. More make the oldest ones that say nothing give way, then handshakes, or wait
+    /// Connections at a time. More make those give way that say nothing, of the address that has most: the oldest without a
+    /// handshake, then sessions without a request, then handshakes; else they wait
     #[arg(long, value_name = "COUNT", default_value = "10000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_connections: u32,
-    /// Those of one address, or of one IPv6 network of 64 bits [default: half of --max-connections]
+    /// Those of one address, or of one IPv6 network of 64 bits [default: half of --max-connections, and an eighth once half of
+    /// all places are taken]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_connections_per_address: Option<u32>,
     /// Handshakes at a time, of clients whose ClientHello has begun to come. More make the oldest ones give way
@@ -81,6 +87,10 @@ pub(crate) struct Serve {
     /// What a handshake may take
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     handshake_timeout: Duration,
+    /// With --forwarded-for, what the head of a request may take from its first byte, and a body besides a second for each 500
+    /// bytes
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration, requires = "forwarded_for")]
+    request_timeout: Duration,
     /// How long a connection may rest
     #[arg(long, value_name = "TIME", default_value = "300s", value_parser = duration)]
     idle_timeout: Duration,
@@ -150,7 +160,9 @@ impl Serve {
             key: key.clone(),
         });
         let connections = usize::try_from(self.max_connections).unwrap_or(usize::MAX);
-        let of_one = self.max_connections_per_address.map(usize::try_from);
+        let of_one = self
+            .max_connections_per_address
+            .map(|of_one| usize::try_from(of_one).unwrap_or(usize::MAX));
         let config = Config {
             clients: match self.proxy_protocol {
                 Some(ProxyProtocol::V1) => ClientAddress::ProxyV1,
@@ -158,6 +170,7 @@ impl Serve {
                 None if self.forwarded_for => ClientAddress::Forwarded,
                 None => ClientAddress::Kept,
             },
+            dropped: self.drop_field.clone(),
             balancers: self.accept_proxy_protocol.clone(),
             unknown_names: match self.strict_names {
                 true => UnknownNames::Refused,
@@ -169,12 +182,10 @@ impl Serve {
             groups: self.groups.clone(),
             limits: Limits {
                 connections,
-                of_one: match of_one {
-                    Some(of_one) => of_one.unwrap_or(usize::MAX),
-                    None => connections.div_ceil(2),
-                },
+                of_one,
                 handshakes: usize::try_from(self.max_handshakes).unwrap_or(usize::MAX),
                 handshake: self.handshake_timeout,
+                request: self.request_timeout,
                 idle: self.idle_timeout,
                 drain: self.drain,
             },
@@ -196,6 +207,9 @@ impl Serve {
         let socket = self.listen.open()?;
         keep_keys_to_itself()?;
         let mut server = Server::new(config.clone())?;
+        if let Some(line) = server.fewer_places() {
+            self.say(&line);
+        }
         self.give_up_rights(&config)?;
         if let Some(folder) = &self.state {
             let useless = server.remember(State::open(folder)?)?;
@@ -355,6 +369,22 @@ fn backend(text: &str) -> Result<Backend, String> {
     };
     let name = host_and_port(name)?;
     Ok(Backend { protocol, name })
+}
+
+/// Takes the name of a field (RFC 9110, section 5.1), which is none without which no request goes on.
+fn field(text: &str) -> Result<HeaderName, String> {
+    match text.parse::<HeaderName>() {
+        Ok(name)
+            if matches!(
+                name.as_str(),
+                "host" | "content-length" | "transfer-encoding"
+            ) =>
+        {
+            Err("a request can't do without it".to_owned())
+        }
+        Ok(name) => Ok(name),
+        Err(_) => Err("no name of a field: write one such as X-Real-IP".to_owned()),
+    }
 }
 
 /// Takes a protocol's name (RFC 7301, section 3.1).

@@ -8,7 +8,7 @@ use hyper::header::{
     CONTENT_TYPE, COOKIE, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, RANGE, REFERER,
     SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
-use hyper::http::uri::PathAndQuery;
+use hyper::http::uri::{Authority, PathAndQuery};
 use hyper::{Method, Request, StatusCode, Uri, Version};
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -16,17 +16,35 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 
 const WEBSOCKET: &str = "websocket";
 
-/// What says where a request comes from, or where its answer is to go. `X-Forwarded` and all that begins with it
-/// do so, too.
-const CLAIMS: [&str; 7] = [
+/// What says where a request comes from, where its answer is to go, or that it asks for something else than it does, to
+/// frameworks and to what other proxies are believed by. `X-Forwarded` and all that begins with it do so, too. The list is
+/// not whole: what an application believes is known to its owner (`--drop-field`).
+const CLAIMS: [&str; 14] = [
+    "cf-connecting-ip",
     "client-ip",
+    "fastly-client-ip",
     "forwarded",
     // Scripts get it as the name of the proxy that they are to use.
     "proxy",
     "true-client-ip",
+    "x-appengine-user-ip",
     "x-client-ip",
     "x-cluster-client-ip",
+    "x-envoy-external-address",
+    "x-original-forwarded-for",
+    "x-original-url",
     "x-real-ip",
+    "x-rewrite-url",
+];
+
+/// What tells how a message is framed and whom it is for. Applications that take `_` or `.` for `-` read twins of these, which
+/// nobody has looked at.
+const FRAMING: [&str; 5] = [
+    "content-length",
+    "content-type",
+    "host",
+    "transfer-encoding",
+    "upgrade",
 ];
 
 /// What is for one connection alone, whether or not its Connection says so (RFC 9110, section 7.6.1). How a body
@@ -62,7 +80,11 @@ const END_TO_END: [HeaderName; 12] = [
 /// # Errors
 ///
 /// What the client is answered if its request can't go on.
-pub(super) fn prepare(request: &mut Request<impl Body>, client: IpAddr) -> Result<(), StatusCode> {
+pub(super) fn prepare(
+    request: &mut Request<impl Body>,
+    client: IpAddr,
+    dropped: &[HeaderName],
+) -> Result<(), StatusCode> {
     if request.method() == Method::CONNECT {
         return Err(StatusCode::METHOD_NOT_ALLOWED);
     }
@@ -74,7 +96,7 @@ pub(super) fn prepare(request: &mut Request<impl Body>, client: IpAddr) -> Resul
     hop_by_hop(headers);
     let claims: Vec<HeaderName> = headers
         .keys()
-        .filter(|name| is_claim(name))
+        .filter(|name| is_claim(name) || is_twin(name) || is_dropped(name, dropped))
         .cloned()
         .collect();
     for name in claims {
@@ -142,11 +164,38 @@ fn one_host(request: &mut Request<impl Body>) -> Result<(), StatusCode> {
         *request.uri_mut() = Uri::from(path);
         request.headers_mut().insert(HOST, host);
     }
+    let host = request.headers().get(HOST);
+    if host.is_some_and(|host| !is_authority(host.as_bytes())) {
+        return Err(BAD);
+    }
     // One without a Host is of HTTP/1.0, and stays so.
     if request.headers().contains_key(HOST) {
         *request.version_mut() = Version::HTTP_11;
     }
     Ok(())
+}
+
+/// Whether this is a host with or without a port, as `Host` has it (RFC 9110, section 7.2), or nothing, as where a URL has none.
+fn is_authority(host: &[u8]) -> bool {
+    let Ok(host) = str::from_utf8(host) else {
+        return false;
+    };
+    let parsed = host.parse::<Authority>();
+    // A name before it is for nobody.
+    host.is_empty()
+        || parsed.is_ok_and(|parsed| {
+            !host.contains('@') && !parsed.host().is_empty() && has_port(&parsed)
+        })
+}
+
+/// Whether what follows the host is nothing, or a port.
+fn has_port(authority: &Authority) -> bool {
+    let rest = authority.as_str().strip_prefix(authority.host());
+    match rest.map(|rest| rest.strip_prefix(':')) {
+        Some(Some(port)) => port.is_empty() || authority.port_u16().is_some(),
+        Some(None) => rest == Some(""),
+        None => false,
+    }
 }
 
 /// Refuses a body of which this server would not see what is in it (RFC 9112, section 6.1).
@@ -169,8 +218,24 @@ fn asks_for_websocket(request: &Request<impl Body>) -> bool {
 
 /// Whether it is a claim in whatever form applications may read it: many take `_` or `.` for `-`.
 fn is_claim(name: &HeaderName) -> bool {
-    let name = name.as_str().replace(['_', '.'], "-");
+    let name = hyphenated(name);
     CLAIMS.contains(&name.as_str()) || name.starts_with("x-forwarded")
+}
+
+/// Whether it is a field of framing as only some applications read it.
+fn is_twin(name: &HeaderName) -> bool {
+    let plain = hyphenated(name);
+    plain != name.as_str() && FRAMING.contains(&plain.as_str())
+}
+
+/// Whether it is one that was named, in whatever form.
+fn is_dropped(name: &HeaderName, dropped: &[HeaderName]) -> bool {
+    let name = hyphenated(name);
+    dropped.iter().any(|dropped| hyphenated(dropped) == name)
+}
+
+fn hyphenated(name: &HeaderName) -> String {
+    name.as_str().replace(['_', '.'], "-")
 }
 
 /// What the fields Connection name.

@@ -15,6 +15,7 @@ use tokio::net::TcpListener;
 
 use super::super::backend::Backend;
 use super::super::relay::{Carried, End};
+use super::super::room::{Most, Place, Room};
 use super::{Io, Moved, To, relay_http};
 
 /// What the client of 192.0.2.7 got for this, and how its connection ended.
@@ -60,6 +61,7 @@ async fn ask_of(status: StatusCode, request: &str) -> Got {
             let io = Io {
                 stream: listener.accept().await.unwrap().0,
                 moved: Moved::default().into(),
+                pace: None,
             };
             let http = hyper::server::conn::http1::Builder::new();
             let _ = http.serve_connection(io, service).await;
@@ -85,13 +87,29 @@ async fn ask_raw(answer: &'static str, request: &str) -> Got {
     ask_backend(&backend, request).await
 }
 
+/// The only one of a room.
+fn place() -> Place {
+    let room = Room::new(Most {
+        connections: 1,
+        of_one: 1,
+        of_one_in_a_crowd: 1,
+        handshakes: 1,
+    });
+    room.enter_for_others(std::net::IpAddr::from([192, 0, 2, 7]).into())
+}
+
 async fn ask_backend(backend: &Backend, request: &str) -> Got {
     let unanswered = Mutex::new(Vec::new());
+    let place = place();
+    let dropped = ["x-own".parse().unwrap()];
     let to = To {
         backend,
         client: "::ffff:192.0.2.7".parse().unwrap(),
+        dropped: &dropped,
         connecting: Duration::from_secs(60),
         idle: Duration::from_secs(60),
+        request: Duration::from_secs(60),
+        spot: place.spot(),
         connected: &|_| {},
         unanswered: &|why| unanswered.lock().unwrap().push(why.to_owned()),
     };
@@ -332,6 +350,55 @@ async fn a_backend_that_does_not_answer_to_the_end_is_told_of() {
 }
 
 #[tokio::test]
+async fn hosts_of_all_forms_go_on() {
+    for host in [
+        "a",
+        "a:80",
+        "a:",
+        "xn--bcher-kva.example",
+        "192.0.2.1",
+        "[2001:db8::1]:443",
+        "a_b",
+        "",
+    ] {
+        let got = ask(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
+        assert_eq!(got.status(), "200", "{host}: {}", got.answer);
+    }
+}
+
+#[tokio::test]
+async fn twins_of_framing_and_what_was_named_are_left_out() {
+    let fields = [
+        "Content_Length: 7",
+        "Transfer.Encoding: chunked",
+        "X-Own: 1",
+        "X_Own: 1",
+        "X-Original-URL: /admin",
+        "X-Rewrite-URL: /admin",
+        "CF-Connecting-IP: 1.1.1.1",
+        "X-Original-Forwarded-For: 1.1.1.1",
+        "X-Other: kept",
+    ];
+    let got = ask(&format!(
+        "GET / HTTP/1.1\r\nHost: a\r\n{}\r\n\r\n",
+        fields.join("\r\n")
+    ))
+    .await;
+    let told = got.told().join("\n").to_lowercase();
+    assert!(told.contains("x-other: kept"), "{told}");
+    for left_out in [
+        "content_length",
+        "transfer.encoding",
+        "own",
+        "x-original",
+        "x-rewrite",
+        "cf-",
+    ] {
+        assert!(!told.contains(left_out), "{left_out}: {told}");
+    }
+}
+
+#[tokio::test]
 async fn a_request_is_for_one_host() {
     for bad in [
         "GET / HTTP/1.1\r\n\r\n",
@@ -340,6 +407,12 @@ async fn a_request_is_for_one_host() {
         "GET http://a/ HTTP/1.1\r\n\r\n",
         "GET http://user@a/ HTTP/1.1\r\nHost: a\r\n\r\n",
         "GET a:80 HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a b\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a, b\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: user@a\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a:99999\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: :80\r\n\r\n",
     ] {
         let got = ask(bad).await;
         assert_eq!(got.status(), "400", "{bad}: {}", got.answer);
@@ -364,4 +437,50 @@ async fn a_request_is_for_one_host() {
         let hosts: Vec<_> = told.filter(|line| line.starts_with("host:")).collect();
         assert_eq!(hosts, Vec::from_iter(host), "{request}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_drips_ends_and_a_session_between_requests_makes_room() {
+    let backend = Backend::new("127.0.0.1:9");
+    let place = place();
+    place.is_established();
+    let dropped = [];
+    let to = || To {
+        backend: &backend,
+        client: "192.0.2.7".parse().unwrap(),
+        dropped: &dropped,
+        connecting: Duration::from_secs(60),
+        idle: Duration::from_secs(300),
+        request: Duration::from_secs(30),
+        spot: place.spot(),
+        connected: &|_| {},
+        unanswered: &|_| {},
+    };
+    let (mut client, server) = duplex(1 << 16);
+    let dripping = tokio::spawn(async move {
+        client
+            .write_all(b"GET / HTTP/1.1\r\nHost: x\r\n")
+            .await
+            .unwrap();
+        while client.write_all(b"X").await.is_ok() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    });
+    let carried = Carried::default();
+    let end = relay_http(server, to(), pending(), &carried).await;
+    let words = end.unwrap_err().to_string();
+    assert_eq!(words, "the head of a request was not whole after 30s");
+    dripping.await.unwrap();
+
+    let (client, server) = duplex(1 << 16);
+    let told = async {
+        tokio::time::sleep(Duration::from_secs(200)).await;
+        place.make_room();
+    };
+    let (end, ()) = tokio::join!(relay_http(server, to(), pending(), &carried), told);
+    assert_eq!(
+        end.unwrap_err().to_string(),
+        "it had to make room for others"
+    );
+    drop(client);
 }
